@@ -1,0 +1,334 @@
+"""The receipt: running sums while a game is played, and the certificate they add up to at any moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import posthoc, psd
+from ftprl.errors import InvalidInput
+from ftprl.learner import FTPRL, Learner, LearnerState, State
+from ftprl.posthoc import PostHoc
+from ftprl.sets import FeasibleSet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+FAMILIES = ("const", "diagonal", "full")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Ledger:
+    """Running sums over the rounds, no history: enough for every number of a certificate."""
+
+    t: int
+    loss: float  # sum g_t·x_t
+    S: Vector  # g_{1:t}
+    G: Vector  # sum of squares of what the bounds count
+    GG: Vector | None  # sum of outer products, when full matrices are asked about
+    q: Vector  # sum Q_s x_s
+    k: float = 0.0  # sum x_sᵀQ_s x_s
+    stability: float = 0.0  # sum g_tᵀ Q_{1:t}⁺ g_t
+    delta: float = 0.0  # sum H_t(x_t) - H_t(x_{t+1})
+    penalty: float = 0.0  # sum N(Q_t)
+    solver_slack: float = 0.0  # sum |g_t|_t sqrt(2 gap_{t-1})
+    leader_slack: float = 0.0  # gaps of the leaders behind hinted plays
+    psi: float = 0.0  # sum Psi(x_t), for a per-round composite
+    worst_gap: float = 0.0
+    hinted: bool = False
+    out_of_range: int | None = None  # the first round whose gradient left the range of Q_{1:t}
+
+    @staticmethod
+    def empty(dim: int, full: bool = False) -> Ledger:
+        """Nothing played."""
+        zero = np.zeros(dim)
+        return Ledger(0, 0.0, zero, zero, np.zeros((dim, dim)) if full else None, zero)
+
+    def record(self, learner: Learner[Any], before: LearnerState, g: Vector, after: LearnerState) -> Ledger:
+        """One round of a core learner: `g` was seen at `before.x`, and `after` is what it made of it."""
+        x = before.x
+        loss = self.loss + float(g @ x)
+        if not isinstance(learner, FTPRL):
+            GG = None if self.GG is None else self.GG + np.outer(g, g)
+            return replace(self, t=self.t + 1, loss=loss, S=self.S + g, G=self.G + g * g, GG=GG)
+        assert isinstance(before, State)
+        assert isinstance(after, State)
+        seen, total, Q = after.seen, after.total, after.Q
+        Qx = psd.apply(Q, x)
+        d = x - after.leader
+        delta = float(d @ (after.z + psd.apply(total, 0.5 * (x + after.leader))))
+        psi, weights = 0.0, total
+        composite = learner.composite
+        if composite is not None:
+            delta += composite.times(after.t) * (composite.value(x) - composite.value(after.leader))
+            if composite.per_round:
+                psi = composite.value(x)
+            else:
+                weights = psd.add(total, np.array(composite.l2))
+        length = psd.dual_quad(weights, seen)
+        hinted = self.hinted or before.hint is not None
+        left = self.out_of_range
+        return Ledger(
+            self.t + 1,
+            loss,
+            self.S + g,
+            self.G + seen * seen,
+            None if self.GG is None else self.GG + np.outer(seen, seen),
+            self.q + Qx,
+            self.k + float(x @ Qx),
+            self.stability + length,
+            self.delta + delta,
+            self.penalty + learner.scheme.penalty(after.scheme, Q),
+            self.solver_slack + (math.sqrt(2 * before.gap * length) if before.gap else 0.0),
+            self.leader_slack + after.leader_gap if hinted else after.leader_gap,
+            self.psi + psi,
+            max(self.worst_gap, after.gap),
+            hinted,
+            self.t + 1 if left is None and math.isinf(length) else left,
+        )
+
+    def regularisation(self, total: PSD, x: Vector) -> float:
+        """r_{1:t}(x) = ½ (xᵀQ_{1:t}x - 2 q·x + k)."""
+        return max(0.5 * (psd.quad(total, x) - 2 * float(self.q @ x) + self.k), 0.0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class History:
+    """A certificate's numbers as they were at the end of chosen rounds."""
+
+    rounds: tuple[int, ...] = ()
+    series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def extended(self, t: int, values: Mapping[str, float]) -> History:
+        """One more round."""
+        return History((*self.rounds, t), {k: (*self.series.get(k, ()), v) for k, v in values.items()})
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """How far the plays are, at most, from the best fixed point in hindsight; every number is proved, not estimated.
+
+    regret <= tight <= bound <= theorem <= worst_case <= closed_form, and bound <= closed_form_strong.
+    """
+
+    rounds: int
+    regret: float  # linearised: sum g_t·x_t - min over F of g_{1:t}·x
+    true_regret: float | None
+    tight: float | None  # r + sum delta
+    bound: float | None  # r + ½ stability
+    theorem: float | None  # r + stability
+    worst_case: float | None  # B_R = sum N(Q_t) + stability
+    closed_form: float | None
+    closed_form_strong: float | None
+    post_hoc: Mapping[str, float | None]
+    family: str | None
+    ratio: float | None
+    proven_ratio: float | None
+    proven_regret_ratio: float | None
+    comparator: Vector | None
+    solver_gap: float
+    caveats: tuple[str, ...] = ()
+    history: History | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, ready for JSON; what is infinite or unknown is None."""
+        names = (
+            "rounds regret true_regret tight bound theorem worst_case closed_form closed_form_strong family ratio"
+            " proven_ratio proven_regret_ratio solver_gap"
+        ).split()
+        out: dict[str, Any] = {name: _plain(getattr(self, name)) for name in names}
+        out["post_hoc"] = {k: _plain(v) for k, v in self.post_hoc.items()}
+        out["comparator"] = None if self.comparator is None else [float(v) for v in self.comparator]
+        out["caveats"] = list(self.caveats)
+        return out
+
+    def __str__(self) -> str:
+        rows = [
+            ("regret (linearised)", self.regret, "what was lost to the best fixed point"),
+            ("true regret", self.true_regret, "with the losses themselves"),
+            ("tight bound", self.tight, "r + sum of deltas"),
+            ("bound", self.bound, "r + half the stability"),
+            ("theorem's bound", self.theorem, "r + stability"),
+            ("worst case B_R", self.worst_case, "what could be promised"),
+            ("closed form", self.closed_form, "the paper's constants"),
+            ("closed form, strong", self.closed_form_strong, "half the stability"),
+            *((f"best in hindsight, {k}", v, "smallest B_R of a fixed Q") for k, v in self.post_hoc.items()),
+            (f"ratio to {self.family}" if self.family else "ratio", self.ratio, _proved(self.proven_ratio)),
+        ]
+        shown = [(name, _short(value), note) for name, value, note in rows if value is not None or name[:4] != "true"]
+        width = max(len(name) for name, _, _ in shown)
+        digits = max(len(value) for _, value, _ in shown)
+        lines = [f"after {self.rounds} round{'s' if self.rounds != 1 else ''}"]
+        lines += [f"  {name:<{width}}  {value:>{digits}}  {note}".rstrip() for name, value, note in shown]
+        lines += [f"  note: {caveat}" for caveat in self.caveats]
+        return "\n".join(lines)
+
+    def plot(self) -> Figure:
+        """Regret against its bounds over the rounds; needs a game that keeps its history."""
+        if self.history is None or not self.history.rounds:
+            raise InvalidInput("plot needs a history, got none; play with Game(learner, history=True).")
+        from ftprl import draw
+
+        lines = [
+            draw.Series(name, self.history.rounds, values, dashed=name != "regret")
+            for name, values in self.history.series.items()
+            if any(math.isfinite(v) for v in values)
+        ]
+        return draw.figure([draw.Panel("Regret and its bounds", "round", "loss units", lines)])
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6g}"
+
+
+def _proved(ratio: float | None) -> str:
+    return "" if ratio is None else f"proved: at most {ratio:.4g}"
+
+
+def certify(
+    learner: Learner[Any],
+    state: LearnerState,
+    ledger: Ledger,
+    *,
+    program: bool = False,
+    comparator: Vector | None = None,
+) -> Certificate:
+    """The certificate of a core learner after `ledger.t` rounds, against the best point of F or a given one."""
+    feasible = learner.feasible
+    caveats: list[str] = []
+    x = comparator if comparator is not None else _best_fixed(learner, ledger, caveats)
+    regret = _regret(learner, ledger, x)
+    post, exact = _post_hoc(learner, feasible, ledger, program, caveats)
+    bounds: dict[str, float | None] = dict.fromkeys(("tight", "bound", "theorem", "worst_case", "paper", "strong"))
+    family = ratio = proven = proven_regret = None
+    if isinstance(learner, FTPRL):
+        assert isinstance(state, State)
+        bounds = _bounds(learner, state, ledger, x, caveats)
+        family = learner.scheme.family
+        best = post.get(family) if family else None
+        if best and bounds["worst_case"] is not None:
+            ratio = bounds["worst_case"] / best
+        if family in exact and learner.composite is None:
+            proven = learner.scheme.proven_ratio(feasible)
+            proven_regret = learner.scheme.proven_regret_ratio(feasible)
+    return Certificate(
+        ledger.t,
+        regret,
+        None,
+        bounds["tight"],
+        bounds["bound"],
+        bounds["theorem"],
+        bounds["worst_case"],
+        bounds["paper"],
+        bounds["strong"],
+        post,
+        family,
+        ratio,
+        proven,
+        proven_regret,
+        x,
+        ledger.worst_gap,
+        tuple(caveats),
+    )
+
+
+def _best_fixed(learner: Learner[Any], ledger: Ledger, caveats: list[str]) -> Vector | None:
+    feasible = learner.feasible
+    composite = learner.composite if isinstance(learner, FTPRL) else None
+    if composite is not None and composite.per_round and ledger.t:
+        return composite.minimise(feasible, psd.zero(), ledger.S, feasible.start(), ledger.t).x
+    if not ledger.S.any():
+        return feasible.start()
+    if not np.isfinite(feasible.widths()).all():
+        caveats.append("F is unbounded, so no fixed point is best; name one with certificate(comparator=x)")
+        return None
+    return feasible.vertex(ledger.S)
+
+
+def _regret(learner: Learner[Any], ledger: Ledger, x: Vector | None) -> float:
+    if x is None:
+        return math.inf
+    regret = ledger.loss - float(ledger.S @ x)
+    composite = learner.composite if isinstance(learner, FTPRL) else None
+    if composite is not None and composite.per_round:
+        regret += ledger.psi - ledger.t * composite.value(x)
+    return regret
+
+
+def _bounds(
+    learner: FTPRL, state: State, ledger: Ledger, x: Vector | None, caveats: list[str]
+) -> dict[str, float | None]:
+    """The chain of bounds, with what inexact steps and composite terms add to it."""
+    r = math.inf if x is None else ledger.regularisation(state.total, x)
+    slack, tight_extra, extra = ledger.solver_slack, ledger.leader_slack, 0.0
+    composite = learner.composite
+    if composite is not None and x is not None:
+        first = composite.value(learner.init().x)
+        if composite.per_round:
+            extra = max(first - composite.value(state.leader), 0.0)
+            caveats.append("regret counts the composite term in every round")
+        else:
+            least = composite.minimise(learner.feasible, psd.zero(), np.zeros_like(x), x, 1).x
+            tight_extra += composite.value(x) - first
+            extra = max(composite.value(x) - composite.value(least), 0.0)
+            caveats.append("the composite term is part of the bounds, not of the regret")
+    if ledger.out_of_range is not None:
+        caveats.append(
+            f"the gradient of round {ledger.out_of_range} left the range of Q_(1:t): only the tight bound is finite"
+        )
+    if ledger.hinted:
+        caveats.append("with hints, bounds and best-in-hindsight count the errors g - hint")
+    if slack or tight_extra > 0 and ledger.worst_gap:
+        caveats.append(f"steps were solved to a gap of at most {ledger.worst_gap:.2g}; the bounds include it")
+    closed = learner.scheme.closed_form(state.scheme)
+    return {
+        "tight": r + ledger.delta + tight_extra,
+        "bound": r + 0.5 * ledger.stability + slack + extra,
+        "theorem": r + ledger.stability + slack + extra,
+        "worst_case": ledger.penalty + ledger.stability + slack + extra,
+        "paper": None if closed is None else closed.paper + slack + extra,
+        "strong": None if closed is None else closed.strong + slack + extra,
+    }
+
+
+def _post_hoc(
+    learner: Learner[Any], feasible: FeasibleSet, ledger: Ledger, program: bool, caveats: list[str]
+) -> tuple[dict[str, float | None], set[str]]:
+    """The best bounds in hindsight, and the families for which they are exact."""
+    names: tuple[posthoc.Family, ...] = ("const", "diagonal", "full")
+    if isinstance(learner, FTPRL) and learner.scheme.family == "block":
+        names = (*names, "block")
+    found: dict[str, PostHoc | None] = {
+        name: posthoc.best_bound(feasible, name, ledger.G, ledger.GG, program=program) for name in names
+    }
+    for name, best in found.items():
+        if best is not None and not best.exact:
+            caveats.append(f"best in hindsight over {name} is an upper bound on this set")
+    if found["full"] is None:
+        caveats.append(_why_no_full(feasible, ledger, found["diagonal"]))
+    values = {name: None if best is None else best.value for name, best in found.items()}
+    return values, {name for name, best in found.items() if best is not None and best.exact}
+
+
+def _why_no_full(feasible: FeasibleSet, ledger: Ledger, diagonal: PostHoc | None) -> str:
+    if diagonal is not None and diagonal.exact and posthoc.quadratically_convex(feasible):
+        low = diagonal.value / math.sqrt(math.pi / 2)
+        return f"best in hindsight over full matrices is hard here; it lies in [{low:.6g}, {diagonal.value:.6g}]"
+    if ledger.GG is None:
+        return "best in hindsight over full matrices needs the outer products; play with Game(..., full=True)"
+    return "best in hindsight over full matrices has no closed form here; ask with certificate(program=True)"

@@ -1,0 +1,92 @@
+"""The checks of the public door: each returns a clean value or raises one line that helps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl.errors import InvalidInput
+
+Vector = NDArray[np.float64]
+
+
+def frozen(a: Vector) -> Vector:
+    """Make `a` read-only, so that a frozen object is frozen to the last number."""
+    a.flags.writeable = False
+    return a
+
+
+def array(name: str, value: ArrayLike) -> Vector:
+    """`value` as a fresh float64 array."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        raise InvalidInput(
+            f"{name} needs numbers, got {' '.join(shown.split())}; pass a list or array of floats."
+        ) from None
+
+
+def finite(name: str, a: Vector) -> Vector:
+    """Refuse NaN and infinity, naming the first."""
+    # A sum is one pass and is finite unless an entry is not, or it overflows: only then look closer.
+    if not math.isfinite(a.sum()) and not np.isfinite(a).all():
+        where = np.argwhere(~np.isfinite(a))[0]
+        at = "[" + ",".join(str(int(i)) for i in where) + "]" if a.ndim else ""
+        raise InvalidInput(
+            f"{name} needs finite numbers, got {name}{at}={a[tuple(where)]}; drop or clip it before the call."
+        )
+    return a
+
+
+def vector(name: str, value: ArrayLike, dim: int | None = None) -> Vector:
+    """`value` as a finite vector, of length `dim` when that is given."""
+    a = array(name, value)
+    if a.ndim != 1 or (dim is not None and a.shape[0] != dim):
+        want = "a vector" if dim is None else f"a vector of length {dim}"
+        raise InvalidInput(f"{name} needs {want}, got shape {a.shape}; reshape it or change the dimension.")
+    return finite(name, a)
+
+
+def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Vector:
+    """`value` as a finite matrix, with `columns` columns when that is given."""
+    a = array(name, value)
+    if a.ndim != 2 or (columns is not None and a.shape[1] != columns):
+        want = "a matrix" if columns is None else f"a matrix with {columns} columns"
+        raise InvalidInput(f"{name} needs {want}, got shape {a.shape}; pass a list of rows.")
+    return finite(name, a)
+
+
+def positive(name: str, value: float, *, zero: bool = False) -> float:
+    """`value` as a finite float above 0 (or at least 0)."""
+    try:
+        v = float(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} needs a number, got {value!r}; pass a float.") from None
+    if not math.isfinite(v) or v < 0 or (v == 0 and not zero):
+        rule = "at least 0" if zero else "above 0"
+        raise InvalidInput(f"{name} needs a finite number {rule}, got {value!r}; pass one.")
+    return v
+
+
+def dimension(name: str, value: int) -> int:
+    """`value` as a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InvalidInput(f"{name} needs a whole number of at least 1, got {value!r}; pass the number of coordinates.")
+    return int(value)
+
+
+def invertible(name: str, value: ArrayLike) -> tuple[Vector, Vector]:
+    """A square invertible matrix and its inverse."""
+    A = matrix(name, value)
+    if A.shape[0] != A.shape[1]:
+        raise InvalidInput(f"{name} needs a square matrix, got shape {A.shape}; pass an invertible n x n one.")
+    condition = float(np.linalg.cond(A)) if A.size else math.inf
+    if not condition < 1e14:
+        raise InvalidInput(
+            f"{name} needs an invertible matrix, got one of condition {condition:.3g}; drop dependent rows."
+        )
+    return frozen(A), frozen(np.linalg.inv(A))

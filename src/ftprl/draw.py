@@ -1,0 +1,74 @@
+"""Named series become a Matplotlib figure: the one place that draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which most colour-blind readers can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One line: `dashed` for bounds, so that what happened and what was promised look different."""
+
+    name: str
+    x: ArrayLike
+    y: ArrayLike
+    dashed: bool = False
+    colour: int | None = None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One pair of axes with its lines."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    series: Sequence[Series]
+    log: bool = False
+
+
+def figure(panels: Sequence[Panel], width: float = 7.0, height: float = 4.2) -> Figure:
+    """Panels side by side; save with `figure.savefig(path)`."""
+    from matplotlib.figure import Figure
+
+    fig = Figure(figsize=(width * len(panels), height), layout="constrained")
+    axes = fig.subplots(1, len(panels), squeeze=False)[0]
+    for ax, panel in zip(axes, panels, strict=True):
+        _draw(ax, panel)
+    return fig
+
+
+def _draw(ax: Axes, panel: Panel) -> None:
+    for i, s in enumerate(panel.series):
+        colour = COLOURS[(i if s.colour is None else s.colour) % len(COLOURS)]
+        y = np.asarray(s.y, dtype=float)
+        shown = np.where(y > 0, y, np.nan) if panel.log else y
+        ax.plot(
+            s.x, shown, label=s.name, color=colour, linestyle="--" if s.dashed else "-", linewidth=1.4 if s.dashed else 2.0
+        )
+    if panel.log:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+    else:
+        ax.margins(x=0.01)
+    ax.set_title(panel.title, fontsize=11)
+    ax.set_xlabel(panel.xlabel)
+    ax.set_ylabel(panel.ylabel)
+    ax.grid(alpha=0.25)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.legend(frameon=False, fontsize=9)

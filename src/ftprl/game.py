@@ -1,0 +1,234 @@
+"""Play a learner against losses, keep its ledger, and find the best point in hindsight."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check
+from ftprl.bounds import Certificate, History, Ledger, certify
+from ftprl.errors import InvalidInput
+from ftprl.learner import FTPRL, Learner, LearnerState, gradient
+from ftprl.losses import Linear
+from ftprl.sets import FeasibleSet
+from ftprl.solver import call_clarabel
+
+Vector = NDArray[np.float64]
+LossLike = Callable[[Vector], tuple[float, ArrayLike]] | ArrayLike
+
+
+@final
+class Game:
+    """The friendly, stateful door: play `game.x`, then `game.observe(g)`, and ask for a `certificate()` at any time.
+
+    >>> from ftprl.sets import Box
+    >>> from ftprl.schemes import Diagonal
+    >>> game = Game(FTPRL(Box(-1, 1, dim=2), Diagonal()))
+    >>> game.observe([1.0, -0.5])
+    >>> game.certificate().regret
+    1.5
+    """
+
+    def __init__(
+        self,
+        learner: Learner[Any],
+        *,
+        full: bool = False,
+        history: bool | int = False,
+        hint: ArrayLike | None = None,
+    ) -> None:
+        if history is not False and int(history) < 1:
+            raise InvalidInput(f"history needs True or a number of rounds of at least 1, got {history!r}; pass one.")
+        self.learner = learner
+        self.state: LearnerState = learner.init() if hint is None else _first(learner, hint)
+        self.ledger = Ledger.empty(learner.feasible.dim, full)
+        self._core = learner.core()
+        self._every = int(history)
+        self._history = History() if history else None
+        self._loss: float | None = 0.0
+        self._best_loss: float | None = None
+
+    @property
+    def x(self) -> Vector:
+        """The point to play now; a copy, so nothing done to it can change the game."""
+        return self.state.x.copy()
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds have been observed."""
+        return self.ledger.t
+
+    def observe(self, g: ArrayLike, loss: float | None = None, hint: ArrayLike | None = None) -> None:
+        """A subgradient of the loss at `x`, the loss itself if known, and a guess of the next gradient if any.
+
+        Bad input raises and changes nothing.
+        """
+        clean = gradient("g", g, self.learner.feasible.dim)
+        if loss is not None and not math.isfinite(loss):
+            raise InvalidInput(f"loss needs a finite number, got {loss!r}; drop the round or leave the loss out.")
+        after = self.learner.update(self.state, clean, hint)
+        self.ledger = self.ledger.record(
+            self._core,
+            self.learner.core_state(self.state),
+            self.learner.gradient_to_core(clean),
+            self.learner.core_state(after),
+        )
+        self.state = after
+        self._loss = None if loss is None or self._loss is None else self._loss + float(loss)
+        if self._history is not None and self.rounds % self._every == 0:
+            self._history = self._history.extended(self.rounds, _history_row(self._certify()))
+
+    def _certify(self, program: bool = False, comparator: Vector | None = None) -> Certificate:
+        state = self.learner.core_state(self.state)
+        return certify(self._core, state, self.ledger, program=program, comparator=comparator)
+
+    def certificate(
+        self, *, program: bool = False, comparator: ArrayLike | None = None, best_loss: float | None = None
+    ) -> Certificate:
+        """The receipt so far.
+
+        `program` computes post-hoc optima that have no closed form; `comparator` measures against a point of your own;
+        `best_loss`, the total loss of the best fixed point, gives the true regret when every loss was observed.
+        """
+        point = None
+        if comparator is not None:
+            outer = check.vector("comparator", comparator, self.learner.feasible.dim)
+            if not self.learner.feasible.contains(outer):
+                raise InvalidInput("comparator needs a point of the feasible set, got one outside; project it first.")
+            point = self.learner.to_core(outer)
+        made = self._certify(program, point)
+        best = self._best_loss if best_loss is None else float(best_loss)
+        true = None if best is None or self._loss is None else self._loss - best
+        caveats = made.caveats
+        if self._core is not self.learner:
+            caveats = (*caveats, "families and comparator are those of the preconditioned coordinates")
+        return replace(made, true_regret=true, history=self._history, caveats=caveats)
+
+
+def _first(learner: Learner[Any], hint: ArrayLike) -> LearnerState:
+    if not isinstance(learner, FTPRL):
+        raise InvalidInput("a first hint needs an FTPRL learner, got another; pass hints to observe() instead.")
+    return learner.init(hint)
+
+
+def _history_row(c: Certificate) -> dict[str, float]:
+    best = c.post_hoc.get(c.family) if c.family else c.post_hoc["const"]
+    rows = {"regret": c.regret, "bound": c.bound, "worst case B_R": c.worst_case, "best in hindsight": best}
+    return {name: math.nan if value is None else value for name, value in rows.items()}
+
+
+def _as_loss(loss: LossLike, dim: int) -> Callable[[Vector], tuple[float, ArrayLike]]:
+    return loss if callable(loss) else Linear(check.vector("losses", loss, dim))
+
+
+def play(
+    learner: Learner[Any],
+    losses: Iterable[LossLike],
+    *,
+    full: bool = False,
+    history: bool | int = False,
+    hindsight: bool = False,
+) -> Game:
+    """Play through `losses`: rows of gradients, loss objects, or functions x -> (value, subgradient).
+
+    With `hindsight` the best fixed point against the losses themselves is found afterwards, for the true regret.
+
+    >>> from ftprl.sets import Box
+    >>> from ftprl.schemes import Diagonal
+    >>> play(FTPRL(Box(-1, 1, dim=1), Diagonal()), [[1.0], [1.0]]).certificate().regret
+    1.0
+    """
+    game = Game(learner, full=full, history=history)
+    dim = learner.feasible.dim
+    kept: list[Callable[[Vector], tuple[float, ArrayLike]]] = []
+    for loss in losses:
+        f = _as_loss(loss, dim)
+        value, g = f(game.x)
+        game.observe(g, loss=float(value))
+        if hindsight:
+            kept.append(f)
+    if hindsight:
+        game._best_loss = best_in_hindsight(learner.feasible, kept).lower
+    return game
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Hindsight:
+    """The best fixed point found, its total loss, and a proved lower bound on the smallest total loss."""
+
+    x: Vector
+    value: float
+    lower: float
+
+
+def best_in_hindsight(
+    feasible: FeasibleSet, losses: Sequence[LossLike], tol: float = 1e-7, steps: int = 400
+) -> Hindsight:
+    """Minimise the sum of the losses over F: exactly when they are linear, by a level bundle method otherwise."""
+    functions = [_as_loss(f, feasible.dim) for f in losses]
+    if all(isinstance(f, Linear) for f in functions):
+        S = np.sum([f.g for f in functions if isinstance(f, Linear)], axis=0) if functions else np.zeros(feasible.dim)
+        x = feasible.vertex(S)
+        return Hindsight(x, float(S @ x), float(S @ x))
+
+    def total(x: Vector) -> tuple[float, Vector]:
+        value, slope = 0.0, np.zeros(feasible.dim)
+        for f in functions:
+            v, g = f(x)
+            value += float(v)
+            slope += np.asarray(g, dtype=np.float64)
+        return value, slope
+
+    return _level_bundle(feasible, total, tol, steps)
+
+
+def _level_bundle(
+    feasible: FeasibleSet, f: Callable[[Vector], tuple[float, Vector]], tol: float, steps: int
+) -> Hindsight:
+    """Cut the graph of f by its tangents; step to the nearest point where the model reaches a level (Lemaréchal et al.)."""
+    from scipy.sparse import csc_matrix, vstack
+
+    conic = feasible.conic()
+    G, h, cones = conic.stacked
+    size = conic.size
+    import clarabel
+
+    x = best = feasible.start()
+    slopes: list[Vector] = []
+    offsets: list[float] = []  # f(w) >= slope·w - offset
+    upper, lower = math.inf, -math.inf
+    for _ in range(steps):
+        value, slope = f(x)
+        if value < upper:
+            upper, best = value, x
+        slopes.append(np.concatenate((slope, np.zeros(size - conic.dim))))
+        offsets.append(float(slope @ x) - value)
+        k = len(slopes)
+        cuts = np.hstack((np.array(slopes), -np.ones((k, 1))))
+        scale = 1.0 + abs(upper)
+        wide = vstack((csc_matrix(np.hstack((G.toarray(), np.zeros((len(h), 1))))), csc_matrix(cuts / scale))).tocsc()
+        q = np.zeros(size + 1)
+        q[-1] = 1.0
+        right = np.concatenate((h, np.array(offsets) / scale))
+        every = [*cones, clarabel.NonnegativeConeT(k)]
+        answer = call_clarabel(np.zeros((size + 1, size + 1)), q, wide, right, every, 1e-10)
+        lower = max(lower, float(answer.obj_val_dual))
+        if upper - lower <= tol * scale:
+            break
+        level = lower + 0.3 * (upper - lower)
+        P = np.zeros((size, size))
+        P[: conic.dim, : conic.dim] = np.eye(conic.dim)
+        q = np.zeros(size)
+        q[: conic.dim] = -best
+        rows = vstack((G, csc_matrix(np.array(slopes) / scale))).tocsc()
+        answer = call_clarabel(P, q, rows, np.concatenate((h, (np.array(offsets) + level) / scale)), every, 1e-10)
+        x = np.array(answer.x)[: conic.dim]
+        if not np.isfinite(x).all():
+            break
+    return Hindsight(best, upper, min(lower, upper))

@@ -1,0 +1,23 @@
+"""Q_t, how the regularisation adapts to the gradients seen."""
+
+from ftprl.schemes.base import ClosedForm, Scheme, SchemeState
+from ftprl.schemes.best_bound import BestBound
+from ftprl.schemes.constant import BlockConstant, CoordinateConstant
+from ftprl.schemes.diagonal import Diagonal
+from ftprl.schemes.fixed import Fixed
+from ftprl.schemes.full import Full, Sketch
+from ftprl.schemes.john import john
+
+__all__ = [
+    "BestBound",
+    "BlockConstant",
+    "ClosedForm",
+    "CoordinateConstant",
+    "Diagonal",
+    "Fixed",
+    "Full",
+    "Scheme",
+    "SchemeState",
+    "Sketch",
+    "john",
+]

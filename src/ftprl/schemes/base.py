@@ -1,0 +1,96 @@
+"""What a scheme must offer: it turns gradients into the increments Q_t of the regularisation."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import check
+from ftprl.errors import InvalidInput
+from ftprl.posthoc import Family
+from ftprl.sets import FeasibleSet
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SchemeState:
+    """What a scheme remembers: the set it plays on and `total` = Q_{1:t}."""
+
+    feasible: FeasibleSet
+    total: PSD
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedForm:
+    """A-priori bounds on the regret: the paper's (it bounds B_R too) and the strong one with half the stability."""
+
+    paper: float
+    strong: float
+
+
+class Scheme(ABC):
+    """How the regularisation adapts. A scheme of your own needs `init` and `step`; the rest has safe defaults."""
+
+    family: Family | None = None
+    center: bool = False
+
+    @abstractmethod
+    def init(self, feasible: FeasibleSet) -> SchemeState:
+        """The state before the first round."""
+
+    @abstractmethod
+    def step(self, state: SchemeState, g: Vector) -> tuple[PSD, SchemeState]:
+        """Q_t, which may depend on g_1..g_t, and the next state."""
+
+    def effective(self, feasible: FeasibleSet, g: Vector) -> Vector:
+        """The part of g that the bounds count: with `center` its component in the span of Fsym, else all of g."""
+        if not feasible.widths().any():
+            return np.zeros_like(g)  # a single point: nothing to lose
+        return feasible.tangent(g) if self.center else g
+
+    def penalty(self, state: SchemeState, Q: PSD) -> float:
+        """N(Q), the round's share of the first term of B_R."""
+        return 0.5 * state.feasible.sq_diameter(Q)
+
+    def closed_form(self, state: SchemeState) -> ClosedForm | None:
+        """The bound as a formula in the gradients, where theory has one."""
+        return None
+
+    def proven_ratio(self, feasible: FeasibleSet) -> float | None:
+        """kappa with B_R <= kappa times the post-hoc optimum of `family`, where that is proved."""
+        return None
+
+    def proven_regret_ratio(self, feasible: FeasibleSet) -> float | None:
+        """The same for the regret alone."""
+        return None
+
+
+def constants(c: float) -> tuple[float, float]:
+    """(c/2 + 2/c, c/2 + 1/c): the factors of the paper's lemma and of the strong one."""
+    return c / 2 + 2 / c, c / 2 + 1 / c
+
+
+def checked_c(c: float) -> float:
+    """The constant c: 2 in the paper, sqrt 2 for the sharper regret bound."""
+    return check.positive("c", c)
+
+
+def finite_diameter(feasible: FeasibleSet, who: str) -> float:
+    """D, refused where it is infinite."""
+    D = feasible.diameter()
+    if not math.isfinite(D):
+        raise InvalidInput(
+            f"{who} needs a bounded set, got diameter {D} for {feasible!r}; bound the set or pass diameter=."
+        )
+    return D
+
+
+def growth(square: float, old: float, new: float) -> float:
+    """sqrt(G + square) - sqrt(G) from the two roots, without cancellation."""
+    return square / (old + new) if square else 0.0

@@ -1,0 +1,108 @@
+"""Follow the best bound: play with the matrix that would have been best so far."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import check
+from ftprl.errors import InvalidInput, Unsupported
+from ftprl.posthoc import Family, best_bound, penalty_growth
+from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, finite_diameter
+from ftprl.sets import FeasibleSet
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class BestBoundState(SchemeState):
+    """`G` = sum g_i², the value OPT_t, the factor b and the growth rho."""
+
+    G: Vector
+    value: float
+    b: float
+    rho: float
+
+
+@final
+@dataclass(frozen=True)
+class BestBound(Scheme):
+    """Q_{1:t} = b Q*_t, the post-hoc optimum of the gradients so far, on sets where it never falls.
+
+    These are boxes, L_p balls, axis-aligned ellipsoids and the simplex for the diagonal family, and every bounded
+    set for family="const". b = sqrt(2/rho) by default, where rho bounds the sum of penalties over the last one.
+    """
+
+    family: Family = "diagonal"
+    b: float | None = None
+    center: bool = False
+
+    def __post_init__(self) -> None:
+        if self.family not in ("const", "diagonal"):
+            raise InvalidInput(f"BestBound needs family const or diagonal, got {self.family!r}; pass one of these.")
+        if self.b is not None:
+            check.positive("b", self.b)
+
+    def _rho(self, feasible: FeasibleSet) -> float:
+        rho = 1.0 if self.family == "const" else penalty_growth(feasible)
+        if rho is None:
+            raise Unsupported(
+                f"BestBound needs a set whose best diagonal never falls, got {feasible!r}, where that is not proved;"
+                " use Diagonal() or BestBound(family='const')."
+            )
+        return rho
+
+    def init(self, feasible: FeasibleSet) -> BestBoundState:
+        """Q_{1:0} = 0."""
+        finite_diameter(feasible, "BestBound")
+        rho = self._rho(feasible)
+        b = math.sqrt(2 / rho) if self.b is None else float(self.b)
+        n = feasible.dim
+        total = np.zeros(()) if self.family == "const" else np.zeros(n)
+        return BestBoundState(feasible, total, np.zeros(n), 0.0, b, rho)
+
+    def step(self, state: SchemeState, g: Vector) -> tuple[PSD, BestBoundState]:
+        """Q_t = b (Q*_t - Q*_{t-1}); what rounding puts below 0 is 0."""
+        assert isinstance(state, BestBoundState)
+        g = self.effective(state.feasible, g)
+        G = state.G + g * g
+        found = best_bound(state.feasible, self.family, G)
+        if found is None or found.Q is None:  # a single point: nothing to choose
+            return np.zeros_like(state.total), BestBoundState(state.feasible, state.total, G, 0.0, state.b, state.rho)
+        star = np.broadcast_to(found.Q, state.total.shape)
+        total = np.maximum(state.b * star, state.total)
+        return total - state.total, BestBoundState(state.feasible, total, G, found.value, state.b, state.rho)
+
+    def effective(self, feasible: FeasibleSet, g: Vector) -> Vector:
+        """g without the coordinates that cannot move."""
+        g = super().effective(feasible, g)
+        D = feasible.widths()
+        return g if D.all() else np.where(D == 0, 0.0, g)
+
+    def closed_form(self, state: SchemeState) -> ClosedForm:
+        """(b rho/2 + 1/b) OPT."""
+        assert isinstance(state, BestBoundState)
+        b, rho = state.b, state.rho
+        return ClosedForm((b * rho / 2 + 1 / b) * state.value, (b * rho / 2 + 1 / (2 * b)) * state.value)
+
+    def _factor(self, feasible: FeasibleSet, stability: float) -> float | None:
+        exact = feasible.is_exact("diameter" if self.family == "const" else "diagonal")
+        if not exact:
+            return None
+        rho = self._rho(feasible)
+        b = math.sqrt(2 / rho) if self.b is None else self.b
+        return b * rho / 2 + stability / b
+
+    def proven_ratio(self, feasible: FeasibleSet) -> float | None:
+        """b rho/2 + 1/b."""
+        return self._factor(feasible, 1.0)
+
+    def proven_regret_ratio(self, feasible: FeasibleSet) -> float | None:
+        """b rho/2 + 1/(2b)."""
+        return self._factor(feasible, 0.5)

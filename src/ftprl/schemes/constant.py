@@ -1,0 +1,152 @@
+"""One number for all coordinates, or one for each block of a product."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import check
+from ftprl.errors import Unsupported
+from ftprl.posthoc import Family
+from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, checked_c, constants, finite_diameter, growth
+from ftprl.sets import FeasibleSet, Product
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+_ROOT2 = math.sqrt(2.0)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstantState(SchemeState):
+    """`root` is sqrt of the sum of |g|²; `D` the diameter in use."""
+
+    root: float
+    D: float
+
+
+@final
+@dataclass(frozen=True)
+class CoordinateConstant(Scheme):
+    """Q_{1:t} = (c/D) sqrt(sum |g_s|²) I: one adaptive rate for all coordinates (Corollary "global").
+
+    `diameter` replaces the set's own D, for a set of which a smaller bound is known; `center` drops what does not
+    matter on a flat set such as the simplex.
+    """
+
+    c: float = 2.0
+    diameter: float | None = None
+    center: bool = False
+    family: Family = "const"
+
+    def __post_init__(self) -> None:
+        checked_c(self.c)
+        if self.diameter is not None:
+            check.positive("diameter", self.diameter)
+
+    def init(self, feasible: FeasibleSet) -> ConstantState:
+        """Q_{1:0} = 0."""
+        D = finite_diameter(feasible, "CoordinateConstant") if self.diameter is None else float(self.diameter)
+        return ConstantState(feasible, np.zeros(()), 0.0, D)
+
+    def step(self, state: SchemeState, g: Vector) -> tuple[PSD, ConstantState]:
+        """Q_t = (c/D) (sqrt(G_t) - sqrt(G_{t-1}))."""
+        assert isinstance(state, ConstantState)
+        g = self.effective(state.feasible, g)
+        square = float(g @ g)
+        root = math.hypot(state.root, math.sqrt(square))
+        rate = self.c / state.D if state.D else 0.0
+        Q = np.asarray(rate * growth(square, state.root, root))
+        return Q, ConstantState(state.feasible, np.asarray(rate * root), root, state.D)
+
+    def penalty(self, state: SchemeState, Q: PSD) -> float:
+        """½ q D², with the diameter in use."""
+        assert isinstance(state, ConstantState)
+        return 0.5 * float(Q) * state.D**2
+
+    def closed_form(self, state: SchemeState) -> ClosedForm:
+        """(c/2 + 2/c) D sqrt(G)."""
+        assert isinstance(state, ConstantState)
+        paper, strong = constants(self.c)
+        return ClosedForm(paper * state.D * state.root, strong * state.D * state.root)
+
+    def proven_ratio(self, feasible: FeasibleSet) -> float | None:
+        """(c/2 + 2/c)/sqrt 2 against the constant family, on any set whose diameter is exact."""
+        exact = feasible.is_exact("diameter") and self.diameter is None
+        return constants(self.c)[0] / _ROOT2 if exact else None
+
+    def proven_regret_ratio(self, feasible: FeasibleSet) -> float | None:
+        """(c/2 + 1/c)/sqrt 2."""
+        exact = feasible.is_exact("diameter") and self.diameter is None
+        return constants(self.c)[1] / _ROOT2 if exact else None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockState(SchemeState):
+    """`roots` and `D`, one a block."""
+
+    roots: Vector
+    D: Vector
+
+
+@final
+@dataclass(frozen=True)
+class BlockConstant(Scheme):
+    """CoordinateConstant on each factor of a `Product`: bounds add up over the blocks."""
+
+    c: float = 2.0
+    center: bool = False
+    family: Family = "block"
+
+    def __post_init__(self) -> None:
+        checked_c(self.c)
+
+    def init(self, feasible: FeasibleSet) -> BlockState:
+        """Q_{1:0} = 0."""
+        product = _as_product(feasible)
+        D = np.array([finite_diameter(s, "BlockConstant") for s in product.sets])
+        return BlockState(product, np.zeros(product.dim), np.zeros(len(D)), D)
+
+    def step(self, state: SchemeState, g: Vector) -> tuple[PSD, BlockState]:
+        """Q_t = (c/D_k)(sqrt(G_k,t) - sqrt(G_k,t-1)) on block k."""
+        assert isinstance(state, BlockState)
+        product = _as_product(state.feasible)
+        g = self.effective(product, g)
+        squares = np.array([float(g[b] @ g[b]) for b in product.blocks])
+        roots = np.hypot(state.roots, np.sqrt(squares))
+        rate = np.divide(self.c, state.D, out=np.zeros_like(state.D), where=state.D > 0)
+        steps = np.divide(squares, state.roots + roots, out=np.zeros_like(roots), where=squares > 0)
+        sizes = [s.dim for s in product.sets]
+        return np.repeat(rate * steps, sizes), BlockState(product, np.repeat(rate * roots, sizes), roots, state.D)
+
+    def effective(self, feasible: FeasibleSet, g: Vector) -> Vector:
+        """g without the blocks that are single points."""
+        g = super().effective(feasible, g)
+        parts = [np.zeros(s.dim) if s.diameter() == 0 else np.ones(s.dim) for s in _as_product(feasible).sets]
+        return g * np.concatenate(parts)
+
+    def closed_form(self, state: SchemeState) -> ClosedForm:
+        """(c/2 + 2/c) sum D_k sqrt(G_k)."""
+        assert isinstance(state, BlockState)
+        paper, strong = constants(self.c)
+        S = float(state.D @ state.roots)
+        return ClosedForm(paper * S, strong * S)
+
+    def proven_ratio(self, feasible: FeasibleSet) -> float | None:
+        """(c/2 + 2/c)/sqrt 2 against one constant a block."""
+        return constants(self.c)[0] / _ROOT2 if feasible.is_exact("diameter") else None
+
+    def proven_regret_ratio(self, feasible: FeasibleSet) -> float | None:
+        """(c/2 + 1/c)/sqrt 2."""
+        return constants(self.c)[1] / _ROOT2 if feasible.is_exact("diameter") else None
+
+
+def _as_product(feasible: FeasibleSet) -> Product:
+    if isinstance(feasible, Product):
+        return feasible
+    raise Unsupported(f"BlockConstant needs a Product of sets, got {feasible!r}; use CoordinateConstant there.")

@@ -1,0 +1,65 @@
+"""The user's own increments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import psd
+from ftprl.errors import InvalidInput
+from ftprl.schemes.base import Scheme, SchemeState
+from ftprl.sets import FeasibleSet
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+Rule = Sequence[ArrayLike] | Callable[[int, Vector], ArrayLike]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedState(SchemeState):
+    """`t` rounds have been played."""
+
+    t: int
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Fixed(Scheme):
+    """Q_t from a sequence (0 when it has ended) or a rule `rule(t, g_t)`, t = 1, 2, ...; each is checked to be PSD.
+
+    `Fixed([Q])` is a single matrix used from the first round on, the form of every post-hoc optimum.
+    """
+
+    rule: Rule
+
+    def __post_init__(self) -> None:
+        if not callable(self.rule) and (isinstance(self.rule, str) or not hasattr(self.rule, "__len__")):
+            raise InvalidInput(
+                f"Fixed needs a sequence of matrices or a function rule(t, g), got {self.rule!r}; wrap it in a list."
+            )
+
+    def init(self, feasible: FeasibleSet) -> FixedState:
+        """Q_{1:0} = 0."""
+        return FixedState(feasible, np.zeros(()), 0)
+
+    def step(self, state: SchemeState, g: Vector) -> tuple[PSD, FixedState]:
+        """The next matrix of the sequence, or what the rule says."""
+        assert isinstance(state, FixedState)
+        t = state.t + 1
+        raw: ArrayLike
+        if callable(self.rule):
+            raw = self.rule(t, g.copy())
+        else:
+            raw = self.rule[t - 1] if t <= len(self.rule) else 0.0
+        Q = psd.as_psd(raw, state.feasible.dim, f"Q_{t}")
+        return Q, FixedState(state.feasible, psd.add(state.total, Q), t)
+
+    def effective(self, feasible: FeasibleSet, g: Vector) -> Vector:
+        """g without the coordinates that cannot move, so that they need no weight."""
+        D = feasible.widths()
+        return g if D.all() else np.where(D == 0, 0.0, g)

@@ -1,0 +1,376 @@
+"""Norm balls and ellipsoids."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check, psd
+from ftprl.errors import InvalidInput
+from ftprl.sets import multiplier
+from ftprl.sets.base import ExactSet, MixedSet, Quantity, checked_center, scaled_tolerance
+from ftprl.sets.box import Box, inscribed
+from ftprl.solver import Conic, Solution, minimise_conic
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+def dual_exponent(p: float) -> float:
+    """p* = p/(p-1), with 1 <-> inf."""
+    if p == 1.0:
+        return math.inf
+    return 1.0 if math.isinf(p) else p / (p - 1.0)
+
+
+def lp_vertex(p: float, g: Vector) -> Vector:
+    """The minimiser of g·x over the unit L_p ball; 0 for g = 0."""
+    size = np.abs(g)
+    top = float(size.max(initial=0.0))
+    if top == 0.0:
+        return np.zeros_like(g)
+    if p == 1.0:
+        k = int(size.argmax())
+        out = np.zeros_like(g)
+        out[k] = -np.sign(g[k])
+        return out
+    if math.isinf(p):
+        return -np.sign(g)
+    y = (size / top) ** (dual_exponent(p) - 1.0)
+    return np.asarray(-np.sign(g) * y / np.linalg.norm(y, p))
+
+
+class NormBall(MixedSet):
+    """{x : |x - center|_p <= radius}: what the balls share."""
+
+    p: float
+    radius: float
+    center: Vector
+
+    def __init__(self, dim: int, radius: float, center: ArrayLike | None) -> None:
+        n = check.dimension("dim", dim)
+        self.radius = check.positive("radius", radius)
+        self.center = checked_center(center, n)
+        self._centred = bool(np.any(self.center))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(dim={self.dim}, radius={self.radius:g})"
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return len(self.center)
+
+    def _separable(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        if not self._centred:
+            return self._around_origin(H, z, near)
+        return self.center + self._around_origin(H, z + H * self.center, near - self.center)
+
+    def _around_origin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        lam = np.broadcast_to(H, z.shape)
+        return multiplier.lp_ball(self.p, lam, z, self.radius, None, None, near)
+
+    def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
+        """Exact for diagonal H around the origin: the penalty only shortens z (signs are those of -z)."""
+        if H.ndim == 2 or self._centred:
+            return minimise_conic(self, H, z, near, l1)
+        soft = np.sign(z) * np.maximum(np.abs(z) - l1, 0.0)
+        return Solution(self._around_origin(H, soft, np.zeros_like(near) if l1 else near), 0.0)
+
+    def vertex(self, g: Vector) -> Vector:
+        """center - radius · (the dual direction of g)."""
+        return self.center + self.radius * lp_vertex(self.p, g)
+
+    def widths(self) -> Vector:
+        """2 radius, on every axis."""
+        return np.full(self.dim, 2 * self.radius)
+
+    def diameter(self) -> float:
+        """2 r, and 2 r n^{1/2-1/p} for p > 2."""
+        return 2 * self.radius * self.dim ** max(0.0, 0.5 - 1.0 / self.p)
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """center ∓ radius."""
+        return self.center - self.radius, self.center + self.radius
+
+    def start(self) -> Vector:
+        """The centre."""
+        return self.center.copy()
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """|x - center|_p <= radius."""
+        reach = float(np.abs(self.center).max())
+        return float(np.linalg.norm(x - self.center, self.p)) <= self.radius + scaled_tolerance(
+            atol, self.radius + reach
+        )
+
+    def gamma(self) -> float:
+        """n^{2/p} for p >= 2, n below."""
+        return float(self.dim) ** min(1.0, 2.0 / self.p)
+
+    def beta(self) -> float:
+        """n^{1/p}."""
+        return float(self.dim) ** (1.0 / self.p)
+
+    def inner_box(self) -> Box:
+        """The cube of half-width r n^{-1/p}."""
+        return inscribed(self.center, self, self.beta())
+
+    def is_exact(self, what: Quantity) -> bool:
+        """All but sq_diameter of a full matrix."""
+        return what != "full"
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """4 r² |diag|_q with q = p/(p-2) for p > 2, 4 r² max for p <= 2; for a full Q an upper bound."""
+        four = 4 * self.radius**2
+        if Q.ndim == 0:
+            return float(Q) * self.diameter() ** 2
+        if self.p <= 2:
+            return four * psd.largest(Q)
+        q = self.p / (self.p - 2.0) if math.isfinite(self.p) else 1.0
+        if Q.ndim == 1:
+            return four * float(np.linalg.norm(Q, q))
+        # A diagonal that dominates Q, or the ball around F: both are above the maximum.
+        rows = four * float(np.linalg.norm(np.abs(Q).sum(axis=1), q))
+        return min(rows, psd.largest(Q) * self.diameter() ** 2)
+
+    def conic(self) -> Conic:
+        """The ball for a conic solver."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        return lp_conic(self.dim, self.p, self.radius).substitute(np.eye(self.dim), self.center)
+
+
+def lp_conic(n: int, p: float, radius: float) -> Conic:
+    """|x|_p <= radius: rows for p = 1, inf; a second-order cone for 2; n power cones else."""
+    none: tuple[Vector, Vector] = (np.zeros((0, n)), np.zeros(0))
+    eye = np.eye(n)
+    if math.isinf(p):
+        return Conic.polyhedron(n, (np.vstack((eye, -eye)), np.full(2 * n, radius)))
+    if p == 2.0:
+        cone = (np.vstack((np.zeros((1, n)), -eye)), np.concatenate(([radius], np.zeros(n))))
+        return Conic(n, *none, *none, soc=(cone,))
+    C = np.zeros((1, 2 * n))
+    C[0, n:] = 1.0
+    wide = np.zeros((0, 2 * n))
+    reach = np.full(n, radius)
+    if p == 1.0:  # |x_i| <= y_i, sum y <= radius
+        rows = np.vstack((np.hstack((eye, -eye)), np.hstack((-eye, -eye)), C))
+        return Conic(n, rows, np.concatenate((np.zeros(2 * n), [radius])), wide, np.zeros(0), reach=reach)
+    power = []
+    for i in range(n):  # y_i^{1/p} radius^{1-1/p} >= |x_i|, sum y <= radius
+        G = np.zeros((3, 2 * n))
+        G[0, n + i], G[2, i] = -1.0, -1.0
+        power.append((G, np.array([0.0, radius, 0.0]), 1.0 / p))
+    return Conic(n, C, np.array([radius]), wide, np.zeros(0), power=tuple(power), reach=reach)
+
+
+@final
+class LpBall(NormBall):
+    """{x : |x - center|_p <= radius} for 1 <= p <= inf.
+
+    >>> LpBall(2, p=4).gamma() == 2 ** 0.5
+    True
+    """
+
+    def __init__(self, dim: int, p: float, radius: float = 1.0, center: ArrayLike | None = None) -> None:
+        if not (isinstance(p, int | float) and p >= 1):
+            raise InvalidInput(f"LpBall needs 1 <= p <= inf, got p={p!r}; below 1 the ball is not convex.")
+        super().__init__(dim, radius, center)
+        self.p = float(p)
+        special: dict[float, NormBall] = {}
+        if self.p in (1.0, 2.0):
+            special = {1.0: L1Ball(dim, radius, center), 2.0: L2Ball(dim, radius, center)}
+        self._twin = special.get(self.p)
+
+    def __repr__(self) -> str:
+        return f"LpBall(dim={self.dim}, p={self.p:g}, radius={self.radius:g})"
+
+    def _around_origin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        if self._twin is not None:
+            return self._twin._around_origin(H, z, near)
+        if math.isinf(self.p):
+            r = np.full(self.dim, self.radius)
+            return multiplier.box(np.broadcast_to(H, z.shape), z, -r, r, near)
+        return super()._around_origin(H, z, near)
+
+    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
+        """As L1Ball and L2Ball for p = 1 and 2; power cones for a full H otherwise."""
+        return self._twin.minimise(H, z, near) if self._twin is not None else super().minimise(H, z, near)
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """Exact for diagonal Q; for a full Q exact for p = 1 and 2, an upper bound otherwise."""
+        return self._twin.sq_diameter(Q) if self._twin is not None else super().sq_diameter(Q)
+
+    def is_exact(self, what: Quantity) -> bool:
+        """All but sq_diameter of a full matrix for p other than 1 and 2."""
+        return what != "full" or self._twin is not None
+
+
+@final
+class L2Ball(NormBall):
+    """{x : |x - center|₂ <= radius}.
+
+    >>> L2Ball(2).argmin(np.array(1.0), np.array([-3.0, -4.0]), np.zeros(2))
+    array([0.6, 0.8])
+    """
+
+    p = 2.0
+
+    def __init__(self, dim: int, radius: float = 1.0, center: ArrayLike | None = None) -> None:
+        super().__init__(dim, radius, center)
+
+    def _around_origin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        if H.ndim == 1:
+            return multiplier.l2_ball(H, z, self.radius, near)
+        size = float(np.linalg.norm(z))
+        if size > float(H) * self.radius:
+            return z * (-self.radius / size)
+        return -z / H if H else multiplier.shrink(near, self.radius, 2.0)
+
+    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
+        """Closed form for every H: a full one is diagonal in its eigenvectors."""
+        if H.ndim < 2:
+            return super().minimise(H, z, near)
+        w, V = psd.eigh(H)
+        c = self.center
+        turned = multiplier.l2_ball(w, _clean(w, V.T @ (z + H @ c), z), self.radius, V.T @ (near - c))
+        return Solution(c + V @ turned, 0.0)
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """4 r² lmax(Q), exact."""
+        return 4 * self.radius**2 * psd.largest(Q)
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Everything is."""
+        return True
+
+
+def _clean(w: Vector, z: Vector, raw: Vector) -> Vector:
+    """z in the eigenbasis, with what is rounding dropped where there is no weight."""
+    noise = 64 * len(w) * np.finfo(float).eps * max(float(np.linalg.norm(raw)), float(np.linalg.norm(z)))
+    return np.where((w == 0) & (np.abs(z) <= noise), 0.0, z)
+
+
+@final
+class L1Ball(NormBall):
+    """{x : |x - center|₁ <= radius}."""
+
+    p = 1.0
+
+    def __init__(self, dim: int, radius: float = 1.0, center: ArrayLike | None = None) -> None:
+        super().__init__(dim, radius, center)
+
+    def _around_origin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        infinite = np.full(self.dim, np.inf)
+        return l1_separable(np.broadcast_to(H, z.shape), z, self.radius, -infinite, infinite, near)
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """4 r² max Q_ii, exact."""
+        return 4 * self.radius**2 * float(psd.diagonal(Q, self.dim).max())
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Everything is."""
+        return True
+
+
+def l1_separable(lam: Vector, z: Vector, radius: float, lo: Vector, hi: Vector, near: Vector) -> Vector:
+    """|x|₁ <= radius and lo <= x <= hi: in y = |x| it is a knapsack, for each sign is known beforehand."""
+    sign = np.where(lo > 0, 1.0, np.where(hi < 0, -1.0, np.where(z != 0, -np.sign(z), np.where(near < 0, -1.0, 1.0))))
+    low = np.maximum(np.where(sign > 0, lo, -hi), 0.0)
+    high = np.where(sign > 0, hi, -lo)
+    return sign * multiplier.knapsack(
+        lam, sign * z, np.ones_like(z), low, high, radius, np.abs(near), equality=False
+    )
+
+
+@final
+class Ellipsoid(ExactSet):
+    """{x : |A(x - center)|₂ <= 1}, A square and invertible.
+
+    >>> Ellipsoid(np.diag([1.0, 2.0])).widths()
+    array([2., 1.])
+    """
+
+    def __init__(self, A: ArrayLike, center: ArrayLike | None = None) -> None:
+        self.A, self._inverse = check.invertible("A", A)
+        self.center = checked_center(center, len(self.A))
+        self._ball = L2Ball(len(self.A))
+        self.axis_aligned = bool(np.count_nonzero(self.A - np.diag(np.diagonal(self.A))) == 0)
+
+    def __repr__(self) -> str:
+        return f"Ellipsoid(dim={self.dim})"
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return len(self.center)
+
+    @cached_property
+    def _shape(self) -> Vector:
+        """(A'A)^{-1}."""
+        return self._inverse @ self._inverse.T
+
+    def hat(self, Q: PSD) -> PSD:
+        """A^{-T} Q A^{-1}: the matrix seen from the unit ball."""
+        return psd.congruence(Q, np.diagonal(self._inverse) if self.axis_aligned else self._inverse)
+
+    def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        """The unit ball's minimiser in the coordinates A(x - center)."""
+        z_hat = self._inverse.T @ (z + psd.apply(H, self.center))
+        return self.center + self._inverse @ self._ball.argmin(self.hat(H), z_hat, self.A @ (near - self.center))
+
+    def vertex(self, g: Vector) -> Vector:
+        """center - (A'A)^{-1} g / sqrt(g'(A'A)^{-1}g)."""
+        return self.center + self._inverse @ lp_vertex(2.0, self._inverse.T @ g)
+
+    def widths(self) -> Vector:
+        """2 sqrt of the diagonal of (A'A)^{-1}."""
+        return 2 * np.sqrt(np.diagonal(self._shape))
+
+    def diameter(self) -> float:
+        """2 over the smallest singular value of A."""
+        return 2 * float(np.linalg.norm(self._inverse, 2))
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """4 lmax(A^{-T} Q A^{-1}), exact."""
+        return 4 * psd.largest(self.hat(Q))
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Everything is."""
+        return True
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """center ∓ half the widths."""
+        half = self.widths() / 2
+        return self.center - half, self.center + half
+
+    def start(self) -> Vector:
+        """The centre."""
+        return self.center.copy()
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """|A(x - center)|₂ <= 1."""
+        return float(np.linalg.norm(self.A @ (x - self.center))) <= 1.0 + scaled_tolerance(atol, 1.0)
+
+    def beta(self) -> float | None:
+        """sqrt(n) when the axes are those of the coordinates; None otherwise."""
+        return math.sqrt(self.dim) if self.axis_aligned else None
+
+    def inner_box(self) -> Box | None:
+        """The inscribed box when the axes are those of the coordinates."""
+        return inscribed(self.center, self, math.sqrt(self.dim)) if self.axis_aligned else None
+
+    def conic(self) -> Conic:
+        """One second-order cone."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        return lp_conic(self.dim, 2.0, 1.0).substitute(self.A, self.A @ self.center)

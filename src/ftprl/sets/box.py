@@ -1,0 +1,186 @@
+"""Boxes: the sets on which the diagonal scheme is the paper's own."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check, psd
+from ftprl.errors import InvalidInput
+from ftprl.sets import multiplier
+from ftprl.sets.base import ConvexSet, MixedSet, Quantity, scaled_tolerance
+from ftprl.solver import Conic, Solution
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+_ENUMERATE = 12  # up to this dimension the 2^(n-1) corners of Fsym are tried one by one
+
+
+@lru_cache(maxsize=4)
+def _corners(n: int) -> Vector:
+    """Half of the corners of [-1,1]^n; the other half are their negatives."""
+    bits = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n)) & 1
+    return check.frozen(1.0 - 2.0 * bits)
+
+
+def _ends(lower: ArrayLike, upper: ArrayLike, dim: int | None) -> tuple[Vector, Vector]:
+    lo, hi = check.array("lower", lower), check.array("upper", upper)
+    shape = np.broadcast_shapes(lo.shape, hi.shape) if lo.ndim < 2 and hi.ndim < 2 else (-1, -1)
+    if len(shape) > 1 or (shape and dim not in (None, *shape)):
+        raise InvalidInput(
+            f"Box needs a number or a vector for each bound, got shapes {lo.shape} and {hi.shape} with dim={dim};"
+            " make the lengths agree."
+        )
+    n = check.dimension("dim", dim if dim is not None else (shape[0] if shape else 1))
+    return np.broadcast_to(lo, (n,)).copy(), np.broadcast_to(hi, (n,)).copy()
+
+
+@final
+class Box(MixedSet):
+    """{x : lower <= x <= upper}; a bound may be infinite where the scheme does not need widths.
+
+    >>> Box(-1.0, [1.0, 2.0]).widths()
+    array([2., 3.])
+    """
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, dim: int | None = None) -> None:
+        try:
+            lo, hi = _ends(lower, upper, dim)
+        except ValueError as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(
+                f"Box needs bounds of equal length, got shapes {np.shape(lower)} and {np.shape(upper)}; make them agree."
+            ) from None
+        bad = np.flatnonzero(~(lo <= hi) | (lo == np.inf) | (hi == -np.inf))
+        if len(bad):
+            i = int(bad[0])
+            raise InvalidInput(
+                f"Box needs lower <= upper, got lower[{i}]={lo[i]:g} and upper[{i}]={hi[i]:g};"
+                " swap them or drop the coordinate."
+            )
+        self.lower, self.upper = check.frozen(lo), check.frozen(hi)
+
+    def __repr__(self) -> str:
+        if np.ptp(self.lower) == 0 and np.ptp(self.upper) == 0 and np.isfinite(self._widths).all():
+            return f"Box({self.lower[0]:g}, {self.upper[0]:g}, dim={self.dim})"
+        return f"Box(dim={self.dim})"
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return len(self.lower)
+
+    @cached_property
+    def _widths(self) -> Vector:
+        return check.frozen(self.upper - self.lower)
+
+    @cached_property
+    def _pinned(self) -> NDArray[np.bool_] | None:
+        pinned = self._widths == 0
+        return pinned if pinned.any() else None
+
+    def _separable(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        lam = H if H.ndim else np.broadcast_to(H, (self.dim,))
+        return self._inside(multiplier.box(lam, z, self.lower, self.upper, near))
+
+    @staticmethod
+    def _inside(x: Vector) -> Vector:
+        if not np.isfinite(x).all():
+            i = int(np.flatnonzero(~np.isfinite(x))[0])
+            raise InvalidInput(
+                f"the minimum over a Box with an infinite side needs weight on coordinate {i}, got none; bound it."
+            )
+        return x
+
+    def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
+        """Exact for diagonal H: soft-threshold, divide, clip."""
+        if H.ndim == 2:
+            return super().minimise_l1(H, z, l1, near)
+        lam = np.broadcast_to(H, (self.dim,))
+        # Where there is no weight and |z| <= l1, every step away from 0 costs.
+        soft = np.sign(z) * np.maximum(np.abs(z) - l1, 0.0)
+        rest = near if l1 == 0 else np.minimum(np.maximum(0.0, self.lower), self.upper)
+        return Solution(self._inside(multiplier.box(lam, soft, self.lower, self.upper, rest)), 0.0)
+
+    def vertex(self, g: Vector) -> Vector:
+        """The lower end where g > 0, the upper elsewhere (the start where g = 0 and there is no upper end)."""
+        return np.where(g > 0, self.lower, np.where((g == 0) & np.isinf(self.upper), self.start(), self.upper))
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """Exact for diagonal Q and up to 12 dimensions; else min(sum |Q_ij| D_i D_j, n lmax(DQD))."""
+        D = self._widths
+        if Q.ndim < 2 or not np.isfinite(D).all():
+            live = psd.diagonal(Q, self.dim) > 0
+            return float((psd.diagonal(Q, self.dim)[live] * D[live] ** 2).sum())
+        scaled = psd.congruence(Q, D)
+        if self.dim <= _ENUMERATE:
+            S = _corners(self.dim)
+            return float(((S @ scaled) * S).sum(axis=1).max())
+        return min(float(np.abs(scaled).sum()), self.dim * psd.largest(scaled))
+
+    def widths(self) -> Vector:
+        """D_i = upper - lower."""
+        return self._widths
+
+    def is_exact(self, what: Quantity) -> bool:
+        """All but sq_diameter of a full matrix beyond 12 dimensions, which is NP-hard."""
+        return what != "full" or self.dim <= _ENUMERATE
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """lower and upper."""
+        return self.lower, self.upper
+
+    def start(self) -> Vector:
+        """The centre; with an infinite side, 0 clipped into the box."""
+        if np.isfinite(self._widths).all():
+            return self.lower + self._widths / 2
+        return np.minimum(np.maximum(np.zeros(self.dim), self.lower), self.upper)
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """lower <= x <= upper."""
+        low = np.where(np.isfinite(self.lower), np.abs(self.lower), 0.0).max()
+        high = np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0).max()
+        tol = scaled_tolerance(atol, float(max(low, high)))
+        return bool(np.all(x >= self.lower - tol) and np.all(x <= self.upper + tol))
+
+    def tangent(self, g: Vector) -> Vector:
+        """g without the coordinates that cannot move."""
+        return g if self._pinned is None else np.where(self._pinned, 0.0, g)
+
+    def gamma(self) -> float:
+        """1."""
+        return 1.0
+
+    def beta(self) -> float:
+        """1: a box is its own inner box."""
+        return 1.0
+
+    def inner_box(self) -> Box:
+        """The box itself."""
+        return self
+
+    def outer_box(self) -> Box:
+        """The box itself."""
+        return self
+
+    def conic(self) -> Conic:
+        """Its finite bounds as rows."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        eye = np.eye(self.dim)
+        up, down = np.isfinite(self.upper), np.isfinite(self.lower)
+        C = np.vstack((eye[up], -eye[down]))
+        return Conic.polyhedron(self.dim, (C, np.concatenate((self.upper[up], -self.lower[down]))))
+
+
+def inscribed(center: Vector, outer: ConvexSet, beta: float) -> Box:
+    """The box around `center` whose widths are those of `outer` over beta."""
+    half = outer.widths() / (2 * beta)
+    return Box(center - half, center + half)

@@ -1,0 +1,288 @@
+"""Half-spaces and polytopes."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check, psd
+from ftprl.errors import InvalidInput, Unsupported
+from ftprl.sets.base import ConvexSet, ExactSet, scaled_tolerance
+from ftprl.sets.box import Box
+from ftprl.solver import Conic, Solution, linear_program, minimise_conic
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+_MAX_VERTEX_DIM = 10
+_MAX_GAMMA_PAIRS = 4000
+
+
+@final
+class Halfspace(ExactSet):
+    """{x : a·x <= b}; unbounded, so it plays with `Fixed` matrices or inside an `Intersection`."""
+
+    def __init__(self, a: ArrayLike, b: float) -> None:
+        self.a = check.frozen(check.vector("a", a))
+        self.b = float(check.finite("b", check.array("b", b)))
+        if not np.any(self.a):
+            raise InvalidInput("Halfspace needs a normal a that is not 0, got all zeros; drop the constraint.")
+
+    def __repr__(self) -> str:
+        return f"Halfspace(dim={self.dim})"
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return len(self.a)
+
+    def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        """The free minimiser, moved along H⁺a (or, for free, along a direction H does not see) to a·x = b."""
+        null = near - psd.solve(H, psd.apply(H, near)) if H.ndim == 2 else np.where(H == 0, near, 0.0)
+        x = null - psd.solve(H, z)
+        if np.linalg.norm(psd.apply(H, x) + z) > 1e-7 * np.linalg.norm(z):
+            raise InvalidInput(
+                "the minimum over a Halfspace needs z in the range of H, got a part outside; bound the set."
+            )
+        excess = float(self.a @ x) - self.b
+        if excess <= 0:
+            return x
+        push = psd.solve(H, self.a)
+        unseen = self.a - psd.apply(H, push)
+        if np.linalg.norm(unseen) > 1e-9 * np.linalg.norm(self.a):
+            return x - unseen * (excess / float(unseen @ self.a))
+        return x - push * (excess / float(self.a @ push))
+
+    def vertex(self, g: Vector) -> Vector:
+        """Bounded only for g = 0 or g opposite to a."""
+        share = float(g @ self.a) / float(self.a @ self.a)
+        if share > 0 or np.linalg.norm(g - share * self.a) > 1e-12 * np.linalg.norm(g):
+            raise InvalidInput(
+                "the best point of a Halfspace needs a gradient opposite to a, got another: it is unbounded there;"
+                " use Intersection(Halfspace(a, b), box)."
+            )
+        return self.a * (self.b / float(self.a @ self.a)) if share < 0 else self.start()
+
+    def widths(self) -> Vector:
+        """Infinite."""
+        return np.full(self.dim, np.inf)
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """Infinite, unless Q is 0."""
+        return math.inf if np.any(Q) else 0.0
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """None, but on the coordinate of an axis-parallel side."""
+        low, high = np.full(self.dim, -np.inf), np.full(self.dim, np.inf)
+        if np.count_nonzero(self.a) == 1:
+            i = int(np.flatnonzero(self.a)[0])
+            (high if self.a[i] > 0 else low)[i] = self.b / self.a[i]
+        return low, high
+
+    def start(self) -> Vector:
+        """The point nearest to 0."""
+        return self.a * (min(self.b, 0.0) / float(self.a @ self.a))
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """a·x <= b."""
+        return float(self.a @ x) <= self.b + scaled_tolerance(atol, abs(self.b) + float(np.abs(self.a).sum()))
+
+    def conic(self) -> Conic:
+        """One row."""
+        return Conic.polyhedron(self.dim, (self.a[None, :], np.array([self.b])))
+
+
+@final
+class Polytope(ConvexSet):
+    """{x : Cx <= d, A_eq x = b_eq}: any linear constraints.
+
+    >>> Polytope([[1, 1], [-1, 0], [0, -1]], [1, 0, 0]).widths()
+    array([1., 1.])
+    """
+
+    def __init__(
+        self, C: ArrayLike, d: ArrayLike, A_eq: ArrayLike | None = None, b_eq: ArrayLike | None = None
+    ) -> None:
+        self.C = check.frozen(check.matrix("C", C))
+        n = self.C.shape[1]
+        self.d = check.frozen(check.vector("d", d, len(self.C)))
+        if (A_eq is None) != (b_eq is None):
+            raise InvalidInput("Polytope needs A_eq and b_eq together, got only one of them; pass both or neither.")
+        self.A_eq = check.frozen(np.zeros((0, n)) if A_eq is None else check.matrix("A_eq", A_eq, n))
+        self.b_eq = check.frozen(np.zeros(0) if b_eq is None else check.vector("b_eq", b_eq, len(self.A_eq)))
+        check.dimension("the number of columns of C", n)
+        self._center, self.inner_radius = self._chebyshev()
+
+    def __repr__(self) -> str:
+        return f"Polytope(dim={self.dim}, faces={len(self.d)}, equalities={len(self.b_eq)})"
+
+    def _chebyshev(self) -> tuple[Vector, float]:
+        """The centre of the largest ball inside (radius capped, should F be unbounded)."""
+        n = self.C.shape[1]
+        norms = np.linalg.norm(self.C, axis=1)
+        C = np.vstack((np.hstack((self.C, norms[:, None])), np.eye(n + 1)[-1:], -np.eye(n + 1)[-1:]))
+        cap = 1.0 + float(np.abs(self.d).max(initial=0.0))
+        d = np.concatenate((self.d, [cap, 0.0]))
+        A = np.hstack((self.A_eq, np.zeros((len(self.b_eq), 1))))
+        g = np.zeros(n + 1)
+        g[-1] = -1.0
+        status, x = linear_program(g, C, d, A, self.b_eq)
+        if status != "optimal":
+            raise InvalidInput(
+                f"Polytope needs a point that meets every row, got none among {len(self.d)} inequalities and"
+                f" {len(self.b_eq)} equalities; relax or drop a row."
+            )
+        return check.frozen(x[:-1].copy()), float(x[-1])
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return self.C.shape[1]
+
+    def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        """A minimiser over F of ½ xᵀHx + z·x."""
+        return self.minimise(H, z, near).x
+
+    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
+        """A quadratic program, started from the faces active at `near`."""
+        return minimise_conic(self, H, z, near)
+
+    def vertex(self, g: Vector) -> Vector:
+        """A linear program."""
+        status, x = linear_program(g, self.C, self.d, self.A_eq, self.b_eq)
+        if status == "unbounded":
+            raise InvalidInput("the best point of a Polytope needs a bounded one, got no bound along g; add faces.")
+        return x
+
+    @cached_property
+    def _bounds(self) -> tuple[Vector, Vector]:
+        ends = np.empty((2, self.dim))
+        for i, e in enumerate(np.eye(self.dim)):
+            for side, sign in enumerate((1.0, -1.0)):
+                status, x = linear_program(sign * e, self.C, self.d, self.A_eq, self.b_eq)
+                ends[side, i] = x[i] if status == "optimal" else -sign * np.inf
+        return check.frozen(ends[0].copy()), check.frozen(np.maximum(ends[0], ends[1]))
+
+    def widths(self) -> Vector:
+        """2n linear programs, solved once."""
+        return self._widths
+
+    @cached_property
+    def _widths(self) -> Vector:
+        low, high = self._bounds
+        D = high - low
+        # What a linear program leaves of a coordinate that cannot move is rounding, not width.
+        size = np.where(np.isfinite(D), np.maximum(np.abs(low), np.abs(high)), 0.0)
+        return check.frozen(np.where(D <= 1e-12 * (1.0 + size), 0.0, D))
+
+    def start(self) -> Vector:
+        """The centre of the largest inscribed ball."""
+        return self._center.copy()
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """Every row, up to atol·(1 + its size)."""
+        inside = self.C @ x - self.d <= atol * (1.0 + np.abs(self.d))
+        level = np.abs(self.A_eq @ x - self.b_eq) <= atol * (1.0 + np.abs(self.b_eq))
+        return bool(inside.all() and level.all())
+
+    def tangent(self, g: Vector) -> Vector:
+        """g projected on the directions that the equality rows leave free."""
+        return g - self._row_space @ g if len(self.b_eq) else g
+
+    @cached_property
+    def _row_space(self) -> Vector:
+        return np.asarray(np.linalg.pinv(self.A_eq) @ self.A_eq)
+
+    def conic(self) -> Conic:
+        """The rows themselves."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        return Conic.polyhedron(self.dim, (self.C, self.d), (self.A_eq, self.b_eq))
+
+    @cached_property
+    def _inner(self) -> tuple[Vector, float] | None:
+        """(centre, s): the box of s times the widths that fits inside, by one linear program."""
+        D = self.widths()
+        if not np.isfinite(D).all() or np.any(np.abs(self.A_eq) @ D > 0):
+            return None
+        n = self.dim
+        C = np.vstack((np.hstack((self.C, (np.abs(self.C) @ D / 2)[:, None])), -np.eye(n + 1)[-1:]))
+        A = np.hstack((self.A_eq, np.zeros((len(self.b_eq), 1))))
+        g = np.zeros(n + 1)
+        g[-1] = -1.0
+        status, x = linear_program(g, C, np.concatenate((self.d, [0.0])), A, self.b_eq)
+        return (x[:-1], float(x[-1])) if status == "optimal" and x[-1] > 1e-12 else None
+
+    def beta(self) -> float | None:
+        """1 over the largest share of the outer box that fits inside."""
+        return None if self._inner is None else max(1.0 / self._inner[1], 1.0)
+
+    def inner_box(self) -> Box | None:
+        """The largest copy of the outer box that fits inside."""
+        if self._inner is None:
+            return None
+        c, s = self._inner
+        return Box(c - s * self.widths() / 2, c + s * self.widths() / 2)
+
+    def gamma(self) -> float:
+        """The linear program over the vertices of Fsym where these are few; min(n, beta²) otherwise."""
+        return self._gamma
+
+    @cached_property
+    def _gamma(self) -> float:
+        beta = self.beta()
+        simple = float(self.dim) if beta is None else min(float(self.dim), beta**2)
+        D = self.widths()
+        if self.dim > 6 or not np.isfinite(D).all():
+            return simple
+        try:
+            squares = self.difference_vertices() ** 2
+        except Unsupported:
+            return simple
+        if len(squares) > _MAX_GAMMA_PAIRS:
+            return simple
+        ones = np.ones(len(squares))
+        none = np.zeros((0, len(squares))), np.zeros(0)
+        status, w = linear_program(ones, -squares.T, -(D**2), *none, bounds=(0, None))
+        return min(simple, float(w.sum())) if status == "optimal" else simple
+
+    @cached_property
+    def _vertices(self) -> Vector:
+        from scipy.linalg import null_space
+        from scipy.spatial import HalfspaceIntersection, QhullError
+
+        basis = null_space(self.A_eq) if len(self.b_eq) else np.eye(self.dim)
+        k = basis.shape[1]
+        if not np.isfinite(self.widths()).all():
+            raise Unsupported("the vertices need a bounded Polytope; add faces.")
+        if k == 0:
+            return self._center[None, :].copy()
+        if k == 1:
+            ends = [self.vertex(basis[:, 0]), self.vertex(-basis[:, 0])]
+            return np.array(ends)
+        if k > _MAX_VERTEX_DIM:
+            raise Unsupported(f"the vertices are listed up to {_MAX_VERTEX_DIM} free dimensions, got {k}; use beta().")
+        C, d = self.C @ basis, self.d - self.C @ self._center
+        keep = np.linalg.norm(C, axis=1) > 1e-12
+        try:
+            found = HalfspaceIntersection(np.hstack((C[keep], -d[keep, None])), np.zeros(k))
+        except QhullError:
+            raise Unsupported("the vertices need a Polytope with interior; write its flat rows as A_eq, b_eq.") from None
+        points = found.intersections[np.isfinite(found.intersections).all(axis=1)]
+        return np.unique(np.round(self._center + points @ basis.T, 12), axis=0)
+
+    def vertices(self) -> Vector:
+        """The corners of F, one a row; refused above 10 free dimensions."""
+        return self._vertices.copy()
+
+    def difference_vertices(self) -> Vector:
+        """Points among which all vertices of Fsym are, up to sign."""
+        V = self._vertices
+        i, j = np.triu_indices(len(V), 1)
+        return V[i] - V[j]

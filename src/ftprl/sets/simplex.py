@@ -1,0 +1,173 @@
+"""The probability simplex and its capped cousin."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import check, psd
+from ftprl.errors import InvalidInput
+from ftprl.sets import multiplier
+from ftprl.sets.base import MixedSet, Quantity, scaled_tolerance
+from ftprl.solver import Conic, Solution
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+class Shares(MixedSet):
+    """{0 <= x <= cap, sum x = scale}: what both simplices share."""
+
+    scale: float
+    cap: float
+
+    def __init__(self, dim: int, cap: float, scale: float) -> None:
+        self._dim = check.dimension("dim", dim)
+        self.scale = check.positive("scale", scale)
+        self.cap = cap
+        self._low, self._high = np.zeros(self._dim), np.full(self._dim, cap)
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return self._dim
+
+    def _separable(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        lam = np.broadcast_to(H, z.shape)
+        return multiplier.with_sum(lam, z, self._low, self._high, self.scale, near)
+
+    def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
+        """|x|₁ is the same at every point, so it changes nothing."""
+        return self.minimise(H, z, near)
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """The range of a share, the same for all."""
+        rest = (self.dim - 1) * min(self.cap, self.scale)
+        return np.full(self.dim, max(0.0, self.scale - rest)), np.full(self.dim, min(self.cap, self.scale))
+
+    def widths(self) -> Vector:
+        """min(cap, s) - max(0, s - (n-1) cap)."""
+        low, high = self.bounds()
+        return np.maximum(high - low, 0.0)
+
+    def start(self) -> Vector:
+        """Equal shares."""
+        return np.full(self.dim, self.scale / self.dim)
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """0 <= x <= cap and sum x = scale."""
+        tol = scaled_tolerance(atol, self.scale)
+        return bool(x.min() >= -tol and x.max() <= self.cap + tol and abs(float(x.sum()) - self.scale) <= tol)
+
+    def tangent(self, g: Vector) -> Vector:
+        """g minus its mean: a constant changes no comparison."""
+        return g - g.mean()
+
+    def conic(self) -> Conic:
+        """Rows and one equality."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        eye = np.eye(self.dim)
+        C, d = -eye, np.zeros(self.dim)
+        if math.isfinite(self.cap):
+            C, d = np.vstack((C, eye)), np.concatenate((d, self._high))
+        return Conic.polyhedron(self.dim, (C, d), (np.ones((1, self.dim)), np.array([self.scale])))
+
+
+@final
+class Simplex(Shares):
+    """{x >= 0, sum x = scale}: portfolios, allocations, probabilities.
+
+    >>> Simplex(3).vertex(np.array([2.0, 1.0, 3.0]))
+    array([0., 1., 0.])
+    """
+
+    def __init__(self, dim: int, scale: float = 1.0) -> None:
+        super().__init__(dim, math.inf, scale)
+
+    def __repr__(self) -> str:
+        return f"Simplex(dim={self.dim}, scale={self.scale:g})"
+
+    def vertex(self, g: Vector) -> Vector:
+        """Everything on the smallest g."""
+        out = np.zeros(self.dim)
+        out[int(g.argmin())] = self.scale
+        return out
+
+    def diameter(self) -> float:
+        """sqrt(2) scale."""
+        return math.sqrt(2) * self.scale if self.dim > 1 else 0.0
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """s² times the sum of the two largest weights; for a full Q, max of Q_ii + Q_jj - 2 Q_ij; exact."""
+        if self.dim == 1:
+            return 0.0
+        if Q.ndim == 0:
+            return 2 * float(Q) * self.scale**2
+        if Q.ndim == 1:
+            return self.scale**2 * float(np.partition(Q, self.dim - 2)[-2:].sum())
+        d = np.diagonal(Q)
+        return self.scale**2 * float((d[:, None] + d - 2 * Q).max())
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Everything is."""
+        return True
+
+    def gamma(self) -> float:
+        """n/2."""
+        return max(self.dim / 2, 1.0)
+
+
+@final
+class CappedSimplex(Shares):
+    """{0 <= x <= cap, sum x = scale}: allocations with a limit on each share.
+
+    >>> CappedSimplex(3, cap=0.5).vertex(np.array([2.0, 1.0, 3.0]))
+    array([0.5, 0.5, 0. ])
+    """
+
+    def __init__(self, dim: int, cap: float, scale: float = 1.0) -> None:
+        super().__init__(dim, check.positive("cap", cap), scale)
+        if self.cap * self.dim < self.scale * (1 - 1e-12):
+            raise InvalidInput(
+                f"CappedSimplex needs cap * dim >= scale, got {self.cap:g} * {self.dim} < {self.scale:g};"
+                " raise the cap or lower the scale."
+            )
+        self._high = np.full(self.dim, max(self.cap, self.scale / self.dim))
+
+    def __repr__(self) -> str:
+        return f"CappedSimplex(dim={self.dim}, cap={self.cap:g}, scale={self.scale:g})"
+
+    @cached_property
+    def _moves(self) -> tuple[int, float, bool]:
+        """How many coordinates can move by the full cap at once, what is left, and whether that is exact."""
+        k = min(self.cap, self.scale)
+        total = 2 * min(self.scale, max(self.dim * k - self.scale, 0.0))
+        full = min(math.floor(total / k + 1e-12), self.dim)
+        ratio = self.scale / k
+        return full, max(total - full * k, 0.0), abs(ratio - round(ratio)) < 1e-12
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """Greedy over the largest weights: exact when scale/cap is whole, an upper bound otherwise and for a full Q."""
+        if Q.ndim == 2:
+            centred = Q - Q.mean(axis=0) - Q.mean(axis=1)[:, None] + Q.mean()
+            return min(super().sq_diameter(Q), psd.largest(centred) * self.diameter() ** 2)
+        lam = np.sort(np.broadcast_to(Q, (self.dim,)))[::-1]
+        full, left, _ = self._moves
+        k = min(self.cap, self.scale)
+        tail = left**2 * lam[full] if full < self.dim else 0.0
+        return float(k**2 * lam[:full].sum() + tail)
+
+    def diameter(self) -> float:
+        """sq_diameter of the identity, under a root."""
+        return math.sqrt(self.sq_diameter(np.array(1.0)))
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Widths always; the rest, but for full matrices, when scale/cap is whole."""
+        return what == "widths" or (what != "full" and self._moves[2])

@@ -1,0 +1,411 @@
+"""Sets made of sets: linear preimages, products and intersections with a box."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check, psd
+from ftprl.errors import InvalidInput
+from ftprl.sets import multiplier
+from ftprl.sets.balls import NormBall, l1_separable
+from ftprl.sets.base import ConvexSet, FeasibleSet, Quantity, require_same_dim
+from ftprl.sets.box import Box
+from ftprl.sets.polytope import Halfspace
+from ftprl.sets.simplex import Shares
+from ftprl.solver import Conic, Solution, interior_point, linear_program, minimise_conic
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+@final
+class Preimage(ConvexSet):
+    """{x : Ax in inner}, A square and invertible.
+
+    >>> Preimage([[2.0]], Box(-1, 1)).widths()
+    array([1.])
+    """
+
+    def __init__(self, A: ArrayLike, inner: FeasibleSet) -> None:
+        self.A, self._inverse = check.invertible("A", A)
+        require_same_dim("Preimage", len(self.A), inner.dim)
+        self.inner = inner
+        self.diagonal = bool(np.count_nonzero(self.A - np.diag(np.diagonal(self.A))) == 0)
+
+    def __repr__(self) -> str:
+        return f"Preimage(A, {self.inner!r})"
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return self.inner.dim
+
+    def hat(self, Q: PSD) -> PSD:
+        """A^{-T} Q A^{-1}, as a diagonal or a number where it is one: the closed forms of `inner` then apply."""
+        if self.diagonal:
+            return psd.congruence(Q, np.diagonal(self._inverse))
+        full = psd.congruence(Q, self._inverse)
+        d = np.diagonal(full)
+        if np.abs(full - np.diag(d)).max() > 1e-14 * np.abs(d).max(initial=0.0):
+            return full
+        return np.asarray(d.mean()) if np.ptp(d) <= 1e-14 * np.abs(d).max(initial=0.0) else d.copy()
+
+    def hat_full(self, GG: Vector) -> Vector:
+        """A^{-T} GG A^{-1}: the outer products of the hat gradients."""
+        return self._inverse.T @ GG @ self._inverse
+
+    def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        """The inner set's minimiser in the coordinates Ax."""
+        return self.minimise(H, z, near).x
+
+    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
+        """The inner set's minimiser and gap in the coordinates Ax."""
+        found = self.inner.minimise(self.hat(H), self._inverse.T @ z, self.A @ near)
+        return Solution(self._inverse @ found.x, found.gap)
+
+    def vertex(self, g: Vector) -> Vector:
+        """A^{-1} of the inner set's vertex for A^{-T} g."""
+        return self._inverse @ self.inner.vertex(self._inverse.T @ g)
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """By the inner set's vertices; infinite where there is none."""
+        if np.isfinite(self.inner.widths()).all():
+            return super().bounds()
+        return np.full(self.dim, -np.inf), np.full(self.dim, np.inf)
+
+    def widths(self) -> Vector:
+        """The range of each coordinate."""
+        low, high = self.bounds()
+        return np.maximum(high - low, 0.0)
+
+    def diameter(self) -> float:
+        """The smallest of three upper bounds; exact where the inner set's N is."""
+        one = np.array(1.0)
+        inside = math.sqrt(self.inner.sq_diameter(self.hat(one)))
+        stretched = float(np.linalg.norm(self._inverse, 2)) * self.inner.diameter()
+        return min(inside, stretched, super().diameter())
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """The inner set's, of A^{-T} Q A^{-1}."""
+        return float(Q) * self.diameter() ** 2 if Q.ndim == 0 else self.inner.sq_diameter(self.hat(Q))
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Widths always; the rest where the inner set is exact for the matrices that arise."""
+        if what == "widths":
+            return self.inner.is_exact("widths")
+        return self.inner.is_exact("diagonal" if self.diagonal and what != "full" else "full")
+
+    def start(self) -> Vector:
+        """A^{-1} of the inner start."""
+        return self._inverse @ self.inner.start()
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """Ax in inner."""
+        return self.inner.contains(self.A @ x, atol)
+
+    def tangent(self, g: Vector) -> Vector:
+        """Aᵀ of what matters on the inner set."""
+        return self.A.T @ self.inner.tangent(self._inverse.T @ g)
+
+    def gamma(self) -> float:
+        """The inner one for a diagonal A, n otherwise."""
+        return self.inner.gamma() if self.diagonal else float(self.dim)
+
+    def beta(self) -> float | None:
+        """The inner one for a diagonal A."""
+        return self.inner.beta() if self.diagonal else None
+
+    def inner_box(self) -> Box | None:
+        """The inner one, turned back, for a diagonal A."""
+        box = self.inner.inner_box() if self.diagonal else None
+        if box is None:
+            return None
+        scale = np.diagonal(self._inverse)
+        ends = np.sort((box.lower * scale, box.upper * scale), axis=0)
+        return Box(ends[0], ends[1])
+
+    def conic(self) -> Conic:
+        """The inner set's, in Ax."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        return self.inner.conic().substitute(self.A, np.zeros(self.dim))
+
+
+@final
+class Product(ConvexSet):
+    """F_1 x F_2 x ...: each block of coordinates has a set of its own.
+
+    >>> Product(Box(-1, 1), Box(0, 1, dim=2)).widths()
+    array([2., 1., 1.])
+    """
+
+    def __init__(self, *sets: FeasibleSet) -> None:
+        if not sets:
+            raise InvalidInput("Product needs at least one set, got none; pass the factors.")
+        self.sets = sets
+        ends = np.cumsum([s.dim for s in sets])
+        self.blocks = tuple(slice(int(e) - s.dim, int(e)) for e, s in zip(ends, sets, strict=True))
+
+    def __repr__(self) -> str:
+        return f"Product({', '.join(map(repr, self.sets))})"
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return self.blocks[-1].stop
+
+    def _block(self, Q: PSD, block: slice) -> PSD:
+        return Q if Q.ndim == 0 else (Q[block] if Q.ndim == 1 else Q[block, block])
+
+    def _decouples(self, Q: PSD) -> bool:
+        if Q.ndim < 2:
+            return True
+        rest = Q.copy()
+        for block in self.blocks:
+            rest[block, block] = 0.0
+        return not rest.any()
+
+    def _each(self, solve: Callable[[FeasibleSet, slice], Solution]) -> Solution:
+        parts = [solve(s, b) for s, b in zip(self.sets, self.blocks, strict=True)]
+        return Solution(np.concatenate([p.x for p in parts]), sum(p.gap for p in parts))
+
+    def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        """A minimiser over F of ½ xᵀHx + z·x."""
+        return self.minimise(H, z, near).x
+
+    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
+        """Factor by factor where H is block diagonal, one joint program where it is not."""
+        if not self._decouples(H):
+            return minimise_conic(self, H, z, near)
+        return self._each(lambda s, b: s.minimise(self._block(H, b), z[b], near[b]))
+
+    def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
+        """The same with `l1·|x|₁` added."""
+        if not self._decouples(H):
+            return minimise_conic(self, H, z, near, l1)
+        return self._each(lambda s, b: s.minimise_l1(self._block(H, b), z[b], l1, near[b]))
+
+    def _gather(self, part: Callable[[FeasibleSet, slice], Vector]) -> Vector:
+        return np.concatenate([part(s, b) for s, b in zip(self.sets, self.blocks, strict=True)])
+
+    def vertex(self, g: Vector) -> Vector:
+        """Factor by factor."""
+        return self._gather(lambda s, b: s.vertex(g[b]))
+
+    def widths(self) -> Vector:
+        """The factors' widths, one after another."""
+        return self._widths
+
+    @cached_property
+    def _widths(self) -> Vector:
+        return check.frozen(self._gather(lambda s, _: s.widths()))
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """The factors' bounds, one after another."""
+        return self._gather(lambda s, _: s.bounds()[0]), self._gather(lambda s, _: s.bounds()[1])
+
+    def diameter(self) -> float:
+        """sqrt(sum D_k²)."""
+        return math.hypot(*(s.diameter() for s in self.sets))
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """The sum of the factors' for a block-diagonal Q; else (sum of roots)², an upper bound."""
+        parts = [s.sq_diameter(self._block(Q, b)) for s, b in zip(self.sets, self.blocks, strict=True)]
+        return sum(parts) if self._decouples(Q) else sum(map(math.sqrt, parts)) ** 2
+
+    def is_exact(self, what: Quantity) -> bool:
+        """As exact as the factors; a full matrix that couples them is only bounded."""
+        return all(s.is_exact(what) for s in self.sets) and (what != "full" or len(self.sets) == 1)
+
+    def start(self) -> Vector:
+        """The factors' starts."""
+        return self._gather(lambda s, _: s.start())
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """Factor by factor."""
+        return all(s.contains(x[b], atol) for s, b in zip(self.sets, self.blocks, strict=True))
+
+    def tangent(self, g: Vector) -> Vector:
+        """Factor by factor."""
+        return self._gather(lambda s, b: s.tangent(g[b]))
+
+    def gamma(self) -> float:
+        """The largest of the factors'."""
+        return max(s.gamma() for s in self.sets)
+
+    def beta(self) -> float | None:
+        """The largest of the factors', when all have one."""
+        betas = [s.beta() for s in self.sets]
+        return None if None in betas else max(b for b in betas if b is not None)
+
+    def inner_box(self) -> Box | None:
+        """The product of the factors' inner boxes."""
+        boxes = [b for b in (s.inner_box() for s in self.sets) if b is not None]
+        if len(boxes) < len(self.sets):
+            return None
+        return Box(np.concatenate([b.lower for b in boxes]), np.concatenate([b.upper for b in boxes]))
+
+    def conic(self) -> Conic:
+        """All factors' rows and cones, side by side."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        return Conic.join([s.conic() for s in self.sets], [b.start for b in self.blocks], self.dim)
+
+
+@final
+class Intersection(ConvexSet):
+    """{x in inner : lower <= x <= upper}; closed forms for balls, simplices and half-spaces, a solver elsewhere.
+
+    >>> Intersection(Simplex(2), Box(0.25, 1.0, dim=2)).vertex(np.array([1.0, 2.0]))
+    array([0.75, 0.25])
+    """
+
+    def __init__(self, inner: FeasibleSet, box: Box) -> None:
+        require_same_dim("Intersection", inner.dim, box.dim)
+        self.inner, self.box = inner, box
+        ranges = np.minimum(inner.widths(), box.widths())
+        if not np.isfinite(ranges).all() or (isinstance(inner, Halfspace) and not np.isfinite(box.widths()).all()):
+            raise InvalidInput(
+                "Intersection needs a bounded set, got an infinite side on both parts; give the box finite bounds."
+            )
+        self._closed = self._closed_form()
+        self._anchor = self._find_anchor()
+
+    def __repr__(self) -> str:
+        return f"Intersection({self.inner!r}, {self.box!r})"
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return self.box.dim
+
+    def _closed_form(self) -> Callable[[Vector, Vector, Vector], Vector] | None:
+        """One multiplier and a clip, chosen once by the kind of the inner set; None where a solver is needed."""
+        inner, lo, hi = self.inner, self.box.lower, self.box.upper
+        if isinstance(inner, Shares):
+            low, high = np.maximum(lo, 0.0), np.minimum(hi, inner.cap)
+            ones = np.ones(self.dim)
+            return lambda lam, z, near: multiplier.knapsack(
+                lam, z, ones, low, high, inner.scale, near, equality=True
+            )
+        if isinstance(inner, Halfspace):
+            return lambda lam, z, near: multiplier.knapsack(
+                lam, z, inner.a, lo, hi, inner.b, near, equality=False
+            )
+        if isinstance(inner, Box):
+            low, high = np.maximum(lo, inner.lower), np.minimum(hi, inner.upper)
+            return lambda lam, z, near: multiplier.box(lam, z, low, high, near)
+        if isinstance(inner, NormBall):
+            c, r, p = inner.center, inner.radius, inner.p
+            low, high = lo - c, hi - c
+
+            def ball(lam: Vector, z: Vector, near: Vector) -> Vector:
+                z, near = z + lam * c, near - c
+                if p == 1.0:
+                    return c + l1_separable(lam, z, r, low, high, near)
+                if math.isinf(p):
+                    return c + multiplier.box(lam, z, np.maximum(low, -r), np.minimum(high, r), near)
+                return c + multiplier.lp_ball(p, lam, z, r, low, high, near)
+
+            return ball
+        return None
+
+    def _find_anchor(self) -> Vector:
+        """A point of F; its absence is found here."""
+        inner, lo, hi = self.inner, self.box.lower, self.box.upper
+        if self._closed is None:
+            return interior_point(self._conic)
+        clipped = np.minimum(np.maximum(inner.start(), lo), hi)
+        if inner.contains(clipped, 1e-12):
+            return clipped
+        x = clipped
+        if isinstance(inner, Shares):
+            low, high = np.maximum(lo, 0.0), np.minimum(hi, inner.cap)
+            if np.all(low <= high) and low.sum() <= inner.scale * (1 + 1e-12) and high.sum() >= inner.scale * (1 - 1e-12):
+                x = multiplier.with_sum(np.ones(self.dim), -clipped, low, high, inner.scale, clipped)
+        elif isinstance(inner, Halfspace):
+            x = self.box.vertex(inner.a)
+        if not (inner.contains(x, 1e-8) and self.box.contains(x, 1e-8)):
+            raise InvalidInput(
+                f"Intersection needs a point in both sets, got none in {self.inner!r} and {self.box!r}; widen the box."
+            )
+        return x
+
+    def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        """A minimiser over F of ½ xᵀHx + z·x."""
+        return self.minimise(H, z, near).x
+
+    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
+        """One multiplier for diagonal H on the sets that allow it, the solver and its gap elsewhere."""
+        if self._closed is not None and H.ndim < 2:
+            return Solution(self._closed(np.broadcast_to(H, z.shape), z, near), 0.0)
+        return minimise_conic(self, H, z, near)
+
+    def vertex(self, g: Vector) -> Vector:
+        """The same with H = 0; a linear program where F is a polytope."""
+        if self._closed is not None:
+            return self._closed(np.zeros(self.dim), g, self._anchor)
+        conic = self._conic
+        if conic.polyhedral:
+            return linear_program(g, conic.C, conic.d, conic.A, conic.b)[1]
+        return minimise_conic(self, psd.zero(), g, self._anchor).x
+
+    @cached_property
+    def _bounds(self) -> tuple[Vector, Vector]:
+        low, high = super()._bounds
+        return np.maximum(low, self.box.lower), np.minimum(high, self.box.upper)
+
+    def widths(self) -> Vector:
+        """The range of each coordinate, by 2n calls of `vertex`, solved once."""
+        return self._widths
+
+    @cached_property
+    def _widths(self) -> Vector:
+        if self._closed is None and not self._conic.polyhedral:
+            return check.frozen(np.minimum(self.inner.widths(), self.box.widths()))
+        low, high = self._bounds
+        return check.frozen(np.maximum(high - low, 0.0))
+
+    def start(self) -> Vector:
+        """The mean of extreme points: well inside."""
+        return super().start() if self._closed is not None or self._conic.polyhedral else self._anchor.copy()
+
+    def diameter(self) -> float:
+        """The smallest of the parts' and sqrt(sum D²)."""
+        return min(self.inner.diameter(), self.box.diameter(), super().diameter())
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """The smallest upper bound at hand."""
+        if Q.ndim == 0:
+            return float(Q) * self.diameter() ** 2
+        return min(self.inner.sq_diameter(Q), self.box.sq_diameter(Q), super().sq_diameter(Q))
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Widths, where they come from vertices."""
+        return what == "widths" and (self._closed is not None or self._conic.polyhedral)
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """In both parts."""
+        return self.box.contains(x, atol) and self.inner.contains(x, atol)
+
+    def tangent(self, g: Vector) -> Vector:
+        """What matters on both parts."""
+        return self.box.tangent(self.inner.tangent(g))
+
+    def conic(self) -> Conic:
+        """Both parts' rows and cones."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        return Conic.join([self.inner.conic(), self.box.conic()], [0, 0], self.dim)
