@@ -143,10 +143,22 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, ready for JSON; what is infinite or unknown is None."""
-        names = (
-            "rounds regret true_regret tight bound theorem worst_case closed_form closed_form_strong family ratio"
-            " proven_ratio proven_regret_ratio solver_gap"
-        ).split()
+        names = [
+            "rounds",
+            "regret",
+            "true_regret",
+            "tight",
+            "bound",
+            "theorem",
+            "worst_case",
+            "closed_form",
+            "closed_form_strong",
+            "family",
+            "ratio",
+            "proven_ratio",
+            "proven_regret_ratio",
+            "solver_gap",
+        ]
         out: dict[str, Any] = {name: _plain(getattr(self, name)) for name in names}
         out["post_hoc"] = {k: _plain(v) for k, v in self.post_hoc.items()}
         out["comparator"] = None if self.comparator is None else [float(v) for v in self.comparator]
@@ -211,7 +223,7 @@ def certify(
     """The certificate of a core learner after `ledger.t` rounds, against the best point of F or a given one."""
     feasible = learner.feasible
     caveats: list[str] = []
-    x = comparator if comparator is not None else _best_fixed(learner, ledger, caveats)
+    x = comparator if comparator is not None else _best_fixed(learner, state, ledger, caveats)
     regret = _regret(learner, ledger, x)
     post, exact = _post_hoc(learner, feasible, ledger, program, caveats)
     bounds: dict[str, float | None] = dict.fromkeys(("tight", "bound", "theorem", "worst_case", "paper", "strong"))
@@ -247,17 +259,18 @@ def certify(
     )
 
 
-def _best_fixed(learner: Learner[Any], ledger: Ledger, caveats: list[str]) -> Vector | None:
+def _best_fixed(learner: Learner[Any], state: LearnerState, ledger: Ledger, caveats: list[str]) -> Vector | None:
+    """A best fixed point; among several one near the learner's own, where the bounds are sharpest."""
     feasible = learner.feasible
     composite = learner.composite if isinstance(learner, FTPRL) else None
     if composite is not None and composite.per_round and ledger.t:
-        return composite.minimise(feasible, psd.zero(), ledger.S, feasible.start(), ledger.t).x
+        return composite.minimise(feasible, psd.zero(), ledger.S, state.x, ledger.t).x
     if not ledger.S.any():
-        return feasible.start()
+        return state.x
     if not np.isfinite(feasible.widths()).all():
         caveats.append("F is unbounded, so no fixed point is best; name one with certificate(comparator=x)")
         return None
-    return feasible.vertex(ledger.S)
+    return feasible.argmin(psd.zero(), ledger.S, state.x)
 
 
 def _regret(learner: Learner[Any], ledger: Ledger, x: Vector | None) -> float:
@@ -293,7 +306,7 @@ def _bounds(
         )
     if ledger.hinted:
         caveats.append("with hints, bounds and best-in-hindsight count the errors g - hint")
-    if slack or tight_extra > 0 and ledger.worst_gap:
+    if slack or (tight_extra > 0 and ledger.worst_gap):
         caveats.append(f"steps were solved to a gap of at most {ledger.worst_gap:.2g}; the bounds include it")
     closed = learner.scheme.closed_form(state.scheme)
     return {

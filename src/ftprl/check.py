@@ -89,4 +89,4 @@ def invertible(name: str, value: ArrayLike) -> tuple[Vector, Vector]:
         raise InvalidInput(
             f"{name} needs an invertible matrix, got one of condition {condition:.3g}; drop dependent rows."
         )
-    return frozen(A), frozen(np.linalg.inv(A))
+    return frozen(A), frozen(np.asarray(np.linalg.inv(A), dtype=np.float64))

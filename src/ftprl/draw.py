@@ -58,7 +58,12 @@ def _draw(ax: Axes, panel: Panel) -> None:
         y = np.asarray(s.y, dtype=float)
         shown = np.where(y > 0, y, np.nan) if panel.log else y
         ax.plot(
-            s.x, shown, label=s.name, color=colour, linestyle="--" if s.dashed else "-", linewidth=1.4 if s.dashed else 2.0
+            s.x,
+            shown,
+            label=s.name,
+            color=colour,
+            linestyle="--" if s.dashed else "-",
+            linewidth=1.4 if s.dashed else 2.0,
         )
     if panel.log:
         ax.set_xscale("log")

@@ -68,10 +68,12 @@ class Game:
 
         Bad input raises and changes nothing.
         """
-        clean = gradient("g", g, self.learner.feasible.dim)
+        n = self.learner.feasible.dim
+        clean = gradient("g", g, n)
+        guess = None if hint is None else gradient("hint", hint, n)
         if loss is not None and not math.isfinite(loss):
             raise InvalidInput(f"loss needs a finite number, got {loss!r}; drop the round or leave the loss out.")
-        after = self.learner.update(self.state, clean, hint)
+        after = self.learner.advance(self.state, clean, guess)
         self.ledger = self.ledger.record(
             self._core,
             self.learner.core_state(self.state),
@@ -191,7 +193,7 @@ def best_in_hindsight(
 def _level_bundle(
     feasible: FeasibleSet, f: Callable[[Vector], tuple[float, Vector]], tol: float, steps: int
 ) -> Hindsight:
-    """Cut the graph of f by its tangents; step to the nearest point where the model reaches a level (Lemaréchal et al.)."""
+    """Cut the graph of f by its tangents; step to the nearest point where the model reaches a level."""
     from scipy.sparse import csc_matrix, vstack
 
     conic = feasible.conic()

@@ -41,8 +41,17 @@ class Learner(ABC, Generic[S]):
         """The state before the first round."""
 
     @abstractmethod
+    def advance(self, state: S, g: Vector, hint: Vector | None) -> S:
+        """`update` behind the door: the arguments have been checked."""
+
     def update(self, state: S, g: ArrayLike, hint: ArrayLike | None = None) -> S:
-        """The state after seeing the gradient `g` at `state.x`; `state` itself is unchanged."""
+        """The state after seeing the gradient `g` at `state.x`; `state` itself is unchanged.
+
+        `hint` is a guess of the next gradient, used for the next point alone.
+        """
+        n = self.feasible.dim
+        guess = None if hint is None else gradient("hint", hint, n)
+        return self.advance(state, gradient("g", g, n), guess)
 
     def core(self) -> Learner[Any]:
         """The learner whose regret and bounds are meant: itself, unless it plays in other coordinates."""
@@ -166,11 +175,9 @@ class FTPRL(Learner[State]):
             x, gap = found.x, found.gap
         return State(x, 0, zero, scheme, psd.zero(), zero, m, leader, gap, 0.0)
 
-    def update(self, state: State, g: ArrayLike, hint: ArrayLike | None = None) -> State:
-        """One round. `hint` is a guess of the next gradient, used for the next point alone."""
-        feasible, n = self.feasible, self.feasible.dim
-        g = gradient("g", g, n)
-        m = None if hint is None else gradient("hint", hint, n)
+    def advance(self, state: State, g: Vector, hint: Vector | None) -> State:
+        """One round: the scheme weighs the gradient, z collects it, the set finds the leader."""
+        feasible = self.feasible
         error = g if state.hint is None else g - state.hint
         Q, scheme = self.scheme.step(state.scheme, error)
         seen = self.scheme.effective(feasible, error)
@@ -178,8 +185,8 @@ class FTPRL(Learner[State]):
         z = state.z + moved - psd.apply(Q, state.x)
         t = state.t + 1
         best = self._minimise(scheme.total, z, state.x, t)
-        play = best if m is None else self._minimise(scheme.total, z + m, state.x, t)
-        return State(play.x, t, z, scheme, Q, seen, m, best.x, play.gap, best.gap)
+        play = best if hint is None else self._minimise(scheme.total, z + hint, state.x, t)
+        return State(play.x, t, z, scheme, Q, seen, hint, best.x, play.gap, best.gap)
 
     def _minimise(self, H: PSD, z: Vector, near: Vector, t: int) -> Solution:
         if self.composite is None:
@@ -225,14 +232,10 @@ class Preconditioned(Learner[PreconditionedState[S]]):
         """The inner learner's start."""
         return self._wrap(self.learner.init())
 
-    def update(
-        self, state: PreconditionedState[S], g: ArrayLike, hint: ArrayLike | None = None
-    ) -> PreconditionedState[S]:
+    def advance(self, state: PreconditionedState[S], g: Vector, hint: Vector | None) -> PreconditionedState[S]:
         """One round of the inner learner with A^{-T} g."""
-        n = self.feasible.dim
-        turned = self._inverse.T @ gradient("g", g, n)
-        guess = None if hint is None else self._inverse.T @ gradient("hint", hint, n)
-        return self._wrap(self.learner.update(state.inner, turned, guess))
+        guess = None if hint is None else self._inverse.T @ hint
+        return self._wrap(self.learner.advance(state.inner, self._inverse.T @ g, guess))
 
     def _wrap(self, inner: S) -> PreconditionedState[S]:
         return PreconditionedState(self._inverse @ inner.x, inner.t, inner)

@@ -60,9 +60,7 @@ def quantile(tau: float) -> ScalarLoss:
     def slope(s: float, y: float) -> float:
         return 0.0 if s == y else (1.0 - tau if s > y else -tau)
 
-    return ScalarLoss(
-        "quantile", lambda s, y: tau * max(y - s, 0.0) + (1.0 - tau) * max(s - y, 0.0), slope
-    )
+    return ScalarLoss("quantile", lambda s, y: tau * max(y - s, 0.0) + (1.0 - tau) * max(s - y, 0.0), slope)
 
 
 _TABLE = (
@@ -82,9 +80,7 @@ _TABLE = (
         lambda s, y: 0.5 * (s - y) ** 2 if abs(s - y) <= 1.0 else abs(s - y) - 0.5,
         lambda s, y: min(max(s - y, -1.0), 1.0),
     ),
-    ScalarLoss(
-        "poisson", lambda s, y: math.exp(_clamp(s)) - y * _clamp(s), lambda s, y: math.exp(_clamp(s)) - y
-    ),
+    ScalarLoss("poisson", lambda s, y: math.exp(_clamp(s)) - y * _clamp(s), lambda s, y: math.exp(_clamp(s)) - y),
 )
 SCALAR_LOSSES: Mapping[str, ScalarLoss] = MappingProxyType({loss.name: loss for loss in _TABLE})
 

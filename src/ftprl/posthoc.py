@@ -204,7 +204,7 @@ def extreme_differences(feasible: FeasibleSet) -> Vector | None:
         return eye[i] - eye[j]
     if isinstance(feasible, Preimage):
         inner = extreme_differences(feasible.inner)
-        return None if inner is None else np.linalg.solve(feasible.A, inner.T).T
+        return None if inner is None else np.asarray(np.linalg.solve(feasible.A, inner.T).T, dtype=np.float64)
     if feasible.dim > _MAX_PROGRAM_DIM:
         return None
     try:

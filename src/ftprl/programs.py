@@ -62,7 +62,10 @@ def diagonal_on_vertices(V: Vector, G: Vector) -> tuple[float, Vector]:
     n, scale = len(G), float(G.max())
     rows = np.hstack((-np.ones((len(V), 1)), 0.5 * V**2, np.zeros((len(V), n))))
     q = np.concatenate(([1.0], np.zeros(n), np.ones(n)))
-    cones = [(rows, np.zeros(len(V)), clarabel.NonnegativeConeT(len(V))), *_inverse_sum(n, np.sqrt(G / scale))]
+    cones = [
+        (rows, np.zeros(len(V)), clarabel.NonnegativeConeT(len(V))),
+        *_inverse_sum(n, np.sqrt(G / scale)),
+    ]
     w = _solve(q, cones)
     return float(q @ w) * math.sqrt(scale), w[1 : 1 + n] * math.sqrt(scale)
 
@@ -77,7 +80,10 @@ def diagonal_on_ellipsoid(M: Vector, G: Vector) -> tuple[float, Vector]:
     for i, e in enumerate(np.eye(n)):
         G_psd[:, 1 + i] = _svec(np.outer(e, e))
     q = np.concatenate(([2.0], np.zeros(n), np.ones(n)))
-    cones = [(G_psd, np.zeros(len(G_psd)), clarabel.PSDTriangleConeT(n)), *_inverse_sum(n, np.sqrt(G / scale))]
+    cones = [
+        (G_psd, np.zeros(len(G_psd)), clarabel.PSDTriangleConeT(n)),
+        *_inverse_sum(n, np.sqrt(G / scale)),
+    ]
     w = _solve(q, cones)
     return float(q @ w) * math.sqrt(scale), w[1 : 1 + n] * math.sqrt(scale)
 

@@ -139,6 +139,10 @@ def few_bits_set() -> list[bytes]:
 FAMILIES = [columns, decimal_numbers, binary_numbers, high_binary_numbers, one_letter_apart, few_bits_set]
 
 
+def distinct(hashes: Hashes) -> int:
+    return 1 + np.count_nonzero(np.diff(np.sort(hashes)))
+
+
 def assert_spread_like_chance(hashes: Hashes, bits: int) -> None:
     """The pairs that share a cell, and the cells in use, are those of chance, within 5 sigma."""
     m, cells = len(hashes), 1 << bits
@@ -161,14 +165,14 @@ def test_collisions_of_names_that_look_alike(family: Callable[[], list[str] | li
     names = family()
     assert COUNT <= len(names) <= 2 * COUNT
     hashes = _core.feature_hashes(names, 1)
-    assert len(np.unique(hashes)) == len(names)
+    assert distinct(hashes) == len(names)
     assert_spread_like_chance(hashes, 22)
 
 
 def test_seeds_next_to_each_other_are_unrelated() -> None:
     names = [b"%d" % i for i in range(COUNT // 8)]
     hashes = np.concatenate([_core.feature_hashes(names, seed) for seed in range(8)])
-    assert len(np.unique(hashes)) == COUNT
+    assert distinct(hashes) == COUNT
     assert_spread_like_chance(hashes, 22)
 
 
@@ -179,7 +183,7 @@ def test_a_seed_is_not_a_change_of_the_name() -> None:
 
 
 def test_runs_of_zero_bytes_differ() -> None:
-    assert len(np.unique(_core.feature_hashes([bytes(n) for n in range(2000)]))) == 2000
+    assert distinct(_core.feature_hashes([bytes(n) for n in range(2000)])) == 2000
 
 
 def flip_frequencies(before: Hashes, after: Hashes) -> NDArray[np.float64]:

@@ -4,9 +4,9 @@ from ftprl.schemes.base import ClosedForm, Scheme, SchemeState
 from ftprl.schemes.best_bound import BestBound
 from ftprl.schemes.constant import BlockConstant, CoordinateConstant
 from ftprl.schemes.diagonal import Diagonal
+from ftprl.schemes.ellipsoid import john
 from ftprl.schemes.fixed import Fixed
 from ftprl.schemes.full import Full, Sketch
-from ftprl.schemes.john import john
 
 __all__ = [
     "BestBound",

@@ -86,7 +86,7 @@ class Diagonal(Scheme):
         """g without the coordinates that cannot move."""
         g = feasible.tangent(g) if self.center else g
         D = feasible.widths()
-        return g if D.all() else np.where(D == 0, 0.0, g)
+        return g if np.count_nonzero(D) == len(D) else np.where(D == 0, 0.0, g)
 
     def closed_form(self, state: SchemeState) -> ClosedForm | None:
         """(c/2 + 2/c) sum D_i sqrt(G_i)."""

@@ -51,11 +51,7 @@ class Fixed(Scheme):
         """The next matrix of the sequence, or what the rule says."""
         assert isinstance(state, FixedState)
         t = state.t + 1
-        raw: ArrayLike
-        if callable(self.rule):
-            raw = self.rule(t, g.copy())
-        else:
-            raw = self.rule[t - 1] if t <= len(self.rule) else 0.0
+        raw = self.rule(t, g.copy()) if callable(self.rule) else (self.rule[t - 1] if t <= len(self.rule) else 0.0)
         Q = psd.as_psd(raw, state.feasible.dim, f"Q_{t}")
         return Q, FixedState(state.feasible, psd.add(state.total, Q), t)
 

@@ -1,11 +1,12 @@
 """F, what may be played: convex sets with an exact quadratic argmin, a linear one, and their geometry."""
 
 from ftprl.sets.balls import Ellipsoid, L1Ball, L2Ball, LpBall
-from ftprl.sets.base import ConvexSet, FeasibleSet, Quantity, Solution
+from ftprl.sets.base import ConvexSet, FeasibleSet, Quantity
 from ftprl.sets.box import Box
 from ftprl.sets.polytope import Halfspace, Polytope
 from ftprl.sets.simplex import CappedSimplex, Simplex
 from ftprl.sets.transforms import Intersection, Preimage, Product
+from ftprl.solver import Solution
 
 __all__ = [
     "Box",

@@ -91,7 +91,7 @@ class NormBall(MixedSet):
 
     def diameter(self) -> float:
         """2 r, and 2 r n^{1/2-1/p} for p > 2."""
-        return 2 * self.radius * self.dim ** max(0.0, 0.5 - 1.0 / self.p)
+        return 2 * self.radius * float(self.dim ** max(0.0, 0.5 - 1.0 / self.p))
 
     def bounds(self) -> tuple[Vector, Vector]:
         """center ∓ radius."""
@@ -110,11 +110,11 @@ class NormBall(MixedSet):
 
     def gamma(self) -> float:
         """n^{2/p} for p >= 2, n below."""
-        return float(self.dim) ** min(1.0, 2.0 / self.p)
+        return float(self.dim ** min(1.0, 2.0 / self.p))
 
     def beta(self) -> float:
         """n^{1/p}."""
-        return float(self.dim) ** (1.0 / self.p)
+        return float(self.dim ** (1.0 / self.p))
 
     def inner_box(self) -> Box:
         """The cube of half-width r n^{-1/p}."""
@@ -285,9 +285,7 @@ def l1_separable(lam: Vector, z: Vector, radius: float, lo: Vector, hi: Vector, 
     sign = np.where(lo > 0, 1.0, np.where(hi < 0, -1.0, np.where(z != 0, -np.sign(z), np.where(near < 0, -1.0, 1.0))))
     low = np.maximum(np.where(sign > 0, lo, -hi), 0.0)
     high = np.where(sign > 0, hi, -lo)
-    return sign * multiplier.knapsack(
-        lam, sign * z, np.ones_like(z), low, high, radius, np.abs(near), equality=False
-    )
+    return sign * multiplier.knapsack(lam, sign * z, np.ones_like(z), low, high, radius, np.abs(near), equality=False)
 
 
 @final

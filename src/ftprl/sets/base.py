@@ -181,7 +181,7 @@ class ConvexSet(ABC):
     def conic(self) -> Conic:
         """A set of one's own has no conic form unless it says so."""
         raise Unsupported(
-            f"{type(self).__name__} has no conic form, which this needs; give it a method conic() or use one of ftprl.sets."
+            f"{type(self).__name__} has no conic form, which this needs; give it a method conic() or use a set of ftprl."
         )
 
 
@@ -229,4 +229,3 @@ def require_same_dim(what: str, a: int, b: int) -> None:
     """Refuse two parts of different dimension."""
     if a != b:
         raise InvalidInput(f"{what} needs equal dimensions, got {a} and {b}; make them agree.")
-

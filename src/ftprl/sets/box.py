@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property, lru_cache
 from typing import final
 
@@ -24,7 +25,7 @@ _ENUMERATE = 12  # up to this dimension the 2^(n-1) corners of Fsym are tried on
 def _corners(n: int) -> Vector:
     """Half of the corners of [-1,1]^n; the other half are their negatives."""
     bits = (np.arange(2 ** (n - 1))[:, None] >> np.arange(n)) & 1
-    return check.frozen(1.0 - 2.0 * bits)
+    return check.frozen(np.asarray(1.0 - 2.0 * bits, dtype=np.float64))
 
 
 def _ends(lower: ArrayLike, upper: ArrayLike, dim: int | None) -> tuple[Vector, Vector]:
@@ -54,7 +55,7 @@ class Box(MixedSet):
             if isinstance(error, InvalidInput):
                 raise
             raise InvalidInput(
-                f"Box needs bounds of equal length, got shapes {np.shape(lower)} and {np.shape(upper)}; make them agree."
+                f"Box needs bounds of equal length, got {np.shape(lower)} and {np.shape(upper)}; make them agree."
             ) from None
         bad = np.flatnonzero(~(lo <= hi) | (lo == np.inf) | (hi == -np.inf))
         if len(bad):
@@ -66,7 +67,7 @@ class Box(MixedSet):
         self.lower, self.upper = check.frozen(lo), check.frozen(hi)
 
     def __repr__(self) -> str:
-        if np.ptp(self.lower) == 0 and np.ptp(self.upper) == 0 and np.isfinite(self._widths).all():
+        if self._bounded and np.ptp(self.lower) == 0 and np.ptp(self.upper) == 0:
             return f"Box({self.lower[0]:g}, {self.upper[0]:g}, dim={self.dim})"
         return f"Box(dim={self.dim})"
 
@@ -88,9 +89,16 @@ class Box(MixedSet):
         lam = H if H.ndim else np.broadcast_to(H, (self.dim,))
         return self._inside(multiplier.box(lam, z, self.lower, self.upper, near))
 
-    @staticmethod
-    def _inside(x: Vector) -> Vector:
-        if not np.isfinite(x).all():
+    @cached_property
+    def _bounded(self) -> bool:
+        return bool(np.isfinite(self._widths).all())
+
+    @cached_property
+    def _square_widths(self) -> Vector:
+        return self._widths**2
+
+    def _inside(self, x: Vector) -> Vector:
+        if not self._bounded and not np.isfinite(x).all():
             i = int(np.flatnonzero(~np.isfinite(x))[0])
             raise InvalidInput(
                 f"the minimum over a Box with an infinite side needs weight on coordinate {i}, got none; bound it."
@@ -113,15 +121,23 @@ class Box(MixedSet):
 
     def sq_diameter(self, Q: PSD) -> float:
         """Exact for diagonal Q and up to 12 dimensions; else min(sum |Q_ij| D_i D_j, n lmax(DQD))."""
-        D = self._widths
-        if Q.ndim < 2 or not np.isfinite(D).all():
+        if not self._bounded:
             live = psd.diagonal(Q, self.dim) > 0
-            return float((psd.diagonal(Q, self.dim)[live] * D[live] ** 2).sum())
-        scaled = psd.congruence(Q, D)
+            return math.inf if np.isinf(self._widths[live]).any() else self._reduced(Q, live)
+        if Q.ndim < 2:
+            return float((Q * self._square_widths).sum())
+        scaled = psd.congruence(Q, self._widths)
         if self.dim <= _ENUMERATE:
             S = _corners(self.dim)
             return float(((S @ scaled) * S).sum(axis=1).max())
         return min(float(np.abs(scaled).sum()), self.dim * psd.largest(scaled))
+
+    def _reduced(self, Q: PSD, live: NDArray[np.bool_]) -> float:
+        """sq_diameter on the coordinates that Q sees, all of them bounded."""
+        if not live.any():
+            return 0.0
+        part = Q if Q.ndim == 0 else (Q[live] if Q.ndim == 1 else Q[np.ix_(live, live)])
+        return Box(self.lower[live], self.upper[live]).sq_diameter(part)
 
     def widths(self) -> Vector:
         """D_i = upper - lower."""
@@ -137,7 +153,7 @@ class Box(MixedSet):
 
     def start(self) -> Vector:
         """The centre; with an infinite side, 0 clipped into the box."""
-        if np.isfinite(self._widths).all():
+        if self._bounded:
             return self.lower + self._widths / 2
         return np.minimum(np.maximum(np.zeros(self.dim), self.lower), self.upper)
 

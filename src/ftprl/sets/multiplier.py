@@ -29,21 +29,25 @@ def box(lam: Vector, z: Vector, lo: Vector, hi: Vector, near: Vector) -> Vector:
 
 def with_sum(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near: Vector) -> Vector:
     """lo <= x <= hi and sum x = total: the continuous quadratic knapsack, O(n log n)."""
+    every = bool(lam.all())
     weighted = lam > 0
-    every = bool(weighted.all())
     safe = lam if every else np.where(weighted, lam, 1.0)
+    want, capped = -z, bool(np.isfinite(hi).any())
 
     def plays(mu: float) -> Vector:
-        free = (-z - mu) / safe
+        rest = want - mu
+        free = rest / safe
         if not every:
-            free = np.where(weighted, free, np.where(-z - mu > 0, hi, lo))
-        return np.minimum(np.maximum(free, lo), hi)
+            free = np.where(weighted, free, np.where(rest > 0, hi, lo))
+        free = np.maximum(free, lo)
+        return np.minimum(free, hi) if capped else free
 
     with np.errstate(invalid="ignore"):
-        knots = np.concatenate((-z - lam * lo, -z - lam * hi)) if every else np.concatenate(
-            (np.where(weighted, -z - safe * lo, -z), np.where(weighted, -z - safe * hi, -z))
-        )
-    knots = np.unique(knots[np.isfinite(knots)])
+        knots = want - lam * lo
+        if capped or not every:
+            top = want - lam * hi
+            knots = np.concatenate((knots, top if every else np.where(weighted, top, want)))
+    knots = np.sort(knots[np.isfinite(knots)])
     low, high = 0, len(knots)
     while low < high:  # the first knot at which the sum has fallen to the total
         mid = (low + high) // 2
@@ -161,11 +165,11 @@ def lp_scalar(p: float, lam: Vector, w: Vector, mu: float) -> Vector:
     """The root y >= 0 of lam y + mu y^{p-1} = w for w >= 0, by Newton from the right on a convex function."""
     if mu == 0.0:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(w > 0, w / lam, 0.0)
+            return np.asarray(np.where(w > 0, w / lam, 0.0))
     if p == 2.0:
         return w / (lam + mu)
     if p == 3.0:
-        return 2.0 * w / (lam + np.sqrt(lam * lam + 4.0 * mu * w) + (w == 0))
+        return np.asarray(2.0 * w / (lam + np.sqrt(lam * lam + 4.0 * mu * w) + (w == 0)))
     if p == 1.5:
         s = 2.0 * w / (mu + np.sqrt(mu * mu + 4.0 * lam * w))
         return s * s
@@ -191,12 +195,11 @@ def lp_ball(
     p: float, lam: Vector, z: Vector, radius: float, lo: Vector | None, hi: Vector | None, near: Vector
 ) -> Vector:
     """|x|_p <= radius, 1 < p < inf, and lo <= x <= hi when a box is given: x(mu) is a clipped scalar root."""
-    boxed = lo is not None and hi is not None
     sign, w = -np.sign(z), np.abs(z)
     flat = (lam == 0) & (z == 0)
 
     def clip(x: Vector) -> Vector:
-        return np.minimum(np.maximum(x, lo), hi) if boxed else x
+        return x if lo is None or hi is None else np.minimum(np.maximum(x, lo), hi)
 
     def plays(mu: float) -> Vector:
         return clip(sign * lp_scalar(p, lam, w, mu))
@@ -213,7 +216,7 @@ def lp_ball(
         guess = float(np.linalg.norm(w, p / (p - 1.0))) / radius ** (p - 1.0)
     mu = decreasing_root(lambda m: size(plays(m)) - radius, guess)
     x = plays(mu) if math.isfinite(mu) else clip(np.zeros_like(z))
-    return x if boxed else shrink(x, radius, p)
+    return shrink(x, radius, p) if lo is None else x
 
 
 def _fill(p: float, radius: float, x: Vector, flat: NDArray[np.bool_], want: Vector) -> Vector:

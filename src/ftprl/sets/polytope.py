@@ -141,7 +141,7 @@ class Polytope(ConvexSet):
     @property
     def dim(self) -> int:
         """The number of coordinates."""
-        return self.C.shape[1]
+        return int(self.C.shape[1])
 
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
         """A minimiser over F of ½ xᵀHx + z·x."""
@@ -177,7 +177,7 @@ class Polytope(ConvexSet):
         D = high - low
         # What a linear program leaves of a coordinate that cannot move is rounding, not width.
         size = np.where(np.isfinite(D), np.maximum(np.abs(low), np.abs(high)), 0.0)
-        return check.frozen(np.where(D <= 1e-12 * (1.0 + size), 0.0, D))
+        return check.frozen(np.where(1e-12 * (1.0 + size) >= D, 0.0, D))
 
     def start(self) -> Vector:
         """The centre of the largest inscribed ball."""
@@ -273,7 +273,9 @@ class Polytope(ConvexSet):
         try:
             found = HalfspaceIntersection(np.hstack((C[keep], -d[keep, None])), np.zeros(k))
         except QhullError:
-            raise Unsupported("the vertices need a Polytope with interior; write its flat rows as A_eq, b_eq.") from None
+            raise Unsupported(
+                "the vertices need a Polytope with interior; write its flat rows as A_eq, b_eq."
+            ) from None
         points = found.intersections[np.isfinite(found.intersections).all(axis=1)]
         return np.unique(np.round(self._center + points @ basis.T, 12), axis=0)
 

@@ -65,7 +65,7 @@ class Shares(MixedSet):
 
     def tangent(self, g: Vector) -> Vector:
         """g minus its mean: a constant changes no comparison."""
-        return g - g.mean()
+        return g - float(g.mean())
 
     def conic(self) -> Conic:
         """Rows and one equality."""

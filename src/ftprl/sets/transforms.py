@@ -295,13 +295,9 @@ class Intersection(ConvexSet):
         if isinstance(inner, Shares):
             low, high = np.maximum(lo, 0.0), np.minimum(hi, inner.cap)
             ones = np.ones(self.dim)
-            return lambda lam, z, near: multiplier.knapsack(
-                lam, z, ones, low, high, inner.scale, near, equality=True
-            )
+            return lambda lam, z, near: multiplier.knapsack(lam, z, ones, low, high, inner.scale, near, equality=True)
         if isinstance(inner, Halfspace):
-            return lambda lam, z, near: multiplier.knapsack(
-                lam, z, inner.a, lo, hi, inner.b, near, equality=False
-            )
+            return lambda lam, z, near: multiplier.knapsack(lam, z, inner.a, lo, hi, inner.b, near, equality=False)
         if isinstance(inner, Box):
             low, high = np.maximum(lo, inner.lower), np.minimum(hi, inner.upper)
             return lambda lam, z, near: multiplier.box(lam, z, low, high, near)
@@ -331,7 +327,11 @@ class Intersection(ConvexSet):
         x = clipped
         if isinstance(inner, Shares):
             low, high = np.maximum(lo, 0.0), np.minimum(hi, inner.cap)
-            if np.all(low <= high) and low.sum() <= inner.scale * (1 + 1e-12) and high.sum() >= inner.scale * (1 - 1e-12):
+            if (
+                np.all(low <= high)
+                and low.sum() <= inner.scale * (1 + 1e-12)
+                and high.sum() >= inner.scale * (1 - 1e-12)
+            ):
                 x = multiplier.with_sum(np.ones(self.dim), -clipped, low, high, inner.scale, clipped)
         elif isinstance(inner, Halfspace):
             x = self.box.vertex(inner.a)

@@ -1,0 +1,12 @@
+"""The command line: one command a file, each a thin call into the library."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run `ftprl`; what goes wrong is one line on stderr and exit code 2."""
+    from ftprl.cli.app import run
+
+    sys.exit(run(args))

@@ -1,0 +1,188 @@
+"""`ftprl demo`: the paper's motivating problem, played by three learners, with receipts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ftprl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.adversaries import Instance
+    from ftprl.bounds import Certificate
+    from ftprl.draw import Panel
+
+_POINTS = 80  # how often the curves are sampled
+
+
+@dataclass(frozen=True)
+class Result:
+    """One learner's name and receipt."""
+
+    name: str
+    certificate: Certificate
+
+
+def demo(
+    dim: Annotated[int, typer.Option(help="How many coordinates (features).")] = 1000,
+    rounds: Annotated[int, typer.Option(help="How many rounds.")] = 10_000,
+    alpha: Annotated[float, typer.Option(help="Feature i occurs with probability i^-alpha.")] = 1.25,
+    drift: Annotated[float, typer.Option(help="How far each sign leans to one side, 0 to 1.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="The stream's seed.")] = 0,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the picture goes.")] = Path("ftprl-demo.png"),
+    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
+) -> None:
+    """Play a heavy-tailed stream with three learners; show regret, bounds and the best bound in hindsight."""
+    from ftprl.adversaries import heavy_tail
+
+    folder = output.resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidInput(f"--output needs a folder that can be written, got {str(output.parent)!r}; create it first.")
+    if output.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"--output needs a name ending in .png, .svg or .pdf, got {output.name!r}; rename it.")
+    if seed < 0:
+        raise InvalidInput(f"--seed needs a number of at least 0, got {seed}; pass one.")
+    instance = heavy_tail(dim, rounds, alpha, drift, seed)
+    results = _play_all(instance, quiet)
+    _save(results, instance, output)
+    if not quiet:
+        _print_table(results, instance, output)
+    if as_json:
+        summary = {r.name: {k: v for k, v in r.certificate.to_dict().items() if k != "comparator"} for r in results}
+        print(json.dumps({"dim": dim, "rounds": rounds, "seed": seed, "picture": str(output), "learners": summary}))
+
+
+def _play_all(instance: Instance, quiet: bool) -> list[Result]:
+    from ftprl.baselines import GradientDescent
+    from ftprl.game import Game
+    from ftprl.learner import FTPRL
+    from ftprl.schemes import CoordinateConstant, Diagonal
+
+    F = instance.feasible
+    players: dict[str, Any] = {
+        "FTPRL, one rate (coordinate-constant)": FTPRL(F, CoordinateConstant()),
+        "FTPRL-Diag, a rate a coordinate": FTPRL(F, Diagonal()),
+        "online gradient descent": GradientDescent(F),
+    }
+    results = []
+    with _progress(len(players) * instance.rounds, quiet) as step:
+        for name, learner in players.items():
+            game = Game(learner, history=max(instance.rounds // _POINTS, 1))
+            for loss in instance.losses():
+                value, g = loss(game.x)
+                game.observe(g, loss=value)
+                step(name)
+            results.append(Result(name, game.certificate()))
+    return results
+
+
+class _progress:
+    """A bar on a terminal, a line for each learner elsewhere, nothing when quiet; always on stderr."""
+
+    def __init__(self, total: int, quiet: bool) -> None:
+        self.total, self.quiet, self.name = total, quiet, ""
+        self.bar: Any = None
+
+    def __enter__(self) -> Callable[[str], None]:
+        if not self.quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+            self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.bar.start()
+            self.task = self.bar.add_task("", total=self.total)
+        return self.step
+
+    def step(self, name: str) -> None:
+        """One round of the named learner."""
+        if self.bar is not None:
+            self.bar.update(self.task, advance=1, description=name)
+        elif name != self.name and not self.quiet:
+            print(f"playing {name} ...", file=sys.stderr)
+        self.name = name
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def _panels(results: list[Result], instance: Instance) -> list[Panel]:
+    from ftprl import draw
+
+    regrets, promises = [], []
+    for i, r in enumerate(results):
+        history = r.certificate.history
+        assert history is not None
+        regrets.append(draw.Series(r.name, history.rounds, history.series["regret"], colour=i))
+        if r.certificate.worst_case is None:
+            continue
+        promises.append(draw.Series(f"{r.name}: B_R", history.rounds, history.series["worst case B_R"], colour=i))
+        best = history.series["best in hindsight"]
+        promises.append(draw.Series("best of its family in hindsight", history.rounds, best, dashed=True, colour=i))
+    where = f"{instance.feasible.dim} coordinates, {instance.rounds} rounds"
+    return [
+        draw.Panel(f"What was lost ({where})", "round", "regret", regrets),
+        draw.Panel("What was promised, and the best promise in hindsight", "round", "bound on the regret", promises),
+    ]
+
+
+def _save(results: list[Result], instance: Instance, output: Path) -> None:
+    """Write beside, then rename: the old picture stays until the new one is whole."""
+    from ftprl import draw
+
+    fig = draw.figure(_panels(results, instance))
+    handle, name = tempfile.mkstemp(dir=output.resolve().parent, suffix=output.suffix)
+    os.close(handle)
+    try:
+        fig.savefig(name, dpi=120)
+        os.chmod(name, 0o644)
+        os.replace(name, output)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _print_table(results: list[Result], instance: Instance, output: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(
+        title=f"A heavy-tailed stream on [-1/2, 1/2]^{instance.feasible.dim}, {instance.rounds} rounds",
+        title_justify="left",
+    )
+    table.add_column("learner")
+    for column in ("regret", "bound", "worst case B_R", "best in hindsight", "ratio", "proved"):
+        table.add_column(column, justify="right")
+    for r in results:
+        c = r.certificate
+        best = c.post_hoc.get(c.family) if c.family else None
+        cells = [_cell(v, 1) for v in (c.regret, c.bound, c.worst_case, best)]
+        proved = "-" if c.proven_ratio is None else f"<= {c.proven_ratio:.3f}"
+        table.add_row(r.name, *cells, _cell(c.ratio, 3), proved)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    console.print(
+        "regret: lost to the best fixed point. bound: proved from the plays. B_R: what could be promised.\n"
+        "best in hindsight: the smallest B_R of any fixed matrix of the learner's family. ratio: B_R over it.",
+        highlight=False,
+    )
+    console.print(f"picture: {output}", highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        'next: put your own losses in with `from ftprl import Game, FTPRL` (README, "Your own problem").',
+        highlight=False,
+        markup=False,
+    )
+
+
+def _cell(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"

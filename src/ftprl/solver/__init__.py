@@ -1,0 +1,21 @@
+"""The one place that calls a solver: Clarabel for quadratic and conic programs, HiGHS for linear ones.
+
+A set describes itself as a `Conic`; `minimise_conic` then minimises ½ xᵀHx + z·x + l1·|x|₁ over it. Polyhedra are tried
+first from the constraints that hold at the previous play (a warm start that depends on nothing but its arguments), and
+a solver's answer is polished on the constraints it found active. Every answer carries a proved upper bound on its gap.
+"""
+
+from ftprl.solver.certified import Solution
+from ftprl.solver.conic import Conic
+from ftprl.solver.engines import call_clarabel, interior_point, linear_program
+from ftprl.solver.quadratic import furthest, minimise_conic
+
+__all__ = [
+    "Conic",
+    "Solution",
+    "call_clarabel",
+    "furthest",
+    "interior_point",
+    "linear_program",
+    "minimise_conic",
+]

@@ -1,0 +1,78 @@
+"""The calls of Clarabel and HiGHS themselves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.errors import InvalidInput
+from ftprl.solver.conic import Conic
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+def call_clarabel(P: PSD, q: Vector, G: Any, h: Vector, cones: list[Any], tol: float = 1e-12) -> Any:
+    """Clarabel's raw answer for min ½ w'Pw + q·w with h - Gw in the cones."""
+    import clarabel
+    from scipy.sparse import csc_matrix
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    settings.max_iter = 200
+    return clarabel.DefaultSolver(csc_matrix(np.triu(P)), q, G, h, cones, settings).solve()
+
+
+def linear_program(
+    g: Vector, C: Vector, d: Vector, A: Vector, b: Vector, bounds: Any = (None, None)
+) -> tuple[str, Vector]:
+    """min g·x with Cx <= d, Ax = b by HiGHS: ("optimal" | "infeasible" | "unbounded", x)."""
+    from scipy.optimize import linprog
+
+    answer = linprog(
+        g,
+        A_ub=C if len(d) else None,
+        b_ub=d if len(d) else None,
+        A_eq=A if len(b) else None,
+        b_eq=b if len(b) else None,
+        bounds=bounds,
+        method="highs",
+    )
+    if answer.status == 0:
+        return "optimal", np.asarray(answer.x, dtype=np.float64)
+    if answer.status in (2, 3):
+        return {2: "infeasible", 3: "unbounded"}[answer.status], np.full(len(g), math.nan)
+    raise InvalidInput(f"the linear program could not be solved ({answer.message}); rescale the set.")
+
+
+def interior_point(conic: Conic) -> Vector:
+    """The x of a point that keeps the largest distance (at most 1) from every row and cone of the set."""
+    from scipy.sparse import csc_matrix
+
+    G, h, cones = conic.stacked
+    G = G.toarray()
+    room = np.zeros(len(h))
+    e, m = len(conic.b), len(conic.d)
+    room[e : e + m] = np.linalg.norm(conic.C, axis=1)
+    at = e + m
+    for _, right in conic.soc:
+        room[at] = 1.0
+        at += len(right)
+    for _ in conic.power:
+        room[at : at + 2] = 1.0
+        at += 3
+    import clarabel
+
+    wide = np.vstack((np.hstack((G, room[:, None])), np.eye(conic.size + 1)[-1:]))
+    q = np.zeros(conic.size + 1)
+    q[-1] = -1.0
+    P = np.zeros((conic.size + 1, conic.size + 1))
+    answer = call_clarabel(P, q, csc_matrix(wide), np.append(h, 1.0), [*cones, clarabel.NonnegativeConeT(1)], 1e-9)
+    w = np.array(answer.x)
+    if "Solved" not in str(answer.status) or w[-1] < -1e-7:
+        raise InvalidInput("the set needs at least one point that meets every constraint, got none; relax one.")
+    return w[: conic.dim]

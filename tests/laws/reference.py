@@ -1,0 +1,148 @@
+"""Slow and obvious answers, by other means than the library's: CVXPY, enumeration and ascent."""
+
+import itertools
+from collections.abc import Callable
+
+import cvxpy as cp
+import numpy as np
+from laws.strategies import PSD, Rng, Vector
+from scipy.optimize import linprog
+
+from ftprl import psd
+from ftprl.sets import (
+    Box,
+    CappedSimplex,
+    ConvexSet,
+    Ellipsoid,
+    Halfspace,
+    Intersection,
+    Polytope,
+    Preimage,
+    Product,
+    Simplex,
+)
+from ftprl.sets.balls import NormBall
+
+
+def _box(F: Box, x: cp.Expression) -> list[cp.Constraint]:
+    down, up = np.isfinite(F.lower), np.isfinite(F.upper)
+    rows = [x[int(i)] >= F.lower[i] for i in np.flatnonzero(down)]
+    return rows + [x[int(i)] <= F.upper[i] for i in np.flatnonzero(up)]
+
+
+def _polytope(F: Polytope, x: cp.Expression) -> list[cp.Constraint]:
+    rows = [F.C @ x <= F.d]
+    return [*rows, F.A_eq @ x == F.b_eq] if len(F.b_eq) else rows
+
+
+_RULES: dict[type, Callable[..., list[cp.Constraint]]] = {
+    Box: _box,
+    NormBall: lambda F, x: [cp.pnorm(x - F.center, F.p) <= F.radius],
+    Ellipsoid: lambda F, x: [cp.norm(F.A @ (x - F.center), 2) <= 1],
+    Simplex: lambda F, x: [x >= 0, cp.sum(x) == F.scale],
+    CappedSimplex: lambda F, x: [x >= 0, x <= F.cap, cp.sum(x) == F.scale],
+    Halfspace: lambda F, x: [F.a @ x <= F.b],
+    Polytope: _polytope,
+    Preimage: lambda F, x: constraints(F.inner, F.A @ x),
+    Product: lambda F, x: [c for s, b in zip(F.sets, F.blocks, strict=True) for c in constraints(s, x[b])],
+    Intersection: lambda F, x: constraints(F.inner, x) + constraints(F.box, x),
+}
+
+
+def constraints(F: ConvexSet, x: cp.Expression) -> list[cp.Constraint]:
+    """The definition of F, for CVXPY."""
+    return next(rule for kind, rule in _RULES.items() if isinstance(F, kind))(F, x)
+
+
+def minimum(F: ConvexSet, H: PSD, z: Vector, l1: float = 0.0) -> float:
+    """The minimum over F of ½ xᵀHx + z·x + l1·|x|₁, to about 1e-9 of the objective's size."""
+    size = max(float(np.abs(H).max(initial=0.0)), float(np.abs(z).max()), l1) or 1.0
+    x = cp.Variable(F.dim)
+    w, V = np.linalg.eigh(psd.dense(H, F.dim) / size)
+    half = np.sqrt(np.maximum(w, 0.0))[:, None] * V.T
+    objective = 0.5 * cp.sum_squares(half @ x) + (z / size) @ x + (l1 / size) * cp.norm(x, 1)
+    problem = cp.Problem(cp.Minimize(objective), constraints(F, x))
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return float(problem.value) * size
+
+
+def corners(C: Vector, d: Vector, A: Vector | None = None, b: Vector | None = None) -> Vector:
+    """The vertices of {Cx <= d, Ax = b}, by trying every choice of active rows."""
+    n = C.shape[1]
+    A = np.zeros((0, n)) if A is None else A
+    b = np.zeros(0) if b is None else b
+    found = []
+    for chosen in itertools.combinations(range(len(d)), n - len(b)):
+        rows = np.vstack((A, C[list(chosen)]))
+        if np.linalg.matrix_rank(rows) == n:
+            x = np.linalg.solve(rows, np.concatenate((b, d[list(chosen)])))
+            if np.all(C @ x <= d + 1e-9 * (1 + np.abs(d))):
+                found.append(x)
+    return np.unique(np.round(found, 10), axis=0)
+
+
+def ascent(F: ConvexSet, Q: PSD, rng: Rng, starts: int = 30) -> float:
+    """The largest yᵀQy over Fsym that climbing from random directions finds: a lower bound, mostly the maximum."""
+    best = 0.0
+    for _ in range(starts):
+        y = rng.normal(size=F.dim)
+        for _ in range(60):
+            slope = psd.apply(Q, y)
+            y = F.vertex(-slope) - F.vertex(slope)
+        best = max(best, psd.quad(Q, y))
+    return best
+
+
+def gamma(differences: Vector) -> float:
+    """min { sum w : w >= 0, sum w_k v_k² >= D² } over the vertices v of Fsym."""
+    squares = differences**2
+    D2 = squares.max(axis=0)
+    return float(linprog(np.ones(len(squares)), A_ub=-squares.T, b_ub=-D2, bounds=(0, None)).fun)
+
+
+def assert_geometry(F: ConvexSet, extreme: Vector, rng: Rng, rtol: float = 1e-9) -> None:
+    """Every number F tells about itself against its extreme points (all of them, up to `rtol`)."""
+    n = F.dim
+    size = rtol * (1 + float(np.abs(extreme).max()))
+    assert all(F.contains(v) for v in extreme)
+    assert F.contains(F.start())
+    D = np.ptp(extreme, axis=0)
+    np.testing.assert_allclose(F.widths(), D, rtol=rtol, atol=size)
+    low, high = F.bounds()
+    np.testing.assert_allclose(low, extreme.min(axis=0), rtol=rtol, atol=size)
+    np.testing.assert_allclose(high, extreme.max(axis=0), rtol=rtol, atol=size)
+    Y = (extreme[:, None] - extreme).reshape(-1, n)
+    assert_maximum(F.diameter() ** 2, float((Y * Y).sum(axis=1).max()), F.is_exact("diameter"), rtol)
+    B = rng.normal(size=(n, n))
+    for Q, what in ((np.array(1.7), "diameter"), (rng.random(n), "diagonal"), (B @ B.T, "full")):
+        true = max(psd.quad(Q, y) for y in Y)
+        assert_maximum(F.sq_diameter(Q), true, F.is_exact(what), rtol)
+    assert F.gamma() >= gamma(Y[np.any(Y, axis=1)]) * (1 - max(rtol, 1e-9)) if D.all() else True
+    for g in rng.normal(size=(20, n)):
+        v = F.vertex(g)
+        assert F.contains(v)
+        assert g @ v <= (extreme @ g).min() + size * np.abs(g).sum()
+        np.testing.assert_allclose(Y @ F.tangent(g), Y @ g, atol=1e-9 * (1 + np.abs(Y).max()))
+    assert_boxes(F, extreme, rtol)
+
+
+def assert_maximum(told: float, true: float, exact: bool, rtol: float) -> None:
+    """`told` is the maximum where it says so, and never below it."""
+    assert told >= true * (1 - rtol) - 1e-12
+    if exact:
+        assert told <= true * (1 + rtol) + 1e-12
+
+
+def assert_boxes(F: ConvexSet, extreme: Vector, rtol: float) -> None:
+    """The outer box is around F, the inner one in it, and beta is the ratio of their widths."""
+    outer, inner, beta = F.outer_box(), F.inner_box(), F.beta()
+    assert all(outer.contains(v, 1e-9) for v in extreme)
+    np.testing.assert_allclose(outer.widths(), F.widths(), rtol=rtol, atol=1e-9)
+    assert (inner is None) == (beta is None)
+    if inner is not None and beta is not None:
+        ends = np.array([inner.lower, inner.upper])
+        for pick in itertools.product((0, 1), repeat=F.dim):
+            assert F.contains(ends[list(pick), np.arange(F.dim)])
+        np.testing.assert_allclose(inner.widths() * beta, F.widths(), rtol=max(rtol, 1e-9), atol=1e-12)
+        assert F.gamma() <= beta**2 * (1 + 1e-9)
+    assert 1 - 1e-9 <= F.gamma() <= F.dim + 1e-9

@@ -1,0 +1,36 @@
+"""The quadratic with an L1 term against CVXPY, on every set."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laws.reference import minimum
+from laws.strategies import SEEDS, SETS, SHAPES, law, make_problem
+
+
+@pytest.mark.parametrize("name", SETS)
+@law(8)
+@given(st.sampled_from(SHAPES), st.integers(1, 5), st.floats(-2, 0.5), SEEDS)
+def test_minimise_l1(name: str, shape: str, n: int, power: float, seed: int) -> None:
+    p = make_problem(name, shape, n, seed)
+    l1 = 10**power * float(np.abs(p.z).max() or 1.0)
+    found = p.F.minimise_l1(p.H, p.z, l1, p.near)
+    value = p.value(found.x) + l1 * float(np.abs(found.x).sum())
+    unit = p.unit() + l1 * (1 + float(np.abs(np.array(p.F.bounds())).sum()))
+    best = minimum(p.F, p.H, p.z, l1)
+    assert p.F.contains(found.x)
+    assert value <= best + 1e-7 * unit
+    assert value - found.gap <= best + 1e-8 * unit
+    assert found.gap <= 1e-6 * unit
+
+
+@pytest.mark.parametrize("name", SETS)
+@law(4)
+@given(st.sampled_from(SHAPES), st.integers(1, 5), SEEDS)
+def test_minimise_without_l1(name: str, shape: str, n: int, seed: int) -> None:
+    """The same without the term, and the gap is a true bound on what is missing."""
+    p = make_problem(name, shape, n, seed)
+    found = p.F.minimise(p.H, p.z, p.near)
+    best = minimum(p.F, p.H, p.z)
+    assert p.value(found.x) <= best + 1e-7 * (p.unit() + 1e-3)
+    assert p.value(found.x) - found.gap <= best + 1e-8 * (p.unit() + 1e-3)

@@ -1,0 +1,69 @@
+"""The update through CVXPY: the literal objective over an independent description of each set."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import psd, sets
+from ftprl.sets.balls import NormBall
+from ftprl.sets.simplex import Shares
+
+Vector = NDArray[np.float64]
+
+
+def constraints(feasible: sets.FeasibleSet, x: cp.Expression) -> list[cp.Constraint]:
+    """F as CVXPY writes it, from the definition of each set and none of its methods."""
+    if isinstance(feasible, sets.Box):
+        low, high = np.isfinite(feasible.lower), np.isfinite(feasible.upper)
+        out = [x[low] >= feasible.lower[low]] if low.any() else []
+        return [*out, x[high] <= feasible.upper[high]] if high.any() else out
+    if isinstance(feasible, NormBall):
+        p = "inf" if np.isinf(feasible.p) else feasible.p
+        return [cp.norm(x - feasible.center, p) <= feasible.radius]
+    if isinstance(feasible, sets.Ellipsoid):
+        return [cp.norm(feasible.A @ (x - feasible.center), 2) <= 1]
+    if isinstance(feasible, Shares):
+        cap = [x <= feasible.cap] if np.isfinite(feasible.cap) else []
+        return [x >= 0, cp.sum(x) == feasible.scale, *cap]
+    if isinstance(feasible, sets.Halfspace):
+        return [feasible.a @ x <= feasible.b]
+    if isinstance(feasible, sets.Polytope):
+        flat = [feasible.A_eq @ x == feasible.b_eq] if len(feasible.b_eq) else []
+        return [feasible.C @ x <= feasible.d, *flat]
+    if isinstance(feasible, sets.Preimage):
+        return constraints(feasible.inner, feasible.A @ x)
+    if isinstance(feasible, sets.Product):
+        pairs = zip(feasible.sets, feasible.blocks, strict=True)
+        return [c for part, block in pairs for c in constraints(part, x[block])]
+    if isinstance(feasible, sets.Intersection):
+        return [*constraints(feasible.inner, x), *constraints(feasible.box, x)]
+    raise AssertionError(f"no description of {feasible!r}")
+
+
+def literal(gs: Sequence[Vector], Qs: Sequence[Vector], xs: Sequence[Vector], x: Vector) -> float:
+    """sum g_s·x + ½ (x - x_s)ᵀQ_s(x - x_s), term by term."""
+    return sum(float(g @ x) + 0.5 * psd.quad(Q, x - y) for g, Q, y in zip(gs, Qs, xs, strict=True))
+
+
+def leader(
+    feasible: sets.FeasibleSet, gs: Sequence[Vector], Qs: Sequence[Vector], xs: Sequence[Vector]
+) -> tuple[Vector, bool]:
+    """The minimiser that CVXPY finds for the same objective, and whether it claims to be accurate."""
+    n = feasible.dim
+    x = cp.Variable(n)
+    total = sum((psd.dense(Q, n) for Q in Qs), start=np.zeros((n, n)))
+    z = sum(gs, start=np.zeros(n)) - sum((psd.apply(Q, y) for Q, y in zip(Qs, xs, strict=True)), start=np.zeros(n))
+    scale = max(float(np.abs(z).max()), float(np.abs(total).max())) or 1.0
+    objective = 0.5 * cp.quad_form(x, cp.psd_wrap(total / scale)) + (z / scale) @ x
+    problem = cp.Problem(cp.Minimize(objective), constraints(feasible, x))
+    tight = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the comparison decides
+        problem.solve(solver=cp.CLARABEL, **tight)
+    assert x.value is not None, problem.status
+    return np.asarray(x.value), problem.status == cp.OPTIMAL

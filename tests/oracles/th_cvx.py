@@ -1,0 +1,181 @@
+"""Sets, minimisers and post-hoc optima once more, as CVXPY programs and by brute force over points."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.sets import (
+    Box,
+    CappedSimplex,
+    Ellipsoid,
+    FeasibleSet,
+    Intersection,
+    L1Ball,
+    L2Ball,
+    LpBall,
+    Polytope,
+    Preimage,
+    Product,
+    Simplex,
+)
+
+Vector = NDArray[np.float64]
+
+
+def constraints(F: FeasibleSet, x: Any) -> list[Any]:
+    """x in F, from the definition of each set."""
+    if isinstance(F, Box):
+        return [x >= F.lower, x <= F.upper]
+    if isinstance(F, L1Ball | L2Ball | LpBall):
+        return [cp.norm(x - F.center, "inf" if math.isinf(F.p) else F.p) <= F.radius]
+    if isinstance(F, Ellipsoid):
+        return [cp.norm(F.A @ (x - F.center), 2) <= 1]
+    if isinstance(F, Simplex):
+        return [x >= 0, cp.sum(x) == F.scale]
+    if isinstance(F, CappedSimplex):
+        return [x >= 0, x <= F.cap, cp.sum(x) == F.scale]
+    if isinstance(F, Polytope):
+        return [F.C @ x <= F.d, *([F.A_eq @ x == F.b_eq] if len(F.b_eq) else [])]
+    if isinstance(F, Preimage):
+        return constraints(F.inner, F.A @ x)
+    if isinstance(F, Product):
+        return [c for s, b in zip(F.sets, F.blocks, strict=True) for c in constraints(s, x[b])]
+    assert isinstance(F, Intersection)
+    return [*constraints(F.inner, x), *constraints(F.box, x)]
+
+
+def solve(problem: cp.Problem) -> float:
+    """The optimal value, to Clarabel's full precision."""
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    assert problem.status in ("optimal", "optimal_inaccurate"), problem.status
+    return float(problem.value)
+
+
+def minimum(F: FeasibleSet, Q: Vector, h: Vector) -> tuple[float, Vector]:
+    """min over F of ½ x'Qx + h·x."""
+    x = cp.Variable(F.dim)
+    w, V = np.linalg.eigh(Q)
+    root = (V * np.sqrt(np.maximum(w, 0.0))).T
+    value = solve(cp.Problem(cp.Minimize(0.5 * cp.sum_squares(root @ x) + h @ x), constraints(F, x)))
+    return value, np.array(x.value)
+
+
+def corners(F: FeasibleSet) -> Vector | None:
+    """The vertices of F, from what its definition says; None for a curved set."""
+    n = F.dim
+    if isinstance(F, Box):
+        return np.array(list(itertools.product(*zip(F.lower, F.upper, strict=True))))
+    if isinstance(F, LpBall) and math.isinf(F.p):
+        return F.center + F.radius * np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
+    if isinstance(F, L1Ball):
+        return F.center + F.radius * np.vstack((np.eye(n), -np.eye(n)))
+    if isinstance(F, Simplex):
+        return F.scale * np.eye(n)
+    if isinstance(F, Polytope | CappedSimplex | Intersection):
+        return _basic_points(F)
+    if isinstance(F, Preimage):
+        inner = corners(F.inner)
+        return None if inner is None else np.linalg.solve(F.A, inner.T).T
+    if isinstance(F, Product):
+        parts = [corners(s) for s in F.sets]
+        if any(p is None for p in parts):
+            return None
+        return np.array([np.concatenate(t) for t in itertools.product(*[p for p in parts if p is not None])])
+    return None
+
+
+def _basic_points(F: FeasibleSet) -> Vector | None:
+    """Every point where n independent rows hold with equality and the others are met."""
+    conic = F.conic()
+    if not conic.polyhedral:
+        return None
+    n, e = F.dim, len(conic.b)
+    found = []
+    for rows in itertools.combinations(range(len(conic.d)), n - e):
+        M = np.vstack((conic.A, conic.C[list(rows)]))
+        if np.linalg.matrix_rank(M) < n:
+            continue
+        v = np.linalg.solve(M, np.concatenate((conic.b, conic.d[list(rows)])))
+        if np.all(conic.C @ v <= conic.d + 1e-9):
+            found.append(v)
+    return np.unique(np.round(found, 11), axis=0)
+
+
+def differences(V: Vector) -> Vector:
+    """v - w for all pairs."""
+    return np.array([v - w for v, w in itertools.combinations(V, 2)])
+
+
+def N_brute(F: FeasibleSet, Q: Vector) -> float:
+    """max of ½ y'Qy over differences of vertices: exact on a polytope, for the maximum is at a vertex."""
+    V = corners(F)
+    assert V is not None
+    Y = differences(V)
+    return 0.5 * float(np.einsum("ij,jk,ik->i", Y, Q, Y).max())
+
+
+def N_climb(F: FeasibleSet, Q: Vector, rng: np.random.Generator, tries: int = 30) -> float:
+    """A lower bound on N by climbing: the linearised maximum of a convex function, from random starts."""
+    best = 0.0
+    for _ in range(tries):
+        y = rng.normal(size=F.dim)
+        for _ in range(60):
+            slope = Q @ y
+            y = F.vertex(-slope) - F.vertex(slope)
+        best = max(best, 0.5 * float(y @ Q @ y))
+    return best
+
+
+def N_diagonal(F: FeasibleSet, lam: Any) -> Any:
+    """N(diag(lam)) as a convex expression."""
+    if isinstance(F, Box):
+        return 0.5 * (F.widths() ** 2) @ lam
+    if isinstance(F, L1Ball | L2Ball | LpBall):
+        if F.p <= 2:
+            return 2 * F.radius**2 * cp.max(lam)
+        q = 1.0 if math.isinf(F.p) else F.p / (F.p - 2)
+        return 2 * F.radius**2 * cp.norm(lam, q)
+    if isinstance(F, Ellipsoid):
+        B = np.linalg.inv(F.A)
+        return 2 * cp.lambda_max(B.T @ cp.diag(lam) @ B)
+    if isinstance(F, Product):
+        return sum(N_diagonal(s, lam[b]) for s, b in zip(F.sets, F.blocks, strict=True))
+    V = corners(F)
+    assert V is not None
+    return cp.max(0.5 * (differences(V) ** 2) @ lam)
+
+
+def opt_diagonal(F: FeasibleSet, G: Vector) -> tuple[float, Vector]:
+    """inf over diagonals of N + sum G_i/l_i, G > 0."""
+    lam = cp.Variable(F.dim, pos=True)
+    value = solve(cp.Problem(cp.Minimize(N_diagonal(F, lam) + G @ cp.inv_pos(lam))))
+    return value, np.array(lam.value)
+
+
+def opt_full(F: FeasibleSet, gs: Vector) -> float:
+    """inf over positive definite Q of N(Q) + sum g'Q⁻¹g."""
+    n = F.dim
+    Q = cp.Variable((n, n), PSD=True)
+    if isinstance(F, L2Ball):
+        N: Any = 2 * F.radius**2 * cp.lambda_max(Q)
+    elif isinstance(F, Ellipsoid):
+        B = np.linalg.inv(F.A)
+        N = 2 * cp.lambda_max(B.T @ Q @ B)
+    else:
+        V = corners(F)
+        assert V is not None
+        N = cp.max(cp.hstack([0.5 * cp.sum(cp.multiply(np.outer(y, y), Q)) for y in differences(V)]))
+    return solve(cp.Problem(cp.Minimize(N + sum(cp.matrix_frac(g, Q) for g in gs))))
+
+
+def gamma_lp(V: Vector, D: Vector) -> float:
+    """min sum w with w >= 0 and sum w_k v_k² >= D², over the vertices of Fsym."""
+    Y = differences(V) ** 2
+    w = cp.Variable(len(Y), nonneg=True)
+    return solve(cp.Problem(cp.Minimize(cp.sum(w)), [Y.T @ w >= D**2]))
