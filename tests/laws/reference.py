@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import cvxpy as cp
 import numpy as np
-from laws.strategies import PSD, Rng, Vector
 from scipy.optimize import linprog
 
 from ftprl import psd
@@ -22,6 +21,7 @@ from ftprl.sets import (
     Simplex,
 )
 from ftprl.sets.balls import NormBall
+from laws.strategies import PSD, Rng, Vector
 
 
 def _box(F: Box, x: cp.Expression) -> list[cp.Constraint]:

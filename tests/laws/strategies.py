@@ -115,10 +115,7 @@ BALLS: dict[str, Maker] = {
     "l1 off centre": lambda rng, n: L1Ball(n, _share(rng, n), _center(rng, n)),
     "l2": lambda rng, n: L2Ball(n, _share(rng, n)),
     "l2 off centre": lambda rng, n: L2Ball(n, _share(rng, n), _center(rng, n)),
-    **{
-        f"lp {p:g}": (lambda rng, n, p=p: LpBall(n, p, _share(rng, n)))
-        for p in (1.0, 1.2, 1.5, 2.0, 3.0, 7.0, np.inf)
-    },
+    **{f"lp {p:g}": (lambda rng, n, p=p: LpBall(n, p, _share(rng, n))) for p in (1.0, 1.2, 1.5, 2.0, 3.0, 7.0, np.inf)},
     "lp 1.7 off centre": lambda rng, n: LpBall(n, 1.7, _share(rng, n), _center(rng, n)),
     "lp 4 off centre": lambda rng, n: LpBall(n, 4.0, _share(rng, n), _center(rng, n)),
 }

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from laws.strategies import SEEDS, SYMMETRIC, Problem, law, make_problem, points, problems, random_psd
 
 from ftprl import psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import Box, Halfspace
 from ftprl.solver import minimise_conic
+from laws.strategies import SEEDS, SYMMETRIC, Problem, law, make_problem, points, problems, random_psd
 
 STRICT = ("scalar", "diagonal", "full")
 SINGULAR = ("singular diagonal", "singular full", "zero")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from laws.reference import minimum
 from laws.strategies import SEEDS, SETS, SHAPES, law, make_problem
 

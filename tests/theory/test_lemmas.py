@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from oracles.th_cvx import minimum
-from oracles.th_zoo import SETS, random_point, random_psd
 
 from ftprl import psd
+from oracles.th_cvx import minimum
+from oracles.th_zoo import SETS, random_point, random_psd
 
 SEEDS = st.integers(0, 2**32 - 1)
 FEW = settings(max_examples=40, deadline=None)
@@ -74,7 +74,7 @@ def test_regularisers_below_zero_break_the_leader() -> None:
 
 
 @pytest.mark.parametrize("name", SETS)
-@SOME
+@settings(max_examples=4, deadline=None, phases=[Phase.generate])
 @given(SEEDS)
 def test_lazy_projection(name: str, seed: int) -> None:
     """L4: the quadratic program over F and the projection of its free minimiser are one (against CVXPY)."""

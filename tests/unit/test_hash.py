@@ -203,9 +203,7 @@ def test_every_input_bit_moves_every_output_bit(size: int) -> None:
     samples = 2000 if size > 1 else 256
     rng = random.Random(size)
     inputs = range(256) if size == 1 else [rng.getrandbits(8 * size) for _ in range(samples)]
-    rows = [
-        [(x ^ flip).to_bytes(size, "little") for x in inputs] for flip in (1 << k for k in range(8 * size))
-    ]
+    rows = [[(x ^ flip).to_bytes(size, "little") for x in inputs] for flip in (1 << k for k in range(8 * size))]
     before = _core.feature_hashes([x.to_bytes(size, "little") for x in inputs], 3)
     after = np.stack([_core.feature_hashes(row, 3) for row in rows])
     # With one byte, x and x ^ flip are the same pair seen twice: half as many independent samples.
@@ -216,9 +214,7 @@ def test_every_seed_bit_moves_every_output_bit() -> None:
     samples = 1000
     seeds = [random.Random(5).getrandbits(64) ^ i for i in range(samples)]
     before = np.array([_core.feature_hash("price", seed) for seed in seeds], dtype=np.uint64)
-    after = np.array(
-        [[_core.feature_hash("price", s ^ 1 << k) for s in seeds] for k in range(64)], dtype=np.uint64
-    )
+    after = np.array([[_core.feature_hash("price", s ^ 1 << k) for s in seeds] for k in range(64)], dtype=np.uint64)
     assert_near_half(flip_frequencies(before, after), samples)
 
 

@@ -181,7 +181,7 @@ class ConvexSet(ABC):
     def conic(self) -> Conic:
         """A set of one's own has no conic form unless it says so."""
         raise Unsupported(
-            f"{type(self).__name__} has no conic form, which this needs; give it a method conic() or use a set of ftprl."
+            f"{type(self).__name__} has no conic form, which this needs; give it conic() or use a set of ftprl."
         )
 
 

@@ -185,9 +185,10 @@ class Polytope(ConvexSet):
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
         """Every row, up to atol·(1 + its size)."""
-        inside = self.C @ x - self.d <= atol * (1.0 + np.abs(self.d))
-        level = np.abs(self.A_eq @ x - self.b_eq) <= atol * (1.0 + np.abs(self.b_eq))
-        return bool(inside.all() and level.all())
+        G, h = self._conic.rows
+        e, tol = len(self.b_eq), atol * self._conic.row_scale(x)
+        miss = G @ x - h
+        return bool(np.all(miss <= tol) and np.all(miss[:e] >= -tol[:e]))
 
     def tangent(self, g: Vector) -> Vector:
         """g projected on the directions that the equality rows leave free."""

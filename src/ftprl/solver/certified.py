@@ -13,7 +13,7 @@ from ftprl import psd
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
-TIGHT = 1e-13  # relative feasibility that a play must have before it leaves the solver
+TIGHT = 1e-12  # relative feasibility that a play must have before it leaves the solver
 
 
 @final

@@ -113,6 +113,20 @@ class Conic:
         )
 
     @cached_property
+    def rows(self) -> Rows:
+        """All linear rows, equalities first."""
+        return np.vstack((self.A, self.C)), np.concatenate((self.b, self.d))
+
+    @cached_property
+    def _sizes(self) -> tuple[Vector, Vector]:
+        return np.abs(self.rows[0]), 1.0 + np.abs(self.rows[1])
+
+    def row_scale(self, w: Vector) -> Vector:
+        """What rounding is measured against in each linear row: 1 + |h| + |G||w|."""
+        G, h = self._sizes
+        return h + G @ np.abs(w)
+
+    @cached_property
     def stacked(self) -> tuple[Any, Vector, list[Any]]:
         """(matrix, right side, cones) as Clarabel reads them: h - Gx in the cone."""
         import clarabel

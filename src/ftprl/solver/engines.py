@@ -27,6 +27,25 @@ def call_clarabel(P: PSD, q: Vector, G: Any, h: Vector, cones: list[Any], tol: f
     return clarabel.DefaultSolver(csc_matrix(np.triu(P)), q, G, h, cones, settings).solve()
 
 
+def call_piqp(P: PSD, q: Vector, conic: Conic, tol: float = 1e-12) -> tuple[Vector, Vector, Vector] | None:
+    """PIQP's (point, multipliers, slacks) for min ½ w'Pw + q·w over linear rows; None where it gives up."""
+    import piqp
+
+    solver = piqp.DenseSolver()
+    settings = solver.settings
+    settings.eps_abs = settings.eps_rel = settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = tol
+    some, none = len(conic.b) > 0, (None, None)
+    A, b = (conic.A, conic.b) if some else none
+    solver.setup(P, q, A, b, conic.C, None, conic.d, None, None)
+    status = solver.solve()
+    found = solver.result
+    w = np.array(found.x)
+    if status not in (piqp.PIQP_SOLVED, piqp.PIQP_MAX_ITER_REACHED) or not np.isfinite(w).all():
+        return None
+    dual = np.concatenate((np.array(found.y), np.maximum(found.z_u, 0.0)))
+    return w, dual, np.concatenate((np.zeros(len(conic.b)), found.s_u))
+
+
 def linear_program(
     g: Vector, C: Vector, d: Vector, A: Vector, b: Vector, bounds: Any = (None, None)
 ) -> tuple[str, Vector]:

@@ -12,7 +12,7 @@ Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
 _NEWTON_STEPS = 4
-_MENDS = 8
+_MENDS = 4
 
 
 def polish(conic: Conic, P: PSD, q: Vector, pair: Pair, dual: Vector, slack: Vector, reach: Vector) -> list[Pair]:
@@ -30,7 +30,7 @@ def polish(conic: Conic, P: PSD, q: Vector, pair: Pair, dual: Vector, slack: Vec
         w, prices, made = _newton(conic, P, q, w, prices, active, cones, reach)
         found.append(made)
         wrong = active & (prices[e:] < 0)
-        broken = ~active & (conic.C @ w - conic.d > TIGHT * (1 + np.abs(conic.d)))
+        broken = ~active & (conic.C @ w - conic.d > TIGHT * conic.row_scale(w)[e:])
         if not (wrong.any() or broken.any()):
             break
         active = (active & ~wrong) | broken
@@ -63,7 +63,7 @@ def _newton(
         H = P + sum(curved, start=np.zeros_like(P))
         miss = np.concatenate((rows @ w - right, [0.5 * (s[1:] @ s[1:] - s[0] ** 2) for s in slacks]))
         K = np.block([[H, J.T], [J, np.zeros((len(J), len(J)))]])
-        step = np.linalg.lstsq(K, -np.concatenate((P @ w + q + J.T @ y, miss)), rcond=None)[0]
+        step = _solve(K, -np.concatenate((P @ w + q + J.T @ y, miss)))
         w, y = w + step[: conic.size], y + step[conic.size :]
     prices = np.zeros(e + m)
     prices[:e], prices[e:][active] = y[:e], y[e:k]
@@ -74,3 +74,14 @@ def _newton(
         s = right - block @ w
         full[at], full[at + 1 : at + len(right)] = nu * np.linalg.norm(s[1:]), -nu * s[1:]
     return w, prices, Pair(w, lower_bound(P, q, G, h, w, full, reach))
+
+
+def _solve(K: Vector, right: Vector) -> Vector:
+    """The solution, or the shortest least-squares one where K is singular (flat directions, dependent rows)."""
+    try:
+        x = np.linalg.solve(K, right)
+        if np.abs(K @ x - right).max() <= 1e-9 * (1.0 + np.abs(right).max()) and np.abs(x).max() < 1e6:
+            return np.asarray(x)
+    except np.linalg.LinAlgError:
+        pass
+    return np.asarray(np.linalg.lstsq(K, right, rcond=None)[0])

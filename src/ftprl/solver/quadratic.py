@@ -13,12 +13,15 @@ from ftprl import psd
 from ftprl.errors import InvalidInput
 from ftprl.solver.certified import TIGHT, Pair, Solution, lower_bound, value
 from ftprl.solver.conic import Conic
-from ftprl.solver.engines import call_clarabel, linear_program
+from ftprl.solver.engines import call_clarabel, call_piqp, linear_program
 from ftprl.solver.polish import polish
-from ftprl.solver.warm import warm_start
+from ftprl.solver.warm import active_set, rows_at
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
+
+_WARM_STEPS, _POLISH_STEPS = 15, 15
+_ENOUGH = 1e-8  # a relative gap beyond this sends a quadratic program on to the next solver
 
 
 class Describable(Protocol):
@@ -33,8 +36,16 @@ class Describable(Protocol):
     def contains(self, x: Vector, atol: float = 1e-9) -> bool: ...
 
 
-def _conic_pair(conic: Conic, P: PSD, q: Vector, reach: Vector) -> tuple[Pair, Vector, Vector]:
+def _interior(conic: Conic, P: PSD, q: Vector, reach: Vector) -> tuple[Pair, Vector, Vector]:
+    """An interior-point answer with multipliers and slacks: PIQP where there are only rows, Clarabel for cones."""
     G, h, cones = conic.stacked
+    if not conic.soc and not conic.power and len(conic.d):
+        found = call_piqp(P, q, conic)
+        if found is not None:
+            w, dual, slack = found
+            pair = Pair(w, lower_bound(P, q, *conic.rows, w, dual, reach))
+            if value(P, q, w) - pair.lower <= _ENOUGH * (1.0 + abs(pair.lower)):
+                return pair, dual, slack
     answer = call_clarabel(P, q, G, h, cones)
     status = str(answer.status)
     if "Infeasible" in status:
@@ -67,8 +78,9 @@ def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: f
         if status != "optimal":
             raise InvalidInput("the best point needs a bounded set, got no bound along the gradient; add faces.")
         return Solution(_keep_near(feasible, H, z, x, near), 0.0)
-    if conic.polyhedral and not l1:
-        warm = warm_start(conic, H, z, near, reach)
+    plain = conic.polyhedral and not l1
+    if plain:
+        warm = active_set(conic, H, z, near, reach, rows_at(conic, near), _WARM_STEPS)
         if warm is not None:
             return Solution(warm.w, max(value(H, z, warm.w) - warm.lower, 0.0))
     if l1:
@@ -79,11 +91,16 @@ def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: f
     P, q = _embed(H, z, conic.size, l1)
     scale = max(float(np.abs(P).max(initial=0.0)), float(np.abs(q).max(initial=0.0))) or 1.0
     P, q = P / scale, q / scale  # the solver's tolerances are absolute
-    pair, dual, slack = _conic_pair(conic, P, q, reach)
+    pair, dual, slack = _interior(conic, P, q, reach)
 
     def total(x: Vector) -> float:
         return value(H, z, x) + l1 * float(np.abs(x).sum())
 
+    if plain:
+        e = len(conic.b)
+        exact = active_set(conic, H, z, near, reach, dual[e:] > slack[e:], _POLISH_STEPS)
+        if exact is not None:
+            return Solution(exact.w, max(value(H, z, exact.w) - exact.lower, 0.0))
     pairs = [pair] if conic.power else [pair, *polish(conic, P, q, pair, dual, slack, reach)]
     pairs = [p for p in pairs if np.isfinite(p.w).all() and math.isfinite(p.lower)]
     lower = scale * max(p.lower for p in pairs)
