@@ -90,7 +90,8 @@ def _diagonal(feasible: FeasibleSet, G: Vector, program: bool) -> PostHoc:
     D = feasible.widths()
     with np.errstate(divide="ignore", invalid="ignore"):
         Q = np.where(D > 0, np.sqrt(2 * G) / D, 0.0)
-    return PostHoc(_ROOT2 * _products(D, G), Q, False)
+    separate, common = PostHoc(_ROOT2 * _products(D, G), Q, False), _const(feasible, float(G.sum()))
+    return separate if separate.value <= common.value else PostHoc(common.value, common.Q, False)
 
 
 def _products(D: Vector, G: Vector) -> float:

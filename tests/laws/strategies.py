@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -39,6 +39,7 @@ def law(max_examples: int) -> Any:
         deadline=None,
         derandomize=True,
         database=None,
+        phases=[Phase.explicit, Phase.generate],  # a smaller seed is no simpler example
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
 

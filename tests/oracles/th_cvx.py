@@ -126,15 +126,23 @@ def N_brute(F: FeasibleSet, Q: Vector) -> float:
     return 0.5 * float(np.einsum("ij,jk,ik->i", Y, Q, Y).max())
 
 
-def N_climb(F: FeasibleSet, Q: Vector, rng: np.random.Generator, tries: int = 30) -> float:
+def N_climb(F: FeasibleSet, Q: Vector, rng: np.random.Generator, tries: int = 12) -> float:
     """A lower bound on N by climbing: the linearised maximum of a convex function, from random starts."""
+    V = corners(F)
+
+    def extreme(g: Vector) -> Vector:
+        return F.vertex(g) if V is None else V[(V @ g).argmin()]
+
     best = 0.0
     for _ in range(tries):
-        y = rng.normal(size=F.dim)
+        y, value = rng.normal(size=F.dim), -1.0
         for _ in range(60):
             slope = Q @ y
-            y = F.vertex(-slope) - F.vertex(slope)
-        best = max(best, 0.5 * float(y @ Q @ y))
+            y = extreme(-slope) - extreme(slope)
+            before, value = value, 0.5 * float(y @ Q @ y)
+            if value <= before * (1 + 1e-12):
+                break
+        best = max(best, value)
     return best
 
 
@@ -165,8 +173,14 @@ def opt_diagonal(F: FeasibleSet, G: Vector) -> tuple[float, Vector]:
 
 
 def opt_full(F: FeasibleSet, gs: Vector) -> float:
-    """inf over positive definite Q of N(Q) + sum g'Q⁻¹g."""
-    n = F.dim
+    """inf over positive definite Q of N(Q) + sum g'Q⁻¹g; on a flat set only the span of Fsym counts."""
+    V = corners(F)
+    Y = None
+    if V is not None:
+        _, sizes, axes = np.linalg.svd(differences(V), full_matrices=False)
+        span = axes[sizes > 1e-9 * sizes[0]]
+        Y, gs = differences(V) @ span.T, gs @ span.T
+    n = gs.shape[1]
     Q = cp.Variable((n, n), PSD=True)
     if isinstance(F, L2Ball):
         N: Any = 2 * F.radius**2 * cp.lambda_max(Q)
@@ -174,10 +188,26 @@ def opt_full(F: FeasibleSet, gs: Vector) -> float:
         B = np.linalg.inv(F.A)
         N = 2 * cp.lambda_max(B.T @ Q @ B)
     else:
-        V = corners(F)
-        assert V is not None
-        N = cp.max(cp.hstack([0.5 * cp.sum(cp.multiply(np.outer(y, y), Q)) for y in differences(V)]))
+        assert Y is not None
+        N = cp.max(cp.hstack([0.5 * cp.sum(cp.multiply(np.outer(y, y), Q)) for y in Y]))
     return solve(cp.Problem(cp.Minimize(N + sum(cp.matrix_frac(g, Q) for g in gs))))
+
+
+def dual_diagonal(V: Vector, G: Vector) -> float:
+    """max over Z of sum sqrt(z_i G_i), Z the convex hull of the squares of the rows of V."""
+    w = cp.Variable(len(V), nonneg=True)
+    gain = np.sqrt(G) @ cp.sqrt((V**2).T @ w)
+    return solve(cp.Problem(cp.Maximize(gain), [cp.sum(w) == 1]))
+
+
+def dual_full(V: Vector, GG: Vector) -> float:
+    """max over Y in conv{vv'} of tr(Y^{1/2} GG Y^{1/2})^{1/2}, as the fidelity program of Y and GG."""
+    n = len(GG)
+    w = cp.Variable(len(V), nonneg=True)
+    X = cp.Variable((n, n))
+    Y = V.T @ cp.diag(w) @ V
+    block = cp.bmat([[Y, X], [X.T, GG]])
+    return solve(cp.Problem(cp.Maximize(cp.trace(X)), [cp.sum(w) == 1, (block + block.T) / 2 >> 0]))
 
 
 def gamma_lp(V: Vector, D: Vector) -> float:

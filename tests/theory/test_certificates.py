@@ -1,5 +1,7 @@
 """The chain of bounds on every set with every scheme, and the ledger against the whole history."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from ftprl import FTPRL, Certificate, Game, Preconditioned, john, play, psd
 from ftprl.losses import absolute, logistic, squared
 from ftprl.schemes import BlockConstant, CoordinateConstant, Diagonal, Full
 from ftprl.sets import Box, L2Ball, Preimage, Product, Simplex
-from oracles.th_zoo import CLOSED, KINDS, PAIRS, ROOT2, SETS, gradients, random_point, run, schemes
+from oracles.th_zoo import KINDS, PAIRS, ROOT2, SETS, gradients, random_point, run, schemes
 
 ROUNDS = 12
 
@@ -18,7 +20,7 @@ def assert_chain(made: Certificate, tol: float = 1e-9) -> None:
     if made.closed_form is not None:
         chain.append(made.closed_form)
         assert made.bound <= made.closed_form_strong * (1 + tol) + 1e-12
-    for smaller, larger in zip(chain, chain[1:], strict=False):
+    for smaller, larger in itertools.pairwise(chain):
         assert smaller <= larger + tol * (1 + abs(larger))
     assert made.theorem - made.bound >= -1e-12
 
@@ -100,12 +102,13 @@ def test_const_penalty_is_half_q_diameter_squared() -> None:
     assert played.game.ledger.penalty == pytest.approx(want)
 
 
-@pytest.mark.parametrize("name", [n for n in CLOSED if n not in ("simplex", "capped", "capped odd", "simplex box")])
+@pytest.mark.parametrize(
+    "name",
+    ["box", "l2", "l1", "lp1.5", "lp3", "lp4", "lpinf", "ellipsoid", "preimage box", "polytope", "halfspace box"],
+)
 def test_john_scale(name: str) -> None:
-    """John scaling is a Scale: chain and ratio in the preconditioned coordinates, on each set with interior."""
+    """John scaling is a Scale: the chain holds in its coordinates, with the regret of the outer ones."""
     F = SETS[name]
-    if name in ("product", "l2 box"):
-        pytest.skip("a flat factor, and a curved intersection: john is not at hand")
     A = john(F)
     learner = Preconditioned(A, FTPRL(Preimage(np.linalg.inv(A), F), CoordinateConstant(diameter=1.0)))
     for i, kind in enumerate(KINDS):

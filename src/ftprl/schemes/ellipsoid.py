@@ -22,7 +22,7 @@ def john(feasible: FeasibleSet) -> Vector:
     Play `Preconditioned(A, FTPRL(Preimage(inv(A), F), CoordinateConstant(diameter=1.0)))`: its bound is within
     sqrt(2n) of the best any fixed full matrix could have had (ratio n instead of sqrt n for large polytopes).
 
-    >>> john(Box(-1, 1, dim=4))[0, 0]
+    >>> float(john(Box(-1, 1, dim=4))[0, 0])
     0.25
     """
     if isinstance(feasible, Preimage):

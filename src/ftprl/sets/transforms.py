@@ -266,6 +266,7 @@ class Product(ConvexSet):
 class Intersection(ConvexSet):
     """{x in inner : lower <= x <= upper}; closed forms for balls, simplices and half-spaces, a solver elsewhere.
 
+    >>> from ftprl.sets import Simplex
     >>> Intersection(Simplex(2), Box(0.25, 1.0, dim=2)).vertex(np.array([1.0, 2.0]))
     array([0.75, 0.25])
     """

@@ -1,0 +1,24 @@
+"""Where one rate for all must fail: the paper's bad class, played by five learners."""
+
+from ftprl import FTPRL, play
+from ftprl.adversaries import bad_class
+from ftprl.baselines import AdaGrad, GradientDescent
+from ftprl.schemes import CoordinateConstant, Diagonal
+
+for rounds in (1000, 8000):
+    instance = bad_class(rounds)
+    m = round(rounds ** (1 / 3))
+    best = -0.5 * m * m  # x_1 = 0, all others at -1/2
+    F, start = instance.feasible, instance.start
+    learners = {
+        "FTPRL, one rate": FTPRL(F, CoordinateConstant(), start),
+        "gradient descent": GradientDescent(F, start=start),
+        "gradient descent, rate 0.05": GradientDescent(F, rate=0.05, start=start),
+        "FTPRL-Diag": FTPRL(F, Diagonal(), start),
+        "AdaGrad": AdaGrad(F, start=start),
+    }
+    print(f"{instance.rounds} rounds in {F.dim} dimensions")
+    for name, learner in learners.items():
+        receipt = play(learner, instance.losses()).certificate(best_loss=best)
+        bound = "-" if receipt.bound is None else f"{receipt.bound:.1f}"
+        print(f"  {name:<28} regret {receipt.true_regret:8.1f}   bound {bound:>8}")

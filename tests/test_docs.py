@@ -1,0 +1,75 @@
+"""Documentation runs: every Python block of README and docs, each file in a namespace of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import io
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import ftprl
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\[[^\]]+\]\(([^)#:]+)\)")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text())
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(k == "python" for k, _ in blocks(p))], ids=lambda p: p.name)
+def test_python_blocks_run_and_print_what_is_shown(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, object] = {"__name__": "page"}
+    printed = None
+    for kind, text in blocks(page):
+        if kind == "python":
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(text, str(page), "exec"), space)
+            printed = out.getvalue()
+        elif kind == "text":
+            assert printed == text, f"{page.name} shows something else than it prints"
+
+
+def test_there_is_something_to_run() -> None:
+    assert sum(kind == "python" for page in PAGES for kind, _ in blocks(page)) >= 8
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def modules() -> list[str]:
+    return [m.name for m in pkgutil.walk_packages(ftprl.__path__, "ftprl.") if "._core" not in m.name]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_docstring_examples(name: str) -> None:
+    import numpy as np
+
+    result = doctest.testmod(importlib.import_module(name), extraglobs={"np": np})
+    assert result.failed == 0
+
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
+def test_examples_run_and_are_short(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import runpy
+
+    monkeypatch.chdir(tmp_path)
+    assert len(path.read_text().splitlines()) < 60
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        runpy.run_path(str(path), run_name="__main__")
+    assert out.getvalue().strip()

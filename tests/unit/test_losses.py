@@ -1,0 +1,154 @@
+"""The eight scalar losses and the losses of a point."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ftprl import losses
+from ftprl.errors import InvalidInput
+from ftprl.losses import SCALAR_LOSSES, Linear, Loss, OfScore, ScalarLoss, quantile
+
+NAMES = ("logistic", "hinge", "squared_hinge", "squared", "absolute", "quantile", "huber", "poisson")
+SCORES = np.linspace(-4.03, 4.07, 41)
+DEFINITIONS = {
+    "logistic": lambda s, y: np.log(1 + np.exp(-y * s)),
+    "hinge": lambda s, y: np.maximum(1 - y * s, 0),
+    "squared_hinge": lambda s, y: 0.5 * np.maximum(1 - y * s, 0) ** 2,
+    "squared": lambda s, y: 0.5 * (s - y) ** 2,
+    "absolute": lambda s, y: np.abs(s - y),
+    "quantile": lambda s, y: 0.5 * np.abs(s - y),
+    "huber": lambda s, y: np.where(np.abs(s - y) <= 1, 0.5 * (s - y) ** 2, np.abs(s - y) - 0.5),
+    "poisson": lambda s, y: np.exp(s) - y * s,
+}
+KINKS = {"hinge": (1.0, 1.0), "absolute": (2.0, 2.0), "quantile": (-1.0, -1.0)}
+
+
+def labels(loss: ScalarLoss) -> tuple[float, ...]:
+    return (-1.0, 1.0) if loss.binary else ((0.0, 3.0) if loss.name == "poisson" else (-1.5, 0.0, 2.0))
+
+
+def test_the_table() -> None:
+    assert tuple(SCALAR_LOSSES) == NAMES
+    assert {name for name, loss in SCALAR_LOSSES.items() if loss.binary} == {"logistic", "hinge", "squared_hinge"}
+    assert all(name == loss.name for name, loss in SCALAR_LOSSES.items())
+    with pytest.raises(TypeError):
+        SCALAR_LOSSES["mine"] = quantile(0.1)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_value_is_the_definition(name: str) -> None:
+    loss = SCALAR_LOSSES[name]
+    for y in labels(loss):
+        values = [loss.value(float(s), y) for s in SCORES]
+        np.testing.assert_allclose(values, DEFINITIONS[name](SCORES, y), rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("loss", [*SCALAR_LOSSES.values(), quantile(0.9)], ids=lambda loss: loss.name)
+def test_slope_is_the_derivative(loss: ScalarLoss) -> None:
+    h = 1e-6
+    for y in labels(loss):
+        for s in SCORES:
+            numeric = (loss.value(s + h, y) - loss.value(s - h, y)) / (2 * h)
+            assert loss.slope(s, y) == pytest.approx(numeric, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("loss", [*SCALAR_LOSSES.values(), quantile(0.9)], ids=lambda loss: loss.name)
+def test_slope_is_a_subgradient_everywhere(loss: ScalarLoss) -> None:
+    """value(s) >= value(r) + slope(r)(s - r): convex, kinks included."""
+    for y in labels(loss):
+        grid = [*SCORES, y, 1.0, -1.0, y + 1, y - 1]
+        for r in grid:
+            for s in grid:
+                tangent = loss.value(r, y) + loss.slope(r, y) * (s - r)
+                assert loss.value(s, y) >= tangent - 1e-12 * (1 + abs(tangent))
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_slope_is_zero_at_kinks(name: str) -> None:
+    s, y = KINKS[name]
+    assert SCALAR_LOSSES[name].slope(s, y) == 0.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("s", [1e4, -1e4, 1e150, -1e150])
+def test_huge_scores_stay_finite(name: str, s: float) -> None:
+    loss = SCALAR_LOSSES[name]
+    for y in labels(loss):
+        assert math.isfinite(loss.value(s, y))
+        assert math.isfinite(loss.slope(s, y))
+
+
+def test_logistic_is_accurate_in_its_tails() -> None:
+    loss = SCALAR_LOSSES["logistic"]
+    assert loss.value(40.0, 1.0) == pytest.approx(math.exp(-40), rel=1e-12)
+    assert loss.slope(40.0, 1.0) == pytest.approx(-math.exp(-40), rel=1e-12)
+    assert loss.value(-800.0, 1.0) == 800.0
+    assert loss.slope(-800.0, 1.0) == -1.0
+    assert loss.value(800.0, 1.0) == 0.0
+
+
+def test_poisson_is_clamped_at_60() -> None:
+    loss = SCALAR_LOSSES["poisson"]
+    assert loss.value(61.0, 2.0) == loss.value(60.0, 2.0) == math.exp(60) - 120
+    assert loss.slope(-1e9, 2.0) == math.exp(-60) - 2.0
+
+
+@pytest.mark.parametrize("tau", [0.0, 1.0, -0.1, math.nan, 2])
+def test_bad_quantile(tau: float) -> None:
+    with pytest.raises(InvalidInput, match=rf"0 < tau < 1, got {tau!r}; "):
+        quantile(tau)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: losses.logistic([1.0], 0), "got 0;"),
+        (lambda: losses.hinge([1.0], 2.0), "got 2.0;"),
+        (lambda: OfScore(SCALAR_LOSSES["squared_hinge"], [1.0], 0.5), "got 0.5;"),  # type: ignore[arg-type]
+        (lambda: losses.squared([1.0], math.nan), "got nan;"),
+        (lambda: losses.absolute([1.0], math.inf), "got inf;"),
+        (lambda: losses.squared([[1.0]], 0.0), "(1, 1)"),
+        (lambda: losses.squared([math.nan], 0.0), "nan"),
+        (lambda: OfScore(SCALAR_LOSSES["squared"], [1.0], 0.0, -1.0), "got -1.0;"),  # type: ignore[arg-type]
+        (lambda: losses.linear([math.inf]), "inf"),
+        (lambda: losses.linear("abc"), "'abc'"),
+        (lambda: losses.squared(["x"], 0.0), "'x'"),
+        (lambda: losses.logistic([1.0], "1"), "'1'"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_rows(make, told: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InvalidInput) as caught:
+        make()
+    assert told in str(caught.value)
+    assert ";" in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [losses.absolute, losses.squared, losses.logistic, losses.hinge])
+def test_losses_of_a_point(make, rng: np.random.Generator) -> None:  # type: ignore[no-untyped-def]
+    v, x = rng.normal(size=(2, 3))
+    f = make(v, 1.0)
+    value, g = f(x)
+    h = 1e-6
+    numeric = [(f(x + h * e)[0] - f(x - h * e)[0]) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(g, numeric, atol=1e-7)
+    assert value == f.loss.value(float(v @ x), 1.0)
+    assert isinstance(f, Loss)
+    double = OfScore(f.loss, v, 1.0, 2.0)(x)
+    assert double[0] == 2 * value
+    np.testing.assert_array_equal(double[1], 2 * g)
+
+
+def test_linear() -> None:
+    f = losses.linear([1, -2])
+    assert isinstance(f, Linear)
+    value, g = f(np.array([3.0, 1.0]))
+    assert value == 1.0
+    np.testing.assert_array_equal(g, [1.0, -2.0])
+
+
+def test_a_loss_keeps_its_own_copy() -> None:
+    g = np.ones(2)
+    f = losses.linear(g)
+    g[:] = 7.0
+    assert f(np.ones(2))[0] == 2.0
