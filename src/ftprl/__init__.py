@@ -36,11 +36,11 @@ _HOMES = {
 _ROOMS = ("adversaries", "baselines", "losses", "schemes", "sets")
 
 __all__ = [
-    "FTPRL",
     "BadFormat",
     "BadModel",
     "Certificate",
     "Composite",
+    "FTPRL",
     "FtprlError",
     "Game",
     "InvalidInput",

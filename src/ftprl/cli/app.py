@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ftprl.cli.demo import demo
 from ftprl.errors import FtprlError
 
+# Typer carries its own copy of Click in newer versions: take the base of its errors from its public names.
+_UsageErrors: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
 app = typer.Typer(
     name="ftprl",
     help="Online learning that shows its receipt.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -29,25 +31,34 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Online learning that shows its receipt."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def run(args: list[str] | None = None) -> int:
     """The exit code of one call: 0, 2 for bad input, 130 when interrupted."""
     try:
-        app(args=args, prog_name="ftprl", standalone_mode=True)
+        code = app(args=args, prog_name="ftprl", standalone_mode=False)
     except FtprlError as error:
-        print(f"ftprl: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
+        return _refuse(str(error))
+    except _UsageErrors as error:
+        return _refuse(f"{' '.join(error.format_message().split()).rstrip('.')}; see ftprl --help")
+    except OSError as error:
+        return _refuse(f"{error.filename or 'the file'}: {error.strerror}; check the path and its permissions")
+    except (typer.Abort, KeyboardInterrupt):
         print("ftprl: interrupted; nothing was written", file=sys.stderr)
         return 130
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def _refuse(message: str) -> int:
+    print(f"ftprl: {message}", file=sys.stderr)
+    return 2
