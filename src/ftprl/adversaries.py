@@ -34,6 +34,12 @@ def _linear(rows: Callable[[], Iterator[Vector]]) -> Callable[[], Iterator[LossF
     return lambda: (Linear(g) for g in rows())
 
 
+def _seed(seed: int) -> int:
+    if not isinstance(seed, int) or seed < 0:
+        raise InvalidInput(f"seed needs a whole number of at least 0, got {seed!r}; pass one.")
+    return seed
+
+
 def heavy_tail_rows(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.3, seed: int = 0) -> Iterator[Vector]:
     """Gradients with g_i = ±1 with probability i^{-alpha}, else 0; each sign leans by `drift` to a side of its own.
 
@@ -44,7 +50,7 @@ def heavy_tail_rows(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.
         raise InvalidInput(f"alpha needs a number above 0, got {alpha!r}; the paper has 1 <= alpha < 2.")
     if not 0 <= drift <= 1:
         raise InvalidInput(f"drift needs a number in [0, 1], got {drift!r}; 0 is a fair coin.")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_seed(seed))
     chance = np.arange(1, n + 1) ** -float(alpha)
     up = 0.5 * (1 + drift * rng.choice((-1.0, 1.0), size=n))
     for _ in range(T):
@@ -57,7 +63,7 @@ def heavy_tail(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.3, se
     """The motivating problem of the paper on [-1/2, 1/2]^n: a few frequent features and a long tail of rare ones."""
     box = Box(-0.5, 0.5, dim=dim)
     rows = heavy_tail_rows
-    next(rows(dim, 1, alpha, drift, seed))  # bad arguments are found here, not in the first round
+    next(rows(dim, rounds, alpha, drift, seed))  # bad arguments are found here, not in the first round
     return Instance(box, np.zeros(box.dim), rounds, _linear(lambda: rows(dim, rounds, alpha, drift, seed)))
 
 
@@ -90,7 +96,7 @@ def poor_ellipsoid(dim: int, rounds: int, condition: float = 100.0, seed: int = 
     n, T = check.dimension("dim", dim), check.dimension("rounds", rounds)
     if not condition >= 1 or not math.isfinite(condition):
         raise InvalidInput(f"condition needs a number of at least 1, got {condition!r}; 1 is a ball.")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_seed(seed))
     R = np.linalg.qr(rng.normal(size=(n, n)))[0]
     A = np.geomspace(1.0, condition, n)[:, None] * R
     lean = rng.normal(size=n) / math.sqrt(n)
@@ -107,11 +113,13 @@ def poor_ellipsoid(dim: int, rounds: int, condition: float = 100.0, seed: int = 
 
 def gaussian(feasible: FeasibleSet, rounds: int, seed: int = 0, decades: float = 0.0, density: float = 1.0) -> Instance:
     """Normal gradients; each coordinate scaled by 10^U(-decades, decades), each entry kept with chance `density`."""
-    T = check.dimension("rounds", rounds)
+    T, start = check.dimension("rounds", rounds), _seed(seed)
+    if not 0 <= density <= 1:
+        raise InvalidInput(f"density needs a number in [0, 1], got {density!r}; 1 keeps every entry.")
     n = feasible.dim
 
     def rows() -> Iterator[Vector]:
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(start)
         scale = 10.0 ** rng.uniform(-decades, decades, size=n)
         for _ in range(T):
             yield np.where(rng.random(n) < density, rng.normal(size=n) * scale, 0.0)

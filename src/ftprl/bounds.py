@@ -43,6 +43,8 @@ class Ledger:
     solver_slack: float = 0.0  # sum |g_t|_t sqrt(2 gap_{t-1})
     leader_slack: float = 0.0  # gaps of the leaders behind hinted plays
     psi: float = 0.0  # sum Psi(x_t), for a per-round composite
+    psi_first: float = 0.0  # Psi(x_1)
+    psi_drift: float = 0.0  # sum Psi(x_t) - Psi(leader after round t), for a per-round composite
     worst_gap: float = 0.0
     hinted: bool = False
     out_of_range: int | None = None  # the first round whose gradient left the range of Q_{1:t}
@@ -66,13 +68,16 @@ class Ledger:
         Qx = psd.apply(Q, x)
         d = x - after.leader
         delta = float(d @ (after.z + psd.apply(total, 0.5 * (x + after.leader))))
-        psi, weights = 0.0, total
+        psi, first, drift, weights = 0.0, self.psi_first, 0.0, total
         composite = learner.composite
         if composite is not None:
-            delta += composite.times(after.t) * (composite.value(x) - composite.value(after.leader))
+            here, there = composite.value(x), composite.value(after.leader)
+            delta += composite.times(after.t) * (here - there)
+            if self.t == 0:
+                first = here
             if composite.per_round:
-                psi = composite.value(x)
-            else:
+                psi, drift = here, here - there
+            elif self.t:  # x_1 need not minimise Psi, so its curvature counts from the second round on
                 weights = psd.add(total, np.array(composite.l2))
         length = psd.dual_quad(weights, seen)
         hinted = self.hinted or before.hint is not None
@@ -91,6 +96,8 @@ class Ledger:
             self.solver_slack + (math.sqrt(2 * before.gap * length) if before.gap else 0.0),
             self.leader_slack + after.leader_gap if hinted else after.leader_gap,
             self.psi + psi,
+            first,
+            self.psi_drift + drift,
             max(self.worst_gap, after.gap),
             hinted,
             self.t + 1 if left is None and math.isinf(length) else left,
@@ -291,13 +298,12 @@ def _bounds(
     slack, tight_extra, extra = ledger.solver_slack, ledger.leader_slack, 0.0
     composite = learner.composite
     if composite is not None and x is not None:
-        first = composite.value(learner.init().x)
         if composite.per_round:
-            extra = max(first - composite.value(state.leader), 0.0)
+            extra = max(ledger.psi_drift, 0.0)
             caveats.append("regret counts the composite term in every round")
         else:
             least = composite.minimise(learner.feasible, psd.zero(), np.zeros_like(x), x, 1).x
-            tight_extra += composite.value(x) - first
+            tight_extra += composite.value(x) - ledger.psi_first
             extra = max(composite.value(x) - composite.value(least), 0.0)
             caveats.append("the composite term is part of the bounds, not of the regret")
     if ledger.out_of_range is not None:

@@ -21,7 +21,10 @@ def frozen(a: Vector) -> Vector:
 def array(name: str, value: ArrayLike) -> Vector:
     """`value` as a fresh float64 array."""
     try:
-        return np.array(value, dtype=np.float64)
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "biufO":
+            raise TypeError
+        return np.array(raw, dtype=np.float64)
     except (TypeError, ValueError):
         shown = repr(value)
         shown = shown if len(shown) <= 60 else shown[:57] + "..."
@@ -59,15 +62,27 @@ def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Vector:
     return finite(name, a)
 
 
+def number(name: str, value: float) -> float:
+    """`value` as a finite float."""
+    a = array(name, value)
+    if a.ndim:
+        raise InvalidInput(f"{name} needs a single number, got shape {a.shape}; pass a float.")
+    return float(finite(name, a))
+
+
+def instance(name: str, value: object, kind: type) -> None:
+    """Refuse anything that is not of a kind."""
+    if not isinstance(value, kind):
+        shown = " ".join(repr(value).split())[:60]
+        raise InvalidInput(f"{name} needs a {kind.__name__}, got {shown}; pass one.")
+
+
 def positive(name: str, value: float, *, zero: bool = False) -> float:
     """`value` as a finite float above 0 (or at least 0)."""
-    try:
-        v = float(value)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} needs a number, got {value!r}; pass a float.") from None
-    if not math.isfinite(v) or v < 0 or (v == 0 and not zero):
+    v = number(name, value)
+    if v < 0 or (v == 0 and not zero):
         rule = "at least 0" if zero else "above 0"
-        raise InvalidInput(f"{name} needs a finite number {rule}, got {value!r}; pass one.")
+        raise InvalidInput(f"{name} needs a finite number {rule}, got {v!r}; pass one.")
     return v
 
 

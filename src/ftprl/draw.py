@@ -60,7 +60,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
         ax.plot(
             s.x,
             shown,
-            label=s.name,
+            label=f"line {i}",
             color=colour,
             linestyle="--" if s.dashed else "-",
             linewidth=1.4 if s.dashed else 2.0,
@@ -76,4 +76,9 @@ def _draw(ax: Axes, panel: Panel) -> None:
     ax.grid(alpha=0.25)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    ax.legend(frameon=False, fontsize=9)
+    legend = ax.legend(frameon=False, fontsize=9)
+    for text, s in zip(
+        legend.get_texts(), panel.series, strict=True
+    ):  # names may come from data: show them as they are
+        text.set_text(s.name)
+        text.set_parse_math(False)

@@ -42,7 +42,7 @@ class Game:
         history: bool | int = False,
         hint: ArrayLike | None = None,
     ) -> None:
-        if history is not False and int(history) < 1:
+        if not isinstance(history, int) or (history is not False and history < 1):
             raise InvalidInput(f"history needs True or a number of rounds of at least 1, got {history!r}; pass one.")
         self.learner = learner
         self.state: LearnerState = learner.init() if hint is None else _first(learner, hint)
@@ -71,8 +71,7 @@ class Game:
         n = self.learner.feasible.dim
         clean = gradient("g", g, n)
         guess = None if hint is None else gradient("hint", hint, n)
-        if loss is not None and not math.isfinite(loss):
-            raise InvalidInput(f"loss needs a finite number, got {loss!r}; drop the round or leave the loss out.")
+        paid = None if loss is None else check.number("loss", loss)
         after = self.learner.advance(self.state, clean, guess)
         self.ledger = self.ledger.record(
             self._core,
@@ -81,7 +80,7 @@ class Game:
             self.learner.core_state(after),
         )
         self.state = after
-        self._loss = None if loss is None or self._loss is None else self._loss + float(loss)
+        self._loss = None if paid is None or self._loss is None else self._loss + paid
         if self._history is not None and self.rounds % self._every == 0:
             self._history = self._history.extended(self.rounds, _history_row(self._certify()))
 
@@ -101,10 +100,13 @@ class Game:
         if comparator is not None:
             outer = check.vector("comparator", comparator, self.learner.feasible.dim)
             if not self.learner.feasible.contains(outer):
-                raise InvalidInput("comparator needs a point of the feasible set, got one outside; project it first.")
+                shown = np.array2string(outer, precision=4, threshold=6).replace("\n", "")
+                raise InvalidInput(
+                    f"comparator needs a point of {self.learner.feasible!r}, got {shown} outside; project it first."
+                )
             point = self.learner.to_core(outer)
         made = self._certify(program, point)
-        best = self._best_loss if best_loss is None else float(best_loss)
+        best = self._best_loss if best_loss is None else check.number("best_loss", best_loss)
         true = None if best is None or self._loss is None else self._loss - best
         caveats = made.caveats
         if self._core is not self.learner:
@@ -126,6 +128,14 @@ def _history_row(c: Certificate) -> dict[str, float]:
 
 def _as_loss(loss: LossLike, dim: int) -> Callable[[Vector], tuple[float, ArrayLike]]:
     return loss if callable(loss) else Linear(check.vector("losses", loss, dim))
+
+
+def _ask(f: Callable[[Vector], tuple[float, ArrayLike]], x: Vector) -> tuple[float, ArrayLike]:
+    """A loss's answer, which must be a pair."""
+    answer = f(x)
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise InvalidInput(f"a loss needs to return (value, subgradient), got {answer!r}; return both.")
+    return answer
 
 
 def play(
@@ -150,8 +160,8 @@ def play(
     kept: list[Callable[[Vector], tuple[float, ArrayLike]]] = []
     for loss in losses:
         f = _as_loss(loss, dim)
-        value, g = f(game.x)
-        game.observe(g, loss=float(value))
+        value, g = _ask(f, game.x)
+        game.observe(g, loss=value)
         if hindsight:
             kept.append(f)
     if hindsight:
@@ -173,6 +183,8 @@ def best_in_hindsight(
     feasible: FeasibleSet, losses: Sequence[LossLike], tol: float = 1e-7, steps: int = 400
 ) -> Hindsight:
     """Minimise the sum of the losses over F: exactly when they are linear, by a level bundle method otherwise."""
+    if not np.isfinite(feasible.widths()).all():
+        raise InvalidInput(f"the best point in hindsight needs a bounded set, got width inf in {feasible!r}; bound it.")
     functions = [_as_loss(f, feasible.dim) for f in losses]
     if all(isinstance(f, Linear) for f in functions):
         S = np.sum([f.g for f in functions if isinstance(f, Linear)], axis=0) if functions else np.zeros(feasible.dim)

@@ -72,7 +72,8 @@ class Learner(ABC, Generic[S]):
 
 def gradient(name: str, value: ArrayLike, dim: int) -> Vector:
     """A gradient at the door: finite, of the right length, and not so small that its square is lost."""
-    g = np.asarray(value, dtype=np.float64) if isinstance(value, np.ndarray) else check.array(name, value)
+    # A copy: the state keeps what it was given, whatever the caller does with the array afterwards.
+    g = check.array(name, value)
     if g.shape != (dim,):
         check.vector(name, g, dim)
     size = np.abs(g)

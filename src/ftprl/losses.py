@@ -30,7 +30,7 @@ class ScalarLoss:
 
 
 def _sign(d: float) -> float:
-    return float((d > 0) - (d < 0))
+    return 1.0 if d > 0 else (-1.0 if d < 0 else 0.0)
 
 
 def _softplus(v: float) -> float:
@@ -119,8 +119,7 @@ class OfScore:
     def __post_init__(self) -> None:
         object.__setattr__(self, "v", check.vector("v", self.v))
         object.__setattr__(self, "weight", check.positive("weight", self.weight, zero=True))
-        if not math.isfinite(self.y):
-            raise InvalidInput(f"y needs a finite number, got {self.y!r}; drop the row.")
+        object.__setattr__(self, "y", check.number("y", self.y))
         if self.loss.binary and self.y not in (-1, 1):
             raise InvalidInput(f"{self.loss.name} needs y = -1 or 1, got {self.y!r}; map the labels first.")
 
@@ -131,24 +130,24 @@ class OfScore:
 
 def linear(g: ArrayLike) -> Linear:
     """`f(x) = g·x`."""
-    return Linear(np.asarray(g, dtype=np.float64))
+    return Linear(check.array("g", g))
 
 
 def absolute(v: ArrayLike, y: float) -> OfScore:
     """`f(x) = |v·x - y|`."""
-    return OfScore(SCALAR_LOSSES["absolute"], np.asarray(v, dtype=np.float64), y)
+    return OfScore(SCALAR_LOSSES["absolute"], check.array("v", v), y)
 
 
 def squared(v: ArrayLike, y: float) -> OfScore:
     """`f(x) = ½ (v·x - y)²`."""
-    return OfScore(SCALAR_LOSSES["squared"], np.asarray(v, dtype=np.float64), y)
+    return OfScore(SCALAR_LOSSES["squared"], check.array("v", v), y)
 
 
 def logistic(v: ArrayLike, y: float) -> OfScore:
     """`f(x) = ln(1 + exp(-y v·x))`, y = ±1."""
-    return OfScore(SCALAR_LOSSES["logistic"], np.asarray(v, dtype=np.float64), y)
+    return OfScore(SCALAR_LOSSES["logistic"], check.array("v", v), y)
 
 
 def hinge(v: ArrayLike, y: float) -> OfScore:
     """`f(x) = (1 - y v·x)_+`, y = ±1."""
-    return OfScore(SCALAR_LOSSES["hinge"], np.asarray(v, dtype=np.float64), y)
+    return OfScore(SCALAR_LOSSES["hinge"], check.array("v", v), y)

@@ -12,7 +12,7 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl import programs
+from ftprl import check, programs, psd
 from ftprl.errors import InvalidInput, Unsupported
 from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, Polytope, Preimage, Product, Simplex
 from ftprl.sets.balls import NormBall, dual_exponent
@@ -49,6 +49,11 @@ def best_bound(
     >>> round(best_bound(Box(0, 1, dim=2), "diagonal", np.array([1.0, 4.0])).value, 6)
     4.242641
     """
+    G = check.vector("G", G, feasible.dim)
+    if np.any(G < 0):
+        raise InvalidInput(f"G needs sums of squares, all at least 0, got {G.min():g}; pass sum(g**2) a coordinate.")
+    if GG is not None:
+        GG = psd.dense(psd.as_psd(GG, feasible.dim, "GG"), feasible.dim)
     if not G.any():
         return PostHoc(0.0, np.zeros(()), True)
     if family == "const":
@@ -190,8 +195,13 @@ def _full(feasible: FeasibleSet, G: Vector, GG: Vector | None, program: bool) ->
     if program and feasible.dim <= _MAX_PROGRAM_DIM:
         V = extreme_differences(feasible)
         if V is not None:
-            value, Q = programs.full_on_vertices(V, GG)
-            return PostHoc(value, Q, True)
+            # Within the span of Fsym: outside it Q costs nothing, and the program would send it to infinity.
+            _, s, W = np.linalg.svd(V, full_matrices=False)
+            B = W[s > 1e-9 * s.max(initial=0.0)].T
+            if not B.size or not (B.T @ GG @ B).any():
+                return PostHoc(0.0, None, True)
+            value, Q = programs.full_on_vertices(V @ B, B.T @ GG @ B)
+            return PostHoc(value, B @ Q @ B.T, True)
     return None
 
 

@@ -91,7 +91,7 @@ def diagonal(Q: PSD, dim: int) -> Vector:
 def congruence(Q: PSD, B: Vector) -> PSD:
     """`Bᵀ Q B`, symmetric to the last bit; `B` may be given as a diagonal (ndim 1)."""
     if B.ndim == 1:
-        return Q * B * B if Q.ndim < 2 else B[:, None] * Q * B
+        return Q * B * B if Q.ndim < 2 else Q * np.outer(B, B)
     inner = B.T @ (Q @ B) if Q.ndim == 2 else B.T @ (B if Q.ndim == 0 else Q[:, None] * B)
     out = inner * Q if Q.ndim == 0 else inner
     return np.asarray((out + out.T) / 2)
@@ -114,6 +114,11 @@ def root(M: PSD) -> PSD:
 def largest(Q: PSD) -> float:
     """The largest eigenvalue of `Q`."""
     return max(float(np.linalg.eigvalsh(Q)[-1]), 0.0) if Q.ndim == 2 else float(Q.max(initial=0.0))
+
+
+def definite(Q: PSD) -> bool:
+    """Whether every direction has weight."""
+    return bool(eigh(Q)[0].all()) if Q.ndim == 2 else bool(Q.all())
 
 
 def solve(Q: PSD, g: Vector) -> Vector:

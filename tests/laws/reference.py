@@ -2,57 +2,15 @@
 
 import itertools
 import warnings
-from collections.abc import Callable
 
 import cvxpy as cp
 import numpy as np
 from scipy.optimize import linprog
 
 from ftprl import psd
-from ftprl.sets import (
-    Box,
-    CappedSimplex,
-    ConvexSet,
-    Ellipsoid,
-    Halfspace,
-    Intersection,
-    Polytope,
-    Preimage,
-    Product,
-    Simplex,
-)
-from ftprl.sets.balls import NormBall
+from ftprl.sets import ConvexSet
 from laws.strategies import PSD, Rng, Vector
-
-
-def _box(F: Box, x: cp.Expression) -> list[cp.Constraint]:
-    down, up = np.isfinite(F.lower), np.isfinite(F.upper)
-    rows = [x[int(i)] >= F.lower[i] for i in np.flatnonzero(down)]
-    return rows + [x[int(i)] <= F.upper[i] for i in np.flatnonzero(up)]
-
-
-def _polytope(F: Polytope, x: cp.Expression) -> list[cp.Constraint]:
-    rows = [F.C @ x <= F.d]
-    return [*rows, F.A_eq @ x == F.b_eq] if len(F.b_eq) else rows
-
-
-_RULES: dict[type, Callable[..., list[cp.Constraint]]] = {
-    Box: _box,
-    NormBall: lambda F, x: [cp.pnorm(x - F.center, F.p) <= F.radius],
-    Ellipsoid: lambda F, x: [cp.norm(F.A @ (x - F.center), 2) <= 1],
-    Simplex: lambda F, x: [x >= 0, cp.sum(x) == F.scale],
-    CappedSimplex: lambda F, x: [x >= 0, x <= F.cap, cp.sum(x) == F.scale],
-    Halfspace: lambda F, x: [F.a @ x <= F.b],
-    Polytope: _polytope,
-    Preimage: lambda F, x: constraints(F.inner, F.A @ x),
-    Product: lambda F, x: [c for s, b in zip(F.sets, F.blocks, strict=True) for c in constraints(s, x[b])],
-    Intersection: lambda F, x: constraints(F.inner, x) + constraints(F.box, x),
-}
-
-
-def constraints(F: ConvexSet, x: cp.Expression) -> list[cp.Constraint]:
-    """The definition of F, for CVXPY."""
-    return next(rule for kind, rule in _RULES.items() if isinstance(F, kind))(F, x)
+from oracles.cvx import constraints
 
 
 def minimum(F: ConvexSet, H: PSD, z: Vector, l1: float = 0.0) -> float:
@@ -121,7 +79,7 @@ def assert_geometry(F: ConvexSet, extreme: Vector, rng: Rng, rtol: float = 1e-9)
     assert_maximum(F.diameter() ** 2, float((Y * Y).sum(axis=1).max()), F.is_exact("diameter"), rtol)
     B = rng.normal(size=(n, n))
     for Q, what in ((np.array(1.7), "diameter"), (rng.random(n), "diagonal"), (B @ B.T, "full")):
-        true = max(psd.quad(Q, y) for y in Y)
+        true = float(((Y @ psd.dense(Q, n)) * Y).sum(axis=1).max())
         assert_maximum(F.sq_diameter(Q), true, F.is_exact(what), rtol)
     assert F.gamma() >= gamma(Y[np.any(Y, axis=1)]) * (1 - max(rtol, 1e-9)) if D.all() else True
     for g in rng.normal(size=(20, n)):
@@ -143,7 +101,9 @@ def assert_boxes(F: ConvexSet, extreme: Vector, rtol: float) -> None:
     """The outer box is around F, the inner one in it, and beta is the ratio of their widths."""
     outer, inner, beta = F.outer_box(), F.inner_box(), F.beta()
     assert all(outer.contains(v, 1e-9) for v in extreme)
-    np.testing.assert_allclose(outer.widths(), F.widths(), rtol=rtol, atol=1e-9)
+    assert np.all(outer.widths() <= F.widths() * (1 + rtol) + 1e-9)
+    if F.is_exact("widths"):
+        np.testing.assert_allclose(outer.widths(), F.widths(), rtol=rtol, atol=1e-9)
     assert (inner is None) == (beta is None)
     if inner is not None and beta is not None:
         ends = np.array([inner.lower, inner.upper])

@@ -15,7 +15,7 @@ STRICT = ("scalar", "diagonal", "full")
 SINGULAR = ("singular diagonal", "singular full", "zero")
 
 
-@law(400)
+@law(250)
 @given(problems(), SEEDS)
 def test_variational_inequality(p: Problem, seed: int) -> None:
     """x minimises a convex f over F if and only if f'(x)·(x - y) <= 0 for every y in F."""
@@ -27,7 +27,7 @@ def test_variational_inequality(p: Problem, seed: int) -> None:
         assert slope @ (x - y) <= p.tolerance()
 
 
-@law(150)
+@law(80)
 @given(problems())
 def test_arguments_are_not_touched(p: Problem) -> None:
     before = [a.copy() for a in (p.H, p.z, p.near)]
@@ -39,7 +39,7 @@ def test_arguments_are_not_touched(p: Problem) -> None:
     np.testing.assert_array_equal(x - 1.0, (p.F.argmin(p.H, p.z, p.near) + 1.0) - 1.0)
 
 
-@law(200)
+@law(130)
 @given(problems())
 def test_idempotent(p: Problem) -> None:
     """Started from its own answer, argmin stays."""
@@ -49,7 +49,7 @@ def test_idempotent(p: Problem) -> None:
     np.testing.assert_allclose(again, x, atol=1e-6 * (1 + np.abs(x).max()))
 
 
-@law(200)
+@law(130)
 @given(problems(shapes=STRICT), st.integers(-40, 40))
 def test_scale_of_the_objective_changes_nothing(p: Problem, power: int) -> None:
     s = 2.0**power
@@ -59,7 +59,7 @@ def test_scale_of_the_objective_changes_nothing(p: Problem, power: int) -> None:
     assert abs(p.value(other) - p.value(x)) <= p.tolerance()
 
 
-@law(300)
+@law(180)
 @given(problems(shapes=SINGULAR, in_range=True))
 def test_directions_without_weight_stay(p: Problem) -> None:
     """If x with its unweighted part taken from `near` is in F, then argmin is that point."""
@@ -84,7 +84,7 @@ def _assert_stays(p: Problem) -> None:
             np.testing.assert_allclose(x, kept, atol=1e-6 * (1 + np.abs(x).max()))
 
 
-@law(200)
+@law(130)
 @given(problems(tuple(SYMMETRIC), STRICT), SEEDS)
 def test_permutation_equivariance(p: Problem, seed: int) -> None:
     """On a set that does not tell its coordinates apart, neither does argmin."""
@@ -95,7 +95,7 @@ def test_permutation_equivariance(p: Problem, seed: int) -> None:
     np.testing.assert_allclose(turned, x[order], atol=1e-5 * (1 + np.abs(x).max()))
 
 
-@law(200)
+@law(130)
 @given(problems(shapes=STRICT), SEEDS)
 def test_projections_are_firmly_nonexpansive(p: Problem, seed: int) -> None:
     """(x - y)ᵀH(x - y) <= (x - y)ᵀH(u - v) for the H-projections x of u and y of v."""
@@ -107,7 +107,7 @@ def test_projections_are_firmly_nonexpansive(p: Problem, seed: int) -> None:
     assert psd.quad(p.H, d) <= psd.quad(p.H, e) + 2 * room
 
 
-@law(250)
+@law(160)
 @given(problems(shapes=("scalar", "diagonal", "singular diagonal", "zero")))
 def test_closed_form_is_the_solver(p: Problem) -> None:
     """The fast path and the conic program give the same value, and the program's gap is a true bound."""

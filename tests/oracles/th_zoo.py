@@ -67,8 +67,6 @@ SETS: dict[str, FeasibleSet] = {
     "halfspace box": Intersection(Halfspace([1.0, -2.0, 0.5], 0.4), Box(-1, 1, dim=3)),
     "ellipsoid box": Intersection(Ellipsoid(_A), Box(-0.5, 0.8, dim=3)),
 }
-# On these a play with a diagonal matrix is a closed form; the others ask a solver.
-CLOSED = [name for name in SETS if name not in ("polytope", "polytope eq", "ellipsoid box", "preimage l1")]
 
 
 def _tilted(t: int, g: Vector) -> Vector:

@@ -37,7 +37,7 @@ def streams(seed: int, n: int, T: int = 15) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", MONOTONE)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SEEDS)
 def test_stability_growth_and_bounds(name: str, seed: int) -> None:
     """(a) sum g'(Q*_t)⁻¹g <= OPT_T; (b) regret <= (b rho + 1/b)/2 OPT; (c) Q* never falls; rho is as stated."""
@@ -78,18 +78,14 @@ def test_growth_values() -> None:
 def test_growth_on_balls_is_nearly_attained(p: float) -> None:
     """(d) Coordinates activated one after another give rho close to n^{2/p}."""
     n = 60
-    F, penalty, before = LpBall(n, p), 0.0, np.zeros(n)
-    for k in range(1, n + 1):
-        star = best_bound(F, "diagonal", np.where(np.arange(n) < k, 4.0**k, 0.0) * 4.0 ** -np.arange(n)[::-1]).Q
-        penalty += 0.5 * F.sq_diameter(np.maximum(star - before, 0.0))
-        before = star
-    even, before, penalty_even = np.zeros(n), np.zeros(n), 0.0
+    F = LpBall(n, p)
+    even, before, penalty = np.zeros(n), np.zeros(n), 0.0
     for k in range(n):
         even[k] = 1.0
         star = best_bound(F, "diagonal", even).Q
-        penalty_even += 0.5 * F.sq_diameter(np.maximum(star - before, 0.0))
+        penalty += 0.5 * F.sq_diameter(np.maximum(star - before, 0.0))
         before = star
-    rho = penalty_even / (0.5 * F.sq_diameter(before))
+    rho = penalty / (0.5 * F.sq_diameter(before))
     assert 0.5 * n ** (2 / p) <= rho <= n ** (2 / p)
 
 
@@ -140,7 +136,7 @@ def test_stability_needs_no_monotonicity() -> None:
         assert left <= found.value * (1 + 1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SEEDS)
 def test_one_dimensional_families_are_the_paper(seed: int) -> None:
     """rho = 1 recovers Const and Diag: b = sqrt2 is c = 2, b = 1 is c = sqrt 2."""
@@ -182,8 +178,8 @@ def test_centred_ftrl_competes_on_l4() -> None:
     for seed in range(10):
         rng = np.random.default_rng(seed)
         S, G, loss, x = np.zeros(5), np.zeros(5), 0.0, np.zeros(5)
-        for t in range(60):
-            g = np.where(x >= 0, 1.0, -1.0) if seed % 2 else rng.uniform(-1, 1, size=5) + 0.0 * t
+        for _ in range(60):
+            g = np.where(x >= 0, 1.0, -1.0) if seed % 2 else rng.uniform(-1, 1, size=5)
             loss, S, G = loss + float(g @ x), S + g, G + g * g
             # N_0 = N/4 on a symmetric set, so Q_0* = 2 Q*.
             P = 2**0.25 * 2 * best_bound(F, "diagonal", G + B).Q

@@ -11,7 +11,7 @@ from ftprl.schemes import BlockConstant, CoordinateConstant, Diagonal, Full
 from ftprl.sets import Box, L2Ball, Preimage, Product, Simplex
 from oracles.th_zoo import KINDS, PAIRS, ROOT2, SETS, gradients, random_point, run, schemes
 
-ROUNDS = 12
+ROUNDS = 10
 
 
 def assert_chain(made: Certificate, tol: float = 1e-9) -> None:

@@ -10,7 +10,7 @@ from ftprl.sets.balls import NormBall, dual_exponent, lp_vertex
 from laws.reference import assert_geometry, gamma
 
 CENTER = np.array([0.5, -2.0])
-ANGLES = np.linspace(0, 2 * np.pi, 361)[:-1]
+ANGLES = np.linspace(0, 2 * np.pi, 73)[:-1]
 CIRCLE = np.column_stack((np.cos(ANGLES), np.sin(ANGLES)))
 BALLS = [
     L1Ball(2, 1.5),

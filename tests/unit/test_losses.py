@@ -103,11 +103,11 @@ def test_bad_quantile(tau: float) -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: losses.logistic([1.0], 0), "got 0;"),
+        (lambda: losses.logistic([1.0], 0), "got 0.0;"),
         (lambda: losses.hinge([1.0], 2.0), "got 2.0;"),
         (lambda: OfScore(SCALAR_LOSSES["squared_hinge"], [1.0], 0.5), "got 0.5;"),  # type: ignore[arg-type]
-        (lambda: losses.squared([1.0], math.nan), "got nan;"),
-        (lambda: losses.absolute([1.0], math.inf), "got inf;"),
+        (lambda: losses.squared([1.0], math.nan), "got y=nan;"),
+        (lambda: losses.absolute([1.0], math.inf), "got y=inf;"),
         (lambda: losses.squared([[1.0]], 0.0), "(1, 1)"),
         (lambda: losses.squared([math.nan], 0.0), "nan"),
         (lambda: OfScore(SCALAR_LOSSES["squared"], [1.0], 0.0, -1.0), "got -1.0;"),  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ def test_flat_coordinates_have_width_zero() -> None:
     np.testing.assert_allclose(F.tangent(np.array([1.0, 2.0, 3.0])), [1.0, 0.0, 3.0], atol=1e-15)
     implied = Polytope(CUBE, [1, 0.5, 1, 1, -0.5, 1])
     assert implied.widths()[1] == 0.0
-    with pytest.raises(Unsupported, match="interior.*; write"):
+    with pytest.raises(Unsupported, match=r"interior.*; write"):
         implied.vertices()
     assert implied.gamma() <= 3.0
 
@@ -78,7 +78,7 @@ def test_unbounded() -> None:
         F.vertex(np.array([-1.0, 0.0]))
     np.testing.assert_allclose(F.vertex(np.array([1.0, 1.0])), [0.0, 0.0])
     np.testing.assert_allclose(F.argmin(np.array(1.0), np.array([1.0, -5.0]), F.start()), [0.0, 5.0], atol=1e-8)
-    with pytest.raises(Unsupported, match="bounded.*; "):
+    with pytest.raises(Unsupported, match=r"bounded.*; "):
         F.vertices()
 
 
@@ -98,8 +98,8 @@ def test_repr() -> None:
 def test_contains_is_relative_to_each_row() -> None:
     F = Polytope([[1.0], [-1.0]], [1e6, 1.0])
     assert F.contains(np.array([1e6 + 5e-4]))
-    assert not F.contains(np.array([1e6 + 2e-3]))
-    assert not F.contains(np.array([-1.0 - 3e-9]))
+    assert not F.contains(np.array([1e6 + 1e-2]))
+    assert not F.contains(np.array([-1.0 - 1e-8]))
     assert not F.contains(np.array([np.nan]))
 
 
@@ -122,7 +122,7 @@ def test_halfspace_vertex() -> None:
     np.testing.assert_allclose(F.vertex(np.array([-6.0, -8.0])), [1.2, 1.6])
     assert F.contains(F.vertex(np.zeros(2)))
     for g in ([3.0, 4.0], [1.0, 0.0]):
-        with pytest.raises(InvalidInput, match="unbounded.*; use Intersection"):
+        with pytest.raises(InvalidInput, match=r"unbounded.*; use Intersection"):
             F.vertex(np.array(g))
 
 
@@ -132,5 +132,5 @@ def test_halfspace_argmin() -> None:
     # With a direction that has no weight, moving along it is free.
     x = F.argmin(np.array([1.0, 0.0]), np.array([-2.0, 0.0]), np.array([0.0, 5.0]))
     np.testing.assert_allclose(x, [2.0, -1.0])
-    with pytest.raises(InvalidInput, match="range of H.*; bound"):
+    with pytest.raises(InvalidInput, match=r"range of H.*; bound"):
         F.argmin(np.array([1.0, 0.0]), np.array([0.0, 1.0]), F.start())

@@ -121,6 +121,6 @@ def test_as_psd_takes_what_is_psd(rng: np.random.Generator) -> None:
     ],
 )
 def test_as_psd_refuses(Q: object, told: str) -> None:
-    with pytest.raises(InvalidInput, match="^Q needs ") as caught:
+    with pytest.raises(InvalidInput, match=r"^Q needs ") as caught:
         psd.as_psd(Q, dim=2)  # type: ignore[arg-type]
     assert told in str(caught.value)

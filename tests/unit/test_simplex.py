@@ -70,11 +70,11 @@ def test_an_l1_term_changes_nothing(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_sums_are_exact(scale: float, rng: np.random.Generator) -> None:
+def test_sums_hold_over_twelve_decades_of_weights(scale: float, rng: np.random.Generator) -> None:
     F = Simplex(50, scale)
     for lam in (np.array(1.0), 10.0 ** rng.uniform(-6, 6, size=50)):
         x = F.argmin(lam, rng.normal(size=50) * scale * np.max(lam), F.start())
-        assert x.sum() == pytest.approx(scale, rel=1e-12)
+        assert x.sum() == pytest.approx(scale, rel=1e-10)
         assert x.min() >= 0.0
 
 

@@ -40,8 +40,12 @@ class AdaGrad(Learner[AdaGradState]):
     def __post_init__(self) -> None:
         if self.rate is None and not np.isfinite(self.feasible.widths()).all():
             raise InvalidInput(f"AdaGrad needs a bounded set or a rate, got {self.feasible!r} and none; pass rate=0.1.")
-        if self.rate is not None and not np.all(check.finite("rate", check.array("rate", self.rate)) > 0):
-            raise InvalidInput(f"rate needs numbers above 0, got {self.rate!r}; pass positive rates.")
+        if self.rate is not None:
+            rate = check.finite("rate", check.array("rate", self.rate))
+            if rate.ndim:
+                check.vector("rate", rate, self.feasible.dim)
+            if np.any(rate <= 0):
+                raise InvalidInput(f"rate needs numbers above 0, got {rate.min():g}; pass positive rates.")
 
     def init(self) -> AdaGradState:
         """The start."""

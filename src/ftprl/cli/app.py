@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import Annotated, Any
 
@@ -50,13 +51,22 @@ def run(args: list[str] | None = None) -> int:
     except FtprlError as error:
         return _refuse(str(error))
     except _UsageErrors as error:
-        return _refuse(f"{' '.join(error.format_message().split()).rstrip('.')}; see ftprl --help")
+        found = _given(error, sys.argv[1:] if args is None else args)
+        return _refuse(f"{' '.join(error.format_message().split()).rstrip('.')}{found}; see ftprl --help")
     except OSError as error:
-        return _refuse(f"{error.filename or 'the file'}: {error.strerror}; check the path and its permissions")
+        return _refuse(
+            f"{error.filename2 or error.filename or 'the file'}: {error.strerror}; check the path and its permissions"
+        )
     except (typer.Abort, KeyboardInterrupt):
         print("ftprl: interrupted; nothing was written", file=sys.stderr)
         return 130
     return code if isinstance(code, int) else 0
+
+
+def _given(error: Any, args: list[str]) -> str:
+    """What was passed to the option that an error is about, which Typer's message leaves out."""
+    names = getattr(getattr(error, "param", None), "opts", [])
+    return next((f", got {b!r}" for a, b in itertools.pairwise(args) if a in names), "")
 
 
 def _refuse(message: str) -> int:

@@ -49,6 +49,8 @@ def demo(
         raise InvalidInput(f"--output needs a folder that can be written, got {str(output.parent)!r}; create it first.")
     if output.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"--output needs a name ending in .png, .svg or .pdf, got {output.name!r}; rename it.")
+    if output.is_dir():
+        raise InvalidInput(f"--output needs a file, got the folder {str(output)!r}; name a file in it.")
     if seed < 0:
         raise InvalidInput(f"--seed needs a number of at least 0, got {seed}; pass one.")
     instance = heavy_tail(dim, rounds, alpha, drift, seed)

@@ -57,7 +57,8 @@ class Diagonal(Scheme):
                     " bound that coordinate or pass widths= as a guess."
                 )
         else:
-            D = check.vector("widths", np.broadcast_to(check.array("widths", self.widths), (n,)), n)
+            guess = check.array("widths", self.widths)
+            D = check.vector("widths", np.full(n, guess) if guess.ndim == 0 else guess, n)
             if np.any(D <= 0):
                 raise InvalidInput(f"widths needs numbers above 0, got {D.min():g}; pass a guess for each range.")
         rate = np.divide(self.c, D, out=np.zeros(n), where=D > 0)

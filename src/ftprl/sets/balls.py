@@ -14,7 +14,7 @@ from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier
 from ftprl.sets.base import ExactSet, MixedSet, Quantity, checked_center, scaled_tolerance
 from ftprl.sets.box import Box, inscribed
-from ftprl.solver import Conic, Solution, minimise_conic
+from ftprl.solver import Conic, Solution, keep_near, minimise_conic
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -322,7 +322,8 @@ class Ellipsoid(ExactSet):
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
         """The unit ball's minimiser in the coordinates A(x - center)."""
         z_hat = self._inverse.T @ (z + psd.apply(H, self.center))
-        return self.center + self._inverse @ self._ball.argmin(self.hat(H), z_hat, self.A @ (near - self.center))
+        x = self.center + self._inverse @ self._ball.argmin(self.hat(H), z_hat, self.A @ (near - self.center))
+        return x if psd.definite(H) else keep_near(self, H, z, x, near)
 
     def vertex(self, g: Vector) -> Vector:
         """center - (A'A)^{-1} g / sqrt(g'(A'A)^{-1}g)."""

@@ -225,6 +225,14 @@ def scaled_tolerance(atol: float, scale: float) -> float:
     return atol * (1.0 + scale)
 
 
+def require_sets(what: str, *parts: object) -> None:
+    """Refuse what is not a set."""
+    for part in parts:
+        if not isinstance(part, ConvexSet):
+            shown = " ".join(repr(part).split())[:60]
+            raise InvalidInput(f"{what} needs sets of ftprl.sets or derived from ConvexSet, got {shown}; wrap it.")
+
+
 def require_same_dim(what: str, a: int, b: int) -> None:
     """Refuse two parts of different dimension."""
     if a != b:

@@ -129,7 +129,7 @@ class Box(MixedSet):
         scaled = psd.congruence(Q, self._widths)
         if self.dim <= _ENUMERATE:
             S = _corners(self.dim)
-            return float(((S @ scaled) * S).sum(axis=1).max())
+            return max(float(((S @ scaled) * S).sum(axis=1).max()), 0.0)
         return min(float(np.abs(scaled).sum()), self.dim * psd.largest(scaled))
 
     def _reduced(self, Q: PSD, live: NDArray[np.bool_]) -> float:

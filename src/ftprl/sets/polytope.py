@@ -28,7 +28,7 @@ class Halfspace(ExactSet):
 
     def __init__(self, a: ArrayLike, b: float) -> None:
         self.a = check.frozen(check.vector("a", a))
-        self.b = float(check.finite("b", check.array("b", b)))
+        self.b = check.number("b", b)
         if not np.any(self.a):
             raise InvalidInput("Halfspace needs a normal a that is not 0, got all zeros; drop the constraint.")
 

@@ -14,11 +14,11 @@ from ftprl import check, psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier
 from ftprl.sets.balls import NormBall, l1_separable
-from ftprl.sets.base import ConvexSet, FeasibleSet, Quantity, require_same_dim
+from ftprl.sets.base import ConvexSet, FeasibleSet, Quantity, require_same_dim, require_sets
 from ftprl.sets.box import Box
 from ftprl.sets.polytope import Halfspace
 from ftprl.sets.simplex import Shares
-from ftprl.solver import Conic, Solution, interior_point, linear_program, minimise_conic
+from ftprl.solver import Conic, Solution, interior_point, keep_near, linear_program, minimise_conic
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -34,6 +34,7 @@ class Preimage(ConvexSet):
 
     def __init__(self, A: ArrayLike, inner: FeasibleSet) -> None:
         self.A, self._inverse = check.invertible("A", A)
+        require_sets("Preimage", inner)
         require_same_dim("Preimage", len(self.A), inner.dim)
         self.inner = inner
         self.diagonal = bool(np.count_nonzero(self.A - np.diag(np.diagonal(self.A))) == 0)
@@ -67,7 +68,8 @@ class Preimage(ConvexSet):
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
         """The inner set's minimiser and gap in the coordinates Ax."""
         found = self.inner.minimise(self.hat(H), self._inverse.T @ z, self.A @ near)
-        return Solution(self._inverse @ found.x, found.gap)
+        x = self._inverse @ found.x
+        return Solution(x if psd.definite(H) else keep_near(self, H, z, x, near), found.gap)
 
     def vertex(self, g: Vector) -> Vector:
         """A^{-1} of the inner set's vertex for A^{-T} g."""
@@ -150,6 +152,7 @@ class Product(ConvexSet):
     def __init__(self, *sets: FeasibleSet) -> None:
         if not sets:
             raise InvalidInput("Product needs at least one set, got none; pass the factors.")
+        require_sets("Product", *sets)
         self.sets = sets
         ends = np.cumsum([s.dim for s in sets])
         self.blocks = tuple(slice(int(e) - s.dim, int(e)) for e, s in zip(ends, sets, strict=True))
@@ -219,7 +222,7 @@ class Product(ConvexSet):
     def sq_diameter(self, Q: PSD) -> float:
         """The sum of the factors' for a block-diagonal Q; else (sum of roots)², an upper bound."""
         parts = [s.sq_diameter(self._block(Q, b)) for s, b in zip(self.sets, self.blocks, strict=True)]
-        return sum(parts) if self._decouples(Q) else sum(map(math.sqrt, parts)) ** 2
+        return sum(parts) if self._decouples(Q) else sum(math.sqrt(max(p, 0.0)) for p in parts) ** 2
 
     def is_exact(self, what: Quantity) -> bool:
         """As exact as the factors; a full matrix that couples them is only bounded."""
@@ -272,6 +275,8 @@ class Intersection(ConvexSet):
     """
 
     def __init__(self, inner: FeasibleSet, box: Box) -> None:
+        require_sets("Intersection", inner)
+        check.instance("the second part of an Intersection", box, Box)
         require_same_dim("Intersection", inner.dim, box.dim)
         self.inner, self.box = inner, box
         ranges = np.minimum(inner.widths(), box.widths())

@@ -8,7 +8,7 @@ a solver's answer is polished on the constraints it found active. Every answer c
 from ftprl.solver.certified import Solution
 from ftprl.solver.conic import Conic
 from ftprl.solver.engines import call_clarabel, interior_point, linear_program
-from ftprl.solver.quadratic import furthest, minimise_conic
+from ftprl.solver.quadratic import furthest, keep_near, minimise_conic
 
 __all__ = [
     "Conic",
@@ -16,6 +16,7 @@ __all__ = [
     "call_clarabel",
     "furthest",
     "interior_point",
+    "keep_near",
     "linear_program",
     "minimise_conic",
 ]

@@ -77,7 +77,7 @@ def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: f
         status, x = linear_program(z, conic.C, conic.d, conic.A, conic.b)
         if status != "optimal":
             raise InvalidInput("the best point needs a bounded set, got no bound along the gradient; add faces.")
-        return Solution(_keep_near(feasible, H, z, x, near), 0.0)
+        return Solution(keep_near(feasible, H, z, x, near), 0.0)
     plain = conic.polyhedral and not l1
     if plain:
         warm = active_set(conic, H, z, near, reach, rows_at(conic, near), _WARM_STEPS)
@@ -107,7 +107,7 @@ def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: f
     points = [_pull_back(feasible, conic, p.w[:n]) for p in pairs]
     x = min((x for x in points if feasible.contains(x, 10 * TIGHT)), key=total, default=points[0])
     if not l1:
-        x = _keep_near(feasible, H, z, x, near)
+        x = keep_near(feasible, H, z, x, near)
     return Solution(x, max(total(x) - lower, 0.0))
 
 
@@ -122,7 +122,7 @@ def _pull_back(feasible: Describable, conic: Conic, x: Vector) -> Vector:
     return inside + share * (x - inside)
 
 
-def _keep_near(feasible: Describable, H: PSD, z: Vector, x: Vector, near: Vector) -> Vector:
+def keep_near(feasible: Describable, H: PSD, z: Vector, x: Vector, near: Vector) -> Vector:
     """Where H does not see a direction, and z neither, go back to `near` along it as far as F allows."""
     if H.ndim == 2:
         w, V = psd.eigh(H)

@@ -1,0 +1,160 @@
+"""The command line, run in its own folder: demo, errors, exit codes."""
+
+import errno
+import importlib.metadata
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ftprl.cli.app import run
+
+SMALL = ["demo", "--dim", "6", "--rounds", "30"]
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def test_demo(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(SMALL) == 0
+    out, err = capsys.readouterr()
+    assert Path("ftprl-demo.png").read_bytes().startswith(PNG)
+    assert os.listdir() == ["ftprl-demo.png"]
+    for word in ("FTPRL-Diag", "regret", "best in hindsight", "ratio", "picture: ftprl-demo.png"):
+        assert word in out
+    assert err.count("playing ") == 3
+    assert "\x1b" not in out + err
+
+
+def test_json_is_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*SMALL, "--json", "--seed", "4"]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["dim"] == 6
+    assert told["rounds"] == 30
+    assert told["seed"] == 4
+    assert told["picture"] == "ftprl-demo.png"
+    assert len(told["learners"]) == 3
+    for learner in told["learners"].values():
+        assert learner["rounds"] == 30
+        assert learner["regret"] <= (learner["bound"] or 1e9)
+
+
+def test_quiet_json_is_the_only_line_and_repeats(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = []
+    for seed in ("1", "1", "2"):
+        assert run([*SMALL, "--quiet", "--json", "--seed", seed]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        assert len(out.splitlines()) == 1
+        lines.append(json.loads(out))
+    assert lines[0] == lines[1]
+    assert lines[0]["learners"] != lines[2]["learners"]
+
+
+def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*SMALL, "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert Path("ftprl-demo.png").is_file()
+
+
+@pytest.mark.parametrize(("name", "magic"), [("a.svg", b"<?xml"), ("b.PDF", b"%PDF"), ("c d.png", PNG)])
+def test_picture_formats(name: str, magic: bytes) -> None:
+    assert run([*SMALL, "-q", "-o", name]) == 0
+    assert Path(name).read_bytes().startswith(magic)
+
+
+BAD = [
+    (["--dim", "0"], "0"),
+    (["--rounds", "-3"], "-3"),
+    (["--alpha", "0"], "0.0"),
+    (["--alpha", "nan"], "nan"),
+    (["--drift", "1.5"], "1.5"),
+    (["--seed", "-1"], "-1"),
+    (["--output", "picture.txt"], "picture.txt"),
+    (["--output", "missing/p.png"], "missing"),
+    (["--output", "."], "."),
+]
+
+
+@pytest.mark.parametrize(("options", "told"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else v)
+def test_bad_options(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, one line on stderr that has the value and a remedy, nothing on stdout, nothing written."""
+    assert run([*SMALL, *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("ftprl: ")
+    assert err.count("\n") == 1
+    assert told in err
+    assert ";" in err
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize("args", [["demo", "--dim", "many"], ["demo", "--nonsense"], ["dance"], ["demo", "--dim"]])
+def test_what_does_not_parse(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(args) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert args[-1] in err
+    assert err.startswith("ftprl: ")
+    assert err.count("\n") == 1
+    assert ";" in err
+
+
+def test_the_old_picture_survives_a_failing_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from matplotlib.figure import Figure
+
+    Path("ftprl-demo.png").write_bytes(b"old")
+
+    def broken(self: Figure, name: str, **_: object) -> None:
+        Path(name).write_bytes(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+
+    monkeypatch.setattr(Figure, "savefig", broken)
+    assert run([*SMALL, "-q"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "No space left on device" in err
+    assert Path("ftprl-demo.png").read_bytes() == b"old"
+    assert os.listdir() == ["ftprl-demo.png"]
+
+
+def test_the_old_picture_survives_bad_options() -> None:
+    Path("ftprl-demo.png").write_bytes(b"old")
+    assert run([*SMALL, "--drift", "7"]) == 2
+    assert Path("ftprl-demo.png").read_bytes() == b"old"
+
+
+def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ftprl.adversaries.heavy_tail", stop)
+    assert run(SMALL) == 130
+    assert os.listdir() == []
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    assert "demo" in capsys.readouterr().out
+    assert run(["demo", "--help"]) == 0
+    out = capsys.readouterr().out
+    for option in ("--dim", "--rounds", "--alpha", "--drift", "--seed", "--output", "--json", "--quiet"):
+        assert option in out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        version = importlib.metadata.version("ftprl")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed")
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"ftprl {version}\n"
