@@ -67,7 +67,7 @@ class Ledger:
         seen, total, Q = after.seen, after.total, after.Q
         Qx = psd.apply(Q, x)
         d = x - after.leader
-        delta = float(d @ (after.z + psd.apply(total, 0.5 * (x + after.leader))))
+        delta = float(d @ after.z) + 0.5 * float(d @ psd.apply(total, x + after.leader))
         psi, first, drift, weights = 0.0, self.psi_first, 0.0, total
         composite = learner.composite
         if composite is not None:

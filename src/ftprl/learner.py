@@ -81,8 +81,7 @@ def gradient(name: str, value: ArrayLike, dim: int) -> Vector:
         check.finite(name, g)
         i = int(size.argmax())
         raise InvalidInput(f"{name} needs entries below 1e150, got {name}[{i}]={g[i]:g}; rescale the losses.")
-    tiny = size < _SMALL
-    return np.where(tiny, 0.0, g) if tiny.any() else g
+    return g if size.min() >= _SMALL else np.where(size < _SMALL, 0.0, g)
 
 
 def starting_point(feasible: FeasibleSet, start: ArrayLike | None) -> Vector:

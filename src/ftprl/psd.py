@@ -118,7 +118,8 @@ def largest(Q: PSD) -> float:
 
 def definite(Q: PSD) -> bool:
     """Whether every direction has weight."""
-    return bool(eigh(Q)[0].all()) if Q.ndim == 2 else bool(Q.all())
+    w = eigh(Q)[0] if Q.ndim == 2 else Q
+    return np.count_nonzero(w) == w.size  # quicker than all(), and this is asked in every round
 
 
 def solve(Q: PSD, g: Vector) -> Vector:
@@ -130,7 +131,7 @@ def solve(Q: PSD, g: Vector) -> Vector:
     if Q.ndim == 2:
         w, V = eigh(Q)
         return np.asarray(V @ solve(w, V.T @ g))
-    if Q.all():
+    if definite(Q):
         return g / Q
     return np.divide(g, Q, out=np.zeros_like(g), where=Q > 0)
 
@@ -145,7 +146,7 @@ def dual_quad(Q: PSD, g: Vector) -> float:
             return math.inf
         h[w == 0] = 0.0
         return dual_quad(w, h)
-    if Q.all():
+    if definite(Q):
         return float(g @ (g / Q))
     if np.any((Q == 0) & (g != 0)):
         return math.inf

@@ -137,7 +137,12 @@ def test_plot(rng: np.random.Generator) -> None:
     rows = rng.normal(size=(5, 3))
     figure = play(FTPRL(CUBE, Diagonal()), rows, history=True).certificate().plot()
     lines = figure.axes[0].get_lines()
-    assert [line.get_label() for line in lines] == ["regret", "bound", "worst case B_R", "best in hindsight"]
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
+        "regret",
+        "bound",
+        "worst case B_R",
+        "best in hindsight",
+    ]
     np.testing.assert_array_equal(lines[0].get_xdata(), [1, 2, 3, 4, 5])
     for game in (play(FTPRL(CUBE, Diagonal()), rows), play(FTPRL(CUBE, Diagonal()), rows, history=9)):
         with pytest.raises(InvalidInput, match=r"plot needs a history, got none; play with Game\("):

@@ -77,7 +77,7 @@ class Diagonal(Scheme):
         root = np.sqrt(G)
         both = state.root + root
         Q = squares * state.rate
-        if both.all():
+        if np.count_nonzero(both) == both.size:
             Q /= both
         else:
             np.divide(Q, both, out=Q, where=both > 0)

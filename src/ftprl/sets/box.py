@@ -125,7 +125,7 @@ class Box(MixedSet):
             live = psd.diagonal(Q, self.dim) > 0
             return math.inf if np.isinf(self._widths[live]).any() else self._reduced(Q, live)
         if Q.ndim < 2:
-            return float((Q * self._square_widths).sum())
+            return float(Q @ self._square_widths) if Q.ndim else float(Q) * float(self._square_widths.sum())
         scaled = psd.congruence(Q, self._widths)
         if self.dim <= _ENUMERATE:
             S = _corners(self.dim)

@@ -20,7 +20,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 def box(lam: Vector, z: Vector, lo: Vector, hi: Vector, near: Vector) -> Vector:
     """No coupling: clip the free minimiser; an endpoint where the objective is linear; `near` where it is flat."""
-    if lam.all():
+    if np.count_nonzero(lam) == lam.size:
         return np.minimum(np.maximum(-z / lam, lo), hi)
     flat = np.where(z > 0, lo, np.where(z < 0, hi, near))
     free = np.divide(-z, lam, out=flat.copy(), where=lam > 0)
@@ -29,7 +29,7 @@ def box(lam: Vector, z: Vector, lo: Vector, hi: Vector, near: Vector) -> Vector:
 
 def with_sum(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near: Vector) -> Vector:
     """lo <= x <= hi and sum x = total: the continuous quadratic knapsack, O(n log n)."""
-    every = bool(lam.all())
+    every = np.count_nonzero(lam) == lam.size
     weighted = lam > 0
     safe = lam if every else np.where(weighted, lam, 1.0)
     want, capped = -z, bool(np.isfinite(hi).any())

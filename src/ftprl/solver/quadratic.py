@@ -138,7 +138,8 @@ def keep_near(feasible: Describable, H: PSD, z: Vector, x: Vector, near: Vector)
     if not np.any(move):
         return x
     share = furthest(lambda s: feasible.contains(x + s * move, TIGHT))
-    return x + share * move
+    # Along a curved edge the tolerance alone lets a point slide by its root: that is no room.
+    return x + share * move if share > 1e-4 else x
 
 
 def furthest(fits: Callable[[float], bool]) -> float:
