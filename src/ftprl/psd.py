@@ -119,7 +119,7 @@ def largest(Q: PSD) -> float:
 def definite(Q: PSD) -> bool:
     """Whether every direction has weight."""
     w = eigh(Q)[0] if Q.ndim == 2 else Q
-    return np.count_nonzero(w) == w.size  # quicker than all(), and this is asked in every round
+    return bool(np.count_nonzero(w) == w.size)  # quicker than all(), and this is asked in every round
 
 
 def solve(Q: PSD, g: Vector) -> Vector:
