@@ -11,8 +11,8 @@ from ftprl import FTPRL, Game, Unsupported, best_bound
 from ftprl.posthoc import penalty_growth
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal, Scheme
 from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, LpBall, Polytope, Preimage, Simplex
-from oracles.th_cvx import opt_diagonal
-from oracles.th_zoo import ROOT2, SETS
+from oracles.posthoc import opt_diagonal
+from oracles.zoo import ROOT2, SETS
 
 SEEDS = st.integers(0, 2**32 - 1)
 MONOTONE: dict[str, FeasibleSet] = {

@@ -9,7 +9,7 @@ from ftprl import FTPRL, Certificate, Game, Preconditioned, john, play, psd
 from ftprl.losses import absolute, logistic, squared
 from ftprl.schemes import BlockConstant, CoordinateConstant, Diagonal, Full
 from ftprl.sets import Box, L2Ball, Preimage, Product, Simplex
-from oracles.th_zoo import KINDS, PAIRS, ROOT2, SETS, gradients, random_point, run, schemes
+from oracles.zoo import KINDS, PAIRS, ROOT2, SETS, gradients, random_point, run, schemes
 
 ROUNDS = 10
 

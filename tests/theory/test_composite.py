@@ -9,7 +9,7 @@ from ftprl import FTPRL, Certificate, Composite, Game
 from ftprl.schemes import CoordinateConstant, Diagonal, Full
 from ftprl.sets import Box, FeasibleSet, L2Ball
 from oracles.naive import Naive
-from oracles.th_zoo import ROOT2, SETS, random_point
+from oracles.zoo import ROOT2, SETS, random_point
 
 NAMES = ("box", "l2", "l1", "lp3", "ellipsoid", "simplex", "polytope", "product", "l2 box")
 COMPOSITES = {"l1": (0.3, 0.0), "l2": (0.0, 0.7), "both": (0.2, 1.5), "strong": (2.0, 4.0)}

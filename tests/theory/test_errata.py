@@ -8,8 +8,8 @@ import pytest
 from ftprl import FTPRL, Game, Preconditioned, best_bound
 from ftprl.schemes import CoordinateConstant, Diagonal
 from ftprl.sets import Box, L1Ball, L2Ball, Preimage
-from oracles.th_cvx import N_brute, corners, differences
-from oracles.th_zoo import ROOT2, SETS, gradients, run
+from oracles.posthoc import N_brute, corners, differences
+from oracles.zoo import ROOT2, SETS, gradients, run
 
 
 def printed_diagonal(gs: np.ndarray, half: np.ndarray, sign: float = 1.0) -> np.ndarray:

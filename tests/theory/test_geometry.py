@@ -7,8 +7,8 @@ import pytest
 
 from ftprl import psd
 from ftprl.sets import Box, CappedSimplex, Ellipsoid, FeasibleSet, L1Ball, LpBall, Polytope, Simplex
-from oracles.th_cvx import N_brute, N_climb, corners, differences, gamma_lp
-from oracles.th_zoo import SETS, random_point, random_psd
+from oracles.posthoc import N_brute, N_climb, corners, differences, gamma_lp
+from oracles.zoo import SETS, random_point, random_psd
 
 POLYHEDRA = [name for name, F in SETS.items() if corners(F) is not None]
 

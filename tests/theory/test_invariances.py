@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ftprl import FTPRL, Game, InvalidInput, Preconditioned
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal, Full, Scheme
 from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, L2Ball, LpBall, Product, Simplex
-from oracles.th_zoo import PAIRS, SETS, gradients, random_point, run, schemes
+from oracles.zoo import PAIRS, SETS, gradients, random_point, run, schemes
 
 SEEDS = st.integers(0, 2**32 - 1)
 SOME = settings(max_examples=30, deadline=None)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ftprl import psd
-from oracles.th_cvx import minimum
-from oracles.th_zoo import SETS, random_point, random_psd
+from oracles.posthoc import minimum
+from oracles.zoo import SETS, random_point, random_psd
 
 SEEDS = st.integers(0, 2**32 - 1)
 FEW = settings(max_examples=40, deadline=None)

@@ -19,8 +19,8 @@ from ftprl.sets import (
     Simplex,
 )
 from oracles.naive import outer_sum
-from oracles.th_cvx import N_diagonal, corners, differences, dual_diagonal, dual_full, opt_diagonal, opt_full
-from oracles.th_zoo import ROOT2, SETS, random_psd
+from oracles.posthoc import N_diagonal, corners, differences, dual_diagonal, dual_full, opt_diagonal, opt_full
+from oracles.zoo import ROOT2, SETS, random_psd
 
 CLOSED: dict[str, FeasibleSet] = {
     "box": Box([-1.0, 0.0, 2.0], [1.0, 0.5, 5.0]),

@@ -11,8 +11,8 @@ from ftprl import FTPRL, Game, Preconditioned, best_bound, john, psd
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal, Fixed, Full, Sketch
 from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, L2Ball, LpBall, Polytope, Preimage, Simplex
 from oracles.naive import best_bound_total, const_total, diagonal_total, full_total, outer_sum, play
-from oracles.th_cvx import minimum, opt_diagonal
-from oracles.th_zoo import KINDS, PAIRS, ROOT2, SETS, gradients, run, schemes
+from oracles.posthoc import minimum, opt_diagonal
+from oracles.zoo import KINDS, PAIRS, ROOT2, SETS, gradients, run, schemes
 
 SEEDS = st.integers(0, 2**32 - 1)
 MANY = settings(max_examples=50, deadline=None)

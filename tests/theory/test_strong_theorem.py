@@ -11,7 +11,7 @@ from ftprl import FTPRL, Game, psd
 from ftprl.schemes import CoordinateConstant, Diagonal, Fixed, Full
 from ftprl.sets import Box, L2Ball
 from ftprl.sets.base import ConvexSet
-from oracles.th_zoo import KINDS, PAIRS, ROOT2, SETS, gradients, random_point, random_psd, run, schemes
+from oracles.zoo import KINDS, PAIRS, ROOT2, SETS, gradients, random_point, random_psd, run, schemes
 
 SEEDS = st.integers(0, 2**32 - 1)
 

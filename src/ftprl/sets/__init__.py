@@ -3,9 +3,10 @@
 from ftprl.sets.balls import Ellipsoid, L1Ball, L2Ball, LpBall
 from ftprl.sets.base import ConvexSet, FeasibleSet, Quantity
 from ftprl.sets.box import Box
+from ftprl.sets.intersection import Intersection
 from ftprl.sets.polytope import Halfspace, Polytope
 from ftprl.sets.simplex import CappedSimplex, Simplex
-from ftprl.sets.transforms import Intersection, Preimage, Product
+from ftprl.sets.transforms import Preimage, Product
 from ftprl.solver import Solution
 
 __all__ = [

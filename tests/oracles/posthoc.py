@@ -16,7 +16,6 @@ from ftprl.sets import (
     CappedSimplex,
     Ellipsoid,
     FeasibleSet,
-    Halfspace,
     Intersection,
     L1Ball,
     L2Ball,
@@ -26,32 +25,9 @@ from ftprl.sets import (
     Product,
     Simplex,
 )
+from oracles.cvx import constraints
 
 Vector = NDArray[np.float64]
-
-
-def constraints(F: FeasibleSet, x: Any) -> list[Any]:
-    """x in F, from the definition of each set."""
-    if isinstance(F, Box):
-        return [x >= F.lower, x <= F.upper]
-    if isinstance(F, L1Ball | L2Ball | LpBall):
-        return [cp.norm(x - F.center, "inf" if math.isinf(F.p) else F.p) <= F.radius]
-    if isinstance(F, Ellipsoid):
-        return [cp.norm(F.A @ (x - F.center), 2) <= 1]
-    if isinstance(F, Simplex):
-        return [x >= 0, cp.sum(x) == F.scale]
-    if isinstance(F, CappedSimplex):
-        return [x >= 0, x <= F.cap, cp.sum(x) == F.scale]
-    if isinstance(F, Polytope):
-        return [F.C @ x <= F.d, *([F.A_eq @ x == F.b_eq] if len(F.b_eq) else [])]
-    if isinstance(F, Halfspace):
-        return [F.a @ x <= F.b]
-    if isinstance(F, Preimage):
-        return constraints(F.inner, F.A @ x)
-    if isinstance(F, Product):
-        return [c for s, b in zip(F.sets, F.blocks, strict=True) for c in constraints(s, x[b])]
-    assert isinstance(F, Intersection)
-    return [*constraints(F.inner, x), *constraints(F.box, x)]
 
 
 def solve(problem: cp.Problem) -> float:

@@ -1,0 +1,176 @@
+"""A set cut by a box: one multiplier and a clip where the set allows it, a solver elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import check, psd
+from ftprl.errors import InvalidInput
+from ftprl.sets import multiplier
+from ftprl.sets.balls import NormBall, l1_separable
+from ftprl.sets.base import ConvexSet, FeasibleSet, Quantity, require_same_dim, require_sets
+from ftprl.sets.box import Box
+from ftprl.sets.polytope import Halfspace
+from ftprl.sets.simplex import Shares
+from ftprl.solver import Conic, Solution, interior_point, linear_program, minimise_conic
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+@final
+class Intersection(ConvexSet):
+    """{x in inner : lower <= x <= upper}; closed forms for balls, simplices and half-spaces, a solver elsewhere.
+
+    >>> from ftprl.sets import Simplex
+    >>> Intersection(Simplex(2), Box(0.25, 1.0, dim=2)).vertex(np.array([1.0, 2.0]))
+    array([0.75, 0.25])
+    """
+
+    def __init__(self, inner: FeasibleSet, box: Box) -> None:
+        require_sets("Intersection", inner)
+        check.instance("the second part of an Intersection", box, Box)
+        require_same_dim("Intersection", inner.dim, box.dim)
+        self.inner, self.box = inner, box
+        ranges = np.minimum(inner.widths(), box.widths())
+        if not np.isfinite(ranges).all() or (isinstance(inner, Halfspace) and not np.isfinite(box.widths()).all()):
+            raise InvalidInput(
+                "Intersection needs a bounded set, got an infinite side on both parts; give the box finite bounds."
+            )
+        self._closed = self._closed_form()
+        self._anchor = self._find_anchor()
+
+    def __repr__(self) -> str:
+        return f"Intersection({self.inner!r}, {self.box!r})"
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return self.box.dim
+
+    def _closed_form(self) -> Callable[[Vector, Vector, Vector], Vector] | None:
+        """One multiplier and a clip, chosen once by the kind of the inner set; None where a solver is needed."""
+        inner, lo, hi = self.inner, self.box.lower, self.box.upper
+        if isinstance(inner, Shares):
+            low, high = np.maximum(lo, 0.0), np.minimum(hi, inner.cap)
+            ones = np.ones(self.dim)
+            return lambda lam, z, near: multiplier.knapsack(lam, z, ones, low, high, inner.scale, near, equality=True)
+        if isinstance(inner, Halfspace):
+            return lambda lam, z, near: multiplier.knapsack(lam, z, inner.a, lo, hi, inner.b, near, equality=False)
+        if isinstance(inner, Box):
+            low, high = np.maximum(lo, inner.lower), np.minimum(hi, inner.upper)
+            return lambda lam, z, near: multiplier.box(lam, z, low, high, near)
+        if isinstance(inner, NormBall):
+            c, r, p = inner.center, inner.radius, inner.p
+            low, high = lo - c, hi - c
+
+            def ball(lam: Vector, z: Vector, near: Vector) -> Vector:
+                z, near = z + lam * c, near - c
+                if p == 1.0:
+                    return c + l1_separable(lam, z, r, low, high, near)
+                if math.isinf(p):
+                    return c + multiplier.box(lam, z, np.maximum(low, -r), np.minimum(high, r), near)
+                return c + multiplier.lp_ball(p, lam, z, r, low, high, near)
+
+            return ball
+        return None
+
+    def _find_anchor(self) -> Vector:
+        """A point of F; its absence is found here."""
+        inner, lo, hi = self.inner, self.box.lower, self.box.upper
+        if self._closed is None:
+            return interior_point(self._conic)
+        clipped = np.minimum(np.maximum(inner.start(), lo), hi)
+        if inner.contains(clipped, 1e-12):
+            return clipped
+        x = clipped
+        if isinstance(inner, Shares):
+            low, high = np.maximum(lo, 0.0), np.minimum(hi, inner.cap)
+            if (
+                np.all(low <= high)
+                and low.sum() <= inner.scale * (1 + 1e-12)
+                and high.sum() >= inner.scale * (1 - 1e-12)
+            ):
+                x = multiplier.with_sum(np.ones(self.dim), -clipped, low, high, inner.scale, clipped)
+        elif isinstance(inner, Halfspace):
+            x = self.box.vertex(inner.a)
+        if not (inner.contains(x, 1e-8) and self.box.contains(x, 1e-8)):
+            raise InvalidInput(
+                f"Intersection needs a point in both sets, got none in {self.inner!r} and {self.box!r}; widen the box."
+            )
+        return x
+
+    def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        """A minimiser over F of ½ xᵀHx + z·x."""
+        return self.minimise(H, z, near).x
+
+    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
+        """One multiplier for diagonal H on the sets that allow it, the solver and its gap elsewhere."""
+        if self._closed is not None and H.ndim < 2:
+            return Solution(self._closed(np.broadcast_to(H, z.shape), z, near), 0.0)
+        return minimise_conic(self, H, z, near)
+
+    def vertex(self, g: Vector) -> Vector:
+        """The same with H = 0; a linear program where F is a polytope."""
+        if self._closed is not None:
+            return self._closed(np.zeros(self.dim), g, self._anchor)
+        conic = self._conic
+        if conic.polyhedral:
+            return linear_program(g, conic.C, conic.d, conic.A, conic.b)[1]
+        return minimise_conic(self, psd.zero(), g, self._anchor).x
+
+    @cached_property
+    def _bounds(self) -> tuple[Vector, Vector]:
+        low, high = super()._bounds
+        return np.maximum(low, self.box.lower), np.minimum(high, self.box.upper)
+
+    def widths(self) -> Vector:
+        """The range of each coordinate, by 2n calls of `vertex`, solved once."""
+        return self._widths
+
+    @cached_property
+    def _widths(self) -> Vector:
+        if self._closed is None and not self._conic.polyhedral:
+            return check.frozen(np.minimum(self.inner.widths(), self.box.widths()))
+        low, high = self._bounds
+        return check.frozen(np.maximum(high - low, 0.0))
+
+    def start(self) -> Vector:
+        """The mean of extreme points: well inside."""
+        return super().start() if self._closed is not None or self._conic.polyhedral else self._anchor.copy()
+
+    def diameter(self) -> float:
+        """The smallest of the parts' and sqrt(sum D²)."""
+        return min(self.inner.diameter(), self.box.diameter(), super().diameter())
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """The smallest upper bound at hand."""
+        if Q.ndim == 0:
+            return float(Q) * self.diameter() ** 2
+        return min(self.inner.sq_diameter(Q), self.box.sq_diameter(Q), super().sq_diameter(Q))
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Widths, where they come from vertices."""
+        return what == "widths" and (self._closed is not None or self._conic.polyhedral)
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """In both parts."""
+        return self.box.contains(x, atol) and self.inner.contains(x, atol)
+
+    def tangent(self, g: Vector) -> Vector:
+        """What matters on both parts."""
+        return self.box.tangent(self.inner.tangent(g))
+
+    def conic(self) -> Conic:
+        """Both parts' rows and cones."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        return Conic.join([self.inner.conic(), self.box.conic()], [0, 0], self.dim)
