@@ -46,7 +46,7 @@ def heavy_tail_rows(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.
     The lean is what makes regrets differ: with g in {0, 1} every learner loses a constant a coordinate.
     """
     n, T = check.dimension("dim", dim), check.dimension("rounds", rounds)
-    if not alpha > 0:
+    if not 0 < alpha < math.inf:
         raise InvalidInput(f"alpha needs a number above 0, got {alpha!r}; the paper has 1 <= alpha < 2.")
     if not 0 <= drift <= 1:
         raise InvalidInput(f"drift needs a number in [0, 1], got {drift!r}; 0 is a fair coin.")

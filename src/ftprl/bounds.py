@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ftprl import posthoc, psd
 from ftprl.errors import InvalidInput
-from ftprl.learner import FTPRL, Learner, LearnerState, State
+from ftprl.learner import FTPRL, Composite, Learner, LearnerState, State
 from ftprl.posthoc import PostHoc
 from ftprl.sets import FeasibleSet
 
@@ -22,26 +22,30 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
-FAMILIES = ("const", "diagonal", "full")
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Ledger:
-    """Running sums over the rounds, no history: enough for every number of a certificate."""
+    """Running sums over the rounds, no history: enough for every number of a certificate.
+
+    Sums in which points appear are kept relative to the first play, so that a set far from 0 costs no digits.
+    """
 
     t: int
     loss: float  # sum g_t·x_t
     S: Vector  # g_{1:t}
     G: Vector  # sum of squares of what the bounds count
     GG: Vector | None  # sum of outer products, when full matrices are asked about
-    q: Vector  # sum Q_s x_s
-    k: float = 0.0  # sum x_sᵀQ_s x_s
+    origin: Vector  # x_1
+    gain: float  # sum g_t·(x_t - x_1)
+    z: Vector  # what counts of g_{1:t}, minus q
+    q: Vector  # sum Q_s (x_s - x_1)
+    k: float = 0.0  # sum (x_s - x_1)ᵀQ_s(x_s - x_1)
     stability: float = 0.0  # sum g_tᵀ Q_{1:t}⁺ g_t
     delta: float = 0.0  # sum H_t(x_t) - H_t(x_{t+1})
     penalty: float = 0.0  # sum N(Q_t)
-    solver_slack: float = 0.0  # sum |g_t|_t sqrt(2 gap_{t-1})
-    leader_slack: float = 0.0  # gaps of the leaders behind hinted plays
+    solver_slack: float = 0.0  # what inexact steps can add to the bounds
+    leader_slack: float = 0.0  # the gap of the last leader; of all leaders when plays were hinted
     psi: float = 0.0  # sum Psi(x_t), for a per-round composite
     psi_first: float = 0.0  # Psi(x_1)
     psi_drift: float = 0.0  # sum Psi(x_t) - Psi(leader after round t), for a per-round composite
@@ -53,59 +57,104 @@ class Ledger:
     def empty(dim: int, full: bool = False) -> Ledger:
         """Nothing played."""
         zero = np.zeros(dim)
-        return Ledger(0, 0.0, zero, zero, np.zeros((dim, dim)) if full else None, zero)
+        return Ledger(0, 0.0, zero, zero, np.zeros((dim, dim)) if full else None, zero, 0.0, zero, zero)
 
     def record(self, learner: Learner[Any], before: LearnerState, g: Vector, after: LearnerState) -> Ledger:
         """One round of a core learner: `g` was seen at `before.x`, and `after` is what it made of it."""
-        x = before.x
-        loss = self.loss + float(g @ x)
+        origin = self.origin if self.t else before.x
+        x = before.x - origin
+        seen = after.seen if isinstance(after, State) else g
+        generic = replace(
+            self,
+            t=self.t + 1,
+            loss=self.loss + float(g @ before.x),
+            gain=self.gain + float(g @ x),
+            S=self.S + g,
+            G=self.G + seen * seen,
+            GG=None if self.GG is None else self.GG + np.outer(seen, seen),
+            origin=origin,
+        )
         if not isinstance(learner, FTPRL):
-            GG = None if self.GG is None else self.GG + np.outer(g, g)
-            return replace(self, t=self.t + 1, loss=loss, S=self.S + g, G=self.G + g * g, GG=GG)
+            return generic
         assert isinstance(before, State)
         assert isinstance(after, State)
-        seen, total, Q = after.seen, after.total, after.Q
-        Qx = psd.apply(Q, x)
-        d = x - after.leader
-        delta = float(d @ after.z) + 0.5 * float(d @ psd.apply(total, x + after.leader))
-        psi, first, drift, weights = 0.0, self.psi_first, 0.0, total
-        composite = learner.composite
-        if composite is not None:
-            here, there = composite.value(x), composite.value(after.leader)
-            delta += composite.times(after.t) * (here - there)
-            if self.t == 0:
-                first = here
-            if composite.per_round:
-                psi, drift = here, here - there
-            elif self.t:  # x_1 need not minimise Psi, so its curvature counts from the second round on
-                weights = psd.add(total, np.array(composite.l2))
-        length = psd.dual_quad(weights, seen)
+        return generic._regularised(learner, before, g, after, x)
+
+    def _regularised(self, learner: FTPRL, before: State, g: Vector, after: State, x: Vector) -> Ledger:
+        """The sums that only a regularised learner has; `x` is the play relative to the first."""
+        total, leader = after.total, after.leader - self.origin
+        Qx = psd.apply(after.Q, x)
+        counted = after.seen if before.hint is None else learner.scheme.effective(learner.feasible, g)
+        z = self.z + counted - Qx
+        d = x - leader
+        delta = float(d @ z) + 0.5 * float(d @ psd.apply(total, x + leader))
+        psi = _psi_sums(learner.composite, self, before.x, after)
+        weights = total
+        if learner.composite is not None and not learner.composite.per_round and self.t > 1:
+            # x_1 need not minimise Psi, so its curvature counts from the second round on.
+            weights = psd.add(total, np.array(learner.composite.l2))
+        length = psd.dual_quad(weights, after.seen)
         hinted = self.hinted or before.hint is not None
-        left = self.out_of_range
-        return Ledger(
-            self.t + 1,
-            loss,
-            self.S + g,
-            self.G + seen * seen,
-            None if self.GG is None else self.GG + np.outer(seen, seen),
-            self.q + Qx,
-            self.k + float(x @ Qx),
-            self.stability + length,
-            self.delta + delta,
-            self.penalty + learner.scheme.penalty(after.scheme, Q),
-            self.solver_slack + (math.sqrt(2 * before.gap * length) if before.gap else 0.0),
-            self.leader_slack + after.leader_gap if hinted else after.leader_gap,
-            self.psi + psi,
-            first,
-            self.psi_drift + drift,
-            max(self.worst_gap, after.gap),
-            hinted,
-            self.t + 1 if left is None and math.isinf(length) else left,
+        return replace(
+            self,
+            z=z,
+            q=self.q + Qx,
+            k=self.k + float(x @ Qx),
+            stability=self.stability + length,
+            delta=self.delta + delta + psi.delta,
+            penalty=self.penalty + learner.scheme.penalty(after.scheme, after.Q),
+            solver_slack=self.solver_slack + _slack(learner, before, length),
+            leader_slack=self.leader_slack + after.leader_gap if hinted else after.leader_gap,
+            psi=psi.total,
+            psi_first=psi.first,
+            psi_drift=psi.drift,
+            worst_gap=max(self.worst_gap, after.gap),
+            hinted=hinted,
+            out_of_range=self.t if self.out_of_range is None and math.isinf(length) else self.out_of_range,
         )
 
     def regularisation(self, total: PSD, x: Vector) -> float:
-        """r_{1:t}(x) = ½ (xᵀQ_{1:t}x - 2 q·x + k)."""
-        return max(0.5 * (psd.quad(total, x) - 2 * float(self.q @ x) + self.k), 0.0)
+        """r_{1:t}(x) = sum ½ (x - x_s)ᵀQ_s(x - x_s), from the sums."""
+        y = x - self.origin
+        return max(0.5 * (psd.quad(total, y) - 2 * float(self.q @ y) + self.k), 0.0)
+
+    def linear_regret(self, x: Vector) -> float:
+        """sum g_t·(x_t - x)."""
+        return self.gain - float(self.S @ (x - self.origin))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Psi:
+    """What a round does to the sums of a composite term."""
+
+    delta: float
+    total: float
+    first: float
+    drift: float
+
+
+def _psi_sums(composite: Composite | None, sums: Ledger, x: Vector, after: State) -> _Psi:
+    if composite is None:
+        return _Psi(0.0, 0.0, 0.0, 0.0)
+    here, there = composite.value(x), composite.value(after.leader)
+    first = here if sums.t == 1 else sums.psi_first
+    delta = composite.times(after.t) * (here - there)
+    if not composite.per_round:
+        return _Psi(delta, 0.0, first, 0.0)
+    return _Psi(delta, sums.psi + here, first, sums.psi_drift + here - there)
+
+
+def _slack(learner: FTPRL, before: State, length: float) -> float:
+    """What the gap of the step before can add to this round's share of the bounds.
+
+    |g_t| sqrt(2 gap); and the gap itself where it does not cancel: under hints, and with a penalty in every round.
+    """
+    if not before.gap:
+        return 0.0
+    whole = before.hint is not None or (learner.composite is not None and learner.composite.per_round)
+    lost = math.sqrt(2 * before.gap * length) if math.isfinite(length) else 0.0
+    return lost + (before.gap if whole else 0.0)
 
 
 @final
@@ -115,10 +164,6 @@ class History:
 
     rounds: tuple[int, ...] = ()
     series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-
-    def extended(self, t: int, values: Mapping[str, float]) -> History:
-        """One more round."""
-        return History((*self.rounds, t), {k: (*self.series.get(k, ()), v) for k, v in values.items()})
 
 
 @final
@@ -147,6 +192,9 @@ class Certificate:
     solver_gap: float
     caveats: tuple[str, ...] = ()
     history: History | None = None
+
+    def __repr__(self) -> str:
+        return f"Certificate(rounds={self.rounds}, regret={self.regret:.6g}, bound={_short(self.bound)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, ready for JSON; what is infinite or unknown is None."""
@@ -204,6 +252,8 @@ class Certificate:
             for name, values in self.history.series.items()
             if any(math.isfinite(v) for v in values)
         ]
+        if not lines:
+            raise InvalidInput("plot needs finite numbers, got none: the set is unbounded; bound it.")
         return draw.figure([draw.Panel("Regret and its bounds", "round", "loss units", lines)])
 
 
@@ -239,9 +289,9 @@ def certify(
         assert isinstance(state, State)
         bounds = _bounds(learner, state, ledger, x, caveats)
         family = learner.scheme.family
-        best = post.get(family) if family else None
-        if best and bounds["worst_case"] is not None:
-            ratio = bounds["worst_case"] / best
+        best, promised = post.get(family) if family else None, bounds["worst_case"]
+        if best and promised is not None and math.isfinite(best) and math.isfinite(promised):
+            ratio = promised / best
         if family in exact and learner.composite is None:
             proven = learner.scheme.proven_ratio(feasible)
             proven_regret = learner.scheme.proven_regret_ratio(feasible)
@@ -270,20 +320,23 @@ def _best_fixed(learner: Learner[Any], state: LearnerState, ledger: Ledger, cave
     """A best fixed point; among several one near the learner's own, where the bounds are sharpest."""
     feasible = learner.feasible
     composite = learner.composite if isinstance(learner, FTPRL) else None
-    if composite is not None and composite.per_round and ledger.t:
-        return composite.minimise(feasible, psd.zero(), ledger.S, state.x, ledger.t).x
-    if not ledger.S.any():
+    if not ledger.t:
         return state.x
-    if not np.isfinite(feasible.widths()).all():
+    if not np.isfinite(feasible.widths()).all() and ledger.S.any():
         caveats.append("F is unbounded, so no fixed point is best; name one with certificate(comparator=x)")
         return None
-    return feasible.argmin(psd.zero(), ledger.S, state.x)
+    if composite is not None and composite.per_round:
+        return composite.minimise(feasible, psd.zero(), ledger.S, state.x, ledger.t).x
+    found = feasible.minimise(psd.zero(), ledger.S, state.x)
+    if found.gap > 1e-9 * (1 + abs(ledger.gain)):
+        return min(found.x, feasible.vertex(ledger.S), key=lambda x: float(ledger.S @ x))
+    return found.x
 
 
 def _regret(learner: Learner[Any], ledger: Ledger, x: Vector | None) -> float:
     if x is None:
         return math.inf
-    regret = ledger.loss - float(ledger.S @ x)
+    regret = ledger.linear_regret(x)
     composite = learner.composite if isinstance(learner, FTPRL) else None
     if composite is not None and composite.per_round:
         regret += ledger.psi - ledger.t * composite.value(x)
@@ -302,9 +355,9 @@ def _bounds(
             extra = max(ledger.psi_drift, 0.0)
             caveats.append("regret counts the composite term in every round")
         else:
-            least = composite.minimise(learner.feasible, psd.zero(), np.zeros_like(x), x, 1).x
+            least = composite.minimise(learner.feasible, psd.zero(), np.zeros_like(x), x, 1)
             tight_extra += composite.value(x) - ledger.psi_first
-            extra = max(composite.value(x) - composite.value(least), 0.0)
+            extra = max(composite.value(x) - composite.value(least.x) + least.gap, 0.0)
             caveats.append("the composite term is part of the bounds, not of the regret")
     if ledger.out_of_range is not None:
         caveats.append(
@@ -314,6 +367,7 @@ def _bounds(
         caveats.append("with hints, bounds and best-in-hindsight count the errors g - hint")
     if slack or (tight_extra > 0 and ledger.worst_gap):
         caveats.append(f"steps were solved to a gap of at most {ledger.worst_gap:.2g}; the bounds include it")
+    caveats.extend(learner.scheme.caveats())
     closed = learner.scheme.closed_form(state.scheme)
     return {
         "tight": r + ledger.delta + tight_extra,
@@ -345,6 +399,8 @@ def _post_hoc(
 
 
 def _why_no_full(feasible: FeasibleSet, ledger: Ledger, diagonal: PostHoc | None) -> str:
+    if diagonal is not None and not math.isfinite(diagonal.value):
+        return "best in hindsight over full matrices is infinite, or unknown, on an unbounded set"
     if diagonal is not None and diagonal.exact and posthoc.quadratically_convex(feasible):
         low = diagonal.value / math.sqrt(math.pi / 2)
         return f"best in hindsight over full matrices is hard here; it lies in [{low:.6g}, {diagonal.value:.6g}]"

@@ -22,10 +22,10 @@ def array(name: str, value: ArrayLike) -> Vector:
     """`value` as a fresh float64 array."""
     try:
         raw = np.asarray(value)
-        if raw.dtype.kind not in "biufO":
+        if value is None or raw.dtype.kind not in "biufO" or isinstance(value, np.ma.MaskedArray):
             raise TypeError
         return np.array(raw, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         shown = repr(value)
         shown = shown if len(shown) <= 60 else shown[:57] + "..."
         raise InvalidInput(
@@ -89,7 +89,7 @@ def positive(name: str, value: float, *, zero: bool = False) -> float:
 def dimension(name: str, value: int) -> int:
     """`value` as a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InvalidInput(f"{name} needs a whole number of at least 1, got {value!r}; pass the number of coordinates.")
+        raise InvalidInput(f"{name} needs a whole number of at least 1, got {value!r}; pass how many there are.")
     return int(value)
 
 

@@ -15,7 +15,7 @@ from ftprl.bounds import Certificate, History, Ledger, certify
 from ftprl.errors import InvalidInput
 from ftprl.learner import FTPRL, Learner, LearnerState, gradient
 from ftprl.losses import Linear
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet, FeasibleSet
 from ftprl.solver import call_clarabel
 
 Vector = NDArray[np.float64]
@@ -42,16 +42,21 @@ class Game:
         history: bool | int = False,
         hint: ArrayLike | None = None,
     ) -> None:
-        if not isinstance(history, int) or (history is not False and history < 1):
+        if not isinstance(history, int | np.integer) or (history is not False and history < 1):
             raise InvalidInput(f"history needs True or a number of rounds of at least 1, got {history!r}; pass one.")
+        check.instance("Game", learner, Learner)
         self.learner = learner
-        self.state: LearnerState = learner.init() if hint is None else _first(learner, hint)
+        self.state: LearnerState = learner.init(hint)
         self.ledger = Ledger.empty(learner.feasible.dim, full)
         self._core = learner.core()
         self._every = int(history)
-        self._history = History() if history else None
+        self._marks: list[int] = []
+        self._series: dict[str, list[float]] = {}
         self._loss: float | None = 0.0
         self._best_loss: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Game({type(self.learner).__name__} on {self.learner.feasible!r}, rounds={self.rounds})"
 
     @property
     def x(self) -> Vector:
@@ -81,8 +86,15 @@ class Game:
         )
         self.state = after
         self._loss = None if paid is None or self._loss is None else self._loss + paid
-        if self._history is not None and self.rounds % self._every == 0:
-            self._history = self._history.extended(self.rounds, _history_row(self._certify()))
+        self._best_loss = None  # it was the best of the rounds before
+        if self._every and self.rounds % self._every == 0:
+            self._marks.append(self.rounds)
+            for name, value in _history_row(self._certify()).items():
+                self._series.setdefault(name, []).append(value)
+
+    def compare(self, best_loss: float) -> None:
+        """Remember the total loss of the best fixed point so far, until the next round is observed."""
+        self._best_loss = check.number("best_loss", best_loss)
 
     def _certify(self, program: bool = False, comparator: Vector | None = None) -> Certificate:
         state = self.learner.core_state(self.state)
@@ -109,15 +121,17 @@ class Game:
         best = self._best_loss if best_loss is None else check.number("best_loss", best_loss)
         true = None if best is None or self._loss is None else self._loss - best
         caveats = made.caveats
+        composite = self._core.composite if isinstance(self._core, FTPRL) else None
+        if composite is not None and composite.per_round and true is not None:
+            true, caveats = None, (*caveats, "the true regret is not known with a composite term in every round")
+        if best_loss is not None and self._loss is None:
+            caveats = (*caveats, "the true regret needs the loss of every round; pass loss= to observe()")
         if self._core is not self.learner:
-            caveats = (*caveats, "families and comparator are those of the preconditioned coordinates")
-        return replace(made, true_regret=true, history=self._history, caveats=caveats)
-
-
-def _first(learner: Learner[Any], hint: ArrayLike) -> LearnerState:
-    if not isinstance(learner, FTPRL):
-        raise InvalidInput("a first hint needs an FTPRL learner, got another; pass hints to observe() instead.")
-    return learner.init(hint)
+            caveats = (*caveats, "the families are those of the preconditioned coordinates")
+        kept = {name: tuple(values) for name, values in self._series.items()}
+        history = History(tuple(self._marks), kept) if self._every else None
+        point = None if made.comparator is None else self.learner.from_core(made.comparator)
+        return replace(made, true_regret=true, comparator=point, history=history, caveats=caveats)
 
 
 def _history_row(c: Certificate) -> dict[str, float]:
@@ -126,8 +140,8 @@ def _history_row(c: Certificate) -> dict[str, float]:
     return {name: math.nan if value is None else value for name, value in rows.items()}
 
 
-def _as_loss(loss: LossLike, dim: int) -> Callable[[Vector], tuple[float, ArrayLike]]:
-    return loss if callable(loss) else Linear(check.vector("losses", loss, dim))
+def _as_loss(loss: LossLike, dim: int, t: int) -> Callable[[Vector], tuple[float, ArrayLike]]:
+    return loss if callable(loss) else Linear(check.vector(f"losses[{t}]", loss, dim))
 
 
 def _ask(f: Callable[[Vector], tuple[float, ArrayLike]], x: Vector) -> tuple[float, ArrayLike]:
@@ -156,16 +170,18 @@ def play(
     1.0
     """
     game = Game(learner, full=full, history=history)
+    if not isinstance(losses, Iterable):
+        raise InvalidInput(f"losses needs rows, loss objects or functions in a sequence, got {losses!r}; pass a list.")
     dim = learner.feasible.dim
     kept: list[Callable[[Vector], tuple[float, ArrayLike]]] = []
-    for loss in losses:
-        f = _as_loss(loss, dim)
+    for t, loss in enumerate(losses):
+        f = _as_loss(loss, dim, t)
         value, g = _ask(f, game.x)
         game.observe(g, loss=value)
         if hindsight:
             kept.append(f)
     if hindsight:
-        game._best_loss = best_in_hindsight(learner.feasible, kept).lower
+        game.compare(best_in_hindsight(learner.feasible, kept).lower)
     return game
 
 
@@ -183,9 +199,10 @@ def best_in_hindsight(
     feasible: FeasibleSet, losses: Sequence[LossLike], tol: float = 1e-7, steps: int = 400
 ) -> Hindsight:
     """Minimise the sum of the losses over F: exactly when they are linear, by a level bundle method otherwise."""
+    check.instance("best_in_hindsight", feasible, ConvexSet)
     if not np.isfinite(feasible.widths()).all():
         raise InvalidInput(f"the best point in hindsight needs a bounded set, got width inf in {feasible!r}; bound it.")
-    functions = [_as_loss(f, feasible.dim) for f in losses]
+    functions = [_as_loss(f, feasible.dim, t) for t, f in enumerate(losses)]
     if all(isinstance(f, Linear) for f in functions):
         S = np.sum([f.g for f in functions if isinstance(f, Linear)], axis=0) if functions else np.zeros(feasible.dim)
         x = feasible.vertex(S)
@@ -232,7 +249,9 @@ def _level_bundle(
         right = np.concatenate((h, np.array(offsets) / scale))
         every = [*cones, clarabel.NonnegativeConeT(k)]
         answer = call_clarabel(np.zeros((size + 1, size + 1)), q, wide, right, every, 1e-10)
-        lower = max(lower, float(answer.obj_val_dual))
+        if "Solved" in str(answer.status):
+            # The solver's own dual value, less what its tolerance leaves open.
+            lower = max(lower, float(answer.obj_val_dual) - 1e-9 * scale)
         if upper - lower <= tol * scale:
             break
         level = lower + 0.3 * (upper - lower)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl import check, psd
 from ftprl.errors import InvalidInput, Unsupported
 from ftprl.schemes import Scheme, SchemeState
-from ftprl.sets import FeasibleSet, Preimage, Solution
+from ftprl.sets import ConvexSet, FeasibleSet, Preimage, Solution
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -37,8 +37,8 @@ class Learner(ABC, Generic[S]):
     feasible: FeasibleSet
 
     @abstractmethod
-    def init(self) -> S:
-        """The state before the first round."""
+    def init(self, hint: ArrayLike | None = None) -> S:
+        """The state before the first round; `hint` is a guess of the first gradient."""
 
     @abstractmethod
     def advance(self, state: S, g: Vector, hint: Vector | None) -> S:
@@ -63,6 +63,10 @@ class Learner(ABC, Generic[S]):
 
     def to_core(self, x: Vector) -> Vector:
         """A point in the core learner's coordinates."""
+        return x
+
+    def from_core(self, x: Vector) -> Vector:
+        """A point of the core learner's in one's own coordinates."""
         return x
 
     def gradient_to_core(self, g: Vector) -> Vector:
@@ -107,6 +111,7 @@ class Composite:
     def __post_init__(self) -> None:
         check.positive("l1", self.l1, zero=True)
         check.positive("l2", self.l2, zero=True)
+        check.instance("per_round", self.per_round, bool)
 
     def times(self, t: int) -> float:
         """How often Psi stands in the objective after t rounds."""
@@ -163,6 +168,14 @@ class FTPRL(Learner[State]):
     start: ArrayLike | None = None
     composite: Composite | None = None
 
+    def __post_init__(self) -> None:
+        check.instance("feasible", self.feasible, ConvexSet)
+        check.instance("scheme", self.scheme, Scheme)
+        if self.composite is not None:
+            check.instance("composite", self.composite, Composite)
+        if self.start is not None:
+            object.__setattr__(self, "start", check.frozen(starting_point(self.feasible, self.start)))
+
     def init(self, hint: ArrayLike | None = None) -> State:
         """x_1 is `start`; with a hint, the best point against it."""
         x = starting_point(self.feasible, self.start)
@@ -186,6 +199,7 @@ class FTPRL(Learner[State]):
         t = state.t + 1
         best = self._minimise(scheme.total, z, state.x, t)
         play = best if hint is None else self._minimise(scheme.total, z + hint, state.x, t)
+        play.x.flags.writeable = best.x.flags.writeable = False  # a state is a value
         return State(play.x, t, z, scheme, Q, seen, hint, best.x, play.gap, best.gap)
 
     def _minimise(self, H: PSD, z: Vector, near: Vector, t: int) -> Solution:
@@ -219,6 +233,7 @@ class Preconditioned(Learner[PreconditionedState[S]]):
     def __post_init__(self) -> None:
         A, inverse = check.invertible("A", self.A)
         inner = self.learner
+        check.instance("the learner inside Preconditioned", inner, Learner)
         if isinstance(inner, FTPRL) and inner.composite is not None and inner.composite.per_round:
             raise Unsupported(
                 "Preconditioned needs losses that do not change with the coordinates, got a per-round Composite;"
@@ -228,9 +243,10 @@ class Preconditioned(Learner[PreconditionedState[S]]):
         object.__setattr__(self, "_inverse", inverse)
         object.__setattr__(self, "feasible", Preimage(A, inner.feasible))
 
-    def init(self) -> PreconditionedState[S]:
+    def init(self, hint: ArrayLike | None = None) -> PreconditionedState[S]:
         """The inner learner's start."""
-        return self._wrap(self.learner.init())
+        guess = None if hint is None else self._inverse.T @ gradient("hint", hint, self.feasible.dim)
+        return self._wrap(self.learner.init(guess))
 
     def advance(self, state: PreconditionedState[S], g: Vector, hint: Vector | None) -> PreconditionedState[S]:
         """One round of the inner learner with A^{-T} g."""
@@ -251,6 +267,10 @@ class Preconditioned(Learner[PreconditionedState[S]]):
     def to_core(self, x: Vector) -> Vector:
         """A x, and on."""
         return self.learner.to_core(np.asarray(self.A) @ x)
+
+    def from_core(self, x: Vector) -> Vector:
+        """A^{-1} of what the inner learner makes of it."""
+        return self._inverse @ self.learner.from_core(x)
 
     def gradient_to_core(self, g: Vector) -> Vector:
         """A^{-T} g, and on."""

@@ -124,6 +124,8 @@ class OfScore:
             raise InvalidInput(f"{self.loss.name} needs y = -1 or 1, got {self.y!r}; map the labels first.")
 
     def __call__(self, x: Vector) -> tuple[float, Vector]:
+        if x.shape != self.v.shape:
+            raise InvalidInput(f"v needs as many entries as x has, {len(x)}, got {len(self.v)}; make them agree.")
         s = float(self.v @ x)
         return self.weight * self.loss.value(s, self.y), (self.weight * self.loss.slope(s, self.y)) * self.v
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ftprl import check, programs, psd
 from ftprl.errors import InvalidInput, Unsupported
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, Polytope, Preimage, Product, Simplex
+from ftprl.sets import Box, Ellipsoid, FeasibleSet, Polytope, Preimage, Product, Simplex
 from ftprl.sets.balls import NormBall, dual_exponent
 
 Vector = NDArray[np.float64]
@@ -207,7 +207,7 @@ def _full(feasible: FeasibleSet, G: Vector, GG: Vector | None, program: bool) ->
 
 def extreme_differences(feasible: FeasibleSet) -> Vector | None:
     """Points among which, up to sign, all vertices of Fsym are; None where F is not a small polytope."""
-    if isinstance(feasible, L1Ball):
+    if isinstance(feasible, NormBall) and feasible.p == 1.0:
         return 2 * feasible.radius * np.eye(feasible.dim)
     if isinstance(feasible, Simplex):
         i, j = np.triu_indices(feasible.dim, 1)

@@ -140,7 +140,7 @@ CONSTRUCTIONS: list[tuple[str, Callable[[], Any], str]] = [
     ("history of -1", lambda: Game(learner(), history=-1), "-1"),
     ("history a word", lambda: Game(learner(), history="all"), "'all'"),  # type: ignore[arg-type]
     ("first hint nan", lambda: Game(learner(), hint=[0.0, NAN]), "hint[1]=nan"),
-    ("first hint for a baseline", lambda: Game(GradientDescent(CUBE), hint=[0.0, 1.0]), "another"),
+    ("first hint for a baseline", lambda: Game(GradientDescent(CUBE), hint=[0.0, 1.0]), "GradientDescent"),
     ("rows of another length", lambda: play(learner(), [[1.0]]), "(1,)"),
     ("rows of words", lambda: play(learner(), ["ab"]), "'ab'"),
     ("one flat list of numbers", lambda: play(learner(), [1.0, 2.0]), "()"),
@@ -197,7 +197,7 @@ CALLS: list[tuple[str, Callable[[Game], Any], str]] = [
     ("words", lambda game: game.observe(["a", "b"]), "'a'"),
     ("words in an array", lambda game: game.observe(np.array(["a", "b"])), "'a'"),
     ("objects in an array", lambda game: game.observe(np.array([None, 1.0])), "nan"),
-    ("none", lambda game: game.observe(None), "()"),  # type: ignore[arg-type]
+    ("none", lambda game: game.observe(None), "None"),  # type: ignore[arg-type]
     ("complex numbers", lambda game: game.observe(np.array([1j, 2.0])), "1.j"),
     ("a hint of nan", lambda game: game.observe([1.0, 1.0], hint=[NAN, 0.0]), "hint[0]=nan"),
     ("a long hint", lambda game: game.observe([1.0, 1.0], hint=[1.0]), "(1,)"),
@@ -247,7 +247,7 @@ def test_calls_of_a_game_change_nothing(name: str, call: Callable[[Game], Any], 
         (NAN, "nan"),
         (np.eye(3), "(3, 3)"),
         ("Q", "'Q'"),
-        (None, "nan"),
+        (None, "None"),
     ],
 )
 def test_a_rule_that_gives_no_psd_matrix(bad: Any, told: str) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from ftprl import FTPRL, Composite, Game, Ledger, play, psd
 from ftprl.baselines import GradientDescent
-from ftprl.bounds import History
 from ftprl.errors import InvalidInput
 from ftprl.schemes import BlockConstant, CoordinateConstant, Diagonal, Fixed, Full
 from ftprl.sets import Box, L1Ball, L2Ball, LpBall, Polytope, Product, Simplex
@@ -37,7 +36,7 @@ def test_sums_against_their_definitions(F: Box, scheme: Diagonal, rng: np.random
         after = learner.update(state, g)
         ledger = ledger.record(learner, state, g, after)
         loss += float(g @ state.x)
-        k += psd.quad(after.Q, state.x)
+        k += psd.quad(after.Q, state.x - F.start())
         stability += psd.dual_quad(after.total, g)
         plays.append(state.x)
         increments.append(after.Q)
@@ -49,7 +48,9 @@ def test_sums_against_their_definitions(F: Box, scheme: Diagonal, rng: np.random
     assert ledger.penalty == pytest.approx(sum(0.5 * F.sq_diameter(Q) for Q in increments), rel=1e-6)
     np.testing.assert_allclose(ledger.G, (rows**2).sum(axis=0))
     np.testing.assert_allclose(ledger.GG, rows.T @ rows)
-    np.testing.assert_allclose(state.z, ledger.S - ledger.q, atol=1e-12)
+    shift = psd.apply(state.total, F.start())  # the ledger's sums are relative to the first play
+    np.testing.assert_allclose(state.z, ledger.S - ledger.q - shift, atol=1e-12)
+    np.testing.assert_allclose(ledger.z, ledger.S - ledger.q, atol=1e-12)
     u = F.vertex(rng.normal(size=3))
     r = sum(0.5 * psd.quad(Q, u - x) for Q, x in zip(increments, plays, strict=True))
     assert ledger.regularisation(state.total, u) == pytest.approx(r, abs=1e-8)
@@ -149,11 +150,16 @@ def test_plot(rng: np.random.Generator) -> None:
             game.certificate().plot()
 
 
-def test_history_is_persistent() -> None:
-    first = History().extended(1, {"regret": 2.0})
-    second = first.extended(2, {"regret": 3.0})
-    assert first.rounds == (1,)
-    assert second.series["regret"] == (2.0, 3.0)
+def test_history_of_an_old_certificate_stays(rng: np.random.Generator) -> None:
+    game = play(FTPRL(CUBE, Diagonal()), rng.normal(size=(4, 3)), history=2)
+    first = game.certificate().history
+    game.observe(np.ones(3))
+    game.observe(np.ones(3))
+    second = game.certificate().history
+    assert first is not None
+    assert second is not None
+    assert (first.rounds, second.rounds) == ((2, 4), (2, 4, 6))
+    assert second.series["regret"][:2] == first.series["regret"]
 
 
 SQUARE = Polytope(np.vstack((np.eye(3), -np.eye(3))), np.ones(6))

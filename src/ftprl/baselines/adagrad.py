@@ -47,8 +47,9 @@ class AdaGrad(Learner[AdaGradState]):
             if np.any(rate <= 0):
                 raise InvalidInput(f"rate needs numbers above 0, got {rate.min():g}; pass positive rates.")
 
-    def init(self) -> AdaGradState:
+    def init(self, hint: ArrayLike | None = None) -> AdaGradState:
         """The start."""
+        refuse_hint(hint, "AdaGrad")
         return AdaGradState(starting_point(self.feasible, self.start), 0, np.zeros(self.feasible.dim))
 
     def advance(self, state: AdaGradState, g: Vector, hint: Vector | None) -> AdaGradState:
@@ -56,6 +57,8 @@ class AdaGrad(Learner[AdaGradState]):
         refuse_hint(hint, "AdaGrad")
         G = state.G + g * g
         rate = self.feasible.widths().max() / np.sqrt(2.0) if self.rate is None else np.asarray(self.rate, dtype=float)
+        if not np.all(rate):  # a single point
+            return AdaGradState(state.x, state.t + 1, G)
         # ½ sum (s_i/rate_i)(x_i - u_i)² with u = x - rate g / s: the gradient enters as it is.
         weights = np.sqrt(G) / rate
         x = self.feasible.argmin(weights, g - weights * state.x, state.x)

@@ -52,8 +52,9 @@ class GradientDescent(Learner[DescentState]):
         if self.rate is not None and not callable(self.rate):
             check.positive("rate", self.rate)
 
-    def init(self) -> DescentState:
+    def init(self, hint: ArrayLike | None = None) -> DescentState:
         """The start."""
+        refuse_hint(hint, "GradientDescent")
         return DescentState(starting_point(self.feasible, self.start), 0, 0.0)
 
     def advance(self, state: DescentState, g: Vector, hint: Vector | None) -> DescentState:

@@ -60,6 +60,8 @@ def run(args: list[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         print("ftprl: interrupted; nothing was written", file=sys.stderr)
         return 130
+    if code == 130:  # how newer versions of Typer report an interrupt
+        print("ftprl: interrupted; nothing was written", file=sys.stderr)
     return code if isinstance(code, int) else 0
 
 

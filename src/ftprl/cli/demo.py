@@ -46,11 +46,13 @@ def demo(
 
     folder = output.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InvalidInput(f"--output needs a folder that can be written, got {str(output.parent)!r}; create it first.")
-    if output.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"--output needs a name ending in .png, .svg or .pdf, got {output.name!r}; rename it.")
+        raise InvalidInput(
+            f"--output needs a folder that can be written, got {str(folder)!r}; create it or choose another with -o."
+        )
     if output.is_dir():
         raise InvalidInput(f"--output needs a file, got the folder {str(output)!r}; name a file in it.")
+    if output.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"--output needs a name ending in .png, .svg or .pdf, got {output.name!r}; rename it.")
     if seed < 0:
         raise InvalidInput(f"--seed needs a number of at least 0, got {seed}; pass one.")
     instance = heavy_tail(dim, rounds, alpha, drift, seed)
@@ -60,7 +62,8 @@ def demo(
         _print_table(results, instance, output)
     if as_json:
         summary = {r.name: {k: v for k, v in r.certificate.to_dict().items() if k != "comparator"} for r in results}
-        print(json.dumps({"dim": dim, "rounds": rounds, "seed": seed, "picture": str(output), "learners": summary}))
+        settings = {"dim": dim, "rounds": rounds, "alpha": alpha, "drift": drift, "seed": seed}
+        print(json.dumps({**settings, "picture": str(output), "learners": summary}))
 
 
 def _play_all(instance: Instance, quiet: bool) -> list[Result]:

@@ -37,8 +37,12 @@ class ClosedForm:
 class Scheme(ABC):
     """How the regularisation adapts. A scheme of your own needs `init` and `step`; the rest has safe defaults."""
 
-    family: Family | None = None
     center: bool = False
+
+    @property
+    def family(self) -> Family | None:
+        """The family of matrices whose best bound in hindsight this scheme competes with."""
+        return None
 
     @abstractmethod
     def init(self, feasible: FeasibleSet) -> SchemeState:
@@ -57,6 +61,10 @@ class Scheme(ABC):
     def penalty(self, state: SchemeState, Q: PSD) -> float:
         """N(Q), the round's share of the first term of B_R."""
         return 0.5 * state.feasible.sq_diameter(Q)
+
+    def caveats(self) -> tuple[str, ...]:
+        """What a reader of the bounds must know of this scheme's options."""
+        return ()
 
     def closed_form(self, state: SchemeState) -> ClosedForm | None:
         """The bound as a formula in the gradients, where theory has one."""
@@ -86,7 +94,7 @@ def finite_diameter(feasible: FeasibleSet, who: str) -> float:
     D = feasible.diameter()
     if not math.isfinite(D):
         raise InvalidInput(
-            f"{who} needs a bounded set, got diameter {D} for {feasible!r}; bound the set or pass diameter=."
+            f"{who} needs a bounded set, got diameter {D} for {feasible!r}; bound the set, for example by a Box."
         )
     return D
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl.errors import Unsupported
+from ftprl.errors import InvalidInput, Unsupported
 from ftprl.posthoc import Family
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, checked_c, constants, finite_diameter, growth
 from ftprl.sets import FeasibleSet, Product
@@ -41,7 +41,11 @@ class CoordinateConstant(Scheme):
     c: float = 2.0
     diameter: float | None = None
     center: bool = False
-    family: Family = "const"
+
+    @property
+    def family(self) -> Family:
+        """const."""
+        return "const"
 
     def __post_init__(self) -> None:
         checked_c(self.c)
@@ -50,8 +54,23 @@ class CoordinateConstant(Scheme):
 
     def init(self, feasible: FeasibleSet) -> ConstantState:
         """Q_{1:0} = 0."""
-        D = finite_diameter(feasible, "CoordinateConstant") if self.diameter is None else float(self.diameter)
+        D = finite_diameter(feasible, "CoordinateConstant") if self.diameter is None else self._given(feasible)
         return ConstantState(feasible, np.zeros(()), 0.0, D)
+
+    def _given(self, feasible: FeasibleSet) -> float:
+        """The user's diameter, refused where it is certainly too small."""
+        assert self.diameter is not None
+        widths = feasible.widths()
+        widest = float(widths.max()) if np.isfinite(widths).all() and feasible.is_exact("widths") else 0.0
+        if self.diameter < widest * (1 - 1e-9):
+            raise InvalidInput(
+                f"diameter needs at least the largest width, {widest:g}, got {self.diameter:g}; leave it out if unsure."
+            )
+        return float(self.diameter)
+
+    def caveats(self) -> tuple[str, ...]:
+        """A diameter of the user's own is believed."""
+        return () if self.diameter is None else (f"the bounds take the diameter to be {self.diameter:g}, as given",)
 
     def step(self, state: SchemeState, g: Vector) -> tuple[PSD, ConstantState]:
         """Q_t = (c/D) (sqrt(G_t) - sqrt(G_{t-1}))."""
@@ -66,11 +85,15 @@ class CoordinateConstant(Scheme):
     def penalty(self, state: SchemeState, Q: PSD) -> float:
         """½ q D², with the diameter in use."""
         assert isinstance(state, ConstantState)
+        if not np.isfinite(state.feasible.widths()).all():
+            return math.inf if Q else 0.0
         return 0.5 * float(Q) * state.D**2
 
-    def closed_form(self, state: SchemeState) -> ClosedForm:
+    def closed_form(self, state: SchemeState) -> ClosedForm | None:
         """(c/2 + 2/c) D sqrt(G)."""
         assert isinstance(state, ConstantState)
+        if not np.isfinite(state.feasible.widths()).all():
+            return None
         paper, strong = constants(self.c)
         return ClosedForm(paper * state.D * state.root, strong * state.D * state.root)
 
@@ -101,7 +124,11 @@ class BlockConstant(Scheme):
 
     c: float = 2.0
     center: bool = False
-    family: Family = "block"
+
+    @property
+    def family(self) -> Family:
+        """block."""
+        return "block"
 
     def __post_init__(self) -> None:
         checked_c(self.c)
@@ -124,6 +151,12 @@ class BlockConstant(Scheme):
         sizes = [s.dim for s in product.sets]
         return np.repeat(rate * steps, sizes), BlockState(product, np.repeat(rate * roots, sizes), roots, state.D)
 
+    def penalty(self, state: SchemeState, Q: PSD) -> float:
+        """½ sum q_k D_k²."""
+        assert isinstance(state, BlockState)
+        firsts = [b.start for b in _as_product(state.feasible).blocks]
+        return 0.5 * float(Q[firsts] @ state.D**2)
+
     def effective(self, feasible: FeasibleSet, g: Vector) -> Vector:
         """g without the blocks that are single points."""
         g = super().effective(feasible, g)
@@ -139,11 +172,11 @@ class BlockConstant(Scheme):
 
     def proven_ratio(self, feasible: FeasibleSet) -> float | None:
         """(c/2 + 2/c)/sqrt 2 against one constant a block."""
-        return constants(self.c)[0] / _ROOT2 if feasible.is_exact("diameter") else None
+        return constants(self.c)[0] / _ROOT2 if _as_product(feasible).is_exact("diameter") else None
 
     def proven_regret_ratio(self, feasible: FeasibleSet) -> float | None:
         """(c/2 + 1/c)/sqrt 2."""
-        return constants(self.c)[1] / _ROOT2 if feasible.is_exact("diameter") else None
+        return constants(self.c)[1] / _ROOT2 if _as_product(feasible).is_exact("diameter") else None
 
 
 def _as_product(feasible: FeasibleSet) -> Product:

@@ -40,10 +40,19 @@ class Diagonal(Scheme):
     c: float = 2.0
     widths: ArrayLike | None = None
     center: bool = False
-    family: Family = "diagonal"
+
+    @property
+    def family(self) -> Family:
+        """diagonal."""
+        return "diagonal"
 
     def __post_init__(self) -> None:
         checked_c(self.c)
+        if self.widths is not None:
+            guess = check.frozen(check.finite("widths", check.array("widths", self.widths)))
+            if guess.ndim > 1 or np.any(guess <= 0):
+                raise InvalidInput(f"widths needs numbers above 0, got {self.widths!r}; pass a guess for each range.")
+            object.__setattr__(self, "widths", guess)
 
     def init(self, feasible: FeasibleSet) -> DiagonalState:
         """Q_{1:0} = 0."""
@@ -57,10 +66,8 @@ class Diagonal(Scheme):
                     " bound that coordinate or pass widths= as a guess."
                 )
         else:
-            guess = check.array("widths", self.widths)
-            D = check.vector("widths", np.full(n, guess) if guess.ndim == 0 else guess, n)
-            if np.any(D <= 0):
-                raise InvalidInput(f"widths needs numbers above 0, got {D.min():g}; pass a guess for each range.")
+            guess = np.asarray(self.widths)
+            D = np.full(n, guess) if guess.ndim == 0 else check.vector("widths", guess, n)
         rate = np.divide(self.c, D, out=np.zeros(n), where=D > 0)
         if not np.isfinite(rate).all():
             i = int(np.flatnonzero(~np.isfinite(rate))[0])

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl import programs
+from ftprl import check, programs
 from ftprl.errors import Unsupported
 from ftprl.posthoc import extreme_differences
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, Preimage, Product
+from ftprl.sets import Box, ConvexSet, Ellipsoid, FeasibleSet, Polytope, Preimage, Product
 from ftprl.sets.balls import NormBall
 
 Vector = NDArray[np.float64]
@@ -25,6 +25,7 @@ def john(feasible: FeasibleSet) -> Vector:
     >>> float(john(Box(-1, 1, dim=4))[0, 0])
     0.25
     """
+    check.instance("john", feasible, ConvexSet)
     if isinstance(feasible, Preimage):
         return john(feasible.inner) @ feasible.A
     if isinstance(feasible, Product):
@@ -40,16 +41,20 @@ def john(feasible: FeasibleSet) -> Vector:
     if isinstance(feasible, Ellipsoid):
         return feasible.A / 2
     V = extreme_differences(feasible)
-    if V is not None:
+    if V is not None and np.linalg.matrix_rank(V / D) == n:
         return _around_points(V)
     conic = feasible.conic()
     if not conic.polyhedral or len(conic.b):
         raise Unsupported(f"john needs a polytope, a ball, an ellipsoid, or a product of these, got {feasible!r}.")
+    if V is not None:
+        raise Unsupported(f"john needs a bounded set with interior, got {feasible!r}; drop its flat directions.")
     B, _ = programs.inscribed_ellipsoid(conic.C, conic.d)
     return np.linalg.inv(B) / (2 * n)
 
 
 def _has_interior(feasible: FeasibleSet) -> bool:
+    if isinstance(feasible, Polytope) and feasible.inner_radius <= 1e-9 * float(feasible.widths().max()):
+        return False
     probe = np.eye(feasible.dim)
     return all(float(np.abs(feasible.tangent(e) - e).max()) <= 1e-12 for e in probe)
 

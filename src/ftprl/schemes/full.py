@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl import check, psd
+from ftprl import check
 from ftprl.posthoc import Family
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, checked_c, constants, finite_diameter
 from ftprl.sets import FeasibleSet
@@ -21,9 +21,9 @@ PSD = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FullState(SchemeState):
-    """`GG` = sum g gᵀ; `D` the diameter."""
+    """`R`, triangular with RᵀR = delta I + sum g gᵀ: a factor keeps the digits that the sum itself would lose."""
 
-    GG: Vector
+    R: Vector
     D: float
 
 
@@ -38,7 +38,11 @@ class Full(Scheme):
     c: float = 2.0
     delta: float = 0.0
     center: bool = False
-    family: Family = "full"
+
+    @property
+    def family(self) -> Family:
+        """full."""
+        return "full"
 
     def __post_init__(self) -> None:
         checked_c(self.c)
@@ -47,17 +51,19 @@ class Full(Scheme):
     def init(self, feasible: FeasibleSet) -> FullState:
         """Q_{1:0} = 0."""
         n = feasible.dim
-        zero = np.zeros((n, n))
-        return FullState(feasible, zero, zero, finite_diameter(feasible, "Full"))
+        R = math.sqrt(self.delta) * np.eye(n)
+        return FullState(feasible, np.zeros((n, n)), R, finite_diameter(feasible, "Full"))
 
     def step(self, state: SchemeState, g: Vector) -> tuple[PSD, FullState]:
         """Q_t = Q_{1:t} - Q_{1:t-1}, PSD because the root is operator monotone."""
         assert isinstance(state, FullState)
         g = self.effective(state.feasible, g)
-        GG = state.GG + np.outer(g, g)
+        R = np.asarray(np.linalg.qr(np.vstack((state.R, g)), mode="r"))
+        _, s, V = np.linalg.svd(R)
         rate = self.c / state.D if state.D else 0.0
-        total = rate * psd.root(psd.add(np.array(self.delta), GG))
-        return total - state.total, FullState(state.feasible, total, GG, state.D)
+        total = rate * (V.T * s) @ V
+        total = (total + total.T) / 2
+        return total - state.total, FullState(state.feasible, total, R, state.D)
 
     def closed_form(self, state: SchemeState) -> ClosedForm:
         """(c/2 + 2/c) D tr (delta I + GG)^{1/2}."""
@@ -87,13 +93,18 @@ class SketchState(SchemeState):
 class Sketch(Scheme):
     """Full, from a sketch of `rank` directions: Q_{1:t} = (c/D)(FD + rho I)^{1/2}, rho the mass that escaped.
 
-    The statistics take O(n rank) numbers and O(n rank²) a round; with rank > n it is `Full`.
+    The statistics take O(n rank) numbers and O(n rank²) a round, but Q_{1:t} itself is written out as an n x n matrix,
+    as every step over a set needs it; with rank > n it is `Full`.
     """
 
     rank: int
     c: float = 2.0
     center: bool = False
-    family: Family = "full"
+
+    @property
+    def family(self) -> Family:
+        """full."""
+        return "full"
 
     def __post_init__(self) -> None:
         check.dimension("rank", self.rank)

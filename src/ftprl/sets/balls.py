@@ -55,7 +55,7 @@ class NormBall(MixedSet):
         n = check.dimension("dim", dim)
         self.radius = check.positive("radius", radius)
         self.center = checked_center(center, n)
-        self._centred = bool(np.any(self.center))
+        self._moved = bool(np.any(self.center))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(dim={self.dim}, radius={self.radius:g})"
@@ -66,7 +66,7 @@ class NormBall(MixedSet):
         return len(self.center)
 
     def _separable(self, H: PSD, z: Vector, near: Vector) -> Vector:
-        if not self._centred:
+        if not self._moved:
             return self._around_origin(H, z, near)
         return self.center + self._around_origin(H, z + H * self.center, near - self.center)
 
@@ -76,7 +76,7 @@ class NormBall(MixedSet):
 
     def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
         """Exact for diagonal H around the origin: the penalty only shortens z (signs are those of -z)."""
-        if H.ndim == 2 or self._centred:
+        if H.ndim == 2 or self._moved:
             return minimise_conic(self, H, z, near, l1)
         soft = np.sign(z) * np.maximum(np.abs(z) - l1, 0.0)
         return Solution(self._around_origin(H, soft, np.zeros_like(near) if l1 else near), 0.0)
@@ -180,7 +180,7 @@ class LpBall(NormBall):
     """
 
     def __init__(self, dim: int, p: float, radius: float = 1.0, center: ArrayLike | None = None) -> None:
-        if not (isinstance(p, int | float) and p >= 1):
+        if isinstance(p, bool) or not isinstance(p, int | float | np.integer | np.floating) or not p >= 1:
             raise InvalidInput(f"LpBall needs 1 <= p <= inf, got p={p!r}; below 1 the ball is not convex.")
         super().__init__(dim, radius, center)
         self.p = float(p)

@@ -110,7 +110,12 @@ class ConvexSet(ABC):
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
         """`argmin` and its gap, by convexity at most grad·(x - vertex(grad))."""
-        x = self.argmin(H, z, near)
+        x = np.asarray(self.argmin(H, z, near), dtype=np.float64)
+        if x.shape != z.shape or not np.isfinite(x).all() or not self.contains(x, 1e-7):
+            shown = np.array2string(x, precision=4, threshold=6).replace("\n", "")
+            raise InvalidInput(
+                f"the argmin of {type(self).__name__} needs to be a point of the set, got {shown}; project it first."
+            )
         slope = psd.apply(H, x) + z
         return Solution(x, max(float(slope @ (x - self.vertex(slope))), 0.0))
 
@@ -140,7 +145,7 @@ class ConvexSet(ABC):
         eye = np.eye(self.dim)
         low = np.array([self.vertex(e)[i] for i, e in enumerate(eye)])
         high = np.array([self.vertex(-e)[i] for i, e in enumerate(eye)])
-        return low, high
+        return check.frozen(low), check.frozen(high)
 
     def bounds(self) -> tuple[Vector, Vector]:
         """The range of each coordinate, by 2n calls of `vertex`."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl import check, psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier
-from ftprl.sets.base import ConvexSet, MixedSet, Quantity, scaled_tolerance
+from ftprl.sets.base import ConvexSet, MixedSet, Quantity
 from ftprl.solver import Conic, Solution
 
 Vector = NDArray[np.float64]
@@ -159,10 +159,14 @@ class Box(MixedSet):
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
         """lower <= x <= upper."""
-        low = np.where(np.isfinite(self.lower), np.abs(self.lower), 0.0).max()
-        high = np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0).max()
-        tol = scaled_tolerance(atol, float(max(low, high)))
+        tol = atol * self._sizes
         return bool(np.all(x >= self.lower - tol) and np.all(x <= self.upper + tol))
+
+    @cached_property
+    def _sizes(self) -> Vector:
+        """1 + the size of each coordinate's own bounds."""
+        ends = np.abs([self.lower, self.upper])
+        return np.asarray(1.0 + np.where(np.isfinite(ends), ends, 0.0).max(axis=0))
 
     def tangent(self, g: Vector) -> Vector:
         """g without the coordinates that cannot move."""

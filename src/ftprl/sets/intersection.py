@@ -127,8 +127,13 @@ class Intersection(ConvexSet):
 
     @cached_property
     def _bounds(self) -> tuple[Vector, Vector]:
-        low, high = super()._bounds
-        return np.maximum(low, self.box.lower), np.minimum(high, self.box.upper)
+        low, high = self.inner.bounds() if self._curved else super()._bounds
+        return check.frozen(np.maximum(low, self.box.lower)), check.frozen(np.minimum(high, self.box.upper))
+
+    @cached_property
+    def _curved(self) -> bool:
+        """Whether only a conic solver finds its best points; its bounds are then those of the parts."""
+        return self._closed is None and not self._conic.polyhedral
 
     def widths(self) -> Vector:
         """The range of each coordinate, by 2n calls of `vertex`, solved once."""
@@ -136,14 +141,12 @@ class Intersection(ConvexSet):
 
     @cached_property
     def _widths(self) -> Vector:
-        if self._closed is None and not self._conic.polyhedral:
-            return check.frozen(np.minimum(self.inner.widths(), self.box.widths()))
         low, high = self._bounds
         return check.frozen(np.maximum(high - low, 0.0))
 
     def start(self) -> Vector:
         """The mean of extreme points: well inside."""
-        return super().start() if self._closed is not None or self._conic.polyhedral else self._anchor.copy()
+        return self._anchor.copy() if self._curved else super().start()
 
     def diameter(self) -> float:
         """The smallest of the parts' and sqrt(sum D²)."""
@@ -157,7 +160,7 @@ class Intersection(ConvexSet):
 
     def is_exact(self, what: Quantity) -> bool:
         """Widths, where they come from vertices."""
-        return what == "widths" and (self._closed is not None or self._conic.polyhedral)
+        return what == "widths" and not self._curved
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
         """In both parts."""

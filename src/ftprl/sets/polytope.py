@@ -27,10 +27,11 @@ class Halfspace(ExactSet):
     """{x : a·x <= b}; unbounded, so it plays with `Fixed` matrices or inside an `Intersection`."""
 
     def __init__(self, a: ArrayLike, b: float) -> None:
-        self.a = check.frozen(check.vector("a", a))
-        self.b = check.number("b", b)
-        if not np.any(self.a):
+        normal = check.vector("a", a)
+        size = float(np.linalg.norm(normal))
+        if not size:
             raise InvalidInput("Halfspace needs a normal a that is not 0, got all zeros; drop the constraint.")
+        self.a, self.b = check.frozen(normal / size), check.number("b", b) / size
 
     def __repr__(self) -> str:
         return f"Halfspace(dim={self.dim})"
@@ -96,6 +97,13 @@ class Halfspace(ExactSet):
         return Conic.polyhedron(self.dim, (self.a[None, :], np.array([self.b])))
 
 
+def _unit_rows(C: Vector, d: Vector) -> tuple[Vector, Vector]:
+    """The same rows with normals of length 1, so that tolerances mean distances; rows of zeros stay."""
+    size = np.linalg.norm(C, axis=1)
+    size = np.where(size > 0, size, 1.0)
+    return check.frozen(C / size[:, None]), check.frozen(d / size)
+
+
 @final
 class Polytope(ConvexSet):
     """{x : Cx <= d, A_eq x = b_eq}: any linear constraints.
@@ -107,13 +115,13 @@ class Polytope(ConvexSet):
     def __init__(
         self, C: ArrayLike, d: ArrayLike, A_eq: ArrayLike | None = None, b_eq: ArrayLike | None = None
     ) -> None:
-        self.C = check.frozen(check.matrix("C", C))
-        n = self.C.shape[1]
-        self.d = check.frozen(check.vector("d", d, len(self.C)))
+        rows = check.matrix("C", C)
+        n = rows.shape[1]
+        self.C, self.d = _unit_rows(rows, check.vector("d", d, len(rows)))
         if (A_eq is None) != (b_eq is None):
             raise InvalidInput("Polytope needs A_eq and b_eq together, got only one of them; pass both or neither.")
-        self.A_eq = check.frozen(np.zeros((0, n)) if A_eq is None else check.matrix("A_eq", A_eq, n))
-        self.b_eq = check.frozen(np.zeros(0) if b_eq is None else check.vector("b_eq", b_eq, len(self.A_eq)))
+        flat = np.zeros((0, n)) if A_eq is None else check.matrix("A_eq", A_eq, n)
+        self.A_eq, self.b_eq = _unit_rows(flat, np.zeros(0) if b_eq is None else check.vector("b_eq", b_eq, len(flat)))
         check.dimension("the number of columns of C", n)
         self._center, self.inner_radius = self._chebyshev()
 
@@ -125,7 +133,7 @@ class Polytope(ConvexSet):
         n = self.C.shape[1]
         norms = np.linalg.norm(self.C, axis=1)
         C = np.vstack((np.hstack((self.C, norms[:, None])), np.eye(n + 1)[-1:], -np.eye(n + 1)[-1:]))
-        cap = 1.0 + float(np.abs(self.d).max(initial=0.0))
+        cap = 2.0 * float(np.abs(self.d).max(initial=0.0)) or 1.0
         d = np.concatenate((self.d, [cap, 0.0]))
         A = np.hstack((self.A_eq, np.zeros((len(self.b_eq), 1))))
         g = np.zeros(n + 1)
@@ -177,7 +185,7 @@ class Polytope(ConvexSet):
         D = high - low
         # What a linear program leaves of a coordinate that cannot move is rounding, not width.
         size = np.where(np.isfinite(D), np.maximum(np.abs(low), np.abs(high)), 0.0)
-        return check.frozen(np.where(1e-12 * (1.0 + size) >= D, 0.0, D))
+        return check.frozen(np.where(1e-12 * size + 1e-15 * float(size.max()) >= D, 0.0, D))
 
     def start(self) -> Vector:
         """The centre of the largest inscribed ball."""
@@ -250,8 +258,10 @@ class Polytope(ConvexSet):
             return simple
         ones = np.ones(len(squares))
         none = np.zeros((0, len(squares))), np.zeros(0)
-        status, w = linear_program(ones, -squares.T, -(D**2), *none, bounds=(0, None))
-        return min(simple, float(w.sum())) if status == "optimal" else simple
+        live = D > 0
+        share = squares[:, live] / D[live] ** 2
+        status, w = linear_program(ones, -share.T, -np.ones(int(live.sum())), *none, bounds=(0, None))
+        return max(min(simple, float(w.sum())), 1.0) if status == "optimal" else simple
 
     @cached_property
     def _vertices(self) -> Vector:
@@ -278,7 +288,10 @@ class Polytope(ConvexSet):
                 "the vertices need a Polytope with interior; write its flat rows as A_eq, b_eq."
             ) from None
         points = found.intersections[np.isfinite(found.intersections).all(axis=1)]
-        return np.unique(np.round(self._center + points @ basis.T, 12), axis=0)
+        corners = self._center + points @ basis.T
+        unit = np.where(self.widths() > 0, self.widths(), 1.0)
+        _, first = np.unique(np.round((corners - self._center) / unit, 10), axis=0, return_index=True)
+        return np.asarray(corners[first])
 
     def vertices(self) -> Vector:
         """The corners of F, one a row; refused above 10 free dimensions."""

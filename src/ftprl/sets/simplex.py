@@ -149,8 +149,10 @@ class CappedSimplex(Shares):
         """How many coordinates can move by the full cap at once, what is left, and whether that is exact."""
         k = min(self.cap, self.scale)
         total = 2 * min(self.scale, max(self.dim * k - self.scale, 0.0))
-        full = min(math.floor(total / k + 1e-12), self.dim)
         ratio = self.scale / k
+        # No coordinate can move by more than its width, which is below the cap when the others cannot give way.
+        k = float(self.widths()[0])
+        full = min(math.floor(total / k + 1e-12), self.dim) if k else 0
         return full, max(total - full * k, 0.0), abs(ratio - round(ratio)) < 1e-12
 
     def sq_diameter(self, Q: PSD) -> float:
@@ -160,7 +162,7 @@ class CappedSimplex(Shares):
             return min(super().sq_diameter(Q), psd.largest(centred) * self.diameter() ** 2)
         lam = np.sort(np.broadcast_to(Q, (self.dim,)))[::-1]
         full, left, _ = self._moves
-        k = min(self.cap, self.scale)
+        k = float(self.widths()[0])
         tail = left**2 * lam[full] if full < self.dim else 0.0
         return float(k**2 * lam[:full].sum() + tail)
 

@@ -49,7 +49,8 @@ class Preimage(ConvexSet):
             return psd.congruence(Q, np.diagonal(self._inverse))
         full = psd.congruence(Q, self._inverse)
         d = np.diagonal(full)
-        if np.abs(full - np.diag(d)).max() > 1e-14 * np.abs(d).max(initial=0.0):
+        size = np.sqrt(np.maximum(d, 0.0))
+        if np.any(np.abs(full - np.diag(d)) > 1e-14 * np.outer(size, size)):
             return full
         return np.asarray(d.mean()) if np.ptp(d) <= 1e-14 * np.abs(d).max(initial=0.0) else d.copy()
 
@@ -91,7 +92,9 @@ class Preimage(ConvexSet):
 
     def sq_diameter(self, Q: PSD) -> float:
         """The inner set's, of A^{-T} Q A^{-1}."""
-        return float(Q) * self.diameter() ** 2 if Q.ndim == 0 else self.inner.sq_diameter(self.hat(Q))
+        if Q.ndim == 0:
+            return float(Q) * self.diameter() ** 2
+        return min(self.inner.sq_diameter(self.hat(Q)), super().sq_diameter(Q))
 
     def is_exact(self, what: Quantity) -> bool:
         """Widths always; the rest where the inner set is exact for the matrices that arise."""

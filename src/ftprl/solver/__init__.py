@@ -1,4 +1,4 @@
-"""The one place that calls a solver: Clarabel for quadratic and conic programs, HiGHS for linear ones.
+"""The one place that calls a solver: PIQP for quadratic programs, Clarabel for cones, HiGHS for linear ones.
 
 A set describes itself as a `Conic`; `minimise_conic` then minimises ½ xᵀHx + z·x + l1·|x|₁ over it. Polyhedra are tried
 first from the constraints that hold at the previous play (a warm start that depends on nothing but its arguments), and

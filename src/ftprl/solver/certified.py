@@ -13,6 +13,8 @@ from ftprl import psd
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
+Span = tuple[Vector, Vector]  # the least and the largest value of each variable on the set
+
 TIGHT = 1e-12  # relative feasibility that a play must have before it leaves the solver
 
 
@@ -35,12 +37,17 @@ class Pair:
 
 
 def value(H: PSD, z: Vector, x: Vector) -> float:
+    """½ xᵀHx + z·x."""
     return 0.5 * psd.quad(H, x) + float(z @ x)
 
 
-def lower_bound(H: PSD, z: Vector, G: Vector, h: Vector, w: Vector, dual: Vector, reach: Vector) -> float:
-    """f(w) - dual·(h - Gw) - |residual|·reach: below f everywhere on the set, by convexity and weak duality."""
-    n = len(z)
-    slope = np.zeros(n) if H.ndim == 0 and not H else psd.apply(H, w)
-    residual = slope + z + G.T @ dual
-    return value(H, z, w) - float(dual @ (h - G @ w)) - float(np.abs(residual) @ reach)
+def lower_bound(H: PSD, z: Vector, G: Vector, h: Vector, w: Vector, dual: Vector, span: Span) -> float:
+    """A number below f everywhere on the set, whatever w is, by convexity and weak duality.
+
+    For u in the set f(u) >= f(w) + slope·(u - w), and dual·(h - Gu) >= 0; what the multipliers leave of the slope is
+    charged at the end of the variable's range that costs most.
+    """
+    residual = psd.apply(H, w) + z + G.T @ dual
+    low, high = span
+    left = np.minimum(residual * (low - w), residual * (high - w))
+    return value(H, z, w) - float(dual @ (h - G @ w)) + float(left.sum())

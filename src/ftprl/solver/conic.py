@@ -93,6 +93,17 @@ class Conic:
             np.concatenate([p.reach for p in parts]),
         )
 
+    def in_units_of(self, size: float) -> Conic:
+        """{x : size·x in this set}."""
+        return replace(
+            self,
+            d=self.d / size,
+            b=self.b / size,
+            soc=tuple((G, h / size) for G, h in self.soc),
+            power=tuple((G, h / size, alpha) for G, h, alpha in self.power),
+            reach=self.reach / size,
+        )
+
     def with_l1(self, magnitude: Vector) -> Conic:
         """This set with n further variables t >= |x| at the end; `magnitude` bounds |x|."""
         n, eye = self.dim, np.eye(self.dim)

@@ -1,4 +1,4 @@
-"""The calls of Clarabel and HiGHS themselves."""
+"""The calls of PIQP, Clarabel and HiGHS themselves."""
 
 from __future__ import annotations
 
@@ -46,26 +46,40 @@ def call_piqp(P: PSD, q: Vector, conic: Conic, tol: float = 1e-12) -> tuple[Vect
     return w, dual, np.concatenate((np.zeros(len(conic.b)), found.s_u))
 
 
-def linear_program(
+def solve_linear(
     g: Vector, C: Vector, d: Vector, A: Vector, b: Vector, bounds: Any = (None, None)
-) -> tuple[str, Vector]:
-    """min g·x with Cx <= d, Ax = b by HiGHS: ("optimal" | "infeasible" | "unbounded", x)."""
+) -> tuple[str, Vector, Vector]:
+    """min g·x with Cx <= d, Ax = b by HiGHS: ("optimal" | "infeasible" | "unbounded", x, multipliers of A then C)."""
     from scipy.optimize import linprog
 
+    # HiGHS's tolerances are absolute: bring the set and the objective to the size of 1.
+    size = max(float(np.abs(d).max(initial=0.0)), float(np.abs(b).max(initial=0.0))) or 1.0
+    slope = float(np.abs(g).max(initial=0.0)) or 1.0
     answer = linprog(
-        g,
+        g / slope,
         A_ub=C if len(d) else None,
-        b_ub=d if len(d) else None,
+        b_ub=d / size if len(d) else None,
         A_eq=A if len(b) else None,
-        b_eq=b if len(b) else None,
+        b_eq=b / size if len(b) else None,
         bounds=bounds,
         method="highs",
     )
     if answer.status == 0:
-        return "optimal", np.asarray(answer.x, dtype=np.float64)
+        prices = np.maximum(-np.asarray(answer.ineqlin.marginals, dtype=np.float64), 0.0)
+        dual = np.concatenate((-np.asarray(answer.eqlin.marginals, dtype=np.float64), prices))
+        return "optimal", np.asarray(answer.x, dtype=np.float64) * size, dual * slope
     if answer.status in (2, 3):
-        return {2: "infeasible", 3: "unbounded"}[answer.status], np.full(len(g), math.nan)
+        none = np.full(len(g), math.nan)
+        return {2: "infeasible", 3: "unbounded"}[answer.status], none, np.zeros(len(b) + len(d))
     raise InvalidInput(f"the linear program could not be solved ({answer.message}); rescale the set.")
+
+
+def linear_program(
+    g: Vector, C: Vector, d: Vector, A: Vector, b: Vector, bounds: Any = (None, None)
+) -> tuple[str, Vector]:
+    """`solve_linear` without the multipliers."""
+    status, x, _ = solve_linear(g, C, d, A, b, bounds)
+    return status, x
 
 
 def interior_point(conic: Conic) -> Vector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl.solver.certified import TIGHT, Pair, lower_bound
+from ftprl.solver.certified import TIGHT, Pair, Span, lower_bound
 from ftprl.solver.conic import Conic
 
 Vector = NDArray[np.float64]
@@ -15,7 +15,7 @@ _NEWTON_STEPS = 4
 _MENDS = 4
 
 
-def polish(conic: Conic, P: PSD, q: Vector, pair: Pair, dual: Vector, slack: Vector, reach: Vector) -> list[Pair]:
+def polish(conic: Conic, P: PSD, q: Vector, pair: Pair, dual: Vector, slack: Vector, span: Span) -> list[Pair]:
     """Newton on the optimality conditions of the rows and cones found active; the rows are mended as it goes."""
     e, m = len(conic.b), len(conic.d)
     active = dual[e : e + m] > slack[e : e + m]
@@ -27,7 +27,7 @@ def polish(conic: Conic, P: PSD, q: Vector, pair: Pair, dual: Vector, slack: Vec
         at += len(h)
     found, w, prices = [], pair.w, dual[: e + m]
     for _ in range(_MENDS):
-        w, prices, made = _newton(conic, P, q, w, prices, active, cones, reach)
+        w, prices, made = _newton(conic, P, q, w, prices, active, cones, span)
         found.append(made)
         wrong = active & (prices[e:] < 0)
         broken = ~active & (conic.C @ w - conic.d > TIGHT * conic.row_scale(w)[e:])
@@ -45,7 +45,7 @@ def _newton(
     prices: Vector,
     active: NDArray[np.bool_],
     cones: list[tuple[int, Vector, Vector, float]],
-    reach: Vector,
+    span: Span,
 ) -> tuple[Vector, Vector, Pair]:
     """The point and the prices of the rows that solve the optimality conditions, with the bound they prove.
 
@@ -73,7 +73,7 @@ def _newton(
     for nu, (at, block, right, _) in zip(np.maximum(y[k:], 0.0), cones, strict=True):
         s = right - block @ w
         full[at], full[at + 1 : at + len(right)] = nu * np.linalg.norm(s[1:]), -nu * s[1:]
-    return w, prices, Pair(w, lower_bound(P, q, G, h, w, full, reach))
+    return w, prices, Pair(w, lower_bound(P, q, G, h, w, full, span))
 
 
 def _solve(K: Vector, right: Vector) -> Vector:

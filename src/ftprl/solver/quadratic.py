@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd
 from ftprl.errors import InvalidInput
-from ftprl.solver.certified import TIGHT, Pair, Solution, lower_bound, value
+from ftprl.solver.certified import TIGHT, Pair, Solution, Span, lower_bound, value
 from ftprl.solver.conic import Conic
-from ftprl.solver.engines import call_clarabel, call_piqp, linear_program
+from ftprl.solver.engines import call_clarabel, call_piqp, solve_linear
 from ftprl.solver.polish import polish
 from ftprl.solver.warm import active_set, rows_at
 
@@ -36,14 +37,14 @@ class Describable(Protocol):
     def contains(self, x: Vector, atol: float = 1e-9) -> bool: ...
 
 
-def _interior(conic: Conic, P: PSD, q: Vector, reach: Vector) -> tuple[Pair, Vector, Vector]:
+def _interior(conic: Conic, P: PSD, q: Vector, span: Span) -> tuple[Pair, Vector, Vector]:
     """An interior-point answer with multipliers and slacks: PIQP where there are only rows, Clarabel for cones."""
     G, h, cones = conic.stacked
     if not conic.soc and not conic.power and len(conic.d):
         found = call_piqp(P, q, conic)
         if found is not None:
             w, dual, slack = found
-            pair = Pair(w, lower_bound(P, q, *conic.rows, w, dual, reach))
+            pair = Pair(w, lower_bound(P, q, *conic.rows, w, dual, span))
             if value(P, q, w) - pair.lower <= _ENOUGH * (1.0 + abs(pair.lower)):
                 return pair, dual, slack
     answer = call_clarabel(P, q, G, h, cones)
@@ -54,7 +55,7 @@ def _interior(conic: Conic, P: PSD, q: Vector, reach: Vector) -> tuple[Pair, Vec
     w, dual = np.array(answer.x), np.array(answer.z)
     if not (np.isfinite(w).all() and np.isfinite(dual).all()):
         raise InvalidInput(f"the solver found no finite point ({status}); rescale the set or the gradients.")
-    return Pair(w, lower_bound(P, q, G, h, w, dual, reach)), dual, np.array(answer.s)
+    return Pair(w, lower_bound(P, q, G, h, w, dual, span)), dual, np.array(answer.s)
 
 
 def _embed(H: PSD, z: Vector, size: int, l1: float) -> tuple[PSD, Vector]:
@@ -68,40 +69,94 @@ def _embed(H: PSD, z: Vector, size: int, l1: float) -> tuple[PSD, Vector]:
     return P, q
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class _Unit:
+    """A set in units of its own size: the solvers' tolerances are absolute, and made for sets of the size of 1."""
+
+    feasible: Describable
+    size: float
+
+    @property
+    def dim(self) -> int:
+        return self.feasible.dim
+
+    def conic(self) -> Conic:
+        return self.feasible.conic().in_units_of(self.size)
+
+    def widths(self) -> Vector:
+        return self.feasible.widths() / self.size
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        low, high = self.feasible.bounds()
+        return low / self.size, high / self.size
+
+    def start(self) -> Vector:
+        return self.feasible.start() / self.size
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        return self.feasible.contains(x * self.size, atol * self.size / (1.0 + self.size))
+
+
+def _size(feasible: Describable) -> float:
+    """The set's largest finite width, where that is far from 1; 1 elsewhere, so that most sets are left alone."""
+    D = feasible.widths()
+    size = float(np.where(np.isfinite(D), D, 0.0).max())
+    return size if size > 0 and not 1e-3 <= size <= 1e4 else 1.0
+
+
+def _span(feasible: Describable, conic: Conic, near: Vector) -> Span:
+    """The range of each variable. An infinite side is replaced by a guess around `near`: no gap can be proved there."""
+    low, high = feasible.bounds()
+    guess = 2.0 * (1.0 + np.abs(near))
+    low, high = np.where(np.isfinite(low), low, near - guess), np.where(np.isfinite(high), high, near + guess)
+    return np.concatenate((low, np.zeros(len(conic.reach)))), np.concatenate((high, conic.reach))
+
+
+def _linear(feasible: Describable, conic: Conic, H: PSD, z: Vector, near: Vector, span: Span) -> Solution:
+    """H = 0 over linear rows: a corner, by a linear program."""
+    status, x, dual = solve_linear(z, conic.C, conic.d, conic.A, conic.b)
+    if status != "optimal":
+        raise InvalidInput("the best point needs a bounded set, got no bound along the gradient; add faces.")
+    lower = lower_bound(H, z, *conic.rows, x, dual, span)
+    x = keep_near(feasible, H, z, x, near)
+    return Solution(x, max(float(z @ x) - lower, 0.0))
+
+
 def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float = 0.0) -> Solution:
     """Minimise ½ xᵀHx + z·x + l1·|x|₁ over F; directions without weight stay at `near` where they can."""
+    size = 1.0 if isinstance(feasible, _Unit) else _size(feasible)
+    if size != 1.0:
+        found = minimise_conic(_Unit(feasible, size), H * size**2, z * size, near / size, l1 * size)
+        return Solution(found.x * size, found.gap)
     n = feasible.dim
-    conic, D = feasible.conic(), feasible.widths()
-    reach = np.concatenate((np.where(np.isfinite(D), D, 2.0 * (1.0 + np.abs(near))), conic.reach))
+    conic = feasible.conic()
+    span = _span(feasible, conic, near)
     if conic.polyhedral and not l1 and not H.any():
-        status, x = linear_program(z, conic.C, conic.d, conic.A, conic.b)
-        if status != "optimal":
-            raise InvalidInput("the best point needs a bounded set, got no bound along the gradient; add faces.")
-        return Solution(keep_near(feasible, H, z, x, near), 0.0)
+        return _linear(feasible, conic, H, z, near, span)
     plain = conic.polyhedral and not l1
     if plain:
-        warm = active_set(conic, H, z, near, reach, rows_at(conic, near), _WARM_STEPS)
+        warm = active_set(conic, H, z, near, span, rows_at(conic, near), _WARM_STEPS)
         if warm is not None:
             return Solution(warm.w, max(value(H, z, warm.w) - warm.lower, 0.0))
     if l1:
-        low, high = feasible.bounds()
-        magnitude = np.maximum(np.abs(low), np.abs(high))
-        magnitude = np.where(np.isfinite(magnitude), magnitude, 2.0 * (1.0 + np.abs(near)))
-        conic, reach = conic.with_l1(magnitude), np.concatenate((reach, magnitude))
+        magnitude = np.maximum(np.abs(span[0][:n]), np.abs(span[1][:n]))
+        conic = conic.with_l1(magnitude)
+        span = (np.concatenate((span[0], np.zeros(n))), np.concatenate((span[1], magnitude)))
     P, q = _embed(H, z, conic.size, l1)
     scale = max(float(np.abs(P).max(initial=0.0)), float(np.abs(q).max(initial=0.0))) or 1.0
     P, q = P / scale, q / scale  # the solver's tolerances are absolute
-    pair, dual, slack = _interior(conic, P, q, reach)
+    pair, dual, slack = _interior(conic, P, q, span)
 
     def total(x: Vector) -> float:
         return value(H, z, x) + l1 * float(np.abs(x).sum())
 
     if plain:
         e = len(conic.b)
-        exact = active_set(conic, H, z, near, reach, dual[e:] > slack[e:], _POLISH_STEPS)
+        exact = active_set(conic, H, z, near, span, dual[e:] > slack[e:], _POLISH_STEPS)
         if exact is not None:
             return Solution(exact.w, max(value(H, z, exact.w) - exact.lower, 0.0))
-    pairs = [pair] if conic.power else [pair, *polish(conic, P, q, pair, dual, slack, reach)]
+    pairs = [pair] if conic.power else [pair, *polish(conic, P, q, pair, dual, slack, span)]
     pairs = [p for p in pairs if np.isfinite(p.w).all() and math.isfinite(p.lower)]
     lower = scale * max(p.lower for p in pairs)
     points = [_pull_back(feasible, conic, p.w[:n]) for p in pairs]

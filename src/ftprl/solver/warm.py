@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd
-from ftprl.solver.certified import TIGHT, Pair, lower_bound, value
+from ftprl.solver.certified import TIGHT, Pair, Span, lower_bound, value
 from ftprl.solver.conic import Conic
 
 Vector = NDArray[np.float64]
@@ -35,7 +35,7 @@ def _inverse(H: PSD, z: Vector, near: Vector) -> tuple[Vector, Vector] | None:
     return np.asarray((V / np.where(w > 0, w, top)) @ V.T), tied
 
 
-def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, reach: Vector, guess: Active, steps: int) -> Pair | None:
+def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess: Active, steps: int) -> Pair | None:
     """Solve with the guessed rows as equalities and mend the guess; None when that does not settle in `steps`."""
     made = _inverse(H, z, near)
     if made is None:
@@ -63,7 +63,7 @@ def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, reach: Vector, gue
         excess = np.where(active, 0.0, (conic.C @ w - conic.d) / scale)
         changed = _mend(active, prices, excess)
         if changed is None:
-            return _accept(conic, H, z, w, np.concatenate((y[:e], prices)), reach)
+            return _accept(conic, H, z, w, np.concatenate((y[:e], prices)), span)
         active = changed
     return None
 
@@ -89,13 +89,13 @@ def _mend(active: Active, prices: Vector, excess: Vector) -> Active | None:
     return out
 
 
-def _accept(conic: Conic, H: PSD, z: Vector, w: Vector, dual: Vector, reach: Vector) -> Pair | None:
+def _accept(conic: Conic, H: PSD, z: Vector, w: Vector, dual: Vector, span: Span) -> Pair | None:
     """The answer, if it is feasible and its proved gap is down to rounding."""
     e = len(conic.b)
     G, h = conic.rows
     miss, scale = h - G @ w, conic.row_scale(w)
     if np.any(miss[e:] < -TIGHT * scale[e:]) or np.any(np.abs(miss[:e]) > TIGHT * scale[:e]):
         return None
-    lower = lower_bound(H, z, G, h, w, dual, reach)
+    lower = lower_bound(H, z, G, h, w, dual, span)
     reached = value(H, z, w)
     return Pair(w, lower) if reached - lower <= _GOOD * (1.0 + abs(reached)) else None
