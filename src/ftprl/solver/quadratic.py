@@ -125,10 +125,16 @@ def _linear(feasible: Describable, conic: Conic, H: PSD, z: Vector, near: Vector
 
 def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float = 0.0) -> Solution:
     """Minimise ½ xᵀHx + z·x + l1·|x|₁ over F; directions without weight stay at `near` where they can."""
-    size = 1.0 if isinstance(feasible, _Unit) else _size(feasible)
-    if size != 1.0:
-        found = minimise_conic(_Unit(feasible, size), H * size**2, z * size, near / size, l1 * size)
-        return Solution(found.x * size, found.gap)
+    size = _size(feasible)
+    unit = feasible if size == 1.0 else _Unit(feasible, size)
+    H, z, l1 = H * size**2, z * size, l1 * size
+    steep = max(float(np.abs(H).max(initial=0.0)), float(np.abs(z).max(initial=0.0)), l1) or 1.0
+    found = _minimise(unit, H / steep, z / steep, near / size, l1 / steep)
+    return Solution(found.x * size, found.gap * steep)
+
+
+def _minimise(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float) -> Solution:
+    """`minimise_conic` for a set and an objective of the size of 1."""
     n = feasible.dim
     conic = feasible.conic()
     span = _span(feasible, conic, near)
@@ -144,8 +150,6 @@ def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: f
         conic = conic.with_l1(magnitude)
         span = (np.concatenate((span[0], np.zeros(n))), np.concatenate((span[1], magnitude)))
     P, q = _embed(H, z, conic.size, l1)
-    scale = max(float(np.abs(P).max(initial=0.0)), float(np.abs(q).max(initial=0.0))) or 1.0
-    P, q = P / scale, q / scale  # the solver's tolerances are absolute
     pair, dual, slack = _interior(conic, P, q, span)
 
     def total(x: Vector) -> float:
@@ -158,7 +162,7 @@ def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: f
             return Solution(exact.w, max(value(H, z, exact.w) - exact.lower, 0.0))
     pairs = [pair] if conic.power else [pair, *polish(conic, P, q, pair, dual, slack, span)]
     pairs = [p for p in pairs if np.isfinite(p.w).all() and math.isfinite(p.lower)]
-    lower = scale * max(p.lower for p in pairs)
+    lower = max(p.lower for p in pairs)
     points = [_pull_back(feasible, conic, p.w[:n]) for p in pairs]
     x = min((x for x in points if feasible.contains(x, 10 * TIGHT)), key=total, default=points[0])
     if not l1:
