@@ -40,7 +40,7 @@ def _seed(seed: int) -> int:
     return seed
 
 
-def heavy_tail_rows(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.3, seed: int = 0) -> Iterator[Vector]:
+def heavy_tail_rows(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.5, seed: int = 0) -> Iterator[Vector]:
     """Gradients with g_i = ±1 with probability i^{-alpha}, else 0; each sign leans by `drift` to a side of its own.
 
     The lean is what makes regrets differ: with g in {0, 1} every learner loses a constant a coordinate.
@@ -59,7 +59,7 @@ def heavy_tail_rows(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.
         yield np.where(on, sign, 0.0)
 
 
-def heavy_tail(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.3, seed: int = 0) -> Instance:
+def heavy_tail(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.5, seed: int = 0) -> Instance:
     """The motivating problem of the paper on [-1/2, 1/2]^n: a few frequent features and a long tail of rare ones."""
     box = Box(-0.5, 0.5, dim=dim)
     rows = heavy_tail_rows

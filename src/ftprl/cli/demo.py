@@ -35,7 +35,7 @@ def demo(
     dim: Annotated[int, typer.Option(help="How many coordinates (features).")] = 1000,
     rounds: Annotated[int, typer.Option(help="How many rounds.")] = 10_000,
     alpha: Annotated[float, typer.Option(help="Feature i occurs with probability i^-alpha.")] = 1.25,
-    drift: Annotated[float, typer.Option(help="How far each sign leans to one side, 0 to 1.")] = 0.2,
+    drift: Annotated[float, typer.Option(help="How far each sign leans to one side, 0 to 1.")] = 0.5,
     seed: Annotated[int, typer.Option(help="The stream's seed.")] = 0,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the picture goes.")] = Path("ftprl-demo.png"),
     as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,

@@ -87,6 +87,11 @@ class ConvexSet(ABC):
     exact is accounted for in every certificate.
     """
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} is frozen: build a new set instead of changing {name}")
+        object.__setattr__(self, name, value)
+
     @property
     @abstractmethod
     def dim(self) -> int:

@@ -29,7 +29,8 @@ class Shares(MixedSet):
         self._dim = check.dimension("dim", dim)
         self.scale = check.positive("scale", scale)
         self.cap = cap
-        self._low, self._high = np.zeros(self._dim), np.full(self._dim, cap)
+        # A cap that rounding puts below equal shares must not make the set empty.
+        self._low, self._high = np.zeros(self._dim), np.full(self._dim, max(cap, self.scale / self._dim))
 
     @property
     def dim(self) -> int:
@@ -139,7 +140,6 @@ class CappedSimplex(Shares):
                 f"CappedSimplex needs cap * dim >= scale, got {self.cap:g} * {self.dim} < {self.scale:g};"
                 " raise the cap or lower the scale."
             )
-        self._high = np.full(self.dim, max(self.cap, self.scale / self.dim))
 
     def __repr__(self) -> str:
         return f"CappedSimplex(dim={self.dim}, cap={self.cap:g}, scale={self.scale:g})"

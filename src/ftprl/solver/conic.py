@@ -94,7 +94,13 @@ class Conic:
         )
 
     def in_units_of(self, size: float) -> Conic:
-        """{x : size·x in this set}."""
+        """{x : size·x in this set}; remembered, since a set asks with the same size every round."""
+        known: dict[float, Conic] = self.__dict__.setdefault("_units", {})
+        if size not in known:
+            known[size] = self._divided(size)
+        return known[size]
+
+    def _divided(self, size: float) -> Conic:
         return replace(
             self,
             d=self.d / size,
