@@ -87,11 +87,6 @@ class ConvexSet(ABC):
     exact is accounted for in every certificate.
     """
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in self.__dict__:
-            raise AttributeError(f"{type(self).__name__} is frozen: build a new set instead of changing {name}")
-        object.__setattr__(self, name, value)
-
     @property
     @abstractmethod
     def dim(self) -> int:
@@ -195,7 +190,16 @@ class ConvexSet(ABC):
         )
 
 
-class ExactSet(ConvexSet):
+class Frozen:
+    """Attributes are set once: the sets of this library are values, and caches rest on that."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} is frozen: build a new set instead of changing {name}")
+        object.__setattr__(self, name, value)
+
+
+class ExactSet(Frozen, ConvexSet):
     """A set whose `argmin` is a closed form: its gap is rounding, reported as 0."""
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
@@ -203,7 +207,7 @@ class ExactSet(ConvexSet):
         return Solution(self.argmin(H, z, near), 0.0)
 
 
-class MixedSet(ConvexSet):
+class MixedSet(Frozen, ConvexSet):
     """A set with a closed form for scalar and diagonal H, and a conic solver for a full H."""
 
     @abstractmethod

@@ -14,7 +14,7 @@ from ftprl import check, psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier
 from ftprl.sets.balls import NormBall, l1_separable
-from ftprl.sets.base import ConvexSet, FeasibleSet, Quantity, require_same_dim, require_sets
+from ftprl.sets.base import ConvexSet, FeasibleSet, Frozen, Quantity, require_same_dim, require_sets
 from ftprl.sets.box import Box
 from ftprl.sets.polytope import Halfspace
 from ftprl.sets.simplex import Shares
@@ -25,7 +25,7 @@ PSD = NDArray[np.float64]
 
 
 @final
-class Intersection(ConvexSet):
+class Intersection(Frozen, ConvexSet):
     """{x in inner : lower <= x <= upper}; closed forms for balls, simplices and half-spaces, a solver elsewhere.
 
     >>> from ftprl.sets import Simplex

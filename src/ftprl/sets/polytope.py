@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check, psd
 from ftprl.errors import InvalidInput, Unsupported
-from ftprl.sets.base import ConvexSet, ExactSet, scaled_tolerance
+from ftprl.sets.base import ConvexSet, ExactSet, Frozen, scaled_tolerance
 from ftprl.sets.box import Box
 from ftprl.solver import Conic, Solution, linear_program, minimise_conic
 
@@ -105,7 +105,7 @@ def _unit_rows(C: Vector, d: Vector) -> tuple[Vector, Vector]:
 
 
 @final
-class Polytope(ConvexSet):
+class Polytope(Frozen, ConvexSet):
     """{x : Cx <= d, A_eq x = b_eq}: any linear constraints.
 
     >>> Polytope([[1, 1], [-1, 0], [0, -1]], [1, 0, 0]).widths()

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check, psd
 from ftprl.errors import InvalidInput
-from ftprl.sets.base import ConvexSet, FeasibleSet, Quantity, require_same_dim, require_sets
+from ftprl.sets.base import ConvexSet, FeasibleSet, Frozen, Quantity, require_same_dim, require_sets
 from ftprl.sets.box import Box
 from ftprl.solver import Conic, Solution, keep_near, minimise_conic
 
@@ -21,7 +21,7 @@ PSD = NDArray[np.float64]
 
 
 @final
-class Preimage(ConvexSet):
+class Preimage(Frozen, ConvexSet):
     """{x : Ax in inner}, A square and invertible.
 
     >>> Preimage([[2.0]], Box(-1, 1)).widths()
@@ -141,7 +141,7 @@ class Preimage(ConvexSet):
 
 
 @final
-class Product(ConvexSet):
+class Product(Frozen, ConvexSet):
     """F_1 x F_2 x ...: each block of coordinates has a set of its own.
 
     >>> Product(Box(-1, 1), Box(0, 1, dim=2)).widths()

@@ -1,0 +1,130 @@
+"""The receipt itself: numbers that print, become JSON, and draw themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class History:
+    """A certificate's numbers as they were at the end of chosen rounds."""
+
+    rounds: tuple[int, ...] = ()
+    series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """How far the plays are, at most, from the best fixed point in hindsight; every number is proved, not estimated.
+
+    regret <= tight <= bound <= theorem <= worst_case <= closed_form, and bound <= closed_form_strong.
+    """
+
+    rounds: int
+    regret: float  # linearised: sum g_t·x_t - min over F of g_{1:t}·x
+    true_regret: float | None
+    tight: float | None  # r + sum delta
+    bound: float | None  # r + ½ stability
+    theorem: float | None  # r + stability
+    worst_case: float | None  # B_R = sum N(Q_t) + stability
+    closed_form: float | None
+    closed_form_strong: float | None
+    post_hoc: Mapping[str, float | None]
+    family: str | None
+    ratio: float | None
+    proven_ratio: float | None
+    proven_regret_ratio: float | None
+    comparator: Vector | None
+    solver_gap: float
+    caveats: tuple[str, ...] = ()
+    history: History | None = None
+
+    def __repr__(self) -> str:
+        return f"Certificate(rounds={self.rounds}, regret={self.regret:.6g}, bound={_short(self.bound)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, ready for JSON; what is infinite or unknown is None."""
+        names = [
+            "rounds",
+            "regret",
+            "true_regret",
+            "tight",
+            "bound",
+            "theorem",
+            "worst_case",
+            "closed_form",
+            "closed_form_strong",
+            "family",
+            "ratio",
+            "proven_ratio",
+            "proven_regret_ratio",
+            "solver_gap",
+        ]
+        out: dict[str, Any] = {name: _plain(getattr(self, name)) for name in names}
+        out["post_hoc"] = {k: _plain(v) for k, v in self.post_hoc.items()}
+        out["comparator"] = None if self.comparator is None else [float(v) for v in self.comparator]
+        out["caveats"] = list(self.caveats)
+        return out
+
+    def __str__(self) -> str:
+        rows = [
+            ("regret (linearised)", self.regret, "what was lost to the best fixed point"),
+            ("true regret", self.true_regret, "with the losses themselves"),
+            ("tight bound", self.tight, "r + sum of deltas"),
+            ("bound", self.bound, "r + half the stability"),
+            ("theorem's bound", self.theorem, "r + stability"),
+            ("worst case B_R", self.worst_case, "what could be promised"),
+            ("closed form", self.closed_form, "the paper's constants"),
+            ("closed form, strong", self.closed_form_strong, "half the stability"),
+            *((f"best in hindsight, {k}", v, "smallest B_R of a fixed Q") for k, v in self.post_hoc.items()),
+            (f"ratio to {self.family}" if self.family else "ratio", self.ratio, _proved(self.proven_ratio)),
+        ]
+        shown = [(name, _short(value), note) for name, value, note in rows if value is not None or name[:4] != "true"]
+        width = max(len(name) for name, _, _ in shown)
+        digits = max(len(value) for _, value, _ in shown)
+        lines = [f"after {self.rounds} round{'s' if self.rounds != 1 else ''}"]
+        lines += [f"  {name:<{width}}  {value:>{digits}}  {note}".rstrip() for name, value, note in shown]
+        lines += [f"  note: {caveat}" for caveat in self.caveats]
+        return "\n".join(lines)
+
+    def plot(self) -> Figure:
+        """Regret against its bounds over the rounds; needs a game that keeps its history."""
+        if self.history is None or not self.history.rounds:
+            raise InvalidInput("plot needs a history, got none; play with Game(learner, history=True).")
+        from ftprl import draw
+
+        lines = [
+            draw.Series(name, self.history.rounds, values, dashed=name != "regret")
+            for name, values in self.history.series.items()
+            if any(math.isfinite(v) for v in values)
+        ]
+        if not lines:
+            raise InvalidInput("plot needs finite numbers, got none: the set is unbounded; bound it.")
+        return draw.figure([draw.Panel("Regret and its bounds", "round", "loss units", lines)])
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6g}"
+
+
+def _proved(ratio: float | None) -> str:
+    return "" if ratio is None else f"proved: at most {ratio:.4g}"
