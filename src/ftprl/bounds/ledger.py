@@ -25,7 +25,6 @@ class Ledger:
     """
 
     t: int
-    loss: float  # sum g_t·x_t
     S: Vector  # g_{1:t}
     G: Vector  # sum of squares of what the bounds count
     GG: Vector | None  # sum of outer products, when full matrices are asked about
@@ -50,17 +49,17 @@ class Ledger:
     def empty(dim: int, full: bool = False) -> Ledger:
         """Nothing played."""
         zero = np.zeros(dim)
-        return Ledger(0, 0.0, zero, zero, np.zeros((dim, dim)) if full else None, zero, 0.0, zero, zero)
+        return Ledger(0, zero, zero, np.zeros((dim, dim)) if full else None, zero, 0.0, zero, zero)
 
     def record(self, learner: Learner[Any], before: LearnerState, g: Vector, after: LearnerState) -> Ledger:
         """One round of a core learner: `g` was seen at `before.x`, and `after` is what it made of it."""
         origin = self.origin if self.t else before.x
         x = before.x - origin
-        loss, gain, S = self.loss + float(g @ before.x), self.gain + float(g @ x), self.S + g
+        gain, S = self.gain + float(g @ x), self.S + g
         seen = after.seen if isinstance(after, State) else g
         G, GG = self.G + seen * seen, None if self.GG is None else self.GG + np.outer(seen, seen)
         if not isinstance(learner, FTPRL):
-            return Ledger(self.t + 1, loss, S, G, GG, origin, gain, self.z, self.q)
+            return Ledger(self.t + 1, S, G, GG, origin, gain, self.z, self.q)
         assert isinstance(before, State)
         assert isinstance(after, State)
         total, leader = after.total, after.leader - origin
@@ -74,7 +73,6 @@ class Ledger:
         # One call with all sums in their order: a copy with changes takes as long as the rest of the round.
         return Ledger(
             self.t + 1,
-            loss,
             S,
             G,
             GG,
@@ -104,6 +102,11 @@ class Ledger:
         if composite is None or composite.per_round or not self.t:
             return total
         return psd.add(total, np.array(composite.l2))
+
+    @property
+    def loss(self) -> float:
+        """sum g_t·x_t."""
+        return self.gain + float(self.S @ self.origin)
 
     def regularisation(self, total: PSD, x: Vector) -> float:
         """r_{1:t}(x) = sum ½ (x - x_s)ᵀQ_s(x - x_s), from the sums."""
