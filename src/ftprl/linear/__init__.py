@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ftprl.linear.engine import Engine, Progress
+from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
 
-__all__ = ["Engine", "Progress", "Spec"]
+__all__ = ["Engine", "Model", "Progress", "Spec"]
