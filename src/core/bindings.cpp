@@ -1,6 +1,9 @@
 // The one file of the core that knows Python: it checks what comes in, calls the core, wraps what goes out.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +12,7 @@
 #include <string>
 
 #include "hash.hpp"
+#include "learner.hpp"
 
 namespace nb = nanobind;
 
@@ -90,6 +94,154 @@ Hashes feature_hashes(nb::handle names, nb::handle seed) {
 
 }  // namespace
 
+// ---- the kernel ----
+
+namespace {
+
+template <class T>
+using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Target = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// The arrays of a batch as the core wants them, lengths checked.
+struct Entries {
+    ftprl::Rows rows;
+    std::int64_t size;
+    bool wide;
+};
+
+Entries entries_of(const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices, const Values& values) {
+    const bool wide = values.dtype() == nb::dtype<double>();
+    if (!wide && values.dtype() != nb::dtype<float>()) throw nb::type_error("values must be float32 or float64");
+    if (indptr.size() == 0) throw nb::value_error("indptr needs one number more than there are rows, got none");
+    if (values.size() != indices.size()) {
+        throw nb::value_error(("indices and values need one length, got " + std::to_string(indices.size()) + " and " +
+                               std::to_string(values.size()))
+                                  .c_str());
+    }
+    const auto count = static_cast<std::int64_t>(indptr.size()) - 1;
+    const ftprl::Rows rows{count, indptr.data(), indices.data(), values.data(), nullptr, nullptr};
+    return {rows, static_cast<std::int64_t>(indices.size()), wide};
+}
+
+void check_length(const char* name, std::size_t got, std::int64_t rows) {
+    if (static_cast<std::int64_t>(got) == rows) return;
+    throw nb::value_error((std::string(name) + " needs a number for each of the " + std::to_string(rows) +
+                           " rows, got " + std::to_string(got))
+                              .c_str());
+}
+
+double* data_of(const char* name, std::optional<Target>& target, std::int64_t rows) {
+    if (!target) return nullptr;
+    check_length(name, target->size(), rows);
+    return target->data();
+}
+
+std::unique_ptr<ftprl::Learner> make_learner(std::uint64_t dim, bool float64, bool receipt, const char* loss, double scale,
+                                             double beta, double l1, double l2, double lower, double upper,
+                                             bool intercept, double tau) {
+    if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
+    const ftprl::Loss chosen = ftprl::loss_named(loss);
+    if (chosen == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
+    const ftprl::Constants constants{scale, beta, l1, l2, lower, upper, tau, chosen, intercept};
+    return std::make_unique<ftprl::Learner>(dim, float64, receipt, constants);
+}
+
+void raise_fault(const std::string& fault) {
+    if (!fault.empty()) throw nb::value_error(fault.c_str());
+}
+
+nb::tuple learn(ftprl::Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+                const Values& values, const Column<double>& y, const Column<double>& weight,
+                std::optional<Target> scores, std::optional<Target> losses, std::int64_t first_row) {
+    Entries e = entries_of(indptr, indices, values);
+    check_length("y", y.size(), e.rows.count);
+    check_length("weight", weight.size(), e.rows.count);
+    e.rows.y = y.data();
+    e.rows.weight = weight.data();
+    const ftprl::Out out{data_of("scores", scores, e.rows.count), data_of("losses", losses, e.rows.count)};
+    std::string fault;
+    ftprl::Totals totals{};
+    {
+        const nb::gil_scoped_release free;
+        fault = learner.fault(e.rows, e.wide, e.size, true, first_row);
+        if (fault.empty()) totals = learner.learn(e.rows, e.wide, out);
+    }
+    raise_fault(fault);
+    return nb::make_tuple(totals.loss, totals.weight, totals.rows);
+}
+
+void score(const ftprl::Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+           const Values& values, const Target& scores, std::int64_t first_row) {
+    const Entries e = entries_of(indptr, indices, values);
+    check_length("scores", scores.size(), e.rows.count);
+    std::string fault;
+    {
+        const nb::gil_scoped_release free;
+        fault = learner.fault(e.rows, e.wide, e.size, false, first_row);
+        if (fault.empty()) learner.score(e.rows, e.wide, scores.data());
+    }
+    raise_fault(fault);
+}
+
+void touch(ftprl::Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+           const Values& values) {
+    const Entries e = entries_of(indptr, indices, values);
+    raise_fault(learner.fault(e.rows, e.wide, e.size, false, 0));
+    const nb::gil_scoped_release free;
+    learner.touch(e.rows);
+}
+
+void weights(const ftprl::Learner& learner, const Target& out) {
+    if (out.size() != learner.dim()) throw nb::value_error("out needs a number for each cell");
+    const nb::gil_scoped_release free;
+    learner.weights(out.data());
+}
+
+// Views of the learner's own memory: they keep it alive.
+nb::object cells_of(nb::handle self) {
+    auto& learner = nb::cast<ftprl::Learner&>(self);
+    const auto dim = static_cast<std::size_t>(learner.dim());
+    if (learner.wide_cells()) {
+        return nb::cast(nb::ndarray<nb::numpy, double>(learner.cells(), {dim, 4}, self));
+    }
+    return nb::cast(nb::ndarray<nb::numpy, float>(learner.cells(), {dim, 4}, self));
+}
+
+nb::object intercept_of(nb::handle self) {
+    return nb::cast(nb::ndarray<nb::numpy, double>(nb::cast<ftprl::Learner&>(self).intercept(), {4}, self));
+}
+
+nb::object tallies_of(nb::handle self) {
+    return nb::cast(
+        nb::ndarray<nb::numpy, double>(nb::cast<ftprl::Learner&>(self).tallies(), {ftprl::TALLIES}, self));
+}
+
+void bind_kernel(nb::module_& m) {
+    nb::class_<ftprl::Learner>(m, "Learner", "A table of cells {z, R, M, S} and the constants it is learned with.")
+        .def(nb::new_(&make_learner), nb::arg("dim"), nb::kw_only(), nb::arg("float64"), nb::arg("receipt"),
+             nb::arg("loss"), nb::arg("scale"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"), nb::arg("lower"),
+             nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"))
+        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+             nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
+             nb::arg("first_row") = 0, "Predict and learn, row by row; (loss, weight, rows) of what was learned.")
+        .def("score", &score, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("values").noconvert(), nb::arg("scores").noconvert(), nb::arg("first_row") = 0,
+             "The scores of the rows under the weights as they are.")
+        .def("touch", &touch, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("values").noconvert(), "Read and write back every cell of the rows: the floor of a benchmark.")
+        .def("weights", &weights, nb::arg("out").noconvert(), "The point played in each cell.")
+        .def("copy", [](const ftprl::Learner& self) { return std::make_unique<ftprl::Learner>(self); })
+        .def_prop_ro("cells", &cells_of, "The cells, a row each: z, R = sqrt(G), M, S = g_{1:t}. A view.")
+        .def_prop_ro("intercept", &intercept_of, "The intercept's own cell, always float64. A view.")
+        .def_prop_ro("tallies", &tallies_of, "What was added up since the first row. A view.");
+    m.def("use_kernels", &ftprl::use_kernels, nb::arg("name"),
+          "Use the kernels of an instruction set in learners made from now on ('avx2', 'base', '' for the best).");
+}
+
+}  // namespace
+
 NB_MODULE(_core, m) {
     m.doc() = "The compiled core of ftprl.";
     m.attr("HASH_VERSION") = ftprl::HASH_VERSION;
@@ -101,4 +253,5 @@ NB_MODULE(_core, m) {
           nb::sig("def feature_hashes(names: collections.abc.Sequence[str | bytes], seed: int = 0) -> "
                   "numpy.typing.NDArray[numpy.uint64]"),
           "The 64-bit hash of each name, as a NumPy array.");
+    bind_kernel(m);
 }

@@ -10,3 +10,58 @@ HASH_VERSION: Final[int]
 
 def feature_hash(data: bytes | str, seed: int = 0) -> int: ...
 def feature_hashes(names: Sequence[str | bytes], seed: int = 0) -> NDArray[np.uint64]: ...
+
+# ---- the kernel ----
+
+class Learner:
+    def __init__(
+        self,
+        dim: int,
+        *,
+        float64: bool,
+        receipt: bool,
+        loss: str,
+        scale: float,
+        beta: float,
+        l1: float,
+        l2: float,
+        lower: float,
+        upper: float,
+        intercept: bool,
+        tau: float,
+    ) -> None: ...
+    def learn(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float32] | NDArray[np.float64],
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        scores: NDArray[np.float64] | None = None,
+        losses: NDArray[np.float64] | None = None,
+        first_row: int = 0,
+    ) -> tuple[float, float, int]: ...
+    def score(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float32] | NDArray[np.float64],
+        scores: NDArray[np.float64],
+        first_row: int = 0,
+    ) -> None: ...
+    def touch(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float32] | NDArray[np.float64],
+    ) -> None: ...
+    def weights(self, out: NDArray[np.float64]) -> None: ...
+    def copy(self) -> Learner: ...
+    @property
+    def cells(self) -> NDArray[np.float32] | NDArray[np.float64]: ...
+    @property
+    def intercept(self) -> NDArray[np.float64]: ...
+    @property
+    def tallies(self) -> NDArray[np.float64]: ...
+
+def use_kernels(name: str) -> bool: ...

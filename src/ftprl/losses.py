@@ -48,6 +48,10 @@ def _clamp(s: float) -> float:
     return min(max(s, -_POISSON_CLAMP), _POISSON_CLAMP)
 
 
+def _half_square(d: float) -> float:
+    return 0.5 * (d * d)  # a product is correctly rounded; a power may not be
+
+
 def quantile(tau: float) -> ScalarLoss:
     """The pinball loss `tau (y-s)_+ + (1-tau)(s-y)_+`.
 
@@ -68,16 +72,16 @@ _TABLE = (
     ScalarLoss("hinge", lambda s, y: max(1.0 - y * s, 0.0), lambda s, y: -y if y * s < 1.0 else 0.0, binary=True),
     ScalarLoss(
         "squared_hinge",
-        lambda s, y: 0.5 * max(1.0 - y * s, 0.0) ** 2,
+        lambda s, y: _half_square(max(1.0 - y * s, 0.0)),
         lambda s, y: -y * max(1.0 - y * s, 0.0),
         binary=True,
     ),
-    ScalarLoss("squared", lambda s, y: 0.5 * (s - y) ** 2, lambda s, y: s - y),
+    ScalarLoss("squared", lambda s, y: _half_square(s - y), lambda s, y: s - y),
     ScalarLoss("absolute", lambda s, y: abs(s - y), lambda s, y: _sign(s - y)),
     quantile(0.5),
     ScalarLoss(
         "huber",
-        lambda s, y: 0.5 * (s - y) ** 2 if abs(s - y) <= 1.0 else abs(s - y) - 0.5,
+        lambda s, y: _half_square(s - y) if abs(s - y) <= 1.0 else abs(s - y) - 0.5,
         lambda s, y: min(max(s - y, -1.0), 1.0),
     ),
     ScalarLoss("poisson", lambda s, y: math.exp(_clamp(s)) - y * _clamp(s), lambda s, y: math.exp(_clamp(s)) - y),

@@ -1,0 +1,3 @@
+#define FTPRL_ISA avx2
+#define FTPRL_KERNELS kernels_avx2
+#include "kernel.inl"

@@ -1,0 +1,3 @@
+#define FTPRL_ISA base
+#define FTPRL_KERNELS kernels_base
+#include "kernel.inl"

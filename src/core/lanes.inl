@@ -1,0 +1,193 @@
+// D: four doubles worked on at once. Every function here does to each of them what its last version does, to
+// the bit, so that every instruction set learns the same model. Included inside a namespace.
+
+template <class T>
+struct alignas(4 * sizeof(T)) Cell {
+    T z, R, M, S;
+};
+
+#if defined(__AVX2__)
+
+using D = __m256d;
+
+inline D all(double v) { return _mm256_set1_pd(v); }
+inline D root(D v) { return _mm256_sqrt_pd(v); }
+inline D larger(D a, D b) { return _mm256_max_pd(a, b); }
+inline D smaller(D a, D b) { return _mm256_min_pd(a, b); }
+inline D size(D v) { return _mm256_andnot_pd(all(-0.0), v); }
+inline D against(D size, D z) { return _mm256_xor_pd(size, _mm256_andnot_pd(z, all(-0.0))); }
+inline D where_positive(D test, D v) { return _mm256_and_pd(_mm256_cmp_pd(test, all(0.0), _CMP_GT_OQ), v); }
+inline D to_float(D v) { return _mm256_cvtps_pd(_mm256_cvtpd_ps(v)); }
+inline D values(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+inline D values(const double* p) { return _mm256_loadu_pd(p); }
+inline double first(D v) { return _mm256_cvtsd_f64(v); }
+
+inline double sum(D v) {
+    const __m128d low = _mm256_castpd256_pd128(v), high = _mm256_extractf128_pd(v, 1);
+    const __m128d pairs = _mm_hadd_pd(low, high);
+    return _mm_cvtsd_f64(pairs) + _mm_cvtsd_f64(_mm_unpackhi_pd(pairs, pairs));
+}
+
+inline void gather(const Cell<float>* const* p, D& z, D& R, D& M, D& S) {
+    __m128 a = _mm_load_ps(&p[0]->z), b = _mm_load_ps(&p[1]->z), c = _mm_load_ps(&p[2]->z), d = _mm_load_ps(&p[3]->z);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    z = _mm256_cvtps_pd(a);
+    R = _mm256_cvtps_pd(b);
+    M = _mm256_cvtps_pd(c);
+    S = _mm256_cvtps_pd(d);
+}
+
+inline void scatter(Cell<float>* const* p, D z, D R, D M, D S) {
+    __m128 a = _mm256_cvtpd_ps(z), b = _mm256_cvtpd_ps(R), c = _mm256_cvtpd_ps(M), d = _mm256_cvtpd_ps(S);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_store_ps(&p[0]->z, a);
+    _mm_store_ps(&p[1]->z, b);
+    _mm_store_ps(&p[2]->z, c);
+    _mm_store_ps(&p[3]->z, d);
+}
+
+inline void transpose(D& a, D& b, D& c, D& d) {
+    const D e = _mm256_unpacklo_pd(a, b), f = _mm256_unpackhi_pd(a, b);
+    const D g = _mm256_unpacklo_pd(c, d), h = _mm256_unpackhi_pd(c, d);
+    a = _mm256_permute2f128_pd(e, g, 0x20);
+    b = _mm256_permute2f128_pd(f, h, 0x20);
+    c = _mm256_permute2f128_pd(e, g, 0x31);
+    d = _mm256_permute2f128_pd(f, h, 0x31);
+}
+
+inline void gather(const Cell<double>* const* p, D& z, D& R, D& M, D& S) {
+    z = _mm256_load_pd(&p[0]->z);
+    R = _mm256_load_pd(&p[1]->z);
+    M = _mm256_load_pd(&p[2]->z);
+    S = _mm256_load_pd(&p[3]->z);
+    transpose(z, R, M, S);
+}
+
+inline void scatter(Cell<double>* const* p, D z, D R, D M, D S) {
+    transpose(z, R, M, S);
+    _mm256_store_pd(&p[0]->z, z);
+    _mm256_store_pd(&p[1]->z, R);
+    _mm256_store_pd(&p[2]->z, M);
+    _mm256_store_pd(&p[3]->z, S);
+}
+
+#elif defined(__SSE2__)
+
+struct D {
+    __m128d a, b;
+};
+
+inline D operator+(D u, D v) { return {u.a + v.a, u.b + v.b}; }
+inline D operator-(D u, D v) { return {u.a - v.a, u.b - v.b}; }
+inline D operator*(D u, D v) { return {u.a * v.a, u.b * v.b}; }
+inline D operator/(D u, D v) { return {u.a / v.a, u.b / v.b}; }
+inline D& operator+=(D& u, D v) { return u = u + v; }
+inline D all(double v) { return {_mm_set1_pd(v), _mm_set1_pd(v)}; }
+inline D root(D v) { return {_mm_sqrt_pd(v.a), _mm_sqrt_pd(v.b)}; }
+inline D larger(D u, D v) { return {_mm_max_pd(u.a, v.a), _mm_max_pd(u.b, v.b)}; }
+inline D smaller(D u, D v) { return {_mm_min_pd(u.a, v.a), _mm_min_pd(u.b, v.b)}; }
+inline __m128d minus_zero() { return _mm_set1_pd(-0.0); }
+inline D size(D v) { return {_mm_andnot_pd(minus_zero(), v.a), _mm_andnot_pd(minus_zero(), v.b)}; }
+inline __m128d against(__m128d size, __m128d z) { return _mm_xor_pd(size, _mm_andnot_pd(z, minus_zero())); }
+inline D against(D size, D z) { return {against(size.a, z.a), against(size.b, z.b)}; }
+inline __m128d where_positive(__m128d test, __m128d v) { return _mm_and_pd(_mm_cmpgt_pd(test, _mm_setzero_pd()), v); }
+inline D where_positive(D test, D v) { return {where_positive(test.a, v.a), where_positive(test.b, v.b)}; }
+inline D to_float(D v) { return {_mm_cvtps_pd(_mm_cvtpd_ps(v.a)), _mm_cvtps_pd(_mm_cvtpd_ps(v.b))}; }
+inline D of_floats(__m128 v) { return {_mm_cvtps_pd(v), _mm_cvtps_pd(_mm_movehl_ps(v, v))}; }
+inline __m128 floats_of(D v) { return _mm_movelh_ps(_mm_cvtpd_ps(v.a), _mm_cvtpd_ps(v.b)); }
+inline D values(const float* p) { return of_floats(_mm_loadu_ps(p)); }
+inline D values(const double* p) { return {_mm_loadu_pd(p), _mm_loadu_pd(p + 2)}; }
+inline double first(D v) { return _mm_cvtsd_f64(v.a); }
+inline double pair(__m128d v) { return _mm_cvtsd_f64(v) + _mm_cvtsd_f64(_mm_unpackhi_pd(v, v)); }
+inline double sum(D v) { return pair(v.a) + pair(v.b); }
+
+inline void gather(const Cell<float>* const* p, D& z, D& R, D& M, D& S) {
+    __m128 a = _mm_load_ps(&p[0]->z), b = _mm_load_ps(&p[1]->z), c = _mm_load_ps(&p[2]->z), d = _mm_load_ps(&p[3]->z);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    z = of_floats(a);
+    R = of_floats(b);
+    M = of_floats(c);
+    S = of_floats(d);
+}
+
+inline void scatter(Cell<float>* const* p, D z, D R, D M, D S) {
+    __m128 a = floats_of(z), b = floats_of(R), c = floats_of(M), d = floats_of(S);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_store_ps(&p[0]->z, a);
+    _mm_store_ps(&p[1]->z, b);
+    _mm_store_ps(&p[2]->z, c);
+    _mm_store_ps(&p[3]->z, d);
+}
+
+// The two numbers at `p` in one lane, and those at `q` in the next.
+inline void cross(const double* p, const double* q, __m128d& low, __m128d& high) {
+    const __m128d u = _mm_load_pd(p), v = _mm_load_pd(q);
+    low = _mm_unpacklo_pd(u, v);
+    high = _mm_unpackhi_pd(u, v);
+}
+
+inline void gather(const Cell<double>* const* p, D& z, D& R, D& M, D& S) {
+    cross(&p[0]->z, &p[1]->z, z.a, R.a);
+    cross(&p[2]->z, &p[3]->z, z.b, R.b);
+    cross(&p[0]->M, &p[1]->M, M.a, S.a);
+    cross(&p[2]->M, &p[3]->M, M.b, S.b);
+}
+
+inline void uncross(double* p, double* q, __m128d low, __m128d high) {
+    _mm_store_pd(p, _mm_unpacklo_pd(low, high));
+    _mm_store_pd(q, _mm_unpackhi_pd(low, high));
+}
+
+inline void scatter(Cell<double>* const* p, D z, D R, D M, D S) {
+    uncross(&p[0]->z, &p[1]->z, z.a, R.a);
+    uncross(&p[2]->z, &p[3]->z, z.b, R.b);
+    uncross(&p[0]->M, &p[1]->M, M.a, S.a);
+    uncross(&p[2]->M, &p[3]->M, M.b, S.b);
+}
+
+#else
+
+struct D {
+    double v[4];
+};
+
+template <class F>
+inline D each(F f) {
+    return {{f(0), f(1), f(2), f(3)}};
+}
+
+inline D operator+(D a, D b) { return each([&](int j) { return a.v[j] + b.v[j]; }); }
+inline D operator-(D a, D b) { return each([&](int j) { return a.v[j] - b.v[j]; }); }
+inline D operator*(D a, D b) { return each([&](int j) { return a.v[j] * b.v[j]; }); }
+inline D operator/(D a, D b) { return each([&](int j) { return a.v[j] / b.v[j]; }); }
+inline D& operator+=(D& a, D b) { return a = a + b; }
+inline D all(double v) { return {{v, v, v, v}}; }
+inline D root(D a) { return each([&](int j) { return sqrt(a.v[j]); }); }
+inline D larger(D a, D b) { return each([&](int j) { return a.v[j] > b.v[j] ? a.v[j] : b.v[j]; }); }
+inline D smaller(D a, D b) { return each([&](int j) { return a.v[j] < b.v[j] ? a.v[j] : b.v[j]; }); }
+inline D size(D a) { return each([&](int j) { return fabs(a.v[j]); }); }
+// `size`, which is not negative, with the sign that z has not.
+inline D against(D size, D z) { return each([&](int j) { return copysign(size.v[j], -z.v[j]); }); }
+inline D where_positive(D test, D a) { return each([&](int j) { return test.v[j] > 0.0 ? a.v[j] : 0.0; }); }
+inline D to_float(D a) { return each([&](int j) { return static_cast<double>(static_cast<float>(a.v[j])); }); }
+inline D values(const float* p) { return {{p[0], p[1], p[2], p[3]}}; }
+inline D values(const double* p) { return {{p[0], p[1], p[2], p[3]}}; }
+inline double first(D a) { return a.v[0]; }
+inline double sum(D a) { return (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]); }
+
+template <class T>
+inline void gather(const Cell<T>* const* p, D& z, D& R, D& M, D& S) {
+    z = each([&](int j) { return p[j]->z; });
+    R = each([&](int j) { return p[j]->R; });
+    M = each([&](int j) { return p[j]->M; });
+    S = each([&](int j) { return p[j]->S; });
+}
+
+template <class T>
+inline void scatter(Cell<T>* const* p, D z, D R, D M, D S) {
+    for (int j = 0; j < 4; ++j) {
+        *p[j] = {static_cast<T>(z.v[j]), static_cast<T>(R.v[j]), static_cast<T>(M.v[j]), static_cast<T>(S.v[j])};
+    }
+}
+
+#endif

@@ -1,0 +1,131 @@
+#include "learner.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+
+namespace ftprl {
+namespace {
+
+std::atomic<const Kernels*> chosen{nullptr};
+
+std::string shown(double v) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", v);
+    return text;
+}
+
+double value_at(const Rows& rows, bool wide, std::int64_t p) {
+    return wide ? static_cast<const double*>(rows.values)[p] : static_cast<const float*>(rows.values)[p];
+}
+
+std::string fault_of_shape(const Rows& rows, std::int64_t size) {
+    if (rows.indptr[0] != 0 || rows.indptr[rows.count] != size) {
+        return "indptr needs to run from 0 to the number of entries (" + std::to_string(size) + "), got " +
+               std::to_string(rows.indptr[0]) + " to " + std::to_string(rows.indptr[rows.count]) +
+               "; cut indices and values to the rows";
+    }
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        if (rows.indptr[r] > rows.indptr[r + 1]) {
+            return "indptr needs to be nondecreasing, got " + std::to_string(rows.indptr[r]) + " before " +
+                   std::to_string(rows.indptr[r + 1]) + "; sort the rows";
+        }
+    }
+    return {};
+}
+
+std::string fault_of_label(double y, double weight, bool signs) {
+    if (signs ? y != 1.0 && y != -1.0 && y == y : std::fabs(y) > LIMIT) {
+        return signs ? "a label needs to be -1 or 1 (or NaN when it is missing), got " + shown(y) + "; map the labels first"
+                     : "a label needs to be within 1e30, got " + shown(y) + "; rescale the labels";
+    }
+    if (!(weight >= 0.0 && weight <= LIMIT)) {
+        return "a weight needs to be from 0 to 1e30, got " + shown(weight) + "; drop or rescale the row";
+    }
+    return {};
+}
+
+}  // namespace
+
+const Kernels* kernels_named(const std::string& name) {
+#if defined(FTPRL_AVX2)
+    if ((name.empty() || name == "avx2") && __builtin_cpu_supports("avx2")) return &kernels_avx2;
+#endif
+    return name.empty() || name == "base" ? &kernels_base : nullptr;
+}
+
+bool use_kernels(const std::string& name) {
+    const Kernels* found = kernels_named(name);
+    if (found != nullptr) chosen = found;
+    return found != nullptr;
+}
+
+Learner::Learner(std::uint64_t dim, bool wide_cells, bool receipt, const Constants& constants)
+    : dim_(dim),
+      wide_(wide_cells),
+      receipt_(receipt),
+      constants_(constants),
+      kernels_(chosen != nullptr ? chosen.load() : kernels_named("")),
+      memory_(dim * (wide_cells ? 32 : 16)) {}
+
+Learner::Learner(const Learner& other) : Learner(other.dim_, other.wide_, other.receipt_, other.constants_) {
+    kernels_ = other.kernels_;
+    memory_.copy_from(other.memory_);
+    std::copy(other.intercept_, other.intercept_ + 4, intercept_);
+    std::copy(other.tallies_, other.tallies_ + TALLIES, tallies_);
+}
+
+State Learner::state() const {
+    // The kernels that do not learn leave the state alone.
+    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_)};
+}
+
+std::string Learner::fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels,
+                           std::int64_t first_row) const {
+    std::string wrong = fault_of_shape(rows, size);
+    if (!wrong.empty()) return wrong;
+    const auto at = [&](std::int64_t r) { return "row " + std::to_string(first_row + r) + ": "; };
+    const Scan found = size > 0 ? kernels_->scan[wide_values](rows) : Scan{0, true};
+    if (found.largest_index >= dim_ || !found.values_fit) {
+        for (std::int64_t r = 0; r < rows.count; ++r) {
+            for (std::int64_t p = rows.indptr[r]; p < rows.indptr[r + 1]; ++p) {
+                const double v = value_at(rows, wide_values, p);
+                if (rows.indices[p] >= dim_) {
+                    return at(r) + "an index needs to be below " + std::to_string(dim_) + ", got " +
+                           std::to_string(rows.indices[p]) + "; make the table larger or hash the names";
+                }
+                if (!(std::fabs(v) <= LIMIT)) {
+                    return at(r) + "a value needs to be finite and within 1e30, got " + shown(v) +
+                           "; drop or rescale the feature";
+                }
+            }
+        }
+    }
+    if (!labels) return {};
+    const bool signs = wants_signs(constants_.loss);
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        wrong = fault_of_label(rows.y[r], rows.weight[r], signs);
+        if (!wrong.empty()) return at(r) + wrong;
+    }
+    return {};
+}
+
+Totals Learner::learn(const Rows& rows, bool wide_values, const Out& out) {
+    std::int64_t longest = 0;
+    for (std::int64_t r = 0; r < rows.count; ++r) longest = std::max(longest, rows.indptr[r + 1] - rows.indptr[r]);
+    const std::size_t room = static_cast<std::size_t>(longest + 3) * SCRATCH * sizeof(double);
+    if (room_ == nullptr || room_->size() < room) room_ = std::make_unique<Memory>(room);
+    auto* scratch = static_cast<double*>(room_->data());
+    return kernels_->learn[wide_][wide_values][receipt_](rows, constants_, state(), out, scratch);
+}
+
+void Learner::score(const Rows& rows, bool wide_values, double* scores) const {
+    kernels_->score[wide_][wide_values](rows, constants_, state(), scores);
+}
+
+void Learner::weights(double* out) const { kernels_->weights[wide_](constants_, state(), dim_, out); }
+
+void Learner::touch(const Rows& rows) { kernels_->touch[wide_](rows, state()); }
+
+}  // namespace ftprl

@@ -1,0 +1,57 @@
+// A learner: its constants, its table of cells, its tallies, and the kernels of this processor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernel.hpp"
+#include "memory.hpp"
+
+namespace ftprl {
+
+class Learner {
+public:
+    Learner(std::uint64_t dim, bool wide_cells, bool receipt, const Constants& constants);
+    Learner(const Learner& other);
+    Learner& operator=(const Learner&) = delete;
+
+    // What is wrong with the rows, named by their number from `first_row` on; empty when nothing is.
+    // `size` is the number of entries that really stand in indices and values.
+    std::string fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels, std::int64_t first_row) const;
+
+    // The rows must be without fault; they are taken as they are.
+    Totals learn(const Rows& rows, bool wide_values, const Out& out);
+    void score(const Rows& rows, bool wide_values, double* scores) const;
+    void weights(double* out) const;
+    void touch(const Rows& rows);
+
+    std::uint64_t dim() const { return dim_; }
+    bool wide_cells() const { return wide_; }
+    bool receipt() const { return receipt_; }
+    void* cells() const { return memory_.data(); }
+    double* intercept() { return intercept_; }
+    double* tallies() { return tallies_; }
+
+private:
+    State state() const;
+
+    std::uint64_t dim_;
+    bool wide_;
+    bool receipt_;
+    Constants constants_;
+    const Kernels* kernels_;
+    Memory memory_;
+    std::unique_ptr<Memory> room_;  // grows with the longest row
+    double intercept_[4] = {0.0, 0.0, 1.0, 0.0};
+    double tallies_[TALLIES] = {};
+};
+
+// The kernels of an instruction set: "avx2" or "base"; "" is the best this processor has. Null when it is
+// not there.
+const Kernels* kernels_named(const std::string& name);
+
+// Learners made from now on use these kernels; for tests and benchmarks. False when they are not there.
+bool use_kernels(const std::string& name);
+
+}  // namespace ftprl

@@ -1,0 +1,72 @@
+#include "losses.hpp"
+
+#include <cmath>
+#include <cstring>
+
+namespace ftprl {
+namespace {
+
+// Ternaries, not std::max: Python's max keeps the first of two equal numbers, and so do these.
+double above(double v, double floor) { return floor > v ? floor : v; }
+double below(double v, double ceiling) { return ceiling < v ? ceiling : v; }
+double half_square(double d) { return 0.5 * (d * d); }
+
+Pull logistic(double s, double y, double) {
+    const double v = -y * s;
+    const double e = std::exp(-std::fabs(v));  // at most 1: nothing overflows
+    const double sigmoid = v >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
+    return {above(v, 0.0) + std::log1p(e), -y * sigmoid};
+}
+
+Pull hinge(double s, double y, double) { return {above(1.0 - y * s, 0.0), y * s < 1.0 ? -y : 0.0}; }
+
+Pull squared_hinge(double s, double y, double) {
+    const double miss = above(1.0 - y * s, 0.0);
+    return {half_square(miss), -y * miss};
+}
+
+Pull squared(double s, double y, double) { return {half_square(s - y), s - y}; }
+
+Pull absolute(double s, double y, double) {
+    const double d = s - y;
+    return {std::fabs(d), d > 0 ? 1.0 : (d < 0 ? -1.0 : 0.0)};
+}
+
+Pull quantile(double s, double y, double tau) {
+    const double value = tau * above(y - s, 0.0) + (1.0 - tau) * above(s - y, 0.0);
+    return {value, s == y ? 0.0 : (s > y ? 1.0 - tau : -tau)};
+}
+
+Pull huber(double s, double y, double) {
+    const double d = s - y;
+    const double size = std::fabs(d);
+    return {size <= 1.0 ? half_square(d) : size - 0.5, below(above(d, -1.0), 1.0)};
+}
+
+Pull poisson(double s, double y, double) {
+    const double c = below(above(s, -60.0), 60.0);
+    const double e = std::exp(c);
+    return {e - y * c, e - y};
+}
+
+struct Named {
+    const char* name;
+    Loss loss;
+};
+
+constexpr Named TABLE[] = {{"logistic", logistic}, {"hinge", hinge},       {"squared_hinge", squared_hinge},
+                           {"squared", squared},   {"absolute", absolute}, {"quantile", quantile},
+                           {"huber", huber},       {"poisson", poisson}};
+
+}  // namespace
+
+Loss loss_named(const char* name) {
+    for (const Named& row : TABLE) {
+        if (std::strcmp(row.name, name) == 0) return row.loss;
+    }
+    return nullptr;
+}
+
+bool wants_signs(Loss loss) { return loss == logistic || loss == hinge || loss == squared_hinge; }
+
+}  // namespace ftprl

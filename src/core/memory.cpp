@@ -1,0 +1,66 @@
+#include "memory.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#define FTPRL_MMAP 1
+#endif
+
+namespace ftprl {
+namespace {
+
+constexpr std::size_t HUGE_PAGE = std::size_t{1} << 21;  // a huge page
+constexpr std::size_t LINE = 64;
+
+void* aligned(void* p, std::size_t to) {
+    return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(p) + to - 1) / to * to);
+}
+
+}  // namespace
+
+Memory::Memory(std::size_t bytes) : size_(bytes) {
+    const std::size_t to = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE;
+    if (bytes > std::numeric_limits<std::size_t>::max() - to) throw std::bad_alloc();
+    block_size_ = bytes + to;
+#if defined(FTPRL_MMAP)
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+#if defined(MAP_NORESERVE)
+    flags |= MAP_NORESERVE;
+#endif
+    block_ = mmap(nullptr, block_size_, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (block_ == MAP_FAILED) throw std::bad_alloc();
+    data_ = aligned(block_, to);
+#if defined(MADV_HUGEPAGE)
+    if (to == HUGE_PAGE) madvise(data_, size_, MADV_HUGEPAGE);  // a wish: without it the table is only slower
+#endif
+#else
+    block_ = std::calloc(block_size_, 1);
+    if (block_ == nullptr) throw std::bad_alloc();
+    data_ = aligned(block_, to);
+#endif
+}
+
+Memory::~Memory() {
+#if defined(FTPRL_MMAP)
+    munmap(block_, block_size_);
+#else
+    std::free(block_);
+#endif
+}
+
+void Memory::copy_from(const Memory& other) {
+    static const unsigned char zeros[4096] = {};
+    const auto* from = static_cast<const unsigned char*>(other.data_);
+    auto* to = static_cast<unsigned char*>(data_);
+    for (std::size_t at = 0; at < size_; at += sizeof zeros) {
+        const std::size_t n = size_ - at < sizeof zeros ? size_ - at : sizeof zeros;
+        if (std::memcmp(from + at, zeros, n) != 0) std::memcpy(to + at, from + at, n);
+    }
+}
+
+}  // namespace ftprl

@@ -1,0 +1,28 @@
+// Zeroed memory for a table: aligned, on huge pages where the system has them, and taken up only when touched.
+#pragma once
+
+#include <cstddef>
+
+namespace ftprl {
+
+class Memory {
+public:
+    explicit Memory(std::size_t bytes);  // throws std::bad_alloc
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    void* data() const { return data_; }
+    std::size_t size() const { return size_; }
+
+    // Take over the bytes of another of the same size; what is zero there is not touched here.
+    void copy_from(const Memory& other);
+
+private:
+    void* block_ = nullptr;  // what the system gave
+    std::size_t block_size_ = 0;
+    void* data_ = nullptr;  // its aligned part
+    std::size_t size_ = 0;
+};
+
+}  // namespace ftprl

@@ -1,0 +1,158 @@
+"""The model file: a safetensors file with a canonical header and a digest of every byte.
+
+    8 bytes   the length of the header, little-endian
+    header    JSON: "__metadata__" {"content", "format", "sha256", "version"}, then the tensors by name
+    tensors   one after another, without gaps
+
+The digest is the SHA-256 of the whole file without its own 64 characters. Any tool that reads safetensors reads the
+file; this module refuses one in which a single bit is not as it was written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.errors import BadModel
+
+FORMAT, VERSION = "ftprl-model", "1"
+LARGEST_HEADER = 1_000_000
+_BLANK = "0" * 64
+_DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "U32": np.dtype("<u4")}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+Tensors = dict[str, NDArray[Any]]
+
+
+def write(path: str | os.PathLike[str], content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> str:
+    """Write beside, sync, and rename over; returns the digest. The old file stays until the new one is whole."""
+    arrays = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in sorted(tensors.items())}
+    header, at = _header(content, arrays)
+    digest = hashlib.sha256(header[:at] + header[at + 64 :])
+    for a in arrays.values():
+        digest.update(a.data.cast("B") if a.size else b"")
+    text = digest.hexdigest()
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.resolve().parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(header[:at] + text.encode() + header[at + 64 :])
+            for a in arrays.values():
+                out.write(a.data.cast("B") if a.size else b"")
+            out.flush()
+            os.fsync(out.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+    _sync_folder(target.resolve().parent)
+    return text
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+
+
+def _header(content: Mapping[str, Any], arrays: Tensors) -> tuple[bytes, int]:
+    """The length and the header with a blank digest, and where the digest goes."""
+    entries: dict[str, Any] = {}
+    at = 0
+    for name, a in arrays.items():
+        entries[name] = {"dtype": _NAMES[a.dtype], "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
+        at += a.nbytes
+    meta = {"content": _canonical(content), "format": FORMAT, "sha256": _BLANK, "version": VERSION}
+    text = "{" + f'"__metadata__":{_canonical(meta)}'
+    text += "".join(f",{_canonical(name)}:{_canonical(entry)}" for name, entry in entries.items()) + "}"
+    body = text.encode()
+    body += b" " * (-len(body) % 8)
+    if len(body) > LARGEST_HEADER:
+        raise BadModel(f"a model's header needs at most {LARGEST_HEADER} bytes, got {len(body)}; shorten its settings.")
+    raw = len(body).to_bytes(8, "little") + body
+    return raw, raw.index(b'"sha256":"') + len(b'"sha256":"')
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
+    """The content and the tensors of a file that is, to the last bit, what `write` wrote."""
+    with open(path, "rb") as source:
+        return _read(source, os.fspath(path), os.fstat(source.fileno()).st_size)
+
+
+def _read(source: BinaryIO, name: str, size: int) -> tuple[dict[str, Any], Tensors]:
+    head = source.read(8)
+    length = int.from_bytes(head, "little")
+    if len(head) < 8 or not 0 < length <= min(LARGEST_HEADER, size - 8):
+        raise BadModel(f"{name}: expected a model file, got {size} bytes without a header; train it again.")
+    body = source.read(length)
+    entries, meta = _parse(name, body)
+    end = max((e["data_offsets"][1] for e in entries.values()), default=0)
+    if 8 + length + end != size:
+        raise BadModel(f"{name}: expected {8 + length + end} bytes, got {size}; the file is cut or has grown.")
+    at = body.index(b'"sha256":"') + len(b'"sha256":"')
+    digest = hashlib.sha256(head + body[:at] + body[at + 64 :])
+    tensors: Tensors = {}
+    for key, entry in entries.items():
+        count = int(np.prod(entry["shape"], dtype=np.int64))
+        a = np.fromfile(source, dtype=_DTYPES[entry["dtype"]], count=count)
+        if a.size != count:
+            raise BadModel(f"{name}: expected {count} numbers in {key!r}, got {a.size}; the file is cut.")
+        digest.update(a.data.cast("B") if a.size else b"")
+        tensors[key] = a.reshape(entry["shape"])
+    if digest.hexdigest() != meta["sha256"]:
+        raise BadModel(f"{name}: expected the digest {meta['sha256'][:12]}..., got another; the file is damaged.")
+    return json.loads(meta["content"]), tensors
+
+
+def _parse(name: str, body: bytes) -> tuple[dict[str, Any], dict[str, str]]:
+    """The entries and the metadata of a header; sizes are checked here, before anything is allocated."""
+    try:
+        header = json.loads(body)
+        meta = header.pop("__metadata__")
+        kind, version = meta["format"], meta["version"]
+        str(meta["sha256"]), str(meta["content"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise BadModel(f"{name}: expected the header of a model, got something else; the file is damaged.") from None
+    if kind != FORMAT or version != VERSION:
+        raise BadModel(f"{name}: expected {FORMAT} version {VERSION}, got {kind!r} {version!r}; use its own ftprl.")
+    at = 0
+    for key, entry in header.items():
+        at = _check_entry(name, key, entry, at)
+    return header, meta
+
+
+def _check_entry(name: str, key: str, entry: Any, at: int) -> int:
+    try:
+        first, last = entry["data_offsets"]
+        shape, width = entry["shape"], _DTYPES[entry["dtype"]].itemsize
+        whole = all(type(n) is int and n >= 0 for n in (*shape, first, last))
+        bytes_needed = width
+        for n in shape if whole else ():
+            bytes_needed *= n
+        fits = whole and first == at and last - first == bytes_needed
+    except (KeyError, TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise BadModel(f"{name}: expected tensor {key!r} to fill its place, got {entry!r:.80}; the file is damaged.")
+    return int(last)

@@ -1,0 +1,142 @@
+"""The obvious twin of the compiled kernel: the same numbers, to the bit, from a few lines of NumPy.
+
+All arithmetic is in float64, whatever a cell stores; a stored number is rounded once, when it is stored.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.data import Batch
+from ftprl.linear.engine import Progress, Sums
+from ftprl.linear.spec import Spec
+
+Vector = NDArray[np.float64]
+_TINY = 5e-324  # dividing 0 by it gives 0
+
+
+def total(terms: Vector) -> float:
+    """The sum in the order of the kernel: every fourth term from the first, the second, ... on, then the four sums."""
+    lanes = [0.0, 0.0, 0.0, 0.0]
+    for k, term in enumerate(terms.tolist()):
+        lanes[k % 4] += term
+    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+
+
+def play(cells: Vector, spec: Spec) -> Vector:
+    """clip(-sgn(z)(|z| - l1)_+ / (Q + l2)), and clip(0) where Q + l2 = 0."""
+    z, R, M, _ = cells.T
+    hold = _hold(R, M, spec)
+    pull = np.where(hold > 0, np.maximum(np.abs(z) - spec.l1, 0.0) * spec.scale, 0.0)
+    x = np.copysign(pull / np.maximum(hold, _TINY), -z)
+    clipped: Vector = np.minimum(np.maximum(x, spec.lower), spec.upper)
+    return clipped
+
+
+def step(cells: Vector, x: Vector, g: Vector, spec: Spec, kind: type[np.floating[Any]]) -> list[Vector]:
+    """Move z, R and S by the gradient g at x; the terms of the receipt's three sums."""
+    z, R, M, S = cells.T
+    new = np.maximum(_rounded(np.sqrt(R * R + g * g), kind), R)
+    sigma = M * (new - R) * (1.0 / spec.scale)  # from what is stored: Q is then what z assumes
+    cells[:, 0] = _rounded(z + (g - sigma * x), kind)
+    cells[:, 1] = new
+    cells[:, 3] = _rounded(S + g, kind)
+    hold = _hold(new, M, spec)
+    stability = np.where(hold > 0, g * g * spec.scale, 0.0) / np.maximum(hold, _TINY)
+    return [g * x, sigma * x * x, stability]
+
+
+@final
+class Reference:
+    """An `Engine` to read: theory.md's scheme of section 16.1, one row at a time."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        # The intercept is a coordinate of value 1 without penalty or bounds.
+        self.free = replace(spec, l1=0.0, l2=0.0, lower=-math.inf, upper=math.inf)
+        self.loss = spec.scalar_loss()
+        self.cells: NDArray[np.float32] | NDArray[np.float64]
+        self.cells = np.zeros((spec.dim, 4)) if spec.float64 else np.zeros((spec.dim, 4), np.float32)
+        self.intercept = np.array([0.0, 0.0, 1.0, 0.0])
+        self.tallies = np.zeros(6)
+
+    @property
+    def progress(self) -> Progress:
+        """Of all rows so far."""
+        return Progress(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
+
+    @property
+    def sums(self) -> Sums:
+        """What a receipt needs besides the cells."""
+        return Sums(*self.tallies[3:].tolist())
+
+    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
+        """Predict and then learn each row that has a label and a weight above 0."""
+        loss, heavy, rows = 0.0, 0.0, 0
+        kind = self.cells.dtype.type
+        for r in range(len(batch)):
+            indices, v = _entries(batch, r)
+            y, weight = float(batch.y[r]), float(batch.weight[r])
+            learns = y == y and weight > 0
+            cells, base = self.cells[indices].astype(np.float64), self.intercept[None, :].copy()
+            if learns:
+                cells[:, 2] = np.maximum(cells[:, 2], _rounded(np.abs(v), kind))
+            x = play(cells, self.spec)
+            x0 = play(base, self.free) if self.spec.intercept else np.zeros(1)
+            score = total(x * v) + float(x0[0])
+            value = self.loss.value(score, y) if y == y else y
+            if scores is not None:
+                scores[r] = score
+            if losses is not None:
+                losses[r] = value
+            if not learns:
+                continue
+            slope = weight * self.loss.slope(score, y)
+            parts = step(cells, x, slope * v, self.spec, kind)
+            self.cells[indices] = cells
+            own = [np.zeros(1)] * 3
+            if self.spec.intercept:
+                own = step(base, x0, np.array([slope]), self.free, np.float64)
+                self.intercept[:] = base[0]
+            loss, heavy, rows = loss + weight * value, heavy + weight, rows + 1
+            self.tallies += [
+                weight * value,
+                weight,
+                1.0,
+                *(total(a) + float(b[0]) for a, b in zip(parts, own, strict=True)),
+            ]
+        return Progress(loss, heavy, rows)
+
+    def score(self, batch: Batch) -> Vector:
+        """x·v for each row, with the weights as they are."""
+        x0 = float(play(self.intercept[None, :], self.free)[0]) if self.spec.intercept else 0.0
+        scores = np.empty(len(batch))
+        for r in range(len(batch)):
+            indices, v = _entries(batch, r)
+            scores[r] = total(play(self.cells[indices].astype(np.float64), self.spec) * v) + x0
+        return scores
+
+    def weights(self) -> Vector:
+        """The point x played in each cell."""
+        return play(self.cells.astype(np.float64), self.spec)
+
+
+def _entries(batch: Batch, r: int) -> tuple[NDArray[np.uint32], Vector]:
+    row = slice(int(batch.indptr[r]), int(batch.indptr[r + 1]))
+    return batch.indices[row], batch.values[row].astype(np.float64)
+
+
+def _hold(R: Vector, M: Vector, spec: Spec) -> Vector:
+    """h (Q + l2), with Q = M (beta M + R) / h and R = sqrt G."""
+    return M * (spec.beta * M + R) + spec.scale * spec.l2
+
+
+def _rounded(v: Vector, kind: type[np.floating[Any]]) -> Vector:
+    """What a cell keeps of a number: its precision, and the end of its range beyond that."""
+    top = float(np.finfo(kind).max)
+    return np.clip(v, -top, top).astype(kind).astype(np.float64)

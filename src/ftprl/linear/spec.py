@@ -1,0 +1,121 @@
+"""What a linear model is, as one frozen object: all that decides its numbers besides the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, final
+
+import numpy as np
+
+from ftprl import check
+from ftprl.errors import InvalidInput
+from ftprl.losses import SCALAR_LOSSES, ScalarLoss, quantile
+
+LIMIT = 1e30  # the largest option, label, weight or value: no product of them leaves the range of a float
+LARGEST_DIM = 2**32
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """The loss, the size of the table and the constants of the scheme.
+
+    With M the largest |value| of a coordinate and G its sum of squared gradients, `scale` is h and `beta` is beta in
+    Q = M (beta M + sqrt G) / h, and x = clip(-sgn(z)(|z| - l1)_+ / (Q + l2), lower, upper).
+
+    >>> Spec(loss="squared", dim=100).scale
+    0.1
+    """
+
+    loss: str = "logistic"
+    dim: int = 2**22
+    scale: float = 0.1
+    beta: float = 1.0
+    l1: float = 0.0
+    l2: float = 0.0
+    lower: float = -math.inf
+    upper: float = math.inf
+    intercept: bool = True
+    seed: int = 0
+    float64: bool = False
+    tau: float = 0.5
+
+    def __post_init__(self) -> None:
+        def settle(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        if self.loss not in SCALAR_LOSSES:
+            known = ", ".join(SCALAR_LOSSES)
+            raise InvalidInput(f"loss needs a known name, got {self.loss!r}; use one of {known}.")
+        settle("dim", check.dimension("dim", self.dim))
+        if self.dim > LARGEST_DIM:
+            raise InvalidInput(f"dim needs at most 2**32 cells, got {self.dim}; hash into fewer.")
+        settle("scale", _small("scale", check.positive("scale", self.scale)))
+        for name in ("beta", "l1", "l2"):
+            settle(name, _small(name, check.positive(name, getattr(self, name), zero=True)))
+        settle("lower", _bound("lower", self.lower))
+        settle("upper", _bound("upper", self.upper))
+        if not self.lower <= self.upper or self.lower == math.inf or self.upper == -math.inf:
+            raise InvalidInput(
+                f"Spec needs lower <= upper with a number between, got lower={self.lower!r} and upper={self.upper!r};"
+                " swap them or drop one."
+            )
+        for name in ("intercept", "float64"):
+            settle(name, _flag(name, getattr(self, name)))
+        settle("seed", _seed(self.seed))
+        settle("tau", check.number("tau", self.tau))
+        quantile(self.tau)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a bound is finite."""
+        return math.isfinite(self.lower) or math.isfinite(self.upper)
+
+    def scalar_loss(self) -> ScalarLoss:
+        """The loss of a score."""
+        return quantile(self.tau) if self.loss == "quantile" else SCALAR_LOSSES[self.loss]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields; an infinite bound is None, since JSON has no infinity."""
+        plain = asdict(self)
+        for name in ("lower", "upper"):
+            plain[name] = plain[name] if math.isfinite(plain[name]) else None
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Spec:
+        """The spec that `to_dict` wrote; a field that is not there has its default."""
+        known = {field.name for field in fields(cls)}
+        for name in plain:
+            if name not in known:
+                raise InvalidInput(f"Spec has no field {name!r}; it has {', '.join(sorted(known))}.")
+        return cls(
+            **{name: value for name, value in plain.items() if not (name in ("lower", "upper") and value is None)}
+        )
+
+
+def _small(name: str, value: float) -> float:
+    if value > LIMIT:
+        raise InvalidInput(f"{name} needs at most 1e30, got {value!r}; rescale the data.")
+    return value
+
+
+def _bound(name: str, value: float) -> float:
+    a = check.array(name, value)
+    if a.ndim or math.isnan(float(a)):
+        raise InvalidInput(f"{name} needs a number or infinity, got {value!r}; leave it out for no bound.")
+    return float(a) if math.isinf(float(a)) else math.copysign(_small(name, abs(float(a))), float(a))
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{name} needs True or False, got {value!r}; pass one.")
+    return bool(value)
+
+
+def _seed(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**64:
+        raise InvalidInput(f"seed needs a whole number from 0 to 2**64 - 1, got {value!r}; pass one.")
+    return int(value)
