@@ -1,6 +1,7 @@
 // The one file of the core that knows Python: it checks what comes in, calls the core, wraps what goes out.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <cstddef>
 #include <cstdint>

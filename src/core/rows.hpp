@@ -95,27 +95,19 @@ public:
 
     // Starts a row of at most `room` features, or forgets the one that was started.
     void begin(std::size_t room) {
-        cells_.resize(0);
-        scratch_.resize(0);
-        cells_.reserve(room);
-        scratch_.reserve(room);
+        size_ = 0;
+        more(room);
     }
-    // Within the room that begin was asked for.
-    void add(std::uint32_t slot, double value) noexcept {
-        const std::size_t n = cells_.size();
-        cells_.data()[n] = slot;
-        scratch_.data()[n] = value;
-        cells_.resize(n + 1);
-        scratch_.resize(n + 1);
-    }
+    // Within the room that was asked for.
+    void add(std::uint32_t slot, double value) noexcept { row_.data()[size_++] = Feature{value, slot}; }
     // Makes room for more features of the row at hand.
     void more(std::size_t room) {
-        cells_.reserve(room);
-        scratch_.reserve(room);
+        row_.resize(size_);
+        row_.reserve(room);
     }
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
-        const std::size_t n = is_doubtful() ? combine() : cells_.size();
+        const std::size_t n = is_doubtful() ? combine() : size_;
         indices.reserve(n + 1);
         bool fits = false;
         if (wide_) {
@@ -140,39 +132,35 @@ public:
 private:
     // Whether a coordinate may occur twice: true when it does, and now and then when it does not.
     bool is_doubtful() noexcept {
-        const std::uint32_t* cells = cells_.data();
-        const std::size_t n = cells_.size();
+        const Feature* row = row_.data();
         std::uint64_t met = 0;
-        for (std::size_t i = 0; i < n; ++i) {
-            std::uint64_t& word = seen_[(cells[i] >> 6) % seen_.size()];
-            const std::uint64_t bit = std::uint64_t{1} << (cells[i] & 63);
+        for (std::size_t i = 0; i < size_; ++i) {
+            std::uint64_t& word = seen_[(row[i].slot >> 6) % seen_.size()];
+            const std::uint64_t bit = std::uint64_t{1} << (row[i].slot & 63);
             met |= word & bit;
             word |= bit;
         }
-        for (std::size_t i = 0; i < n; ++i) seen_[(cells[i] >> 6) % seen_.size()] = 0;
+        for (std::size_t i = 0; i < size_; ++i) seen_[(row[i].slot >> 6) % seen_.size()] = 0;
         return met != 0;
     }
 
     // Sums repeated coordinates, in order, into the place of the first.
     std::size_t combine() {
-        const std::size_t n = cells_.size();
-        std::size_t size = 64;
-        while (size < 2 * n) size *= 2;
-        if (places_.size() < size) places_.assign(size, Place{});
+        std::size_t wanted = 64;
+        while (wanted < 2 * size_) wanted *= 2;
+        if (places_.size() < wanted) places_.assign(wanted, Place{});
         const std::size_t mask = places_.size() - 1;
         ++round_;
-        std::uint32_t* cells = cells_.data();
-        double* values = scratch_.data();
+        Feature* row = row_.data();
         std::size_t kept = 0;
-        for (std::size_t i = 0; i < n; ++i) {
-            std::size_t at = (cells[i] * std::size_t{0x9e3779b1u}) & mask;
-            while (places_[at].round == round_ && cells[places_[at].row] != cells[i]) at = (at + 1) & mask;
+        for (std::size_t i = 0; i < size_; ++i) {
+            std::size_t at = (row[i].slot * std::size_t{0x9e3779b1u} >> 8) & mask;
+            while (places_[at].round == round_ && row[places_[at].row].slot != row[i].slot) at = (at + 1) & mask;
             if (places_[at].round == round_) {
-                values[places_[at].row] += values[i];
+                row[places_[at].row].value += row[i].value;
             } else {
                 places_[at] = Place{round_, kept};
-                cells[kept] = cells[i];
-                values[kept++] = values[i];
+                row[kept++] = row[i];
             }
         }
         return kept;
@@ -181,15 +169,16 @@ private:
     template <class T>
     bool write(std::size_t n, Buffer<T>& values) noexcept {
         constexpr double most = static_cast<double>(std::numeric_limits<T>::max());
-        const std::uint32_t* cells = cells_.data();
-        const double* from = scratch_.data();
+        const Feature* row = row_.data();
         std::uint32_t* slot = indices.data() + indices.size();
         T* value = values.data() + values.size();
         std::size_t out = 0;
+        bool fits = true;
         for (std::size_t i = 0; i < n; ++i) {
-            if (!(std::fabs(from[i]) <= most)) return false;
-            const T rounded = static_cast<T>(from[i]);
-            slot[out] = cells[i];
+            const bool good = std::fabs(row[i].value) <= most;
+            const T rounded = good ? static_cast<T>(row[i].value) : T{0};
+            fits = fits && good;
+            slot[out] = row[i].slot;
             value[out] = rounded;
             out += rounded != T{0} ? 1 : 0;
         }
@@ -197,11 +186,16 @@ private:
             slot[out] = static_cast<std::uint32_t>(slots_.dim() - 1);
             value[out++] = T{1};
         }
+        if (!fits) return false;
         indices.resize(indices.size() + out);
         values.resize(values.size() + out);
         return true;
     }
 
+    struct Feature {
+        double value;
+        std::uint32_t slot;
+    };
     struct Place {
         std::uint64_t round = 0;
         std::size_t row = 0;
@@ -209,8 +203,8 @@ private:
 
     Slots slots_;
     bool wide_;
-    Buffer<std::uint32_t> cells_;
-    Buffer<double> scratch_;
+    Buffer<Feature> row_;  // the row at hand
+    std::size_t size_ = 0;
     std::array<std::uint64_t, 1024> seen_{};
     std::vector<Place> places_;
     std::uint64_t round_ = 0;

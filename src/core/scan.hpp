@@ -37,7 +37,11 @@ inline unsigned lowest_bit(unsigned mask) noexcept {
 template <std::size_t N>
 class Finder {
 public:
-    explicit Finder(const std::array<Byte, N>& bytes) noexcept : bytes_(bytes) {}
+    explicit Finder(const std::array<Byte, N>& bytes) noexcept : bytes_(bytes) {
+#if defined(FTPRL_SSE2)
+        for (std::size_t i = 0; i < N; ++i) words_[i] = _mm_set1_epi8(static_cast<char>(bytes[i]));
+#endif
+    }
 
     const Byte* operator()(const Byte* p, const Byte* end) const noexcept {
 #if defined(FTPRL_SSE2)
@@ -45,7 +49,7 @@ public:
             const __m128i word = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
             __m128i hit = _mm_setzero_si128();
             for (std::size_t i = 0; i < N; ++i) {
-                hit = _mm_or_si128(hit, _mm_cmpeq_epi8(word, _mm_set1_epi8(static_cast<char>(bytes_[i]))));
+                hit = _mm_or_si128(hit, _mm_cmpeq_epi8(word, words_[i]));
             }
             const auto mask = static_cast<unsigned>(_mm_movemask_epi8(hit));
             if (mask != 0) return p + detail::lowest_bit(mask);
@@ -61,6 +65,9 @@ public:
 
 private:
     std::array<Byte, N> bytes_;
+#if defined(FTPRL_SSE2)
+    __m128i words_[N];
+#endif
 };
 
 // The first `byte`, or `end`.
