@@ -191,8 +191,10 @@ void set_columns(ftprl::Parser& parser, const nb::list& columns) {
 nb::object first_row(const nb::bytes& data, bool last, int separator, int quote) {
     ftprl::Splitter split(dialect_of(separator, quote));
     const ftprl::Byte* first = data_of(data);
-    if (split(first, first + data.size(), last) != ftprl::Split::whole) return nb::none();
-    nb::list fields;
+    const ftprl::Split result = split(first, first + data.size(), last);
+    if (result == ftprl::Split::cut || result == ftprl::Split::unclosed) return nb::none();
+    nb::list fields;  // none when text follows a closing quote
+    if (result == ftprl::Split::stray) split.fields.clear();
     for (const ftprl::Field& field : split.fields) {
         fields.append(nb::bytes(field.data, static_cast<std::size_t>(field.end - field.data)));
     }

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, final
 
@@ -27,7 +28,6 @@ SIZES = (*_LARGE, 1_000, 600, 400, 300, 150, 100, 60, 27, 18, 15, 10, 4, 3)
 HEADER = ("click", *(f"I{i + 1}" for i in range(COUNTS)), *(f"C{j + 1}" for j in range(len(SIZES))))
 _OFFSETS = COUNTS + 1 + np.concatenate([[0], np.cumsum(SIZES)[:-1]])  # libsvm ids: 1..13, then each column's own
 _BLOCK = 8192
-_BIAS = -1.9
 
 Numbers = NDArray[np.float64]
 Text = NDArray[np.uint8]
@@ -67,10 +67,18 @@ def generate(rows: int, seed: int, path: str | os.PathLike[str]) -> None:
 def blocks(rows: int, seed: int) -> Iterator[Clicks]:
     """The rows, block by block."""
     for number, start in enumerate(range(0, rows, _BLOCK)):
-        yield _draw(number, seed, min(_BLOCK, rows - start))
+        luck, counts, ranks = _draw(number, seed, min(_BLOCK, rows - start))
+        yield Clicks(luck < 1.0 / (1.0 + np.exp(-_bias(seed) - _score(counts, ranks, seed))), counts, ranks)
 
 
-def _draw(number: int, seed: int, rows: int) -> Clicks:
+@lru_cache
+def _bias(seed: int) -> float:
+    """Centres the score of a block that is never written: about one row in five is a click, whatever the seed."""
+    _, counts, ranks = _draw(2**63, seed, _BLOCK)
+    return -1.7 - float(_score(counts, ranks, seed).mean())
+
+
+def _draw(number: int, seed: int, rows: int) -> tuple[Numbers, NDArray[np.int64], NDArray[np.int64]]:
     random = np.random.Generator(np.random.Philox(key=[seed, number]))
     uniform = random.random((_BLOCK, 1 + 2 * COUNTS + 2 * len(SIZES)))[:rows]
     u, missing = uniform[:, 1 : 1 + COUNTS], uniform[:, 1 + COUNTS : 1 + 2 * COUNTS]
@@ -82,13 +90,13 @@ def _draw(number: int, seed: int, rows: int) -> Clicks:
     sizes = np.array(SIZES, dtype=np.float64)
     ranks = np.minimum((sizes + 1.0) ** u - 1.0, sizes - 1.0).astype(np.int64)
     ranks[missing < 0.01 * (np.arange(len(SIZES)) % 7)] = -1
-    return Clicks(uniform[:, 0] < 1.0 / (1.0 + np.exp(-_score(counts, ranks, seed))), counts, ranks)
+    return uniform[:, 0], counts, ranks
 
 
 def _score(counts: NDArray[np.int64], ranks: NDArray[np.int64], seed: int) -> Numbers:
     """The hidden model: one weight a count, on its logarithm, and one weight a category."""
     slopes = 0.25 * _weights(np.arange(COUNTS), 0, seed)
-    score: Numbers = _BIAS + np.log1p(np.maximum(counts, 0)) @ slopes
+    score: Numbers = np.log1p(np.maximum(counts, 0)) @ slopes
     for j in range(len(SIZES)):
         score += np.where(ranks[:, j] < 0, 0.0, 0.3 * _weights(ranks[:, j], j + 1, seed))
     return score

@@ -70,19 +70,20 @@ def read_header(
     stream: Stream, form: Dialect, block: int, max_row: int, data: bytes = b""
 ) -> tuple[tuple[str, ...], bytes, int, int]:
     """The columns' names, the bytes read so far (`data` before), where the rows begin in them and at which line."""
-    while True:
-        found = first_row(data, False, *form.codes)
-        more = stream.read(block) if found is None and len(data) <= max_row else b""
-        if found is None and not more:
-            found = first_row(data, len(data) <= max_row, *form.codes) if data else None
-            if found is None:
-                raise BadFormat(
-                    f"{stream.name}:1: expected a row of columns, got {'none' if not data else 'no end of it'}"
-                )
-        if found is not None:
-            break
-        data += more
-    fields, offset, lines = found
+    found, last = first_row(data, False, *form.codes), False
+    while found is None and not last and len(data) <= max_row:
+        block_read = stream.read(block)
+        data, last = data + block_read, not block_read
+        found = first_row(data, last, *form.codes) if data else None
+    if not data:
+        raise BadFormat(f"{stream.name}:1: expected a row of columns, got an empty file")
+    fields, offset, lines = ([], len(data), 1) if found is None else found
+    if len(data[:offset].removesuffix(b"\n")) > max_row:
+        raise BadFormat(f"{stream.name}:1: expected a row of at most {max_row} bytes, got a longer one; raise max_row")
+    if not fields:
+        raise BadFormat(
+            f"{stream.name}:1: expected a row of columns, got a quote that is not closed before a separator"
+        )
     if not form.header:
         return tuple(str(i + 1) for i in range(len(fields))), data, 0, 1
     try:
