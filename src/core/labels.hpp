@@ -29,6 +29,8 @@ public:
         words,   // the words given, whatever their case
     };
 
+    static constexpr const char* HINT = "; name the label that counts as 1 with positive";
+
     Kind kind = Kind::number;
     bool numbers_only = false;  // a format whose labels are numbers: other text is a broken row, not a class
     std::vector<std::pair<std::string, double>> words;  // in lower case
@@ -76,7 +78,7 @@ private:
                                : negative_ == 0.0 ? "expected the label 1 or 0, as in the rows before"
                                                   : "expected the label 1 or -1, as in the rows before";
             refuse(rule, p, end, why);
-            why += "; name the label that counts as 1 with positive";
+            why += HINT;
             return false;
         }
         y = -1.0;

@@ -202,7 +202,8 @@ private:
         const Field found = trimmed(field);
         std::string why;
         if (labels_.read(found.data, found.end, y, why)) return true;
-        refuse(why + " in column '" + column.name + "'");
+        const std::size_t hint = why.rfind(Labels::HINT);
+        refuse(why.insert(hint == std::string::npos ? why.size() : hint, " in column '" + column.name + "'"));
         return false;
     }
 
