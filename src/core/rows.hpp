@@ -26,8 +26,8 @@ public:
         : dim_(dim), power_((dim & (dim - 1)) == 0), kept_(intercept ? dim - 1 : ~std::uint64_t{0}) {}
 
     std::uint32_t operator()(std::uint64_t hash) const noexcept {
-        const std::uint64_t high = detail::fold(hash, dim_) ^ (hash * dim_);
-        const std::uint64_t slot = power_ ? hash & (dim_ - 1) : high;
+        std::uint64_t slot = hash & (dim_ - 1);
+        if (!power_) slot = detail::fold(hash, dim_) ^ (hash * dim_);
         return static_cast<std::uint32_t>(slot - (slot == kept_ ? 1 : 0));
     }
     std::uint64_t dim() const noexcept { return dim_; }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "hash.hpp"
+#include "names.hpp"
 #include "number.hpp"
 #include "parser.hpp"
 #include "words.hpp"
@@ -25,6 +26,7 @@ namespace ftprl {
 struct Field {
     const Byte* data;
     const Byte* end;
+    const Byte* limit;  // bytes up to here may be read
 };
 
 struct Dialect {
@@ -68,7 +70,7 @@ public:
                 if (stop == end && !last) return Split::cut;
                 const Byte* tail = stop;
                 if (is_row_end(stop, end) && tail != p && tail[-1] == '\r') --tail;
-                fields.push_back(Field{p, tail});
+                fields.push_back(Field{p, tail, end});
             }
             if (is_row_end(stop, end)) {
                 next = stop == end ? end : stop + 1;
@@ -95,8 +97,12 @@ private:
             if (copy == nullptr && doubled) copy = &copies_.emplace_back();
             if (copy != nullptr) copy->append(reinterpret_cast<const char*>(p), static_cast<std::size_t>(quote - p));
             if (!doubled) {
-                const auto* text = copy == nullptr ? first : reinterpret_cast<const Byte*>(copy->data());
-                fields.push_back(Field{text, copy == nullptr ? quote : text + copy->size()});
+                if (copy == nullptr) {
+                    fields.push_back(Field{first, quote, end});
+                } else {
+                    const auto* text = reinterpret_cast<const Byte*>(copy->data());
+                    fields.push_back(Field{text, text + copy->size(), text + copy->size()});
+                }
                 return quote + 1;
             }
             copy->push_back(static_cast<char>(dialect_.quote));
@@ -142,7 +148,7 @@ public:
         for (const Column& column : columns) {
             const auto* name = reinterpret_cast<const Byte*>(column.name.data());
             const std::uint32_t slot = rows.slots()(hash_from(start_, name, column.name.size()));
-            columns_.push_back(Ready{column.kind, column.name, slot, column.name + "="});
+            columns_.push_back(Ready{column.kind, column.name, slot, Prefix(start_, column.name + "=")});
         }
     }
 
@@ -172,7 +178,7 @@ private:
         Column::Kind kind;
         std::string name;
         std::uint32_t slot;
-        std::string joined;  // the name, '=' and a value that is replaced all the time
+        Prefix joined;  // the hash of "column=" and what follows
     };
 
     void take() {
@@ -183,7 +189,7 @@ private:
         double y = MISSING, weight = 1.0;
         rows.begin(columns_.size());
         for (std::size_t i = 0; i < fields.size(); ++i) {
-            Ready& column = columns_[i];
+            const Ready& column = columns_[i];
             bool good = true;
             switch (column.kind) {
                 case Column::Kind::ignore: break;
@@ -228,22 +234,18 @@ private:
         return false;
     }
 
-    void category(Ready& column, const Field& field) {
-        if (field.data != field.end) rows.add(joined(column, field.data, field.end), 1.0);
+    void category(const Ready& column, const Field& field) {
+        if (field.data == field.end) return;
+        const auto size = static_cast<std::size_t>(field.end - field.data);
+        rows.add(rows.slots()(column.joined(field.data, size, field.limit)), 1.0);
     }
 
     // `rest` columns follow, this one included: they keep their room.
-    void text(Ready& column, const Field& field, std::size_t rest) {
+    void text(const Ready& column, const Field& field, std::size_t rest) {
         rows.more(static_cast<std::size_t>(field.end - field.data) / 2 + 1 + rest);
-        words_(field.data, field.end, [&](const Byte* p, const Byte* end) { rows.add(joined(column, p, end), 1.0); });
-    }
-
-    // The cell of "column=value".
-    std::uint32_t joined(Ready& column, const Byte* p, const Byte* end) {
-        std::string& name = column.joined;
-        name.resize(column.name.size() + 1);
-        name.append(reinterpret_cast<const char*>(p), static_cast<std::size_t>(end - p));
-        return rows.slots()(hash_from(start_, reinterpret_cast<const Byte*>(name.data()), name.size()));
+        words_(field.data, field.end, [&](const Byte* p, const Byte* end) {
+            rows.add(rows.slots()(column.joined(p, static_cast<std::size_t>(end - p), end)), 1.0);
+        });
     }
 
     Splitter split_;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "hash.hpp"
+#include "names.hpp"
 #include "number.hpp"
 #include "parser.hpp"
 
@@ -108,7 +109,7 @@ private:
             }
             std::uint64_t hash = 0;
             if (stop != p) {
-                hash = hash_from(start, p, static_cast<std::size_t>(stop - p));
+                hash = hash_name(start, p, static_cast<std::size_t>(stop - p), end);
             } else {
                 const std::string name = std::to_string(unnamed++);
                 hash = hash_from(start, reinterpret_cast<const Byte*>(name.data()), name.size());
