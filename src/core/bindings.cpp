@@ -7,12 +7,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "hash.hpp"
 #include "learner.hpp"
+#include "libsvm.hpp"
+#include "table.hpp"
+#include "vw.hpp"
 
 namespace nb = nanobind;
 
@@ -90,6 +96,171 @@ Hashes feature_hashes(nb::handle names, nb::handle seed) {
     std::uint64_t* data = hashes.release();
     const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<std::uint64_t*>(p); });
     return Hashes(data, {count}, owner);
+}
+
+// ---- readers ----
+
+std::string text_of(const nb::bytes& bytes) { return std::string(bytes.c_str(), bytes.size()); }
+nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+const ftprl::Byte* data_of(const nb::bytes& bytes) { return reinterpret_cast<const ftprl::Byte*>(bytes.c_str()); }
+
+ftprl::Dialect dialect_of(int separator, int quote) {
+    ftprl::Dialect dialect;
+    dialect.separator = static_cast<ftprl::Byte>(separator);
+    dialect.quotes = quote >= 0;
+    dialect.quote = static_cast<ftprl::Byte>(quote >= 0 ? quote : 0);
+    return dialect;
+}
+
+ftprl::Labels labels_of(const std::string& kind, const nb::bytes& positive, const nb::list& words) {
+    ftprl::Labels labels;
+    if (kind == "positive") {
+        labels.set_positive(text_of(positive));
+    } else if (kind == "words") {
+        labels.kind = ftprl::Labels::Kind::words;
+        for (nb::handle pair : words) {
+            labels.words.emplace_back(text_of(nb::cast<nb::bytes>(pair[0])), nb::cast<double>(pair[1]));
+        }
+    } else {
+        labels.kind = kind == "sign" ? ftprl::Labels::Kind::sign : ftprl::Labels::Kind::number;
+    }
+    return labels;
+}
+
+std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim, nb::handle seed, bool intercept,
+                                           bool wide, bool skip, std::size_t max_row, std::size_t batch_rows,
+                                           std::size_t batch_values, nb::handle labels, const nb::bytes& positive,
+                                           const nb::list& words, int separator, int quote) {
+    if (dim < 2 || dim > (std::uint64_t{1} << 32)) throw nb::value_error("dim must be between 2 and 2**32");
+    if (batch_rows == 0 || batch_values == 0) throw nb::value_error("a batch must have room for a row");
+    ftprl::Options options;
+    options.dim = dim;
+    options.seed = seed_of(seed);
+    options.intercept = intercept;
+    options.wide = wide;
+    options.skip = skip;
+    options.max_row = max_row;
+    options.batch_rows = batch_rows;
+    options.batch_values = batch_values;
+    ftprl::Labels expected = labels_of(nb::cast<const char*>(labels), positive, words);
+    const std::string name = nb::cast<const char*>(format);
+    if (name == "table") {
+        return std::make_unique<ftprl::TableParser>(options, std::move(expected), dialect_of(separator, quote));
+    }
+    expected.numbers_only = true;
+    if (name == "vw") return std::make_unique<ftprl::VwParser>(options, std::move(expected));
+    if (name == "libsvm") return std::make_unique<ftprl::LibsvmParser>(options, std::move(expected));
+    throw nb::value_error("format must be 'vw', 'libsvm' or 'table'");
+}
+
+template <class T>
+nb::object array_of(ftprl::Buffer<T>& buffer) {
+    const std::size_t size = buffer.size();
+    buffer.reserve(1);  // an empty array has an address, too
+    T* data = buffer.release();
+    const nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
+}
+
+nb::tuple take_rows(ftprl::Parser& parser) {
+    ftprl::Rows& rows = parser.rows;
+    nb::list tags;
+    for (const auto& [row, tag] : rows.tags) tags.append(nb::make_tuple(row, bytes_of(tag)));
+    const nb::object values = rows.wide() ? array_of(rows.wide_values) : array_of(rows.narrow_values);
+    const nb::tuple taken = nb::make_tuple(array_of(rows.indptr), array_of(rows.indices), values, array_of(rows.y),
+                                           array_of(rows.weight), tags);
+    rows.clear();
+    return taken;
+}
+
+nb::object problem_of(const ftprl::Problem& problem) {
+    if (problem.line == 0) return nb::none();
+    return nb::make_tuple(problem.line, bytes_of(problem.message));
+}
+
+void set_columns(ftprl::Parser& parser, const nb::list& columns) {
+    auto* table = dynamic_cast<ftprl::TableParser*>(&parser);
+    if (table == nullptr) throw nb::type_error("only a table has columns");
+    std::vector<ftprl::Column> ready;
+    for (nb::handle pair : columns) {
+        const int kind = nb::cast<int>(pair[0]);
+        if (kind < 0 || kind > static_cast<int>(ftprl::Column::Kind::text)) throw nb::value_error("no such kind");
+        ready.push_back(ftprl::Column{static_cast<ftprl::Column::Kind>(kind), text_of(nb::cast<nb::bytes>(pair[1]))});
+    }
+    table->set_columns(ready);
+}
+
+// The fields of the first row, where the next begins, and how many lines it takes; None when it is not whole.
+nb::object first_row(const nb::bytes& data, bool last, int separator, int quote) {
+    ftprl::Splitter split(dialect_of(separator, quote));
+    const ftprl::Byte* first = data_of(data);
+    const ftprl::Split result = split(first, first + data.size(), last);
+    if (result == ftprl::Split::cut || result == ftprl::Split::unclosed) return nb::none();
+    nb::list fields;  // none when text follows a closing quote
+    if (result == ftprl::Split::stray) split.fields.clear();
+    for (const ftprl::Field& field : split.fields) {
+        fields.append(nb::bytes(field.data, static_cast<std::size_t>(field.end - field.data)));
+    }
+    return nb::make_tuple(fields, split.next - first, split.lines);
+}
+
+nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separator, int quote, std::int64_t rows,
+                  std::size_t columns, std::size_t distinct, std::size_t label) {
+    if (from > data.size()) throw nb::value_error("from is beyond the data");
+    std::vector<ftprl::Sample> samples(columns);
+    const ftprl::Byte* first = data_of(data);
+    std::int64_t count = 0;
+    {
+        nb::gil_scoped_release free;
+        count = ftprl::look(first + from, first + data.size(), last, dialect_of(separator, quote), rows, distinct, label,
+                            samples);
+    }
+    nb::list seen;
+    nb::list values;
+    for (const ftprl::Sample& sample : samples) seen.append(nb::make_tuple(sample.present, sample.numbers));
+    if (label < columns) {
+        for (const std::string& value : samples[label].values) values.append(bytes_of(value));
+    }
+    return nb::make_tuple(count, seen, values);
+}
+
+nb::list words_of(const nb::bytes& data) {
+    nb::list words;
+    const ftprl::Byte* first = data_of(data);
+    ftprl::Words()(first, first + data.size(), [&words](const ftprl::Byte* p, const ftprl::Byte* end) {
+        words.append(nb::bytes(p, static_cast<std::size_t>(end - p)));
+    });
+    return words;
+}
+
+std::size_t feed(ftprl::Parser& parser, const nb::bytes& data, std::size_t from, bool last) {
+    if (from > data.size()) throw nb::value_error("from is beyond the data");
+    const ftprl::Byte* first = data_of(data);
+    const std::size_t size = data.size();
+    nb::gil_scoped_release free;
+    return parser.feed(first, size, from, last);
+}
+
+void bind_readers(nb::module_& m) {
+    nb::class_<ftprl::Parser>(m, "Parser", "Rows from blocks of text: feed it bytes, take arrays.")
+        .def("feed", &feed, nb::arg("data"), nb::arg("start"), nb::arg("last"),
+             "Read whole rows from data[start:]; returns where it stopped.")
+        .def("take", &take_rows, "The rows read so far: indptr, indices, values, y, weight, [(row, tag)].")
+        .def("set_columns", &set_columns, nb::arg("columns"), "The kind and name of each column of a table.")
+        .def_prop_ro("full", [](ftprl::Parser& parser) { return parser.full(); })
+        .def_prop_ro("rows", [](ftprl::Parser& parser) { return parser.rows.count(); })
+        .def_prop_ro("bad", [](ftprl::Parser& parser) { return parser.bad; })
+        .def_prop_ro("problem", [](ftprl::Parser& parser) { return problem_of(parser.problem); })
+        .def_prop_ro("first_bad", [](ftprl::Parser& parser) { return problem_of(parser.first_bad); })
+        .def_rw("line", &ftprl::Parser::line);
+    m.def("parser", &make_parser, nb::arg("format"), nb::kw_only(), nb::arg("dim"), nb::arg("seed"),
+          nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
+          nb::arg("batch_values"), nb::arg("labels"), nb::arg("positive"), nb::arg("words"), nb::arg("separator"),
+          nb::arg("quote"), "A parser of one text format.");
+    m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
+    m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
+          nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"));
+    m.def("words", &words_of, nb::arg("data"), "The words of a text, lower-cased.");
 }
 
 }  // namespace
@@ -254,4 +425,5 @@ NB_MODULE(_core, m) {
                   "numpy.typing.NDArray[numpy.uint64]"),
           "The 64-bit hash of each name, as a NumPy array.");
     bind_kernel(m);
+    bind_readers(m);
 }

@@ -7,7 +7,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ftprl import adversaries, baselines, losses, schemes, sets
+    from ftprl import adversaries, baselines, data, losses, schemes, sets
     from ftprl.bounds import Certificate, Ledger
     from ftprl.errors import BadFormat, BadModel, FtprlError, InvalidInput, Unsupported
     from ftprl.game import Game, best_in_hindsight, play
@@ -33,7 +33,7 @@ _HOMES = {
     "john": "ftprl.schemes",
     "play": "ftprl.game",
 }
-_ROOMS = ("adversaries", "baselines", "losses", "schemes", "sets")
+_ROOMS = ("adversaries", "baselines", "data", "losses", "schemes", "sets")
 
 __all__ = [
     "BadFormat",
@@ -51,6 +51,7 @@ __all__ = [
     "baselines",
     "best_bound",
     "best_in_hindsight",
+    "data",
     "john",
     "losses",
     "play",

@@ -1,7 +1,9 @@
-"""Data as batches: the one currency between readers and learners."""
+"""Rows for a sparse learner: readers of VW text, libsvm, CSV and TSV, and a generator of click logs."""
 
 from __future__ import annotations
 
+from ftprl.data import clicks
 from ftprl.data.batch import Batch
+from ftprl.data.source import Description, Source, open
 
-__all__ = ["Batch"]
+__all__ = ["Batch", "Description", "Source", "clicks", "open"]

@@ -1,0 +1,87 @@
+// The libsvm format:   [label] [qid:n] id:value ...  # comment
+//
+// An id is the cell of the table, as it stands: files that count from 0 and from 1 are both read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "number.hpp"
+#include "parser.hpp"
+
+namespace ftprl {
+
+class LibsvmParser final : public LineParser {
+public:
+    using LineParser::LineParser;
+
+protected:
+    void parse(const Byte* p, const Byte* eol, const Byte* end) override {
+        eol = find(p, eol, '#');
+        while (eol != p && is_blank(eol[-1])) --eol;
+        if (p == eol) return;
+        double y = MISSING;
+        const Byte* stop = token(p, eol, end);
+        if (stop == eol || *stop != ':') {
+            std::string why;
+            if (!labels_.read(p, stop, y, why)) return refuse(std::move(why));
+            p = stop;
+        }
+        rows.begin(static_cast<std::size_t>(eol - p) / 3 + 1);
+        for (p = skip_blanks(p, eol); p != eol; p = skip_blanks(p, eol)) {
+            p = pair(p, eol, end);
+            if (p == nullptr) return;
+        }
+        finish(y, 1.0);
+    }
+
+private:
+    // One id:value; returns its end, null when it is bad.
+    const Byte* pair(const Byte* p, const Byte* eol, const Byte* end) {
+        const Byte* colon = token(p, eol, end);
+        const Byte* stop = colon;
+        while (stop != eol && !is_blank(*stop)) ++stop;
+        if (colon == eol || *colon != ':') return refuse_null("expected id:value, got " + quoted(p, stop));
+        if (colon - p == 3 && p[0] == 'q' && p[1] == 'i' && p[2] == 'd') return stop;
+        std::uint64_t id = 0;
+        const Byte* q = p;
+        for (; q != colon && detail::is_digit(*q); ++q) {
+            if (id < rows.slots().dim()) id = 10 * id + static_cast<std::uint64_t>(*q - '0');
+        }
+        if (q != colon || q == p) {
+            return refuse_null("expected a whole number before ':', got " + quoted(p, colon) + " in " + quoted(p, stop));
+        }
+        if (id >= rows.slots().room()) return refuse_null(too_high(p, colon));
+        double value = 0.0;
+        const Parsed parsed = parse_number(colon + 1, stop, value);
+        if (parsed != Parsed::ok) {
+            return refuse_null((parsed == Parsed::malformed ? "expected a number after ':', got "
+                                                            : "expected a finite number after ':', got ") +
+                               quoted(colon + 1, stop) + " in " + quoted(p, stop));
+        }
+        rows.add(static_cast<std::uint32_t>(id), value);
+        return stop;
+    }
+
+    std::string too_high(const Byte* p, const Byte* colon) const {
+        const Slots& slots = rows.slots();
+        return "expected an id below " + std::to_string(slots.room()) + " (dim=" + std::to_string(slots.dim()) +
+               (slots.intercept() ? ", the last cell is the intercept's" : "") + "), got " + quoted(p, colon) +
+               "; raise dim";
+    }
+
+    const Byte* token(const Byte* p, const Byte* eol, const Byte* end) const {
+        const Byte* stop = name_(p, end);
+        return stop < eol ? stop : eol;
+    }
+
+    const Byte* refuse_null(std::string why) {
+        refuse(std::move(why));
+        return nullptr;
+    }
+
+    Finder<4> name_{{' ', '\t', ':', '\n'}};
+};
+
+}  // namespace ftprl

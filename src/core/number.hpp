@@ -1,0 +1,122 @@
+// A decimal number from text, correctly rounded, whatever the locale.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+
+#include "scan.hpp"
+
+#if !defined(__cpp_lib_to_chars)
+// A standard library without floating from_chars: strtod in the "C" locale, on a copy that ends with a zero.
+#include <locale.h>
+#include <stdlib.h>
+#if defined(__APPLE__)
+#include <xlocale.h>
+#endif
+#include <cerrno>
+#include <string>
+#endif
+
+namespace ftprl {
+
+enum class Parsed { ok, malformed, not_finite };
+
+namespace detail {
+
+inline constexpr double TENS[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+
+inline bool is_digit(Byte byte) noexcept { return static_cast<unsigned>(byte) - '0' < 10u; }
+
+// Whether a number that no double can hold is too large, rather than too near to zero: the sign of the decimal
+// exponent of its first digit that is not 0. `p` is behind the sign.
+inline bool is_too_large(const Byte* p, const Byte* end) noexcept {
+    long long magnitude = 0;
+    bool point = false, found = false;
+    for (; p != end && (*p == '.' || is_digit(*p)); ++p) {
+        if (*p == '.') {
+            point = true;
+        } else if (found || *p != '0') {
+            found = true;
+            magnitude += point ? 0 : 1;
+        } else {
+            magnitude -= point ? 1 : 0;
+        }
+    }
+    if (p == end) return magnitude > 0;
+    ++p;  // the e
+    const bool minus = p != end && *p == '-';
+    if (p != end && (*p == '-' || *p == '+')) ++p;
+    long long exponent = 0;
+    for (; p != end; ++p) {
+        if (exponent < 1000000000000LL) exponent = 10 * exponent + (*p - '0');
+    }
+    return magnitude + (minus ? -exponent : exponent) > 0;
+}
+
+#if defined(__cpp_lib_to_chars)
+inline Parsed parse_long(const Byte* p, const Byte* end, double& out) noexcept {
+    const auto* last = reinterpret_cast<const char*>(end);
+    double value = 0.0;
+    const auto [stop, error] = std::from_chars(reinterpret_cast<const char*>(p), last, value);
+    if (error == std::errc::invalid_argument || stop != last) return Parsed::malformed;
+    if (error == std::errc::result_out_of_range) {
+        if (is_too_large(p, end)) return Parsed::not_finite;
+        value = 0.0;
+    }
+    if (!std::isfinite(value)) return Parsed::not_finite;
+    out = value;
+    return Parsed::ok;
+}
+#else
+inline Parsed parse_long(const Byte* p, const Byte* end, double& out) {
+    static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+    const std::string text(p, end);
+    if (text.find_first_of("xX \t\n\v\f\r+(") == 0 || text.find_first_of("xX(") != std::string::npos) {
+        return Parsed::malformed;  // what strtod takes and from_chars does not
+    }
+    char* stop = nullptr;
+    const double value = strtod_l(text.c_str(), &stop, plain);
+    if (stop == text.c_str() || stop != text.c_str() + text.size()) return Parsed::malformed;
+    if (!std::isfinite(value)) return Parsed::not_finite;
+    out = value;
+    return Parsed::ok;
+}
+#endif
+
+}  // namespace detail
+
+// The whole of [p, end) as a number. A number too near to zero for a double is 0.
+inline Parsed parse_number(const Byte* p, const Byte* end, double& out) {
+    const bool minus = p != end && *p == '-';
+    if (p != end && (*p == '-' || *p == '+')) ++p;
+    if (p == end || *p == '-' || *p == '+') return Parsed::malformed;
+
+    // Up to 15 digits: the digits and the power of ten are both exact, so one division rounds correctly.
+    if (end - p <= 16) {
+        std::uint64_t digits = 0;
+        const Byte* q = p;
+        for (; q != end && detail::is_digit(*q); ++q) digits = 10 * digits + static_cast<std::uint64_t>(*q - '0');
+        std::ptrdiff_t fraction = 0;
+        std::ptrdiff_t count = q - p;
+        if (q != end && *q == '.') {
+            const Byte* first = ++q;
+            for (; q != end && detail::is_digit(*q); ++q) digits = 10 * digits + static_cast<std::uint64_t>(*q - '0');
+            fraction = q - first;
+            count += fraction;
+        }
+        if (q == end && count >= 1 && count <= 15) {
+            const double value = static_cast<double>(digits) / detail::TENS[fraction];
+            out = minus ? -value : value;
+            return Parsed::ok;
+        }
+    }
+    double value = 0.0;
+    const Parsed parsed = detail::parse_long(p, end, value);
+    if (parsed == Parsed::ok) out = minus ? -value : value;
+    return parsed;
+}
+
+}  // namespace ftprl

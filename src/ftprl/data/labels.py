@@ -1,0 +1,85 @@
+"""What the labels of a file become: numbers as they are, or +1 and -1 for a loss with two classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from ftprl.errors import InvalidInput
+from ftprl.losses import SCALAR_LOSSES
+
+_PAIRS = (("1", "0"), ("1", "-1"), ("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LabelRule:
+    """`kind` is number, sign (1 against -1 or 0), positive (one label against the rest) or words (a known pair)."""
+
+    kind: str
+    positive: str = ""
+    words: tuple[tuple[str, float], ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind == "number":
+            return "numbers, as they are"
+        if self.kind == "sign":
+            return "1 is +1, -1 or 0 is -1"
+        if self.kind == "positive":
+            return f"{self.positive!r} is +1, any other label is -1"
+        return ", ".join(f"{word!r} is {y:+.0f}" for word, y in self.words)
+
+
+def of_numbers(loss: str, positive: str | None) -> LabelRule:
+    """The rule of a format whose labels are numbers."""
+    binary = is_binary(loss, positive)
+    if positive is not None and _number(positive) is None:
+        raise InvalidInput(f"positive needs a number for this format, got {positive!r}; pass one of the file's labels.")
+    return LabelRule("positive", positive) if positive is not None else LabelRule("sign" if binary else "number")
+
+
+def of_values(loss: str, positive: str | None, column: str, values: Sequence[str]) -> LabelRule:
+    """The rule of a column, given the values that its first rows hold."""
+    if not is_binary(loss, positive):
+        return LabelRule("number")
+    if positive is not None:
+        return LabelRule("positive", positive)
+    seen = {_plain(value) for value in values}
+    for pair in _PAIRS:
+        if seen <= set(pair):
+            if pair[0] == "1":
+                return LabelRule("sign")
+            return LabelRule("words", words=((pair[0], 1.0), (pair[1], -1.0)))
+    some = ", ".join(repr(value) for value in values[:6]) + (", ..." if len(values) > 6 else "")
+    raise InvalidInput(
+        f"{loss} needs a label with two classes, got column {column!r} with the labels {some}; "
+        "name the one that counts as 1 with positive, or pass a loss for numbers such as squared."
+    )
+
+
+def is_binary(loss: str, positive: str | None) -> bool:
+    """Whether a loss has two classes; only then may a positive label be named."""
+    if loss not in SCALAR_LOSSES:
+        raise InvalidInput(f"loss needs one of {', '.join(SCALAR_LOSSES)}, got {loss!r}; pass one of them.")
+    binary = SCALAR_LOSSES[loss].binary
+    if positive is not None and not binary:
+        raise InvalidInput(
+            f"positive needs a loss with two classes, got loss={loss!r}; drop positive or pass logistic."
+        )
+    return binary
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and "_" not in text else None
+
+
+def _plain(text: str) -> str:
+    """A label in one spelling: 1.0 and +1 are 1, YES is yes."""
+    value = _number(text)
+    return text.lower() if value is None else f"{value + 0.0:g}"

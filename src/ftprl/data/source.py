@@ -1,0 +1,370 @@
+"""Files as a stream of batches: `open` settles what is read and how, a `Source` reads it as often as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from ftprl._core import Parser, parser
+from ftprl.check import dimension
+from ftprl.data import tables
+from ftprl.data.batch import Batch
+from ftprl.data.labels import LabelRule, of_numbers
+from ftprl.data.streams import STDIN, Stream, expand, shown, suffixes
+from ftprl.errors import BadFormat, FtprlError, InvalidInput
+
+BATCH_ROWS = 8192
+BATCH_VALUES = 1 << 21
+_FORMATS = {
+    ".vw": "vw",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    ".svmlight": "libsvm",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that decides what a row of a file becomes."""
+
+    format: str
+    dim: int
+    seed: int
+    intercept: bool
+    dtype: str
+    loss: str
+    positive: str | None
+    labels: LabelRule
+    form: tables.Dialect | None
+    columns: dict[str, str] | None
+    skip: bool
+    max_row: int
+    block_size: int
+    reused: bool
+
+    def parser(self) -> Parser:
+        sep, quote = (0, -1) if self.form is None else self.form.codes
+        return parser(
+            "table" if self.form else self.format,
+            dim=self.dim,
+            seed=self.seed,
+            intercept=self.intercept,
+            wide=self.dtype == "float64",
+            skip=self.skip,
+            max_row=self.max_row,
+            batch_rows=BATCH_ROWS,
+            batch_values=BATCH_VALUES,
+            labels=self.labels.kind,
+            positive=self.labels.positive.encode(),
+            words=[(word.encode(), y) for word, y in self.labels.words],
+            separator=sep,
+            quote=quote,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What is read: the files, their format, what each column is for, what the labels become."""
+
+    format: str
+    files: tuple[str, ...]
+    columns: Mapping[str, str] | None
+    labels: str
+    dim: int
+    intercept: bool
+
+    def __str__(self) -> str:
+        some = ", ".join(self.files[:3]) + (f" and {len(self.files) - 3} more" if len(self.files) > 3 else "")
+        lines = [f"{'format':<12} {self.format}", f"{'files':<12} {some}", f"{'labels':<12} {self.labels}"]
+        lines.append(f"{'table':<12} {self.dim} cells{', the last one for the intercept' if self.intercept else ''}")
+        for kind in tables.KINDS if self.columns else ():
+            names = [shown(name) for name, k in (self.columns or {}).items() if k == kind]
+            if names:
+                lines.append(f"{kind:<12} {', '.join(names)}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "format": self.format,
+            "files": list(self.files),
+            "columns": None if self.columns is None else dict(self.columns),
+            "labels": self.labels,
+            "dim": self.dim,
+            "intercept": self.intercept,
+        }
+
+
+@final
+class Source:
+    """Files as batches, in order, in constant memory; `open` makes one."""
+
+    def __init__(self, files: tuple[str, ...], plan: Plan, begun: tuple[Stream, bytes] | None = None) -> None:
+        self._files, self._plan, self._begun = files, plan, begun
+        self._read_once = False
+        self.bad_rows = 0  # left out by the last reading
+        self.first_bad: str | None = None
+
+    @property
+    def dim(self) -> int:
+        """The number of cells of the table."""
+        return self._plan.dim
+
+    @property
+    def intercept_slot(self) -> int | None:
+        """The cell that belongs to the intercept alone: the last."""
+        return self._plan.dim - 1 if self._plan.intercept else None
+
+    def describe(self) -> Description:
+        """What is read."""
+        plan, names = self._plan, tuple(shown(file) for file in self._files)
+        return Description(plan.format, names, plan.columns, str(plan.labels), plan.dim, plan.intercept)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The arguments of `open` that read other files in the same way: `open(path, **source.to_dict())`."""
+        plan = self._plan
+        said: dict[str, Any] = {"format": plan.format, "dim": plan.dim, "seed": plan.seed, "intercept": plan.intercept}
+        said |= {"dtype": plan.dtype, "loss": plan.loss, "positive": plan.positive}
+        if plan.form is not None:
+            quote = plan.form.quote or ""
+            said |= {
+                "columns": dict(plan.columns or {}),
+                "sep": plan.form.sep,
+                "quote": quote,
+                "header": plan.form.header,
+            }
+        return said
+
+    def batches(self, start_row: int = 0) -> Iterator[Batch]:
+        """Batches of up to 8192 rows from row `start_row` on; none spans two files."""
+        if start_row < 0:
+            raise InvalidInput(f"start_row needs a number of at least 0, got {start_row}; count rows from 0.")
+        if STDIN in self._files:
+            if self._read_once:
+                raise InvalidInput("standard input can be read once, got a second reading; save it to a file first.")
+            self._read_once = True
+        return self._batches(start_row)
+
+    def _batches(self, start_row: int) -> Iterator[Batch]:
+        self.bad_rows, self.first_bad, first_row = 0, None, 0
+        reader = self._plan.parser()
+        for file in self._files:
+            stream, data = self._begun if file == STDIN and self._begun else (Stream(file), b"")
+            try:
+                for batch in self._file(reader, stream, data):
+                    after = first_row + len(batch.y)
+                    if after > start_row:
+                        skipped = max(0, start_row - first_row)
+                        yield replace(_tail(batch, skipped), first_row=first_row + skipped)
+                    first_row = after
+            finally:
+                stream.close()
+
+    def _file(self, reader: Parser, stream: Stream, data: bytes) -> Iterator[Batch]:
+        plan, at, last, reader.line = self._plan, 0, False, 1
+        if plan.form is not None:
+            data, at = self._header(reader, stream, data)
+        while True:
+            at = reader.feed(data, at, last)
+            self._count(reader, stream)
+            error: FtprlError | None = None
+            if reader.problem is not None:
+                line, why = reader.problem
+                error = BadFormat(f"{stream.name}:{line}: {shown(why)}")
+            elif not reader.full and not last:
+                rest = data[at:]
+                if len(rest) > plan.max_row:
+                    hint = " (is a quote not closed?)" if plan.form and plan.form.quote else ""
+                    error = BadFormat(
+                        f"{stream.name}:{reader.line}: expected a row of at most {plan.max_row} bytes, got a longer one"
+                        f"{hint}; raise max_row if it is meant"
+                    )
+                else:
+                    try:
+                        block = stream.read(plan.block_size, reader.line)
+                    except FtprlError as broken:
+                        error = broken
+                    else:
+                        data, at, last = rest + block, 0, not block
+                        continue
+            if reader.rows:
+                yield _taken(reader, stream.name)
+            if error is not None:
+                raise error
+            if last and at == len(data):
+                return
+
+    def _header(self, reader: Parser, stream: Stream, data: bytes) -> tuple[bytes, int]:
+        plan = self._plan
+        assert plan.form is not None
+        assert plan.columns is not None
+        names, data, at, reader.line = tables.read_header(stream, plan.form, plan.block_size, plan.max_row, data)
+        optional = ("label", "weight", "ignore") if plan.reused else ()
+        reader.set_columns(tables.arrange(names, plan.columns, optional, stream.name))
+        return data, at
+
+    def _count(self, reader: Parser, stream: Stream) -> None:
+        self.bad_rows = reader.bad
+        if self.first_bad is None and reader.first_bad is not None:
+            line, why = reader.first_bad
+            self.first_bad = f"{stream.name}:{line}: {shown(why)}"
+
+
+def _taken(reader: Parser, origin: str) -> Batch:
+    indptr, indices, values, y, weight, tagged = reader.take()
+    tags: list[str] | None = None
+    if tagged:
+        tags = [""] * len(y)
+        for row, tag in tagged:
+            tags[row] = tag.decode("utf-8", "backslashreplace")
+    return Batch(indptr, indices, values, y, weight, 0, origin, tags)
+
+
+def _tail(batch: Batch, rows: int) -> Batch:
+    """The batch without its first rows."""
+    if rows == 0:
+        return batch
+    cut = int(batch.indptr[rows])
+    return replace(
+        batch,
+        indptr=batch.indptr[rows:] - cut,
+        indices=batch.indices[cut:],
+        values=batch.values[cut:],
+        y=batch.y[rows:],
+        weight=batch.weight[rows:],
+        tags=None if batch.tags is None else batch.tags[rows:],
+    )
+
+
+def open(
+    paths: Any,
+    format: str | None = None,
+    *,
+    dim: int = 2**22,
+    seed: int = 0,
+    intercept: bool = False,
+    label: str | int | None = None,
+    weight: str | int | None = None,
+    ignore: str | int | Sequence[str | int] = (),
+    categorical: str | int | Sequence[str | int] = (),
+    numeric: str | int | Sequence[str | int] = (),
+    text: str | int | Sequence[str | int] = (),
+    positive: str | float | None = None,
+    sep: str | None = None,
+    quote: str | None = None,
+    header: bool = True,
+    on_bad_row: str = "raise",
+    max_row: int = 16_000_000,
+    columns: Mapping[str, str] | None = None,
+    loss: str = "logistic",
+    dtype: str = "float32",
+    block_size: int = 1 << 20,
+) -> Source:
+    """Settle how files are read: paths, folders, patterns or '-', as VW text, libsvm, CSV or TSV (by their suffix).
+
+    `intercept` puts a 1 into the last cell of every row, for a learner without an intercept of its own.
+
+    >>> open("clicks.csv.gz", label="click", ignore=["id"])  # doctest: +SKIP
+    """
+    files = expand(paths)
+    chosen = _format(files, format)
+    wishes = tables.Wishes(
+        _name(label), _name(weight), _names(ignore), _names(categorical), _names(numeric), _names(text)
+    )
+    named = None if positive is None else _name(positive)
+    _check(dim, seed, on_bad_row, dtype, max_row, block_size)
+    plan = Plan(
+        format=chosen,
+        dim=int(dim),
+        seed=int(seed),
+        intercept=bool(intercept),
+        dtype=dtype,
+        loss=loss,
+        positive=named,
+        labels=LabelRule("number"),
+        form=None,
+        columns=None,
+        skip=on_bad_row == "skip",
+        max_row=int(max_row),
+        block_size=int(block_size),
+        reused=columns is not None,
+    )
+    said = wishes.kinds()
+    if chosen in ("vw", "libsvm"):
+        if said or columns is not None or sep is not None or quote is not None:
+            given = next(
+                iter(said.values()), "columns" if columns is not None else "sep" if sep is not None else "quote"
+            )
+            raise InvalidInput(f"{given} needs a table, got the format {chosen}; drop it, or pass format='csv'.")
+        return Source(files, replace(plan, labels=of_numbers(loss, named)))
+    if said and columns is not None:
+        raise InvalidInput(f"columns says what each column is for, got {next(iter(said.values()))} as well; keep one.")
+    plan = replace(plan, form=tables.dialect(chosen, sep, quote, header))
+    return _table(files, plan, wishes, columns)
+
+
+def _table(files: tuple[str, ...], plan: Plan, wishes: tables.Wishes, columns: Mapping[str, str] | None) -> Source:
+    """Look at the first rows, then fix the kinds of the columns and the rule of the labels."""
+    assert plan.form is not None
+    stream = Stream(files[0])
+    try:
+        names, data, at, _ = tables.read_header(stream, plan.form, plan.block_size, plan.max_row)
+        fixed = None if columns is None else tables.check_kinds(columns)
+        label = wishes.label if fixed is None else next((n for n, kind in fixed.items() if kind == "label"), None)
+        place = names.index(label) if label in names else len(names)
+        data, counts, values = tables.sample(stream, plan.form, data, at, plan.block_size, len(names), place)
+        kinds = fixed if fixed is not None else tables.decide(names, wishes, counts, stream.name)
+        rule = tables.label_rule(kinds, plan.loss, plan.positive, values)
+    finally:
+        stream.close()
+    begun = (stream, data) if files[0] == STDIN else None
+    return Source(files, replace(plan, columns=kinds, labels=rule), begun)
+
+
+def _format(files: Sequence[str], format: str | None) -> str:
+    known = sorted(set(_FORMATS.values()))
+    if format is not None:
+        if format not in known:
+            raise InvalidInput(f"format needs one of {', '.join(known)}, got {format!r}; pass one of them.")
+        return format
+    found = {file: _FORMATS.get(suffixes(file)[0], "") for file in files}
+    for file, name in found.items():
+        if not name:
+            raise InvalidInput(
+                f"{shown(file)}: the format is not clear from the name; pass format={' or '.join(known)}."
+            )
+    if len(set(found.values())) > 1:
+        raise InvalidInput(
+            f"open needs files of one format, got {', '.join(sorted(set(found.values())))}; pass format."
+        )
+    return found[files[0]]
+
+
+def _check(dim: int, seed: int, on_bad_row: str, dtype: str, max_row: int, block_size: int) -> None:
+    if not 2 <= dimension("dim", dim) <= 2**32:
+        raise InvalidInput(f"dim needs a number from 2 to 2**32, got {dim}; pass the number of cells of the table.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+        raise InvalidInput(f"seed needs a whole number from 0 to 2**64 - 1, got {seed!r}; pass one.")
+    if on_bad_row not in ("raise", "skip"):
+        raise InvalidInput(f"on_bad_row needs raise or skip, got {on_bad_row!r}; pass one of them.")
+    if dtype not in ("float32", "float64"):
+        raise InvalidInput(f"dtype needs float32 or float64, got {dtype!r}; pass one of them.")
+    dimension("max_row", max_row)
+    dimension("block_size", block_size)
+
+
+def _name(value: str | float | None) -> str | None:
+    """A column, or a label, may be given as a number."""
+    return None if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _names(values: str | int | Sequence[str | int]) -> tuple[str, ...]:
+    if isinstance(values, str | int):
+        return (str(values),)
+    return tuple(str(value) for value in values)

@@ -1,0 +1,191 @@
+"""From paths to bytes: folders, patterns, standard input, compressed files, and what can go wrong with them."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol, final
+
+from ftprl.errors import BadFormat, InvalidInput
+
+STDIN = "-"
+_BOM = b"\xef\xbb\xbf"
+_PACKED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
+_MAGIC = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
+_CHUNK = 1 << 18
+
+
+def shown(text: bytes | str) -> str:
+    """Text from a file as one printable line.
+
+    >>> shown(b"a\\tb\\xff")
+    'a\\\\tb\\\\xff'
+    """
+    decoded = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in decoded)
+
+
+def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """The files that are meant: those of a folder and those that fit a pattern, in the order of their names."""
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files = [file for path in given for file in _expand_one(os.fspath(path))]
+    if not files:
+        raise InvalidInput("open needs at least one file, got none; pass a path, a folder, a pattern or '-'.")
+    if STDIN in files and len(files) > 1:
+        raise InvalidInput(f"open takes '-' alone, got it among {len(files)} files; read standard input by itself.")
+    return tuple(files)
+
+
+def _expand_one(path: str) -> list[str]:
+    if not isinstance(path, str):
+        raise InvalidInput(f"paths needs text or Path objects, got {path!r}; decode it first.")
+    if path == STDIN or os.path.isfile(path):
+        return [path]
+    if os.path.isdir(path):
+        found = sorted(str(p) for p in Path(path).iterdir() if p.is_file() and not p.name.startswith("."))
+        if not found:
+            raise InvalidInput(f"{shown(path)}: expected files in the folder, got none; check the path.")
+        return found
+    if os.path.exists(path):  # a pipe, a device
+        return [path]
+    found = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+    if not found:
+        raise InvalidInput(f"{shown(path)}: no such file; check the path.")
+    return found
+
+
+def suffixes(file: str) -> tuple[str, str]:
+    """The suffix of the format and that of the compression, each in lower case or empty."""
+    stem, last = os.path.splitext(os.path.basename(file).lower())
+    return (os.path.splitext(stem)[1], last) if last in _PACKED else (last, "")
+
+
+class Readable(Protocol):
+    """What has `read`."""
+
+    def read(self, size: int = -1, /) -> bytes | None: ...
+
+
+@final
+class _Joined(io.RawIOBase):
+    """Some bytes already read, then the rest of a file."""
+
+    def __init__(self, head: bytes, rest: Readable) -> None:
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        taken = self._head[: len(buffer)] or self._rest.read(len(buffer)) or b""
+        self._head = self._head[len(taken) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
+
+
+@final
+class _Gunzip:
+    """Gzip, one member or several: faster than the module of the same name, and without a burst of memory."""
+
+    def __init__(self, raw: Readable) -> None:
+        self._raw, self._pending, self._open = raw, b"", True
+        self._member: Any = zlib.decompressobj(31)
+
+    def read(self, size: int = -1, /) -> bytes:
+        while True:
+            packed = self._pending or self._raw.read(_CHUNK) or b""
+            if not packed:
+                if self._open:
+                    raise EOFError("it ends too early")
+                return b""
+            if not self._open:
+                packed = packed.lstrip(b"\0")  # some tools fill a block with zeros
+                self._pending = packed
+                if not packed:
+                    continue
+                self._member, self._open = zlib.decompressobj(31), True
+            out: bytes = self._member.decompress(packed, size)
+            self._open = not self._member.eof
+            self._pending = self._member.unconsumed_tail if self._open else self._member.unused_data
+            if out:
+                return out
+
+
+def _unpacked(raw: Any, packing: str) -> Readable:
+    if packing == "gzip":
+        return _Gunzip(raw)
+    if packing == "bzip2":
+        import bz2
+
+        return bz2.BZ2File(raw)
+    import pyarrow as pa
+
+    stream: Readable = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+    return stream
+
+
+@final
+class Stream:
+    """The text of one file, unpacked, as blocks of bytes; errors say the file and the line that was reached."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.name = "<stdin>" if file == STDIN else shown(file)
+        try:
+            raw: Any = sys.stdin.buffer if file == STDIN else open(file, "rb", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise InvalidInput(f"{self.name}: {error.strerror}; check the path and its permissions.") from None
+        self._raw = raw
+        head = self._head(raw)
+        self._packing = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), "")
+        promised = _PACKED.get(suffixes(file)[1], "")
+        if promised and self._packing != promised:
+            self.close()
+            raise BadFormat(f"{self.name}:1: expected {promised} data, got other bytes; check the file or its suffix.")
+        joined = _Joined(head, raw)
+        self._text: Readable = _unpacked(joined, self._packing) if self._packing else joined
+        self._fresh = True
+
+    def _head(self, raw: Readable) -> bytes:
+        head = b""
+        while len(head) < 4:
+            more = self._guarded(raw, 4 - len(head), 1)
+            if not more:
+                break
+            head += more
+        return head
+
+    def read(self, size: int, line: int = 1) -> bytes:
+        """Up to `size` more bytes; none at the end."""
+        block = self._guarded(self._text, size, line)
+        if self._fresh:
+            while 0 < len(block) < len(_BOM) and _BOM.startswith(block):
+                more = self._guarded(self._text, size, line)
+                if not more:
+                    break
+                block += more
+            self._fresh = False
+            if block.startswith(_BOM):
+                block = block[len(_BOM) :] or self._guarded(self._text, size, line)
+        return block
+
+    def _guarded(self, text: Readable, size: int, line: int) -> bytes:
+        try:
+            return text.read(size) or b""
+        except (EOFError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise InvalidInput(f"{self.name}:{line}: {error.strerror}; check the file and its disk.") from None
+            why = shown(" ".join(str(error).split()))
+            raise BadFormat(
+                f"{self.name}:{line}: expected whole {self._packing} data, got a broken file ({why})."
+            ) from None
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self.file != STDIN:
+            self._raw.close()

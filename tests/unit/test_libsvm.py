@@ -1,0 +1,69 @@
+"""The libsvm format: ids as they stand, comments, queries, and every kind of bad row."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from ftprl import data
+from ftprl.errors import BadFormat
+from oracles.batches import real, rows_of, totals
+from oracles.readers_twin import Row
+
+
+def read(tmp_path: Path, text: str, **options: object) -> list[Row]:
+    path = tmp_path / "a.libsvm"
+    path.write_text(text)
+    return rows_of(data.open(path, **{"dim": 100, "intercept": False, **options}).batches())  # type: ignore[arg-type]
+
+
+def test_rows(tmp_path: Path) -> None:
+    rows = read(tmp_path, "# head\n+1 qid:3 0:0.5 99:2 # note\n\n-1 1:1 1:2\n1\n3:1\n")
+    assert [row.features for row in rows] == [{0: 0.5, 99: 2.0}, {1: 3.0}, {}, {3: 1.0}]
+    assert [row.y for row in rows[:3]] == [1, -1, 1]
+    assert math.isnan(rows[3].y)
+
+
+def test_intercept(tmp_path: Path) -> None:
+    assert read(tmp_path, "1 98:1\n", intercept=True)[0].features == {98: 1.0, 99: 1.0}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 100:1", "expected an id below 100 (dim=100), got '100'; raise dim"),
+        ("1 99999999999999999999:1", "expected an id below 100 (dim=100), got '99999999999999999999'; raise dim"),
+        ("1 -1:1", "expected a whole number before ':', got '-1' in '-1:1'"),
+        ("1 :1", "expected a whole number before ':', got '' in ':1'"),
+        ("1 1.5:1", "expected a whole number before ':', got '1.5' in '1.5:1'"),
+        ("1 3", "expected id:value, got '3'"),
+        ("1 3:", "expected a number after ':', got '' in '3:'"),
+        ("1 3:x", "expected a number after ':', got 'x' in '3:x'"),
+        ("1 3:inf", "expected a finite number after ':', got 'inf' in '3:inf'"),
+        ("1,2 3:1", "expected a number as the label, got '1,2'"),
+        ("4 3:1", "expected the label 1, -1 or 0, got '4'; name the label that counts as 1 with positive"),
+    ],
+)
+def test_bad_rows(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(BadFormat) as caught:
+        read(tmp_path, f"1 1:1\n{line}\n")
+    assert str(caught.value) == f"{tmp_path / 'a.libsvm'}:2: {message}"
+
+
+def test_the_intercept_takes_the_last_id(tmp_path: Path) -> None:
+    with pytest.raises(
+        BadFormat, match=r"expected an id below 99 \(dim=100, the last cell is the intercept's\), got '99'"
+    ):
+        read(tmp_path, "1 99:1\n", intercept=True)
+
+
+def test_positive(tmp_path: Path) -> None:
+    assert [row.y for row in read(tmp_path, "1 1:1\n2.0 1:1\n", positive="2")] == [-1, 1]
+
+
+@pytest.mark.parametrize(("name", "rows"), [("a9a.libsvm.gz", 32_561), ("a9a.t.libsvm.gz", 16_281)])
+def test_a9a(name: str, rows: int) -> None:
+    found, share, features = totals(data.open(real(name), dim=125))
+    assert found == rows
+    assert share == pytest.approx(0.24, abs=0.01)
+    assert features == pytest.approx(13.9, abs=0.1)

@@ -1,0 +1,247 @@
+"""Sources: paths, compression, standard input, broken files, starting later, and the arguments of open."""
+
+import bz2
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ftprl import data
+from ftprl.errors import BadFormat, FtprlError, InvalidInput
+from oracles.batches import rows_of
+
+TEXT = b"1 | a\n-1 | b\n" * 3
+
+
+PACKERS: dict[str, Any] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda content: pa.Codec("zstd").compress(content, asbytes=True),
+    "": bytes,
+}
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_compression(tmp_path: Path, suffix: str) -> None:
+    pack = PACKERS[suffix]
+    path = tmp_path / f"a.vw{suffix}"
+    path.write_bytes(pack(TEXT) + pack(TEXT))  # several members are one text
+    assert len(rows_of(data.open(path).batches())) == 12
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_a_file_cut_short(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.vw{suffix}"
+    lines = b"".join(b"1 | f%d\n" % (i * i) for i in range(300_000))
+    packed = PACKERS[suffix](lines)
+    path.write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(
+        BadFormat, match=rf"a\.vw\{suffix}:\d+: expected whole \w+ data, got a broken file \(.*\)"
+    ) as caught:
+        rows_of(data.open(path).batches())
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_a_suffix_that_lies(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.vw{suffix}"
+    for content in (TEXT, b""):
+        path.write_bytes(content)
+        with pytest.raises(BadFormat, match=rf"a\.vw\{suffix}:1: expected \w+ data, got other bytes"):
+            rows_of(data.open(path).batches())
+
+
+def test_gzip_with_garbage_behind(tmp_path: Path) -> None:
+    path = tmp_path / "a.vw.gz"
+    path.write_bytes(gzip.compress(TEXT) + b"garbage")
+    batches = data.open(path).batches()
+    assert len(next(batches).y) == 6
+    with pytest.raises(BadFormat, match=r"a\.vw\.gz:7: expected whole gzip data"):
+        next(batches)
+    path.write_bytes(gzip.compress(TEXT) + bytes(512))
+    assert len(rows_of(data.open(path).batches())) == 6
+
+
+def test_a_small_file_that_unpacks_to_much(tmp_path: Path) -> None:
+    path = tmp_path / "a.vw.gz"
+    path.write_bytes(gzip.compress(b"1 | " + b"a " * 50_000_000))
+    with pytest.raises(BadFormat, match=r"a\.vw\.gz:1: expected a row of at most 16000000 bytes, got a longer one"):
+        rows_of(data.open(path).batches())
+
+
+def test_a_mark_of_byte_order_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("\ufeffy,a\n1,2\n".encode())
+    for block_size in (1, 2, 1 << 20):
+        source = data.open(path, label="y", block_size=block_size)
+        assert len(rows_of(source.batches())) == 1
+
+
+def test_several_files_a_folder_and_a_pattern(tmp_path: Path) -> None:
+    for name in ("b.vw", "a.vw", "c.vw.gz", ".hidden"):
+        (tmp_path / name).write_bytes(PACKERS[".gz"](TEXT) if name.endswith(".gz") else TEXT)
+    for paths in (tmp_path, str(tmp_path / "*.vw*"), [tmp_path / "a.vw", tmp_path / "b.vw", tmp_path / "c.vw.gz"]):
+        batches = list(data.open(paths).batches())
+        assert [Path(batch.origin).name for batch in batches] == ["a.vw", "b.vw", "c.vw.gz"]
+        assert [batch.first_row for batch in batches] == [0, 6, 12]
+
+
+def test_a_source_can_be_read_again(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_bytes(TEXT + b"bad\n")
+    source = data.open(tmp_path / "a.vw", on_bad_row="skip")
+    assert [len(rows_of(source.batches())) for _ in range(2)] == [6, 6]
+    assert source.bad_rows == 1
+
+
+def test_batches_have_8192_rows(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_bytes(TEXT * 4000)
+    for block_size in (1000, 1 << 20):
+        sizes = [len(batch.y) for batch in data.open(tmp_path / "a.vw", block_size=block_size).batches()]
+        assert sizes == [8192, 8192, 24_000 - 16_384]
+
+
+def test_wide_rows_make_smaller_batches(tmp_path: Path) -> None:
+    row = "1 | " + " ".join(f"f{i}" for i in range(100_000)) + "\n"
+    (tmp_path / "a.vw").write_text(row * 50)
+    sizes = [len(batch.y) for batch in data.open(tmp_path / "a.vw").batches()]
+    assert sizes[0] == 22  # of about 98,800 cells each
+    assert sum(sizes) == 50
+
+
+def test_starting_later(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_bytes(b"".join(b"1 %d | a\n" % i for i in range(20_000)))
+    source = data.open([tmp_path / "a.vw"] * 2)
+    batches = list(source.batches(start_row=25_000))
+    assert batches[0].first_row == 25_000
+    assert batches[0].weight[0] == 5000
+    assert batches[0].indptr[0] == 0
+    assert sum(len(batch.y) for batch in batches) == 15_000
+    assert list(source.batches(start_row=40_000)) == []
+    with pytest.raises(InvalidInput, match="start_row needs a number of at least 0, got -1"):
+        source.batches(-1)
+
+
+def piped(content: bytes, code: str) -> subprocess.CompletedProcess[bytes]:
+    script = f"from ftprl import data\nfrom ftprl.errors import FtprlError\n{code}"
+    return subprocess.run([sys.executable, "-c", script], input=content, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
+def test_standard_input(pack: Any) -> None:
+    run = piped(pack(TEXT), "print(sum(len(b.y) for b in data.open('-', 'vw').batches()))")
+    assert run.stdout == b"6\n", run.stderr
+    table = b"y,a\n" + b"1,2\n0,x\n" * 9000
+    run = piped(pack(table), "print(sum(len(b.y) for b in data.open('-', 'csv', label='y').batches()))")
+    assert run.stdout == b"18000\n", run.stderr
+
+
+def test_standard_input_is_read_once_and_named() -> None:
+    code = "s = data.open('-', 'vw')\nlist(s.batches())\ntry: s.batches()\nexcept FtprlError as e: print(e)"
+    assert b"standard input can be read once" in piped(TEXT, code).stdout
+    code = "try: list(data.open('-', 'vw').batches())\nexcept FtprlError as e: print(e)"
+    assert piped(b"1 | a\nx\n", code).stdout.startswith(b"<stdin>:2: expected '|'")
+
+
+def test_a_file_that_goes_away(tmp_path: Path) -> None:
+    for name in ("a.vw", "b.vw"):
+        (tmp_path / name).write_bytes(TEXT)
+    source = data.open(tmp_path)
+    (tmp_path / "b.vw").unlink()
+    batches = source.batches()
+    assert len(next(batches).y) == 6
+    with pytest.raises(InvalidInput, match=r"b\.vw: No such file or directory; check the path and its permissions"):
+        next(batches)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_bytes(TEXT)
+    source = data.open(tmp_path / "a.vw")
+    (tmp_path / "a.vw").unlink()
+    (tmp_path / "a.vw").mkdir()
+    with pytest.raises(InvalidInput, match=r"a\.vw: Is a directory"):
+        list(source.batches())
+
+
+def test_a_row_that_is_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "a.vw"
+    path.write_bytes(b"1 | a\n1 | " + b"b" * 96 + b"\n")
+    assert len(rows_of(data.open(path, max_row=100).batches())) == 2
+    for block_size in (7, 1 << 20):
+        with pytest.raises(BadFormat, match=r"a\.vw:2: expected a row of at most 99 bytes, got a longer one"):
+            list(data.open(path, max_row=99, block_size=block_size, on_bad_row="skip").batches())
+
+
+@pytest.mark.parametrize(
+    ("paths", "options", "message"),
+    [
+        ("none.vw", {}, "none.vw: no such file; check the path."),
+        ("*.nothing", {}, "*.nothing: no such file"),
+        ([], {}, "open needs at least one file, got none"),
+        ("empty", {}, "empty: expected files in the folder, got none"),
+        (["-", "a.vw"], {}, "open takes '-' alone, got it among 2 files"),
+        ("-", {}, "-: the format is not clear from the name; pass format=csv or libsvm or tsv or vw."),
+        ("a.data", {}, "a.data: the format is not clear from the name"),
+        (["a.vw", "a.csv"], {}, "open needs files of one format, got csv, vw; pass format."),
+        ("a.vw", {"format": "json"}, "format needs one of csv, libsvm, tsv, vw, got 'json'"),
+        ("a.vw", {"label": "y"}, "label needs a table, got the format vw"),
+        ("a.vw", {"sep": ";"}, "sep needs a table, got the format vw"),
+        ("a.vw", {"positive": "spam"}, "positive needs a number for this format, got 'spam'"),
+        ("a.vw", {"dim": 1}, "dim needs a number from 2 to 2**32, got 1"),
+        ("a.vw", {"dim": 2**33}, "dim needs a number from 2 to 2**32"),
+        ("a.vw", {"dim": 2.5}, "dim needs a whole number"),
+        ("a.vw", {"seed": -1}, "seed needs a whole number from 0 to 2**64 - 1, got -1"),
+        ("a.vw", {"on_bad_row": "ignore"}, "on_bad_row needs raise or skip, got 'ignore'"),
+        ("a.vw", {"dtype": "int8"}, "dtype needs float32 or float64, got 'int8'"),
+        ("a.vw", {"loss": "cubic"}, "loss needs one of logistic, "),
+    ],
+)
+def test_bad_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: Any, options: dict[str, Any], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    for name in ("a.vw", "a.csv", "a.data"):
+        (tmp_path / name).write_bytes(TEXT)
+    with pytest.raises(FtprlError) as caught:
+        data.open(paths, **options)
+    assert message in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_describe(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("y,a,b\nyes,1,x\nno,2,z\n")
+    told = data.open(tmp_path / "a.csv", label="y").describe()
+    assert "labels       'yes' is +1, 'no' is -1" in str(told)
+    assert "numeric      a" in str(told)
+    assert told.to_dict()["columns"] == {"y": "label", "a": "numeric", "b": "categorical"}
+
+
+def test_to_dict_reads_alike(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_bytes(TEXT)
+    source = data.open(tmp_path / "a.vw", dim=1000, seed=3, intercept=False)
+    again = data.open(tmp_path / "a.vw", **source.to_dict())
+    assert again.to_dict() == source.to_dict()
+    assert rows_of(again.batches()) == rows_of(source.batches())
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.vw"
+    with path.open("wb") as file:
+        for _ in range(200):
+            file.write(b"1 | some names that are read and forgotten\n" * 12_000)
+    code = (
+        "import resource\nn = 0\n"
+        f"for b in data.open({os.fspath(path)!r}).batches():\n"
+        "    n += len(b.y)\n"
+        "    if n == 8192 * 10: early = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "print(n, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - early)"
+    )
+    run = piped(b"", code)
+    rows, growth = (int(word) for word in run.stdout.split())
+    assert rows == 2_400_000
+    assert growth < 16_000 * (1 if sys.platform != "darwin" else 1024)  # of 100 MB
