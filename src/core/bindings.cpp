@@ -163,7 +163,7 @@ nb::object array_of(ftprl::Buffer<T>& buffer) {
 }
 
 nb::tuple take_rows(ftprl::Parser& parser) {
-    ftprl::Rows& rows = parser.rows;
+    ftprl::RowBuilder& rows = parser.rows;
     nb::list tags;
     for (const auto& [row, tag] : rows.tags) tags.append(nb::make_tuple(row, bytes_of(tag)));
     const nb::object values = rows.wide() ? array_of(rows.wide_values) : array_of(rows.narrow_values);

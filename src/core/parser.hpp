@@ -53,7 +53,7 @@ public:
         return rows.count() >= options_.batch_rows || rows.indices.size() >= options_.batch_values;
     }
 
-    Rows rows;
+    RowBuilder rows;
     std::int64_t line = 1;  // of the next row
     std::int64_t bad = 0;
     Problem problem;

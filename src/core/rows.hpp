@@ -1,4 +1,4 @@
-// Rows under construction: repeated coordinates are summed, zeros left out, the intercept added.
+// RowBuilder under construction: repeated coordinates are summed, zeros left out, the intercept added.
 #pragma once
 
 #include <array>
@@ -77,9 +77,9 @@ private:
     std::size_t capacity_ = 0;
 };
 
-class Rows {
+class RowBuilder {
 public:
-    Rows(const Slots& slots, bool wide) : slots_(slots), wide_(wide) { indptr.push(0); }
+    RowBuilder(const Slots& slots, bool wide) : slots_(slots), wide_(wide) { indptr.push(0); }
 
     Buffer<std::int64_t> indptr;
     Buffer<std::uint32_t> indices;

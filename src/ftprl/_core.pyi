@@ -65,6 +65,7 @@ class Learner:
     def tallies(self) -> NDArray[np.float64]: ...
 
 def use_kernels(name: str) -> bool: ...
+
 # ---- readers ----
 
 class Parser:

@@ -84,7 +84,7 @@ def test_a_row_without_features(tmp_path: Path) -> None:
 def test_the_intercept_has_the_last_cell_to_itself(tmp_path: Path) -> None:
     path = tmp_path / "a.vw"
     path.write_text("1 | " + " ".join(f"f{i}" for i in range(500)) + "\n")
-    source = data.open(path, dim=8)
+    source = data.open(path, dim=8, intercept=True)
     (batch,) = source.batches()
     assert source.intercept_slot == 7
     assert batch.indices[-1] == 7

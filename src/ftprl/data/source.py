@@ -223,7 +223,7 @@ def _taken(reader: Parser, origin: str) -> Batch:
         tags = [""] * len(y)
         for row, tag in tagged:
             tags[row] = tag.decode("utf-8", "backslashreplace")
-    return Batch(indptr, indices, values, y, weight, 0, origin, tags)
+    return Batch(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags))
 
 
 def _tail(batch: Batch, rows: int) -> Batch:
