@@ -134,7 +134,7 @@ def test_twin_equals_theory_on_boxes(
 
 
 def literal(history: list[tuple[float, float, float, float]], s: Spec) -> float:
-    """The minimiser of 16's objective for one coordinate: rounds (g, x, sigma, rho), rho centred at the origin."""
+    """The minimiser of the objective of one coordinate: rounds (g, x, sigma, rho), rho centred at the origin."""
 
     def objective(u: float) -> float:
         rounds = sum(g * u + 0.5 * sigma * (u - x) ** 2 + 0.5 * rho * u * u for g, x, sigma, rho in history)

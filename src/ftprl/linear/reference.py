@@ -50,7 +50,7 @@ def step(cells: Vector, x: Vector, g: Vector, spec: Spec, kind: type[np.floating
 
 @final
 class Reference:
-    """An `Engine` to read: theory.md's scheme of section 16.1, one row at a time."""
+    """An `Engine` to read: the scale-free diagonal scheme, one row at a time."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
