@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -355,12 +356,14 @@ void score(const ftprl::Learner& learner, const Column<std::int64_t>& indptr, co
     raise_fault(fault);
 }
 
-void touch(ftprl::Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+double touch(ftprl::Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
            const Values& values) {
     const Entries e = entries_of(indptr, indices, values);
     raise_fault(learner.fault(e.rows, e.wide, e.size, false, 0));
     const nb::gil_scoped_release free;
+    const auto began = std::chrono::steady_clock::now();
     learner.touch(e.rows);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
 void weights(const ftprl::Learner& learner, const Target& out) {
@@ -401,14 +404,14 @@ void bind_kernel(nb::module_& m) {
              nb::arg("values").noconvert(), nb::arg("scores").noconvert(), nb::arg("first_row") = 0,
              "The scores of the rows under the weights as they are.")
         .def("touch", &touch, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
-             nb::arg("values").noconvert(), "Read and write back every cell of the rows: the floor of a benchmark.")
+             nb::arg("values").noconvert(), "The seconds it takes to read and write back every cell of the rows: the floor of a benchmark.")
         .def("weights", &weights, nb::arg("out").noconvert(), "The point played in each cell.")
         .def("copy", [](const ftprl::Learner& self) { return std::make_unique<ftprl::Learner>(self); })
         .def_prop_ro("cells", &cells_of, "The cells, a row each: z, R = sqrt(G), M, S = g_{1:t}. A view.")
         .def_prop_ro("intercept", &intercept_of, "The intercept's own cell, always float64. A view.")
         .def_prop_ro("tallies", &tallies_of, "What was added up since the first row. A view.");
     m.def("use_kernels", &ftprl::use_kernels, nb::arg("name"),
-          "Use the kernels of an instruction set in learners made from now on ('avx2', 'base', '' for the best).");
+          "Use the kernels of an instruction set in learners made from now on ('avx2', 'sse2', 'portable', '' for the best).");
 }
 
 }  // namespace

@@ -79,19 +79,25 @@ struct Scan {
     bool values_fit;  // all |value| <= LIMIT, hence none NaN
 };
 
-// One set of kernels for an instruction set. The first index is 1 for float64 cells, the second 1 for
-// float64 values, the third 1 when a receipt is kept. `room` holds SCRATCH doubles
-// for each coordinate of the longest row, filled up to a multiple of four, and is aligned to 32 bytes.
+// Learning and scoring for one type of cells and one of values. The first index is 1 when there is no l1, no l2
+// and no bound, the second 1 when a receipt is kept. `room` holds SCRATCH doubles for each coordinate of the
+// longest row, filled up to a multiple of four, and is aligned to 32 bytes.
+struct Pair {
+    Totals (*learn[2][2])(const Rows&, const Constants&, const State&, const Out&, double* room);
+    void (*score[2])(const Rows&, const Constants&, const State&, double* scores);
+};
+
+// One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
 struct Kernels {
-    Totals (*learn[2][2][2])(const Rows&, const Constants&, const State&, const Out&, double* room);
-    void (*score[2][2])(const Rows&, const Constants&, const State&, double* scores);
+    Pair of[2][2];
     Scan (*scan[2])(const Rows&);
     void (*weights[2])(const Constants&, const State&, std::uint64_t dim, double* out);
     void (*touch[2])(const Rows&, const State&);  // the floor: read and write back every cell, compute nothing
 };
 
-extern const Kernels kernels_base;
-#if defined(FTPRL_AVX2)
+extern const Kernels kernels_portable;
+#if defined(FTPRL_X86)
+extern const Kernels kernels_sse2;
 extern const Kernels kernels_avx2;
 #endif
 

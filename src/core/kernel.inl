@@ -7,7 +7,7 @@
 // and however the rows are cut into batches.
 #include <float.h>
 #include <math.h>
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(FTPRL_PORTABLE)
 #include <immintrin.h>
 #endif
 
@@ -20,10 +20,10 @@ namespace {
 #include "lanes.inl"
 
 // Entries between the one worked on and the one fetched; measured with benchmarks/micro/kernel.py.
-constexpr std::int64_t AHEAD = 128;
-
-// The smallest positive double: dividing 0 by it gives 0, where 0/0 would not.
-constexpr double TINY = 4.9406564584124654e-324;
+constexpr std::int64_t AHEAD = 160;
+// Of four entries to fetch, so many are fetched while predicting and the others while learning: the memory
+// then works during both.
+constexpr int SPLIT = 1;
 
 #if defined(__GNUC__)
 inline void fetch(const void* p) { __builtin_prefetch(p, 1, 3); }
@@ -31,17 +31,18 @@ inline void fetch(const void* p) { __builtin_prefetch(p, 1, 3); }
 inline void fetch(const void*) {}
 #endif
 
-// What a cell can hold: beyond its range a number stays at the end of it. `rounded` also takes its precision.
-template <class T>
-inline D within(D v) {
-    constexpr double top = sizeof(T) == sizeof(float) ? FLT_MAX : DBL_MAX;
-    return larger(smaller(v, all(top)), all(-top));
-}
-
+// The precision of a cell.
 template <class T>
 inline D rounded(D v) {
-    if constexpr (sizeof(T) == sizeof(float)) return to_float(within<T>(v));
-    return within<T>(v);
+    if constexpr (sizeof(T) == sizeof(float)) return to_float(v);
+    return v;
+}
+
+// No gradient is larger than this, so that z, R and S, which add them up, stay in the range of a cell.
+template <class T>
+inline D cut(D g) {
+    constexpr double top = sizeof(T) == sizeof(float) ? 0x1p96 : 0x1p400;
+    return larger(smaller(g, all(top)), all(-top));
 }
 
 // The constants of the play, a copy a lane.
@@ -53,19 +54,20 @@ inline Play play_of(const Constants& c) {
     return {all(c.h), all(c.beta), all(c.l1), all(c.h * c.l2), all(c.lower), all(c.upper)};
 }
 
-// The intercept is a coordinate of value 1 without penalty or bounds.
-inline Play free_play_of(const Constants& c) {
-    return {all(c.h), all(c.beta), all(0.0), all(0.0), all(-HUGE_VAL), all(HUGE_VAL)};
+// h (Q + l2). A plain play has no l1, no l2 and no bounds: the same numbers from fewer instructions.
+template <bool plain>
+inline D hold(const Play& c, D R, D M) {
+    const D hQ = M * (c.beta * M + R);
+    if constexpr (plain) return hQ;
+    return hQ + c.hl2;
 }
 
-// h (Q + l2).
-inline D hold(const Play& c, D R, D M) { return M * (c.beta * M + R) + c.hl2; }
-
 // clip( -sgn(z) (|z| - l1)_+ / (Q + l2) ), both sides of the fraction times h; clip(0) where Q + l2 = 0.
+template <bool plain>
 inline D play(const Play& c, D z, D R, D M) {
-    const D den = hold(c, R, M);
-    const D pull = where_positive(den, larger(size(z) - c.l1, all(0.0)) * c.h);
-    const D x = against(pull / larger(den, all(TINY)), z);
+    const D den = hold<plain>(c, R, M);
+    if constexpr (plain) return where_positive(den, opposite(z) * c.h / den);
+    const D x = where_positive(den, opposite(signed_as(larger(size(z) - c.l1, all(0.0)), z)) * c.h / den);
     return smaller(larger(x, c.lower), c.upper);
 }
 
@@ -75,44 +77,34 @@ struct Block {
 };
 static_assert(sizeof(Block) == 4 * SCRATCH * sizeof(double), "the scratch is measured in these");
 
-// The cells of the next four entries, or of `n` and `none` beyond.
-template <class T>
-inline void find(Cell<T>** at, Cell<T>* cells, const std::uint32_t* indices, std::int64_t n, Cell<T>* none) {
-    if (n >= 4) {
-        for (int j = 0; j < 4; ++j) at[j] = cells + indices[j];
-    } else {
-        for (int j = 0; j < 4; ++j) at[j] = j < n ? cells + indices[j] : none;
-    }
-}
-
-// The next four values, or `n` and zeros, which add nothing to any sum.
-template <class V>
-inline D values_of(const V* p, std::int64_t n) {
-    if (n >= 4) return values(p);
-    const V some[4] = {p[0], n > 1 ? p[1] : V(0), n > 2 ? p[2] : V(0), V(0)};
-    return values(some);
-}
-
 // The score of entries [from, to) without the intercept. A row that will be learned raises M first and leaves
-// its blocks in `scratch`.
-template <class T, class V, bool raise>
+// its blocks in `scratch`. The last block of a row reads on into the next row and then forgets those values.
+template <class T, class V, bool plain, bool raise>
 inline double predict(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
                       std::int64_t end, Block* scratch) {
     const std::uint32_t* indices = rows.indices;
-    const V* values = static_cast<const V*>(rows.values);
-    Cell<T> none = {0, 0, 0, 0};
+    const V* value = static_cast<const V*>(rows.values);
     D total = all(0.0);
     for (std::int64_t p = from; p < to; p += 4) {
         if (p + AHEAD + 4 <= end) {
-            for (int j = 0; j < 4; ++j) fetch(cells + indices[p + AHEAD + j]);
+            for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + indices[p + AHEAD + j]);
         }
-        Cell<T>* at[4];
-        find(at, cells, indices + p, to - p, &none);
         Block b;
+        const Cell<T>* at[4];
+        if (p + 4 <= end) {
+            for (int j = 0; j < 4; ++j) at[j] = cells + indices[p + j];
+            b.v = values(value + p);
+        } else {
+            V some[4] = {0, 0, 0, 0};
+            for (int j = 0; j < 4; ++j) at[j] = cells + indices[p + j < end ? p + j : p];
+            for (int j = 0; j < 4; ++j) some[j] = p + j < end ? value[p + j] : V(0);
+            b.v = values(some);
+        }
+        if (to - p < 4) b.v = only_first(b.v, static_cast<int>(to - p));
         gather(at, b.z, b.R, b.M, b.S);
-        b.v = values_of(values + p, to - p);
-        if constexpr (raise) b.M = larger(b.M, rounded<T>(size(b.v)));
-        b.x = play(c, b.z, b.R, b.M);
+        if constexpr (raise && sizeof(T) < sizeof(V)) b.M = larger(b.M, rounded<T>(size(b.v)));
+        if constexpr (raise && sizeof(T) >= sizeof(V)) b.M = larger(b.M, size(b.v));
+        b.x = play<plain>(c, b.z, b.R, b.M);
         total += b.x * b.v;
         if constexpr (raise) *scratch++ = b;
     }
@@ -125,41 +117,48 @@ struct Sums {
 };
 
 // The gradients of one block: z, R and S move on, and the sums when there is a receipt.
-template <class T, bool receipt>
+template <class T, bool plain, bool receipt>
 inline void step(const Play& c, D inverse, D slope, Block& b, Sums& sums) {
-    const D g = slope * b.v;
+    const D g = cut<T>(slope * b.v);
     const D R = larger(rounded<T>(root(b.R * b.R + g * g)), b.R);
     // From what is stored: Q is then what z assumes, also when R has stalled.
     const D sigma = b.M * (R - b.R) * inverse;
-    b.z = within<T>(b.z + (g - sigma * b.x));
+    b.z = b.z + (g - sigma * b.x);
     b.R = R;
-    b.S = within<T>(b.S + g);
+    b.S = b.S + g;
     if constexpr (receipt) {
-        const D den = hold(c, R, b.M);
+        const D den = hold<plain>(c, R, b.M);
         sums.linear += g * b.x;
         sums.proximal += sigma * b.x * b.x;
-        sums.stability += where_positive(den, g * g * c.h) / larger(den, all(TINY));
+        sums.stability += where_positive(den, g * g * c.h / den);
     }
 }
 
-template <class T, bool receipt>
-inline void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to, D inverse,
-                      D slope, Block* scratch, Sums& sums) {
+template <class T, bool plain, bool receipt>
+inline void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
+                      std::int64_t end, D inverse, D slope, Block* scratch, Sums& sums) {
     const std::uint32_t* indices = rows.indices;
     Cell<T> none;
     for (std::int64_t p = from; p < to; p += 4) {
+        if (p + AHEAD + 4 <= end) {
+            for (int j = SPLIT; j < 4; ++j) fetch(cells + indices[p + AHEAD + j]);
+        }
         Block b = *scratch++;
-        step<T, receipt>(c, inverse, slope, b, sums);
+        step<T, plain, receipt>(c, inverse, slope, b, sums);
         Cell<T>* at[4];
-        find(at, cells, indices + p, to - p, &none);
+        if (to - p >= 4) {
+            for (int j = 0; j < 4; ++j) at[j] = cells + indices[p + j];
+        } else {
+            for (int j = 0; j < 4; ++j) at[j] = p + j < to ? cells + indices[p + j] : &none;
+        }
         scatter(at, b.z, b.R, b.M, b.S);
     }
 }
 
-// The intercept's cell in all lanes, of which the first counts.
+// The intercept's cell in all lanes, of which the first counts: a coordinate of value 1, played plainly.
 inline Block intercept_block(const double* cell, const Play& c) {
     Block b = {all(cell[0]), all(cell[1]), all(cell[2]), all(cell[3]), all(1.0), all(0.0)};
-    b.x = play(c, b.z, b.R, b.M);
+    b.x = play<true>(c, b.z, b.R, b.M);
     return b;
 }
 
@@ -169,12 +168,11 @@ inline void fetch_first(const Rows& rows, const Cell<T>* cells) {
     for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch(cells + rows.indices[p]);
 }
 
-template <class T, class V, bool receipt>
+template <class T, class V, bool plain, bool receipt>
 Totals learn(const Rows& rows, const Constants& constants, const State& state, const Out& out, double* room) {
     Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
     Block* scratch = reinterpret_cast<Block*>(room);
     const Play c = play_of(constants);
-    const Play own = free_play_of(constants);
     const D inverse = all(1.0 / constants.h);
     const std::int64_t end = rows.indptr[rows.count];
     double* tallies = state.tallies;
@@ -187,10 +185,10 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         const double weight = rows.weight[r];
         const bool labeled = y == y;
         const bool learns = labeled && weight > 0.0;
-        Block base = intercept_block(state.intercept, own);
+        Block base = intercept_block(state.intercept, c);
         const double shift = constants.intercept ? first(base.x) : 0.0;
-        const double score = (learns ? predict<T, V, true>(rows, c, cells, from, to, end, scratch)
-                                     : predict<T, V, false>(rows, c, cells, from, to, end, scratch)) +
+        const double score = (learns ? predict<T, V, plain, true>(rows, c, cells, from, to, end, scratch)
+                                     : predict<T, V, plain, false>(rows, c, cells, from, to, end, scratch)) +
                              shift;
         if (out.scores != nullptr) out.scores[r] = score;
         if (!learns) {
@@ -201,10 +199,10 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         if (out.losses != nullptr) out.losses[r] = pull.value;
         const D slope = all(weight * pull.slope);
         Sums sums = {all(0.0), all(0.0), all(0.0)};
-        learn_row<T, receipt>(rows, c, cells, from, to, inverse, slope, scratch, sums);
+        learn_row<T, plain, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, sums);
         Sums own_sums = {all(0.0), all(0.0), all(0.0)};
         if (constants.intercept) {
-            step<double, receipt>(own, inverse, slope, base, own_sums);
+            step<double, true, receipt>(c, inverse, slope, base, own_sums);
             state.intercept[0] = first(base.z);
             state.intercept[1] = first(base.R);
             state.intercept[3] = first(base.S);
@@ -225,15 +223,15 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
     return batch;
 }
 
-template <class T, class V>
+template <class T, class V, bool plain>
 void score(const Rows& rows, const Constants& constants, const State& state, double* scores) {
     Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
     const Play c = play_of(constants);
-    const double shift = constants.intercept ? first(intercept_block(state.intercept, free_play_of(constants)).x) : 0.0;
+    const double shift = constants.intercept ? first(intercept_block(state.intercept, c).x) : 0.0;
     const std::int64_t end = rows.indptr[rows.count];
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        const double part = predict<T, V, false>(rows, c, cells, rows.indptr[r], rows.indptr[r + 1], end, nullptr);
+        const double part = predict<T, V, plain, false>(rows, c, cells, rows.indptr[r], rows.indptr[r + 1], end, nullptr);
         scores[r] = part + shift;
     }
 }
@@ -257,7 +255,7 @@ void weights(const Constants& constants, const State& state, std::uint64_t dim, 
     const Cell<T>* cells = static_cast<const Cell<T>*>(state.cells);
     const Play c = play_of(constants);
     for (std::uint64_t i = 0; i < dim; ++i) {
-        out[i] = first(play(c, all(cells[i].z), all(cells[i].R), all(cells[i].M)));
+        out[i] = first(play<false>(c, all(cells[i].z), all(cells[i].R), all(cells[i].M)));
     }
 }
 
@@ -284,13 +282,13 @@ void touch(const Rows& rows, const State& state) {
 }  // namespace
 }  // namespace FTPRL_ISA
 
+#define FTPRL_FOR(T, V)                                                                          \
+    {{FTPRL_ISA::learn<T, V, false, false>, FTPRL_ISA::learn<T, V, false, true>},                \
+     {FTPRL_ISA::learn<T, V, true, false>, FTPRL_ISA::learn<T, V, true, true>}},                 \
+    {FTPRL_ISA::score<T, V, false>, FTPRL_ISA::score<T, V, true>}
+
 const Kernels FTPRL_KERNELS = {
-    {{{FTPRL_ISA::learn<float, float, false>, FTPRL_ISA::learn<float, float, true>},
-      {FTPRL_ISA::learn<float, double, false>, FTPRL_ISA::learn<float, double, true>}},
-     {{FTPRL_ISA::learn<double, float, false>, FTPRL_ISA::learn<double, float, true>},
-      {FTPRL_ISA::learn<double, double, false>, FTPRL_ISA::learn<double, double, true>}}},
-    {{FTPRL_ISA::score<float, float>, FTPRL_ISA::score<float, double>},
-     {FTPRL_ISA::score<double, float>, FTPRL_ISA::score<double, double>}},
+    {{{FTPRL_FOR(float, float)}, {FTPRL_FOR(float, double)}}, {{FTPRL_FOR(double, float)}, {FTPRL_FOR(double, double)}}},
     {FTPRL_ISA::scan<float>, FTPRL_ISA::scan<double>},
     {FTPRL_ISA::weights<float>, FTPRL_ISA::weights<double>},
     {FTPRL_ISA::touch<float>, FTPRL_ISA::touch<double>},

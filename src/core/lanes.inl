@@ -6,7 +6,7 @@ struct alignas(4 * sizeof(T)) Cell {
     T z, R, M, S;
 };
 
-#if defined(__AVX2__)
+#if defined(__AVX2__) && !defined(FTPRL_PORTABLE)
 
 using D = __m256d;
 
@@ -15,12 +15,17 @@ inline D root(D v) { return _mm256_sqrt_pd(v); }
 inline D larger(D a, D b) { return _mm256_max_pd(a, b); }
 inline D smaller(D a, D b) { return _mm256_min_pd(a, b); }
 inline D size(D v) { return _mm256_andnot_pd(all(-0.0), v); }
-inline D against(D size, D z) { return _mm256_xor_pd(size, _mm256_andnot_pd(z, all(-0.0))); }
+inline D opposite(D v) { return _mm256_xor_pd(v, all(-0.0)); }
+inline D signed_as(D size, D z) { return _mm256_or_pd(size, _mm256_and_pd(z, all(-0.0))); }
 inline D where_positive(D test, D v) { return _mm256_and_pd(_mm256_cmp_pd(test, all(0.0), _CMP_GT_OQ), v); }
 inline D to_float(D v) { return _mm256_cvtps_pd(_mm256_cvtpd_ps(v)); }
 inline D values(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
 inline D values(const double* p) { return _mm256_loadu_pd(p); }
 inline double first(D v) { return _mm256_cvtsd_f64(v); }
+
+inline D only_first(D v, int n) {
+    return _mm256_and_pd(v, _mm256_cmp_pd(_mm256_setr_pd(0, 1, 2, 3), all(n), _CMP_LT_OQ));
+}
 
 inline double sum(D v) {
     const __m128d low = _mm256_castpd256_pd128(v), high = _mm256_extractf128_pd(v, 1);
@@ -71,7 +76,7 @@ inline void scatter(Cell<double>* const* p, D z, D R, D M, D S) {
     _mm256_store_pd(&p[3]->z, S);
 }
 
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && !defined(FTPRL_PORTABLE)
 
 struct D {
     __m128d a, b;
@@ -88,8 +93,9 @@ inline D larger(D u, D v) { return {_mm_max_pd(u.a, v.a), _mm_max_pd(u.b, v.b)};
 inline D smaller(D u, D v) { return {_mm_min_pd(u.a, v.a), _mm_min_pd(u.b, v.b)}; }
 inline __m128d minus_zero() { return _mm_set1_pd(-0.0); }
 inline D size(D v) { return {_mm_andnot_pd(minus_zero(), v.a), _mm_andnot_pd(minus_zero(), v.b)}; }
-inline __m128d against(__m128d size, __m128d z) { return _mm_xor_pd(size, _mm_andnot_pd(z, minus_zero())); }
-inline D against(D size, D z) { return {against(size.a, z.a), against(size.b, z.b)}; }
+inline D opposite(D v) { return {_mm_xor_pd(v.a, minus_zero()), _mm_xor_pd(v.b, minus_zero())}; }
+inline __m128d signed_as(__m128d size, __m128d z) { return _mm_or_pd(size, _mm_and_pd(z, minus_zero())); }
+inline D signed_as(D size, D z) { return {signed_as(size.a, z.a), signed_as(size.b, z.b)}; }
 inline __m128d where_positive(__m128d test, __m128d v) { return _mm_and_pd(_mm_cmpgt_pd(test, _mm_setzero_pd()), v); }
 inline D where_positive(D test, D v) { return {where_positive(test.a, v.a), where_positive(test.b, v.b)}; }
 inline D to_float(D v) { return {_mm_cvtps_pd(_mm_cvtpd_ps(v.a)), _mm_cvtps_pd(_mm_cvtpd_ps(v.b))}; }
@@ -98,6 +104,10 @@ inline __m128 floats_of(D v) { return _mm_movelh_ps(_mm_cvtpd_ps(v.a), _mm_cvtpd
 inline D values(const float* p) { return of_floats(_mm_loadu_ps(p)); }
 inline D values(const double* p) { return {_mm_loadu_pd(p), _mm_loadu_pd(p + 2)}; }
 inline double first(D v) { return _mm_cvtsd_f64(v.a); }
+inline D only_first(D v, int n) {
+    const __m128d count = _mm_set1_pd(n);
+    return {_mm_and_pd(v.a, _mm_cmplt_pd(_mm_setr_pd(0, 1), count)), _mm_and_pd(v.b, _mm_cmplt_pd(_mm_setr_pd(2, 3), count))};
+}
 inline double pair(__m128d v) { return _mm_cvtsd_f64(v) + _mm_cvtsd_f64(_mm_unpackhi_pd(v, v)); }
 inline double sum(D v) { return pair(v.a) + pair(v.b); }
 
@@ -166,13 +176,14 @@ inline D root(D a) { return each([&](int j) { return sqrt(a.v[j]); }); }
 inline D larger(D a, D b) { return each([&](int j) { return a.v[j] > b.v[j] ? a.v[j] : b.v[j]; }); }
 inline D smaller(D a, D b) { return each([&](int j) { return a.v[j] < b.v[j] ? a.v[j] : b.v[j]; }); }
 inline D size(D a) { return each([&](int j) { return fabs(a.v[j]); }); }
-// `size`, which is not negative, with the sign that z has not.
-inline D against(D size, D z) { return each([&](int j) { return copysign(size.v[j], -z.v[j]); }); }
+inline D opposite(D a) { return each([&](int j) { return -a.v[j]; }); }
+inline D signed_as(D size, D z) { return each([&](int j) { return copysign(size.v[j], z.v[j]); }); }  // size >= 0
 inline D where_positive(D test, D a) { return each([&](int j) { return test.v[j] > 0.0 ? a.v[j] : 0.0; }); }
 inline D to_float(D a) { return each([&](int j) { return static_cast<double>(static_cast<float>(a.v[j])); }); }
 inline D values(const float* p) { return {{p[0], p[1], p[2], p[3]}}; }
 inline D values(const double* p) { return {{p[0], p[1], p[2], p[3]}}; }
 inline double first(D a) { return a.v[0]; }
+inline D only_first(D a, int n) { return each([&](int j) { return j < n ? a.v[j] : 0.0; }); }
 inline double sum(D a) { return (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]); }
 
 template <class T>

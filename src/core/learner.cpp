@@ -35,12 +35,16 @@ std::string fault_of_shape(const Rows& rows, std::int64_t size) {
     return {};
 }
 
+bool label_fits(double y, bool signs) { return signs ? std::fabs(y) == 1.0 || y != y : !(std::fabs(y) > LIMIT); }
+
+bool weight_fits(double weight) { return weight >= 0.0 && weight <= LIMIT; }
+
 std::string fault_of_label(double y, double weight, bool signs) {
-    if (signs ? y != 1.0 && y != -1.0 && y == y : std::fabs(y) > LIMIT) {
+    if (!label_fits(y, signs)) {
         return signs ? "a label needs to be -1 or 1 (or NaN when it is missing), got " + shown(y) + "; map the labels first"
                      : "a label needs to be within 1e30, got " + shown(y) + "; rescale the labels";
     }
-    if (!(weight >= 0.0 && weight <= LIMIT)) {
+    if (!weight_fits(weight)) {
         return "a weight needs to be from 0 to 1e30, got " + shown(weight) + "; drop or rescale the row";
     }
     return {};
@@ -49,10 +53,11 @@ std::string fault_of_label(double y, double weight, bool signs) {
 }  // namespace
 
 const Kernels* kernels_named(const std::string& name) {
-#if defined(FTPRL_AVX2)
+#if defined(FTPRL_X86)
     if ((name.empty() || name == "avx2") && __builtin_cpu_supports("avx2")) return &kernels_avx2;
+    if (name.empty() || name == "sse2") return &kernels_sse2;
 #endif
-    return name.empty() || name == "base" ? &kernels_base : nullptr;
+    return name.empty() || name == "portable" ? &kernels_portable : nullptr;
 }
 
 bool use_kernels(const std::string& name) {
@@ -65,6 +70,7 @@ Learner::Learner(std::uint64_t dim, bool wide_cells, bool receipt, const Constan
     : dim_(dim),
       wide_(wide_cells),
       receipt_(receipt),
+      plain_(constants.l1 == 0.0 && constants.l2 == 0.0 && std::isinf(constants.lower) && std::isinf(constants.upper)),
       constants_(constants),
       kernels_(chosen != nullptr ? chosen.load() : kernels_named("")),
       memory_(dim * (wide_cells ? 32 : 16)) {}
@@ -105,8 +111,8 @@ std::string Learner::fault(const Rows& rows, bool wide_values, std::int64_t size
     if (!labels) return {};
     const bool signs = wants_signs(constants_.loss);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        wrong = fault_of_label(rows.y[r], rows.weight[r], signs);
-        if (!wrong.empty()) return at(r) + wrong;
+        if (label_fits(rows.y[r], signs) && weight_fits(rows.weight[r])) continue;
+        return at(r) + fault_of_label(rows.y[r], rows.weight[r], signs);
     }
     return {};
 }
@@ -117,11 +123,11 @@ Totals Learner::learn(const Rows& rows, bool wide_values, const Out& out) {
     const std::size_t room = static_cast<std::size_t>(longest + 3) * SCRATCH * sizeof(double);
     if (room_ == nullptr || room_->size() < room) room_ = std::make_unique<Memory>(room);
     auto* scratch = static_cast<double*>(room_->data());
-    return kernels_->learn[wide_][wide_values][receipt_](rows, constants_, state(), out, scratch);
+    return kernels_->of[wide_][wide_values].learn[plain_][receipt_](rows, constants_, state(), out, scratch);
 }
 
 void Learner::score(const Rows& rows, bool wide_values, double* scores) const {
-    kernels_->score[wide_][wide_values](rows, constants_, state(), scores);
+    kernels_->of[wide_][wide_values].score[plain_](rows, constants_, state(), scores);
 }
 
 void Learner::weights(double* out) const { kernels_->weights[wide_](constants_, state(), dim_, out); }

@@ -39,6 +39,7 @@ private:
     std::uint64_t dim_;
     bool wide_;
     bool receipt_;
+    bool plain_;  // no l1, no l2, no bound
     Constants constants_;
     const Kernels* kernels_;
     Memory memory_;
@@ -47,8 +48,8 @@ private:
     double tallies_[TALLIES] = {};
 };
 
-// The kernels of an instruction set: "avx2" or "base"; "" is the best this processor has. Null when it is
-// not there.
+// The kernels of an instruction set: "avx2", "sse2" or "portable"; "" is the best this processor has. Null when
+// it is not there.
 const Kernels* kernels_named(const std::string& name);
 
 // Learners made from now on use these kernels; for tests and benchmarks. False when they are not there.

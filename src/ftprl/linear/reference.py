@@ -17,7 +17,7 @@ from ftprl.linear.engine import Progress, Sums
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
-_TINY = 5e-324  # dividing 0 by it gives 0
+_CUT = {np.float32: 2.0**96, np.float64: 2.0**400}  # no gradient is larger, so that no cell overflows
 
 
 def total(terms: Vector) -> float:
@@ -31,29 +31,26 @@ def total(terms: Vector) -> float:
 def play(cells: Vector, spec: Spec) -> Vector:
     """clip(-sgn(z)(|z| - l1)_+ / (Q + l2)), and clip(0) where Q + l2 = 0."""
     z, R, M, _ = cells.T
-    hold = _hold(R, M, spec)
-    pull = np.where(hold > 0, np.maximum(np.abs(z) - spec.l1, 0.0) * spec.scale, 0.0)
-    x = np.copysign(pull / np.maximum(hold, _TINY), -z)
-    clipped: Vector = np.minimum(np.maximum(x, spec.lower), spec.upper)
-    return clipped
+    pull = np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z) * spec.scale
+    x: Vector = np.clip(_over(pull, _hold(R, M, spec)), spec.lower, spec.upper)
+    return x
 
 
 def step(cells: Vector, x: Vector, g: Vector, spec: Spec, kind: type[np.floating[Any]]) -> list[Vector]:
     """Move z, R and S by the gradient g at x; the terms of the receipt's three sums."""
     z, R, M, S = cells.T
-    new = np.maximum(_rounded(np.sqrt(R * R + g * g), kind), R)
+    g = np.clip(g, -_CUT[kind], _CUT[kind])
+    new = np.maximum(np.sqrt(R * R + g * g).astype(kind), R)
     sigma = M * (new - R) * (1.0 / spec.scale)  # from what is stored: Q is then what z assumes
-    cells[:, 0] = _rounded(z + (g - sigma * x), kind)
+    cells[:, 0] = (z + (g - sigma * x)).astype(kind)
     cells[:, 1] = new
-    cells[:, 3] = _rounded(S + g, kind)
-    hold = _hold(new, M, spec)
-    stability = np.where(hold > 0, g * g * spec.scale, 0.0) / np.maximum(hold, _TINY)
-    return [g * x, sigma * x * x, stability]
+    cells[:, 3] = (S + g).astype(kind)
+    return [g * x, sigma * x * x, _over(g * g * spec.scale, _hold(new, M, spec))]
 
 
 @final
 class Reference:
-    """An `Engine` to read: theory.md's scheme of section 16.1, one row at a time."""
+    """An `Engine` to read: the scale-free diagonal scheme, one row at a time."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -85,7 +82,7 @@ class Reference:
             learns = y == y and weight > 0
             cells, base = self.cells[indices].astype(np.float64), self.intercept[None, :].copy()
             if learns:
-                cells[:, 2] = np.maximum(cells[:, 2], _rounded(np.abs(v), kind))
+                cells[:, 2] = np.maximum(cells[:, 2], np.abs(v).astype(kind))
             x = play(cells, self.spec)
             x0 = play(base, self.free) if self.spec.intercept else np.zeros(1)
             score = total(x * v) + float(x0[0])
@@ -136,7 +133,6 @@ def _hold(R: Vector, M: Vector, spec: Spec) -> Vector:
     return M * (spec.beta * M + R) + spec.scale * spec.l2
 
 
-def _rounded(v: Vector, kind: type[np.floating[Any]]) -> Vector:
-    """What a cell keeps of a number: its precision, and the end of its range beyond that."""
-    top = float(np.finfo(kind).max)
-    return np.clip(v, -top, top).astype(kind).astype(np.float64)
+def _over(a: Vector, b: Vector) -> Vector:
+    """a / b, and 0 where b is 0."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)

@@ -1,0 +1,123 @@
+"""The compiled learner against its floor: a bare load and store of the same cells in the same order.
+
+Rows of 39 categorical features, one a field. Field j has 10 values for the first and 10 million for the last field, and
+its k-th most frequent value turns up in proportion to 1/k: heavy tails, as in click logs. Everything is in memory. All
+kinds are timed in turn, batch by batch, and the best of the rounds counts: what else the machine does must not.
+
+    python benchmarks/micro/kernel.py [--rows 500000] [--bits 22] [--rounds 5] [--json PATH]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ftprl._core import use_kernels
+from ftprl.data import Batch
+from ftprl.linear import Engine, Spec
+
+FIELDS = 39
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table; nanoseconds a row, and the floor's time over learn's."""
+
+    kernels: str
+    cells: str
+    floor: float
+    learn: float
+    receipt: float
+    score: float
+
+    @property
+    def ratio(self) -> float:
+        return self.floor / self.learn
+
+
+def rows(count: int, bits: int, seed: int = 0) -> Batch:
+    """Heavy-tailed rows; labels that depend on the first fields."""
+    rng = np.random.default_rng(seed)
+    sizes = np.logspace(1, 7, FIELDS)
+    ranks = (sizes ** rng.random((count, FIELDS))).astype(np.uint64)  # density 1/rank
+    mixed = (ranks * np.uint64(FIELDS) + np.arange(FIELDS, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    slots = (mixed >> np.uint64(64 - bits)).astype(np.uint32)
+    y = np.where(rng.random(count) < 1 / (1 + np.exp(2 - (ranks[:, :4] % 3).sum(axis=1) / 2)), 1.0, -1.0)
+    indptr = np.arange(count + 1, dtype=np.int64) * FIELDS
+    return Batch(indptr, slots.ravel(), np.ones(slots.size, np.float32), y, np.ones(count))
+
+
+def best(kinds: dict[str, Callable[[Batch], float]], batches: list[Batch], rounds: int) -> dict[str, float]:
+    """Seconds for all batches, the best of the rounds, each kind in turn."""
+    least = dict.fromkeys(kinds, float("inf"))
+    for _ in range(rounds):
+        for name, run in kinds.items():
+            least[name] = min(least[name], sum(run(batch) for batch in batches))
+    return least
+
+
+def timed(run: Callable[[Batch], object]) -> Callable[[Batch], float]:
+    def seconds(batch: Batch) -> float:
+        began = time.perf_counter()
+        run(batch)
+        return time.perf_counter() - began
+
+    return seconds
+
+
+def measure(kernels: str, float64: bool, batches: list[Batch], bits: int, rounds: int) -> Line | None:
+    if not use_kernels(kernels):
+        return None
+    engine, kept = (Engine(Spec(dim=2**bits, float64=float64), receipt=receipt) for receipt in (False, True))
+    kinds = {
+        "floor": lambda b: engine._core.touch(b.indptr, b.indices, b.values),
+        "learn": timed(engine.learn),
+        "receipt": timed(kept.learn),
+        "score": timed(engine.score),
+    }
+    count = sum(map(len, batches))
+    times = {name: 1e9 * s / count for name, s in best(kinds, batches, rounds).items()}
+    return Line(kernels, "float64" if float64 else "float32", **times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--bits", type=int, default=22)
+    parser.add_argument("--batch", type=int, default=8192)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    batch = rows(options.rows, options.bits)
+    touched = len(np.unique(batch.indices))
+    batches = list(batch.cut(options.batch))
+    print(f"{options.rows} rows of {FIELDS} features, 2^{options.bits} cells, {touched} of them touched; ns a row")
+    print(
+        f"{'kernels':<10}{'cells':<10}{'floor':>7}{'learn':>7}{'receipt':>9}{'score':>7}{'floor/learn':>13}{'rows/s':>9}"
+    )
+    lines = []
+    for kernels in ("portable", "sse2", "avx2"):
+        for float64 in (False, True):
+            line = measure(kernels, float64, batches, options.bits, options.rounds)
+            if line is None:
+                continue
+            lines.append(line)
+            print(
+                f"{line.kernels:<10}{line.cells:<10}{line.floor:>7.0f}{line.learn:>7.0f}{line.receipt:>9.0f}"
+                f"{line.score:>7.0f}{line.ratio:>13.2f}{1e3 / line.learn:>8.2f}M"
+            )
+    use_kernels("")
+    if options.json:
+        versions = {"python": platform.python_version(), "numpy": np.__version__}
+        options.json.write_text(json.dumps({"versions": versions, "lines": [asdict(x) for x in lines]}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+// For any processor.
+#define FTPRL_ISA portable
+#define FTPRL_KERNELS kernels_portable
+#define FTPRL_PORTABLE
+#include "kernel.inl"

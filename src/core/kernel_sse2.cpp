@@ -1,0 +1,4 @@
+// For every x86-64 processor.
+#define FTPRL_ISA sse2
+#define FTPRL_KERNELS kernels_sse2
+#include "kernel.inl"

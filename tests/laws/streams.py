@@ -1,0 +1,55 @@
+"""Random streams of sparse rows, for the laws of the kernel."""
+
+from typing import Any
+
+import numpy as np
+
+from ftprl.data import Batch
+from ftprl.linear import Spec
+
+LOSSES = ("logistic", "hinge", "squared_hinge", "squared", "absolute", "quantile", "huber", "poisson")
+SIGNS = ("logistic", "hinge", "squared_hinge")
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "no_intercept": {"intercept": False},
+    "l1": {"l1": 0.4},
+    "l2": {"l2": 0.3},
+    "bounds": {"lower": -0.05, "upper": 0.2},
+    "above_zero": {"lower": 0.05},
+    "all": {"l1": 0.2, "l2": 0.5, "lower": -0.3, "upper": 0.1, "beta": 0.0, "scale": 0.7},
+}
+
+
+def labels(rng: np.random.Generator, loss: str, count: int) -> np.ndarray:
+    """Labels that suit a loss."""
+    if loss in SIGNS:
+        return np.where(rng.random(count) < 0.4, 1.0, -1.0)
+    if loss == "poisson":
+        return rng.poisson(2.0, size=count).astype(np.float64)
+    return rng.normal(size=count) * 2
+
+
+def stream(
+    seed: int, loss: str = "logistic", *, rows: int = 120, dim: int = 23, float64: bool = True, plain: bool = False
+) -> Batch:
+    """Rows of 0 to 11 entries with repeats; unless plain, some labels are missing and weights differ, 0 among them."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 12, size=rows)
+    entries = [list(zip(rng.integers(0, dim, size=k).tolist(), values(rng, k), strict=True)) for k in lengths]
+    y, weight = labels(rng, loss, rows), np.ones(rows)
+    if not plain:
+        y[rng.random(rows) < 0.1] = np.nan
+        weight = np.where(rng.random(rows) < 0.1, 0.0, rng.uniform(0.1, 4.0, size=rows))
+    return Batch.from_rows(entries, y, weight, float64=float64)
+
+
+def values(rng: np.random.Generator, count: int) -> list[float]:
+    """Values of all sizes, ones and zeros among them."""
+    kinds = rng.integers(0, 4, size=count)
+    sizes = rng.normal(size=count) * 10 ** rng.uniform(-3, 3, size=count)
+    return np.choose(kinds, [np.ones(count), np.zeros(count), -rng.random(count), sizes]).tolist()
+
+
+def spec(loss: str, dim: int = 23, **options: Any) -> Spec:
+    """A small spec."""
+    return Spec(**{"loss": loss, "dim": dim, "tau": 0.7, **options})

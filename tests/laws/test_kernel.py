@@ -1,0 +1,292 @@
+"""The laws that join the kernel, its twin, the theory half, and the objective they minimise."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from ftprl._core import use_kernels
+from ftprl.data import Batch
+from ftprl.errors import InvalidInput
+from ftprl.learner import FTPRL, Composite
+from ftprl.linear import Engine, Spec
+from ftprl.linear.reference import Reference
+from ftprl.schemes import Diagonal
+from ftprl.sets import Box
+from laws.strategies import SEEDS, law
+from laws.streams import LOSSES, OPTIONS, spec, stream
+
+KERNELS = [name for name in ("portable", "sse2", "avx2") if use_kernels(name)]
+use_kernels("")
+
+
+@pytest.fixture(params=KERNELS)
+def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
+    use_kernels(request.param)
+    yield request.param
+    use_kernels("")
+
+
+def run(learner: Engine | Reference, batch: Batch) -> tuple[np.ndarray, ...]:
+    """Everything a learner can tell after a batch."""
+    scores, losses = np.empty(len(batch)), np.empty(len(batch))
+    told = learner.learn(batch, scores=scores, losses=losses)
+    after = learner.score(batch)
+    told_array = np.array([told.loss, told.weight, told.rows])
+    return scores, losses, after, told_array, learner.cells.copy(), learner.intercept.copy(), learner.weights()
+
+
+def assert_same(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> None:
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("loss", LOSSES)
+@law(4)
+@given(seed=SEEDS, cells64=st.booleans(), values64=st.booleans())
+def test_kernel_equals_twin_to_the_bit(loss: str, options: str, seed: int, cells64: bool, values64: bool) -> None:
+    batch = stream(seed, loss, float64=values64)
+    s = spec(loss, float64=cells64, **OPTIONS[options])
+    twin = Reference(s)
+    expected = run(twin, batch)
+    for name in KERNELS:
+        use_kernels(name)
+        for receipt in (False, True):
+            engine = Engine(s, receipt=receipt)
+            assert_same(run(engine, batch), expected)
+            assert engine.progress == twin.progress
+            assert not receipt or engine.sums == twin.sums
+            assert receipt or not engine.tallies[3:].any()
+    use_kernels("")
+
+
+@law(12)
+@given(seed=SEEDS, cuts=st.lists(st.integers(0, 120), max_size=6), float64=st.booleans())
+def test_the_cut_into_batches_changes_no_bit(seed: int, cuts: list[int], float64: bool) -> None:
+    batch = stream(seed)
+    s = spec("logistic", float64=float64, l1=0.05)
+    whole, pieces = Engine(s, receipt=True), Engine(s, receipt=True)
+    scores, parts = np.empty(len(batch)), []
+    whole.learn(batch, scores=scores)
+    ends = [0, *sorted(cuts), len(batch)]
+    for start, stop in itertools.pairwise(ends):
+        part = np.empty(stop - start)
+        pieces.learn(batch[start:stop], scores=part)
+        parts.append(part)
+    np.testing.assert_array_equal(np.concatenate(parts), scores)
+    for name in ("cells", "intercept", "tallies"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
+
+
+@pytest.mark.parametrize("float64", [True, False])
+@law(6)
+@given(seed=SEEDS, powers=st.lists(st.integers(-40, 40), min_size=23, max_size=23))
+def test_the_unit_of_a_feature_changes_no_prediction(float64: bool, seed: int, powers: list[int]) -> None:
+    batch = stream(seed, plain=True)
+    unit = 2.0 ** np.array(powers)
+    scaled = replace(batch, values=batch.values * unit[batch.indices])
+    s = spec("logistic", float64=float64)
+    one, other = Engine(s), Engine(s)
+    first, second = np.empty((2, len(batch)))
+    one.learn(batch, scores=first)
+    other.learn(scaled, scores=second)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(one.weights(), other.weights() * unit)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "absolute", "squared"])
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.3, 0.0), (0.2, 0.6)])
+@law(4)
+@given(seed=SEEDS, c=st.sampled_from([math.sqrt(2), 2.0]), side=st.sampled_from([(-0.5, 0.5), (-0.1, 1.0), (0.2, 0.7)]))
+def test_twin_equals_theory_on_boxes(
+    loss: str, l1: float, l2: float, seed: int, c: float, side: tuple[float, float]
+) -> None:
+    """Values in {0, ±1}, beta = 0 and h = D/c: FTPRL(Box, Diagonal(c)) from clip(0), to rounding."""
+    dim, count = 6, 60
+    rng = np.random.default_rng(seed)
+    V = rng.integers(-1, 2, size=(count, dim)).astype(np.float64)
+    y = np.where(rng.random(count) < 0.5, 1.0, -1.0)
+    s = spec(
+        loss, dim, scale=(side[1] - side[0]) / c, beta=0.0, l1=l1, l2=l2, lower=side[0], upper=side[1], intercept=False,
+        float64=True,
+    )  # fmt: skip
+    twin = Reference(s)
+    start = np.clip(np.zeros(dim), *side)
+    learner = FTPRL(Box(*side, dim=dim), Diagonal(c), start=start, composite=Composite(l1, l2))
+    state = learner.init()
+    for v, label in zip(V, y, strict=True):
+        score = float(v @ state.x)
+        told = np.empty(1)
+        twin.learn(Batch.from_rows([list(enumerate(v.tolist()))], [label], float64=True), scores=told)
+        assert told[0] == pytest.approx(score, abs=1e-7)
+        state = learner.update(state, s.scalar_loss().slope(told[0], label) * v)
+    # a coordinate without weight may stay anywhere in the theory half
+    seen = np.abs(twin.cells[:, 1]) > 0
+    np.testing.assert_allclose(twin.weights()[seen], state.x[seen], atol=1e-7)
+
+
+def literal(history: list[tuple[float, float, float, float]], s: Spec) -> float:
+    """The minimiser of the objective of one coordinate: rounds (g, x, sigma, rho), rho centred at the origin."""
+
+    def objective(u: float) -> float:
+        rounds = sum(g * u + 0.5 * sigma * (u - x) ** 2 + 0.5 * rho * u * u for g, x, sigma, rho in history)
+        return rounds + s.l1 * abs(u) + 0.5 * s.l2 * u * u
+
+    low, high = max(s.lower, -1e3), min(s.upper, 1e3)
+    found = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": 1e-12, "maxiter": 500})
+    ends = [u for u in (low, high, min(max(0.0, low), high)) if objective(u) <= found.fun]
+    return min(ends, key=objective) if ends else float(found.x)
+
+
+@pytest.mark.parametrize("options", ["plain", "l1", "l2", "bounds", "above_zero", "all"])
+@law(3)
+@given(seed=SEEDS, loss=st.sampled_from(["logistic", "huber", "squared_hinge"]))
+def test_twin_plays_the_minimiser(options: str, seed: int, loss: str) -> None:
+    s = spec(loss, 4, float64=True, **OPTIONS[options])
+    twin = Reference(s)
+    rng = np.random.default_rng(seed)
+    history: dict[int, list[tuple[float, float, float, float]]] = {i: [] for i in range(4)}
+    squares, M = np.zeros(4), np.zeros(4)
+    for _ in range(12):
+        v = dict(zip(rng.permutation(4)[:3].tolist(), rng.normal(size=3) * 3, strict=True))
+        y = float(rng.choice([-1.0, 1.0]))
+        for i, value in v.items():  # what the row raises, before it is predicted
+            new = max(M[i], abs(value))
+            rho = ((new - M[i]) * math.sqrt(squares[i]) + s.beta * (new**2 - M[i] ** 2)) / s.scale
+            history[i].append((0.0, 0.0, 0.0, rho))
+            M[i] = new
+        x = {i: literal(history[i], s) if M[i] * (s.beta + squares[i]) + s.l2 > 0 else max(0.0, s.lower) for i in v}
+        told = np.empty(1)
+        base = twin_bias(twin)
+        twin.learn(Batch.from_rows([v], [y], float64=True), scores=told)
+        assert told[0] == pytest.approx(sum(x[i] * v[i] for i in v) + base, abs=1e-5)
+        slope = s.scalar_loss().slope(float(told[0]), y)
+        for i, value in v.items():
+            g = slope * value
+            sigma = M[i] / s.scale * (math.sqrt(squares[i] + g * g) - math.sqrt(squares[i]))
+            squares[i] += g * g
+            history[i].append((g, x[i], sigma, 0.0))
+        for i in v:
+            if squares[i] > 0:
+                assert twin.weights()[i] == pytest.approx(literal(history[i], s), abs=1e-5)
+
+
+def twin_bias(twin: Reference) -> float:
+    return float(twin.score(Batch.from_rows([()]))[0])
+
+
+def bound(engine: Engine, u: np.ndarray, u0: float) -> tuple[float, float]:
+    """Both sides of the certificate: LinRegret(u), and what it is at most."""
+    s, sums = engine.spec, engine.sums
+    left = right = 0.0
+    parts = [(engine.cells.astype(np.float64), u, s.l1, s.l2), (engine.intercept[None, :], np.array([u0]), 0.0, 0.0)]
+    for (z, R, M, S), at, l1, l2 in ((cells.T, at, l1, l2) for cells, at, l1, l2 in parts):
+        Q = M * (s.beta * M + R) / s.scale
+        left -= float(S @ at)
+        right += 0.5 * float(np.sum((Q + l2) * at**2 - 2 * (S - z) * at)) + l1 * float(np.abs(at).sum())
+    return left + sums.linear, right + 0.5 * sums.proximal + 0.5 * sums.stability
+
+
+@pytest.mark.parametrize("options", [name for name in OPTIONS if name != "no_intercept"])
+@pytest.mark.parametrize("loss", LOSSES)
+@law(3)
+@given(seed=SEEDS)
+def test_certificate_holds_for_every_comparator(loss: str, options: str, seed: int) -> None:
+    s = spec(loss, float64=True, **OPTIONS[options])
+    engine = Engine(s, receipt=True)
+    engine.learn(stream(seed, loss, rows=200))
+    rng = np.random.default_rng(seed + 1)
+    for size in (0.0, 1e-3, 0.1, 1.0, 30.0):
+        u = np.clip(rng.normal(size=s.dim) * size, s.lower, s.upper)
+        regret, most = bound(engine, u, size * rng.normal())
+        assert regret <= most + 1e-9 * (1 + abs(regret) + abs(most))
+    leader, bias = engine.weights(), engine.bias()  # where the bound is tightest
+    regret, most = bound(engine, leader, bias)
+    assert regret <= most + 1e-9 * (1 + abs(regret) + abs(most))
+
+
+def test_a_stalled_root_does_not_let_z_drift() -> None:
+    """Once float32 cannot take up g², sigma is 0 too: the play stays what Q and z say, for ever."""
+    s = Spec(loss="absolute", dim=1, intercept=False, scale=1.0)
+    engine = Engine(s)
+    engine.cells[0] = (0.0, 2.0**20, 1.0, 0.0)
+    up_down = np.tile([1e6, -1e6], 50_000)  # gradients -1 and 1 in turn, whatever is played
+    batch = Batch.from_rows([{0: 1.0}] * 2, [0.0, 0.0])
+    many = Batch(
+        np.arange(len(up_down) + 1), np.zeros(len(up_down), np.uint32), np.ones(len(up_down), np.float32), up_down,
+        np.ones(len(up_down)),
+    )  # fmt: skip
+    engine.learn(many)
+    assert engine.cells[0, 1] == 2.0**20
+    assert engine.cells[0, 0] == engine.cells[0, 3] == 0.0
+    assert engine.score(batch).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("float64", [True, False])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_extremes_stay_finite(loss: str, float64: bool, kernels: str) -> None:
+    """Whatever the door lets in, no cell becomes infinite or NaN, and the twin agrees."""
+    huge, small = 1e30, 1e-40
+    y = [1.0, -1.0] * 3 if loss in ("logistic", "hinge", "squared_hinge") else [huge, -huge, 0.0, huge, 1.0, -huge]
+    rows: list[dict[int, float]] = [
+        {0: huge, 1: small},
+        {0: -huge, 1: 1.0},
+        {1: huge},
+        {0: small},
+        {},
+        {0: 1, 1: small},
+    ]
+    batch = Batch.from_rows(rows * 40, y * 40, np.tile([huge, 1.0, 1e-30], 80), float64=True)
+    for scale in (1e30, 1e-30):
+        s = Spec(loss=loss, dim=2, float64=float64, scale=scale)
+        engine, twin = Engine(s, receipt=True), Reference(s)
+        with np.errstate(all="ignore"):
+            assert_same(run(engine, batch), run(twin, batch))
+        assert np.isfinite(engine.cells).all()
+        assert np.isfinite(engine.intercept).all()
+        assert np.isfinite(engine.score(batch)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"indices": (5, 23)}, "an index needs to be below 23, got 23; "),
+        ({"indices": (5, 2**32 - 1)}, "got 4294967295; "),
+        ({"values": (5, math.nan)}, "a value needs to be finite and within 1e30, got nan; "),
+        ({"values": (5, -math.inf)}, "got -inf; "),
+        ({"values": (5, 1e31)}, "got 1e+31; "),
+        ({"y": (4, 0.0)}, "a label needs to be -1 or 1 (or NaN when it is missing), got 0; "),
+        ({"y": (4, math.inf)}, "got inf; "),
+        ({"weight": (4, -1.0)}, "a weight needs to be from 0 to 1e30, got -1; "),
+        ({"weight": (4, math.nan)}, "got nan; "),
+    ],
+)
+@pytest.mark.parametrize("float64", [True, False])
+def test_a_bad_row_is_refused_and_changes_nothing(
+    change: dict[str, tuple[int, Any]], told: str, float64: bool, kernels: str
+) -> None:
+    batch = replace(stream(3, plain=True), first_row=100, origin="clicks.vw")
+    engine = Engine(spec("logistic", float64=float64))
+    engine.learn(batch)
+    before = engine.copy()
+    for name, (at, value) in change.items():
+        column = getattr(batch, name).copy()
+        column[at] = value
+        row = int(np.searchsorted(batch.indptr, at, side="right")) - 1 if name in ("indices", "values") else at
+        with pytest.raises(InvalidInput) as caught:
+            engine.learn(replace(batch, **{name: column}))
+        assert str(caught.value).startswith(f"clicks.vw: row {100 + row}: a")
+        assert told in str(caught.value)
+        if name in ("indices", "values"):
+            with pytest.raises(InvalidInput):
+                engine.score(replace(batch, **{name: column}))
+    for name in ("cells", "intercept", "tallies"):
+        np.testing.assert_array_equal(getattr(engine, name), getattr(before, name))

@@ -1,0 +1,216 @@
+"""The compiled learner's door: views, copies, progress, and what it refuses."""
+
+import gc
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ftprl._core import Learner, use_kernels
+from ftprl.data import Batch
+from ftprl.errors import InvalidInput
+from ftprl.linear import Engine, Progress, Spec
+
+SMALL = Spec(dim=8, float64=True)
+
+
+def batch(**more: Any) -> Batch:
+    return Batch.from_rows([{0: 1.0, 3: -2.0}, {3: 1.0}, {}], y=[1, -1, 1], **more)
+
+
+def test_first_prediction_is_zero_and_the_second_is_not() -> None:
+    engine = Engine(SMALL)
+    scores, losses = np.full((2, 3), 9.0)
+    told = engine.learn(batch(), scores=scores, losses=losses)
+    assert scores[0] == 0.0
+    assert losses[0] == math.log(2)
+    assert scores[1] != 0.0
+    assert told.rows == 3
+    assert told.weight == 3.0
+    assert told.loss == pytest.approx(losses.sum())
+    assert told.mean == told.loss / 3
+    assert told.to_dict()["mean"] == told.mean
+    assert engine.progress == told
+
+
+def test_one_step_by_hand() -> None:
+    """Squared loss, value 2, y = 1: g = -2, R = 2, M = 2, sigma = M R / h = 40, z = g, x = -z h / (M (M + R))."""
+    engine = Engine(Spec(loss="squared", dim=1, intercept=False, float64=True))
+    engine.learn(Batch.from_rows([{0: 2.0}], [1.0]))
+    assert engine.cells.tolist() == [[-2.0, 2.0, 2.0, -2.0]]
+    assert engine.weights().tolist() == [pytest.approx(2.0 * 0.1 / 8)]
+    assert engine.bias() == 0.0
+    assert engine.score(Batch.from_rows([{0: 3.0}])).tolist() == [pytest.approx(0.075)]
+
+
+def test_a_larger_value_shrinks_the_weight_before_it_is_predicted() -> None:
+    engine = Engine(Spec(loss="squared", dim=1, intercept=False, float64=True))
+    engine.learn(Batch.from_rows([{0: 1.0}], [1.0]))
+    big, scores = Batch.from_rows([{0: 100.0}], [0.0]), np.empty(1)
+    frozen = engine.score(big)[0]
+    engine.learn(big, scores=scores)
+    assert 0 < scores[0] < frozen / 50
+
+
+def test_scores_are_linear_in_the_weights() -> None:
+    engine = Engine(SMALL)
+    engine.learn(batch())
+    x = engine.weights()
+    np.testing.assert_allclose(engine.score(batch()), np.array([x[0] - 2 * x[3], x[3], 0]) + engine.bias())
+
+
+@pytest.mark.parametrize("bad", ["label", "weight"])
+def test_rows_that_are_not_learned_change_nothing(bad: str) -> None:
+    engine = Engine(Spec(dim=8, float64=True), receipt=True)
+    engine.learn(batch())
+    before = engine.copy()
+    rows = [{0: 50.0}, {5: 1.0}]
+    y, weight = ([math.nan, math.nan], [1.0, 2.0]) if bad == "label" else ([1.0, -1.0], [0.0, 0.0])
+    more = Batch.from_rows(rows, y, weight)
+    scores, losses = np.empty((2, 2))
+    assert engine.learn(more, scores=scores, losses=losses) == Progress(0.0, 0.0, 0)
+    np.testing.assert_array_equal(scores, before.score(more))
+    assert np.isnan(losses).all() == (bad == "label")
+    for name in ("cells", "intercept", "tallies"):
+        np.testing.assert_array_equal(getattr(engine, name), getattr(before, name))
+
+
+def test_no_progress_has_no_mean() -> None:
+    assert math.isnan(Engine(SMALL).progress.mean)
+
+
+def test_cells_never_seen_play_clip_zero() -> None:
+    assert Engine(Spec(dim=3)).weights().tolist() == [0.0] * 3
+    assert Engine(Spec(dim=3, lower=0.5)).weights().tolist() == [0.5] * 3
+    assert Engine(Spec(dim=3, upper=-2.0, l2=1.0)).weights().tolist() == [-2.0] * 3
+
+
+def test_views_are_the_state_and_keep_it_alive() -> None:
+    engine = Engine(Spec(dim=4))
+    engine.learn(Batch.from_rows([{2: 1.0}], [1]))
+    assert engine.cells.dtype == np.float32
+    assert engine.cells.shape == (4, 4)
+    assert engine.cells.ctypes.data % 64 == 0
+    assert (engine.cells[2] != 0).all()
+    assert not engine.cells[[0, 1, 3]].any()
+    assert engine.intercept[2] == 1.0
+    engine.cells[2] = 0.0
+    assert engine.weights()[2] == 0.0
+    cells = engine.cells
+    cells[1] = 7.0
+    del engine
+    gc.collect()
+    assert (cells[1] == 7.0).all()
+
+
+def test_a_state_moves_to_another_engine_through_its_arrays() -> None:
+    one, other = Engine(SMALL, receipt=True), Engine(SMALL, receipt=True)
+    one.learn(batch())
+    for name in ("cells", "intercept", "tallies"):
+        getattr(other, name)[:] = getattr(one, name)
+    assert one.learn(batch()) == other.learn(batch())
+    np.testing.assert_array_equal(one.cells, other.cells)
+    assert one.sums == other.sums
+
+
+def test_a_copy_is_apart() -> None:
+    engine = Engine(SMALL, receipt=True)
+    engine.learn(batch())
+    other = engine.copy()
+    assert (other.spec, other.receipt, other.progress, other.sums) == (SMALL, True, engine.progress, engine.sums)
+    np.testing.assert_array_equal(other.cells, engine.cells)
+    other.learn(batch())
+    assert engine.progress.rows == 3
+    assert not np.array_equal(other.cells, engine.cells)
+
+
+def test_a_large_table_costs_nothing_until_it_is_touched() -> None:
+    engine = Engine(Spec(dim=2**28))
+    engine.learn(Batch.from_rows([{2**28 - 1: 1.0, 0: 1.0}], [1]))
+    assert engine.cells[-1, 1] == engine.cells[0, 1] == 0.5
+    with pytest.raises(InvalidInput, match="below 268435456, got 268435456; "):
+        engine.learn(Batch.from_rows([{2**28: 1.0}], [1]))
+
+
+@pytest.mark.parametrize("length", range(14))
+def test_rows_of_every_length(length: int) -> None:
+    """One row at the very end of the arrays: nothing beyond them is read."""
+    engine = Engine(Spec(loss="squared", dim=16, intercept=False, float64=True))
+    row = Batch.from_rows([dict.fromkeys(range(length), 1.0)], [1.0])
+    engine.learn(row)
+    x = -engine.cells[0, 0] * 0.1 / 2 if length else 0.0
+    assert engine.weights().tolist() == pytest.approx([x] * length + [0.0] * (16 - length))
+
+
+def test_other_threads_run_meanwhile() -> None:
+    engine, n = Engine(Spec(dim=64)), 200_000
+    rows = Batch(np.arange(n + 1), np.zeros(n, np.uint32), np.ones(n, np.float32), np.ones(n), np.ones(n))
+    done = threading.Event()
+    thread = threading.Thread(target=lambda: (engine.learn(rows), done.set()))
+    thread.start()
+    beats = 0
+    while not done.wait(1e-4):
+        beats += 1
+    thread.join()
+    assert engine.progress.rows == n
+    assert beats > 0
+
+
+def test_kernels_by_name() -> None:
+    assert use_kernels("portable")
+    assert not use_kernels("abacus")
+    assert use_kernels("")
+
+
+def options(**more: Any) -> dict[str, Any]:
+    plain = {"float64": True, "receipt": False, "loss": "squared", "scale": 0.1, "beta": 1.0, "l1": 0.0, "l2": 0.0}
+    return {**plain, "lower": -math.inf, "upper": math.inf, "intercept": True, "tau": 0.5, **more}
+
+
+def test_the_core_checks_lengths_and_types_itself() -> None:
+    core = Learner(4, **options())
+    b = batch()
+    y, w = np.zeros(3), np.ones(3)
+    with pytest.raises(ValueError, match="y needs a number for each of the 3 rows, got 2"):
+        core.learn(b.indptr, b.indices, b.values, y[:2], w)
+    with pytest.raises(ValueError, match="scores needs a number for each of the 3 rows, got 1"):
+        core.learn(b.indptr, b.indices, b.values, y, w, np.empty(1))
+    with pytest.raises(ValueError, match="from 0 to the number of entries"):
+        core.learn(b.indptr + 1, b.indices, b.values, y, w)
+    with pytest.raises(ValueError, match="nondecreasing"):
+        core.learn(np.array([0, 3, 1, 3]), b.indices, b.values, y, w)
+    with pytest.raises(ValueError, match="one length, got 2 and 3"):
+        core.score(b.indptr, b.indices[:2], b.values, y)
+    with pytest.raises(ValueError, match="got none"):
+        core.score(b.indptr[:0], b.indices, b.values, y)
+    with pytest.raises(TypeError):
+        core.learn(b.indptr, b.indices.astype(np.int32), b.values, y, w)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        core.score(b.indptr, b.indices, b.values.astype(np.float16), y)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a number for each cell"):
+        core.weights(np.empty(3))
+    with pytest.raises(ValueError, match="loss is not known: log"):
+        Learner(4, **options(loss="log"))
+    with pytest.raises(ValueError, match="dim needs to be from 1"):
+        Learner(0, **options())
+    assert not core.cells.any()
+
+
+def test_the_floor_changes_nothing() -> None:
+    engine = Engine(SMALL)
+    engine.learn(batch())
+    before = engine.cells.copy()
+    b = batch()
+    assert engine._core.touch(b.indptr, b.indices, b.values) >= 0.0
+    np.testing.assert_array_equal(engine.cells, before)
+
+
+def test_arguments_of_the_wrong_kind() -> None:
+    with pytest.raises(InvalidInput, match="spec needs a Spec, got 'x'; "):
+        Engine("x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="batch needs a Batch, got None; "):
+        Engine(SMALL).learn(None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="batch needs a Batch, got None; "):
+        Engine(SMALL).score(None)  # type: ignore[arg-type]

@@ -1,0 +1,86 @@
+"""The frozen description of a linear model."""
+
+import json
+import math
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+
+from ftprl.errors import InvalidInput
+from ftprl.linear import Spec
+from ftprl.losses import SCALAR_LOSSES
+
+
+def test_defaults() -> None:
+    s = Spec()
+    assert (s.loss, s.dim, s.scale, s.beta, s.l1, s.l2, s.seed, s.tau) == ("logistic", 2**22, 0.1, 1.0, 0, 0, 0, 0.5)
+    assert (s.lower, s.upper, s.intercept, s.float64, s.bounded) == (-math.inf, math.inf, True, False, False)
+
+
+def test_is_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Spec().dim = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("loss", SCALAR_LOSSES)
+def test_every_loss(loss: str) -> None:
+    s = Spec(loss=loss, tau=0.25)
+    assert s.scalar_loss().name == loss
+    assert loss != "quantile" or s.scalar_loss().value(0.0, 1.0) == 0.25
+
+
+@pytest.mark.parametrize(
+    "s",
+    [
+        Spec(),
+        Spec("squared", 1, 2, 0, 1, 3, -1, 1, False, 2**64 - 1, True, 0.9),
+        Spec(lower=0, dim=2**32),
+        Spec(upper=0.0),
+    ],
+)
+def test_survives_json(s: Spec) -> None:
+    text = json.dumps(s.to_dict(), allow_nan=False)
+    assert Spec.from_dict(json.loads(text)) == s
+
+
+def test_numbers_become_plain() -> None:
+    s = Spec(scale=1, l1=2, lower=-1)
+    assert all(type(v) is float for v in (s.scale, s.l1, s.lower))
+    assert s.bounded
+
+
+def test_from_dict_takes_defaults_and_refuses_strangers() -> None:
+    assert Spec.from_dict({"dim": 7}) == Spec(dim=7)
+    with pytest.raises(InvalidInput, match="no field 'bits'; it has beta, dim, "):
+        Spec.from_dict({"bits": 7})
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"loss": "log"}, "loss needs a known name, got 'log'; use one of logistic, "),
+        ({"dim": 0}, "dim needs a whole number of at least 1, got 0; "),
+        ({"dim": 2**32 + 1}, "dim needs at most 2**32 cells, got 4294967297; "),
+        ({"dim": 1.5}, "got 1.5; "),
+        ({"scale": 0}, "scale needs a finite number above 0, got 0.0; "),
+        ({"scale": 1e31}, "scale needs at most 1e30, got 1e+31; "),
+        ({"beta": -1}, "beta needs a finite number at least 0, got -1.0; "),
+        ({"l1": math.nan}, "l1 needs finite numbers, got l1=nan; "),
+        ({"l2": "x"}, "l2 needs numbers, got 'x'; "),
+        ({"lower": math.nan}, "lower needs a number or infinity, got nan; "),
+        ({"lower": 1, "upper": 0}, "needs lower <= upper with a number between, got lower=1.0 and upper=0.0; "),
+        ({"lower": math.inf}, "got lower=inf"),
+        ({"upper": -math.inf}, "upper=-inf; "),
+        ({"upper": -1e31}, "upper needs at most 1e30"),
+        ({"intercept": 1}, "intercept needs True or False, got 1; "),
+        ({"float64": "yes"}, "float64 needs True or False, got 'yes'; "),
+        ({"seed": -1}, "seed needs a whole number from 0 to 2**64 - 1, got -1; "),
+        ({"seed": True}, "got True; "),
+        ({"tau": 1.0}, "0 < tau < 1, got 1.0; "),
+    ],
+)
+def test_bad_options(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Spec(**options)
+    assert told in str(caught.value)
