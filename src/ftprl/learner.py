@@ -195,7 +195,8 @@ class FTPRL(Learner[State]):
         Q, scheme = self.scheme.step(state.scheme, error)
         seen = self.scheme.effective(feasible, error)
         moved = seen if state.hint is None else self.scheme.effective(feasible, g)
-        z = state.z + moved - psd.apply(Q, state.x)
+        z = state.z + moved
+        z -= psd.apply(Q, state.x)
         t = state.t + 1
         best = self._minimise(scheme.total, z, state.x, t)
         play = best if hint is None else self._minimise(scheme.total, z + hint, state.x, t)

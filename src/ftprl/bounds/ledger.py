@@ -57,7 +57,8 @@ class Ledger:
         x = before.x - origin
         gain, S = self.gain + float(g @ x), self.S + g
         seen = after.seen if isinstance(after, State) else g
-        G, GG = self.G + seen * seen, None if self.GG is None else self.GG + np.outer(seen, seen)
+        G, GG = seen * seen, None if self.GG is None else self.GG + np.outer(seen, seen)
+        G += self.G
         if not isinstance(learner, FTPRL):
             return Ledger(self.t + 1, S, G, GG, origin, gain, self.z, self.q)
         assert isinstance(before, State)
@@ -65,7 +66,8 @@ class Ledger:
         total, leader = after.total, after.leader - origin
         Qx = psd.apply(after.Q, x)
         counted = seen if before.hint is None else learner.scheme.effective(learner.feasible, g)
-        z = self.z + counted - Qx
+        z = self.z + counted
+        z -= Qx
         d = x - leader
         psi = None if learner.composite is None else _psi(learner.composite, self, before.x, after)
         length = psd.dual_quad(self._weights(learner.composite, total), seen)

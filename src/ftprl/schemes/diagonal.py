@@ -79,11 +79,11 @@ class Diagonal(Scheme):
         assert isinstance(state, DiagonalState)
         if self.center:
             g = state.feasible.tangent(g)
-        squares = g * g
-        G = state.G + squares
+        Q = g * g
+        G = state.G + Q
         root = np.sqrt(G)
         both = state.root + root
-        Q = squares * state.rate
+        Q *= state.rate
         if np.count_nonzero(both) == both.size:
             Q /= both
         else:

@@ -21,7 +21,10 @@ _EPS = float(np.finfo(np.float64).eps)
 def box(lam: Vector, z: Vector, lo: Vector, hi: Vector, near: Vector) -> Vector:
     """No coupling: clip the free minimiser; an endpoint where the objective is linear; `near` where it is flat."""
     if np.count_nonzero(lam) == lam.size:
-        return np.minimum(np.maximum(-z / lam, lo), hi)
+        x = z / lam
+        np.negative(x, out=x)
+        np.maximum(x, lo, out=x)
+        return np.minimum(x, hi, out=x)
     flat = np.where(z > 0, lo, np.where(z < 0, hi, near))
     free = np.divide(-z, lam, out=flat.copy(), where=lam > 0)
     return np.minimum(np.maximum(free, lo), hi)
