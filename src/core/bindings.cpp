@@ -19,6 +19,7 @@
 #include "learner.hpp"
 #include "libsvm.hpp"
 #include "table.hpp"
+#include "text.hpp"
 #include "vw.hpp"
 
 namespace nb = nanobind;
@@ -225,6 +226,24 @@ nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separa
     return nb::make_tuple(count, seen, values);
 }
 
+std::size_t whole_rows(const nb::bytes& data, std::size_t from, int separator, int quote) {
+    if (from > data.size()) throw nb::value_error("start is beyond the data");
+    const ftprl::Dialect dialect = dialect_of(separator, quote);
+    const ftprl::Byte* first = data_of(data);
+    const std::size_t size = data.size();
+    const nb::gil_scoped_release free;
+    return static_cast<std::size_t>(ftprl::whole_rows(first + from, first + size, dialect) - first);
+}
+
+nb::bytes number_lines(const nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>& values) {
+    std::string text;
+    {
+        const nb::gil_scoped_release free;
+        text = ftprl::number_lines(values.data(), values.size());
+    }
+    return nb::bytes(text.data(), text.size());
+}
+
 nb::list words_of(const nb::bytes& data) {
     nb::list words;
     const ftprl::Byte* first = data_of(data);
@@ -253,6 +272,8 @@ void bind_readers(nb::module_& m) {
         .def_prop_ro("bad", [](ftprl::Parser& parser) { return parser.bad; })
         .def_prop_ro("problem", [](ftprl::Parser& parser) { return problem_of(parser.problem); })
         .def_prop_ro("first_bad", [](ftprl::Parser& parser) { return problem_of(parser.first_bad); })
+        .def_prop_rw("negative", &ftprl::Parser::negative, &ftprl::Parser::set_negative,
+                     "The label that counts as -1: 0 or -1 once one was met, 1 before.")
         .def_rw("line", &ftprl::Parser::line);
     m.def("parser", &make_parser, nb::arg("format"), nb::kw_only(), nb::arg("dim"), nb::arg("seed"),
           nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
@@ -261,6 +282,9 @@ void bind_readers(nb::module_& m) {
     m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
     m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
           nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"));
+    m.def("whole_rows", &whole_rows, nb::arg("data"), nb::arg("start"), nb::arg("separator"), nb::arg("quote"),
+          "Where the last whole row of data[start:] ends.");
+    m.def("number_lines", &number_lines, nb::arg("values").noconvert(), "One number a line, as short as is exact.");
     m.def("words", &words_of, nb::arg("data"), "The words of a text, lower-cased.");
 }
 

@@ -42,6 +42,10 @@ public:
         if (parse_number(p, p + positive_.size(), target_) != Parsed::ok) target_ = MISSING;
     }
 
+    // What counts as -1 under `sign`: 0 or -1 once it is known, 1 before.
+    double negative() const noexcept { return negative_; }
+    void set_negative(double y) noexcept { negative_ = y; }
+
     // The label in [p, end), without blanks around; NaN when there is none. False, with the reason, when it is none of
     // those expected.
     bool read(const Byte* p, const Byte* end, double& y, std::string& why) {
@@ -101,7 +105,7 @@ private:
 
     std::string positive_;
     double target_ = MISSING;
-    double negative_ = 1.0;  // what counts as -1, once it is known; 1 before
+    double negative_ = 1.0;
 };
 
 }  // namespace ftprl

@@ -53,6 +53,10 @@ public:
         return rows.count() >= options_.batch_rows || rows.indices.size() >= options_.batch_values;
     }
 
+    // What all rows of a run have to agree on: see Labels.
+    double negative() const noexcept { return labels_.negative(); }
+    void set_negative(double y) noexcept { labels_.set_negative(y); }
+
     RowBuilder rows;
     std::int64_t line = 1;  // of the next row
     std::int64_t bad = 0;

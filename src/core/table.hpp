@@ -115,6 +115,13 @@ private:
     std::deque<std::string> copies_;  // a deque: fields point into the strings
 };
 
+// Where the last whole row of [p, end) ends; p when there is none.
+inline const Byte* whole_rows(const Byte* p, const Byte* end, const Dialect& dialect) {
+    Splitter split(dialect);
+    while (p != end && split(p, end, false) != Split::cut) p = split.next;
+    return p;
+}
+
 inline Field trimmed(Field field) {
     field.data = skip_blanks(field.data, field.end);
     while (field.end != field.data && is_blank(field.end[-1])) --field.end;

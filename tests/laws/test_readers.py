@@ -92,12 +92,13 @@ def write(folder: Path, name: str, content: bytes) -> Path:
     return path
 
 
-def read(source: data.Source) -> tuple[list[Row], str]:
+def read(source: data.Source, threads: int = 0) -> tuple[list[Row], str]:
     """The rows, and what was said of the first bad one."""
     found: list[data.Batch] = []
     said = ""
     try:
-        found.extend(source.batches())
+        for batch, _ in source.read(threads=threads):
+            found.append(batch)
     except FtprlError as error:
         said = str(error)
     return rows_of(found), said
@@ -205,16 +206,21 @@ def test_blocks_do_not_matter(
 ) -> None:
     path = write(folder, name, content)
 
-    def cut(size: int) -> tuple[list[Any], str, int]:
+    def cut(size: int, threads: int) -> tuple[list[Any], str, int, str | None]:
         try:
             options = {"on_bad_row": "skip" if skip else "raise", "max_row": max_row}
             source = data.open(path, block_size=size, **options)
         except FtprlError as error:
-            return [], str(error), 0
-        rows, said = read(source)
-        return [keys(row) for row in rows], said.replace(" (is a quote not closed?)", ""), source.bad_rows
+            return [], str(error), 0, None
+        rows, said = read(source, threads)
+        return (
+            [keys(row) for row in rows],
+            said.replace(" (is a quote not closed?)", ""),
+            source.bad_rows,
+            source.first_bad,
+        )
 
-    assert cut(block_size) == cut(1 << 20)
+    assert cut(block_size, 0) == cut(1 << 20, 0) == cut(block_size, 2)
 
 
 SOUP = st.lists(st.sampled_from([*b" \t|:'\n\r#\",;.eE+-019aN\x00\xff\xc3\xa9"]), max_size=120).map(bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ftprl.data import clicks
 from ftprl.data.batch import Batch
+from ftprl.data.pieces import Position
 from ftprl.data.source import Description, Source, open
 
-__all__ = ["Batch", "Description", "Source", "clicks", "open"]
+__all__ = ["Batch", "Description", "Position", "Source", "clicks", "open"]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 from ftprl._core import Parser, parser
 from ftprl.check import dimension
 from ftprl.data import tables
+from ftprl.data.ahead import ahead
 from ftprl.data.batch import Batch
 from ftprl.data.labels import LabelRule, of_numbers
+from ftprl.data.pieces import Parsed, Piece, Position, parse, pieces
 from ftprl.data.streams import STDIN, Stream, expand, shown, suffixes
-from ftprl.errors import BadFormat, FtprlError, InvalidInput
+from ftprl.errors import InvalidInput
 
 BATCH_ROWS = 8192
 BATCH_VALUES = 1 << 21
+_START = Position()
 _FORMATS = {
     ".vw": "vw",
     ".libsvm": "libsvm",
@@ -109,7 +113,20 @@ class Source:
         self._files, self._plan, self._begun = files, plan, begun
         self._read_once = False
         self.bad_rows = 0  # left out by the last reading
-        self.first_bad: str | None = None
+        self._first_bad: tuple[int, int, str] | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files, in the order in which they are read."""
+        return self._files
+
+    @property
+    def first_bad(self) -> str | None:
+        """Where the first row was left out, and why."""
+        if self._first_bad is None:
+            return None
+        file, line, why = self._first_bad
+        return f"{'<stdin>' if self._files[file] == STDIN else shown(self._files[file])}:{line}: {why}"
 
     @property
     def dim(self) -> int:
@@ -145,101 +162,58 @@ class Source:
         """Batches of up to 8192 rows from row `start_row` on; none spans two files."""
         if start_row < 0:
             raise InvalidInput(f"start_row needs a number of at least 0, got {start_row}; count rows from 0.")
+        return (batch for batch, _ in self.read(replace(_START, skip=start_row, rows=start_row), threads=0))
+
+    def _claim(self) -> None:
         if STDIN in self._files:
             if self._read_once:
                 raise InvalidInput("standard input can be read once, got a second reading; save it to a file first.")
             self._read_once = True
-        return self._batches(start_row)
 
-    def _batches(self, start_row: int) -> Iterator[Batch]:
-        self.bad_rows, self.first_bad, first_row = 0, None, 0
-        reader = self._plan.parser()
-        for file in self._files:
-            stream, data = self._begun if file == STDIN and self._begun else (Stream(file), b"")
-            try:
-                for batch in self._file(reader, stream, data):
-                    after = first_row + len(batch.y)
-                    if after > start_row:
-                        skipped = max(0, start_row - first_row)
-                        yield replace(_tail(batch, skipped), first_row=first_row + skipped)
-                    first_row = after
-            finally:
-                stream.close()
+    def read(self, start: Position = _START, *, threads: int = 2) -> Generator[tuple[Batch, Position]]:
+        """Batches from a place on, each with the place of its first row, parsed ahead by so many threads.
 
-    def _file(self, reader: Parser, stream: Stream, data: bytes) -> Iterator[Batch]:
-        plan, at, last, reader.line = self._plan, 0, False, 1
-        if plan.form is not None:
-            data, at = self._header(reader, stream, data)
-        while True:
-            at = reader.feed(data, at, last)
-            self._count(reader, stream)
-            error: FtprlError | None = None
-            if reader.problem is not None:
-                line, why = reader.problem
-                error = BadFormat(f"{stream.name}:{line}: {shown(why)}")
-            elif not reader.full and not last:
-                rest = data[at:]
-                if len(rest) > plan.max_row:
-                    hint = " (is a quote not closed?)" if plan.form and plan.form.quote else ""
-                    error = BadFormat(
-                        f"{stream.name}:{reader.line}: expected a row of at most {plan.max_row} bytes, got a longer one"
-                        f"{hint}; raise max_row if it is meant"
-                    )
-                else:
-                    try:
-                        block = stream.read(plan.block_size, reader.line)
-                    except FtprlError as broken:
-                        error = broken
-                    else:
-                        data, at, last = rest + block, 0, not block
-                        continue
-            if reader.rows:
-                yield _taken(reader, stream.name)
-            if error is not None:
-                raise error
-            if last and at == len(data):
-                return
+        The rows and their cutting are the same for any number of threads; with 0 the caller's own does everything.
+        """
+        self._claim()
+        return self._read(start, threads)
 
-    def _header(self, reader: Parser, stream: Stream, data: bytes) -> tuple[bytes, int]:
-        plan = self._plan
-        assert plan.form is not None
-        assert plan.columns is not None
-        names, data, at, reader.line = tables.read_header(stream, plan.form, plan.block_size, plan.max_row, data)
-        optional = ("label", "weight", "ignore") if plan.reused else ()
-        reader.set_columns(tables.arrange(names, plan.columns, optional, stream.name))
-        return data, at
+    def _read(self, start: Position, threads: int) -> Generator[tuple[Batch, Position]]:
+        self.bad_rows, self._first_bad = start.bad, start.first_bad
+        parsers: list[Parser] = []
+        negative, skip, rows = start.negative, start.skip, start.rows - start.skip
 
-    def _count(self, reader: Parser, stream: Stream) -> None:
-        self.bad_rows = reader.bad
-        if self.first_bad is None and reader.first_bad is not None:
-            line, why = reader.first_bad
-            self.first_bad = f"{stream.name}:{line}: {shown(why)}"
+        def work(piece: Piece) -> Parsed:
+            reader = parsers.pop() if parsers else self._plan.parser()
+            parsed = parse(reader, piece, negative)
+            if parsed.error is None:
+                parsers.append(reader)
+            return parsed
 
-
-def _taken(reader: Parser, origin: str) -> Batch:
-    indptr, indices, values, y, weight, tagged = reader.take()
-    tags: list[str] | None = None
-    if tagged:
-        tags = [""] * len(y)
-        for row, tag in tagged:
-            tags[row] = tag.decode("utf-8", "backslashreplace")
-    return Batch(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags))
-
-
-def _tail(batch: Batch, rows: int) -> Batch:
-    """The batch without its first rows."""
-    if rows == 0:
-        return batch
-    cut = int(batch.indptr[rows])
-    return replace(
-        batch,
-        indptr=batch.indptr[rows:] - cut,
-        indices=batch.indices[cut:],
-        values=batch.values[cut:],
-        y=batch.y[rows:],
-        weight=batch.weight[rows:],
-        tags=None if batch.tags is None else batch.tags[rows:],
-    )
+        jobs = pieces(self._files, self._plan, start, self._begun)
+        wait = STDIN not in self._files
+        done = ahead(jobs, work, threads, wait=wait) if threads else (work(piece) for piece in jobs)
+        # Whatever ends it, no thread and no file stays behind, unless a thread waits for standard input.
+        with closing(jobs) if wait else nullcontext(), closing(done):
+            for parsed in done:
+                piece = parsed.piece
+                if negative not in (1.0, parsed.negative) and parsed.negative != 1.0:
+                    # Parsed before its rows could know what those in front of it had settled.
+                    parsed = parse(self._plan.parser(), piece, negative)
+                here = Position(piece.file, piece.offset, piece.line, 0, rows, self.bad_rows, negative, self._first_bad)
+                self.bad_rows += parsed.bad
+                if self._first_bad is None and parsed.first_bad is not None:
+                    self._first_bad = (piece.file, *parsed.first_bad)
+                if parsed.negative != 1.0:
+                    negative = parsed.negative
+                for batch in parsed.batches:
+                    given = min(skip, len(batch))
+                    if given < len(batch):
+                        yield replace(batch, first_row=here.rows)[given:], here.after(given)
+                    here, skip = here.after(len(batch)), skip - given
+                rows = here.rows
+                if parsed.error is not None:
+                    raise parsed.error
 
 
 def open(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterable
@@ -77,6 +78,10 @@ class _Joined(io.RawIOBase):
 
     def __init__(self, head: bytes, rest: Readable) -> None:
         self._head, self._rest = head, rest
+
+    @property
+    def is_drained(self) -> bool:
+        return not self._head
 
     def readable(self) -> bool:
         return True
@@ -173,6 +178,27 @@ class Stream:
             if block.startswith(_BOM):
                 block = block[len(_BOM) :] or self._guarded(self._text, size, line)
         return block
+
+    def from_offset(self, offset: int, data: bytes, line: int) -> bytes:
+        """The text that is known from `offset` on, given all that was read so far; `line` is where it begins."""
+        at = len(data)
+        while at < offset:
+            if self._can_jump():
+                self._raw.seek(offset - at, os.SEEK_CUR)
+                return b""
+            data = self.read(_CHUNK, line)
+            if not data:
+                raise BadFormat(
+                    f"{self.name}:{line}: expected at least {offset} bytes of text, got {at};"
+                    " go on with the data that was read before."
+                )
+            at += len(data)
+        return data[len(data) - (at - offset) :]
+
+    def _can_jump(self) -> bool:
+        """Whether the next byte of the text is the next byte of a regular file."""
+        plain = isinstance(self._text, _Joined) and self._text.is_drained and not self._fresh
+        return plain and stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
 
     def _guarded(self, text: Readable, size: int, line: int) -> bytes:
         try:

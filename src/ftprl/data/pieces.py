@@ -1,0 +1,166 @@
+"""Files in pieces of whole rows: what can be parsed by one thread while another parses the next."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
+
+from ftprl._core import Parser, whole_rows
+from ftprl.data import tables
+from ftprl.data.batch import Batch
+from ftprl.data.streams import STDIN, Stream, shown
+from ftprl.errors import BadFormat, FtprlError, InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.data.source import Plan
+
+Begun = tuple[Stream, bytes] | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place between two rows: `skip` rows behind byte `offset` of the unpacked text of file number `file`.
+
+    `rows` rows have been given before it. `bad` rows were left out before `offset`, the first at `first_bad` (file,
+    line, reason); `negative` is the label that counts as -1 in the rows before, 1 when none was met.
+    """
+
+    file: int = 0
+    offset: int = 0
+    line: int = 1
+    skip: int = 0
+    rows: int = 0
+    bad: int = 0
+    negative: float = 1.0
+    first_bad: tuple[int, int, str] | None = None
+
+    def after(self, rows: int) -> Position:
+        """The place so many rows further on, in the same piece of text."""
+        return replace(self, skip=self.skip + rows, rows=self.rows + rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        plain = {name: getattr(self, name) for name in ("file", "offset", "line", "skip", "rows", "bad", "negative")}
+        return {**plain, "first_bad": None if self.first_bad is None else list(self.first_bad)}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Position:
+        """The place that `to_dict` wrote."""
+        counts = {name: plain[name] for name in ("file", "offset", "line", "skip", "rows", "bad")}
+        if not all(type(n) is int and n >= 0 for n in counts.values()) or plain["negative"] not in (-1.0, 0.0, 1.0):
+            raise InvalidInput(f"a position needs counts of at least 0, got {plain!r:.200}; start anew.")
+        first = plain["first_bad"]
+        bad = None if first is None else (int(first[0]), int(first[1]), str(first[2]))
+        return cls(**counts, negative=float(plain["negative"]), first_bad=bad)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Whole rows of one file, and where they stand; `error` is what ended the reading behind them."""
+
+    file: int
+    origin: str
+    offset: int
+    line: int
+    columns: Sequence[tuple[int, bytes]] | None
+    text: bytes
+    error: FtprlError | None = None
+
+
+def pieces(files: Sequence[str], plan: Plan, start: Position, begun: Begun = None) -> Generator[Piece]:
+    """The text of the files from a place on; a file that cannot be read ends it with the error."""
+    for number in range(start.file, len(files)):
+        offset, line = (start.offset, start.line) if number == start.file else (0, 1)
+        try:
+            yield from _pieces_of(files[number], number, plan, offset, line, begun)
+        except FtprlError as error:
+            yield Piece(number, "", 0, 1, None, b"", error)
+            return
+
+
+def _pieces_of(file: str, number: int, plan: Plan, offset: int, line: int, begun: Begun) -> Iterator[Piece]:
+    stream, data = begun if file == STDIN and begun else (Stream(file), b"")
+    columns, base, at, here, last = None, 0, 0, 1, False
+    try:
+        if plan.form is not None:
+            names, data, at, here = tables.read_header(stream, plan.form, plan.block_size, plan.max_row, data)
+            optional = ("label", "weight", "ignore") if plan.reused else ()
+            columns = tables.arrange(names, plan.columns or {}, optional, stream.name)
+        if offset > at:
+            data, base, at, here = stream.from_offset(offset, data, line), offset, 0, line
+        while True:
+            end = len(data) if last else _whole(plan, data, at)
+            if end > at:
+                text = data[at:end]
+                yield Piece(number, stream.name, base + at, here, columns, text)
+                here += text.count(b"\n")
+            if last:
+                return
+            rest = data[end:]
+            if len(rest) > plan.max_row:
+                raise _too_long(plan, stream.name, here)
+            block = stream.read(plan.block_size, here)
+            data, base, at, last = rest + block, base + end, 0, not block
+    finally:
+        stream.close()
+
+
+def _too_long(plan: Plan, name: str, line: int) -> BadFormat:
+    """A row whose end is nowhere near."""
+    hint = " (is a quote not closed?)" if plan.form and plan.form.quote else ""
+    return BadFormat(
+        f"{name}:{line}: expected a row of at most {plan.max_row} bytes, got a longer one"
+        f"{hint}; raise max_row if it is meant"
+    )
+
+
+def _whole(plan: Plan, data: bytes, at: int) -> int:
+    """Where the last whole row ends."""
+    if plan.form is not None and plan.form.quote and plan.form.quote.encode() in data:
+        return whole_rows(data, at, *plan.form.codes)
+    return max(data.rfind(b"\n") + 1, at)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A piece as batches; `negative` is the label that was met in its rows, 1 when none was."""
+
+    piece: Piece
+    batches: Sequence[Batch]
+    error: FtprlError | None
+    bad: int
+    first_bad: tuple[int, str] | None
+    negative: float
+
+
+def parse(reader: Parser, piece: Piece, negative: float = 1.0) -> Parsed:
+    """The rows of a piece, up to the first bad one unless those are left out."""
+    batches, error, at, before = [], piece.error, 0, reader.bad
+    if piece.columns is not None:
+        reader.set_columns(list(piece.columns))
+    reader.line, reader.negative = piece.line, negative
+    while at < len(piece.text) and error is None:
+        at = reader.feed(piece.text, at, True)
+        if reader.rows:
+            batches.append(_taken(reader, piece.origin))
+        if reader.problem is not None:
+            line, why = reader.problem
+            error = BadFormat(f"{piece.origin}:{line}: {shown(why)}")
+    bad = reader.bad - before
+    first = None if bad == 0 or reader.first_bad is None else (reader.first_bad[0], shown(reader.first_bad[1]))
+    return Parsed(piece, batches, error, bad, first, reader.negative)
+
+
+def _taken(reader: Parser, origin: str) -> Batch:
+    """The rows that a parser holds."""
+    indptr, indices, values, y, weight, tagged = reader.take()
+    tags: list[str] | None = None
+    if tagged:
+        tags = [""] * len(y)
+        for row, tag in tagged:
+            tags[row] = tag.decode("utf-8", "backslashreplace")
+    return Batch(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags))
