@@ -35,14 +35,24 @@ std::string fault_of_shape(const Rows& rows, std::int64_t size) {
     return {};
 }
 
-bool label_fits(double y, bool signs) { return signs ? std::fabs(y) == 1.0 || y != y : !(std::fabs(y) > LIMIT); }
+bool label_fits(double y, Domain domain) {
+    if (y != y) return true;  // it is missing
+    if (domain == Domain::signs) return std::fabs(y) == 1.0;
+    return std::fabs(y) <= LIMIT && !(domain == Domain::counts && y < 0.0);
+}
 
 bool weight_fits(double weight) { return weight >= 0.0 && weight <= LIMIT; }
 
-std::string fault_of_label(double y, double weight, bool signs) {
-    if (!label_fits(y, signs)) {
-        return signs ? "a label needs to be -1 or 1 (or NaN when it is missing), got " + shown(y) + "; map the labels first"
-                     : "a label needs to be within 1e30, got " + shown(y) + "; rescale the labels";
+std::string fault_of_label(double y, double weight, Domain domain) {
+    if (!label_fits(y, domain)) {
+        switch (domain) {
+            case Domain::signs:
+                return "a label needs to be -1 or 1 (or NaN when it is missing), got " + shown(y) + "; map the labels first";
+            case Domain::counts:
+                return "a label needs to be from 0 to 1e30 for this loss, got " + shown(y) + "; mend it or drop the row";
+            case Domain::numbers:
+                return "a label needs to be within 1e30, got " + shown(y) + "; rescale the labels";
+        }
     }
     if (!weight_fits(weight)) {
         return "a weight needs to be from 0 to 1e30, got " + shown(weight) + "; drop or rescale the row";
@@ -109,10 +119,10 @@ std::string Learner::fault(const Rows& rows, bool wide_values, std::int64_t size
         }
     }
     if (!labels) return {};
-    const bool signs = wants_signs(constants_.loss);
+    const Domain domain = domain_of(constants_.loss);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        if (label_fits(rows.y[r], signs) && weight_fits(rows.weight[r])) continue;
-        return at(r) + fault_of_label(rows.y[r], rows.weight[r], signs);
+        if (label_fits(rows.y[r], domain) && weight_fits(rows.weight[r])) continue;
+        return at(r) + fault_of_label(rows.y[r], rows.weight[r], domain);
     }
     return {};
 }

@@ -67,6 +67,9 @@ Loss loss_named(const char* name) {
     return nullptr;
 }
 
-bool wants_signs(Loss loss) { return loss == logistic || loss == hinge || loss == squared_hinge; }
+Domain domain_of(Loss loss) {
+    if (loss == logistic || loss == hinge || loss == squared_hinge) return Domain::signs;
+    return loss == poisson ? Domain::counts : Domain::numbers;
+}
 
 }  // namespace ftprl

@@ -14,7 +14,8 @@ using Loss = Pull (*)(double score, double y, double tau);
 // Nothing (nullptr) for a name that is not known.
 Loss loss_named(const char* name);
 
-// Whether a loss wants labels -1 and 1.
-bool wants_signs(Loss loss);
+// Which labels a loss takes: -1 and 1, numbers of at least 0, or any numbers.
+enum class Domain { signs, counts, numbers };
+Domain domain_of(Loss loss);
 
 }  // namespace ftprl

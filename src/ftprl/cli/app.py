@@ -8,7 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from ftprl.cli import generate
 from ftprl.cli.demo import demo
+from ftprl.cli.inspect import inspect
+from ftprl.cli.predict import predict
+from ftprl.cli.train import train
 from ftprl.errors import FtprlError
 
 # Typer carries its own copy of Click in newer versions: take the base of its errors from its public names.
@@ -21,7 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(demo)
+for _command in (demo, train, predict, inspect):
+    app.command()(_command)
+app.add_typer(generate.app, name="generate")
 
 
 def _version(value: bool) -> None:

@@ -5,5 +5,6 @@ from __future__ import annotations
 from ftprl.linear.engine import Engine, Progress
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
+from ftprl.linear.train import Run, train
 
-__all__ = ["Engine", "Model", "Progress", "Spec"]
+__all__ = ["Engine", "Model", "Progress", "Run", "Spec", "train"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from typing import final
 
@@ -44,6 +45,15 @@ class Sums:
     linear: float
     proximal: float
     stability: float
+
+
+@final
+class RowRefused(InvalidInput):
+    """A row that cannot be learned; `row` is its number in the stream."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 @final
@@ -154,4 +164,6 @@ class Engine:
 
 def _named(batch: Batch, wrong: ValueError) -> InvalidInput:
     where = f"{batch.origin}: " if batch.origin else ""
-    return InvalidInput(f"{where}{wrong}.")
+    found = re.match(r"row (\d+): ", str(wrong))
+    message = f"{where}{wrong}."
+    return RowRefused(message, int(found[1])) if found else InvalidInput(message)

@@ -14,7 +14,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,13 +41,21 @@ def write(path: str | os.PathLike[str], content: Mapping[str, Any], tensors: Map
     for a in arrays.values():
         digest.update(a.data.cast("B") if a.size else b"")
     text = digest.hexdigest()
+    with replacing(path) as out:
+        out.write(header[:at] + text.encode() + header[at + 64 :])
+        for a in arrays.values():
+            out.write(a.data.cast("B") if a.size else b"")
+    return text
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write beside `path`; when all went well it is synced and takes its place, otherwise it is removed."""
     target = Path(path)
     handle, name = tempfile.mkstemp(dir=target.resolve().parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as out:
-            out.write(header[:at] + text.encode() + header[at + 64 :])
-            for a in arrays.values():
-                out.write(a.data.cast("B") if a.size else b"")
+            yield out
             out.flush()
             os.fsync(out.fileno())
         os.chmod(name, 0o666 & ~_umask())
@@ -55,7 +64,6 @@ def write(path: str | os.PathLike[str], content: Mapping[str, Any], tensors: Map
         os.unlink(name)
         raise
     _sync_folder(target.resolve().parent)
-    return text
 
 
 def _umask() -> int:
@@ -123,6 +131,13 @@ def _read(source: BinaryIO, name: str, size: int) -> tuple[dict[str, Any], Tenso
     if digest.hexdigest() != meta["sha256"]:
         raise BadModel(f"{name}: expected the digest {meta['sha256'][:12]}..., got another; the file is damaged.")
     return json.loads(meta["content"]), tensors
+
+
+def digest_of(path: str | os.PathLike[str]) -> str:
+    """The digest that a model file says it has; `read` is what checks it."""
+    with open(path, "rb") as source:
+        body = source.read(int.from_bytes(source.read(8), "little"))
+    return str(json.loads(body)["__metadata__"]["sha256"])
 
 
 def _parse(name: str, body: bytes) -> tuple[dict[str, Any], dict[str, str]]:

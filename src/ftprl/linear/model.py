@@ -21,7 +21,9 @@ Vector = NDArray[np.float64]
 
 @final
 class Model:
-    """An `Engine` and `reading`, the settings of the data's reader, as plain JSON values.
+    """An `Engine` with `reading` (how its data is read) and `history` (what it has read), as plain JSON values.
+
+    `run` is None, or in a checkpoint where the run stands that wrote it.
 
     >>> model = Model(Engine(Spec(loss="squared", dim=4)))
     >>> model.engine.learn(Batch.from_rows([{0: 1.0}], y=[1])).rows
@@ -30,9 +32,18 @@ class Model:
     1
     """
 
-    def __init__(self, engine: Engine, reading: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        reading: Mapping[str, Any] | None = None,
+        *,
+        history: Mapping[str, Any] | None = None,
+        run: Mapping[str, Any] | None = None,
+    ) -> None:
         self.engine = engine
         self.reading = dict(reading or {})
+        self.history = dict(history or {})
+        self.run = None if run is None else dict(run)
 
     def __repr__(self) -> str:
         return f"Model({self.engine.spec.loss}, {self.occupied} of {self.engine.spec.dim} cells)"
@@ -49,8 +60,10 @@ class Model:
     def predict(self, batch: Batch, *, raw: bool = False) -> Vector:
         """A mean or probability a row; with `raw` the score."""
         scores = self.engine.score(batch)
-        if raw:
-            return scores
+        return scores if raw else self.mean(scores)
+
+    def mean(self, scores: Vector) -> Vector:
+        """What scores mean: probabilities of +1 for logistic loss, means for Poisson loss, themselves otherwise."""
         loss = self.engine.spec.loss
         if loss == "logistic":
             return np.asarray(0.5 * (1.0 + np.tanh(0.5 * scores)))
@@ -67,7 +80,9 @@ class Model:
             tensors["cells"] = cells
         content = {
             "hash_version": HASH_VERSION,
+            "history": self.history,
             "reading": self.reading,
+            "run": self.run,
             "receipt": self.engine.receipt,
             "spec": self.engine.spec.to_dict(),
         }
@@ -85,7 +100,7 @@ class Model:
                 )
             engine = Engine(Spec.from_dict(content["spec"]), receipt=content["receipt"])
             _restore(engine, tensors)
-            return cls(engine, content["reading"])
+            return cls(engine, content["reading"], history=content["history"], run=content["run"])
         except BadModel:
             raise
         except (FtprlError, KeyError, TypeError, ValueError, IndexError) as wrong:

@@ -1,0 +1,118 @@
+"""What a run shows while it runs: a table at doubling row numbers, and on a terminal a line that moves."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, TextIO
+
+from ftprl.data.streams import shown
+from ftprl.events import Event
+from ftprl.linear.trainer import Listener
+
+_HEAD = (
+    f"{'rows':>12} {'weight':>12} {'mean loss':>10} {'since last':>10} {'label':>8} {'predicted':>10} {'features':>9}"
+)
+_PATIENCE = 0.1  # seconds between two updates of the moving line
+
+
+def show(out: TextIO) -> Listener:
+    """A listener that writes to a terminal or to a file."""
+    return _Live(out).hear if out.isatty() else _Table(out).hear
+
+
+class _Table:
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._held = False
+        self._last = (0, 0.0, 0.0)  # the pass, the loss and the weight of the last line
+
+    def hear(self, event: Event) -> None:
+        """Write what belongs into the table."""
+        kind = event["event"]
+        if kind in ("start", "resume"):
+            self._held = event["holdout_every"] is not None
+            self._line("\n".join(_settings(event)))
+            self._line("")
+            self._line(_HEAD + (f" {'held out':>10}" if self._held else ""))
+        elif kind == "progress" and event["rows"] & (event["rows"] - 1) == 0:
+            self._line(self._progress(event))
+        elif kind == "pass" and event["number"] > 1:
+            self._line(f"pass {event['number']}: mean loss {event['loss']:.6f}")
+
+    def _progress(self, event: Event) -> str:
+        weight = event["pass_weight"]
+        loss = event["loss"] * weight if weight else 0.0
+        before = self._last[1:] if self._last[0] == event["pass"] else (0.0, 0.0)
+        self._last = (event["pass"], loss, weight)
+        since = (loss - before[0]) / (weight - before[1]) if weight > before[1] else None
+        cells = [f"{event['rows']:>12}", f"{event['weight']:>12.6g}", _loss(event["loss"]), _loss(since)]
+        if "label" in event:
+            label = "unknown" if math.isnan(event["label"]) else f"{event['label']:.6g}"
+            cells += [f"{label:>8}", f"{event['prediction']:>10.4f}", f"{event['features']:>9}"]
+        return " ".join([*cells, _loss(event["holdout"])] if self._held else cells)
+
+    def _line(self, text: str) -> None:
+        print(text, file=self._out, flush=True)
+
+
+class _Live(_Table):
+    """The table, and below it a line with the speed and the loss of the moment."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__(out)
+        self._shown = 0.0
+        self._began: tuple[float, int] | None = None
+
+    def hear(self, event: Event) -> None:
+        """Move the line, or write above it."""
+        now = time.monotonic()
+        if event["event"] == "tick":
+            self._began = self._began or (now, event["rows"])
+            if now - self._shown >= _PATIENCE:
+                self._shown = now
+                self._out.write("\r" + self._moment(event, now) + "\x1b[K")
+                self._out.flush()
+            return
+        self._clear()
+        super().hear(event)
+
+    def _moment(self, event: Event, now: float) -> str:
+        assert self._began is not None
+        seconds, rows = now - self._began[0], event["rows"] - self._began[1]
+        speed = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
+        return f"{event['rows']:>12} rows  {speed:>18}  mean loss {event['loss']:.6f}  lately {event['since']:.6f}"
+
+    def _clear(self) -> None:
+        if self._shown:
+            self._out.write("\r\x1b[K")
+
+
+def _loss(value: float | None) -> str:
+    return f"{'-':>10}" if value is None or math.isnan(value) else f"{value:>10.6f}"
+
+
+def _settings(event: Event) -> list[str]:
+    """The settings that decide the run, as a few lines."""
+    data: dict[str, Any] = event["data"]
+    spec: dict[str, Any] = event["spec"]
+    files = data["files"]
+    some = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    lines = [f"{'data':<12} {data['format']}: {some}", f"{'labels':<12} {data['labels']}"]
+    kinds = data["columns"] or {}
+    for kind in ("label", "weight", "categorical", "numeric", "text", "ignore"):
+        names = [shown(name) for name, k in kinds.items() if k == kind]
+        if names:
+            told = ", ".join(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
+            lines.append(f"{kind:<12} {told}")
+    options = [f"{name}={_plain(value)}" for name, value in spec.items() if name not in ("loss", "dim")]
+    lines.append(f"{'model':<12} {spec['loss']}, {spec['dim']} cells, {' '.join(options)}")
+    if event["event"] == "resume":
+        lines.append(f"{'resumed':<12} after {event['rows']} rows")
+    return lines
+
+
+def _plain(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,183 @@
+"""`train`: from files to a model in one call, the same job as `ftprl train`."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from ftprl import data as readers
+from ftprl.data.streams import STDIN
+from ftprl.errors import FtprlError, InvalidInput
+from ftprl.events import Event, Writer
+from ftprl.linear.course import Course, Every
+from ftprl.linear.engine import Progress
+from ftprl.linear.model import Model
+from ftprl.linear.opening import fresh, given_options, known
+from ftprl.linear.trainer import Listener, Trainer
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A finished run: its model, what it told, and what its rows cost before they were learned."""
+
+    model: Model
+    events: tuple[Event, ...]
+    progressive: Progress
+    holdout: Progress | None
+    rows: int
+    bad_rows: int
+    first_bad: str | None
+    seconds: float
+    path: str | None
+
+    @property
+    def progressive_loss(self) -> float:
+        """The mean loss of the first pass, each row before it was learned."""
+        return self.progressive.mean
+
+    def __str__(self) -> str:
+        said = f"{self.rows} rows, progressive loss {self.progressive_loss:.6f}"
+        if self.holdout is not None:
+            said += f", holdout loss {self.holdout.mean:.6f}"
+        return said + (f", {self.bad_rows} bad rows left out" if self.bad_rows else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "rows": self.rows,
+            "bad_rows": self.bad_rows,
+            "progressive_loss": self.progressive_loss,
+            "weight": self.progressive.weight,
+            "holdout_loss": None if self.holdout is None else self.holdout.mean,
+            "seconds": self.seconds,
+            "model": self.path,
+        }
+
+
+def train(
+    data: Any,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    passes: int | None = None,
+    holdout: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: str | int | None = None,
+    events: str | os.PathLike[str] | None = None,
+    listener: Listener | None = None,
+    on_bad_row: str = "raise",
+    max_row: int = 16_000_000,
+    threads: int = 2,
+    bits: int | None = None,
+    **options: Any,
+) -> Run:
+    """Learn from files (or a `Source`) and return the `Run`; with `output` the model is saved there.
+
+    Options are the fields of `Spec` and the arguments of `ftprl.data.open` that say how a file is read; `bits` is
+    another way to say `dim=2**bits`. `resume` goes on from a checkpoint in the same data, or from a finished model with
+    more data, bit for bit as if it had never stopped.
+
+    >>> train("clicks.csv.gz", label="click", output="clicks.ftprl").progressive_loss  # doctest: +SKIP
+    """
+    clock = time.monotonic()
+    given, more = given_options(bits, options), {"on_bad_row": on_bad_row, "max_row": max_row}
+    for name, path in (("output", output), ("checkpoint", checkpoint), ("events", events)):
+        check_target(name, path)
+    old = None if resume is None else Model.load(resume)
+    model, source = fresh(data, given, more) if old is None else known(old, data, given, more)
+    course = _course(old, passes, holdout, checkpoint, every, on_bad_row == "skip", threads, source)
+    heard: list[Event] = []
+    trainer = Trainer(model, source, course)
+    writer = None if events is None else Writer(events, append=trainer.standing.rows > 0)
+
+    def tell(event: Event) -> None:
+        if event["event"] in ("start", "resume"):
+            event = {**event, **_settings(model, source, course)}
+        if event["event"] != "tick":
+            heard.append(event)
+            if writer is not None:
+                writer.write(event)
+        if listener is not None:
+            listener(event)
+
+    trainer.tell = tell
+    try:
+        try:
+            trainer.run()
+        except FtprlError as wrong:
+            tell({"event": "error", "rows": trainer.standing.rows, "message": str(wrong)})
+            raise
+        if output is not None:
+            model.save(output)
+    finally:
+        if writer is not None:
+            writer.close()
+    return Run(
+        model,
+        tuple(heard),
+        trainer.progressive,
+        trainer.holdout if course.holdout else None,
+        trainer.standing.rows,
+        trainer.bad_rows,
+        source.first_bad or trainer.refusal,
+        time.monotonic() - clock,
+        None if output is None else os.fspath(output),
+    )
+
+
+def check_target(name: str, path: str | os.PathLike[str] | None) -> None:
+    """Refuse, before any work, a file that could not be written after it."""
+    if path is None:
+        return
+    folder = Path(path).resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidInput(f"{name} needs a folder that can be written, got {os.fspath(path)!r}; create it first.")
+    if Path(path).is_dir():
+        raise InvalidInput(f"{name} needs a file, got the folder {os.fspath(path)!r}; name a file in it.")
+
+
+def _course(
+    old: Model | None,
+    passes: int | None,
+    holdout: int | None,
+    checkpoint: str | os.PathLike[str] | None,
+    every: str | int | None,
+    skip_bad: bool,
+    threads: int,
+    source: readers.Source,
+) -> Course:
+    run = old.run if old is not None else None
+    if every is not None and checkpoint is None:
+        raise InvalidInput(
+            f"every says how often a checkpoint is written, got {every!r} without one; name a checkpoint."
+        )
+    if run is not None:  # what was not said again is as it was
+        passes = run["passes"] if passes is None else passes
+        holdout = run["holdout"] if holdout is None else holdout
+    elif passes is None:
+        passes = 1
+    if STDIN in source.files and (passes != 1 or run is not None):
+        what = f"passes={passes} needs" if run is None else "resume needs"
+        raise InvalidInput(
+            f"{what} data that can be read again, got standard input; save it to a file and train on that."
+        )
+    path = None if checkpoint is None else os.fspath(checkpoint)
+    more = {} if every is None else {"every": Every.parse(every)}
+    return Course(passes, holdout, path, skip_bad=skip_bad, threads=threads, **more)
+
+
+def _settings(model: Model, source: readers.Source, course: Course) -> dict[str, Any]:
+    """What decides the run, as the first event tells it."""
+    from ftprl import __version__
+
+    return {
+        "version": __version__,
+        "spec": model.engine.spec.to_dict(),
+        "data": source.describe().to_dict(),
+        "passes": course.passes,
+        "holdout_every": course.holdout,
+    }

@@ -1,0 +1,268 @@
+"""One run over the data: predict, pay and learn row by row, with progress, held-out rows, passes and checkpoints.
+
+Everything that a run tells or keeps happens at row numbers, so that neither the cutting into batches nor the number of
+threads can be seen in it; only checkpoints may go by the clock, and they leave no trace in the model.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+
+from ftprl.data import Batch, Position, Source
+from ftprl.data.streams import STDIN, shown
+from ftprl.errors import BadModel, InvalidInput
+from ftprl.events import Event
+from ftprl.linear.course import Course, History, Standing, Sums, added, between
+from ftprl.linear.engine import Progress, RowRefused
+from ftprl.linear.model import Model, Vector
+
+Listener = Callable[[Event], None]
+
+
+def next_stop(rows: int) -> int:
+    """The next row number after which progress is told: the whole parts of 2^(k/4)."""
+    k = max(0, 4 * (rows.bit_length() - 1) - 1) if rows else 0
+    while (stop := int(2.0 ** (k / 4))) <= rows:
+        k += 1
+    return stop
+
+
+def sizes(files: Sequence[str]) -> list[int] | None:
+    """How many bytes the files have; None for standard input, which cannot be read again."""
+    return None if STDIN in files else [os.stat(file).st_size for file in files]
+
+
+def same_data(files: Sequence[str], kept: Sequence[int] | None) -> None:
+    """Refuse files that are not those a checkpoint was made with."""
+    now = sizes(files)
+    if now is None or kept is None:
+        raise InvalidInput(
+            "resume needs data that can be read again, got standard input; save it to a file and train on that."
+        )
+    if now == kept:
+        return
+    told = f"{len(kept)} files, got {len(now)}"
+    if len(now) == len(kept):
+        which = next(i for i in range(len(now)) if now[i] != kept[i])
+        told = f"{kept[which]} bytes in {shown(files[which])}, got {now[which]}"
+    raise InvalidInput(f"a checkpoint needs the data it was made with, expected {told}; pass the same files.")
+
+
+@final
+class Trainer:
+    """A model on its way through a source; `run` takes it to the end."""
+
+    def __init__(self, model: Model, source: Source, course: Course) -> None:
+        self.model, self.source, self.course = model, source, course
+        self.tell: Listener = lambda event: None
+        self.before = History.from_dict(model.history)
+        now = self._tallies()
+        if model.run is None:
+            self.standing = Standing(began=now, pass_began=now, held=self.before.holdout)
+        else:
+            self.standing = self._resumed(model.run)
+            model.run = None
+        self.refusal: str | None = None
+        self._last = now
+        self._scores = np.empty(0)
+        self._losses = np.empty(0)
+        self._clock = self._saved = time.monotonic()
+        self._current: tuple[Batch, Vector] | None = None
+
+    def _tallies(self) -> Sums:
+        loss, weight, rows = self.model.engine.tallies[:3].tolist()
+        return loss, weight, int(rows)
+
+    # ---- where it stands ----
+
+    def _resumed(self, run: Mapping[str, Any]) -> Standing:
+        """The standing of a checkpoint, if it fits the course and the files."""
+        asked, kept = (self.course.passes, self.course.holdout), (run["passes"], run["holdout"])
+        for name, now, then in zip(("passes", "holdout"), asked, kept, strict=True):
+            if now != then:
+                raise InvalidInput(
+                    f"{name} needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
+                )
+        same_data(self.source.files, run["sizes"])
+        try:
+            return Standing.from_dict(run["standing"])
+        except (KeyError, TypeError, ValueError) as wrong:
+            raise BadModel(f"a checkpoint needs a place in the data, got {wrong}; start anew.") from None
+
+    def save_checkpoint(self) -> None:
+        """Keep the model and where the run stands."""
+        assert self.course.checkpoint is not None
+        self.model.run = {
+            "holdout": self.course.holdout,
+            "passes": self.course.passes,
+            "sizes": sizes(self.source.files),
+            "standing": self.standing.to_dict(),
+        }
+        try:
+            self.model.save(self.course.checkpoint)
+        finally:
+            self.model.run = None
+        self._saved = time.monotonic()
+        self._say("checkpoint", path=self.course.checkpoint)
+
+    # ---- the run ----
+
+    def run(self) -> History:
+        """Learn all that is left; returns what the model has read, which is stored in it too."""
+        self._say("resume" if self.standing.rows else "start")
+        while self.standing.passed < self.course.passes:
+            self._pass()
+        s, progressive = self.standing, self.progressive
+        if progressive.rows == 0 and s.held == self.before.holdout:
+            raise InvalidInput(
+                f"train needs rows with a label and a weight above 0, got none in {s.rows} rows; check the label."
+            )
+        same = self.before.progressive == s.began
+        first = s.progressive if same and s.progressive is not None else added(self.before.progressive, progressive)
+        history = History(
+            self.before.rows + s.rows // self.course.passes,
+            self.before.bad_rows + self.bad_rows,
+            first,
+            s.held,
+        )
+        self.model.history = history.to_dict()
+        self._say("end", bad_rows=self.bad_rows)
+        return history
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out in the present pass: by the reader, or because they cannot be learned."""
+        return self.source.bad_rows + self.standing.refused
+
+    @property
+    def progressive(self) -> Progress:
+        """Of the first pass of this run: each row before it was learned."""
+        return between(self.standing.progressive or self._tallies(), self.standing.began)
+
+    def _pass(self) -> None:
+        for batch, place in self.source.read(self.standing.place, threads=self.course.threads):
+            at = 0
+            while at < len(batch):
+                stop = min(len(batch), at + self._until_stop())
+                self._learn(batch[at:stop] if (at, stop) != (0, len(batch)) else batch)
+                self._advance(stop - at, place.after(stop))
+                at = stop
+            self._say("tick", **self._losses_now())
+            if self._is_due_by_time():
+                self.save_checkpoint()
+        now, s = self._tallies(), self.standing
+        self._say("pass", number=s.passed + 1, loss=between(now, s.pass_began).mean, holdout=self.holdout.mean)
+        last = s.passed + 1 == self.course.passes
+        self.standing = replace(
+            s,
+            passed=s.passed + 1,
+            place=Position(),
+            pass_began=now,
+            held=s.held if last else self.before.holdout,
+            refused=s.refused if last else 0,
+            progressive=s.progressive or now,
+        )
+
+    def _until_stop(self) -> int:
+        rows = self.standing.rows
+        stop = next_stop(rows)
+        every = self.course.every.rows
+        if self.course.checkpoint is not None and every is not None:
+            stop = min(stop, (rows // every + 1) * every)
+        return stop - rows
+
+    def _advance(self, count: int, place: Position) -> None:
+        self.standing = replace(self.standing, rows=self.standing.rows + count, place=place)
+        rows, every = self.standing.rows, self.course.every.rows
+        if rows == next_stop(rows - 1):
+            self._progress()
+        if self.course.checkpoint is not None and every is not None and rows % every == 0:
+            self.save_checkpoint()
+
+    def _is_due_by_time(self) -> bool:
+        seconds = self.course.every.seconds
+        due = self.course.checkpoint is not None and seconds is not None
+        return due and time.monotonic() - self._saved >= (seconds or 0.0)
+
+    # ---- rows ----
+
+    def _learn(self, batch: Batch) -> None:
+        """Learn the rows that are not held out; a row that cannot be learned is left out if bad rows are."""
+        while len(batch):
+            try:
+                self._learn_all(batch)
+                return
+            except RowRefused as wrong:
+                if not self.course.skip_bad:
+                    raise
+                self.refusal = self.refusal or str(wrong)
+                self.standing = replace(self.standing, refused=self.standing.refused + 1)
+                at = wrong.row - batch.first_row
+            if at:
+                self._learn_all(batch[:at])
+            batch = batch[at + 1 :]
+
+    def _learn_all(self, batch: Batch) -> None:
+        if len(self._scores) < len(batch):
+            self._scores, self._losses = np.empty(len(batch)), np.empty(len(batch))
+        scores, engine = self._scores[: len(batch)], self.model.engine
+        if self.course.holdout is None:
+            engine.learn(batch, scores=scores)
+        else:
+            every, losses = self.course.holdout, self._losses[: len(batch)]
+            row = self.before.rows + batch.first_row
+            held = np.arange(-(row + 1) % every, len(batch), every)
+            weight = batch.weight.copy()
+            weight[held] = 0.0
+            engine.learn(replace(batch, weight=weight), scores=scores, losses=losses)
+            self._hold(losses[held], batch.weight[held])
+        self._current = (batch, scores)
+
+    def _hold(self, losses: Vector, weights: Vector) -> None:
+        loss, weight, rows = self.standing.held
+        for value, importance in zip(losses.tolist(), weights.tolist(), strict=True):
+            if importance > 0.0 and value == value:  # a row without a label has no loss
+                loss, weight, rows = loss + importance * value, weight + importance, rows + 1
+        self.standing = replace(self.standing, held=(loss, weight, rows))
+
+    @property
+    def holdout(self) -> Progress:
+        """Of the rows held out in the present pass."""
+        return between(self.standing.held, self.before.holdout)
+
+    # ---- what it tells ----
+
+    def _progress(self) -> None:
+        """The mean loss so far, since the last time, and the row just met."""
+        now, losses = self._tallies(), self._losses_now()
+        self._last = now
+        self._say(
+            "progress",
+            **losses,
+            weight=now[1] - self.standing.began[1],
+            pass_weight=now[1] - self.standing.pass_began[1],
+            holdout=self.holdout.mean if self.course.holdout else None,
+            **self._row(),
+        )
+
+    def _losses_now(self) -> dict[str, float]:
+        now = self._tallies()
+        return {"loss": between(now, self.standing.pass_began).mean, "since": between(now, self._last).mean}
+
+    def _row(self) -> dict[str, Any]:
+        if self._current is None:
+            return {}
+        batch, scores = self._current
+        mean, features = self.model.mean(scores[-1:]), batch.indptr[-1] - batch.indptr[-2]
+        return {"label": float(batch.y[-1]), "prediction": float(mean[0]), "features": int(features)}
+
+    def _say(self, kind: str, **more: Any) -> None:
+        s = self.standing
+        event: Event = {"event": kind, "rows": s.rows, "pass": s.passed + 1, "seconds": time.monotonic() - self._clock}
+        self.tell({**event, **more})
