@@ -12,27 +12,21 @@ if TYPE_CHECKING:
     from ftprl.errors import BadFormat, BadModel, FtprlError, InvalidInput, Unsupported
     from ftprl.game import Game, best_in_hindsight, play
     from ftprl.learner import FTPRL, Composite, Preconditioned
+    from ftprl.linear import Model, Run, load, train
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
 
 # Where each public name lives: it is imported when it is first used, so that `import ftprl` stays cheap.
-_HOMES = {
-    "BadFormat": "ftprl.errors",
-    "BadModel": "ftprl.errors",
-    "Certificate": "ftprl.bounds",
-    "Composite": "ftprl.learner",
-    "FTPRL": "ftprl.learner",
-    "FtprlError": "ftprl.errors",
-    "Game": "ftprl.game",
-    "InvalidInput": "ftprl.errors",
-    "Ledger": "ftprl.bounds",
-    "Preconditioned": "ftprl.learner",
-    "Unsupported": "ftprl.errors",
-    "best_bound": "ftprl.posthoc",
-    "best_in_hindsight": "ftprl.game",
-    "john": "ftprl.schemes",
-    "play": "ftprl.game",
+_NAMES = {
+    "ftprl.bounds": ("Certificate", "Ledger"),
+    "ftprl.errors": ("BadFormat", "BadModel", "FtprlError", "InvalidInput", "Unsupported"),
+    "ftprl.game": ("Game", "best_in_hindsight", "play"),
+    "ftprl.learner": ("Composite", "FTPRL", "Preconditioned"),
+    "ftprl.linear": ("Model", "Run", "load", "train"),
+    "ftprl.posthoc": ("best_bound",),
+    "ftprl.schemes": ("john",),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _ROOMS = ("adversaries", "baselines", "data", "losses", "schemes", "sets")
 
 __all__ = [
@@ -45,7 +39,9 @@ __all__ = [
     "Game",
     "InvalidInput",
     "Ledger",
+    "Model",
     "Preconditioned",
+    "Run",
     "Unsupported",
     "adversaries",
     "baselines",
@@ -53,10 +49,12 @@ __all__ = [
     "best_in_hindsight",
     "data",
     "john",
+    "load",
     "losses",
     "play",
     "schemes",
     "sets",
+    "train",
 ]
 
 

@@ -64,10 +64,10 @@ def run(args: list[str] | None = None) -> int:
             f"{error.filename2 or error.filename or 'the file'}: {error.strerror}; check the path and its permissions"
         )
     except (typer.Abort, KeyboardInterrupt):
-        print("ftprl: interrupted; nothing was written", file=sys.stderr)
+        print("ftprl: interrupted before the output was written", file=sys.stderr)
         return 130
     if code == 130:  # how newer versions of Typer report an interrupt
-        print("ftprl: interrupted; nothing was written", file=sys.stderr)
+        print("ftprl: interrupted before the output was written", file=sys.stderr)
     return code if isinstance(code, int) else 0
 
 

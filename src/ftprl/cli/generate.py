@@ -25,7 +25,7 @@ def clicks(
 ) -> None:
     """A heavy-tailed click log: 13 counts and 26 categories of very different sizes, labels from a hidden model."""
     from ftprl.data.clicks import generate
-    from ftprl.linear.train import check_target
+    from ftprl.linear.run import check_target
 
     check_target("--output", output)
     generate(rows, seed, output)

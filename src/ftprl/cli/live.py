@@ -37,8 +37,8 @@ class _Table:
             self._line(_HEAD + (f" {'held out':>10}" if self._held else ""))
         elif kind == "progress" and event["rows"] & (event["rows"] - 1) == 0:
             self._line(self._progress(event))
-        elif kind == "pass" and event["number"] > 1:
-            self._line(f"pass {event['number']}: mean loss {event['loss']:.6f}")
+        elif kind == "pass" and event["pass"] > 1:
+            self._line(f"pass {event['pass']}: mean loss {event['loss']:.6f}")
 
     def _progress(self, event: Event) -> str:
         weight = event["pass_weight"]

@@ -29,12 +29,11 @@ def predict(
     """Write a mean or probability a line, one for each row of the data, which is read as in training."""
     from ftprl.linear import Model
     from ftprl.linear.file import replacing
-    from ftprl.linear.predict import lines, opened
+    from ftprl.linear.predict import lines
 
     learned = Model.load(model)
     asked = {"format": format, "sep": reading.character(sep), "quote": quote, "header": False if no_header else None}
-    source = opened(
-        learned,
+    source = learned.open(
         data,
         on_bad_row=on_bad_row,
         max_row=max_row,

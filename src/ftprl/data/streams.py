@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol, final
 
@@ -77,7 +77,9 @@ class _Joined(io.RawIOBase):
     """Some bytes already read, then the rest of a file."""
 
     def __init__(self, head: bytes, rest: Readable) -> None:
-        self._head, self._rest = head, rest
+        self._head = head
+        # What a pipe has by now, rather than waiting until the block is full.
+        self._more: Callable[[int], bytes | None] = rest.read1 if isinstance(rest, io.BufferedReader) else rest.read
 
     @property
     def is_drained(self) -> bool:
@@ -87,7 +89,7 @@ class _Joined(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        taken = self._head[: len(buffer)] or self._rest.read(len(buffer)) or b""
+        taken = self._head[: len(buffer)] or self._more(len(buffer)) or b""
         self._head = self._head[len(taken) :]
         buffer[: len(taken)] = taken
         return len(taken)

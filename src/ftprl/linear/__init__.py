@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ftprl.linear.engine import Engine, Progress
-from ftprl.linear.model import Model
+from ftprl.linear.model import Model, load
+from ftprl.linear.run import Run, train
 from ftprl.linear.spec import Spec
-from ftprl.linear.train import Run, train
 
-__all__ = ["Engine", "Model", "Progress", "Run", "Spec", "train"]
+__all__ = ["Engine", "Model", "Progress", "Run", "Spec", "load", "train"]

@@ -60,8 +60,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.fsync(out.fileno())
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, target)
-    except BaseException:
+    except BaseException as error:
         os.unlink(name)
+        if isinstance(error, OSError):  # a write does not know its file
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
     _sync_folder(target.resolve().parent)
 

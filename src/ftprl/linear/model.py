@@ -9,8 +9,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl import data as readers
 from ftprl._core import HASH_VERSION
-from ftprl.data import Batch
+from ftprl.data import Batch, Source
 from ftprl.errors import BadModel, FtprlError
 from ftprl.linear import file
 from ftprl.linear.engine import Engine
@@ -57,9 +58,21 @@ class Model:
         """The point played in each cell."""
         return self.engine.weights()
 
-    def predict(self, batch: Batch, *, raw: bool = False) -> Vector:
-        """A mean or probability a row; with `raw` the score."""
-        scores = self.engine.score(batch)
+    def open(self, paths: Any, **more: Any) -> Source:
+        """Files read as in training, except that labels and weights do not matter; `more` as for `ftprl.data.open`."""
+        said = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed, **more}
+        columns = said.get("columns")
+        if columns is not None:
+            unread = ("label", "weight")
+            said["columns"] = {name: "ignore" if kind in unread else kind for name, kind in columns.items()}
+        return readers.open(paths, **{**said, "loss": "squared", "positive": None})
+
+    def predict(self, data: Any, *, raw: bool = False) -> Vector:
+        """A mean or probability a row of a batch, or of files; with `raw` the score."""
+        if not isinstance(data, Batch):
+            parts = [self.predict(batch, raw=raw) for batch, _ in self.open(data).read()]
+            return np.concatenate(parts) if parts else np.empty(0)
+        scores = self.engine.score(data)
         return scores if raw else self.mean(scores)
 
     def mean(self, scores: Vector) -> Vector:
@@ -125,3 +138,8 @@ def _restore(engine: Engine, tensors: file.Tensors) -> None:
         if slots.dtype != np.uint32 or (rows and int(slots.max()) >= len(cells)):
             raise BadModel("slots outside the table")
         cells[slots] = stored
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """The model in a file."""
+    return Model.load(path)

@@ -157,7 +157,7 @@ class Trainer:
             if self._is_due_by_time():
                 self.save_checkpoint()
         now, s = self._tallies(), self.standing
-        self._say("pass", number=s.passed + 1, loss=between(now, s.pass_began).mean, holdout=self.holdout.mean)
+        self._say("pass", loss=between(now, s.pass_began).mean, holdout=self.holdout.mean)
         last = s.passed + 1 == self.course.passes
         self.standing = replace(
             s,
@@ -264,5 +264,6 @@ class Trainer:
 
     def _say(self, kind: str, **more: Any) -> None:
         s = self.standing
-        event: Event = {"event": kind, "rows": s.rows, "pass": s.passed + 1, "seconds": time.monotonic() - self._clock}
+        number = min(s.passed + 1, self.course.passes)
+        event: Event = {"event": kind, "rows": s.rows, "pass": number, "seconds": time.monotonic() - self._clock}
         self.tell({**event, **more})
