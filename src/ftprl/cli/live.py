@@ -62,13 +62,14 @@ class _Live(_Table):
     def __init__(self, out: TextIO) -> None:
         super().__init__(out)
         self._shown = 0.0
-        self._began: tuple[float, int] | None = None
+        self._began = (0.0, 0)
 
     def hear(self, event: Event) -> None:
         """Move the line, or write above it."""
         now = time.monotonic()
+        if event["event"] in ("start", "resume"):
+            self._began = (now, event["rows"])
         if event["event"] == "tick":
-            self._began = self._began or (now, event["rows"])
             if now - self._shown >= _PATIENCE:
                 self._shown = now
                 self._out.write("\r" + self._moment(event, now) + "\x1b[K")
@@ -78,7 +79,6 @@ class _Live(_Table):
         super().hear(event)
 
     def _moment(self, event: Event, now: float) -> str:
-        assert self._began is not None
         seconds, rows = now - self._began[0], event["rows"] - self._began[1]
         speed = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
         return f"{event['rows']:>12} rows  {speed:>18}  mean loss {event['loss']:.6f}  lately {event['since']:.6f}"

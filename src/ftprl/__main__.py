@@ -1,0 +1,7 @@
+"""`python -m ftprl` is `ftprl`."""
+
+from __future__ import annotations
+
+from ftprl.cli import main
+
+main()
