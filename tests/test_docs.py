@@ -8,11 +8,13 @@ import importlib
 import io
 import pkgutil
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 import ftprl
+from ftprl.cli.app import run
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -37,6 +39,34 @@ def test_python_blocks_run_and_print_what_is_shown(page: Path, tmp_path: Path, m
             printed = out.getvalue()
         elif kind == "text":
             assert printed == text, f"{page.name} shows something else than it prints"
+
+
+def commands(page: Path) -> list[tuple[list[str], list[str]]]:
+    """The commands of a page's console blocks, each with the lines that are shown below it."""
+    found: list[tuple[list[str], list[str]]] = []
+    for kind, text in blocks(page):
+        for line in text.splitlines() if kind == "console" else ():
+            if line.startswith("$ "):
+                found.append((shlex.split(line[2:]), []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.name)
+def test_commands_run_and_print_what_is_shown(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shown line stands in the output, in order; `...` stands for anything."""
+    monkeypatch.chdir(tmp_path)
+    for (program, *args), shown in commands(page):
+        assert program == "ftprl"
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+            assert run(args) == 0, out.getvalue()
+        rest = out.getvalue().splitlines()
+        for line in shown:
+            pattern = ".*".join(map(re.escape, line.split("...")))
+            at = 0 if line == "..." else next((i for i, text in enumerate(rest) if re.fullmatch(pattern, text)), None)
+            assert at is not None, f"{page.name}: {args} does not print {line!r} but {out.getvalue()}"
+            rest = rest[at if line == "..." else at + 1 :]
 
 
 def test_there_is_something_to_run() -> None:
