@@ -17,7 +17,6 @@ import pytest
 
 from ftprl import events, load
 from ftprl.cli.app import run
-from ftprl.linear import file
 
 Capture = pytest.CaptureFixture[str]
 
@@ -269,7 +268,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     def full(handle: int, mode: str) -> BinaryIO:
         return FullDisk(io.FileIO(handle, mode))
 
-    monkeypatch.setattr(file.os, "fdopen", full)
+    monkeypatch.setattr("ftprl.atomic.os.fdopen", full)
     for args in ((*TRAIN, "-q"), (*TRAIN, "-q", "--checkpoint", "c", "--every", "100")):
         assert ftprl(*args) == 2
         err = capsys.readouterr().err

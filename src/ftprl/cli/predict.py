@@ -27,8 +27,8 @@ def predict(
     max_row: reading.MaxRow = 16_000_000,
 ) -> None:
     """Write a mean or probability a line, one for each row of the data, which is read as in training."""
+    from ftprl.atomic import replacing
     from ftprl.linear import Model
-    from ftprl.linear.file import replacing
     from ftprl.linear.predict import lines
 
     learned = Model.load(model)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.atomic import replacing
 from ftprl.data.streams import suffixes
 from ftprl.errors import InvalidInput
 
@@ -58,7 +58,7 @@ def generate(rows: int, seed: int, path: str | os.PathLike[str]) -> None:
             f"{Path(path).name!r}; rename it."
         )
     first, write = _WRITERS[kind]
-    with _replaced(Path(path)) as target, _PACKERS[packing](target) as out:
+    with replacing(path) as target, _PACKERS[packing](target) as out:
         out.write(first)
         for block in blocks(rows, seed):
             out.write(write(block))
@@ -222,22 +222,3 @@ def _zstd(target: Any) -> Iterator[Any]:
 
 
 _PACKERS: dict[str, Callable[[Any], AbstractContextManager[Any]]] = {"": _plain, ".gz": _gzip, ".zst": _zstd}
-
-
-@contextmanager
-def _replaced(path: Path) -> Iterator[Any]:
-    """A file beside `path` that takes its place when all went well."""
-    try:
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}; check the folder and its permissions.") from None
-    try:
-        with os.fdopen(os.dup(handle), "wb") as out:
-            yield out
-        os.fsync(handle)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
-    finally:
-        os.close(handle)

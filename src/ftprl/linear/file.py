@@ -13,15 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.atomic import replacing
 from ftprl.errors import BadModel
 
 FORMAT, VERSION = "ftprl-model", "1"
@@ -46,40 +44,6 @@ def write(path: str | os.PathLike[str], content: Mapping[str, Any], tensors: Map
         for a in arrays.values():
             out.write(a.data.cast("B") if a.size else b"")
     return text
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write beside `path`; when all went well it is synced and takes its place, otherwise it is removed."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.resolve().parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException as error:
-        os.unlink(name)
-        if isinstance(error, OSError):  # a write does not know its file
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-        raise
-    _sync_folder(target.resolve().parent)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _canonical(value: object) -> str:
