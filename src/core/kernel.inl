@@ -31,13 +31,6 @@ inline void fetch(const void* p) { __builtin_prefetch(p, 1, 3); }
 inline void fetch(const void*) {}
 #endif
 
-// The precision of a cell.
-template <class T>
-inline D rounded(D v) {
-    if constexpr (sizeof(T) == sizeof(float)) return to_float(v);
-    return v;
-}
-
 // No gradient is larger than this, so that z, R and S, which add them up, stay in the range of a cell.
 template <class T>
 inline D cut(D g) {
@@ -47,11 +40,11 @@ inline D cut(D g) {
 
 // The constants of the play, a copy a lane.
 struct Play {
-    D h, beta, l1, hl2, lower, upper;
+    D h, minus_h, beta, l1, hl2, lower, upper;
 };
 
 inline Play play_of(const Constants& c) {
-    return {all(c.h), all(c.beta), all(c.l1), all(c.h * c.l2), all(c.lower), all(c.upper)};
+    return {all(c.h), all(-c.h), all(c.beta), all(c.l1), all(c.h * c.l2), all(c.lower), all(c.upper)};
 }
 
 // h (Q + l2). A plain play has no l1, no l2 and no bounds: the same numbers from fewer instructions.
@@ -66,47 +59,77 @@ inline D hold(const Play& c, D R, D M) {
 template <bool plain>
 inline D play(const Play& c, D z, D R, D M) {
     const D den = hold<plain>(c, R, M);
-    if constexpr (plain) return where_positive(den, opposite(z) * c.h / den);
-    const D x = where_positive(den, opposite(signed_as(larger(size(z) - c.l1, all(0.0)), z)) * c.h / den);
+    if constexpr (plain) return where_positive(den, z * c.minus_h / den);
+    const D x = where_positive(den, signed_as(larger(size(z) - c.l1, all(0.0)), z) * c.minus_h / den);
     return smaller(larger(x, c.lower), c.upper);
 }
 
-// Four coordinates of a row between their prediction and their step.
+// Four coordinates of a row between their prediction and their step; M and S as their cells hold them.
+template <class T>
 struct Block {
-    D z, R, M, S, v, x;
+    D z, R, v, x;
+    Four<T> M, S;
 };
-static_assert(sizeof(Block) == 4 * SCRATCH * sizeof(double), "the scratch is measured in these");
+static_assert(sizeof(Block<double>) == 4 * SCRATCH * sizeof(double), "the scratch is measured in these");
 
-// The score of entries [from, to) without the intercept. A row that will be learned raises M first and leaves
-// its blocks in `scratch`. The last block of a row reads on into the next row and then forgets those values.
+// The products x v of four coordinates, of which only the first `count` count. For a row that will be learned, M is
+// raised first and the block is kept. Its parts are written one by one: a compiler may copy a whole struct in
+// pieces, and reading a number back that was written in two pieces takes long.
 template <class T, class V, bool plain, bool raise>
-inline double predict(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
-                      std::int64_t end, Block* scratch) {
-    const std::uint32_t* indices = rows.indices;
+inline D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, int count, Block<T>* kept) {
+    Four<T> z, R, M, S;
+    gather(at, z, R, M, S);
+    D v = wide(values);
+    if constexpr (raise && sizeof(T) == sizeof(V)) M = larger(M, size(values));
+    if constexpr (raise && sizeof(T) != sizeof(V)) M = larger(M, narrow<T>(size(v)));
+    const D wide_z = wide(z), wide_R = wide(R);
+    D x = play<plain>(c, wide_z, wide_R, wide(M));
+    if (count < 4) {
+        v = only_first(v, count);
+        x = only_first(x, count);
+    }
+    if constexpr (raise) {
+        kept->z = wide_z;
+        kept->R = wide_R;
+        kept->v = v;
+        kept->x = x;
+        kept->M = M;
+        kept->S = S;
+    }
+    return x * v;
+}
+
+// The score of entries [from, to) without the intercept. A row that will be learned leaves its blocks in `scratch`.
+template <class T, class V, bool plain, bool raise>
+inline double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std::int64_t from, std::int64_t to,
+                      std::int64_t end, Block<T>* scratch) {
+    const std::uint32_t* index = rows.indices;
     const V* value = static_cast<const V*>(rows.values);
+    // Near the end of the batch the row itself is fetched once more, which costs little, rather than asked about.
+    const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
+    const std::int64_t whole = to - (to - from) % 4;
+    const Cell<T>* at[4];
     D total = all(0.0);
-    for (std::int64_t p = from; p < to; p += 4) {
-        if (p + AHEAD + 4 <= end) {
-            for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + indices[p + AHEAD + j]);
-        }
-        Block b;
-        const Cell<T>* at[4];
+    std::int64_t p = from;
+    for (; p < whole; p += 4) {
+        for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
+        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        total += predict_block<T, V, plain, raise>(c, at, load(value + p), 4, scratch++);
+    }
+    if (p < to) {
+        const int left = static_cast<int>(to - p);
+        for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
+        for (int j = 0; j < 4; ++j) at[j] = cells + index[j < left ? p + j : p];
+        // Read on into the next row where there is one; those lanes are then forgotten.
+        Four<V> values;
         if (p + 4 <= end) {
-            for (int j = 0; j < 4; ++j) at[j] = cells + indices[p + j];
-            b.v = values(value + p);
+            values = load(value + p);
         } else {
             V some[4] = {0, 0, 0, 0};
-            for (int j = 0; j < 4; ++j) at[j] = cells + indices[p + j < end ? p + j : p];
-            for (int j = 0; j < 4; ++j) some[j] = p + j < end ? value[p + j] : V(0);
-            b.v = values(some);
+            for (int j = 0; j < left; ++j) some[j] = value[p + j];
+            values = load(some);
         }
-        if (to - p < 4) b.v = only_first(b.v, static_cast<int>(to - p));
-        gather(at, b.z, b.R, b.M, b.S);
-        if constexpr (raise && sizeof(T) < sizeof(V)) b.M = larger(b.M, rounded<T>(size(b.v)));
-        if constexpr (raise && sizeof(T) >= sizeof(V)) b.M = larger(b.M, size(b.v));
-        b.x = play<plain>(c, b.z, b.R, b.M);
-        total += b.x * b.v;
-        if constexpr (raise) *scratch++ = b;
+        total += predict_block<T, V, plain, raise>(c, at, values, left, scratch);
     }
     return sum(total);
 }
@@ -116,18 +139,20 @@ struct Sums {
     D linear, proximal, stability;
 };
 
-// The gradients of one block: z, R and S move on, and the sums when there is a receipt.
+// What one block becomes: z, R and S after the gradients, as a cell holds them; and the sums of a receipt.
 template <class T, bool plain, bool receipt>
-inline void step(const Play& c, D inverse, D slope, Block& b, Sums& sums) {
+inline void step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R, Four<T>& S, Sums& sums) {
     const D g = cut<T>(slope * b.v);
-    const D R = larger(rounded<T>(root(b.R * b.R + g * g)), b.R);
+    R = narrow<T>(root(b.R * b.R + g * g));
+    // The square of a float is exact in double, hence the root is at least R; that of a double may be nothing.
+    if constexpr (sizeof(T) == sizeof(double)) R = larger(R, b.R);
     // From what is stored: Q is then what z assumes, also when R has stalled.
-    const D sigma = b.M * (R - b.R) * inverse;
-    b.z = b.z + (g - sigma * b.x);
-    b.R = R;
-    b.S = b.S + g;
+    const D M = wide(b.M), after = wide(R);
+    const D sigma = M * (after - b.R) * inverse;
+    z = narrow<T>(b.z + (g - sigma * b.x));
+    S = narrow<T>(wide(b.S) + g);
     if constexpr (receipt) {
-        const D den = hold<plain>(c, R, b.M);
+        const D den = hold<plain>(c, after, M);
         sums.linear += g * b.x;
         sums.proximal += sigma * b.x * b.x;
         sums.stability += where_positive(den, g * g * c.h / den);
@@ -136,28 +161,33 @@ inline void step(const Play& c, D inverse, D slope, Block& b, Sums& sums) {
 
 template <class T, bool plain, bool receipt>
 inline void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
-                      std::int64_t end, D inverse, D slope, Block* scratch, Sums& sums) {
-    const std::uint32_t* indices = rows.indices;
-    Cell<T> none;
-    for (std::int64_t p = from; p < to; p += 4) {
-        if (p + AHEAD + 4 <= end) {
-            for (int j = SPLIT; j < 4; ++j) fetch(cells + indices[p + AHEAD + j]);
-        }
-        Block b = *scratch++;
-        step<T, plain, receipt>(c, inverse, slope, b, sums);
-        Cell<T>* at[4];
-        if (to - p >= 4) {
-            for (int j = 0; j < 4; ++j) at[j] = cells + indices[p + j];
-        } else {
-            for (int j = 0; j < 4; ++j) at[j] = p + j < to ? cells + indices[p + j] : &none;
-        }
-        scatter(at, b.z, b.R, b.M, b.S);
+                      std::int64_t end, D inverse, D slope, Block<T>* scratch, Sums& sums) {
+    const std::uint32_t* index = rows.indices;
+    const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
+    const std::int64_t whole = to - (to - from) % 4;
+    Cell<T>* at[4];
+    Four<T> z, R, S;
+    std::int64_t p = from;
+    for (; p < whole; p += 4) {
+        for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
+        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        step<T, plain, receipt>(c, inverse, slope, *scratch, z, R, S, sums);
+        scatter(at, z, R, scratch->M, S);
+        ++scratch;
+    }
+    if (p < to) {
+        const int left = static_cast<int>(to - p);
+        for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
+        Cell<T> none;
+        for (int j = 0; j < 4; ++j) at[j] = j < left ? cells + index[p + j] : &none;
+        step<T, plain, receipt>(c, inverse, slope, *scratch, z, R, S, sums);
+        scatter(at, z, R, scratch->M, S);
     }
 }
 
 // The intercept's cell in all lanes, of which the first counts: a coordinate of value 1, played plainly.
-inline Block intercept_block(const double* cell, const Play& c) {
-    Block b = {all(cell[0]), all(cell[1]), all(cell[2]), all(cell[3]), all(1.0), all(0.0)};
+inline Block<double> intercept_block(const double* cell, const Play& c) {
+    Block<double> b = {all(cell[0]), all(cell[1]), all(1.0), all(0.0), all(cell[2]), all(cell[3])};
     b.x = play<true>(c, b.z, b.R, b.M);
     return b;
 }
@@ -168,15 +198,34 @@ inline void fetch_first(const Rows& rows, const Cell<T>* cells) {
     for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch(cells + rows.indices[p]);
 }
 
+// A row's loss that is still to be worked out and added up.
+struct Due {
+    double value, tail, weight;
+    double* to;  // null when nobody asked
+};
+
+inline void settle(const Due& due, double* tallies, Totals& batch) {
+    const double loss = whole(due.value, due.tail);
+    if (due.to != nullptr) *due.to = loss;
+    batch.loss += due.weight * loss;
+    batch.weight += due.weight;
+    batch.rows += 1;
+    tallies[LOSS] += due.weight * loss;
+    tallies[WEIGHT] += due.weight;
+    tallies[ROWS] += 1.0;
+}
+
 template <class T, class V, bool plain, bool receipt>
 Totals learn(const Rows& rows, const Constants& constants, const State& state, const Out& out, double* room) {
     Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
-    Block* scratch = reinterpret_cast<Block*>(room);
+    Block<T>* scratch = reinterpret_cast<Block<T>*>(room);
     const Play c = play_of(constants);
     const D inverse = all(1.0 / constants.h);
     const std::int64_t end = rows.indptr[rows.count];
     double* tallies = state.tallies;
     Totals batch = {0.0, 0.0, 0};
+    Due due = {0.0, 0.0, 0.0, nullptr};
+    bool any = false;
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const std::int64_t from = rows.indptr[r];
@@ -185,41 +234,42 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         const double weight = rows.weight[r];
         const bool labeled = y == y;
         const bool learns = labeled && weight > 0.0;
-        Block base = intercept_block(state.intercept, c);
+        Block<double> base = intercept_block(state.intercept, c);
         const double shift = constants.intercept ? first(base.x) : 0.0;
         const double score = (learns ? predict<T, V, plain, true>(rows, c, cells, from, to, end, scratch)
                                      : predict<T, V, plain, false>(rows, c, cells, from, to, end, scratch)) +
                              shift;
         if (out.scores != nullptr) out.scores[r] = score;
         if (!learns) {
-            if (out.losses != nullptr) out.losses[r] = labeled ? constants.loss(score, y, constants.tau).value : y;
+            if (out.losses == nullptr) continue;
+            double tail = 0.0;
+            out.losses[r] = labeled ? whole(constants.loss(score, y, constants.tau, tail).value, tail) : y;
             continue;
         }
-        const Pull pull = constants.loss(score, y, constants.tau);
-        if (out.losses != nullptr) out.losses[r] = pull.value;
+        double tail = 0.0;
+        const Pull pull = constants.loss(score, y, constants.tau, tail);
+        // The loss of the row before, while this row's slope is on its way.
+        if (any) settle(due, tallies, batch);
+        due = {pull.value, tail, weight, out.losses == nullptr ? nullptr : out.losses + r};
+        any = true;
         const D slope = all(weight * pull.slope);
         Sums sums = {all(0.0), all(0.0), all(0.0)};
         learn_row<T, plain, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, sums);
         Sums own_sums = {all(0.0), all(0.0), all(0.0)};
         if (constants.intercept) {
-            step<double, true, receipt>(c, inverse, slope, base, own_sums);
-            state.intercept[0] = first(base.z);
-            state.intercept[1] = first(base.R);
-            state.intercept[3] = first(base.S);
+            D z, R, S;
+            step<double, true, receipt>(c, inverse, slope, base, z, R, S, own_sums);
+            state.intercept[0] = first(z);
+            state.intercept[1] = first(R);
+            state.intercept[3] = first(S);
         }
-        const double loss = weight * pull.value;
-        batch.loss += loss;
-        batch.weight += weight;
-        batch.rows += 1;
-        tallies[LOSS] += loss;
-        tallies[WEIGHT] += weight;
-        tallies[ROWS] += 1.0;
         if constexpr (receipt) {
             tallies[LINEAR] += sum(sums.linear) + first(own_sums.linear);
             tallies[PROXIMAL] += sum(sums.proximal) + first(own_sums.proximal);
             tallies[STABILITY] += sum(sums.stability) + first(own_sums.stability);
         }
     }
+    if (any) settle(due, tallies, batch);
     return batch;
 }
 

@@ -6,6 +6,8 @@ struct alignas(4 * sizeof(T)) Cell {
     T z, R, M, S;
 };
 
+// F: four floats. `narrow` rounds to what a cell of type T holds, `wide` is exact.
+
 #if defined(__AVX2__) && !defined(FTPRL_PORTABLE)
 
 using D = __m256d;
@@ -18,10 +20,16 @@ inline D size(D v) { return _mm256_andnot_pd(all(-0.0), v); }
 inline D opposite(D v) { return _mm256_xor_pd(v, all(-0.0)); }
 inline D signed_as(D size, D z) { return _mm256_or_pd(size, _mm256_and_pd(z, all(-0.0))); }
 inline D where_positive(D test, D v) { return _mm256_and_pd(_mm256_cmp_pd(test, all(0.0), _CMP_GT_OQ), v); }
-inline D to_float(D v) { return _mm256_cvtps_pd(_mm256_cvtpd_ps(v)); }
-inline D values(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
-inline D values(const double* p) { return _mm256_loadu_pd(p); }
 inline double first(D v) { return _mm256_cvtsd_f64(v); }
+
+using F = __m128;
+
+inline D wide(F v) { return _mm256_cvtps_pd(v); }
+inline F to_floats(D v) { return _mm256_cvtpd_ps(v); }
+inline F larger(F a, F b) { return _mm_max_ps(a, b); }
+inline F size(F v) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), v); }
+inline F load(const float* p) { return _mm_loadu_ps(p); }
+inline D load(const double* p) { return _mm256_loadu_pd(p); }
 
 inline D only_first(D v, int n) {
     return _mm256_and_pd(v, _mm256_cmp_pd(_mm256_setr_pd(0, 1, 2, 3), all(n), _CMP_LT_OQ));
@@ -33,22 +41,20 @@ inline double sum(D v) {
     return _mm_cvtsd_f64(pairs) + _mm_cvtsd_f64(_mm_unpackhi_pd(pairs, pairs));
 }
 
-inline void gather(const Cell<float>* const* p, D& z, D& R, D& M, D& S) {
-    __m128 a = _mm_load_ps(&p[0]->z), b = _mm_load_ps(&p[1]->z), c = _mm_load_ps(&p[2]->z), d = _mm_load_ps(&p[3]->z);
-    _MM_TRANSPOSE4_PS(a, b, c, d);
-    z = _mm256_cvtps_pd(a);
-    R = _mm256_cvtps_pd(b);
-    M = _mm256_cvtps_pd(c);
-    S = _mm256_cvtps_pd(d);
+inline void gather(const Cell<float>* const* p, F& z, F& R, F& M, F& S) {
+    z = _mm_load_ps(&p[0]->z);
+    R = _mm_load_ps(&p[1]->z);
+    M = _mm_load_ps(&p[2]->z);
+    S = _mm_load_ps(&p[3]->z);
+    _MM_TRANSPOSE4_PS(z, R, M, S);
 }
 
-inline void scatter(Cell<float>* const* p, D z, D R, D M, D S) {
-    __m128 a = _mm256_cvtpd_ps(z), b = _mm256_cvtpd_ps(R), c = _mm256_cvtpd_ps(M), d = _mm256_cvtpd_ps(S);
-    _MM_TRANSPOSE4_PS(a, b, c, d);
-    _mm_store_ps(&p[0]->z, a);
-    _mm_store_ps(&p[1]->z, b);
-    _mm_store_ps(&p[2]->z, c);
-    _mm_store_ps(&p[3]->z, d);
+inline void scatter(Cell<float>* const* p, F z, F R, F M, F S) {
+    _MM_TRANSPOSE4_PS(z, R, M, S);
+    _mm_store_ps(&p[0]->z, z);
+    _mm_store_ps(&p[1]->z, R);
+    _mm_store_ps(&p[2]->z, M);
+    _mm_store_ps(&p[3]->z, S);
 }
 
 inline void transpose(D& a, D& b, D& c, D& d) {
@@ -98,11 +104,6 @@ inline __m128d signed_as(__m128d size, __m128d z) { return _mm_or_pd(size, _mm_a
 inline D signed_as(D size, D z) { return {signed_as(size.a, z.a), signed_as(size.b, z.b)}; }
 inline __m128d where_positive(__m128d test, __m128d v) { return _mm_and_pd(_mm_cmpgt_pd(test, _mm_setzero_pd()), v); }
 inline D where_positive(D test, D v) { return {where_positive(test.a, v.a), where_positive(test.b, v.b)}; }
-inline D to_float(D v) { return {_mm_cvtps_pd(_mm_cvtpd_ps(v.a)), _mm_cvtps_pd(_mm_cvtpd_ps(v.b))}; }
-inline D of_floats(__m128 v) { return {_mm_cvtps_pd(v), _mm_cvtps_pd(_mm_movehl_ps(v, v))}; }
-inline __m128 floats_of(D v) { return _mm_movelh_ps(_mm_cvtpd_ps(v.a), _mm_cvtpd_ps(v.b)); }
-inline D values(const float* p) { return of_floats(_mm_loadu_ps(p)); }
-inline D values(const double* p) { return {_mm_loadu_pd(p), _mm_loadu_pd(p + 2)}; }
 inline double first(D v) { return _mm_cvtsd_f64(v.a); }
 inline D only_first(D v, int n) {
     const __m128d count = _mm_set1_pd(n);
@@ -111,22 +112,29 @@ inline D only_first(D v, int n) {
 inline double pair(__m128d v) { return _mm_cvtsd_f64(v) + _mm_cvtsd_f64(_mm_unpackhi_pd(v, v)); }
 inline double sum(D v) { return pair(v.a) + pair(v.b); }
 
-inline void gather(const Cell<float>* const* p, D& z, D& R, D& M, D& S) {
-    __m128 a = _mm_load_ps(&p[0]->z), b = _mm_load_ps(&p[1]->z), c = _mm_load_ps(&p[2]->z), d = _mm_load_ps(&p[3]->z);
-    _MM_TRANSPOSE4_PS(a, b, c, d);
-    z = of_floats(a);
-    R = of_floats(b);
-    M = of_floats(c);
-    S = of_floats(d);
+using F = __m128;
+
+inline D wide(F v) { return {_mm_cvtps_pd(v), _mm_cvtps_pd(_mm_movehl_ps(v, v))}; }
+inline F to_floats(D v) { return _mm_movelh_ps(_mm_cvtpd_ps(v.a), _mm_cvtpd_ps(v.b)); }
+inline F larger(F a, F b) { return _mm_max_ps(a, b); }
+inline F size(F v) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), v); }
+inline F load(const float* p) { return _mm_loadu_ps(p); }
+inline D load(const double* p) { return {_mm_loadu_pd(p), _mm_loadu_pd(p + 2)}; }
+
+inline void gather(const Cell<float>* const* p, F& z, F& R, F& M, F& S) {
+    z = _mm_load_ps(&p[0]->z);
+    R = _mm_load_ps(&p[1]->z);
+    M = _mm_load_ps(&p[2]->z);
+    S = _mm_load_ps(&p[3]->z);
+    _MM_TRANSPOSE4_PS(z, R, M, S);
 }
 
-inline void scatter(Cell<float>* const* p, D z, D R, D M, D S) {
-    __m128 a = floats_of(z), b = floats_of(R), c = floats_of(M), d = floats_of(S);
-    _MM_TRANSPOSE4_PS(a, b, c, d);
-    _mm_store_ps(&p[0]->z, a);
-    _mm_store_ps(&p[1]->z, b);
-    _mm_store_ps(&p[2]->z, c);
-    _mm_store_ps(&p[3]->z, d);
+inline void scatter(Cell<float>* const* p, F z, F R, F M, F S) {
+    _MM_TRANSPOSE4_PS(z, R, M, S);
+    _mm_store_ps(&p[0]->z, z);
+    _mm_store_ps(&p[1]->z, R);
+    _mm_store_ps(&p[2]->z, M);
+    _mm_store_ps(&p[3]->z, S);
 }
 
 // The two numbers at `p` in one lane, and those at `q` in the next.
@@ -179,26 +187,59 @@ inline D size(D a) { return each([&](int j) { return fabs(a.v[j]); }); }
 inline D opposite(D a) { return each([&](int j) { return -a.v[j]; }); }
 inline D signed_as(D size, D z) { return each([&](int j) { return copysign(size.v[j], z.v[j]); }); }  // size >= 0
 inline D where_positive(D test, D a) { return each([&](int j) { return test.v[j] > 0.0 ? a.v[j] : 0.0; }); }
-inline D to_float(D a) { return each([&](int j) { return static_cast<double>(static_cast<float>(a.v[j])); }); }
-inline D values(const float* p) { return {{p[0], p[1], p[2], p[3]}}; }
-inline D values(const double* p) { return {{p[0], p[1], p[2], p[3]}}; }
 inline double first(D a) { return a.v[0]; }
 inline D only_first(D a, int n) { return each([&](int j) { return j < n ? a.v[j] : 0.0; }); }
 inline double sum(D a) { return (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]); }
 
-template <class T>
-inline void gather(const Cell<T>* const* p, D& z, D& R, D& M, D& S) {
-    z = each([&](int j) { return p[j]->z; });
-    R = each([&](int j) { return p[j]->R; });
-    M = each([&](int j) { return p[j]->M; });
-    S = each([&](int j) { return p[j]->S; });
+struct F {
+    float v[4];
+};
+
+inline D wide(F a) { return each([&](int j) { return static_cast<double>(a.v[j]); }); }
+inline float rounded(double v) { return static_cast<float>(v); }
+inline F to_floats(D a) { return {{rounded(a.v[0]), rounded(a.v[1]), rounded(a.v[2]), rounded(a.v[3])}}; }
+inline float larger(float a, float b) { return a > b ? a : b; }
+inline F larger(F a, F b) {
+    return {{larger(a.v[0], b.v[0]), larger(a.v[1], b.v[1]), larger(a.v[2], b.v[2]), larger(a.v[3], b.v[3])}};
+}
+inline F size(F a) { return {{fabsf(a.v[0]), fabsf(a.v[1]), fabsf(a.v[2]), fabsf(a.v[3])}}; }
+inline F load(const float* p) { return {{p[0], p[1], p[2], p[3]}}; }
+inline D load(const double* p) { return {{p[0], p[1], p[2], p[3]}}; }
+
+template <class T, class N>
+inline void gather(const Cell<T>* const* p, N& z, N& R, N& M, N& S) {
+    z = {{p[0]->z, p[1]->z, p[2]->z, p[3]->z}};
+    R = {{p[0]->R, p[1]->R, p[2]->R, p[3]->R}};
+    M = {{p[0]->M, p[1]->M, p[2]->M, p[3]->M}};
+    S = {{p[0]->S, p[1]->S, p[2]->S, p[3]->S}};
 }
 
-template <class T>
-inline void scatter(Cell<T>* const* p, D z, D R, D M, D S) {
-    for (int j = 0; j < 4; ++j) {
-        *p[j] = {static_cast<T>(z.v[j]), static_cast<T>(R.v[j]), static_cast<T>(M.v[j]), static_cast<T>(S.v[j])};
-    }
+template <class T, class N>
+inline void scatter(Cell<T>* const* p, N z, N R, N M, N S) {
+    for (int j = 0; j < 4; ++j) *p[j] = {z.v[j], R.v[j], M.v[j], S.v[j]};
 }
 
 #endif
+
+// Four numbers as a cell, or the values of a batch, hold them.
+template <class T>
+struct FourOf {
+    using type = D;
+};
+template <>
+struct FourOf<float> {
+    using type = F;
+};
+template <class T>
+using Four = typename FourOf<T>::type;
+
+inline D wide(D v) { return v; }
+
+template <class T>
+inline Four<T> narrow(D v) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+        return to_floats(v);
+    } else {
+        return v;
+    }
+}

@@ -3,13 +3,16 @@
 
 namespace ftprl {
 
-// The loss of a row and its slope in the score.
+// The loss of a row and its slope in the score, without the tail below.
 struct Pull {
     double value;
     double slope;
 };
 
-using Loss = Pull (*)(double score, double y, double tau);
+// The loss is value + log(1 + tail). No step waits for the logarithm, which is slow: take it later, with `whole`.
+using Loss = Pull (*)(double score, double y, double tau, double& tail);
+
+double whole(double value, double tail);
 
 // Nothing (nullptr) for a name that is not known.
 Loss loss_named(const char* name);
