@@ -124,6 +124,8 @@ inline void step(const Play& c, D inverse, D slope, Block& b, Sums& sums) {
     // From what is stored: Q is then what z assumes, also when R has stalled.
     const D sigma = b.M * (R - b.R) * inverse;
     b.z = b.z + (g - sigma * b.x);
+    // A bound may hold x far from what z asks for, and sigma x is then not tied to z.
+    if constexpr (!plain && sizeof(T) == sizeof(float)) b.z = larger(smaller(b.z, all(FLT_MAX)), all(-FLT_MAX));
     b.R = R;
     b.S = b.S + g;
     if constexpr (receipt) {
