@@ -28,9 +28,12 @@ NATIVE_TARGETS = ("vw", "libsvm", "table", "number", "label", "hash", "words", "
 PYTHON_TARGETS = ("files", "model")
 
 COMMON = ["-std=c++17", "-Wall", "-Wextra", "-ffp-contract=off", f"-I{CORE}", f"-I{NATIVE}"]
-SANITIZED = ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-# What a release is built with: the bits of the kernels that are shipped. GCC 12 takes a constant for uninitialised.
-PLAIN = ["-O3", "-DNDEBUG", "-Wno-maybe-uninitialized"]
+MODES = {
+    "sanitized": ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    # What a release is built with: the bits of the kernels that are shipped. GCC 12 takes a constant for uninitialised.
+    "release": ["-O3", "-DNDEBUG", "-Wno-maybe-uninitialized"],
+    "quick": ["-O1"],  # for the tests: soon compiled, and the laws are checked all the same
+}
 COVERED = ["-fsanitize-coverage=trace-pc"]
 KERNEL = ["-fno-math-errno", "-fno-trapping-math"]  # as in CMakeLists.txt
 
@@ -60,21 +63,21 @@ def _headers() -> bytes:
     return b"".join(path.read_bytes() for path in sorted(files))
 
 
-def build_driver(plain: bool = False) -> Path:
+def build_driver(mode: str) -> Path:
     """Compile what changed; objects are named by what they are made of."""
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) is None:
         sys.exit(f"{compiler} is not there; install g++ or name another compiler with CXX")
-    folder = BUILD / ("plain" if plain else "sanitized")
+    folder = BUILD / mode
     folder.mkdir(parents=True, exist_ok=True)
-    options, headers = COMMON + (PLAIN if plain else SANITIZED), _headers()
+    options, headers = COMMON + MODES[mode], _headers()
     units = _units()
     if any(source.name == "kernel_sse2.cpp" for source, _ in units):
         options = [*options, "-DFTPRL_X86"]
 
     def compiled(unit: tuple[Path, list[str]]) -> Path:
         source, own = unit
-        words = [compiler, *options, *(w for w in own if not (plain and w in COVERED))]
+        words = [compiler, *options, *(w for w in own if mode == "sanitized" or w not in COVERED)]
         made_of = hashlib.sha256(" ".join(words).encode() + source.read_bytes() + headers).hexdigest()[:16]
         target = folder / f"{source.stem}-{made_of}.o"
         if not target.exists():
@@ -88,7 +91,7 @@ def build_driver(plain: bool = False) -> Path:
     driver = folder / ("driver-" + hashlib.sha256("".join(map(str, objects)).encode()).hexdigest()[:16])
     if not driver.exists():
         part = driver.with_suffix(f".{os.getpid()}")
-        linked = [compiler, *(PLAIN if plain else SANITIZED), *map(str, objects), "-o", str(part)]
+        linked = [compiler, *MODES[mode], *map(str, objects), "-o", str(part)]
         subprocess.run(linked, check=True)
         part.replace(driver)
     return driver
@@ -208,7 +211,7 @@ def main() -> int:
     driver, package = None, None
     if set(said.target) & set(NATIVE_TARGETS):
         say("building the driver ...")
-        driver = build_driver(said.plain)
+        driver = build_driver("release" if said.plain else "sanitized")
     python_under = "no sanitizer"
     if set(said.target) & set(PYTHON_TARGETS) and not said.plain:
         say("building the sanitized extension ...")
