@@ -41,7 +41,7 @@ def mutated(body: bytes, rng: random.Random, tokens: list[bytes]) -> bytes:
     changed = bytearray(body)
     for _ in range(rng.choice((1, 1, 2, 5, 20))):
         at = rng.randrange(len(changed) + 1)
-        match rng.randrange(7):
+        match rng.randrange(8):
             case 0 if at < len(changed):
                 changed[at] ^= 1 << rng.randrange(8)
             case 1 if at < len(changed):
@@ -54,6 +54,8 @@ def mutated(body: bytes, rng: random.Random, tokens: list[bytes]) -> bytes:
                 del changed[at:]
             case 5:
                 changed[at:at] = rng.choice(tokens)
+            case 6 if len(changed) < 10_000:  # long names, long rows
+                changed[at:at] = changed[at : at + rng.randrange(1, 4)] * rng.randrange(1, 3000)
             case _:
                 changed[at:at] = changed[: rng.randrange(1, 40)]
     return bytes(changed)

@@ -32,7 +32,7 @@ MODES = {
     "sanitized": ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     # What a release is built with: the bits of the kernels that are shipped. GCC 12 takes a constant for uninitialised.
     "release": ["-O3", "-DNDEBUG", "-Wno-maybe-uninitialized"],
-    "quick": ["-O1"],  # for the tests: soon compiled, and the laws are checked all the same
+    "quick": ["-O0"],  # for the tests: soon compiled, and the laws are checked all the same
 }
 COVERED = ["-fsanitize-coverage=trace-pc"]
 KERNEL = ["-fno-math-errno", "-fno-trapping-math"]  # as in CMakeLists.txt
