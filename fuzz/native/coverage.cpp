@@ -1,5 +1,5 @@
 // Which places of the program an execution passes, by the callback that the compiler puts into every basic block.
-// This file is compiled without that option.
+// This file is compiled without that option, and without sanitizers: it works more often than all others.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,8 @@ std::uint8_t size_bit(std::uint8_t count) {
 
 extern "C" void __sanitizer_cov_trace_pc() {
     // Relative to the program: where it is loaded differs from run to run.
-    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - reinterpret_cast<std::uintptr_t>(&anchor);
+    const auto here =
+        reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - reinterpret_cast<std::uintptr_t>(&anchor);
     const std::uintptr_t mixed = here * std::uintptr_t{0x9e3779b97f4a7c15u} >> 40;
     std::uint8_t& count = counts[(mixed ^ before) % PLACES];
     if (count != 255) ++count;
@@ -40,11 +41,16 @@ void forget_path() {
 
 bool is_new_path() {
     bool is_new = false;
-    for (std::size_t i = 0; i < PLACES; ++i) {
-        if (counts[i] == 0) continue;
-        const std::uint8_t bit = size_bit(counts[i]);
-        is_new = is_new || (known[i] & bit) == 0;
-        known[i] = static_cast<std::uint8_t>(known[i] | bit);
+    for (std::size_t from = 0; from < PLACES; from += 8) {
+        std::uint64_t eight = 0;  // most places are not passed, and this is done after every execution
+        std::memcpy(&eight, &counts[from], sizeof eight);
+        if (eight == 0) continue;
+        for (std::size_t i = from; i < from + 8; ++i) {
+            if (counts[i] == 0) continue;
+            const std::uint8_t bit = size_bit(counts[i]);
+            is_new = is_new || (known[i] & bit) == 0;
+            known[i] = static_cast<std::uint8_t>(known[i] | bit);
+        }
     }
     return is_new;
 }

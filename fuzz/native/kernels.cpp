@@ -22,11 +22,13 @@ using namespace ftprl;
 constexpr double INF = std::numeric_limits<double>::infinity();
 constexpr double NOT_A_NUMBER = std::numeric_limits<double>::quiet_NaN();
 // What the arithmetic of a float or of a double finds hard, within the limits and beyond them.
-constexpr double HARD[] = {0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, 0.1, 1e-3, 100.0, 1e-7, -1e7, 16777217.0, 1e30, -1e30,
-                           9.9e29, 1e29, 1e20, 1e-20, 1e-30, 1e-38, 1e-45, -1e-45, 1e-160, 1.5e-162, 1e-300, 5e-324, -5e-324,
-                           0x1p96, 1.0000001e30, 3e38, 1e300, INF, -INF, NOT_A_NUMBER};
+constexpr double HARD[] = {0.0,     -0.0,   1.0,          -1.0,       0.5,    2.0,    3.0,      0.1,         1e-3,
+                           100.0,   1e-7,   -1e7,         16777217.0, 1e30,   -1e30,  9.9e29,   1e29,        1e20,
+                           1e-20,   1e-30,  1e-38,        1e-45,      -1e-45, 1e-160, 1.5e-162, 1e-300,      5e-324,
+                           -5e-324, 0x1p96, 1.0000001e30, 3e38,       1e300,  INF,    -INF,     NOT_A_NUMBER};
 constexpr std::size_t TAME = 28;  // so many of them, from the first, are within the limits
-constexpr const char* LOSSES[] = {"logistic", "hinge", "squared_hinge", "squared", "absolute", "quantile", "huber", "poisson"};
+constexpr const char* LOSSES[] = {"logistic", "hinge",    "squared_hinge", "squared",
+                                  "absolute", "quantile", "huber",         "poisson"};
 
 // The bytes of a body, and zeros after its end.
 class Bytes {
@@ -54,9 +56,14 @@ struct Batch {
     std::vector<float> narrow;
     std::vector<double> y, weight;
 
-    Rows rows(bool is_wide, std::size_t from = 0) const {
+    Rows rows(bool is_wide) const {
         const void* values = is_wide ? static_cast<const void*>(wide.data()) : narrow.data();
-        return {static_cast<std::int64_t>(indptr.size()) - 1, indptr.data(), indices.data(), values, y.data() + from, weight.data() + from};
+        return {static_cast<std::int64_t>(indptr.size()) - 1,
+                indptr.data(),
+                indices.data(),
+                values,
+                y.data(),
+                weight.data()};
     }
     void fit() {
         indptr.shrink_to_fit();
@@ -74,7 +81,8 @@ struct Batch {
         part.wide.assign(wide.begin() + from, wide.begin() + indptr[last]);
         part.narrow.assign(narrow.begin() + from, narrow.begin() + indptr[last]);
         part.y.assign(y.begin() + static_cast<std::ptrdiff_t>(first), y.begin() + static_cast<std::ptrdiff_t>(last));
-        part.weight.assign(weight.begin() + static_cast<std::ptrdiff_t>(first), weight.begin() + static_cast<std::ptrdiff_t>(last));
+        part.weight.assign(weight.begin() + static_cast<std::ptrdiff_t>(first),
+                           weight.begin() + static_cast<std::ptrdiff_t>(last));
         part.fit();
         return part;
     }
@@ -122,7 +130,8 @@ Batch batch_of(const std::string& body, const Setting& s) {
             const unsigned slot = bytes.next();
             const double value = bytes.number(s.tame);
             const bool is_outside = !s.tame && slot == 255;
-            batch.indices.push_back(is_outside ? static_cast<std::uint32_t>(s.dim) : static_cast<std::uint32_t>(slot % s.dim));
+            batch.indices.push_back(is_outside ? static_cast<std::uint32_t>(s.dim)
+                                               : static_cast<std::uint32_t>(slot % s.dim));
             batch.wide.push_back(value);
             batch.narrow.push_back(static_cast<float>(value));
         }
@@ -143,7 +152,8 @@ bool is_good(const Batch& batch, const Setting& s) {
     for (std::size_t i = 0; i < batch.indices.size(); ++i) {
         const double v = s.wide_values ? batch.wide[i] : static_cast<double>(batch.narrow[i]);
         // A float next to 1e30 may be taken for it.
-        good = good && batch.indices[i] < s.dim && std::fabs(v) <= (s.wide_values ? LIMIT : static_cast<double>(static_cast<float>(LIMIT)));
+        good = good && batch.indices[i] < s.dim &&
+               std::fabs(v) <= (s.wide_values ? LIMIT : static_cast<double>(static_cast<float>(LIMIT)));
     }
     for (std::size_t r = 0; r < batch.y.size(); ++r) {
         const double y = batch.y[r], w = batch.weight[r];
@@ -180,6 +190,18 @@ Told tell(Learner& learner, const Batch& batch, const Setting& s) {
     return told;
 }
 
+void check_same(const std::vector<double>& a, const std::vector<double>& b, const char* what) {
+    law(a.size() == b.size(), what);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        // The sign and the payload of a NaN are the processor's own affair.
+        if (std::memcmp(&a[i], &b[i], sizeof(double)) != 0 && !(std::isnan(a[i]) && std::isnan(b[i]))) {
+            char text[160];
+            std::snprintf(text, sizeof text, "%s: place %zu is %.17g and %.17g", what, i, a[i], b[i]);
+            fail(text);
+        }
+    }
+}
+
 Told learned(const char* kernels, const Batch& batch, const Setting& s, Random* cuts) {
     use_kernels(kernels);
     auto learner = std::make_unique<Learner>(s.dim, s.wide_cells, s.receipt, s.constants);
@@ -197,29 +219,17 @@ Told learned(const char* kernels, const Batch& batch, const Setting& s, Random* 
     }
     Told told = tell(*learner, batch, s);
     learner->touch(batch.rows(s.wide_values));
-    law(cells_of(*learner).size() == told.cells.size(), "touching changes nothing");
+    check_same(cells_of(*learner), told.cells, "touching changes nothing");
     told.scores = std::move(all_scores);
     told.losses = std::move(all_losses);
     return told;
 }
 
-void check_same(const std::vector<double>& a, const std::vector<double>& b, const char* what) {
-    law(a.size() == b.size(), what);
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        // The sign and the payload of a NaN are the processor's own affair.
-        if (std::memcmp(&a[i], &b[i], sizeof(double)) != 0 && !(std::isnan(a[i]) && std::isnan(b[i]))) {
-            char text[160];
-            std::snprintf(text, sizeof text, "%s: place %zu is %.17g and %.17g", what, i, a[i], b[i]);
-            fail(text);
-        }
-    }
-}
-
 void check_finite(const std::vector<double>& numbers, const char* what) {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         if (std::isfinite(numbers[i])) continue;
-        fail(std::string("from tame rows no number becomes NaN or infinite: ") + what + " " + std::to_string(i) + " is " +
-             std::to_string(numbers[i]));
+        fail(std::string("from tame rows no number becomes NaN or infinite: ") + what + " " + std::to_string(i) +
+             " is " + std::to_string(numbers[i]));
     }
 }
 
@@ -242,21 +252,26 @@ void check_shape(const Batch& batch, const Setting& s, const Learner& learner, R
     broken.indptr[at] += random.pick(shifts);
     bool good = broken.indptr.front() == 0 && broken.indptr.back() == static_cast<std::int64_t>(broken.indices.size());
     for (std::size_t r = 1; r < broken.indptr.size(); ++r) good = good && broken.indptr[r - 1] <= broken.indptr[r];
-    const std::string fault = learner.fault(broken.rows(s.wide_values), s.wide_values, static_cast<std::int64_t>(batch.indices.size()), true, 0);
+    const std::string fault = learner.fault(broken.rows(s.wide_values), s.wide_values,
+                                            static_cast<std::int64_t>(batch.indices.size()), true, 0);
     if (!good) law(!fault.empty(), "rows that do not cover the entries are refused");
 }
 
 // What an input means, to understand a failure: FUZZ_TELL=1 driver --replay ...
 void tell_input(const Batch& batch, const Setting& s) {
     const Constants& c = s.constants;
-    std::fprintf(stderr, "dim %llu cells64 %d values64 %d receipt %d intercept %d h %g beta %g l1 %g l2 %g lower %g upper %g tau %g loss",
-                static_cast<unsigned long long>(s.dim), s.wide_cells, s.wide_values, s.receipt, c.intercept, c.h, c.beta, c.l1, c.l2,
-                c.lower, c.upper, c.tau);
-    for (const char* name : LOSSES) std::fprintf(stderr, "%s", loss_named(name) == c.loss ? (std::string(" ") + name + "\n").c_str() : "");
+    std::fprintf(stderr,
+                 "dim %llu cells64 %d values64 %d receipt %d intercept %d h %g beta %g l1 %g l2 %g lower %g upper %g "
+                 "tau %g loss",
+                 static_cast<unsigned long long>(s.dim), s.wide_cells, s.wide_values, s.receipt, c.intercept, c.h,
+                 c.beta, c.l1, c.l2, c.lower, c.upper, c.tau);
+    for (const char* name : LOSSES)
+        std::fprintf(stderr, "%s", loss_named(name) == c.loss ? (std::string(" ") + name + "\n").c_str() : "");
     for (std::size_t r = 0; r < batch.y.size(); ++r) {
         std::fprintf(stderr, "y %g weight %g:", batch.y[r], batch.weight[r]);
         for (std::int64_t p = batch.indptr[r]; p < batch.indptr[r + 1]; ++p) {
-            std::fprintf(stderr, " %u:%g", batch.indices[static_cast<std::size_t>(p)], batch.wide[static_cast<std::size_t>(p)]);
+            std::fprintf(stderr, " %u:%g", batch.indices[static_cast<std::size_t>(p)],
+                         batch.wide[static_cast<std::size_t>(p)]);
         }
         std::fprintf(stderr, "\n");
     }
@@ -277,7 +292,8 @@ void run_kernel(const std::string& body, Random random) {
     const Told portable = learned("portable", batch, s, nullptr);
     for (const char* name : {"sse2", "avx2"}) {
         if (!use_kernels(name)) continue;
-        check_same(portable, learned(name, batch, s, random.one_in(2) ? &random : nullptr), std::string("portable and ") + name);
+        check_same(portable, learned(name, batch, s, random.one_in(2) ? &random : nullptr),
+                   std::string("portable and ") + name);
     }
     check_same(portable, learned("portable", batch, s, &random), "whole and in batches:");
     check_finite(portable.cells, "cell");
@@ -290,7 +306,10 @@ void run_kernel(const std::string& body, Random random) {
 }  // namespace
 
 Target kernel_target() {
-    return {"kernel", run_kernel, {"\x01", "\x02\x01\x02", "\x04", "\x0d", "\xfa", "\xff", "\x10\x10", "\x20\x20", "\xa0", "\xf0\xff\xf0", std::string("\x01\x00\x02\x10\x10", 5), std::string(8, '\0')}};
+    return {"kernel",
+            run_kernel,
+            {"\x01", "\x02\x01\x02", "\x04", "\x0d", "\xfa", "\xff", "\x10\x10", "\x20\x20", "\xa0", "\xf0\xff\xf0",
+             std::string("\x01\x00\x02\x10\x10", 5), std::string(8, '\0')}};
 }
 
 }  // namespace fuzz

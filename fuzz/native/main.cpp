@@ -25,7 +25,7 @@
 namespace fuzz {
 namespace {
 
-constexpr int PATIENCE = 20;         // seconds that one execution may take
+constexpr int PATIENCE = 20;           // seconds that one execution may take
 constexpr std::uint64_t CHOICES = 24;  // each file of the corpus is first run with so many
 
 std::string crash_folder = ".";
@@ -101,7 +101,8 @@ std::string content(const std::filesystem::path& path) {
 std::vector<std::string> corpus_of(const std::string& folder, const std::string& target) {
     std::vector<std::filesystem::path> paths;
     std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder + "/" + target, none)) paths.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(folder + "/" + target, none))
+        paths.push_back(entry.path());
     std::sort(paths.begin(), paths.end());
     std::vector<std::string> corpus{""};
     for (const auto& path : paths) corpus.push_back(content(path));
@@ -117,7 +118,8 @@ void explore(const Target& target, double seconds, std::uint64_t most, std::uint
     std::vector<std::string> corpus = corpus_of(folder, target.name);
     const std::size_t given = corpus.size();
     for (std::size_t i = 0; i < given; ++i) {
-        for (std::uint64_t choice = 0; choice < CHOICES && executions < most; ++choice) execute(target, corpus[i], choice);
+        for (std::uint64_t choice = 0; choice < CHOICES && executions < most; ++choice)
+            execute(target, corpus[i], choice);
         is_new_path();
     }
     Random random(seed);
@@ -134,7 +136,8 @@ void explore(const Target& target, double seconds, std::uint64_t most, std::uint
         }
         // Half of the time from the newest bodies: they reached what no other did.
         const std::size_t recent = std::min<std::size_t>(corpus.size(), 32);
-        const std::size_t at = random.one_in(2) ? corpus.size() - 1 - random.below(recent) : random.below(corpus.size());
+        const std::size_t at =
+            random.one_in(2) ? corpus.size() - 1 - random.below(recent) : random.below(corpus.size());
         const std::string body = mutated(corpus[at], target.tokens, corpus, random);
         execute(target, body, random.next());
         if (is_new_path() && corpus.size() < 20000) corpus.push_back(body);
@@ -152,20 +155,24 @@ void fail(const std::string& what) {
 }
 
 const std::vector<Target>& targets() {
-    static const std::vector<Target> all = {vw_target(),    libsvm_target(), table_target(),  number_target(), label_target(),
-                                            hash_target(), words_target(),  kernel_target(), canary_target()};
+    static const std::vector<Target> all = {vw_target(),     libsvm_target(), table_target(),
+                                            number_target(), label_target(),  hash_target(),
+                                            words_target(),  kernel_target(), canary_target()};
     return all;
 }
 
 }  // namespace fuzz
 
 // The sanitizers end the process by a signal, so that the input is kept whichever of them speaks.
-extern "C" const char* __asan_default_options() { return "abort_on_error=1:detect_stack_use_after_return=1:detect_leaks=1"; }
+extern "C" const char* __asan_default_options() {
+    return "abort_on_error=1:detect_stack_use_after_return=1:detect_leaks=1";
+}
 extern "C" const char* __ubsan_default_options() { return "abort_on_error=1:print_stacktrace=1"; }
 
 int main(int count, char** words) {
     using namespace fuzz;
-    std::map<std::string, std::string> said = {{"--seconds", "10"}, {"--seed", "0"}, {"--executions", "-1"}, {"--corpus", "."}};
+    std::map<std::string, std::string> said = {
+        {"--seconds", "10"}, {"--seed", "0"}, {"--executions", "-1"}, {"--corpus", "."}};
     for (int i = 1; i < count; i += 2) said[words[i]] = i + 1 < count ? words[i + 1] : "";
     if (said.count("--list") != 0) {
         for (const Target& target : targets()) {
@@ -190,7 +197,8 @@ int main(int count, char** words) {
         std::printf("no law was broken\n");
         return 0;
     }
-    explore(*target, std::strtod(said["--seconds"].c_str(), nullptr), std::strtoull(said["--executions"].c_str(), nullptr, 10),
+    explore(*target, std::strtod(said["--seconds"].c_str(), nullptr),
+            std::strtoull(said["--executions"].c_str(), nullptr, 10),
             std::strtoull(said["--seed"].c_str(), nullptr, 10), said["--corpus"]);
     return 0;
 }

@@ -7,7 +7,8 @@ namespace fuzz {
 namespace {
 
 constexpr std::size_t LARGEST = 4096;
-constexpr unsigned char BYTES[] = {0, 1, 9, 10, 13, 32, 34, 35, 39, 43, 44, 45, 46, 47, 48, 57, 58, 59, 124, 127, 128, 0xbf, 0xc3, 0xe2, 0xf4, 0xff};
+constexpr unsigned char BYTES[] = {0,  1,  9,  10, 13, 32,  34,  35,  39,   43,   44,   45,   46,
+                                   47, 48, 57, 58, 59, 124, 127, 128, 0xbf, 0xc3, 0xe2, 0xf4, 0xff};
 
 std::string piece(const std::string& of, Random& random, std::size_t most) {
     if (of.empty()) return {};
@@ -15,7 +16,8 @@ std::string piece(const std::string& of, Random& random, std::size_t most) {
     return of.substr(from, 1 + random.below(most));
 }
 
-void change(std::string& body, const std::vector<std::string>& tokens, const std::vector<std::string>& corpus, Random& random) {
+void change(std::string& body, const std::vector<std::string>& tokens, const std::vector<std::string>& corpus,
+            Random& random) {
     const std::size_t at = random.below(body.size() + 1);
     const auto place = static_cast<std::ptrdiff_t>(at);
     switch (random.below(12)) {
@@ -50,7 +52,8 @@ void change(std::string& body, const std::vector<std::string>& tokens, const std
 
 std::string mutated(std::string body, const std::vector<std::string>& tokens, const std::vector<std::string>& corpus,
                     Random& random) {
-    for (std::size_t left = 1 + random.below(random.one_in(8) ? 24 : 4); left > 0; --left) change(body, tokens, corpus, random);
+    for (std::size_t left = 1 + random.below(random.one_in(8) ? 24 : 4); left > 0; --left)
+        change(body, tokens, corpus, random);
     return body;
 }
 

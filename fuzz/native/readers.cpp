@@ -55,7 +55,8 @@ void check_row(const Slots& slots, const std::uint32_t* index, const T* value, s
         law(std::isfinite(value[i]) && value[i] != T{0}, "a value is finite and not 0");
     }
     if (!slots.intercept()) return;
-    law(count > 0 && index[count - 1] == slots.dim() - 1 && value[count - 1] == T{1}, "the intercept is there, and last");
+    law(count > 0 && index[count - 1] == slots.dim() - 1 && value[count - 1] == T{1},
+        "the intercept is there, and last");
 }
 
 void check_label(const Labels& labels, double y, double weight) {
@@ -119,7 +120,8 @@ Reading read(Parser& parser, const std::string& body, const Options& options, co
                 out.problem = Problem{parser.line, "expected a row of at most"};
             } else if (!last) {
                 std::size_t size = body.size() - next;
-                if (cuts != nullptr && size != 0) size = 1 + cuts->below(cuts->one_in(4) ? size : std::min<std::size_t>(size, 9));
+                if (cuts != nullptr && size != 0)
+                    size = 1 + cuts->below(cuts->one_in(4) ? size : std::min<std::size_t>(size, 9));
                 block = std::make_unique<Exact>(rest + body.substr(next, size));
                 next += size;
                 at = 0;
@@ -178,9 +180,7 @@ Labels labels_of(Random& random, bool numbers_only) {
         case 0: labels.kind = Labels::Kind::sign; break;
         case 1: labels.kind = Labels::Kind::number; break;
         case 2: labels.set_positive(random.pick(positives)); break;
-        default:
-            labels.kind = Labels::Kind::words;
-            labels.words = {{"yes", 1.0}, {"no", -1.0}};
+        default: labels.kind = Labels::Kind::words; labels.words = {{"yes", 1.0}, {"no", -1.0}};
     }
     labels.numbers_only = numbers_only;
     return labels;
@@ -204,11 +204,13 @@ void check_parser(const std::string& body, Random& random, bool numbers_only, Ma
 }
 
 void run_vw(const std::string& body, Random random) {
-    check_parser(body, random, true, [](const Options& o, const Labels& l) { return std::make_unique<VwParser>(o, l); });
+    check_parser(body, random, true,
+                 [](const Options& o, const Labels& l) { return std::make_unique<VwParser>(o, l); });
 }
 
 void run_libsvm(const std::string& body, Random random) {
-    check_parser(body, random, true, [](const Options& o, const Labels& l) { return std::make_unique<LibsvmParser>(o, l); });
+    check_parser(body, random, true,
+                 [](const Options& o, const Labels& l) { return std::make_unique<LibsvmParser>(o, l); });
 }
 
 struct First {
@@ -250,7 +252,8 @@ void check_look(const std::string& body, const Dialect& dialect, std::size_t col
         law(count >= before && count <= most, "looking at more bytes shows no fewer rows, and not too many");
         before = count;
         for (const Sample& sample : samples) {
-            law(sample.numbers >= 0 && sample.numbers <= sample.present && sample.present <= count, "columns are counted once a row");
+            law(sample.numbers >= 0 && sample.numbers <= sample.present && sample.present <= count,
+                "columns are counted once a row");
             law(sample.values.size() <= 4, "no more values are kept than asked for");
         }
     }
@@ -259,7 +262,8 @@ void check_look(const std::string& body, const Dialect& dialect, std::size_t col
 void run_table(const std::string& body, Random random) {
     constexpr Byte separators[] = {',', ',', ';', '\t', '|', ' ', 0, 'a', 0xc3};
     constexpr Byte quotes[] = {'"', '"', '\'', '|', ' ', 0};
-    constexpr const char* names[] = {"a", "", "price", "a long name of a column", "12345678", "1234567", "\xc3\xa9t\xc3\xa9"};
+    constexpr const char* names[] = {
+        "a", "", "price", "a long name of a column", "12345678", "1234567", "\xc3\xa9t\xc3\xa9"};
     Dialect dialect;
     dialect.separator = random.pick(separators);
     dialect.quotes = !random.one_in(3);
@@ -269,7 +273,8 @@ void run_table(const std::string& body, Random random) {
     // Most rows should have the number of columns that is expected, or little of the parser would be reached.
     const std::size_t count = random.one_in(4) || first.fields.empty() ? 1 + random.below(6) : first.fields.size();
     std::vector<Column> columns;
-    for (std::size_t i = 0; i < count; ++i) columns.push_back({static_cast<Column::Kind>(random.below(6)), random.pick(names)});
+    for (std::size_t i = 0; i < count; ++i)
+        columns.push_back({static_cast<Column::Kind>(random.below(6)), random.pick(names)});
     check_look(body, dialect, count, random);
     check_parser(body, random, false, [&](const Options& o, const Labels& l) {
         auto parser = std::make_unique<TableParser>(o, l, dialect);
@@ -279,8 +284,11 @@ void run_table(const std::string& body, Random random) {
 }
 
 std::vector<std::string> with_numbers(std::vector<std::string> tokens) {
-    for (const char* text : {"0", "1", "-1", "2.5", "1e39", "1e-50", "1e400", "-1e308", "1e308", "nan", "inf", "0x1", ".", "1e", "1234567890123456",
-                             "\r", "\n", "\r\n", "\n\n", " ", "\t", "\xc3\xa9", "\xff", "abcdefgh", "abcdefghijklmnop"}) {
+    for (const char* text : {"0",     "1",        "-1",     "2.5",      "1e39",
+                             "1e-50", "1e400",    "-1e308", "1e308",    "nan",
+                             "inf",   "0x1",      ".",      "1e",       "1234567890123456",
+                             "\r",    "\n",       "\r\n",   "\n\n",     " ",
+                             "\t",    "\xc3\xa9", "\xff",   "abcdefgh", "abcdefghijklmnop"}) {
         tokens.emplace_back(text);
     }
     tokens.emplace_back(1, '\0');
@@ -290,15 +298,21 @@ std::vector<std::string> with_numbers(std::vector<std::string> tokens) {
 }  // namespace
 
 Target vw_target() {
-    return {"vw", run_vw, with_numbers({"|", "| ", " |", "|a ", "|ns:2 ", ":", ":1", " a", " b:2", " :3", "'tag", "1 |", "-1 |", "1 2 'x|f a b\n"})};
+    return {"vw", run_vw,
+            with_numbers({"|", "| ", " |", "|a ", "|ns:2 ", ":", ":1", " a", " b:2", " :3", "'tag", "1 |", "-1 |",
+                          "1 2 'x|f a b\n"})};
 }
 
 Target libsvm_target() {
-    return {"libsvm", run_libsvm, with_numbers({"1:1", " 2:0.5", "qid:3", "#", ":", "63:", "96:2", "4294967295:1", "99999999999999999999:1", "+1 1:2\n"})};
+    return {"libsvm", run_libsvm,
+            with_numbers({"1:1", " 2:0.5", "qid:3", "#", ":", "63:", "96:2", "4294967295:1", "99999999999999999999:1",
+                          "+1 1:2\n"})};
 }
 
 Target table_target() {
-    return {"table", run_table, with_numbers({",", ";", "|", "\"", "\"\"", "\",\"", "\"\n", "'", "yes", "no", "NA", "n/a", "None", ",,", "\"a\"\"b\"", "Ab_1 cD", "\xe2\x82\xac"})};
+    return {"table", run_table,
+            with_numbers({",", ";", "|", "\"", "\"\"", "\",\"", "\"\n", "'", "yes", "no", "NA", "n/a", "None", ",,",
+                          "\"a\"\"b\"", "Ab_1 cD", "\xe2\x82\xac"})};
 }
 
 }  // namespace fuzz

@@ -69,7 +69,8 @@ void check_number(const std::string& text) {
     const Parsed rule = expected_number(text, expected);
     const Exact bytes(text);
     law(parse_number(bytes.data(), bytes.end(), found) == rule, "a number is one when the grammar says so");
-    law(same_bits(found, rule == Parsed::ok ? expected : 0.25), "a number is what strtod says; another leaves the result alone");
+    law(same_bits(found, rule == Parsed::ok ? expected : 0.25),
+        "a number is what strtod says; another leaves the result alone");
 }
 
 void run_number(const std::string& body, Random random) {
@@ -153,10 +154,13 @@ void run_hash(const std::string& body, Random random) {
     // A name inside a longer text: what follows it must not count.
     const std::size_t from = random.below(body.size() + 1);
     const std::size_t size = random.below(body.size() - from + 1);
-    law(hash_name(start, bytes.data() + from, size, bytes.end()) == slow_hash(body.substr(from, size), seed), "a name is hashed alone");
+    law(hash_name(start, bytes.data() + from, size, bytes.end()) == slow_hash(body.substr(from, size), seed),
+        "a name is hashed alone");
     const Prefix prefix(start, body.substr(0, from));
-    law(prefix(bytes.data() + from, bytes.size() - from, bytes.end()) == expected, "a beginning and its rest are the whole");
-    law(prefix(bytes.data() + from, size, bytes.end()) == slow_hash(body.substr(0, from + size), seed), "what follows the rest does not count");
+    law(prefix(bytes.data() + from, bytes.size() - from, bytes.end()) == expected,
+        "a beginning and its rest are the whole");
+    law(prefix(bytes.data() + from, size, bytes.end()) == slow_hash(body.substr(0, from + size), seed),
+        "what follows the rest does not count");
     constexpr std::uint64_t dims[] = {2, 3, 97, 1u << 22, (std::uint64_t{1} << 32) - 1, std::uint64_t{1} << 32};
     const Slots slots(random.pick(dims), random.one_in(2));
     law(slots(expected) < slots.room(), "a hash lands in a cell that is open to features");
@@ -202,12 +206,48 @@ void run_canary(const std::string& body, Random) {
 }  // namespace
 
 Target number_target() {
-    return {"number", run_number, {"0", "1", "9", "5", ".", "-", "+", "e", "E", "e-", "e+30", "e-32", "000000000000000000", "999999999999999999", "1e308", "17976931348623157", "4.9e-324", "2.2250738585072011e-308", "9007199254740993", "inf", "nan", "nan(1)", "INFINITY", "0x", "_", " "}};
+    return {"number",
+            run_number,
+            {"0",
+             "1",
+             "9",
+             "5",
+             ".",
+             "-",
+             "+",
+             "e",
+             "E",
+             "e-",
+             "e+30",
+             "e-32",
+             "000000000000000000",
+             "999999999999999999",
+             "1e308",
+             "17976931348623157",
+             "4.9e-324",
+             "2.2250738585072011e-308",
+             "9007199254740993",
+             "inf",
+             "nan",
+             "nan(1)",
+             "INFINITY",
+             "0x",
+             "_",
+             " "}};
 }
-Target label_target() { return {"label", run_label, {"1", "0", "-1", "+1", "1.0", "-0", " ", "2.5", "yes", "No", "YES", "nan", "1e400", "x"}}; }
-Target hash_target() { return {"hash", run_hash, {"a", "=", "column=", "1234567", "12345678", std::string(1, '\0'), "\xff"}}; }
+Target label_target() {
+    return {
+        "label", run_label, {"1", "0", "-1", "+1", "1.0", "-0", " ", "2.5", "yes", "No", "YES", "nan", "1e400", "x"}};
+}
+Target hash_target() {
+    return {"hash", run_hash, {"a", "=", "column=", "1234567", "12345678", std::string(1, '\0'), "\xff"}};
+}
 Target words_target() {
-    return {"words", run_words, {"a", "B", "_", "9", " ", "\xc3\x89", "\xc8\xba", "\xe2\x84\xaa", "\xc4\xb0", "\xce\xa3", "\xf0\x90\x90\x80", "\xf4\x8f\xbf\xbf", "\xed\xa0\x80", "\xc0\x80", "\xf0\x80", "\xe2\x82", "\xff", "\xe1\xba\x9e"}};
+    return {
+        "words",
+        run_words,
+        {"a", "B", "_", "9", " ", "\xc3\x89", "\xc8\xba", "\xe2\x84\xaa", "\xc4\xb0", "\xce\xa3", "\xf0\x90\x90\x80",
+         "\xf4\x8f\xbf\xbf", "\xed\xa0\x80", "\xc0\x80", "\xf0\x80", "\xe2\x82", "\xff", "\xe1\xba\x9e"}};
 }
 Target canary_target() { return {"canary", run_canary, {"a"}}; }
 
