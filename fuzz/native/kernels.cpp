@@ -97,7 +97,7 @@ struct Setting {
 Setting setting_of(Random& random) {
     constexpr std::uint64_t dims[] = {1, 2, 5, 16, 300};
     constexpr double scales[] = {0.1, 1.0, 0.02, 40.0, 1e-30, 1e30, 1e-9, 1e9};
-    constexpr double amounts[] = {0.0, 0.0, 1.0, 0.01, 1e-30, 1e30, 3.0, 5e-324};
+    constexpr double amounts[] = {0.0, 0.0, 1.0, 0.01, 1e-30, 1e30, 3.0};
     constexpr double sides[] = {INF, INF, 1.0, 0.001, 1e30, 0.0, 1e-30};
     Setting s{};
     s.dim = random.pick(dims);

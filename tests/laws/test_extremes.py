@@ -7,6 +7,7 @@ import pytest
 
 from ftprl._core import use_kernels
 from ftprl.data import Batch
+from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
 from ftprl.linear.reference import Reference
 
@@ -34,3 +35,27 @@ def test_a_play_held_by_a_bound_keeps_the_cells_finite(name: str, side: dict[str
     assert np.isfinite(scores).all()
     np.testing.assert_array_equal(scores, one_by_one)
     np.testing.assert_array_equal(engine.cells, twin.cells)
+
+
+@pytest.mark.parametrize("option", ["scale", "beta", "l1", "l2"])
+def test_an_option_next_to_zero_is_refused(option: str) -> None:
+    # With beta = 5e-324 and a weight of 1.5e-162 the intercept became NaN: g² is 0, so x = z h / beta = 3e191.
+    with pytest.raises(InvalidInput, match=f"{option} needs at least 1e-30, got 9e-31"):
+        Spec(**{option: 9e-31})
+    assert getattr(Spec(**{option: 1e-30}), option) == 1e-30
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("float64", [False, True])
+def test_gradients_whose_square_is_zero(name: str, float64: bool) -> None:
+    weight = np.array([1.5e-162, 1.0, 1e29, 1.0, 1.0])
+    batch = Batch.from_rows([{0: 1.0}] * 5, y=[1.0, 1.0, 1.0, -1.0, 1.0], weight=weight)
+    for small in ({"beta": 1e-30}, {"beta": 0.0, "l2": 1e-30}):
+        use_kernels(name)
+        engine = Engine(Spec(loss="squared_hinge", dim=2, scale=1e30, float64=float64, **small))
+        use_kernels("")
+        scores = np.empty(5)
+        engine.learn(batch, scores=scores)
+        assert np.isfinite(scores).all()
+        assert np.isfinite(engine.cells).all()
+        assert np.isfinite(engine.intercept).all()
