@@ -17,7 +17,7 @@ import ftprl
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "ftprl"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
-FOLDERS = [name for name in ("src", "tests", "benchmarks", "examples") if (ROOT / name).is_dir()]
+FOLDERS = [name for name in ("src", "tests", "benchmarks", "examples", "fuzz") if (ROOT / name).is_dir()]
 LAZY = {"clarabel", "matplotlib", "onnx", "piqp", "pyarrow", "rich", "scipy", "sklearn", "typer"}
 
 

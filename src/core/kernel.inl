@@ -149,7 +149,10 @@ inline void step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& 
     // From what is stored: Q is then what z assumes, also when R has stalled.
     const D M = wide(b.M), after = wide(R);
     const D sigma = M * (after - b.R) * inverse;
-    z = narrow<T>(b.z + (g - sigma * b.x));
+    D moved = b.z + (g - sigma * b.x);
+    // A bound may hold x far from what z asks for, and sigma x is then not tied to z.
+    if constexpr (!plain && sizeof(T) == sizeof(float)) moved = larger(smaller(moved, all(FLT_MAX)), all(-FLT_MAX));
+    z = narrow<T>(moved);
     S = narrow<T>(wide(b.S) + g);
     if constexpr (receipt) {
         const D den = hold<plain>(c, after, M);

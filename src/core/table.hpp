@@ -155,7 +155,7 @@ public:
         for (const Column& column : columns) {
             const auto* name = reinterpret_cast<const Byte*>(column.name.data());
             const std::uint32_t slot = rows.slots()(hash_from(start_, name, column.name.size()));
-            columns_.push_back(Ready{column.kind, column.name, slot, Prefix(start_, column.name + "=")});
+            columns_.push_back(Ready{column.kind, quoted(name, name + column.name.size()), slot, Prefix(start_, column.name + "=")});
         }
     }
 
@@ -183,7 +183,7 @@ protected:
 private:
     struct Ready {
         Column::Kind kind;
-        std::string name;
+        std::string name;  // quoted and short, for messages
         std::uint32_t slot;
         Prefix joined;  // the hash of "column=" and what follows
     };
@@ -216,14 +216,14 @@ private:
         std::string why;
         if (labels_.read(found.data, found.end, y, why)) return true;
         const std::size_t hint = why.rfind(Labels::HINT);
-        refuse(why.insert(hint == std::string::npos ? why.size() : hint, " in column '" + column.name + "'"));
+        refuse(why.insert(hint == std::string::npos ? why.size() : hint, " in column " + column.name));
         return false;
     }
 
     bool importance(const Ready& column, const Field& field, double& weight) {
         const Field found = trimmed(field);
         if (parse_number(found.data, found.end, weight) == Parsed::ok && weight >= 0.0) return true;
-        refuse("expected a weight of at least 0, got " + quoted(found.data, found.end) + " in column '" + column.name + "'");
+        refuse("expected a weight of at least 0, got " + quoted(found.data, found.end) + " in column " + column.name);
         return false;
     }
 
@@ -237,7 +237,7 @@ private:
         }
         if (is_absent(found)) return true;
         refuse((parsed == Parsed::malformed ? "expected a number, got " : "expected a finite number, got ") +
-               quoted(found.data, found.end) + " in column '" + column.name + "'");
+               quoted(found.data, found.end) + " in column " + column.name);
         return false;
     }
 

@@ -52,9 +52,9 @@ def of_values(loss: str, positive: str | None, column: str, values: Sequence[str
             if pair[0] == "1":
                 return LabelRule("sign")
             return LabelRule("words", words=((pair[0], 1.0), (pair[1], -1.0)))
-    some = ", ".join(repr(value) for value in values[:6]) + (", ..." if len(values) > 6 else "")
+    some = ", ".join(repr(value[:40]) for value in values[:6]) + (", ..." if len(values) > 6 else "")
     raise InvalidInput(
-        f"{loss} needs a label with two classes, got column {column!r} with the labels {some}; "
+        f"{loss} needs a label with two classes, got column {column[:40]!r} with the labels {some}; "
         "name the one that counts as 1 with positive, or pass a loss for numbers such as squared."
     )
 

@@ -92,7 +92,7 @@ def read_header(
         raise BadFormat(f"{stream.name}:1: expected column names in UTF-8, got other bytes") from None
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise BadFormat(f"{stream.name}:1: expected each column once, got {name!r} twice")
+            raise BadFormat(f"{stream.name}:1: expected each column once, got {name[:40]!r} twice")
     return names, data, offset, 1 + lines
 
 
@@ -124,7 +124,7 @@ def decide(names: Sequence[str], wishes: Wishes, counts: Sequence[tuple[int, int
     for name, kind in said.items():
         if name not in names:
             raise InvalidInput(
-                f"{where}: {kind} needs one of the columns {listed(names)}, got {name!r}; check the name."
+                f"{where}: {kind} needs one of the columns {listed(names)}, got {name[:40]!r}; check the name."
             )
     numeric = [present > 0 and numbers == present for present, numbers in counts]
     return {
@@ -145,7 +145,7 @@ def arrange(
     """The kinds in the order of a file's columns; a column that `kinds` does not know is ignored."""
     for name, kind in kinds.items():
         if name not in names and kind not in optional:
-            raise BadFormat(f"{where}:1: expected a column {name!r}, got the columns {listed(names)}")
+            raise BadFormat(f"{where}:1: expected a column {name[:40]!r}, got the columns {listed(names)}")
     return [(KINDS.index(kinds.get(name, "ignore")), name.encode()) for name in names]
 
 

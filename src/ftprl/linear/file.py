@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
@@ -25,6 +27,8 @@ from ftprl.errors import BadModel
 FORMAT, VERSION = "ftprl-model", "1"
 LARGEST_HEADER = 1_000_000
 _BLANK = "0" * 64
+_HEX = re.compile(r"[0-9a-f]{64}")
+_MOST = 2**48  # a number of rows or bytes beyond this is damage, and below it no product leaves an int64
 _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "U32": np.dtype("<u4")}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
@@ -84,19 +88,32 @@ def _read(source: BinaryIO, name: str, size: int) -> tuple[dict[str, Any], Tenso
     end = max((e["data_offsets"][1] for e in entries.values()), default=0)
     if 8 + length + end != size:
         raise BadModel(f"{name}: expected {8 + length + end} bytes, got {size}; the file is cut or has grown.")
-    at = body.index(b'"sha256":"') + len(b'"sha256":"')
+    at = body.find(b'"sha256":"') + len(b'"sha256":"')
+    if body[at : at + 65] != meta["sha256"].encode() + b'"':
+        raise BadModel(f"{name}: expected a digest in its place, got something else; the file is damaged.")
     digest = hashlib.sha256(head + body[:at] + body[at + 64 :])
     tensors: Tensors = {}
     for key, entry in entries.items():
-        count = int(np.prod(entry["shape"], dtype=np.int64))
+        count = math.prod(entry["shape"])
         a = np.fromfile(source, dtype=_DTYPES[entry["dtype"]], count=count)
         if a.size != count:
-            raise BadModel(f"{name}: expected {count} numbers in {key!r}, got {a.size}; the file is cut.")
+            raise BadModel(f"{name}: expected {count} numbers in {key!r:.40}, got {a.size}; the file is cut.")
         digest.update(a.data.cast("B") if a.size else b"")
         tensors[key] = a.reshape(entry["shape"])
     if digest.hexdigest() != meta["sha256"]:
         raise BadModel(f"{name}: expected the digest {meta['sha256'][:12]}..., got another; the file is damaged.")
-    return json.loads(meta["content"]), tensors
+    return _content(name, meta["content"]), tensors
+
+
+def _content(name: str, text: str) -> dict[str, Any]:
+    """The content, when it is written as `write` writes it: what is read can then be written again."""
+    try:
+        content = json.loads(text)
+        if isinstance(content, dict) and _canonical(content) == text:
+            return content
+    except (ValueError, RecursionError):
+        pass
+    raise BadModel(f"{name}: expected the content of a model as canonical JSON, got something else; train it again.")
 
 
 def digest_of(path: str | os.PathLike[str]) -> str:
@@ -112,11 +129,16 @@ def _parse(name: str, body: bytes) -> tuple[dict[str, Any], dict[str, str]]:
         header = json.loads(body)
         meta = header.pop("__metadata__")
         kind, version = meta["format"], meta["version"]
-        str(meta["sha256"]), str(meta["content"])
+        if not (
+            isinstance(meta["content"], str) and isinstance(meta["sha256"], str) and _HEX.fullmatch(meta["sha256"])
+        ):
+            raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise BadModel(f"{name}: expected the header of a model, got something else; the file is damaged.") from None
     if kind != FORMAT or version != VERSION:
-        raise BadModel(f"{name}: expected {FORMAT} version {VERSION}, got {kind!r} {version!r}; use its own ftprl.")
+        raise BadModel(
+            f"{name}: expected {FORMAT} version {VERSION}, got {kind!r:.40} {version!r:.40}; use its own ftprl."
+        )
     at = 0
     for key, entry in header.items():
         at = _check_entry(name, key, entry, at)
@@ -127,7 +149,8 @@ def _check_entry(name: str, key: str, entry: Any, at: int) -> int:
     try:
         first, last = entry["data_offsets"]
         shape, width = entry["shape"], _DTYPES[entry["dtype"]].itemsize
-        whole = all(type(n) is int and n >= 0 for n in (*shape, first, last))
+        whole = type(shape) is list and len(shape) <= 2
+        whole = whole and all(type(n) is int and 0 <= n <= _MOST for n in (*shape, first, last))
         bytes_needed = width
         for n in shape if whole else ():
             bytes_needed *= n
@@ -135,5 +158,7 @@ def _check_entry(name: str, key: str, entry: Any, at: int) -> int:
     except (KeyError, TypeError, ValueError):
         fits = False
     if not fits:
-        raise BadModel(f"{name}: expected tensor {key!r} to fill its place, got {entry!r:.80}; the file is damaged.")
+        raise BadModel(
+            f"{name}: expected tensor {key!r:.40} to fill its place, got {entry!r:.80}; the file is damaged."
+        )
     return int(last)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ftprl import data as readers
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
-from ftprl.errors import BadModel, FtprlError
+from ftprl.data.streams import shown
+from ftprl.errors import BadModel, FtprlError, InvalidInput
 from ftprl.linear import file
 from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
@@ -108,38 +109,52 @@ class Model:
         name = os.fspath(path)
         try:
             if content["hash_version"] != HASH_VERSION:
-                raise BadModel(
-                    f"{name}: expected feature hash {HASH_VERSION}, got {content['hash_version']}; use its own ftprl."
-                )
+                found = f"{content['hash_version']!r:.40}"
+                raise BadModel(f"{name}: expected feature hash {HASH_VERSION}, got {found}; use its own ftprl.")
+            for key in ("spec", "reading", "history"):
+                if not isinstance(content[key], dict):
+                    raise BadModel(f"{name}: expected {key} with names and values, got something else; train it again.")
+            if not isinstance(content["run"], dict | None):
+                raise BadModel(f"{name}: expected a run or none, got something else; train it again.")
+            if not isinstance(content["receipt"], bool):
+                raise BadModel(f"{name}: expected receipt true or false, got something else; train it again.")
             engine = Engine(Spec.from_dict(content["spec"]), receipt=content["receipt"])
             _restore(engine, tensors)
             return cls(engine, content["reading"], history=content["history"], run=content["run"])
         except BadModel:
             raise
-        except (FtprlError, KeyError, TypeError, ValueError, IndexError) as wrong:
-            raise BadModel(
-                f"{name}: expected a whole model, got {' '.join(str(wrong).split())}; train it again."
-            ) from None
+        except (FtprlError, KeyError, TypeError, ValueError, IndexError, OverflowError) as wrong:
+            raise BadModel(f"{name}: expected a whole model, got {shown(str(wrong))[:200]}; train it again.") from None
 
 
 def _restore(engine: Engine, tensors: file.Tensors) -> None:
     for target, key in ((engine.intercept, "intercept"), (engine.tallies, "tallies")):
         if tensors[key].shape != target.shape or tensors[key].dtype != target.dtype:
-            raise BadModel(f"{key} of shape {tensors[key].shape}")
+            raise InvalidInput(f"{key} of shape {tensors[key].shape}")
         target[...] = tensors[key]
+    _check_cells(engine.intercept[None, :])
     cells, stored = engine.cells, tensors["cells"]
     slots = tensors.get("slots")
     rows = len(cells) if slots is None else len(slots)
     if stored.dtype != cells.dtype or stored.shape != (rows, cells.shape[1]):
-        raise BadModel(f"cells of shape {stored.shape}")
+        raise InvalidInput(f"cells of shape {stored.shape}")
+    _check_cells(stored)
     if slots is None:
         cells[...] = stored
     else:
         if slots.dtype != np.uint32 or (rows and int(slots.max()) >= len(cells)):
-            raise BadModel("slots outside the table")
+            raise InvalidInput("slots outside the table")
+        if (slots[1:] <= slots[:-1]).any():
+            raise InvalidInput("slots that do not rise")
         cells[slots] = stored
 
 
 def load(path: str | os.PathLike[str]) -> Model:
     """The model in a file."""
     return Model.load(path)
+
+
+def _check_cells(cells: NDArray[Any]) -> None:
+    """Learning makes finite numbers only, and no negative root of G or largest value."""
+    if not (np.isfinite(cells).all() and (cells[:, 1:3] >= 0).all()):
+        raise InvalidInput("cells that no learning makes")

@@ -42,7 +42,8 @@ def step(cells: Vector, x: Vector, g: Vector, spec: Spec, kind: type[np.floating
     g = np.clip(g, -_CUT[kind], _CUT[kind])
     new = np.maximum(np.sqrt(R * R + g * g).astype(kind), R)
     sigma = M * (new - R) * (1.0 / spec.scale)  # from what is stored: Q is then what z assumes
-    cells[:, 0] = (z + (g - sigma * x)).astype(kind)
+    most = np.finfo(kind).max  # a bound may hold x far from what z asks for, and sigma x is then not tied to z
+    cells[:, 0] = np.clip(z + (g - sigma * x), -most, most).astype(kind)
     cells[:, 1] = new
     cells[:, 3] = (S + g).astype(kind)
     return [g * x, sigma * x * x, _over(g * g * spec.scale, _hold(new, M, spec))]

@@ -52,9 +52,9 @@ class Spec:
         settle("dim", check.dimension("dim", self.dim))
         if self.dim > LARGEST_DIM:
             raise InvalidInput(f"dim needs at most 2**32 cells, got {self.dim}; hash into fewer.")
-        settle("scale", _small("scale", check.positive("scale", self.scale)))
+        settle("scale", _option("scale", check.positive("scale", self.scale)))
         for name in ("beta", "l1", "l2"):
-            settle(name, _small(name, check.positive(name, getattr(self, name), zero=True)))
+            settle(name, _option(name, check.positive(name, getattr(self, name), zero=True)))
         settle("lower", _bound("lower", self.lower))
         settle("upper", _bound("upper", self.upper))
         if not self.lower <= self.upper or self.lower == math.inf or self.upper == -math.inf:
@@ -94,6 +94,15 @@ class Spec:
         return cls(
             **{name: value for name, value in plain.items() if not (name in ("lower", "upper") and value is None)}
         )
+
+
+def _option(name: str, value: float) -> float:
+    # sqrt(g²) is 0 for a g below 1e-162: a fraction over a smaller option alone would leave the range of a float.
+    if 0.0 < value < 1.0 / LIMIT:
+        raise InvalidInput(
+            f"{name} needs at least 1e-30, got {value!r}; rescale the data or take 0 where it is allowed."
+        )
+    return _small(name, value)
 
 
 def _small(name: str, value: float) -> float:

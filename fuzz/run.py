@@ -1,0 +1,242 @@
+"""Fuzz every parser, the kernels and the model loader under AddressSanitizer and UBSan.
+
+    python fuzz/run.py [--seconds N] [--seed S] [--target NAME ...] [--plain]
+
+Builds the native driver (g++ is enough) and a sanitized extension, runs each target for its share of the time, and
+prints a table. An input that finds something is kept in fuzz/crashes/; the exit status is then 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+NATIVE, CORE, CORPUS = ROOT / "fuzz" / "native", ROOT / "src" / "core", ROOT / "fuzz" / "corpus"
+CRASHES, BUILD = ROOT / "fuzz" / "crashes", ROOT / "build" / "fuzz"
+NATIVE_TARGETS = ("vw", "libsvm", "table", "number", "label", "hash", "words", "kernel")
+PYTHON_TARGETS = ("files", "model")
+
+COMMON = ["-std=c++17", "-Wall", "-Wextra", "-ffp-contract=off", f"-I{CORE}", f"-I{NATIVE}"]
+MODES = {
+    "sanitized": ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    # What a release is built with: the bits of the kernels that are shipped. GCC 12 takes a constant for uninitialised.
+    "release": ["-O3", "-DNDEBUG", "-Wno-maybe-uninitialized"],
+    "quick": ["-O0"],  # for the tests: soon compiled, and the laws are checked all the same
+}
+COVERED = ["-fsanitize-coverage=trace-pc"]
+KERNEL = ["-fno-math-errno", "-fno-trapping-math"]  # as in CMakeLists.txt
+
+
+def say(text: str) -> None:
+    """Progress."""
+    print(text, file=sys.stderr, flush=True)
+
+
+# ---- building ----
+
+
+def _units() -> list[tuple[Path, list[str]]]:
+    """Each file with the options of its own."""
+    own: list[tuple[Path, list[str]]] = [(NATIVE / f"{name}.cpp", []) for name in ("main", "mutate")]
+    own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
+    tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "kernels")]
+    tested += [(CORE / f"{name}.cpp", COVERED) for name in ("learner", "losses", "memory")]
+    kernels = [(CORE / "kernel_portable.cpp", [*COVERED, *KERNEL])]
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        kernels.append((CORE / "kernel_sse2.cpp", [*COVERED, *KERNEL]))
+        kernels.append((CORE / "kernel_avx2.cpp", [*COVERED, *KERNEL, "-mavx2"]))
+    return kernels + tested + own
+
+
+def _headers() -> bytes:
+    files = [*CORE.glob("*.hpp"), *CORE.glob("*.inl"), *NATIVE.glob("*.hpp")]
+    return b"".join(path.read_bytes() for path in sorted(files))
+
+
+def build_driver(mode: str) -> Path:
+    """Compile what changed; objects are named by what they are made of."""
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) is None:
+        sys.exit(f"{compiler} is not there; install g++ or name another compiler with CXX")
+    folder = BUILD / mode
+    folder.mkdir(parents=True, exist_ok=True)
+    options, headers = COMMON + MODES[mode], _headers()
+    units = _units()
+    if any(source.name == "kernel_sse2.cpp" for source, _ in units):
+        options = [*options, "-DFTPRL_X86"]
+
+    def compiled(unit: tuple[Path, list[str]]) -> Path:
+        source, own = unit
+        words = [compiler, *options, *(w for w in own if mode == "sanitized" or w not in COVERED)]
+        made_of = hashlib.sha256(" ".join(words).encode() + source.read_bytes() + headers).hexdigest()[:16]
+        target = folder / f"{source.stem}-{made_of}.o"
+        if not target.exists():
+            part = target.with_suffix(f".{os.getpid()}")  # another run may build the same
+            subprocess.run([*words, "-c", str(source), "-o", str(part)], check=True)
+            part.replace(target)
+        return target
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        objects = list(pool.map(compiled, units))
+    driver = folder / ("driver-" + hashlib.sha256("".join(map(str, objects)).encode()).hexdigest()[:16])
+    if not driver.exists():
+        part = driver.with_suffix(f".{os.getpid()}")
+        linked = [compiler, *MODES[mode], *map(str, objects), "-o", str(part)]
+        subprocess.run(linked, check=True)
+        part.replace(driver)
+    return driver
+
+
+def build_extension() -> tuple[Path | None, str]:
+    """The package with a sanitized core in a folder of its own, or the reason why not."""
+    sources = sorted([*CORE.iterdir(), *(ROOT / "src" / "ftprl").rglob("*.py"), ROOT / "CMakeLists.txt"])
+    made_of = hashlib.sha256(sys.version.encode() + b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    folder = BUILD / f"package-{made_of}"
+    if folder.exists():
+        return folder, ""
+    part = BUILD / f"part-{os.getpid()}"
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(part)]
+    command += [
+        "-Ccmake.define.FTPRL_SANITIZE=ON",
+        "-Cinstall.strip=false",
+        f"-Cbuild-dir={BUILD / 'cmake'}",
+        str(ROOT),
+    ]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        shutil.rmtree(part, ignore_errors=True)
+        return None, f"the sanitized extension could not be built: {made.stderr.strip()[-400:]}"
+    part.replace(folder)
+    return folder, ""
+
+
+def sanitizer_library() -> str | None:
+    """The library that must be loaded before Python is."""
+    compiler = os.environ.get("CXX", "g++")
+    found = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout
+    return found.strip() if Path(found.strip()).is_absolute() else None
+
+
+# ---- running ----
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a target did; `found` says how to repeat what it found."""
+
+    target: str
+    executions: int = 0
+    seconds: float = 0.0
+    found: str = ""
+
+
+def _finished(target: str, run: subprocess.CompletedProcess[str], again: str) -> Result:
+    if run.returncode != 0:
+        say(run.stderr[-4000:])
+        return Result(target, found=again)
+    told = json.loads(run.stdout.strip().splitlines()[-1])
+    return Result(target, told["executions"], told["seconds"])
+
+
+def run_native(driver: Path, target: str, seconds: float, seed: int) -> Result:
+    """One target of the driver, in a process of its own."""
+    before = set(CRASHES.iterdir())
+    command = [str(driver), "--target", target, "--seconds", f"{seconds:g}", "--seed", str(seed)]
+    command += ["--corpus", str(CORPUS), "--crashes", str(CRASHES)]
+    run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    kept = sorted(set(CRASHES.iterdir()) - before) or sorted(CRASHES.glob(f"{target}-*"))
+    again = f"{driver} --target {target} --seed {seed}"
+    if kept:
+        again = f"{driver} --target {target} --replay {kept[-1]} --choice {kept[-1].name.rpartition('-')[2]}"
+    return _finished(target, run, again)
+
+
+def run_python(package: Path | None, target: str, seconds: float, seed: int) -> Result:
+    """One Python target; with a sanitized package under its library, every block of memory its own."""
+    env = dict(os.environ)
+    command = [sys.executable, str(ROOT / "fuzz" / "python_targets.py"), target, "--seed", str(seed)]
+    prefix = ""
+    if package is not None:
+        # Python keeps some memory until it ends, which is no leak of the core; and it frees what others allocated.
+        checks = "detect_leaks=0:abort_on_error=1:alloc_dealloc_mismatch=0"
+        own = {"LD_PRELOAD": sanitizer_library() or "", "ASAN_OPTIONS": checks, "PYTHONMALLOC": "malloc"}
+        env |= own | {"UBSAN_OPTIONS": "print_stacktrace=1"}
+        command += ["--package", str(package)]
+        prefix = " ".join(f"{k}={v}" for k, v in own.items()) + " "
+    timed = [*command, "--seconds", f"{seconds:g}", "--crashes", str(CRASHES)]
+    before = set(CRASHES.iterdir())
+    run = subprocess.run(timed, env=env, capture_output=True, text=True, errors="replace", check=False)
+    kept = sorted(set(CRASHES.iterdir()) - before)
+    again = prefix + " ".join(command)
+    if kept:
+        number = kept[-1].name.split("-")[2].split(".")[0]
+        again += f" --first {number} --executions 1    # the input is also in {kept[-1]}"
+    return _finished(target, run, again)
+
+
+def table(results: list[Result], under: dict[str, str]) -> str:
+    """Executions and seconds of each target."""
+    lines = [f"{'target':<10} {'executions':>11} {'seconds':>8}  under"]
+    for r in results:
+        told = f"{r.executions:>11,} {r.seconds:>8.1f}" if not r.found else f"{'FOUND':>11} {'':>8}"
+        lines.append(f"{r.target:<10} {told}  {under[r.target]}")
+    whole = sum(r.executions for r in results), sum(r.seconds for r in results)
+    return "\n".join([*lines, f"{'together':<10} {whole[0]:>11,} {whole[1]:>8.1f}"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Fuzz the parsers, the kernels and the model loader.")
+    every = NATIVE_TARGETS + PYTHON_TARGETS
+    parser.add_argument("--seconds", type=float, default=120.0, help="for all targets together, building not counted")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--target", nargs="+", choices=every, default=list(every), metavar="NAME", help=", ".join(every)
+    )
+    parser.add_argument("--plain", action="store_true", help="without sanitizers, optimised as a release is")
+    said = parser.parse_args()
+    CRASHES.mkdir(exist_ok=True)
+    share, under = said.seconds / len(said.target), {}
+    results: list[Result] = []
+    start = time.monotonic()
+    driver, package = None, None
+    if set(said.target) & set(NATIVE_TARGETS):
+        say("building the driver ...")
+        driver = build_driver("release" if said.plain else "sanitized")
+    python_under = "no sanitizer"
+    if set(said.target) & set(PYTHON_TARGETS) and not said.plain:
+        say("building the sanitized extension ...")
+        package, why = build_extension() if sanitizer_library() else (None, "the compiler has no libasan.so")
+        python_under = "ASan, UBSan" if package else "no sanitizer"
+        if why:
+            say(f"the Python targets run without sanitizers: {why}")
+    say(f"built in {time.monotonic() - start:.0f} s; {share:g} s for each target, seed {said.seed}")
+    for target in said.target:
+        if target in NATIVE_TARGETS:
+            assert driver is not None
+            under[target] = "no sanitizer" if said.plain else "ASan, UBSan"
+            results.append(run_native(driver, target, share, said.seed))
+        else:
+            under[target] = python_under
+            results.append(run_python(package, target, share, said.seed))
+        last = results[-1]
+        say(
+            f"{target}: "
+            + (f"FOUND something; repeat it with\n  {last.found}" if last.found else f"{last.executions:,} executions")
+        )
+    print(table(results, under))
+    return 1 if any(r.found for r in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""Laws of the kernel at the ends of its range, each found by fuzzing (docs/fuzzing.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ftprl._core import use_kernels
+from ftprl.data import Batch
+from ftprl.errors import InvalidInput
+from ftprl.linear import Engine, Spec
+from ftprl.linear.reference import Reference
+
+KERNELS = [name for name in ("portable", "sse2", "avx2") if use_kernels(name)]
+use_kernels("")
+
+
+@pytest.mark.parametrize("side", [{"lower": 0.5}, {"upper": -0.5}])
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_play_held_by_a_bound_keeps_the_cells_finite(name: str, side: dict[str, float]) -> None:
+    # sigma x with x at its bound is not tied to z: it may be far beyond float32. An infinite z would play an infinite
+    # x, and the row before in the same batch, whose last block reads on into this one, would score inf * 0.
+    spec = Spec(loss="huber", dim=4, intercept=False, **side)
+    batch = Batch.from_rows([{0: 1e30}, {1: 1.0}, {0: 1.0}], y=[0.0, np.nan, np.nan])
+    twin = Reference(spec)
+    use_kernels(name)
+    engine, alone = Engine(spec), Engine(spec)
+    use_kernels("")
+    scores, one_by_one = np.empty((2, 3))
+    engine.learn(batch, scores=scores)
+    for r in range(3):
+        alone.learn(batch[r : r + 1], scores=one_by_one[r : r + 1])
+    twin.learn(batch)
+    assert np.isfinite(engine.cells).all()
+    assert np.isfinite(scores).all()
+    np.testing.assert_array_equal(scores, one_by_one)
+    np.testing.assert_array_equal(engine.cells, twin.cells)
+
+
+@pytest.mark.parametrize("option", ["scale", "beta", "l1", "l2"])
+def test_an_option_next_to_zero_is_refused(option: str) -> None:
+    # With beta = 5e-324 and a weight of 1.5e-162 the intercept became NaN: g² is 0, so x = z h / beta = 3e191.
+    with pytest.raises(InvalidInput, match=f"{option} needs at least 1e-30, got 9e-31"):
+        Spec(**{option: 9e-31})
+    assert getattr(Spec(**{option: 1e-30}), option) == 1e-30
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("float64", [False, True])
+def test_gradients_whose_square_is_zero(name: str, float64: bool) -> None:
+    weight = np.array([1.5e-162, 1.0, 1e29, 1.0, 1.0])
+    batch = Batch.from_rows([{0: 1.0}] * 5, y=[1.0, 1.0, 1.0, -1.0, 1.0], weight=weight)
+    for small in ({"beta": 1e-30}, {"beta": 0.0, "l2": 1e-30}):
+        use_kernels(name)
+        engine = Engine(Spec(loss="squared_hinge", dim=2, scale=1e30, float64=float64, **small))
+        use_kernels("")
+        scores = np.empty(5)
+        engine.learn(batch, scores=scores)
+        assert np.isfinite(scores).all()
+        assert np.isfinite(engine.cells).all()
+        assert np.isfinite(engine.intercept).all()
