@@ -189,6 +189,14 @@ def folder(path: Path | None) -> Iterator[Path]:
         yield path
 
 
+def busy() -> str | None:
+    """A warning when others use the processors: what a job then takes says more about them."""
+    load, processors = os.getloadavg()[2], os.cpu_count() or 1
+    if load <= 1.5 * processors:
+        return None
+    return f"The load was {load:.1f} on {processors} processors: trust no wall-clock second and no ratio of them."
+
+
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
@@ -215,11 +223,15 @@ def main() -> None:
     floor = kernel_ratio()
     print(f"{data.FIELDS} categories a row, 2^{BITS} cells; medians of {options.repeats}")
     print(shown(lines))
+    warning = busy()
+    if warning:
+        print(warning)
     judged = verdicts(lines, floor, BITS, sizes)
     print("\n".join(map(str, judged)))
     if options.json:
         found = {
             "versions": versions(),
+            "busy": warning,
             "lines": [line.to_dict() for line in lines.values()],
             "floor": floor,
             "verdicts": [{"asked": v.asked, "found": v.found, "met": v.met} for v in judged],

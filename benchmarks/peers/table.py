@@ -29,34 +29,44 @@ class Line:
     def median(self) -> float | None:
         return self.times * statistics.median(self.seconds) if self.seconds else None
 
+    @property
+    def processor(self) -> float | None:
+        return self.times * statistics.median(self.cpu) if self.cpu else None
+
     def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "median": self.median}
+        return {**vars(self), "median": self.median, "processor": self.processor}
 
 
 Lines = Mapping[tuple[str, int], Line]
 
 
-def ratio(lines: Lines, line: Line) -> float | None:
-    """How many times as long as the ftprl job on the same format and rows."""
+def ratio(lines: Lines, line: Line, what: str = "median") -> float | None:
+    """How many times as long as the ftprl job on the same format and rows; `what` may be processor seconds."""
     own = lines.get((line.own or "", line.rows))
-    return None if own is None or own.median is None or line.median is None else line.median / own.median
+    if own is None or not own.seconds or not line.seconds:
+        return None
+    return float(getattr(line, what) / getattr(own, what))
+
+
+def number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
 
 
 def shown(lines: Lines) -> str:
-    """The table as text."""
-    head = f"{'job':<34}{'rows':>10}{'seconds':>10}{'range':>14}{'ratio':>8}{'cpu s':>8}{'peak MB':>9}{'loss':>9}  note"
+    """The table as text; the second ratio is that of processor seconds."""
+    head = f"{'job':<34}{'rows':>10}{'seconds':>10}{'range':>18}{'ratio':>8}"
+    head += f"{'cpu s':>8}{'ratio':>7}{'peak MB':>9}{'loss':>9}  note"
     text = [head]
     for line in lines.values():
         start = f"{line.job:<34}{line.rows:>10}"
         if line.median is None:
-            text.append(f"{start}{'-':>10}{'-':>14}{'-':>8}{'-':>8}{'-':>9}{'-':>9}  {line.note}")
+            text.append(f"{start}{'-':>10}{'-':>18}{'-':>8}{'-':>8}{'-':>7}{'-':>9}{'-':>9}  {line.note}")
             continue
         span = f"{line.times * min(line.seconds):.2f}-{line.times * max(line.seconds):.2f}"
-        against = ratio(lines, line)
         text.append(
-            f"{start}{line.median:>10.2f}{span:>14}{'-' if against is None else format(against, '.1f'):>8}"
-            f"{line.times * statistics.median(line.cpu):>8.2f}{statistics.median(line.peak) / MB:>9.0f}"
-            f"{'-' if line.loss is None else format(line.loss, '.4f'):>9}  {line.note}"
+            f"{start}{line.median:>10.2f}{span:>18}{number(ratio(lines, line), '.1f'):>8}{line.processor:>8.2f}"
+            f"{number(ratio(lines, line, 'processor'), '.1f'):>7}{statistics.median(line.peak) / MB:>9.0f}"
+            f"{number(line.loss, '.4f'):>9}  {line.note}"
         )
     return "\n".join(text)
 

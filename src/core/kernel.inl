@@ -20,7 +20,7 @@ namespace {
 #include "lanes.inl"
 
 // Entries between the one worked on and the one fetched; measured with benchmarks/micro/kernel.py.
-constexpr std::int64_t AHEAD = 160;
+constexpr std::int64_t AHEAD = 112;
 // Of four entries to fetch, so many are fetched while predicting and the others while learning: the memory
 // then works during both.
 constexpr int SPLIT = 1;
