@@ -41,6 +41,41 @@ class Panel:
     log: bool = False
 
 
+@final
+@dataclass(frozen=True)
+class Bar:
+    """One bar: its name, its length, its colour, and what is written at its end."""
+
+    name: str
+    value: float
+    colour: int = 0
+    text: str = ""
+
+
+def bars(title: str, xlabel: str, items: Sequence[Bar], width: float = 9.0) -> Figure:
+    """Horizontal bars from top to bottom, their lengths on a logarithmic scale."""
+    from matplotlib.figure import Figure
+
+    fig = Figure(figsize=(width, 1.3 + 0.42 * len(items)), layout="constrained")
+    ax = fig.subplots()
+    places = np.arange(len(items))[::-1]
+    lengths = [bar.value for bar in items]
+    ax.barh(places, lengths, height=0.66, color=[COLOURS[bar.colour % len(COLOURS)] for bar in items])
+    for place, bar in zip(places, items, strict=True):
+        ax.annotate(
+            bar.text, (bar.value, place), (5, 0), textcoords="offset points", va="center", fontsize=9, parse_math=False
+        )
+    ax.set_xscale("log")
+    ax.set_xlim(min(lengths) / 3.0, max(lengths) * 6.0)  # room for the text of the longest
+    ax.set_yticks(places, [bar.name for bar in items], parse_math=False)
+    ax.tick_params(axis="y", length=0)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel(xlabel)
+    _finish(ax, title)
+    ax.grid(visible=False, axis="y")
+    return fig
+
+
 def figure(panels: Sequence[Panel], width: float = 7.0, height: float = 4.2) -> Figure:
     """Panels side by side; save with `figure.savefig(path)`."""
     from matplotlib.figure import Figure
@@ -70,15 +105,20 @@ def _draw(ax: Axes, panel: Panel) -> None:
         ax.set_yscale("log")
     else:
         ax.margins(x=0.01)
-    ax.set_title(panel.title, fontsize=11)
     ax.set_xlabel(panel.xlabel)
     ax.set_ylabel(panel.ylabel)
-    ax.grid(alpha=0.25)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    _finish(ax, panel.title)
     legend = ax.legend(frameon=False, fontsize=9)
     for text, s in zip(
         legend.get_texts(), panel.series, strict=True
     ):  # names may come from data: show them as they are
         text.set_text(s.name)
         text.set_parse_math(False)
+
+
+def _finish(ax: Axes, title: str) -> None:
+    ax.set_title(title, fontsize=11)
+    ax.grid(alpha=0.25)
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from ftprl.draw import COLOURS, Panel, Series, figure
+from ftprl.draw import COLOURS, Bar, Panel, Series, bars, figure
 
 
 def panel(*series: Series, log: bool = False) -> Panel:
@@ -59,3 +59,15 @@ def test_the_same_figure_gives_the_same_bytes() -> None:
 
     assert render() == render()
     assert render().startswith(b"\x89PNG")
+
+
+def test_bars_run_from_top_to_bottom_with_their_text_at_the_end() -> None:
+    fig = bars("title", "seconds", [Bar("first $a", 1.0, text="1 s"), Bar("second", 10.0, 1, "10 s")])
+    ax = fig.axes[0]
+    assert [bar.get_width() for bar in ax.patches] == [1.0, 10.0]
+    assert ax.patches[0].get_y() > ax.patches[1].get_y()
+    assert [text.get_text() for text in ax.texts] == ["1 s", "10 s"]
+    assert ax.get_xscale() == "log"
+    labels = dict(zip(ax.get_yticks(), ax.get_yticklabels(), strict=True))
+    assert labels[1].get_text() == "first $a"
+    assert not labels[1].get_parse_math()

@@ -1,0 +1,5 @@
+"""`python -m benchmarks.peers`."""
+
+from benchmarks.peers.run import main
+
+main()
