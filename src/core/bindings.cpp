@@ -159,7 +159,7 @@ nb::object array_of(ftprl::Buffer<T>& buffer) {
     const std::size_t size = buffer.size();
     buffer.reserve(1);  // an empty array has an address, too
     T* data = buffer.release();
-    const nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+    const nb::capsule owner(data, [](void* p) noexcept { ftprl::Blocks::shared().give(p); });
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
 }
 
@@ -410,8 +410,12 @@ void bind_kernel(nb::module_& m) {
         .def_prop_ro("cells", &cells_of, "The cells, a row each: z, R = sqrt(G), M, S = g_{1:t}. A view.")
         .def_prop_ro("intercept", &intercept_of, "The intercept's own cell, always float64. A view.")
         .def_prop_ro("tallies", &tallies_of, "What was added up since the first row. A view.");
-    m.def("use_kernels", &ftprl::use_kernels, nb::arg("name"),
-          "Use the kernels of an instruction set in learners made from now on ('avx2', 'sse2', 'portable', '' for the best).");
+    const auto use = [](const std::string& name) {
+        return ftprl::use_kernels(name) && ftprl::use_markers(name.c_str());
+    };
+    m.def("use_kernels", use, nb::arg("name"),
+          "Use what was compiled for an instruction set in learners and parsers made from now on ('avx2', 'sse2', "
+          "'portable', '' for the best).");
 }
 
 }  // namespace
