@@ -67,4 +67,17 @@ private:
     std::uint32_t* last_ = nullptr;
 };
 
+// Goes from mark to mark of a row that ends at `last`. It stays in registers as long as no reference to it is taken.
+struct Walk {
+    std::uint32_t* mark;
+    std::size_t last;
+
+    // The next mark or `last`; not to be asked again behind that. The mark that is passed over at `last` may be the
+    // one behind all others: the row after it then begins beyond the window.
+    std::size_t next() noexcept {
+        const std::size_t place = *mark++;
+        return place < last ? place : last;
+    }
+};
+
 }  // namespace ftprl

@@ -47,35 +47,26 @@ private:
     bool quick(const Byte* p, const Byte* eol, const Byte* end) {
         if (!index_.cover(p, eol, end)) return false;
         const Byte* const base = index_.base();
-        std::uint32_t* mark = index_.marks();
-        const auto stop_at = static_cast<std::size_t>(eol - base);
-        const auto next = [&mark, stop_at] {
-            const std::size_t place = *mark;
-            mark += place < stop_at ? 1 : 0;
-            return place < stop_at ? place : stop_at;
-        };
+        Walk walk{index_.marks(), static_cast<std::size_t>(eol - base)};
         const std::uint64_t room = rows.slots().room();
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
         std::size_t size = 0;
         std::size_t from = static_cast<std::size_t>(p - base);
-        while (from < stop_at) {
-            const std::size_t colon = next();
+        while (from < walk.last) {
+            const std::size_t colon = walk.next();
             if (colon == from) {
                 if (base[colon] == ':') return false;
                 from = colon + 1;
                 continue;
             }
-            const std::size_t stop = next();
-            const Byte* const first = base + colon + 1;
-            if (base[colon] != ':' || base[stop] == ':') return false;
+            if (base[colon] != ':') return false;
+            const std::size_t stop = walk.next();
+            if (base[stop] == ':') return false;
             std::uint32_t id = 0;
             if (parse_whole(base + from, colon - from, id)) {
                 double value = 0.0;
-                if (id >= room || (!parse_short(first, static_cast<std::size_t>(base + stop - first), value) &&
-                                   parse_number(first, base + stop, value) != Parsed::ok)) {
-                    return false;
-                }
+                if (id >= room || !read_number(base + colon + 1, base + stop, value)) return false;
                 row_slots[size] = id;
                 row_values[size++] = value;
             } else if (!is_query(base + from, base + colon)) {
@@ -84,7 +75,7 @@ private:
             from = stop + 1;
         }
         rows.set_size(size);
-        index_.done(mark);
+        index_.done(walk.mark);
         return true;
     }
 

@@ -162,11 +162,18 @@ inline Parsed parse_number(const Byte* p, const Byte* end, double& out) {
             out = minus ? -value : value;
             return Parsed::ok;
         }
+        // Behind digits or a point comes an exponent or the end: most text that is no number is known by that.
+        if (q != p && q != end && *q != 'e' && *q != 'E') return Parsed::malformed;
     }
     double value = 0.0;
     const Parsed parsed = detail::parse_long(p, end, value);
     if (parsed == Parsed::ok) out = minus ? -value : value;
     return parsed;
+}
+
+// Whether [p, end) is a number, the short ones at once. Nine bytes may be read from p on.
+inline bool read_number(const Byte* p, const Byte* end, double& out) {
+    return parse_short(p, static_cast<std::size_t>(end - p), out) || parse_number(p, end, out) == Parsed::ok;
 }
 
 }  // namespace ftprl

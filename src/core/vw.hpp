@@ -90,52 +90,47 @@ private:
     bool quick(const Byte* bar, const Byte* eol, const Byte* end) {
         if (!index_.cover(bar, eol, end)) return false;
         const Byte* const base = index_.base();
-        std::uint32_t* mark = index_.marks() + 1;  // the first is the bar
-        const auto stop_at = static_cast<std::size_t>(eol - base);
-        const auto next = [&mark, stop_at] {
-            const std::size_t place = *mark;
-            mark += place < stop_at ? 1 : 0;
-            return place < stop_at ? place : stop_at;
-        };
-        std::size_t at = static_cast<std::size_t>(bar - base);
-        const auto number = [&](double& out) {  // behind the colon
-            const Byte* p = base + at + 1;
-            at = next();
-            if (base[at] == ':') return false;
-            return parse_short(p, static_cast<std::size_t>(base + at - p), out) ||
-                   parse_number(p, base + at, out) == Parsed::ok;
-        };
+        Walk walk{index_.marks() + 1, static_cast<std::size_t>(eol - base)};  // the first mark is the bar
         const Slots slots = rows.slots();
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
         std::size_t size = 0;
-        while (at != stop_at) {
+        auto at = static_cast<std::size_t>(bar - base);
+        while (at != walk.last) {
             std::size_t from = at + 1;
-            at = next();
+            at = walk.next();
             std::uint64_t start = plain_;
             double scale = 1.0;
             if (at != from) {  // a namespace
                 start = hash_start(hash_inside(plain_, base + from, at - from));
-                if (base[at] == ':' && !number(scale)) return false;
+                if (base[at] == ':') {
+                    from = at + 1;
+                    at = walk.next();
+                    if (!read_number(base + from, base + at, scale)) return false;
+                }
             }
             if (base[at] == ':') return false;
-            while (at != stop_at && base[at] != '|') {
+            while (at != walk.last && base[at] != '|') {
                 from = at + 1;
-                at = next();
-                const std::size_t n = at - from;
-                if (n == 0) {
+                at = walk.next();
+                if (at == from) {
                     if (base[at] == ':') return false;  // it has no name
                     continue;
                 }
-                const std::uint64_t hash = hash_inside(start, base + from, n);
-                double value = 1.0;
-                if (base[at] == ':' && !number(value)) return false;
-                row_slots[size] = slots(hash);
-                row_values[size++] = value * scale;
+                row_slots[size] = slots(hash_inside(start, base + from, at - from));
+                row_values[size] = scale;
+                if (base[at] == ':') {
+                    from = at + 1;
+                    at = walk.next();
+                    double value = 0.0;
+                    if (base[at] == ':' || !read_number(base + from, base + at, value)) return false;
+                    row_values[size] = value * scale;
+                }
+                ++size;
             }
         }
         rows.set_size(size);
-        index_.done(mark);
+        index_.done(walk.mark);
         return true;
     }
 
