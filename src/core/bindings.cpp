@@ -234,12 +234,28 @@ nb::list words_of(const nb::bytes& data) {
     return words;
 }
 
-std::size_t feed(ftprl::Parser& parser, const nb::bytes& data, std::size_t from, bool last) {
-    if (from > data.size()) throw nb::value_error("from is beyond the data");
-    const ftprl::Byte* first = data_of(data);
-    const std::size_t size = data.size();
+// Holds the bytes of an object in their place.
+class View {
+public:
+    explicit View(nb::handle data) {
+        if (PyObject_GetBuffer(data.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    }
+    View(const View&) = delete;
+    View& operator=(const View&) = delete;
+    ~View() { PyBuffer_Release(&view_); }
+
+    const ftprl::Byte* data() const { return static_cast<const ftprl::Byte*>(view_.buf); }
+    std::size_t size() const { return static_cast<std::size_t>(view_.len); }
+
+private:
+    Py_buffer view_{};
+};
+
+std::size_t feed(ftprl::Parser& parser, nb::handle data, std::size_t from, bool last) {
+    const View view(data);
+    if (from > view.size()) throw nb::value_error("from is beyond the data");
     nb::gil_scoped_release free;
-    return parser.feed(first, size, from, last);
+    return parser.feed(view.data(), view.size(), from, last);
 }
 
 void bind_readers(nb::module_& m) {

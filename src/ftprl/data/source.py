@@ -11,7 +11,7 @@ from ftprl.check import dimension
 from ftprl.data import tables
 from ftprl.data.batch import Batch
 from ftprl.data.labels import LabelRule, of_numbers
-from ftprl.data.streams import STDIN, Stream, expand, shown, suffixes
+from ftprl.data.streams import STDIN, Joint, Stream, expand, shown, suffixes
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 BATCH_ROWS = 8192
@@ -166,10 +166,11 @@ class Source:
             finally:
                 stream.close()
 
-    def _file(self, reader: Parser, stream: Stream, data: bytes) -> Iterator[Batch]:
+    def _file(self, reader: Parser, stream: Stream, begun: bytes) -> Iterator[Batch]:
         plan, at, last, reader.line = self._plan, 0, False, 1
         if plan.form is not None:
-            data, at = self._header(reader, stream, data)
+            begun, at = self._header(reader, stream, begun)
+        data, joint = memoryview(begun), Joint()
         while True:
             at = reader.feed(data, at, last)
             self._count(reader, stream)
@@ -178,7 +179,7 @@ class Source:
                 line, why = reader.problem
                 error = BadFormat(f"{stream.name}:{line}: {shown(why)}")
             elif not reader.full and not last:
-                rest = data[at:]
+                rest = bytes(data[at:])
                 if len(rest) > plan.max_row:
                     hint = " (is a quote not closed?)" if plan.form and plan.form.quote else ""
                     error = BadFormat(
@@ -191,7 +192,7 @@ class Source:
                     except FtprlError as broken:
                         error = broken
                     else:
-                        data, at, last = rest + block, 0, not block
+                        data, at, last = joint.of(rest, block), 0, not block
                         continue
             if reader.rows:
                 yield _taken(reader, stream.name)

@@ -135,6 +135,23 @@ def _unpacked(raw: Any, packing: str) -> Readable:
 
 
 @final
+class Joint:
+    """What was left of one block and the next one, side by side in memory that stays: new pages cost more than copying."""
+
+    def __init__(self) -> None:
+        self._store = bytearray()
+
+    def of(self, rest: bytes, block: bytes) -> memoryview:
+        """Both, until it is called again."""
+        size = len(rest) + len(block)
+        if size > len(self._store):
+            self._store = bytearray(size + size // 8)
+        self._store[: len(rest)] = rest
+        self._store[len(rest) : size] = block
+        return memoryview(self._store)[:size]
+
+
+@final
 class Stream:
     """The text of one file, unpacked, as blocks of bytes; errors say the file and the line that was reached."""
 
