@@ -160,7 +160,7 @@ nb::object array_of(ftprl::Buffer<T>& buffer) {
     const std::size_t size = buffer.size();
     buffer.reserve(1);  // an empty array has an address, too
     T* data = buffer.release();
-    const nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+    const nb::capsule owner(data, [](void* p) noexcept { ftprl::Blocks::shared().give(p); });
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
 }
 
@@ -253,12 +253,28 @@ nb::list words_of(const nb::bytes& data) {
     return words;
 }
 
-std::size_t feed(ftprl::Parser& parser, const nb::bytes& data, std::size_t from, bool last) {
-    if (from > data.size()) throw nb::value_error("from is beyond the data");
-    const ftprl::Byte* first = data_of(data);
-    const std::size_t size = data.size();
+// Holds the bytes of an object in their place.
+class View {
+public:
+    explicit View(nb::handle data) {
+        if (PyObject_GetBuffer(data.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    }
+    View(const View&) = delete;
+    View& operator=(const View&) = delete;
+    ~View() { PyBuffer_Release(&view_); }
+
+    const ftprl::Byte* data() const { return static_cast<const ftprl::Byte*>(view_.buf); }
+    std::size_t size() const { return static_cast<std::size_t>(view_.len); }
+
+private:
+    Py_buffer view_{};
+};
+
+std::size_t feed(ftprl::Parser& parser, nb::handle data, std::size_t from, bool last) {
+    const View view(data);
+    if (from > view.size()) throw nb::value_error("from is beyond the data");
     nb::gil_scoped_release free;
-    return parser.feed(first, size, from, last);
+    return parser.feed(view.data(), view.size(), from, last);
 }
 
 void bind_readers(nb::module_& m) {
@@ -434,8 +450,12 @@ void bind_kernel(nb::module_& m) {
         .def_prop_ro("cells", &cells_of, "The cells, a row each: z, R = sqrt(G), M, S = g_{1:t}. A view.")
         .def_prop_ro("intercept", &intercept_of, "The intercept's own cell, always float64. A view.")
         .def_prop_ro("tallies", &tallies_of, "What was added up since the first row. A view.");
-    m.def("use_kernels", &ftprl::use_kernels, nb::arg("name"),
-          "Use the kernels of an instruction set in learners made from now on ('avx2', 'sse2', 'portable', '' for the best).");
+    const auto use = [](const std::string& name) {
+        return ftprl::use_kernels(name) && ftprl::use_markers(name.c_str());
+    };
+    m.def("use_kernels", use, nb::arg("name"),
+          "Use what was compiled for an instruction set in learners and parsers made from now on ('avx2', 'sse2', "
+          "'portable', '' for the best).");
 }
 
 }  // namespace

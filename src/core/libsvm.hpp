@@ -3,6 +3,7 @@
 // An id is the cell of the table, as it stands: files that count from 0 and from 1 are both read.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,7 +15,8 @@ namespace ftprl {
 
 class LibsvmParser final : public LineParser {
 public:
-    using LineParser::LineParser;
+    LibsvmParser(const Options& options, Labels labels)
+        : LineParser(options, std::move(labels), Index(std::array<Byte, 5>{' ', '\t', ':', '\n', '\n'})) {}
 
 protected:
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
@@ -28,7 +30,10 @@ protected:
             if (!labels_.read(p, stop, y, why)) return refuse(std::move(why));
             p = stop;
         }
-        rows.begin(static_cast<std::size_t>(eol - p) / 3 + 1);
+        const std::size_t room = static_cast<std::size_t>(eol - p) / 3 + 1;
+        rows.begin(room);
+        if (quick(p, eol, end)) return finish(y, 1.0);
+        rows.begin(room);
         for (p = skip_blanks(p, eol); p != eol; p = skip_blanks(p, eol)) {
             p = pair(p, eol, end);
             if (p == nullptr) return;
@@ -37,13 +42,54 @@ protected:
     }
 
 private:
+    // All pairs of a row without a fault, from mark to mark; false when `pair` must read them. No byte at eol is a
+    // colon.
+    bool quick(const Byte* p, const Byte* eol, const Byte* end) {
+        if (!index_.cover(p, eol, end)) return false;
+        const Byte* const base = index_.base();
+        Walk walk{index_.marks(), static_cast<std::size_t>(eol - base)};
+        const std::uint64_t room = rows.slots().room();
+        std::uint32_t* const row_slots = rows.row_slots();
+        double* const row_values = rows.row_values();
+        std::size_t size = 0;
+        std::size_t from = static_cast<std::size_t>(p - base);
+        while (from < walk.last) {
+            const std::size_t colon = walk.next();
+            if (colon == from) {
+                if (base[colon] == ':') return false;
+                from = colon + 1;
+                continue;
+            }
+            if (base[colon] != ':') return false;
+            const std::size_t stop = walk.next();
+            if (base[stop] == ':') return false;
+            std::uint32_t id = 0;
+            if (parse_whole(base + from, colon - from, id)) {
+                double value = 0.0;
+                if (id >= room || !read_number(base + colon + 1, base + stop, value)) return false;
+                row_slots[size] = id;
+                row_values[size++] = value;
+            } else if (!is_query(base + from, base + colon)) {
+                return false;
+            }
+            from = stop + 1;
+        }
+        rows.set_size(size);
+        index_.done(walk.mark);
+        return true;
+    }
+
+    static bool is_query(const Byte* p, const Byte* colon) noexcept {
+        return colon - p == 3 && p[0] == 'q' && p[1] == 'i' && p[2] == 'd';
+    }
+
     // One id:value; returns its end, null when it is bad.
     const Byte* pair(const Byte* p, const Byte* eol, const Byte* end) {
         const Byte* colon = token(p, eol, end);
         const Byte* stop = colon;
         while (stop != eol && !is_blank(*stop)) ++stop;
         if (colon == eol || *colon != ':') return refuse_null("expected id:value, got " + quoted(p, stop));
-        if (colon - p == 3 && p[0] == 'q' && p[1] == 'i' && p[2] == 'd') return stop;
+        if (is_query(p, colon)) return stop;
         std::uint64_t id = 0;
         const Byte* q = p;
         for (; q != colon && detail::is_digit(*q); ++q) {

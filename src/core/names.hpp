@@ -30,6 +30,31 @@ inline std::uint64_t hash_name(std::uint64_t start, const Byte* p, std::size_t n
     return detail::mix((rest != 0 ? detail::fold(h ^ block, detail::K1) : h) ^ n);
 }
 
+namespace detail {
+
+// The low n bytes of a word, for n up to 8.
+inline constexpr std::uint64_t LOW_BYTES[] = {0,
+                                              0xffu,
+                                              0xffffu,
+                                              0xffffffu,
+                                              0xffffffffu,
+                                              0xffffffffffu,
+                                              0xffffffffffffu,
+                                              0xffffffffffffffu,
+                                              0xffffffffffffffffu};
+
+}  // namespace detail
+
+// hash_from(start, p, n) for n from 1 on; 16 bytes may be read, and all n. Both blocks of a name of up to 16 bytes
+// are hashed, and the one that counts is chosen.
+inline std::uint64_t hash_inside(std::uint64_t start, const Byte* p, std::size_t n) noexcept {
+    if (n > 16) return hash_name(start, p, n, p + n + 8);
+    const std::size_t first = n < 8 ? n : 8;
+    const std::uint64_t one = detail::fold(start ^ (detail::load8(p) & detail::LOW_BYTES[first]), detail::K1);
+    const std::uint64_t two = detail::fold(one ^ (detail::load8(p + 8) & detail::LOW_BYTES[n - first]), detail::K1);
+    return detail::mix((n > 8 ? two : one) ^ n);
+}
+
 // Names with a common beginning: "column=" is hashed once, each value from there.
 class Prefix {
 public:
@@ -55,6 +80,15 @@ public:
         if (left != 0) h = detail::fold(h ^ (pending | word << shift_), detail::K1);
         if (left > 8) h = detail::fold(h ^ above(word), detail::K1);
         return detail::mix(h ^ (size_ + n));
+    }
+
+    // The same for n from 1 on; 8 bytes may be read, and all n and 8 more.
+    std::uint64_t inside(const Byte* p, std::size_t n) const noexcept {
+        if (n > 8) return (*this)(p, n, p + n + 8);
+        const std::uint64_t word = detail::load8(p) & detail::LOW_BYTES[n];
+        const std::uint64_t one = detail::fold(hash_ ^ (pending_ | word << shift_), detail::K1);
+        const std::uint64_t two = detail::fold(one ^ above(word), detail::K1);
+        return detail::mix((8 * n + shift_ > 64 ? two : one) ^ (size_ + n));
     }
 
 private:

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include "hash.hpp"
 #include "scan.hpp"
 
 #if !defined(__cpp_lib_to_chars)
@@ -88,6 +89,55 @@ inline Parsed parse_long(const Byte* p, const Byte* end, double& out) {
 
 }  // namespace detail
 
+namespace detail {
+
+// Eight digits as a number, the first in the lowest byte. Neighbours are joined: 1 and 2 digits, 2 and 4, 4 and 8.
+inline std::uint32_t join_digits(std::uint64_t digits) noexcept {
+    digits = 10 * digits + (digits >> 8);
+    const std::uint64_t even = (digits & 0x000000ff000000ffu) * 0x000f424000000064u;
+    const std::uint64_t odd = (digits >> 16 & 0x000000ff000000ffu) * 0x0000271000000001u;
+    return static_cast<std::uint32_t>((even + odd) >> 32);
+}
+
+// The high bit of the bytes that are not 0..9; that of the lowest such byte is right, those above it may be
+// wrong when it is 0x8a or more.
+inline std::uint64_t not_digits(std::uint64_t bytes) noexcept {
+    return ((bytes + 0x7676767676767676u) | bytes) & 0x8080808080808080u;
+}
+
+}  // namespace detail
+
+// The whole number in [p, p + n) if it is up to eight digits, else false. Eight bytes may be read.
+inline bool parse_whole(const Byte* p, std::size_t n, std::uint32_t& out) noexcept {
+    if (n - 1 > 7) return false;
+    const std::uint64_t bytes = (detail::load8(p) ^ 0x3030303030303030u) << (64 - 8 * n);
+    out = detail::join_digits(bytes);
+    return detail::not_digits(bytes) == 0;
+}
+
+// What parse_number says of [p, p + n), for up to eight digits and perhaps a sign and a point; false, and nothing
+// said, for any other text. Nine bytes may be read.
+inline bool parse_short(const Byte* p, std::size_t n, double& out) noexcept {
+    const bool minus = *p == '-';
+    p += minus;
+    n -= minus;
+    if (n - 1 > 7) return false;
+    std::uint64_t bytes = (detail::load8(p) ^ 0x3030303030303030u) << (64 - 8 * n);
+    std::uint64_t other = detail::not_digits(bytes);
+    double value = 0.0;
+    if (other == 0) {
+        value = static_cast<double>(detail::join_digits(bytes));
+    } else {
+        const unsigned at = detail::lowest_bit(other) & ~7u;
+        if (n == 1 || (bytes >> at & 0xff) != ('.' ^ '0')) return false;
+        bytes = (bytes & ((std::uint64_t{1} << at) - 1)) << 8 | (bytes >> at >> 8 << at << 8);
+        if (detail::not_digits(bytes) != 0) return false;
+        value = static_cast<double>(detail::join_digits(bytes)) / detail::TENS[7 - at / 8];
+    }
+    out = minus ? -value : value;
+    return true;
+}
+
 // The whole of [p, end) as a number. A number too near to zero for a double is 0.
 inline Parsed parse_number(const Byte* p, const Byte* end, double& out) {
     const bool minus = p != end && *p == '-';
@@ -112,11 +162,18 @@ inline Parsed parse_number(const Byte* p, const Byte* end, double& out) {
             out = minus ? -value : value;
             return Parsed::ok;
         }
+        // Behind digits or a point comes an exponent or the end: most text that is no number is known by that.
+        if (q != p && q != end && *q != 'e' && *q != 'E') return Parsed::malformed;
     }
     double value = 0.0;
     const Parsed parsed = detail::parse_long(p, end, value);
     if (parsed == Parsed::ok) out = minus ? -value : value;
     return parsed;
+}
+
+// Whether [p, end) is a number, the short ones at once. Nine bytes may be read from p on.
+inline bool read_number(const Byte* p, const Byte* end, double& out) {
+    return parse_short(p, static_cast<std::size_t>(end - p), out) || parse_number(p, end, out) == Parsed::ok;
 }
 
 }  // namespace ftprl

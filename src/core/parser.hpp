@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "index.hpp"
 #include "labels.hpp"
 #include "rows.hpp"
 #include "scan.hpp"
@@ -30,8 +31,12 @@ struct Problem {
 
 class Parser {
 public:
-    Parser(const Options& options, Labels labels)
-        : rows(Slots(options.dim, options.intercept), options.wide), labels_(std::move(labels)), options_(options) {}
+    // `index` says which bytes end a token.
+    Parser(const Options& options, Labels labels, Index index)
+        : rows(Slots(options.dim, options.intercept), options.wide),
+          labels_(std::move(labels)),
+          options_(options),
+          index_(std::move(index)) {}
     Parser(const Parser&) = delete;
     Parser& operator=(const Parser&) = delete;
     virtual ~Parser() = default;
@@ -41,6 +46,7 @@ public:
     std::size_t feed(const Byte* data, std::size_t size, std::size_t from, bool last) {
         const Byte* p = data + from;
         const Byte* end = data + size;
+        index_.forget();
         while (p != end && !full() && problem.line == 0) {
             const Byte* next = row(p, end, last);
             if (next == nullptr) break;
@@ -93,6 +99,7 @@ protected:
 
     Labels labels_;
     Options options_;
+    Index index_;
 };
 
 // A format with one row a line.

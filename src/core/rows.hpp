@@ -5,13 +5,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "blocks.hpp"
 #include "hash.hpp"
 #include "scan.hpp"
 
@@ -47,26 +48,28 @@ public:
     Buffer() = default;
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
-    ~Buffer() { std::free(data_); }
+    ~Buffer() { Blocks::shared().give(data_); }
 
     T* data() noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
     void resize(std::size_t size) noexcept { size_ = size; }  // within what was reserved
     void reserve(std::size_t more) {
         if (capacity_ - size_ >= more) return;
-        std::size_t wanted = capacity_ + capacity_ / 2 + 1024;
+        std::size_t wanted = capacity_ == 0 ? usual_ : capacity_ + capacity_ / 2;
         if (wanted < size_ + more) wanted = size_ + more;
-        void* grown = std::realloc(data_, wanted * sizeof(T));
-        if (grown == nullptr) throw std::bad_alloc();
-        data_ = static_cast<T*>(grown);
-        capacity_ = wanted;
+        if (wanted > ~std::size_t{0} / sizeof(T)) throw std::bad_alloc();
+        auto* grown = static_cast<T*>(Blocks::shared().take(wanted * sizeof(T)));
+        if (size_ != 0) std::memcpy(grown, data_, size_ * sizeof(T));
+        Blocks::shared().give(std::exchange(data_, grown));
+        capacity_ = Blocks::size_of(grown) / sizeof(T);
     }
     void push(T value) {
         reserve(1);
         data_[size_++] = value;
     }
-    // The memory, to be given to std::free; the buffer is empty afterwards.
+    // The memory, to be given back to Blocks; the buffer is empty afterwards.
     T* release() noexcept {
+        usual_ = size_ + size_ / 8 + 1024;
         size_ = capacity_ = 0;
         return std::exchange(data_, nullptr);
     }
@@ -75,6 +78,7 @@ private:
     T* data_ = nullptr;
     std::size_t size_ = 0;
     std::size_t capacity_ = 0;
+    std::size_t usual_ = 1024;  // as much as last time, and some: growing copies, and asks the system for new pages
 };
 
 class RowBuilder {
@@ -99,22 +103,33 @@ public:
         more(room);
     }
     // Within the room that was asked for.
-    void add(std::uint32_t slot, double value) noexcept { row_.data()[size_++] = Feature{value, slot}; }
+    void add(std::uint32_t slot, double value) noexcept {
+        row_slots()[size_] = slot;
+        row_values()[size_++] = value;
+    }
+    // The same in the caller's hands: it writes up to as many features as there is room for and says how many.
+    std::uint32_t* row_slots() noexcept { return indices.data() + indices.size(); }
+    double* row_values() noexcept { return row_values_.data(); }
+    std::size_t size() const noexcept { return size_; }
+    void set_size(std::size_t size) noexcept { size_ = size; }
     // Makes room for more features of the row at hand.
     void more(std::size_t room) {
-        row_.resize(size_);
-        row_.reserve(room);
+        const std::size_t before = indices.size();
+        indices.resize(before + size_);  // what moves when there is no room
+        indices.reserve(room + 1);       // and the intercept
+        indices.resize(before);
+        row_values_.resize(size_);
+        row_values_.reserve(room + LANES);
     }
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
         const std::size_t n = is_doubtful() ? combine() : size_;
-        indices.reserve(n + 1);
         bool fits = false;
         if (wide_) {
-            wide_values.reserve(n + 1);
+            wide_values.reserve(n + LANES);
             fits = write(n, wide_values);
         } else {
-            narrow_values.reserve(n + 1);
+            narrow_values.reserve(n + LANES);
             fits = write(n, narrow_values);
         }
         if (!fits) return false;
@@ -132,15 +147,20 @@ public:
 private:
     // Whether a coordinate may occur twice: true when it does, and now and then when it does not.
     bool is_doubtful() noexcept {
-        const Feature* row = row_.data();
-        std::uint64_t met = 0;
-        for (std::size_t i = 0; i < size_; ++i) {
-            std::uint64_t& word = seen_[(row[i].slot >> 6) % seen_.size()];
-            const std::uint64_t bit = std::uint64_t{1} << (row[i].slot & 63);
-            met |= word & bit;
-            word |= bit;
+        const std::uint32_t* const slots = row_slots();
+        std::size_t rising = 1;
+        while (rising < size_ && slots[rising - 1] < slots[rising]) ++rising;
+        if (rising >= size_) return false;
+        if (++mark_ == 0) {
+            seen_.fill(0);
+            mark_ = 1;
         }
-        for (std::size_t i = 0; i < size_; ++i) seen_[(row[i].slot >> 6) % seen_.size()] = 0;
+        unsigned met = 0;
+        for (std::size_t i = 0; i < size_; ++i) {
+            std::uint8_t& cell = seen_[slots[i] % SEEN];
+            met |= cell == mark_ ? 1u : 0u;
+            cell = mark_;
+        }
         return met != 0;
     }
 
@@ -151,16 +171,18 @@ private:
         if (places_.size() < wanted) places_.assign(wanted, Place{});
         const std::size_t mask = places_.size() - 1;
         ++round_;
-        Feature* row = row_.data();
+        std::uint32_t* const slots = row_slots();
+        double* const values = row_values();
         std::size_t kept = 0;
         for (std::size_t i = 0; i < size_; ++i) {
-            std::size_t at = (row[i].slot * std::size_t{0x9e3779b1u} >> 8) & mask;
-            while (places_[at].round == round_ && row[places_[at].row].slot != row[i].slot) at = (at + 1) & mask;
+            std::size_t at = (slots[i] * std::size_t{0x9e3779b1u} >> 8) & mask;
+            while (places_[at].round == round_ && slots[places_[at].row] != slots[i]) at = (at + 1) & mask;
             if (places_[at].round == round_) {
-                row[places_[at].row].value += row[i].value;
+                values[places_[at].row] += values[i];
             } else {
                 places_[at] = Place{round_, kept};
-                row[kept++] = row[i];
+                slots[kept] = slots[i];
+                values[kept++] = values[i];
             }
         }
         return kept;
@@ -168,44 +190,71 @@ private:
 
     template <class T>
     bool write(std::size_t n, Buffer<T>& values) noexcept {
-        constexpr double most = static_cast<double>(std::numeric_limits<T>::max());
-        const Feature* row = row_.data();
-        std::uint32_t* slot = indices.data() + indices.size();
+        std::uint32_t* slot = row_slots();
         T* value = values.data() + values.size();
-        std::size_t out = 0;
-        bool fits = true;
-        for (std::size_t i = 0; i < n; ++i) {
-            const bool good = std::fabs(row[i].value) <= most;
-            const T rounded = good ? static_cast<T>(row[i].value) : T{0};
-            fits = fits && good;
-            slot[out] = row[i].slot;
-            value[out] = rounded;
-            out += rounded != T{0} ? 1 : 0;
+        std::size_t out = n;
+        if (!copy_plain(n, value)) {
+            constexpr double most = static_cast<double>(std::numeric_limits<T>::max());
+            const double* row = row_values();
+            bool fits = true;
+            out = 0;
+            for (std::size_t i = 0; i < n; ++i) {
+                const bool good = std::fabs(row[i]) <= most;
+                const T rounded = good ? static_cast<T>(row[i]) : T{0};
+                fits = fits && good;
+                slot[out] = slot[i];
+                value[out] = rounded;
+                out += rounded != T{0} ? 1 : 0;
+            }
+            if (!fits) return false;
         }
         if (slots_.intercept()) {
             slot[out] = static_cast<std::uint32_t>(slots_.dim() - 1);
             value[out++] = T{1};
         }
-        if (!fits) return false;
         indices.resize(indices.size() + out);
         values.resize(values.size() + out);
         return true;
     }
 
-    struct Feature {
-        double value;
-        std::uint32_t slot;
-    };
+    // Writes the values if none is zero and none near the end of the range; false when one is, or there is no short
+    // cut for the type.
+    bool copy_plain(std::size_t, double*) noexcept { return false; }
+#if defined(FTPRL_SSE2)
+    bool copy_plain(std::size_t n, float* out) noexcept {
+        double* row = row_values();
+        for (std::size_t i = n; i % LANES != 0; ++i) row[i] = 1.0;
+        const __m128i size = _mm_set1_epi32(0x7fffffff), below_most = _mm_set1_epi32(0x7f7ffffe);
+        __m128i odd = _mm_setzero_si128();
+        for (std::size_t i = 0; i < n; i += LANES) {
+            const __m128 low = _mm_cvtpd_ps(_mm_loadu_pd(row + i)), high = _mm_cvtpd_ps(_mm_loadu_pd(row + i + 2));
+            const __m128 word = _mm_movelh_ps(low, high);
+            const __m128i bits = _mm_and_si128(_mm_castps_si128(word), size);
+            odd = _mm_or_si128(odd, _mm_cmpeq_epi32(bits, _mm_setzero_si128()));
+            odd = _mm_or_si128(odd, _mm_cmpgt_epi32(bits, below_most));
+            _mm_storeu_ps(out + i, word);
+        }
+        return _mm_movemask_epi8(odd) == 0;
+    }
+#else
+    bool copy_plain(std::size_t, float*) noexcept { return false; }
+#endif
+
     struct Place {
         std::uint64_t round = 0;
         std::size_t row = 0;
     };
 
+    static constexpr std::size_t LANES = 4;       // values are written so many at a time
+    static constexpr std::size_t SEEN = 1 << 14;  // more cells doubt less, and leave less of the nearest cache
+
     Slots slots_;
     bool wide_;
-    Buffer<Feature> row_;  // the row at hand
+    // The row at hand: its slots stand behind those of the rows before, its values here until they are summed.
+    Buffer<double> row_values_;
     std::size_t size_ = 0;
-    std::array<std::uint64_t, 1024> seen_{};
+    std::array<std::uint8_t, SEEN> seen_{};  // `mark_` where a slot of this row landed
+    std::uint8_t mark_ = 0;
     std::vector<Place> places_;
     std::uint64_t round_ = 0;
 };

@@ -8,9 +8,9 @@
 // nothing; so is one of the spellings of "not available" in a numeric column.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,123 +19,16 @@
 #include "names.hpp"
 #include "number.hpp"
 #include "parser.hpp"
+#include "split.hpp"
 #include "words.hpp"
 
 namespace ftprl {
-
-struct Field {
-    const Byte* data;
-    const Byte* end;
-    const Byte* limit;  // bytes up to here may be read
-};
-
-struct Dialect {
-    Byte separator = ',';
-    bool quotes = true;
-    Byte quote = '"';
-};
-
-enum class Split { whole, cut, unclosed, stray };
-
-// Splits the row at p into fields. Quoted text with doubled quotes is copied; the rest points into the data.
-class Splitter {
-public:
-    explicit Splitter(const Dialect& dialect)
-        : dialect_(dialect), stop_({dialect.separator, Byte{'\n'}}) {}
-
-    std::vector<Field> fields;
-    const Byte* next = nullptr;  // where the next row begins
-    std::int64_t lines = 0;      // that the row takes
-
-    Split operator()(const Byte* p, const Byte* end, bool last) {
-        fields.clear();
-        copies_.clear();
-        lines = 1;
-        Split result = Split::whole;
-        for (;;) {
-            const bool quoted = dialect_.quotes && p != end && *p == dialect_.quote;
-            const Byte* stop = nullptr;
-            if (quoted) {
-                stop = quoted_field(p + 1, end);
-                if (stop == nullptr) return last ? Split::unclosed : Split::cut;
-                const Byte* after = stop_(stop, end);
-                if (after == end && !last) return Split::cut;
-                if (after != stop && !(is_row_end(after, end) && after - stop == 1 && *stop == '\r')) {
-                    result = Split::stray;
-                    fields.back().end = fields.back().data;
-                }
-                stop = after;
-            } else {
-                stop = stop_(p, end);
-                if (stop == end && !last) return Split::cut;
-                const Byte* tail = stop;
-                if (is_row_end(stop, end) && tail != p && tail[-1] == '\r') --tail;
-                fields.push_back(Field{p, tail, end});
-            }
-            if (is_row_end(stop, end)) {
-                next = stop == end ? end : stop + 1;
-                return result;
-            }
-            p = stop + 1;
-        }
-    }
-
-    bool is_empty() const { return fields.size() == 1 && fields[0].data == fields[0].end; }
-
-private:
-    bool is_row_end(const Byte* p, const Byte* end) const { return p == end || *p == '\n'; }
-
-    // The text behind an opening quote; returns what follows the closing one, null when there is none.
-    const Byte* quoted_field(const Byte* p, const Byte* end) {
-        const Byte* first = p;
-        std::string* copy = nullptr;
-        for (;;) {
-            const Byte* quote = find(p, end, dialect_.quote);
-            if (quote == end) return nullptr;
-            for (const Byte* q = find(p, quote, '\n'); q != quote; q = find(q + 1, quote, '\n')) ++lines;
-            const bool doubled = end - quote > 1 && quote[1] == dialect_.quote;
-            if (copy == nullptr && doubled) copy = &copies_.emplace_back();
-            if (copy != nullptr) copy->append(reinterpret_cast<const char*>(p), static_cast<std::size_t>(quote - p));
-            if (!doubled) {
-                if (copy == nullptr) {
-                    fields.push_back(Field{first, quote, end});
-                } else {
-                    const auto* text = reinterpret_cast<const Byte*>(copy->data());
-                    fields.push_back(Field{text, text + copy->size(), text + copy->size()});
-                }
-                return quote + 1;
-            }
-            copy->push_back(static_cast<char>(dialect_.quote));
-            p = quote + 2;
-        }
-    }
-
-    Dialect dialect_;
-    Finder<2> stop_;
-    std::deque<std::string> copies_;  // a deque: fields point into the strings
-};
 
 // Where the last whole row of [p, end) ends; p when there is none.
 inline const Byte* whole_rows(const Byte* p, const Byte* end, const Dialect& dialect) {
     Splitter split(dialect);
     while (p != end && split(p, end, false) != Split::cut) p = split.next;
     return p;
-}
-
-inline Field trimmed(Field field) {
-    field.data = skip_blanks(field.data, field.end);
-    while (field.end != field.data && is_blank(field.end[-1])) --field.end;
-    return field;
-}
-
-// Whether a field of a numeric column says that there is no number.
-inline bool is_absent(const Field& field) {
-    const auto size = static_cast<std::size_t>(field.end - field.data);
-    if (size == 0) return true;
-    if (size > 4) return false;
-    std::string lower(field.data, field.end);
-    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    return lower == "na" || lower == "nan" || lower == "n/a" || lower == "#n/a" || lower == "null" || lower == "none";
 }
 
 struct Column {
@@ -147,7 +40,10 @@ struct Column {
 class TableParser final : public Parser {
 public:
     TableParser(const Options& options, Labels labels, const Dialect& dialect)
-        : Parser(options, std::move(labels)), split_(dialect), start_(hash_start(options.seed)) {}
+        : Parser(options, std::move(labels), Index(std::array<Byte, 2>{dialect.separator, Byte{'\n'}})),
+          split_(dialect),
+          dialect_(dialect),
+          start_(hash_start(options.seed)) {}
 
     // The columns of the rows to come.
     void set_columns(const std::vector<Column>& columns) {
@@ -157,10 +53,23 @@ public:
             const std::uint32_t slot = rows.slots()(hash_from(start_, name, column.name.size()));
             columns_.push_back(Ready{column.kind, quoted(name, name + column.name.size()), slot, Prefix(start_, column.name + "=")});
         }
+        runs_.clear();
+        for (std::size_t i = 0; i < columns_.size(); ++i) {
+            if (i == 0 || columns_[i].kind != columns_[i - 1].kind) runs_.push_back(Run{columns_[i].kind, i, i});
+            ++runs_.back().end;
+        }
+        std::size_t labels = 0, weights = 0;
+        for (const Ready& column : columns_) {
+            labels += column.kind == Column::Kind::label ? 1 : 0;
+            weights += column.kind == Column::Kind::weight ? 1 : 0;
+        }
+        has_quick_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1;
     }
 
 protected:
     const Byte* row(const Byte* p, const Byte* end, bool last) override {
+        const Byte* const next = quick(p, end);
+        if (next != nullptr) return next;
         const Split result = split_(p, end, last);
         if (result == Split::cut) return nullptr;
         if (result == Split::unclosed) {
@@ -187,6 +96,101 @@ private:
         std::uint32_t slot;
         Prefix joined;  // the hash of "column=" and what follows
     };
+    // Neighbours of one kind: columns [first, end).
+    struct Run {
+        Column::Kind kind;
+        std::size_t first;
+        std::size_t end;
+    };
+
+    // Reads the row at p if it is one line without a quote and without a fault, from mark to mark, and returns where
+    // the next one begins; else null, and nothing has happened. The label comes last: reading it may settle what
+    // counts as -1, and a row with a fault elsewhere may come to that only where the careful path does.
+    const Byte* quick(const Byte* p, const Byte* end) {
+        if (!has_quick_path_) return nullptr;
+        const std::size_t count = columns_.size();
+        const Byte* const newline = find(p, end, '\n');
+        if (newline == end || static_cast<std::size_t>(newline - p) > options_.max_row) return nullptr;
+        if (dialect_.quotes && find(p, newline, dialect_.quote) != newline) return nullptr;
+        if (!index_.cover(p, newline + 1, end)) return nullptr;
+        const Byte* const base = index_.base();
+        std::uint32_t* const marks = index_.marks();
+        if (index_.count() < count || base + marks[count - 1] != newline) return nullptr;
+        if (marks[count - 1] - marks[count - 2] > 1 && newline[-1] == '\r') --marks[count - 1];
+        Field label{p, p, end};
+        double y = MISSING, weight = 1.0;
+        auto from = static_cast<std::size_t>(p - base);
+        rows.begin(count);
+        for (const Run& run : runs_) {
+            const Field first{base + from, base + marks[run.first], end};
+            bool good = true;
+            switch (run.kind) {
+                case Column::Kind::ignore: break;
+                case Column::Kind::label: label = trimmed(first); break;
+                case Column::Kind::weight: good = is_weight(trimmed(first), weight); break;
+                case Column::Kind::categorical: categories(run, base, marks, from); break;
+                case Column::Kind::numeric: good = numbers(run, base, marks, from); break;
+                case Column::Kind::text: good = texts(run, base, marks, from); break;
+            }
+            if (!good) return nullptr;
+            from = marks[run.end - 1] + 1;
+        }
+        std::string why;
+        if (!labels_.read(label.data, label.end, y, why)) return nullptr;
+        index_.done(marks + count);
+        finish(y, weight);
+        if (problem.line == 0) ++line;
+        return newline + 1;
+    }
+
+    // The fields of a run in the quick path; the first begins at `from`.
+    void categories(const Run& run, const Byte* base, const std::uint32_t* marks, std::size_t from) {
+        const Slots slots = rows.slots();
+        std::uint32_t* const row_slots = rows.row_slots();
+        double* const row_values = rows.row_values();
+        std::size_t size = rows.size();
+        for (std::size_t i = run.first; i < run.end; ++i) {
+            const std::size_t n = marks[i] - from;
+            row_slots[size] = slots(columns_[i].joined.inside(base + from, n));
+            row_values[size] = 1.0;
+            size += n != 0 ? 1 : 0;
+            from = marks[i] + std::size_t{1};
+        }
+        rows.set_size(size);
+    }
+
+    bool numbers(const Run& run, const Byte* base, const std::uint32_t* marks, std::size_t from) {
+        std::uint32_t* const row_slots = rows.row_slots();
+        double* const row_values = rows.row_values();
+        std::size_t size = rows.size();
+        for (std::size_t i = run.first; i < run.end; ++i) {
+            const Byte* const p = base + from;
+            const std::size_t n = marks[i] - from;
+            from = marks[i] + std::size_t{1};
+            row_slots[size] = columns_[i].slot;
+            std::uint32_t whole = 0;
+            if (n == 0) continue;
+            if (parse_whole(p, n, whole)) {
+                row_values[size++] = whole;
+            } else {
+                const Field field = trimmed(Field{p, p + n, p + n});
+                const bool good = parse_short(p, n, row_values[size]) ||
+                                  parse_number(field.data, field.end, row_values[size]) == Parsed::ok;
+                if (!good && !is_absent(field)) return false;
+                size += good ? 1 : 0;
+            }
+        }
+        rows.set_size(size);
+        return true;
+    }
+
+    bool texts(const Run& run, const Byte* base, const std::uint32_t* marks, std::size_t from) {
+        for (std::size_t i = run.first; i < run.end; ++i) {
+            text(columns_[i], Field{base + from, base + marks[i], base + marks[i]}, columns_.size() - i);
+            from = marks[i] + std::size_t{1};
+        }
+        return true;
+    }
 
     void take() {
         const std::vector<Field>& fields = split_.fields;
@@ -220,9 +224,13 @@ private:
         return false;
     }
 
+    static bool is_weight(const Field& field, double& weight) {
+        return parse_number(field.data, field.end, weight) == Parsed::ok && weight >= 0.0;
+    }
+
     bool importance(const Ready& column, const Field& field, double& weight) {
         const Field found = trimmed(field);
-        if (parse_number(found.data, found.end, weight) == Parsed::ok && weight >= 0.0) return true;
+        if (is_weight(found, weight)) return true;
         refuse("expected a weight of at least 0, got " + quoted(found.data, found.end) + " in column " + column.name);
         return false;
     }
@@ -256,8 +264,11 @@ private:
     }
 
     Splitter split_;
+    Dialect dialect_;
     Words words_;
     std::vector<Ready> columns_;
+    std::vector<Run> runs_;
+    bool has_quick_path_ = false;
     std::uint64_t start_;
 };
 

@@ -22,7 +22,7 @@ namespace ftprl {
 class VwParser final : public LineParser {
 public:
     VwParser(const Options& options, Labels labels)
-        : LineParser(options, std::move(labels)), plain_(hash_start(options.seed)) {}
+        : LineParser(options, std::move(labels), Index(std::array<Byte, 5>{' ', '\t', ':', '|', '\n'})), plain_(hash_start(options.seed)) {}
 
 protected:
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
@@ -32,10 +32,14 @@ protected:
         const Byte* tag = bar;
         const Byte* tag_end = bar;
         if (!head(p, bar, y, weight, tag, tag_end)) return;
-        rows.begin(static_cast<std::size_t>(eol - bar) / 2 + 1);
-        while (bar != eol) {
-            bar = names(bar + 1, eol, end);
-            if (bar == nullptr) return;
+        const std::size_t room = static_cast<std::size_t>(eol - bar) / 2 + 1;
+        rows.begin(room);
+        if (!quick(bar, eol, end)) {
+            rows.begin(room);
+            while (bar != eol) {
+                bar = names(bar + 1, eol, end);
+                if (bar == nullptr) return;
+            }
         }
         const std::size_t place = rows.count();
         finish(y, weight);
@@ -78,6 +82,55 @@ private:
             refuse("expected an importance of at least 0 after the label, got " + quoted(ends[2], ends[3]));
             return false;
         }
+        return true;
+    }
+
+    // All features of a row without a fault, from mark to mark; false when `names` must read them. No byte at eol
+    // is a bar or a colon: it is a blank or the end of a line.
+    bool quick(const Byte* bar, const Byte* eol, const Byte* end) {
+        if (!index_.cover(bar, eol, end)) return false;
+        const Byte* const base = index_.base();
+        Walk walk{index_.marks() + 1, static_cast<std::size_t>(eol - base)};  // the first mark is the bar
+        const Slots slots = rows.slots();
+        std::uint32_t* const row_slots = rows.row_slots();
+        double* const row_values = rows.row_values();
+        std::size_t size = 0;
+        auto at = static_cast<std::size_t>(bar - base);
+        while (at != walk.last) {
+            std::size_t from = at + 1;
+            at = walk.next();
+            std::uint64_t start = plain_;
+            double scale = 1.0;
+            if (at != from) {  // a namespace
+                start = hash_start(hash_inside(plain_, base + from, at - from));
+                if (base[at] == ':') {
+                    from = at + 1;
+                    at = walk.next();
+                    if (!read_number(base + from, base + at, scale)) return false;
+                }
+            }
+            if (base[at] == ':') return false;
+            while (at != walk.last && base[at] != '|') {
+                from = at + 1;
+                at = walk.next();
+                if (at == from) {
+                    if (base[at] == ':') return false;  // it has no name
+                    continue;
+                }
+                row_slots[size] = slots(hash_inside(start, base + from, at - from));
+                row_values[size] = scale;
+                if (base[at] == ':') {
+                    from = at + 1;
+                    at = walk.next();
+                    double value = 0.0;
+                    if (base[at] == ':' || !read_number(base + from, base + at, value)) return false;
+                    row_values[size] = value * scale;
+                }
+                ++size;
+            }
+        }
+        rows.set_size(size);
+        index_.done(walk.mark);
         return true;
     }
 

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ftprl import data
-from ftprl._core import words
+from ftprl._core import use_kernels, words
 from ftprl.errors import BadFormat, FtprlError
 from oracles.batches import keys, rows_of, same
 from oracles.readers_twin import Row, Twin, read_csv, read_lines
@@ -221,6 +221,38 @@ def test_blocks_do_not_matter(
         )
 
     assert cut(block_size, 0) == cut(1 << 20, 0) == cut(block_size, 2)
+
+
+@pytest.mark.parametrize("name", ["e.vw", "e.libsvm", "e.csv"])
+def test_instruction_sets_read_alike(folder: Path, name: str) -> None:
+    data.clicks.generate(3000, 3, folder / name)
+    options = {"label": "click"} if name == "e.csv" else {}
+
+    def rows() -> list[Any]:
+        return [keys(row) for row in rows_of(data.open(folder / name, **options).batches())]
+
+    expected = rows()
+    assert len(expected) == 3000
+    try:
+        for kernel in ("portable", "sse2", "avx2"):
+            if use_kernels(kernel):
+                assert rows() == expected
+    finally:
+        use_kernels("")
+
+
+@SLOW
+@given(lines=st.lists(vw_lines(), max_size=5), others=st.lists(libsvm_lines(), max_size=5))
+def test_the_quick_path_is_the_careful_one(folder: Path, lines: list[str], others: list[str]) -> None:
+    # The end of a file is read with care; where more bytes follow, the same row is read from mark to mark.
+    def read_rows(name: str, text: str) -> tuple[list[Any], int]:
+        source = data.open(write(folder, name, text.encode()), on_bad_row="skip", loss="squared")
+        return [keys(row) for row in rows_of(source.batches())], source.bad_rows
+
+    for name, rows in (("f.vw", lines), ("f.libsvm", others)):
+        alone = [read_rows(name, row) for row in rows]
+        together = read_rows(name, "\n".join(rows) + "\n" * 30)
+        assert together == ([row for part, _ in alone for row in part], sum(bad for _, bad in alone))
 
 
 SOUP = st.lists(st.sampled_from([*b" \t|:'\n\r#\",;.eE+-019aN\x00\xff\xc3\xa9"]), max_size=120).map(bytes)

@@ -88,6 +88,11 @@ class _Joined(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def read(self, size: int = -1, /) -> bytes | None:
+        if self._head or size < 0:
+            return super().read(size)
+        return self._more(size)  # as it comes: through `readinto` every block would be copied twice more
+
     def readinto(self, buffer: Any, /) -> int:
         taken = self._head[: len(buffer)] or self._more(len(buffer)) or b""
         self._head = self._head[len(taken) :]
