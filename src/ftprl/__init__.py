@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"ftprl.{name}")
     if name == "__version__":
-        return _version("ftprl")
+        return import_module("importlib.metadata").version("ftprl")
     raise AttributeError(f"module 'ftprl' has no attribute {name!r}")
 
 
