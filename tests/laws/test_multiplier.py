@@ -204,11 +204,11 @@ def test_active_set_meets_the_conditions_of_optimality(n: int, equal: int, shape
     np.testing.assert_array_equal(guess, kept)
     if found is None:  # it may give up, but it may not be wrong
         return
-    slack = d - C @ found.w
+    slack = d - C @ found.x
     assert slack.min() >= -1e-10
-    np.testing.assert_allclose(A @ found.w, A @ inside, atol=1e-10)
+    np.testing.assert_allclose(A @ found.x, A @ inside, atol=1e-10)
     rows = np.vstack((A, C[slack < 1e-9]))
-    slope = psd.apply(H, found.w) + z
+    slope = psd.apply(H, found.x) + z
     prices = np.linalg.lstsq(rows.T, -slope, rcond=None)[0] if len(rows) else np.zeros(0)
     np.testing.assert_allclose(rows.T @ prices, -slope, atol=1e-8 * (1 + np.abs(slope).max()))
     assert np.all(prices[len(A) :] >= -1e-7 * (1 + np.abs(prices).max(initial=0.0)))

@@ -154,7 +154,7 @@ def _minimise(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float)
     if plain:
         warm = active_set(conic, H, z, near, span, rows_at(conic, near), _WARM_STEPS)
         if warm is not None:
-            return Solution(warm.w, max(value(H, z, warm.w) - warm.lower, 0.0))
+            return warm
     if l1:
         magnitude = np.maximum(np.abs(span[0][:n]), np.abs(span[1][:n]))
         conic = conic.with_l1(magnitude)
@@ -169,7 +169,7 @@ def _minimise(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float)
         e = len(conic.b)
         exact = active_set(conic, H, z, near, span, dual[e:] > slack[e:], _POLISH_STEPS)
         if exact is not None:
-            return Solution(exact.w, max(value(H, z, exact.w) - exact.lower, 0.0))
+            return exact
     pairs = [pair] if conic.power else [pair, *polish(conic, P, q, pair, dual, slack, span)]
     pairs = [p for p in pairs if np.isfinite(p.w).all() and math.isfinite(p.lower)]
     lower = max(p.lower for p in pairs)

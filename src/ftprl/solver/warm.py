@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd
-from ftprl.solver.certified import TIGHT, Pair, Span, lower_bound, value
+from ftprl.solver.certified import TIGHT, Solution, Span, lower_bound, value
 from ftprl.solver.conic import Conic
 
 Vector = NDArray[np.float64]
@@ -37,7 +37,7 @@ def _inverse(H: PSD, z: Vector, near: Vector) -> tuple[Vector, Vector] | None:
     return np.asarray((V / np.where(w > 0, w, top)) @ V.T), tied
 
 
-def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess: Active, steps: int) -> Pair | None:
+def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess: Active, steps: int) -> Solution | None:
     """Solve with the guessed rows as equalities and mend the guess; None when that does not settle in `steps`."""
     made = _inverse(H, z, near)
     if made is None:
@@ -46,7 +46,7 @@ def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess:
     free = -(inverse * tied) if inverse.ndim == 1 else -(inverse @ tied)
     G, h = conic.rows
     e = len(conic.b)
-    active = np.concatenate((np.ones(e, dtype=np.bool_), guess))
+    active = np.concatenate((np.ones(e, dtype=np.bool_), guess)) if e else guess
     seen: set[bytes] = set()
     for _ in range(steps):
         key, on = active.tobytes(), active.nonzero()[0]
@@ -60,22 +60,24 @@ def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess:
         except np.linalg.LinAlgError:
             return None
         w = free - y.dot(tilted)
-        slack, scale = h - G.dot(w), conic.row_scale(w)
-        room = slack / scale
+        room = h - G.dot(w)
+        room /= conic.row_scale(w)
+        held = room[on]
         room[on] = 0.0
         changed = _mend(active, on[e:], y[e:], room)
         if changed is None:
-            return _accept(conic, H, z, w, on, y, slack, scale, span)
+            met = held.min(initial=0.0) >= -TIGHT and held[:e].max(initial=0.0) <= TIGHT
+            return _accept(conic, H, z, w, on, y, span) if met else None
         active = changed
     return None
 
 
 def _prices(S: Vector, right: Vector) -> Vector:
     """S y = right, with one step of refinement: rows at sharp corners are nearly dependent."""
+    if not right.size:
+        return right
     from scipy.linalg.lapack import dpotrf, dpotrs
 
-    if not len(right):
-        return right
     factor, failed = dpotrf(S, clean=0)
     if failed:  # dependent rows, to rounding
         inverse = np.linalg.inv(S)
@@ -88,36 +90,23 @@ def _prices(S: Vector, right: Vector) -> Vector:
 
 def _mend(active: Active, on: NDArray[np.intp], prices: Vector, room: Vector) -> Active | None:
     """The next guess: rows with a negative price leave, else the most broken row enters; None when all is well."""
-    wrong = prices < 0
-    out = active.copy()
-    if wrong.any():
-        out[on[wrong]] = False
+    if prices.size and prices[prices.argmin()] < 0:
+        out = active.copy()
+        out[on[prices < 0]] = False
         return out
-    if not len(room) or room[worst := int(room.argmin())] >= -TIGHT:
+    if not room.size or room[worst := room.argmin()] >= -TIGHT:
         return None
+    out = active.copy()
     out[worst] = True
     return out
 
 
 def _accept(
-    conic: Conic,
-    H: PSD,
-    z: Vector,
-    w: Vector,
-    on: NDArray[np.intp],
-    prices: Vector,
-    slack: Vector,
-    scale: Vector,
-    span: Span,
-) -> Pair | None:
-    """The answer, if it is feasible and its proved gap is down to rounding."""
-    e = len(conic.b)
-    least = -TIGHT * scale
-    if np.any(slack < least) or np.any(slack[:e] > -least[:e]):
-        return None
+    conic: Conic, H: PSD, z: Vector, w: Vector, on: NDArray[np.intp], prices: Vector, span: Span
+) -> Solution | None:
+    """The answer, if its proved gap is down to rounding."""
     G, h = conic.rows
-    dual = np.zeros(len(h))
+    dual = np.zeros(h.size)
     dual[on] = prices
-    lower = lower_bound(H, z, G, h, w, dual, span)
-    reached = value(H, z, w)
-    return Pair(w, lower) if reached - lower <= _GOOD * (1.0 + abs(reached)) else None
+    reached, lower = value(H, z, w), lower_bound(H, z, G, h, w, dual, span)
+    return Solution(w, max(reached - lower, 0.0)) if reached - lower <= _GOOD * (1.0 + abs(reached)) else None
