@@ -81,11 +81,11 @@ def gradient(name: str, value: ArrayLike, dim: int) -> Vector:
     if g.shape != (dim,):
         check.vector(name, g, dim)
     size = np.abs(g)
-    if not size.max() < _LARGE:
+    i = size.argmax()  # of a NaN if there is one; with argmin far quicker than max() and min()
+    if not size[i] < _LARGE:
         check.finite(name, g)
-        i = int(size.argmax())
         raise InvalidInput(f"{name} needs entries below 1e150, got {name}[{i}]={g[i]:g}; rescale the losses.")
-    return g if size.min() >= _SMALL else np.where(size < _SMALL, 0.0, g)
+    return g if size[size.argmin()] >= _SMALL else np.where(size < _SMALL, 0.0, g)
 
 
 def starting_point(feasible: FeasibleSet, start: ArrayLike | None) -> Vector:
@@ -198,9 +198,11 @@ class FTPRL(Learner[State]):
         z = state.z + moved
         z -= psd.apply(Q, state.x)
         t = state.t + 1
-        best = self._minimise(scheme.total, z, state.x, t)
-        play = best if hint is None else self._minimise(scheme.total, z + hint, state.x, t)
-        play.x.flags.writeable = best.x.flags.writeable = False  # a state is a value
+        best = play = self._minimise(scheme.total, z, state.x, t)
+        best.x.setflags(write=False)  # a state is a value
+        if hint is not None:
+            play = self._minimise(scheme.total, z + hint, state.x, t)
+            play.x.setflags(write=False)
         return State(play.x, t, z, scheme, Q, seen, hint, best.x, play.gap, best.gap)
 
     def _minimise(self, H: PSD, z: Vector, near: Vector, t: int) -> Solution:

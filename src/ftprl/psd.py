@@ -63,7 +63,12 @@ def apply(Q: PSD, x: Vector) -> Vector:
 
 def quad(Q: PSD, x: Vector) -> float:
     """`xᵀ Q x`."""
-    return float(x @ apply(Q, x))
+    return between(Q, x, x)
+
+
+def between(Q: PSD, x: Vector, y: Vector) -> float:
+    """`xᵀ Q y`."""
+    return float(x.dot(apply(Q, y)))
 
 
 def add(P: PSD, Q: PSD) -> PSD:
@@ -119,7 +124,12 @@ def largest(Q: PSD) -> float:
 def definite(Q: PSD) -> bool:
     """Whether every direction has weight."""
     w = eigh(Q)[0] if Q.ndim == 2 else Q
-    return bool(np.count_nonzero(w) == w.size)  # quicker than all(), and this is asked in every round
+    return positive(w)
+
+
+def positive(w: Vector) -> bool:
+    """Whether no weight of a number or a diagonal is 0."""
+    return w.item(w.argmin()) > 0.0  # far quicker than all(), and this is asked several times a round
 
 
 def solve(Q: PSD, g: Vector) -> Vector:
@@ -146,8 +156,8 @@ def dual_quad(Q: PSD, g: Vector) -> float:
             return math.inf
         h[w == 0] = 0.0
         return dual_quad(w, h)
-    if definite(Q):
-        return float(g @ (g / Q))
+    if positive(Q):
+        return float(g.dot(g / Q))
     if np.any((Q == 0) & (g != 0)):
         return math.inf
     return float(g @ solve(Q, g))

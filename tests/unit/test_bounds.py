@@ -24,6 +24,24 @@ def test_empty_ledger() -> None:
     assert Ledger.empty(2, full=True).GG.shape == (2, 2)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("start", [[0.0, 0.0, 0.0], [0.5, 0.0, -0.25]])
+@pytest.mark.parametrize("before", [0, 2])
+def test_z_whatever_the_first_play_and_round(start: list[float], before: int, rng: np.random.Generator) -> None:
+    """z = what counts of g_{1:t} minus q, from 0 or another point, from the learner's first round or a later one."""
+    learner = FTPRL(Box(-1, 1, dim=3), Diagonal(), start=start)
+    state, ledger = learner.init(), Ledger.empty(3)
+    for g in rng.normal(size=(before, 3)):
+        state = learner.update(state, g)
+    for t, g in enumerate(rng.normal(size=(6, 3))):
+        hint = 0.5 * g if t == 3 else None
+        after = learner.update(state, g, hint)
+        ledger, state = ledger.record(learner, state, g, after), after
+        np.testing.assert_allclose(ledger.z, ledger.S - ledger.q, atol=1e-13)
+    assert ledger.moved == (before > 0 or any(start))
+    if not ledger.moved:
+        np.testing.assert_array_equal(ledger.z, state.z)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("F", [CUBE, L2Ball(3), Simplex(3), L1Ball(3, 2.0)], ids=repr)
 def test_sums_against_their_definitions(F: Box, scheme: Diagonal, rng: np.random.Generator) -> None:

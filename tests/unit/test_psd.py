@@ -24,6 +24,7 @@ def test_against_the_matrix_written_out(shape: str, rng: np.random.Generator) ->
     assert M.shape == (N, N)
     np.testing.assert_allclose(psd.apply(Q, x), M @ x)
     assert psd.quad(Q, x) == pytest.approx(x @ M @ x)
+    assert psd.between(Q, x, x[::-1]) == pytest.approx(x @ M @ x[::-1])
     np.testing.assert_allclose(psd.diagonal(Q, N), np.diagonal(M))
     assert psd.largest(Q) == pytest.approx(np.linalg.eigvalsh(M)[-1])
     np.testing.assert_allclose(psd.solve(Q, x), np.linalg.solve(M, x))
@@ -124,3 +125,8 @@ def test_as_psd_refuses(Q: object, told: str) -> None:
     with pytest.raises(InvalidInput, match=r"^Q needs ") as caught:
         psd.as_psd(Q, dim=2)  # type: ignore[arg-type]
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("w", [0.0, 2.0, [1.0, 5e-324], [0.0, 1.0], [3.0, 0.0]])
+def test_positive(w: float | list[float]) -> None:
+    assert psd.positive(np.array(w)) is bool(np.all(np.array(w) > 0))

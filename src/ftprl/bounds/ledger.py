@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +17,20 @@ PSD = NDArray[np.float64]
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Ledger:
+class Ledger(NamedTuple):
     """Running sums over the rounds, no history: enough for every number of a certificate.
 
     Sums in which points appear are kept relative to the first play, so that a set far from 0 costs no digits.
     """
+
+    # A tuple, since one is made in every round: a frozen dataclass with as many fields takes five times as long.
 
     t: int
     S: Vector  # g_{1:t}
     G: Vector  # sum of squares of what the bounds count
     GG: Vector | None  # sum of outer products, when full matrices are asked about
     origin: Vector  # x_1
+    moved: bool  # whether x_1 is not 0
     gain: float  # sum g_t·(x_t - x_1)
     z: Vector  # what counts of g_{1:t}, minus q
     q: Vector  # sum Q_s (x_s - x_1)
@@ -49,42 +51,44 @@ class Ledger:
     def empty(dim: int, full: bool = False) -> Ledger:
         """Nothing played."""
         zero = np.zeros(dim)
-        return Ledger(0, zero, zero, np.zeros((dim, dim)) if full else None, zero, 0.0, zero, zero)
+        return Ledger(0, zero, zero, np.zeros((dim, dim)) if full else None, zero, False, 0.0, zero, zero)
 
     def record(self, learner: Learner[Any], before: LearnerState, g: Vector, after: LearnerState) -> Ledger:
         """One round of a core learner: `g` was seen at `before.x`, and `after` is what it made of it."""
-        origin = self.origin if self.t else before.x
-        x = before.x - origin
-        gain, S = self.gain + float(g @ x), self.S + g
+        origin, moved = (self.origin, self.moved) if self.t else (before.x, bool(before.x.any()))
+        x = before.x - origin if moved else before.x
+        gain, S = self.gain + float(g.dot(x)), self.S + g
         seen = after.seen if isinstance(after, State) else g
         G, GG = seen * seen, None if self.GG is None else self.GG + np.outer(seen, seen)
         G += self.G
         if not isinstance(learner, FTPRL):
-            return Ledger(self.t + 1, S, G, GG, origin, gain, self.z, self.q)
+            return Ledger(self.t + 1, S, G, GG, origin, moved, gain, self.z, self.q)
         assert isinstance(before, State)
         assert isinstance(after, State)
-        total, leader = after.total, after.leader - origin
+        total, leader = after.scheme.total, after.leader - origin if moved else after.leader
         Qx = psd.apply(after.Q, x)
-        counted = seen if before.hint is None else learner.scheme.effective(learner.feasible, g)
-        z = self.z + counted
-        z -= Qx
+        if moved or before.t != self.t:
+            z = self.z + (seen if before.hint is None else learner.scheme.effective(learner.feasible, g))
+            z -= Qx
+        else:
+            z = after.z  # the same sum, since x_1 = 0
         d = x - leader
         psi = None if learner.composite is None else _psi(learner.composite, self, before.x, after)
-        length = psd.dual_quad(self._weights(learner.composite, total), seen)
+        length = psd.dual_quad(total if psi is None else self._weights(learner.composite, total), seen)
         hinted = self.hinted or before.hint is not None
-        # One call with all sums in their order: a copy with changes takes as long as the rest of the round.
         return Ledger(
             self.t + 1,
             S,
             G,
             GG,
             origin,
+            moved,
             gain,
             z,
             self.q + Qx,
-            self.k + float(x @ Qx),
+            self.k + float(x.dot(Qx)),
             self.stability + length,
-            self.delta + float(d @ z) + 0.5 * float(d @ psd.apply(total, x + leader)) + (psi.delta if psi else 0.0),
+            self.delta + float(d.dot(z)) + 0.5 * psd.between(total, d, x + leader) + (psi.delta if psi else 0.0),
             self.penalty + learner.scheme.penalty(after.scheme, after.Q),
             self.solver_slack + (_slack(learner, before, length) if before.gap else 0.0),
             self.leader_slack + after.leader_gap if hinted else after.leader_gap,

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ftprl import check
+from ftprl import check, psd
 from ftprl.errors import InvalidInput
 from ftprl.posthoc import Family
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, checked_c, constants
@@ -84,7 +84,7 @@ class Diagonal(Scheme):
         root = np.sqrt(G)
         both = state.root + root
         Q *= state.rate
-        if np.count_nonzero(both) == both.size:
+        if psd.positive(both):
             Q /= both
         else:
             np.divide(Q, both, out=Q, where=both > 0)
@@ -94,7 +94,7 @@ class Diagonal(Scheme):
         """g without the coordinates that cannot move."""
         g = feasible.tangent(g) if self.center else g
         D = feasible.widths()
-        return g if np.count_nonzero(D) == len(D) else np.where(D == 0, 0.0, g)
+        return g if psd.positive(D) else np.where(D == 0, 0.0, g)
 
     def closed_form(self, state: SchemeState) -> ClosedForm | None:
         """(c/2 + 2/c) sum D_i sqrt(G_i)."""

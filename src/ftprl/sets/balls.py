@@ -87,7 +87,11 @@ class NormBall(MixedSet):
 
     def widths(self) -> Vector:
         """2 radius, on every axis."""
-        return np.full(self.dim, 2 * self.radius)
+        return self._widths
+
+    @cached_property
+    def _widths(self) -> Vector:
+        return check.frozen(np.full(self.dim, 2 * self.radius))
 
     def diameter(self) -> float:
         """2 r, and 2 r n^{1/2-1/p} for p > 2."""

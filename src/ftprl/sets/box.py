@@ -87,7 +87,8 @@ class Box(MixedSet):
 
     def _separable(self, H: PSD, z: Vector, near: Vector) -> Vector:
         lam = H if H.ndim else np.broadcast_to(H, (self.dim,))
-        return self._inside(multiplier.box(lam, z, self.lower, self.upper, near))
+        x = multiplier.box(lam, z, self.lower, self.upper, near)
+        return x if self._bounded else self._inside(x)
 
     @cached_property
     def _bounded(self) -> bool:
@@ -98,7 +99,7 @@ class Box(MixedSet):
         return self._widths**2
 
     def _inside(self, x: Vector) -> Vector:
-        if not self._bounded and not np.isfinite(x).all():
+        if not np.isfinite(x).all():
             i = int(np.flatnonzero(~np.isfinite(x))[0])
             raise InvalidInput(
                 f"the minimum over a Box with an infinite side needs weight on coordinate {i}, got none; bound it."
@@ -125,7 +126,7 @@ class Box(MixedSet):
             live = psd.diagonal(Q, self.dim) > 0
             return math.inf if np.isinf(self._widths[live]).any() else self._reduced(Q, live)
         if Q.ndim < 2:
-            return float(Q @ self._square_widths) if Q.ndim else float(Q) * float(self._square_widths.sum())
+            return float(Q.dot(self._square_widths)) if Q.ndim else float(Q) * float(self._square_widths.sum())
         scaled = psd.congruence(Q, self._widths)
         if self.dim <= _ENUMERATE:
             S = _corners(self.dim)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl import psd
 from ftprl.solver import furthest
 
 Vector = NDArray[np.float64]
@@ -20,7 +21,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 def box(lam: Vector, z: Vector, lo: Vector, hi: Vector, near: Vector) -> Vector:
     """No coupling: clip the free minimiser; an endpoint where the objective is linear; `near` where it is flat."""
-    if np.count_nonzero(lam) == lam.size:
+    if psd.positive(lam):
         x = z / lam
         np.negative(x, out=x)
         np.maximum(x, lo, out=x)
@@ -28,6 +29,33 @@ def box(lam: Vector, z: Vector, lo: Vector, hi: Vector, near: Vector) -> Vector:
     flat = np.where(z > 0, lo, np.where(z < 0, hi, near))
     free = np.divide(-z, lam, out=flat.copy(), where=lam > 0)
     return np.minimum(np.maximum(free, lo), hi)
+
+
+def simplex(lam: Vector, z: Vector, total: float, near: Vector) -> Vector:
+    """x >= 0 and sum x = total, every weight above 0: x_i = (nu - r_i)/l_i where r = z - min z is below nu.
+
+    The nu of any set of coordinates is at least the true one, and falls when those with r_i >= nu leave it: a few
+    steps from the coordinates that `near` uses, and every sum is one of positive numbers. `with_sum` is its twin.
+    """
+    r = z - z.item(z.argmin())
+    on = near.nonzero()[0]
+    nu, gap, slope = _level(lam, r, total, on) if on.size else (math.inf, r, r)
+    below = (r < nu).nonzero()[0]
+    while below.size and (below.size != on.size or (below != on).any()):
+        on = below
+        nu, gap, slope = _level(lam, r, total, on)
+        below = on[gap < nu]
+    if not math.isfinite(nu):  # numbers at the end of the range of a float
+        return with_sum(lam, z, np.zeros(z.shape), np.full(z.shape, math.inf), total, near)
+    x = np.zeros(z.shape)
+    x[on] = (nu - gap) * slope
+    return x
+
+
+def _level(lam: Vector, r: Vector, total: float, on: NDArray[np.intp]) -> tuple[float, Vector, Vector]:
+    """The nu at which the coordinates `on` alone sum to the total, their r and their slopes 1/l."""
+    gap, slope = r[on], 1.0 / lam[on]
+    return (total + float(slope.dot(gap))) / float(slope.sum()), gap, slope
 
 
 def with_sum(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near: Vector) -> Vector:
@@ -110,33 +138,49 @@ def knapsack(
 
 
 def l2_ball(lam: Vector, z: Vector, radius: float, near: Vector) -> Vector:
-    """|x|₂ <= radius: Newton on 1/|x(mu)| = 1/radius with x(mu) = -z/(lam + mu), monotone from the left."""
+    """|x|₂ <= radius: x(mu) = -z/(lam + mu) for one mu >= 0."""
+    if psd.positive(lam):
+        return _in_ball(lam, z, radius)[0]
     flat = (lam == 0) & (z == 0)
-    some_flat = bool(flat.any())
-    x = np.zeros_like(z)
-    if not np.any((lam == 0) & (z != 0)):
-        x = np.divide(-z, lam, out=x, where=lam > 0)
-        size = float(np.linalg.norm(x))
+    live, x = ~flat, np.zeros_like(z)
+    x[live], room = _in_ball(lam[live], z[live], radius)
+    x[flat] = shrink(near[flat], math.sqrt(room), 2.0)
+    return x
+
+
+def _in_ball(lam: Vector, z: Vector, radius: float) -> tuple[Vector, float]:
+    """The minimiser where no coordinate is flat, and the square of the radius that it leaves.
+
+    Newton on 1/|x(mu)| = 1/radius, monotone from the left.
+    """
+    if not z.size:
+        return z, radius**2
+    far = np.abs(z)
+    far /= radius
+    far -= lam
+    mu = max(float(far[far.argmax()]), math.sqrt(z.dot(z)) / radius - float(lam[lam.argmax()]))
+    if mu <= 0.0:  # then no weight is 0
+        x = z / lam
+        size = math.sqrt(x.dot(x))
         if size <= radius:
-            if some_flat:
-                x[flat] = shrink(near[flat], math.sqrt(max(radius**2 - size**2, 0.0)), 2.0)
-            return x
-    slope = np.abs(z) / radius
-    mu = max(0.0, float(np.linalg.norm(z)) / radius - float(lam.max()), float((slope - lam).max()))
-    for _ in range(100):
-        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.negative(x, out=x), max(radius**2 - size**2, 0.0)
+        mu = 0.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for _ in range(100):
             den = lam + mu
-            x = -z / den if not some_flat else np.divide(-z, den, out=np.zeros_like(z), where=~flat)
-        size = float(np.linalg.norm(x))
-        excess = size / radius - 1.0
-        if excess <= 4 * _EPS:
-            break
-        weight = float((x * x) @ (1.0 / np.where(flat, 1.0, den)))
-        step = excess * size * size / weight
-        if mu + step == mu:
-            break
-        mu += step
-    return np.asarray(x * (radius / size))
+            x = z / den
+            square = float(x.dot(x))
+            size = math.sqrt(square)
+            excess = size / radius - 1.0
+            if excess <= 4 * _EPS:
+                break
+            np.divide(x, den, out=den)
+            step = excess * square / float(x.dot(den))
+            if mu + step == mu:
+                break
+            mu += step
+    x *= -radius / size
+    return x, 0.0
 
 
 def shrink(v: Vector, radius: float, p: float) -> Vector:

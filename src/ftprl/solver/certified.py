@@ -38,7 +38,7 @@ class Pair:
 
 def value(H: PSD, z: Vector, x: Vector) -> float:
     """½ xᵀHx + z·x."""
-    return 0.5 * psd.quad(H, x) + float(z @ x)
+    return 0.5 * psd.quad(H, x) + float(z.dot(x))
 
 
 def lower_bound(H: PSD, z: Vector, G: Vector, h: Vector, w: Vector, dual: Vector, span: Span) -> float:
@@ -47,7 +47,9 @@ def lower_bound(H: PSD, z: Vector, G: Vector, h: Vector, w: Vector, dual: Vector
     For u in the set f(u) >= f(w) + slope·(u - w), and dual·(h - Gu) >= 0; what the multipliers leave of the slope is
     charged at the end of the variable's range that costs most.
     """
-    residual = psd.apply(H, w) + z + G.T @ dual
+    residual = psd.apply(H, w)
+    residual += z
+    residual += dual @ G
     low, high = span
     left = np.minimum(residual * (low - w), residual * (high - w))
-    return value(H, z, w) - float(dual @ (h - G @ w)) + float(left.sum())
+    return value(H, z, w) - float(dual.dot(h - G @ w)) + float(left.sum())

@@ -101,13 +101,17 @@ class _Unit:
 def _size(feasible: Describable) -> float:
     """The set's largest finite width, where that is far from 1; 1 elsewhere, so that most sets are left alone."""
     D = feasible.widths()
-    size = float(np.where(np.isfinite(D), D, 0.0).max())
+    size = float(D[D.argmax()])
+    if not math.isfinite(size):
+        size = float(np.where(np.isfinite(D), D, 0.0).max())
     return size if size > 0 and not 1e-3 <= size <= 1e4 else 1.0
 
 
 def _span(feasible: Describable, conic: Conic, near: Vector) -> Span:
     """The range of each variable. An infinite side is replaced by a guess around `near`: no gap can be proved there."""
     low, high = feasible.bounds()
+    if not len(conic.reach) and math.isfinite(low[low.argmin()]) and math.isfinite(high[high.argmax()]):
+        return low, high
     guess = 2.0 * (1.0 + np.abs(near))
     low, high = np.where(np.isfinite(low), low, near - guess), np.where(np.isfinite(high), high, near + guess)
     return np.concatenate((low, np.zeros(len(conic.reach)))), np.concatenate((high, conic.reach))
@@ -126,11 +130,17 @@ def _linear(feasible: Describable, conic: Conic, H: PSD, z: Vector, near: Vector
 def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float = 0.0) -> Solution:
     """Minimise ½ xᵀHx + z·x + l1·|x|₁ over F; directions without weight stay at `near` where they can."""
     size = _size(feasible)
-    unit = feasible if size == 1.0 else _Unit(feasible, size)
-    H, z, l1 = H * size**2, z * size, l1 * size
+    if size == 1.0:
+        return _level(feasible, H, z, near, l1)
+    found = _level(_Unit(feasible, size), H * size**2, z * size, near / size, l1 * size)
+    return Solution(found.x * size, found.gap)
+
+
+def _level(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float) -> Solution:
+    """The same for a set of the size of 1: the objective is brought to that size too."""
     steep = max(float(np.abs(H).max(initial=0.0)), float(np.abs(z).max(initial=0.0)), l1) or 1.0
-    found = _minimise(unit, H / steep, z / steep, near / size, l1 / steep)
-    return Solution(found.x * size, found.gap * steep)
+    found = _minimise(feasible, H / steep, z / steep, near, l1 / steep)
+    return Solution(found.x, found.gap * steep)
 
 
 def _minimise(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float) -> Solution:
@@ -144,7 +154,7 @@ def _minimise(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float)
     if plain:
         warm = active_set(conic, H, z, near, span, rows_at(conic, near), _WARM_STEPS)
         if warm is not None:
-            return Solution(warm.w, max(value(H, z, warm.w) - warm.lower, 0.0))
+            return warm
     if l1:
         magnitude = np.maximum(np.abs(span[0][:n]), np.abs(span[1][:n]))
         conic = conic.with_l1(magnitude)
@@ -159,7 +169,7 @@ def _minimise(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float)
         e = len(conic.b)
         exact = active_set(conic, H, z, near, span, dual[e:] > slack[e:], _POLISH_STEPS)
         if exact is not None:
-            return Solution(exact.w, max(value(H, z, exact.w) - exact.lower, 0.0))
+            return exact
     pairs = [pair] if conic.power else [pair, *polish(conic, P, q, pair, dual, slack, span)]
     pairs = [p for p in pairs if np.isfinite(p.w).all() and math.isfinite(p.lower)]
     lower = max(p.lower for p in pairs)

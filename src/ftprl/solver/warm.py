@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd
-from ftprl.solver.certified import TIGHT, Pair, Span, lower_bound, value
+from ftprl.solver.certified import TIGHT, Solution, Span, lower_bound, value
 from ftprl.solver.conic import Conic
 
 Vector = NDArray[np.float64]
@@ -27,6 +27,8 @@ def _inverse(H: PSD, z: Vector, near: Vector) -> tuple[Vector, Vector] | None:
     if top <= 0.0:
         return None
     if H.ndim < 2:
+        if psd.positive(H):
+            return 1.0 / (H if H.ndim else np.broadcast_to(H, z.shape)), z
         lam = np.broadcast_to(H, z.shape)
         return 1.0 / np.where(lam > 0, lam, top), np.where(lam > 0, z, z - top * near)
     w, V = psd.eigh(H)
@@ -35,67 +37,76 @@ def _inverse(H: PSD, z: Vector, near: Vector) -> tuple[Vector, Vector] | None:
     return np.asarray((V / np.where(w > 0, w, top)) @ V.T), tied
 
 
-def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess: Active, steps: int) -> Pair | None:
+def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess: Active, steps: int) -> Solution | None:
     """Solve with the guessed rows as equalities and mend the guess; None when that does not settle in `steps`."""
     made = _inverse(H, z, near)
     if made is None:
         return None
     inverse, tied = made
     free = -(inverse * tied) if inverse.ndim == 1 else -(inverse @ tied)
+    G, h = conic.rows
     e = len(conic.b)
-    active = guess.copy()
+    active = np.concatenate((np.ones(e, dtype=np.bool_), guess)) if e else guess
     seen: set[bytes] = set()
     for _ in range(steps):
-        key = active.tobytes()
-        if key in seen or e + int(active.sum()) > conic.dim:
+        key, on = active.tobytes(), active.nonzero()[0]
+        if key in seen or on.size > conic.dim:
             return None
         seen.add(key)
-        rows, right = np.vstack((conic.A, conic.C[active])), np.concatenate((conic.b, conic.d[active]))
+        rows = G.take(on, axis=0)
         tilted = rows * inverse if inverse.ndim == 1 else rows @ inverse
         try:
-            y = _prices(tilted @ rows.T, rows @ free - right)
+            y = _prices(tilted @ rows.T, rows.dot(free) - h.take(on))
         except np.linalg.LinAlgError:
             return None
-        w = free - tilted.T @ y
-        scale = conic.row_scale(w)[e:]
-        prices = np.zeros(len(active))
-        prices[active] = y[e:]
-        excess = np.where(active, 0.0, (conic.C @ w - conic.d) / scale)
-        changed = _mend(active, prices, excess)
+        w = free - y.dot(tilted)
+        room = h - G.dot(w)
+        room /= conic.row_scale(w)
+        held = room[on]
+        room[on] = 0.0
+        changed = _mend(active, on[e:], y[e:], room)
         if changed is None:
-            return _accept(conic, H, z, w, np.concatenate((y[:e], prices)), span)
+            met = held.min(initial=0.0) >= -TIGHT and held[:e].max(initial=0.0) <= TIGHT
+            return _accept(conic, H, z, w, on, y, span) if met else None
         active = changed
     return None
 
 
 def _prices(S: Vector, right: Vector) -> Vector:
     """S y = right, with one step of refinement: rows at sharp corners are nearly dependent."""
-    if not len(right):
+    if not right.size:
         return right
-    inverse = np.linalg.inv(S)
-    y = inverse @ right
-    return np.asarray(y + inverse @ (right - S @ y))
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    factor, failed = dpotrf(S, clean=0)
+    if failed:  # dependent rows, to rounding
+        inverse = np.linalg.inv(S)
+        y = inverse @ right
+        return np.asarray(y + inverse @ (right - S @ y))
+    y = dpotrs(factor, right)[0]
+    y += dpotrs(factor, right - S.dot(y))[0]
+    return np.asarray(y)
 
 
-def _mend(active: Active, prices: Vector, excess: Vector) -> Active | None:
+def _mend(active: Active, on: NDArray[np.intp], prices: Vector, room: Vector) -> Active | None:
     """The next guess: rows with a negative price leave, else the most broken row enters; None when all is well."""
-    wrong, worst = prices < 0, int(excess.argmax()) if len(excess) else 0
-    if wrong.any():
-        return active & ~wrong
-    if not len(excess) or excess[worst] <= TIGHT:
+    if prices.size and prices[prices.argmin()] < 0:
+        out = active.copy()
+        out[on[prices < 0]] = False
+        return out
+    if not room.size or room[worst := room.argmin()] >= -TIGHT:
         return None
     out = active.copy()
     out[worst] = True
     return out
 
 
-def _accept(conic: Conic, H: PSD, z: Vector, w: Vector, dual: Vector, span: Span) -> Pair | None:
-    """The answer, if it is feasible and its proved gap is down to rounding."""
-    e = len(conic.b)
+def _accept(
+    conic: Conic, H: PSD, z: Vector, w: Vector, on: NDArray[np.intp], prices: Vector, span: Span
+) -> Solution | None:
+    """The answer, if its proved gap is down to rounding."""
     G, h = conic.rows
-    miss, scale = h - G @ w, conic.row_scale(w)
-    if np.any(miss[e:] < -TIGHT * scale[e:]) or np.any(np.abs(miss[:e]) > TIGHT * scale[:e]):
-        return None
-    lower = lower_bound(H, z, G, h, w, dual, span)
-    reached = value(H, z, w)
-    return Pair(w, lower) if reached - lower <= _GOOD * (1.0 + abs(reached)) else None
+    dual = np.zeros(h.size)
+    dual[on] = prices
+    reached, lower = value(H, z, w), lower_bound(H, z, G, h, w, dual, span)
+    return Solution(w, max(reached - lower, 0.0)) if reached - lower <= _GOOD * (1.0 + abs(reached)) else None
