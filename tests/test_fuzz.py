@@ -91,7 +91,8 @@ def test_the_sanitizers_stop_the_driver(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert reason in done.stderr
-        assert (tmp_path / "canary-0000000000000000").read_text() == finding
+        if finding != "leak":  # found when the process ends, and so not the fault of its last input
+            assert (tmp_path / "canary-0000000000000000").read_text() == finding
 
 
 @pytest.mark.slow
