@@ -157,7 +157,7 @@ def run_native(driver: Path, target: str, seconds: float, seed: int) -> Result:
     command = [str(driver), "--target", target, "--seconds", f"{seconds:g}", "--seed", str(seed)]
     command += ["--corpus", str(CORPUS), "--crashes", str(CRASHES)]
     run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    kept = sorted(set(CRASHES.iterdir()) - before) or sorted(CRASHES.glob(f"{target}-*"))
+    kept = sorted(set(CRASHES.iterdir()) - before)
     again = f"{driver} --target {target} --seed {seed}"
     if kept:
         again = f"{driver} --target {target} --replay {kept[-1]} --choice {kept[-1].name.rpartition('-')[2]}"

@@ -68,11 +68,11 @@ def test_a_short_run_of_the_driver(tmp_path: Path) -> None:
     # In one test, so that one worker compiles the driver.
     driver = run.build_driver("quick")
     for name in run.NATIVE_TARGETS:
-        command = [driver, "--target", name, "--executions", "1500", "--seconds", "60", "--seed", "20100"]
+        command = [driver, "--target", name, "--executions", "800", "--seconds", "60", "--seed", "20100"]
         command += ["--corpus", CORPUS, "--crashes", tmp_path]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["executions"] == 1500
+        assert json.loads(done.stdout)["executions"] == 800
     assert list(tmp_path.iterdir()) == []
     for finding in ("law", "throw"):
         (tmp_path / "body").write_text(finding)
@@ -91,7 +91,8 @@ def test_the_sanitizers_stop_the_driver(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert reason in done.stderr
-        assert (tmp_path / "canary-0000000000000000").read_text() == finding
+        if finding != "leak":  # found when the process ends, and so not the fault of its last input
+            assert (tmp_path / "canary-0000000000000000").read_text() == finding
 
 
 @pytest.mark.slow
