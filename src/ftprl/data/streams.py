@@ -136,7 +136,7 @@ def _unpacked(raw: Any, packing: str) -> Readable:
 
 @final
 class Joint:
-    """What was left of one block and the next one, side by side in memory that stays: new pages cost more than copying."""
+    """What was left of one block, then the next one, in memory that stays: new pages cost more than copying."""
 
     def __init__(self) -> None:
         self._store = bytearray()
