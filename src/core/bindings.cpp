@@ -226,15 +226,6 @@ nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separa
     return nb::make_tuple(count, seen, values);
 }
 
-std::size_t whole_rows(const nb::bytes& data, std::size_t from, int separator, int quote) {
-    if (from > data.size()) throw nb::value_error("start is beyond the data");
-    const ftprl::Dialect dialect = dialect_of(separator, quote);
-    const ftprl::Byte* first = data_of(data);
-    const std::size_t size = data.size();
-    const nb::gil_scoped_release free;
-    return static_cast<std::size_t>(ftprl::whole_rows(first + from, first + size, dialect) - first);
-}
-
 nb::bytes number_lines(const nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>& values) {
     std::string text;
     {
@@ -275,6 +266,14 @@ std::size_t feed(ftprl::Parser& parser, nb::handle data, std::size_t from, bool 
     if (from > view.size()) throw nb::value_error("from is beyond the data");
     nb::gil_scoped_release free;
     return parser.feed(view.data(), view.size(), from, last);
+}
+
+std::size_t whole_rows(nb::handle data, std::size_t from, int separator, int quote) {
+    const View view(data);
+    if (from > view.size()) throw nb::value_error("start is beyond the data");
+    const ftprl::Dialect dialect = dialect_of(separator, quote);
+    const nb::gil_scoped_release free;
+    return static_cast<std::size_t>(ftprl::whole_rows(view.data() + from, view.data() + view.size(), dialect) - view.data());
 }
 
 void bind_readers(nb::module_& m) {

@@ -57,33 +57,57 @@ class Position:
 
 
 @final
+class Store:
+    """Memory for blocks of text that is used again: new pages from the system cost more than reading a file."""
+
+    def __init__(self) -> None:
+        self._free: list[bytearray] = []
+
+    def take(self, size: int) -> bytearray:
+        """At least `size` bytes."""
+        block = self._free.pop() if self._free else bytearray()
+        return block if len(block) >= size else bytearray(size)
+
+    def give(self, block: bytearray) -> None:
+        """What nobody reads any more."""
+        self._free.append(block)
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Whole rows of one file, and where they stand; `error` is what ended the reading behind them."""
+    """Whole rows of one file, and where they stand; `error` is what ended the reading behind them.
+
+    The rows are `block[start:end]`.
+    """
 
     file: int
     origin: str
     offset: int
     line: int
     columns: Sequence[tuple[int, bytes]] | None
-    text: bytes
+    block: bytearray
+    start: int
+    end: int
     error: FtprlError | None = None
 
 
-def pieces(files: Sequence[str], plan: Plan, start: Position, begun: Begun = None) -> Generator[Piece]:
+def pieces(files: Sequence[str], plan: Plan, start: Position, store: Store, begun: Begun = None) -> Generator[Piece]:
     """The text of the files from a place on; a file that cannot be read ends it with the error."""
     for number in range(start.file, len(files)):
         offset, line = (start.offset, start.line) if number == start.file else (0, 1)
         try:
-            yield from _pieces_of(files[number], number, plan, offset, line, begun)
+            yield from _pieces_of(files[number], number, plan, offset, line, store, begun)
         except FtprlError as error:
-            yield Piece(number, "", 0, 1, None, b"", error)
+            yield Piece(number, "", 0, 1, None, bytearray(), 0, 0, error)
             return
 
 
-def _pieces_of(file: str, number: int, plan: Plan, offset: int, line: int, begun: Begun) -> Iterator[Piece]:
+def _pieces_of(
+    file: str, number: int, plan: Plan, offset: int, line: int, store: Store, begun: Begun
+) -> Iterator[Piece]:
     stream, data = begun if file == STDIN and begun else (Stream(file), b"")
-    columns, base, at, here, last = None, 0, 0, 1, False
+    columns, base, at, here = None, 0, 0, 1
     try:
         if plan.form is not None:
             names, data, at, here = tables.read_header(stream, plan.form, plan.block_size, plan.max_row, data)
@@ -91,19 +115,24 @@ def _pieces_of(file: str, number: int, plan: Plan, offset: int, line: int, begun
             columns = tables.arrange(names, plan.columns or {}, optional, stream.name)
         if offset > at:
             data, base, at, here = stream.from_offset(offset, data, line), offset, 0, line
+        block, size, last = bytearray(data), len(data), False
         while True:
-            end = len(data) if last else _whole(plan, data, at)
+            end = size if last else _whole(plan, block, at, size)
+            rest = block[end:size]
             if end > at:
-                text = data[at:end]
-                yield Piece(number, stream.name, base + at, here, columns, text)
-                here += text.count(b"\n")
+                # Counted before the block is handed on: its reader may give it back, and another block be read into it.
+                lines = block.count(b"\n", at, end)
+                yield Piece(number, stream.name, base + at, here, columns, block, at, end)
+                here += lines
             if last:
                 return
-            rest = data[end:]
             if len(rest) > plan.max_row:
                 raise _too_long(plan, stream.name, here)
-            block = stream.read(plan.block_size, here)
-            data, base, at, last = rest + block, base + end, 0, not block
+            base, at = base + end, 0
+            block = store.take(len(rest) + plan.block_size)
+            block[: len(rest)] = rest
+            got = stream.read_into(memoryview(block)[len(rest) : len(rest) + plan.block_size], here)
+            size, last = len(rest) + got, got == 0
     finally:
         stream.close()
 
@@ -117,11 +146,11 @@ def _too_long(plan: Plan, name: str, line: int) -> BadFormat:
     )
 
 
-def _whole(plan: Plan, data: bytes, at: int) -> int:
-    """Where the last whole row ends."""
-    if plan.form is not None and plan.form.quote and plan.form.quote.encode() in data:
-        return whole_rows(data, at, *plan.form.codes)
-    return max(data.rfind(b"\n") + 1, at)
+def _whole(plan: Plan, block: bytearray, at: int, size: int) -> int:
+    """Where the last whole row of block[at:size] ends."""
+    if plan.form is not None and plan.form.quote and block.find(plan.form.quote.encode(), at, size) >= 0:
+        return whole_rows(memoryview(block)[:size], at, *plan.form.codes)
+    return max(block.rfind(b"\n", at, size) + 1, at)
 
 
 @final
@@ -139,12 +168,13 @@ class Parsed:
 
 def parse(reader: Parser, piece: Piece, negative: float = 1.0) -> Parsed:
     """The rows of a piece, up to the first bad one unless those are left out."""
-    batches, error, at, before = [], piece.error, 0, reader.bad
+    batches, error, at, before = [], piece.error, piece.start, reader.bad
+    text = memoryview(piece.block)[: piece.end]
     if piece.columns is not None:
         reader.set_columns(list(piece.columns))
     reader.line, reader.negative = piece.line, negative
-    while at < len(piece.text) and error is None:
-        at = reader.feed(piece.text, at, True)
+    while at < piece.end and error is None:
+        at = reader.feed(text, at, True)
         if reader.rows:
             batches.append(_taken(reader, piece.origin))
         if reader.problem is not None:

@@ -13,7 +13,7 @@ from ftprl.data import tables
 from ftprl.data.ahead import ahead
 from ftprl.data.batch import Batch
 from ftprl.data.labels import LabelRule, of_numbers
-from ftprl.data.pieces import Parsed, Piece, Position, parse, pieces
+from ftprl.data.pieces import Parsed, Piece, Position, Store, parse, pieces
 from ftprl.data.streams import STDIN, Stream, expand, shown, suffixes
 from ftprl.errors import InvalidInput
 
@@ -190,7 +190,8 @@ class Source:
                 parsers.append(reader)
             return parsed
 
-        jobs = pieces(self._files, self._plan, start, self._begun)
+        store = Store()
+        jobs = pieces(self._files, self._plan, start, store, self._begun)
         wait = STDIN not in self._files
         done = ahead(jobs, work, threads, wait=wait) if threads else (work(piece) for piece in jobs)
         # Whatever ends it, no thread and no file stays behind, unless a thread waits for standard input.
@@ -212,6 +213,7 @@ class Source:
                         yield replace(batch, first_row=here.rows)[given:], here.after(given)
                     here, skip = here.after(len(batch)), skip - given
                 rows = here.rows
+                store.give(piece.block)
                 if parsed.error is not None:
                     raise parsed.error
 

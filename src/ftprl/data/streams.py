@@ -10,9 +10,11 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeVar, final
 
 from ftprl.errors import BadFormat, InvalidInput
+
+T = TypeVar("T")
 
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
@@ -186,6 +188,14 @@ class Stream:
                 block = block[len(_BOM) :] or self._guarded(self._text, size, line)
         return block
 
+    def read_into(self, view: memoryview, line: int = 1) -> int:
+        """How many more bytes were put into `view`; 0 at the end."""
+        if self._can_jump():
+            return self._careful(lambda: self._raw.readinto(view) or 0, line)
+        block = self.read(len(view), line)
+        view[: len(block)] = block
+        return len(block)
+
     def from_offset(self, offset: int, data: bytes, line: int) -> bytes:
         """The text that is known from `offset` on, given all that was read so far; `line` is where it begins."""
         at = len(data)
@@ -204,12 +214,15 @@ class Stream:
 
     def _can_jump(self) -> bool:
         """Whether the next byte of the text is the next byte of a regular file."""
-        plain = isinstance(self._text, _Joined) and self._text.is_drained and not self._fresh
+        plain = self.file != STDIN and isinstance(self._text, _Joined) and self._text.is_drained and not self._fresh
         return plain and stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
 
     def _guarded(self, text: Readable, size: int, line: int) -> bytes:
+        return self._careful(lambda: text.read(size) or b"", line)
+
+    def _careful(self, read: Callable[[], T], line: int) -> T:
         try:
-            return text.read(size) or b""
+            return read()
         except (EOFError, zlib.error, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise InvalidInput(f"{self.name}:{line}: {error.strerror}; check the file and its disk.") from None
