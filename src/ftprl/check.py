@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,11 +19,17 @@ def frozen(a: Vector) -> Vector:
     return a
 
 
+def _is_masked(value: object) -> bool:
+    """Nobody has a masked array unless its module was imported, which takes long."""
+    module = sys.modules.get("numpy.ma")
+    return module is not None and isinstance(value, module.MaskedArray)
+
+
 def array(name: str, value: ArrayLike) -> Vector:
     """`value` as a fresh float64 array."""
     try:
         raw = np.asarray(value)
-        if value is None or raw.dtype.kind not in "biufO" or isinstance(value, np.ma.MaskedArray):
+        if value is None or raw.dtype.kind not in "biufO" or _is_masked(value):
             raise TypeError
         return np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

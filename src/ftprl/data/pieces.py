@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 from ftprl._core import Parser, whole_rows
 from ftprl.data import tables
 from ftprl.data.batch import Batch
-from ftprl.data.streams import STDIN, Stream, shown
+from ftprl.data.streams import STDIN, Stream, Unplaced, shown
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 if TYPE_CHECKING:
@@ -76,20 +76,20 @@ class Store:
 @final
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Whole rows of one file, and where they stand; `error` is what ended the reading behind them.
+    """Whole rows of one file, `block[start:end]`, and where they stand; `error` is what ended the reading behind them.
 
-    The rows are `block[start:end]`.
+    `line` is known at the begin of a file or of a reading; elsewhere the rows before have to be counted first.
     """
 
     file: int
     origin: str
     offset: int
-    line: int
+    line: int | None
     columns: Sequence[tuple[int, bytes]] | None
     block: bytearray
     start: int
     end: int
-    error: FtprlError | None = None
+    error: FtprlError | Unplaced | None = None
 
 
 def pieces(files: Sequence[str], plan: Plan, start: Position, store: Store, begun: Begun = None) -> Generator[Piece]:
@@ -98,8 +98,8 @@ def pieces(files: Sequence[str], plan: Plan, start: Position, store: Store, begu
         offset, line = (start.offset, start.line) if number == start.file else (0, 1)
         try:
             yield from _pieces_of(files[number], number, plan, offset, line, store, begun)
-        except FtprlError as error:
-            yield Piece(number, "", 0, 1, None, bytearray(), 0, 0, error)
+        except (FtprlError, Unplaced) as error:
+            yield Piece(number, "", 0, None, None, bytearray(), 0, 0, error)
             return
 
 
@@ -107,43 +107,40 @@ def _pieces_of(
     file: str, number: int, plan: Plan, offset: int, line: int, store: Store, begun: Begun
 ) -> Iterator[Piece]:
     stream, data = begun if file == STDIN and begun else (Stream(file), b"")
-    columns, base, at, here = None, 0, 0, 1
+    columns, base, at = None, 0, 0
+    begin: int | None = 1
     try:
         if plan.form is not None:
-            names, data, at, here = tables.read_header(stream, plan.form, plan.block_size, plan.max_row, data)
+            names, data, at, begin = tables.read_header(stream, plan.form, plan.block_size, plan.max_row, data)
             optional = ("label", "weight", "ignore") if plan.reused else ()
             columns = tables.arrange(names, plan.columns or {}, optional, stream.name)
         if offset > at:
-            data, base, at, here = stream.from_offset(offset, data, line), offset, 0, line
+            data, base, at, begin = stream.from_offset(offset, data, line), offset, 0, line
         block, size, last = bytearray(data), len(data), False
         while True:
             end = size if last else _whole(plan, block, at, size)
-            rest = block[end:size]
-            if end > at:
-                # Counted before the block is handed on: its reader may give it back, and another block be read into it.
-                lines = block.count(b"\n", at, end)
-                yield Piece(number, stream.name, base + at, here, columns, block, at, end)
-                here += lines
+            rest = block[end:size]  # before the block is handed on: another one may soon be read into it
+            if end > at or begin is not None:
+                yield Piece(number, stream.name, base + at, begin, columns, block, at, end)
+                begin = None
             if last:
                 return
             if len(rest) > plan.max_row:
-                raise _too_long(plan, stream.name, here)
+                raise _too_long(plan, stream.name)
             base, at = base + end, 0
             block = store.take(len(rest) + plan.block_size)
             block[: len(rest)] = rest
-            got = stream.read_into(memoryview(block)[len(rest) : len(rest) + plan.block_size], here)
+            got = stream.read_into(memoryview(block)[len(rest) : len(rest) + plan.block_size])
             size, last = len(rest) + got, got == 0
     finally:
         stream.close()
 
 
-def _too_long(plan: Plan, name: str, line: int) -> BadFormat:
+def _too_long(plan: Plan, name: str) -> Unplaced:
     """A row whose end is nowhere near."""
     hint = " (is a quote not closed?)" if plan.form and plan.form.quote else ""
-    return BadFormat(
-        f"{name}:{line}: expected a row of at most {plan.max_row} bytes, got a longer one"
-        f"{hint}; raise max_row if it is meant"
-    )
+    told = f"expected a row of at most {plan.max_row} bytes, got a longer one{hint}; raise max_row if it is meant"
+    return Unplaced(BadFormat, name, told)
 
 
 def _whole(plan: Plan, block: bytearray, at: int, size: int) -> int:
@@ -156,33 +153,46 @@ def _whole(plan: Plan, block: bytearray, at: int, size: int) -> int:
 @final
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A piece as batches; `negative` is the label that was met in its rows, 1 when none was."""
+    """A piece as batches; `negative` is the label that was met in its rows, 1 when none was.
+
+    Lines are counted from 0 at the begin of the piece: the rows of `lines` lines, the first bad one at `first_bad`, the
+    one that ended it at `problem`.
+    """
 
     piece: Piece
     batches: Sequence[Batch]
-    error: FtprlError | None
+    lines: int
     bad: int
     first_bad: tuple[int, str] | None
+    problem: tuple[int, str] | None
     negative: float
+
+    def error(self, line: int) -> FtprlError | None:
+        """What ended the reading in this piece or behind it, given the line of its first row."""
+        if self.problem is not None:
+            return BadFormat(f"{self.piece.origin}:{line + self.problem[0]}: {self.problem[1]}")
+        wrong = self.piece.error
+        return wrong.at(line + self.lines) if isinstance(wrong, Unplaced) else wrong
 
 
 def parse(reader: Parser, piece: Piece, negative: float = 1.0) -> Parsed:
     """The rows of a piece, up to the first bad one unless those are left out."""
-    batches, error, at, before = [], piece.error, piece.start, reader.bad
+    batches, at, before = [], piece.start, reader.bad
     text = memoryview(piece.block)[: piece.end]
     if piece.columns is not None:
         reader.set_columns(list(piece.columns))
-    reader.line, reader.negative = piece.line, negative
-    while at < piece.end and error is None:
+    reader.line, reader.negative = 1, negative  # a parser's first line is 1: 0 is no line
+    while at < piece.end and reader.problem is None:
         at = reader.feed(text, at, True)
         if reader.rows:
             batches.append(_taken(reader, piece.origin))
-        if reader.problem is not None:
-            line, why = reader.problem
-            error = BadFormat(f"{piece.origin}:{line}: {shown(why)}")
     bad = reader.bad - before
-    first = None if bad == 0 or reader.first_bad is None else (reader.first_bad[0], shown(reader.first_bad[1]))
-    return Parsed(piece, batches, error, bad, first, reader.negative)
+    first = _told(reader.first_bad) if bad else None
+    return Parsed(piece, batches, reader.line - 1, bad, first, _told(reader.problem), reader.negative)
+
+
+def _told(found: tuple[int, bytes] | None) -> tuple[int, str] | None:
+    return None if found is None else (found[0] - 1, shown(found[1]))
 
 
 def _taken(reader: Parser, origin: str) -> Batch:

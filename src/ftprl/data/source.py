@@ -181,12 +181,12 @@ class Source:
     def _read(self, start: Position, threads: int) -> Generator[tuple[Batch, Position]]:
         self.bad_rows, self._first_bad = start.bad, start.first_bad
         parsers: list[Parser] = []
-        negative, skip, rows = start.negative, start.skip, start.rows - start.skip
+        negative, skip, rows, line = start.negative, start.skip, start.rows - start.skip, start.line
 
         def work(piece: Piece) -> Parsed:
             reader = parsers.pop() if parsers else self._plan.parser()
             parsed = parse(reader, piece, negative)
-            if parsed.error is None:
+            if parsed.problem is None:
                 parsers.append(reader)
             return parsed
 
@@ -201,10 +201,11 @@ class Source:
                 if negative not in (1.0, parsed.negative) and parsed.negative != 1.0:
                     # Parsed before its rows could know what those in front of it had settled.
                     parsed = parse(self._plan.parser(), piece, negative)
-                here = Position(piece.file, piece.offset, piece.line, 0, rows, self.bad_rows, negative, self._first_bad)
+                line = line if piece.line is None else piece.line
+                here = Position(piece.file, piece.offset, line, 0, rows, self.bad_rows, negative, self._first_bad)
                 self.bad_rows += parsed.bad
                 if self._first_bad is None and parsed.first_bad is not None:
-                    self._first_bad = (piece.file, *parsed.first_bad)
+                    self._first_bad = (piece.file, line + parsed.first_bad[0], parsed.first_bad[1])
                 if parsed.negative != 1.0:
                     negative = parsed.negative
                 for batch in parsed.batches:
@@ -214,8 +215,10 @@ class Source:
                     here, skip = here.after(len(batch)), skip - given
                 rows = here.rows
                 store.give(piece.block)
-                if parsed.error is not None:
-                    raise parsed.error
+                error = parsed.error(line)
+                if error is not None:
+                    raise error
+                line += parsed.lines
 
 
 def open(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, final
 
-from ftprl.errors import BadFormat, InvalidInput
+from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 T = TypeVar("T")
 
@@ -66,6 +66,19 @@ def suffixes(file: str) -> tuple[str, str]:
     """The suffix of the format and that of the compression, each in lower case or empty."""
     stem, last = os.path.splitext(os.path.basename(file).lower())
     return (os.path.splitext(stem)[1], last) if last in _PACKED else (last, "")
+
+
+@final
+class Unplaced(Exception):
+    """What is wrong with a file, before it is known at which line its reader stands."""
+
+    def __init__(self, kind: type[FtprlError], name: str, why: str) -> None:
+        super().__init__(why)
+        self._kind, self._name, self._why = kind, name, why
+
+    def at(self, line: int) -> FtprlError:
+        """The error, with its line."""
+        return self._kind(f"{self._name}:{line}: {self._why}")
 
 
 class Readable(Protocol):
@@ -155,7 +168,11 @@ class Stream:
         except OSError as error:
             raise InvalidInput(f"{self.name}: {error.strerror}; check the path and its permissions.") from None
         self._raw = raw
-        head = self._head(raw)
+        try:
+            head = self._head(raw)
+        except Unplaced as wrong:
+            self.close()
+            raise wrong.at(1) from None
         self._packing = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), "")
         promised = _PACKED.get(suffixes(file)[1], "")
         if promised and self._packing != promised:
@@ -166,35 +183,41 @@ class Stream:
         self._fresh = True
 
     def _head(self, raw: Readable) -> bytes:
-        head = b""
-        while len(head) < 4:
-            more = self._guarded(raw, 4 - len(head), 1)
-            if not more:
-                break
-            head += more
-        return head
+        def first() -> bytes:
+            head = b""
+            while len(head) < 4 and (more := raw.read(4 - len(head))):
+                head += more
+            return head
+
+        return self._careful(first)
 
     def read(self, size: int, line: int = 1) -> bytes:
         """Up to `size` more bytes; none at the end."""
-        block = self._guarded(self._text, size, line)
+        try:
+            return self._read(size)
+        except Unplaced as wrong:
+            raise wrong.at(line) from None
+
+    def read_into(self, view: memoryview) -> int:
+        """How many more bytes were put into `view`; 0 at the end. What goes wrong has no line yet."""
+        if self._can_jump():
+            return self._careful(lambda: self._raw.readinto(view) or 0)
+        block = self._read(len(view))
+        view[: len(block)] = block
+        return len(block)
+
+    def _read(self, size: int) -> bytes:
+        block = self._some(size)
         if self._fresh:
             while 0 < len(block) < len(_BOM) and _BOM.startswith(block):
-                more = self._guarded(self._text, size, line)
+                more = self._some(size)
                 if not more:
                     break
                 block += more
             self._fresh = False
             if block.startswith(_BOM):
-                block = block[len(_BOM) :] or self._guarded(self._text, size, line)
+                block = block[len(_BOM) :] or self._some(size)
         return block
-
-    def read_into(self, view: memoryview, line: int = 1) -> int:
-        """How many more bytes were put into `view`; 0 at the end."""
-        if self._can_jump():
-            return self._careful(lambda: self._raw.readinto(view) or 0, line)
-        block = self.read(len(view), line)
-        view[: len(block)] = block
-        return len(block)
 
     def from_offset(self, offset: int, data: bytes, line: int) -> bytes:
         """The text that is known from `offset` on, given all that was read so far; `line` is where it begins."""
@@ -217,19 +240,18 @@ class Stream:
         plain = self.file != STDIN and isinstance(self._text, _Joined) and self._text.is_drained and not self._fresh
         return plain and stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
 
-    def _guarded(self, text: Readable, size: int, line: int) -> bytes:
-        return self._careful(lambda: text.read(size) or b"", line)
+    def _some(self, size: int) -> bytes:
+        return self._careful(lambda: self._text.read(size) or b"")
 
-    def _careful(self, read: Callable[[], T], line: int) -> T:
+    def _careful(self, read: Callable[[], T]) -> T:
         try:
             return read()
         except (EOFError, zlib.error, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise InvalidInput(f"{self.name}:{line}: {error.strerror}; check the file and its disk.") from None
+                raise Unplaced(InvalidInput, self.name, f"{error.strerror}; check the file and its disk.") from None
             why = shown(" ".join(str(error).split()))
-            raise BadFormat(
-                f"{self.name}:{line}: expected whole {self._packing} data, got a broken file ({why})."
-            ) from None
+            told = f"expected whole {self._packing} data, got a broken file ({why})."
+            raise Unplaced(BadFormat, self.name, told) from None
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
