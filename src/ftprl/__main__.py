@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ftprl.cli import main
+from ftprl.cli import command
 
 if __name__ == "__main__":
-    main()
+    command()

@@ -65,7 +65,7 @@ class Batch:
             raise InvalidInput(f"a batch needs a slice of step 1, got step {step}; take the rows in their order.")
         stop = max(start, stop)
         first, last = int(self.indptr[start]), int(self.indptr[stop])
-        return Batch(
+        return Batch.trusted(
             self.indptr[start : stop + 1] - first,
             self.indices[first:last],
             self.values[first:last],
@@ -75,6 +75,22 @@ class Batch:
             self.origin,
             None if self.tags is None else self.tags[start:stop],
         )
+
+    @classmethod
+    def trusted(cls, *parts: Any) -> Batch:
+        """A batch of arrays that are known to be right: those of a parser, or parts of another batch."""
+        batch = object.__new__(cls)
+        for name, part in zip(cls.__slots__, parts, strict=True):
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
+            object.__setattr__(batch, name, part)
+        return batch
+
+    def numbered(self, first_row: int, start: int = 0) -> Batch:
+        """The same rows from `start` on, counted so that the first of all is number `first_row`."""
+        parts = (self.indptr, self.indices, self.values, self.y, self.weight, first_row, self.origin, self.tags)
+        batch = Batch.trusted(*parts)
+        return batch[start:] if start else batch
 
     def cut(self, rows: int) -> Iterator[Batch]:
         """The same rows in pieces of at most `rows`."""
@@ -161,19 +177,19 @@ def combine(
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64), indices[kept], sums[order]
 
 
-_KINDS: Mapping[str, tuple[str, ...]] = {
-    "indptr": ("int64",),
-    "indices": ("uint32",),
-    "values": ("float32", "float64"),
-    "y": ("float64",),
-    "weight": ("float64",),
+_KINDS: Mapping[str, tuple[np.dtype[Any], ...]] = {
+    "indptr": (np.dtype(np.int64),),
+    "indices": (np.dtype(np.uint32),),
+    "values": (np.dtype(np.float32), np.dtype(np.float64)),
+    "y": (np.dtype(np.float64),),
+    "weight": (np.dtype(np.float64),),
 }
 
 
-def _column(name: str, value: object, kinds: tuple[str, ...]) -> NDArray[Any]:
+def _column(name: str, value: object, kinds: tuple[np.dtype[Any], ...]) -> NDArray[Any]:
     """A read-only view of one array of the batch."""
-    want = " or ".join(kinds)
-    if not isinstance(value, np.ndarray) or value.dtype.name not in kinds or value.ndim != 1:
+    if not isinstance(value, np.ndarray) or value.dtype not in kinds or value.ndim != 1:
+        want = " or ".join(kind.name for kind in kinds)
         got = f"{value.ndim}-d {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
         raise InvalidInput(f"{name} needs a vector of {want}, got {got}; convert it or use Batch.from_rows.")
     view = np.ascontiguousarray(value).view()

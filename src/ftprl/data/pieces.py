@@ -203,4 +203,4 @@ def _taken(reader: Parser, origin: str) -> Batch:
         tags = [""] * len(y)
         for row, tag in tagged:
             tags[row] = tag.decode("utf-8", "backslashreplace")
-    return Batch(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags))
+    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags))

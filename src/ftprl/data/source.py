@@ -211,7 +211,7 @@ class Source:
                 for batch in parsed.batches:
                     given = min(skip, len(batch))
                     if given < len(batch):
-                        yield replace(batch, first_row=here.rows)[given:], here.after(given)
+                        yield batch.numbered(here.rows, given), here.after(given)
                     here, skip = here.after(len(batch)), skip - given
                 rows = here.rows
                 store.give(piece.block)
@@ -243,7 +243,7 @@ def open(
     columns: Mapping[str, str] | None = None,
     loss: str = "logistic",
     dtype: str = "float32",
-    block_size: int = 1 << 20,
+    block_size: int = 1 << 21,
 ) -> Source:
     """Settle how files are read: paths, folders, patterns or '-', as VW text, libsvm, CSV or TSV (by their suffix).
 
