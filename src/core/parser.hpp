@@ -1,6 +1,7 @@
 // What all text formats share: rows are read from blocks of bytes until a batch is full or a row is bad.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -86,10 +87,9 @@ protected:
     void give_up(std::string why) { problem = Problem{line, std::move(why)}; }
 
     void finish(double y, double weight) {
-        if (!rows.finish(y, weight)) {
-            refuse(options_.wide ? "expected values within float64, got a sum or product beyond it"
-                                 : "expected values within float32, got one beyond it; pass dtype='float64'");
-        }
+        if (std::fabs(y) > LARGEST) return refuse("expected a label within 1e30, got one beyond it; rescale the labels");
+        if (weight > LARGEST) return refuse("expected a weight within 1e30, got one beyond it; rescale the weights");
+        if (!rows.finish(y, weight)) refuse("expected values within 1e30, got one beyond it; rescale the feature");
     }
 
     std::string too_long() const {

@@ -18,6 +18,9 @@
 
 namespace ftprl {
 
+// The largest |number| that a learner takes.
+inline constexpr double LARGEST = 1e30;
+
 // Where a hash lands in a table of `dim` cells: its low bits when dim is a power of two, else the high half of
 // hash * dim. With an intercept the last cell is the intercept's alone; a name that lands there takes the cell
 // before it.
@@ -194,12 +197,11 @@ private:
         T* value = values.data() + values.size();
         std::size_t out = n;
         if (!copy_plain(n, value)) {
-            constexpr double most = static_cast<double>(std::numeric_limits<T>::max());
             const double* row = row_values();
             bool fits = true;
             out = 0;
             for (std::size_t i = 0; i < n; ++i) {
-                const bool good = std::fabs(row[i]) <= most;
+                const bool good = std::fabs(row[i]) <= LARGEST;
                 const T rounded = good ? static_cast<T>(row[i]) : T{0};
                 fits = fits && good;
                 slot[out] = slot[i];
@@ -224,7 +226,7 @@ private:
     bool copy_plain(std::size_t n, float* out) noexcept {
         double* row = row_values();
         for (std::size_t i = n; i % LANES != 0; ++i) row[i] = 1.0;
-        const __m128i size = _mm_set1_epi32(0x7fffffff), below_most = _mm_set1_epi32(0x7f7ffffe);
+        const __m128i size = _mm_set1_epi32(0x7fffffff), below_most = _mm_set1_epi32(0x7149f2c9);  // just under 1e30
         __m128i odd = _mm_setzero_si128();
         for (std::size_t i = 0; i < n; i += LANES) {
             const __m128 low = _mm_cvtpd_ps(_mm_loadu_pd(row + i)), high = _mm_cvtpd_ps(_mm_loadu_pd(row + i + 2));

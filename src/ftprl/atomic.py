@@ -3,31 +3,69 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ftprl.errors import InvalidInput
 
 
+def check_target(name: str, path: str | os.PathLike[str] | None) -> None:
+    """Refuse, before any work, a file that could not be written after it."""
+    if path is None:
+        return
+    folder = Path(path).resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidInput(f"{name} needs a folder that can be written, got {os.fspath(path)!r}; create it first.")
+    if Path(path).is_dir():
+        raise InvalidInput(f"{name} needs a file, got the folder {os.fspath(path)!r}; name a file in it.")
+
+
+def check_apart(
+    targets: Mapping[str, Any], others: Mapping[str, Any], allowed: Collection[frozenset[str]] = ()
+) -> None:
+    """Refuse to write over what is read, or one thing over another; pairs in `allowed` may be the same file."""
+    paths = {name: os.path.realpath(path) for name, path in {**others, **targets}.items() if path is not None}
+    for name in targets:
+        for other in paths:
+            known = name in paths and name != other and frozenset((name, other)) not in allowed
+            if known and paths[name] == paths[other] and not _is_special(paths[name]):
+                raise InvalidInput(
+                    f"{name} needs a file of its own, got {os.fspath(targets[name])!r}, which is {other}; name another."
+                )
+
+
+def _is_special(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write beside `path`; when all went well it is synced and takes its place, otherwise it is removed."""
-    target = Path(path)
-    folder = target.resolve().parent
+    """A file to write beside `path`; when all went well it is synced and takes its place, otherwise it is removed.
+
+    A link stays a link, a file keeps its permissions, and a pipe or a device is written as it stands.
+    """
+    target = Path(path).resolve()
+    if _is_special(str(target)):
+        with open(target, "wb") as out:
+            yield out
+        return
     try:
-        handle, name = _nameless(folder) or _named(folder, target.name)
+        handle, name = _nameless(target.parent) or _named(target.parent)
     except OSError as error:
         raise InvalidInput(f"{os.fspath(path)}: {error.strerror}; check the folder and its permissions.") from None
     try:
         with os.fdopen(os.dup(handle), "wb") as out:
             yield out  # a packer may close it
+        if target.exists():
+            os.fchmod(handle, stat.S_IMODE(target.stat().st_mode))
         os.fsync(handle)
         if not name:
-            beside = str(folder / f".{target.name}.{os.getpid()}.{threading.get_ident()}.part")
+            beside = str(target.parent / f".{os.getpid()}.{threading.get_ident()}.part")
             # An absolute path needs no folder, but only with one does Python follow the link.
             os.link(f"/proc/self/fd/{handle}", beside, src_dir_fd=handle, follow_symlinks=True)
             name = beside
@@ -40,11 +78,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
     finally:
         os.close(handle)
-    _sync_folder(folder)
+    _sync_folder(target.parent)
 
 
 def _nameless(folder: Path) -> tuple[int, str] | None:
-    """A file that vanishes with its process, where the system has such: `kill -9` leaves nothing behind."""
+    """A file that vanishes with its process, where the system has such: it has a name for a moment only, at the end."""
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
         return None
     try:
@@ -53,8 +91,8 @@ def _nameless(folder: Path) -> tuple[int, str] | None:
         return None
 
 
-def _named(folder: Path, name: str) -> tuple[int, str]:
-    handle, beside = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".part")
+def _named(folder: Path) -> tuple[int, str]:
+    handle, beside = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
     os.chmod(beside, 0o666 & ~_umask())
     return handle, beside
 

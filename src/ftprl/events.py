@@ -36,21 +36,34 @@ class Writer:
     """Events into a file, each one out of the door before the next happens."""
 
     def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
+        self._path = os.fspath(path)
         try:
+            if append and os.path.isfile(path):
+                _cut_short_line(path)
             self._file: IO[str] = open(path, "a" if append else "w", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
             raise InvalidInput(
-                f"{os.fspath(path)}: {error.strerror}; name a file for the events that can be written."
+                f"{self._path}: {error.strerror}; name a file for the events that can be written."
             ) from None
 
     def write(self, event: Mapping[str, Any]) -> None:
         """Add a line."""
-        self._file.write(line(event) + "\n")
-        self._file.flush()
+        try:
+            self._file.write(line(event) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from None
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _cut_short_line(path: str | os.PathLike[str]) -> None:
+    """Remove what a killed process left of a line."""
+    with open(path, "rb+") as file:
+        text = file.read()
+        file.truncate(text.rfind(b"\n") + 1)
 
 
 def read(path: str | os.PathLike[str]) -> list[Event]:

@@ -64,8 +64,7 @@ class Twin:
         sums: dict[int, float] = {}
         for slot, value in pairs:
             sums[slot] = sums[slot] + value if slot in sums else value
-        most = float(np.finfo(self.dtype).max)
-        if any(not abs(value) <= most for value in sums.values()):
+        if any(not abs(value) <= 1e30 for value in sums.values()) or abs(y) > 1e30 or weight > 1e30:
             raise Bad
         rounded = {slot: float(np.dtype(self.dtype).type(value)) for slot, value in sums.items()}
         features = {slot: value for slot, value in rounded.items() if value != 0}

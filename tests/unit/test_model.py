@@ -25,7 +25,7 @@ def rows(count: int, dim: int, seed: int) -> Batch:
 
 
 def trained(dim: int = 64, count: int = 10, **spec: object) -> Model:
-    model = Model(Engine(Spec(dim=dim, **spec)), {"format": "vw", "label": None, "columns": {"ä": "number"}})  # type: ignore[arg-type]
+    model = Model(Engine(Spec(dim=dim, **spec)), {"format": "csv", "columns": {"ä": "numeric"}})  # type: ignore[arg-type]
     model.engine.learn(rows(count, dim, 0))
     return model
 

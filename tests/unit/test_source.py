@@ -207,7 +207,7 @@ def test_standard_input(pack: Any) -> None:
 
 def test_standard_input_is_read_once_and_named() -> None:
     code = "s = data.open('-', 'vw')\nlist(s.batches())\ntry: s.batches()\nexcept FtprlError as e: print(e)"
-    assert b"standard input can be read once" in piped(TEXT, code).stdout
+    assert b"standard input or a pipe can be read once" in piped(TEXT, code).stdout
     code = "try: list(data.open('-', 'vw').batches())\nexcept FtprlError as e: print(e)"
     assert piped(b"1 | a\nx\n", code).stdout.startswith(b"<stdin>:2: expected '|'")
 

@@ -119,7 +119,8 @@ def test_labels_of_a_regression(tmp_path: Path) -> None:
         ("1 1 0.5 | a", "expected at most a label, an importance and a tag before '|', got '1 1 0.5 '"),
         ("1 'a 2 | a", "expected the tag last before '|', got ''a'"),
         ("1,2,3", "expected '|' after the label, got '1,2,3'"),
-        ("1 | a:1e39", "expected values within float32, got one beyond it; pass dtype='float64'"),
+        ("1 | a:1.1e30", "expected values within 1e30, got one beyond it; rescale the feature"),
+        ("1 2e30 | a", "expected a weight within 1e30, got one beyond it; rescale the weights"),
         ("1 | a:\x1b[31m", "expected a number after ':', got '\\x1b[31m' in 'a:\\x1b[31m'"),
         ("1 | a:" + "x" * 99, f"expected a number after ':', got '{'x' * 37}...' in 'a:{'x' * 35}...'"),
     ],
@@ -148,8 +149,8 @@ def test_rows_before_a_bad_one_are_given(tmp_path: Path) -> None:
 
 
 def test_wide_values(tmp_path: Path) -> None:
-    (row,) = read(tmp_path, "1 | a:0.1 b:1e300\n", dtype="float64")
-    assert list(row.features.values()) == [0.1, 1e300]
+    (row,) = read(tmp_path, "1 | a:0.1 b:1e-300\n", dtype="float64")
+    assert list(row.features.values()) == [0.1, 1e-300]
 
 
 def test_criteo() -> None:

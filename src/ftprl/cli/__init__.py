@@ -20,12 +20,16 @@ def command() -> None:
     gc.disable()
     # It has its own threads; those of NumPy's linear algebra would only spin beside them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started it
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        getattr(sys, name).reconfigure(errors="backslashreplace")
     from ftprl.cli.app import run
 
     code = run()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:  # whoever read it has gone
+        except (OSError, ValueError):  # whoever read it has gone
             code = code or 1
     os._exit(code)  # taking down the interpreter and a large table piece by piece would take longer than leaving it

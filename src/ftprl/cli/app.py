@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import sys
 from typing import Annotated, Any
@@ -54,15 +55,20 @@ def run(args: list[str] | None = None) -> int:
     """The exit code of one call: 0, 2 for bad input, 130 when interrupted."""
     try:
         code = app(args=args, prog_name="ftprl", standalone_mode=False)
+        sys.stdout.flush()
     except FtprlError as error:
         return _refuse(str(error))
+    except BrokenPipeError:  # whoever read the output has seen enough
+        return 141
+    except MemoryError:
+        return _refuse("the table does not fit into memory; take fewer --bits")
     except _UsageErrors as error:
         found = _given(error, sys.argv[1:] if args is None else args)
         return _refuse(f"{' '.join(error.format_message().split()).rstrip('.')}{found}; see ftprl --help")
     except OSError as error:
-        return _refuse(
-            f"{error.filename2 or error.filename or 'the file'}: {error.strerror}; check the path and its permissions"
-        )
+        name = error.filename2 or error.filename or "standard output"
+        remedy = "free some space" if error.errno == errno.ENOSPC else "check the path and its permissions"
+        return _refuse(f"{name}: {error.strerror}; {remedy}")
     except (typer.Abort, KeyboardInterrupt):
         print("ftprl: interrupted before the output was written", file=sys.stderr)
         return 130
@@ -74,9 +80,10 @@ def run(args: list[str] | None = None) -> int:
 def _given(error: Any, args: list[str]) -> str:
     """What was passed to the option that an error is about, which Typer's message leaves out."""
     names = getattr(getattr(error, "param", None), "opts", [])
-    return next((f", got {b!r}" for a, b in itertools.pairwise(args) if a in names), "")
+    given = [b for a, b in itertools.pairwise(args) if a in names]
+    return f", got {given[-1]!r}" if given else ""
 
 
 def _refuse(message: str) -> int:
-    print(f"ftprl: {message}", file=sys.stderr)
+    print(f"ftprl: {''.join(c if c.isprintable() else repr(c)[1:-1] for c in message)}", file=sys.stderr)
     return 2

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Write made-up data, the same for the same seed.", rich_markup_mode=None, no_args_is_help=True)
+app = typer.Typer(help="Write made-up data, the same for the same seed.", rich_markup_mode=None)
 
 
-@app.callback()
-def _root() -> None:
+@app.callback(invoke_without_command=True)
+def _root(context: typer.Context) -> None:
     """Write made-up data, the same for the same seed."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command()
@@ -24,8 +26,8 @@ def clicks(
     seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
 ) -> None:
     """A heavy-tailed click log: 13 counts and 26 categories of very different sizes, labels from a hidden model."""
+    from ftprl.atomic import check_target
     from ftprl.data.clicks import generate
-    from ftprl.linear.run import check_target
 
     check_target("--output", output)
     generate(rows, seed, output)

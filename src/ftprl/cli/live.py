@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from typing import Any, TextIO
@@ -53,7 +54,8 @@ class _Table:
         return " ".join([*cells, _loss(event["holdout"])] if self._held else cells)
 
     def _line(self, text: str) -> None:
-        print(text, file=self._out, flush=True)
+        with contextlib.suppress(OSError):  # a log that nobody reads any more does not stop the learning
+            print(text, file=self._out, flush=True)
 
 
 class _Live(_Table):
@@ -62,6 +64,7 @@ class _Live(_Table):
     def __init__(self, out: TextIO) -> None:
         super().__init__(out)
         self._shown = 0.0
+        self._is_moving = False
         self._began = (0.0, 0)
 
     def hear(self, event: Event) -> None:
@@ -72,8 +75,10 @@ class _Live(_Table):
         if event["event"] == "tick":
             if now - self._shown >= _PATIENCE:
                 self._shown = now
-                self._out.write("\r" + self._moment(event, now) + "\x1b[K")
-                self._out.flush()
+                with contextlib.suppress(OSError):
+                    self._out.write("\r" + self._moment(event, now) + "\x1b[K")
+                    self._out.flush()
+                self._is_moving = True
             return
         self._clear()
         super().hear(event)
@@ -84,8 +89,9 @@ class _Live(_Table):
         return f"{event['rows']:>12} rows  {speed:>18}  mean loss {event['loss']:.6f}  lately {event['since']:.6f}"
 
     def _clear(self) -> None:
-        if self._shown:
+        if self._is_moving:
             self._out.write("\r\x1b[K")
+            self._is_moving = False
 
 
 def _loss(value: float | None) -> str:

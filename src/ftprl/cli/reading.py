@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -28,7 +29,9 @@ Text = Annotated[list[str] | None, _option("--text", help="Columns of text, cut 
 Sep = Annotated[str | None, _option("--sep", help="What separates columns; \\t is a tab.", metavar="CHAR")]
 Quote = Annotated[str | None, _option("--quote", help="What quotes a field; '' for nothing.", metavar="CHAR")]
 NoHeader = Annotated[bool, _option("--no-header", help="The first row is data; columns are named 1, 2, ...")]
-OnBadRow = Annotated[str, _option("--on-bad-row", help="raise (default) or skip: leave bad rows out and count them.")]
+OnBadRow = Annotated[
+    str | None, _option("--on-bad-row", help="raise (default) or skip: leave bad rows out and count them.")
+]
 MaxRow = Annotated[int, _option("--max-row", help="The longest row in bytes (default 16000000).", metavar="BYTES")]
 
 
@@ -39,6 +42,12 @@ def several(names: Sequence[str] | None) -> tuple[str, ...]:
     ('a', 'b', 'c')
     """
     return tuple(part for name in names or () for part in name.split(",") if part)
+
+
+def tell_bad_rows(count: int, first: str | None) -> None:
+    """One line about rows that were left out."""
+    if count:
+        print(f"ftprl: left out {count} bad row{'s'[: count > 1]}; the first: {first}", file=sys.stderr)
 
 
 def character(text: str | None) -> str | None:

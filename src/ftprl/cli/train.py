@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -59,7 +58,7 @@ def train(
     sep: reading.Sep = None,
     quote: reading.Quote = None,
     no_header: reading.NoHeader = False,
-    on_bad_row: reading.OnBadRow = "raise",
+    on_bad_row: reading.OnBadRow = None,
     max_row: reading.MaxRow = 16_000_000,
     as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
@@ -71,6 +70,7 @@ def train(
     ftprl train bank.csv --label y --sep ';' -o bank.ftprl --checkpoint bank.part --every 30s
     """
     from ftprl.cli.live import show
+    from ftprl.events import line
     from ftprl.linear import train as learn
 
     listener = None if quiet else show(sys.stderr)
@@ -111,9 +111,10 @@ def train(
         quote=quote,
         header=False if no_header else None,
     )
-    if run.bad_rows:
-        print(f"ftprl: left out {run.bad_rows} bad rows; the first: {run.first_bad}", file=sys.stderr)
+    reading.tell_bad_rows(run.bad_rows, run.first_bad)
+    if run.only_class is not None:
+        print(f"ftprl: every label was {run.only_class}; check the labels, and --positive", file=sys.stderr)
     if not quiet:
         print(f"{run}; wrote {output}", file=sys.stderr)
     if as_json:
-        print(json.dumps(run.to_dict()))
+        print(line(run.to_dict()))

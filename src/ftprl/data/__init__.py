@@ -5,6 +5,6 @@ from __future__ import annotations
 from ftprl.data import clicks
 from ftprl.data.batch import Batch
 from ftprl.data.pieces import Position
-from ftprl.data.source import Description, Source, open
+from ftprl.data.source import Description, Source, as_named, open
 
-__all__ = ["Batch", "Description", "Position", "Source", "clicks", "open"]
+__all__ = ["Batch", "Description", "Position", "Source", "as_named", "clicks", "open"]

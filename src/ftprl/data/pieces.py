@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 from ftprl._core import Parser, whole_rows
 from ftprl.data import tables
 from ftprl.data.batch import Batch
-from ftprl.data.streams import STDIN, Stream, Unplaced, shown
+from ftprl.data.streams import Stream, Unplaced, shown
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 if TYPE_CHECKING:
@@ -106,13 +106,13 @@ def pieces(files: Sequence[str], plan: Plan, start: Position, store: Store, begu
 def _pieces_of(
     file: str, number: int, plan: Plan, offset: int, line: int, store: Store, begun: Begun
 ) -> Iterator[Piece]:
-    stream, data = begun if file == STDIN and begun else (Stream(file), b"")
+    stream, data = begun if number == 0 and begun else (Stream(file), b"")
     columns, base, at = None, 0, 0
     begin: int | None = 1
     try:
         if plan.form is not None:
             names, data, at, begin = tables.read_header(stream, plan.form, plan.block_size, plan.max_row, data)
-            optional = ("label", "weight", "ignore") if plan.reused else ()
+            optional = () if not plan.reused else ("ignore",) if plan.labelled else ("label", "weight", "ignore")
             columns = tables.arrange(names, plan.columns or {}, optional, stream.name)
         if offset > at:
             data, base, at, begin = stream.from_offset(offset, data, line), offset, 0, line

@@ -14,7 +14,7 @@ from ftprl.data.ahead import ahead
 from ftprl.data.batch import Batch
 from ftprl.data.labels import LabelRule, of_numbers
 from ftprl.data.pieces import Parsed, Piece, Position, Store, parse, pieces
-from ftprl.data.streams import STDIN, Stream, expand, shown, suffixes
+from ftprl.data.streams import STDIN, Stream, expand, lasts, shown, suffixes
 from ftprl.errors import InvalidInput
 
 BATCH_ROWS = 8192
@@ -50,6 +50,7 @@ class Plan:
     max_row: int
     block_size: int
     reused: bool
+    labelled: bool
 
     def parser(self) -> Parser:
         sep, quote = (0, -1) if self.form is None else self.form.codes
@@ -121,6 +122,16 @@ class Source:
         return self._files
 
     @property
+    def can_be_read_again(self) -> bool:
+        """Whether all of it is in files; standard input and pipes can be read once."""
+        return all(lasts(file) for file in self._files)
+
+    @property
+    def skips_bad_rows(self) -> bool:
+        """Whether bad rows are left out rather than ending the reading."""
+        return self._plan.skip
+
+    @property
     def first_bad(self) -> str | None:
         """Where the first row was left out, and why."""
         if self._first_bad is None:
@@ -165,9 +176,11 @@ class Source:
         return (batch for batch, _ in self.read(replace(_START, skip=start_row, rows=start_row), threads=0))
 
     def _claim(self) -> None:
-        if STDIN in self._files:
+        if not self.can_be_read_again:
             if self._read_once:
-                raise InvalidInput("standard input can be read once, got a second reading; save it to a file first.")
+                raise InvalidInput(
+                    "standard input or a pipe can be read once, got a second reading; save it to a file first."
+                )
             self._read_once = True
 
     def read(self, start: Position = _START, *, threads: int = 2) -> Generator[tuple[Batch, Position]]:
@@ -184,7 +197,10 @@ class Source:
         negative, skip, rows, line = start.negative, start.skip, start.rows - start.skip, start.line
 
         def work(piece: Piece) -> Parsed:
-            reader = parsers.pop() if parsers else self._plan.parser()
+            try:
+                reader = parsers.pop()
+            except IndexError:
+                reader = self._plan.parser()
             parsed = parse(reader, piece, negative)
             if parsed.problem is None:
                 parsers.append(reader)
@@ -192,7 +208,7 @@ class Source:
 
         store = Store()
         jobs = pieces(self._files, self._plan, start, store, self._begun)
-        wait = STDIN not in self._files
+        wait = self.can_be_read_again
         done = ahead(jobs, work, threads, wait=wait) if threads else (work(piece) for piece in jobs)
         # Whatever ends it, no thread and no file stays behind, unless a thread waits for standard input.
         with closing(jobs) if wait else nullcontext(), closing(done):
@@ -241,13 +257,15 @@ def open(
     on_bad_row: str = "raise",
     max_row: int = 16_000_000,
     columns: Mapping[str, str] | None = None,
+    labelled: bool = False,
     loss: str = "logistic",
     dtype: str = "float32",
     block_size: int = 1 << 21,
 ) -> Source:
     """Settle how files are read: paths, folders, patterns or '-', as VW text, libsvm, CSV or TSV (by their suffix).
 
-    `intercept` puts a 1 into the last cell of every row, for a learner without an intercept of its own.
+    `intercept` puts a 1 into the last cell of every row, for a learner without an intercept of its own. With `columns`
+    from another source, files may lack the label and the weight unless they have to be `labelled`.
 
     >>> open("clicks.csv.gz", label="click", ignore=["id"])  # doctest: +SKIP
     """
@@ -273,6 +291,7 @@ def open(
         max_row=int(max_row),
         block_size=int(block_size),
         reused=columns is not None,
+        labelled=bool(labelled),
     )
     said = wishes.kinds()
     if chosen in ("vw", "libsvm"):
@@ -300,10 +319,22 @@ def _table(files: tuple[str, ...], plan: Plan, wishes: tables.Wishes, columns: M
         data, counts, values = tables.sample(stream, plan.form, data, at, plan.block_size, len(names), place)
         kinds = fixed if fixed is not None else tables.decide(names, wishes, counts, stream.name)
         rule = tables.label_rule(kinds, plan.loss, plan.positive, values)
-    finally:
+    except BaseException:
         stream.close()
-    begun = (stream, data) if files[0] == STDIN else None
+        raise
+    if lasts(files[0]):
+        stream.close()
+    begun = None if lasts(files[0]) else (stream, data)
     return Source(files, replace(plan, columns=kinds, labels=rule), begun)
+
+
+def as_named(reading: Mapping[str, Any], paths: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """`reading` for other files: a format that is asked for, or that their suffix names, brings its own separators."""
+    files = expand(paths)
+    wanted = asked.get("format") or _FORMATS.get(suffixes(files[0])[0]) or reading.get("format")
+    if wanted == reading.get("format") or {wanted, reading.get("format")} != {"csv", "tsv"}:
+        return dict(reading)
+    return {name: value for name, value in reading.items() if name not in ("sep", "quote")} | {"format": wanted}
 
 
 def _format(files: Sequence[str], format: str | None) -> str:

@@ -62,6 +62,11 @@ def _expand_one(path: str) -> list[str]:
     return found
 
 
+def lasts(file: str) -> bool:
+    """Whether a file can be read again: standard input, pipes and devices cannot."""
+    return file != STDIN and os.path.isfile(file)
+
+
 def suffixes(file: str) -> tuple[str, str]:
     """The suffix of the format and that of the compression, each in lower case or empty."""
     stem, last = os.path.splitext(os.path.basename(file).lower())
@@ -156,6 +161,16 @@ def _unpacked(raw: Any, packing: str) -> Readable:
     return stream
 
 
+def _standard_input() -> Any:
+    """Without a buffer of Python's: a thread that waits in one cannot be left behind when the program ends."""
+    try:
+        return io.FileIO(sys.stdin.fileno(), closefd=False)
+    except (AttributeError, OSError, ValueError):  # closed, or something that only looks like a file
+        if sys.stdin is None:
+            raise InvalidInput("standard input is closed; pass a file or open it.") from None
+        return sys.stdin.buffer
+
+
 @final
 class Stream:
     """The text of one file, unpacked, as blocks of bytes; errors say the file and the line that was reached."""
@@ -164,7 +179,7 @@ class Stream:
         self.file = file
         self.name = "<stdin>" if file == STDIN else shown(file)
         try:
-            raw: Any = sys.stdin.buffer if file == STDIN else open(file, "rb", buffering=0)  # noqa: SIM115
+            raw: Any = _standard_input() if file == STDIN else open(file, "rb", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise InvalidInput(f"{self.name}: {error.strerror}; check the path and its permissions.") from None
         self._raw = raw
@@ -223,7 +238,7 @@ class Stream:
         """The text that is known from `offset` on, given all that was read so far; `line` is where it begins."""
         at = len(data)
         while at < offset:
-            if self._can_jump():
+            if self._can_jump() and os.fstat(self._raw.fileno()).st_size >= offset:
                 self._raw.seek(offset - at, os.SEEK_CUR)
                 return b""
             data = self.read(_CHUNK, line)

@@ -90,9 +90,11 @@ def read_header(
         names = tuple(field.decode("utf-8").strip() for field in fields)
     except UnicodeDecodeError:
         raise BadFormat(f"{stream.name}:1: expected column names in UTF-8, got other bytes") from None
-    for i, name in enumerate(names):
-        if name in names[:i]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
             raise BadFormat(f"{stream.name}:1: expected each column once, got {name[:40]!r} twice")
+        seen.add(name)
     return names, data, offset, 1 + lines
 
 

@@ -55,13 +55,14 @@ class Course:
     holdout: int | None = None
     checkpoint: str | None = None
     every: Every = field(default_factory=lambda: Every(seconds=30.0))
-    skip_bad: bool = False
     threads: int = 2
 
     def __post_init__(self) -> None:
         check.dimension("passes", self.passes)
-        if self.holdout is not None and check.dimension("holdout", self.holdout) < 2:
+        if self.holdout is not None and (not isinstance(self.holdout, int) or self.holdout < 2):
             raise InvalidInput(f"holdout needs at least 2, got {self.holdout}; hold out every N-th row.")
+        if not isinstance(self.threads, int) or self.threads < 0:
+            raise InvalidInput(f"threads needs a number of at least 0, got {self.threads!r}; pass 2.")
 
 
 @final
@@ -98,7 +99,8 @@ class Standing:
 
     `began` are the engine's tallies at the begin of the run and `pass_began` at that of the pass; `progressive` are
     those at the end of the first pass, once it is over. `held` is what held-out rows cost. `refused` rows were read
-    but could not be learned.
+    but could not be learned, the first for the reason `refusal`. `classes` has bit 0 once a label was negative and
+    bit 1 once one was positive.
     """
 
     began: Sums
@@ -107,6 +109,8 @@ class Standing:
     passed: int = 0
     rows: int = 0
     refused: int = 0
+    refusal: str | None = None
+    classes: int = 0
     place: Position = field(default_factory=Position)
     progressive: Sums | None = None
 
@@ -119,6 +123,8 @@ class Standing:
             "passed": self.passed,
             "rows": self.rows,
             "refused": self.refused,
+            "refusal": self.refusal,
+            "classes": self.classes,
             "place": self.place.to_dict(),
             "progressive": None if self.progressive is None else list(self.progressive),
         }
@@ -134,6 +140,8 @@ class Standing:
             int(plain["passed"]),
             int(plain["rows"]),
             int(plain["refused"]),
+            None if plain["refusal"] is None else str(plain["refusal"]),
+            int(plain["classes"]),
             Position.from_dict(plain["place"]),
             None if first is None else _sums(first),
         )

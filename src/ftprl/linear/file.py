@@ -72,6 +72,11 @@ def _header(content: Mapping[str, Any], arrays: Tensors) -> tuple[bytes, int]:
     return raw, raw.index(b'"sha256":"') + len(b'"sha256":"')
 
 
+def check_header(content: Mapping[str, Any]) -> None:
+    """Refuse a content that is too long for a header; tensors and a place in the data need little."""
+    _header(content, {})
+
+
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
     """The content and the tensors of a file that is, to the last bit, what `write` wrote."""
     with open(path, "rb") as source:

@@ -15,6 +15,7 @@ from ftprl.data import Batch, Source
 from ftprl.data.streams import shown
 from ftprl.errors import BadModel, FtprlError, InvalidInput
 from ftprl.linear import file
+from ftprl.linear.course import Course, History, Standing
 from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
 
@@ -61,7 +62,8 @@ class Model:
 
     def open(self, paths: Any, **more: Any) -> Source:
         """Files read as in training, except that labels and weights do not matter; `more` as for `ftprl.data.open`."""
-        said = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed, **more}
+        kept = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed}
+        said = {**readers.as_named(kept, paths, more), **more}
         columns = said.get("columns")
         if columns is not None:
             unread = ("label", "weight")
@@ -71,7 +73,8 @@ class Model:
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
         """A mean or probability a row of a batch, or of files; with `raw` the score."""
         if not isinstance(data, Batch):
-            parts = [self.predict(batch, raw=raw) for batch, _ in self.open(data).read()]
+            source = data if isinstance(data, Source) else self.open(data)
+            parts = [self.predict(batch, raw=raw) for batch, _ in source.read()]
             return np.concatenate(parts) if parts else np.empty(0)
         scores = self.engine.score(data)
         return scores if raw else self.mean(scores)
@@ -92,15 +95,21 @@ class Model:
             tensors |= {"cells": cells[slots], "slots": slots.astype(np.uint32)}
         else:
             tensors["cells"] = cells
-        content = {
+        return file.write(path, self._content(), tensors)
+
+    def _content(self) -> dict[str, Any]:
+        return {
             "hash_version": HASH_VERSION,
             "history": self.history,
             "reading": self.reading,
-            "run": self.run,
             "receipt": self.engine.receipt,
+            "run": self.run,
             "spec": self.engine.spec.to_dict(),
         }
-        return file.write(path, content, tensors)
+
+    def check_size(self) -> None:
+        """Refuse, before any work, settings that would not fit into a file after it."""
+        file.check_header(self._content())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
@@ -118,7 +127,13 @@ class Model:
                 raise BadModel(f"{name}: expected a run or none, got something else; train it again.")
             if not isinstance(content["receipt"], bool):
                 raise BadModel(f"{name}: expected receipt true or false, got something else; train it again.")
-            engine = Engine(Spec.from_dict(content["spec"]), receipt=content["receipt"])
+            spec = Spec.from_dict(content["spec"])
+            _check_reading(content["reading"], spec)
+            History.from_dict(content["history"])
+            if content["run"] is not None:
+                Standing.from_dict(content["run"]["standing"])
+                Course(content["run"]["passes"], content["run"]["holdout"])
+            engine = Engine(spec, receipt=content["receipt"])
             _restore(engine, tensors)
             return cls(engine, content["reading"], history=content["history"], run=content["run"])
         except BadModel:
@@ -161,6 +176,17 @@ def _restore(engine: Engine, tensors: file.Tensors) -> None:
 def load(path: str | os.PathLike[str]) -> Model:
     """The model in a file."""
     return Model.load(path)
+
+
+def _check_reading(reading: Mapping[str, Any], spec: Spec) -> None:
+    """Settings that `ftprl.data.open` takes, for a table of the same size and hash."""
+    known = {"columns", "dim", "dtype", "format", "header", "intercept", "loss", "positive", "quote", "seed", "sep"}
+    for name in reading:
+        if name not in known:
+            raise InvalidInput(f"the setting {name!r:.40} for reading, which this ftprl does not know")
+    for name in ("dim", "seed"):
+        if reading.get(name, getattr(spec, name)) != getattr(spec, name):
+            raise InvalidInput(f"{name} {reading[name]!r:.40} for reading and {getattr(spec, name)} for learning")
 
 
 def _check_cells(cells: NDArray[Any]) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from ftprl import data as readers
 from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
@@ -27,9 +29,9 @@ def given_options(bits: int | None, options: Mapping[str, Any]) -> dict[str, Any
     if bits is not None:
         if "dim" in given:
             raise InvalidInput(f"train needs bits or dim, got bits={bits} and dim={given['dim']}; keep one.")
-        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
+        if isinstance(bits, bool) or not isinstance(bits, int | np.integer) or not 1 <= bits <= 32:
             raise InvalidInput(f"bits needs a whole number from 1 to 32, got {bits!r}; the table has 2**bits cells.")
-        given["dim"] = 2**bits
+        given["dim"] = 2 ** int(bits)
     return given
 
 
@@ -38,6 +40,8 @@ def fresh(data: Any, given: Options, more: Options) -> tuple[Model, readers.Sour
     said = {name: value for name, value in given.items() if name in SPEC}
     if isinstance(data, readers.Source):
         kept = data.to_dict()
+        if kept["intercept"]:
+            raise InvalidInput("a model has an intercept of its own, got a Source with another; open it without.")
         for name in given:
             if name in READING:
                 raise InvalidInput(f"a Source says how it is read, got {name}={given[name]!r} as well; drop it.")
@@ -63,7 +67,7 @@ def fresh(data: Any, given: Options, more: Options) -> tuple[Model, readers.Sour
     return Model(Engine(spec), source.to_dict()), source
 
 
-def known(old: Model, data: Any, given: Options, more: Options) -> tuple[Model, readers.Source]:
+def resumed(old: Model, data: Any, given: Options, more: Options) -> tuple[Model, readers.Source]:
     """A model that goes on, and its data, read as before; options may be said again, not changed."""
     kept = old.engine.spec
     for name, value in given.items():
@@ -77,7 +81,7 @@ def known(old: Model, data: Any, given: Options, more: Options) -> tuple[Model, 
         if data.to_dict() != old.reading:
             raise InvalidInput("a Source needs to read as the model's data was read; pass the paths instead.")
         return old, data
-    return old, readers.open(data, **more, **old.reading)
+    return old, readers.open(data, labelled=True, **more, **readers.as_named(old.reading, data, {}))
 
 
 def _spec_of(spec: Spec) -> dict[str, Any]:

@@ -3,19 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import final
 
 import numpy as np
 
 from ftprl._core import number_lines
-from ftprl.data import Source
+from ftprl.data import Batch, Source
+from ftprl.linear.engine import RowRefused
 from ftprl.linear.model import Model
 
 _SURE = 1e-15  # a probability is printed no nearer to 0 and 1 than this
 
 
-def lines(model: Model, source: Source, *, raw: bool = False, threads: int = 2) -> Iterator[bytes]:
-    """Blocks of lines, a number for each row."""
-    is_probability = not raw and model.engine.spec.loss == "logistic"
-    for batch, _ in source.read(threads=threads):
-        values = model.predict(batch, raw=raw)
-        yield number_lines(np.clip(values, _SURE, 1.0 - _SURE) if is_probability else values)
+@final
+class Lines:
+    """Blocks of lines, a number for each row; bad rows have none where the source leaves them out."""
+
+    def __init__(self, model: Model, source: Source, *, raw: bool = False, threads: int = 2) -> None:
+        self._model, self._source, self._raw, self._threads = model, source, raw, threads
+        self._refused, self._refusal = 0, ""
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out."""
+        return self._source.bad_rows + self._refused
+
+    @property
+    def first_bad(self) -> str | None:
+        """Where the first of them stands, and why."""
+        return self._source.first_bad or self._refusal or None
+
+    def __iter__(self) -> Iterator[bytes]:
+        for batch, _ in self._source.read(threads=self._threads):
+            yield from self._of(batch)
+
+    def _of(self, batch: Batch) -> Iterator[bytes]:
+        while len(batch):
+            try:
+                yield self._text(batch)
+                return
+            except RowRefused as wrong:
+                if not self._source.skips_bad_rows:
+                    raise
+                self._refused, self._refusal = self._refused + 1, self._refusal or str(wrong)
+                at = wrong.row - batch.first_row
+            if at:
+                yield self._text(batch[:at])
+            batch = batch[at + 1 :]
+
+    def _text(self, batch: Batch) -> bytes:
+        values = self._model.predict(batch, raw=self._raw)
+        is_probability = not self._raw and self._model.engine.spec.loss == "logistic"
+        return number_lines(np.clip(values, _SURE, 1.0 - _SURE) if is_probability else values)

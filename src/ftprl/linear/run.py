@@ -5,24 +5,37 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 
 from ftprl import data as readers
+from ftprl.atomic import check_apart, check_target
 from ftprl.data.streams import STDIN
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.events import Event, Writer
 from ftprl.linear.course import Course, Every
 from ftprl.linear.engine import Progress
 from ftprl.linear.model import Model
-from ftprl.linear.opening import fresh, given_options, known
+from ftprl.linear.opening import fresh, given_options, resumed
 from ftprl.linear.trainer import Listener, Trainer
+
+# A finished run may put its model where its checkpoint was, and a model may go on in its own file.
+_MAY_BE_ONE = tuple(
+    frozenset(pair)
+    for pair in (
+        ("output", "checkpoint"),
+        ("output", "the model to resume"),
+        ("checkpoint", "the model to resume"),
+    )
+)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """A finished run: its model, what it told, and what its rows cost before they were learned."""
+    """A finished run: its model, what it told, and what its rows cost before they were learned.
+
+    `only_class` is 1 or -1 when a loss with two classes never met the other one.
+    """
 
     model: Model
     events: tuple[Event, ...]
@@ -31,6 +44,7 @@ class Run:
     rows: int
     bad_rows: int
     first_bad: str | None
+    only_class: int | None
     seconds: float
     path: str | None
 
@@ -43,7 +57,7 @@ class Run:
         said = f"{self.rows} rows, progressive loss {self.progressive_loss:.6f}"
         if self.holdout is not None:
             said += f", holdout loss {self.holdout.mean:.6f}"
-        return said + (f", {self.bad_rows} bad rows left out" if self.bad_rows else "")
+        return said + (f", {self.bad_rows} bad row{'s'[: self.bad_rows > 1]} left out" if self.bad_rows else "")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -69,7 +83,7 @@ def train(
     every: str | int | None = None,
     events: str | os.PathLike[str] | None = None,
     listener: Listener | None = None,
-    on_bad_row: str = "raise",
+    on_bad_row: str | None = None,
     max_row: int = 16_000_000,
     threads: int = 2,
     bits: int | None = None,
@@ -84,12 +98,18 @@ def train(
     >>> train("clicks.csv.gz", label="click", output="clicks.ftprl").progressive_loss  # doctest: +SKIP
     """
     clock = time.monotonic()
-    given, more = given_options(bits, options), {"on_bad_row": on_bad_row, "max_row": max_row}
-    for name, path in (("output", output), ("checkpoint", checkpoint), ("events", events)):
+    given = given_options(bits, options)
+    targets = {"output": output, "checkpoint": checkpoint, "events": events}
+    for name, path in targets.items():
         check_target(name, path)
     old = None if resume is None else Model.load(resume)
-    model, source = fresh(data, given, more) if old is None else known(old, data, given, more)
-    course = _course(old, passes, holdout, checkpoint, every, on_bad_row == "skip", threads, source)
+    kept = old.run["on_bad_row"] if old is not None and old.run is not None else "raise"
+    more = {"on_bad_row": on_bad_row or kept, "max_row": max_row}
+    model, source = fresh(data, given, more) if old is None else resumed(old, data, given, more)
+    read = {f"the data file {file}": file for file in source.files if file != STDIN}
+    check_apart(targets, {**read, "the model to resume": resume}, _MAY_BE_ONE)
+    course = _course(old, passes, holdout, checkpoint, every, threads, source)
+    model.check_size()
     heard: list[Event] = []
     trainer = Trainer(model, source, course)
     writer = None if events is None else Writer(events, append=trainer.standing.rows > 0)
@@ -108,11 +128,13 @@ def train(
     try:
         try:
             trainer.run()
-        except FtprlError as wrong:
-            tell({"event": "error", "rows": trainer.standing.rows, "message": str(wrong)})
+            if output is not None:
+                model.save(output)
+            trainer.end()
+        except (FtprlError, OSError, KeyboardInterrupt) as wrong:
+            message = str(wrong) or type(wrong).__name__
+            tell({"event": "error", "rows": trainer.standing.rows, "message": message})
             raise
-        if output is not None:
-            model.save(output)
     finally:
         if writer is not None:
             writer.close()
@@ -123,21 +145,11 @@ def train(
         trainer.holdout if course.holdout else None,
         trainer.standing.rows,
         trainer.bad_rows,
-        source.first_bad or trainer.refusal,
+        source.first_bad or trainer.standing.refusal,
+        trainer.only_class,
         time.monotonic() - clock,
         None if output is None else os.fspath(output),
     )
-
-
-def check_target(name: str, path: str | os.PathLike[str] | None) -> None:
-    """Refuse, before any work, a file that could not be written after it."""
-    if path is None:
-        return
-    folder = Path(path).resolve().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InvalidInput(f"{name} needs a folder that can be written, got {os.fspath(path)!r}; create it first.")
-    if Path(path).is_dir():
-        raise InvalidInput(f"{name} needs a file, got the folder {os.fspath(path)!r}; name a file in it.")
 
 
 def _course(
@@ -146,7 +158,6 @@ def _course(
     holdout: int | None,
     checkpoint: str | os.PathLike[str] | None,
     every: str | int | None,
-    skip_bad: bool,
     threads: int,
     source: readers.Source,
 ) -> Course:
@@ -160,14 +171,14 @@ def _course(
         holdout = run["holdout"] if holdout is None else holdout
     elif passes is None:
         passes = 1
-    if STDIN in source.files and (passes != 1 or run is not None):
+    if not source.can_be_read_again and (passes != 1 or run is not None):
         what = f"passes={passes} needs" if run is None else "resume needs"
         raise InvalidInput(
-            f"{what} data that can be read again, got standard input; save it to a file and train on that."
+            f"{what} data that can be read again, got standard input or a pipe; save it to a file and train on that."
         )
     path = None if checkpoint is None else os.fspath(checkpoint)
     more = {} if every is None else {"every": Every.parse(every)}
-    return Course(passes, holdout, path, skip_bad=skip_bad, threads=threads, **more)
+    return Course(passes, holdout, path, threads=threads, **more)
 
 
 def _settings(model: Model, source: readers.Source, course: Course) -> dict[str, Any]:

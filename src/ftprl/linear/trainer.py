@@ -6,6 +6,7 @@ threads can be seen in it; only checkpoints may go by the clock, and they leave 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from ftprl.data import Batch, Position, Source
-from ftprl.data.streams import STDIN, shown
+from ftprl.data.streams import shown
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.events import Event
 from ftprl.linear.course import Course, History, Standing, Sums, added, between
@@ -33,24 +34,39 @@ def next_stop(rows: int) -> int:
     return stop
 
 
-def sizes(files: Sequence[str]) -> list[int] | None:
-    """How many bytes the files have; None for standard input, which cannot be read again."""
-    return None if STDIN in files else [os.stat(file).st_size for file in files]
+Mark = tuple[int, str]  # the size of a file, and a digest of its first and last bytes
+
+_ENDS = 65_536
 
 
-def same_data(files: Sequence[str], kept: Sequence[int] | None) -> None:
+def marks(source: Source) -> list[Mark] | None:
+    """How a run knows its files again; None for what cannot be read again."""
+    return [_mark(file) for file in source.files] if source.can_be_read_again else None
+
+
+def _mark(file: str) -> Mark:
+    with open(file, "rb") as raw:
+        size = os.fstat(raw.fileno()).st_size
+        ends = raw.read(_ENDS)
+        raw.seek(max(0, size - _ENDS))
+        return size, hashlib.sha256(ends + raw.read(_ENDS)).hexdigest()
+
+
+def same_data(files: Sequence[str], now: Sequence[Mark] | None, kept: Sequence[Sequence[Any]] | None) -> None:
     """Refuse files that are not those a checkpoint was made with."""
-    now = sizes(files)
     if now is None or kept is None:
         raise InvalidInput(
-            "resume needs data that can be read again, got standard input; save it to a file and train on that."
+            "resume needs data that can be read again, got standard input or a pipe; save it to a file and use that."
         )
-    if now == kept:
+    then = [tuple(mark) for mark in kept]
+    if list(now) == then:
         return
-    told = f"{len(kept)} files, got {len(now)}"
-    if len(now) == len(kept):
-        which = next(i for i in range(len(now)) if now[i] != kept[i])
-        told = f"{kept[which]} bytes in {shown(files[which])}, got {now[which]}"
+    told = f"{len(then)} files, got {len(now)}"
+    if len(now) == len(then):
+        which = next(i for i in range(len(now)) if now[i] != then[i])
+        told = f"{then[which][0]} bytes in {shown(files[which])}, got {now[which][0]}"
+        if then[which][0] == now[which][0]:
+            told = f"{shown(files[which])} as it was, got other bytes"
     raise InvalidInput(f"a checkpoint needs the data it was made with, expected {told}; pass the same files.")
 
 
@@ -62,13 +78,13 @@ class Trainer:
         self.model, self.source, self.course = model, source, course
         self.tell: Listener = lambda event: None
         self.before = History.from_dict(model.history)
+        self._marks = marks(source)
         now = self._tallies()
         if model.run is None:
             self.standing = Standing(began=now, pass_began=now, held=self.before.holdout)
         else:
             self.standing = self._resumed(model.run)
             model.run = None
-        self.refusal: str | None = None
         self._last = now
         self._scores = np.empty(0)
         self._losses = np.empty(0)
@@ -89,7 +105,7 @@ class Trainer:
                 raise InvalidInput(
                     f"{name} needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
                 )
-        same_data(self.source.files, run["sizes"])
+        same_data(self.source.files, self._marks, run["marks"])
         try:
             return Standing.from_dict(run["standing"])
         except (KeyError, TypeError, ValueError) as wrong:
@@ -101,7 +117,8 @@ class Trainer:
         self.model.run = {
             "holdout": self.course.holdout,
             "passes": self.course.passes,
-            "sizes": sizes(self.source.files),
+            "marks": self._marks,
+            "on_bad_row": "skip" if self.source.skips_bad_rows else "raise",
             "standing": self.standing.to_dict(),
         }
         try:
@@ -123,6 +140,10 @@ class Trainer:
             raise InvalidInput(
                 f"train needs rows with a label and a weight above 0, got none in {s.rows} rows; check the label."
             )
+        if s.classes == 1 and self.model.reading.get("positive") is not None:
+            raise InvalidInput(
+                f"positive needs a label of the data, got {self.model.reading['positive']!r}, which no row has; fix it."
+            )
         same = self.before.progressive == s.began
         first = s.progressive if same and s.progressive is not None else added(self.before.progressive, progressive)
         history = History(
@@ -132,8 +153,17 @@ class Trainer:
             s.held,
         )
         self.model.history = history.to_dict()
-        self._say("end", bad_rows=self.bad_rows)
         return history
+
+    def end(self) -> None:
+        """Say that all is done."""
+        self._say("end", bad_rows=self.bad_rows)
+
+    @property
+    def only_class(self) -> int | None:
+        """The label of every row, 1 or -1, when a loss with two classes met one of them only."""
+        binary = self.model.engine.spec.scalar_loss().binary
+        return {1: -1, 2: 1}.get(self.standing.classes) if binary else None
 
     @property
     def bad_rows(self) -> int:
@@ -199,10 +229,10 @@ class Trainer:
                 self._learn_all(batch)
                 return
             except RowRefused as wrong:
-                if not self.course.skip_bad:
+                if not self.source.skips_bad_rows:
                     raise
-                self.refusal = self.refusal or str(wrong)
-                self.standing = replace(self.standing, refused=self.standing.refused + 1)
+                s = self.standing
+                self.standing = replace(s, refused=s.refused + 1, refusal=s.refusal or str(wrong))
                 at = wrong.row - batch.first_row
             if at:
                 self._learn_all(batch[:at])
@@ -223,6 +253,13 @@ class Trainer:
             engine.learn(replace(batch, weight=weight), scores=scores, losses=losses)
             self._hold(losses[held], batch.weight[held])
         self._current = (batch, scores)
+        if self.standing.classes != 3:
+            self._see_classes(batch)
+
+    def _see_classes(self, batch: Batch) -> None:
+        seen = self.standing.classes | int((batch.y < 0.0).any()) | 2 * int((batch.y > 0.0).any())
+        if seen != self.standing.classes:
+            self.standing = replace(self.standing, classes=seen)
 
     def _hold(self, losses: Vector, weights: Vector) -> None:
         loss, weight, rows = self.standing.held
