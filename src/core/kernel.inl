@@ -1,5 +1,5 @@
-// The kernels, included once for each instruction set with FTPRL_ISA (a namespace) and FTPRL_KERNELS (the
-// table) defined. No template or inline function of the standard library may be used here.
+// The kernels, included once for each instruction set with FTPRL_ISA (a namespace), FTPRL_KERNELS (the
+// table) and FTPRL_SCALES (that of scales.inl) defined. No template or inline function of the standard library may be used here.
 //
 // All arithmetic is in double, whatever a cell stores; a stored number is rounded once, when it is stored.
 // A sum over a row adds every fourth entry from the first on, from the second on, and so on: four sums
@@ -12,6 +12,7 @@
 #endif
 
 #include "kernel.hpp"
+#include "scales.hpp"
 
 namespace ftprl {
 namespace FTPRL_ISA {
@@ -20,7 +21,7 @@ namespace {
 #include "lanes.inl"
 
 // Entries between the one worked on and the one fetched; measured with benchmarks/micro/kernel.py.
-constexpr std::int64_t AHEAD = 160;
+constexpr std::int64_t AHEAD = 112;
 // Of four entries to fetch, so many are fetched while predicting and the others while learning: the memory
 // then works during both.
 constexpr int SPLIT = 1;
@@ -114,7 +115,7 @@ inline double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std
     for (; p < whole; p += 4) {
         for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
-        total += predict_block<T, V, plain, raise>(c, at, load(value + p), 4, scratch++);
+        total += predict_block<T, V, plain, raise>(c, at, load(value + p), 4, raise ? scratch++ : nullptr);
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
@@ -129,7 +130,7 @@ inline double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std
             for (int j = 0; j < left; ++j) some[j] = value[p + j];
             values = load(some);
         }
-        total += predict_block<T, V, plain, raise>(c, at, values, left, scratch);
+        total += predict_block<T, V, plain, raise>(c, at, values, left, raise ? scratch : nullptr);
     }
     return sum(total);
 }
@@ -243,13 +244,17 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
                                      : predict<T, V, plain, false>(rows, c, cells, from, to, end, scratch)) +
                              shift;
         if (out.scores != nullptr) out.scores[r] = score;
+        double tail = 0.0;
         if (!learns) {
             if (out.losses == nullptr) continue;
-            double tail = 0.0;
-            out.losses[r] = labeled ? whole(constants.loss(score, y, constants.tau, tail).value, tail) : y;
+            if (labeled) {
+                const double value = constants.loss(score, y, constants.tau, tail).value;
+                out.losses[r] = whole(value, tail);
+            } else {
+                out.losses[r] = y;
+            }
             continue;
         }
-        double tail = 0.0;
         const Pull pull = constants.loss(score, y, constants.tau, tail);
         // The loss of the row before, while this row's slope is on its way.
         if (any) settle(due, tallies, batch);
@@ -345,6 +350,7 @@ const Kernels FTPRL_KERNELS = {
     {FTPRL_ISA::scan<float>, FTPRL_ISA::scan<double>},
     {FTPRL_ISA::weights<float>, FTPRL_ISA::weights<double>},
     {FTPRL_ISA::touch<float>, FTPRL_ISA::touch<double>},
+    &FTPRL_SCALES,
 };
 
 }  // namespace ftprl

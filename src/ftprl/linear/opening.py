@@ -67,6 +67,8 @@ def known(old: Model, data: Any, given: Options, more: Options) -> tuple[Model, 
     """A model that goes on, and its data, read as before; options may be said again, not changed."""
     kept = old.engine.spec
     for name, value in given.items():
+        if name == "scale" and kept.retired and Spec(scale=value).scales == tuple(sorted(kept.scales + kept.retired)):
+            continue  # the scales it began with
         if name in SPEC and Spec(**{**_spec_of(kept), name: value}) != kept:
             raise InvalidInput(
                 f"{name} needs to be what the model was trained with, got {value!r} instead of"
