@@ -31,8 +31,8 @@ class Spec:
 
     Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". Then `share` is
     what is handed round after row t: a number, "auto" for 1/(t+1), or "capped" for min(2^-10, 1/(t+1)); and `stack`
-    adds an expert that combines their scores (log loss only). `retired` are scales that were there at first. `beta` is 1 for
-    one scale and 0.3 for several unless it is given.
+    adds an expert that combines their scores (log loss only). `retired` are scales that were there at first. `beta` is
+    1 for one scale and 0.3 for several unless it is given.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -86,7 +86,10 @@ class Spec:
         settle("share", _share(self.share))
         if not self.several and self.share != "capped":
             raise InvalidInput(f"share needs several scales, got share={self.share!r} with one; drop it.")
+        settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
         settle("retired", _retired(self.retired, self.scales))
+        if self.retired and not self.several:
+            raise InvalidInput(f"retired needs several scales that stayed, got {self.retired!r} with one; drop it.")
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -113,8 +116,11 @@ class Spec:
         return quantile(self.tau) if self.loss == "quantile" else SCALAR_LOSSES[self.loss]
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields; an infinite bound is None, since JSON has no infinity."""
+        """The fields; an infinite bound is None, since JSON has no infinity. One scale needs none of the mixture's."""
         plain = asdict(self)
+        if not self.several:
+            for name in ("share", "stack", "retired"):
+                del plain[name]
         for name in ("lower", "upper"):
             plain[name] = plain[name] if math.isfinite(plain[name]) else None
         return plain
