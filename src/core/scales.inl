@@ -7,6 +7,12 @@ namespace ftprl {
 namespace FTPRL_ISA {
 namespace {
 
+#if defined(__GNUC__)
+#define FTPRL_INSIDE inline __attribute__((always_inline))
+#else
+#define FTPRL_INSIDE inline
+#endif
+
 #include "mix.inl"
 
 template <class T, int L>
@@ -65,47 +71,54 @@ inline void raise_unit(Coordinate<T, L>& cell, double a) {
     cell.s = static_cast<T>(most(most(s, rms), a * 0.0625));
 }
 
-// The scores of entries [from, to) without the intercept, four scales at a time. A row that will be learned raises the units
-// and leaves its plays in `kept`.
+// The products x v of one entry, added to `part`, four scales at a time. For a row that will be learned the unit is raised
+// first and the plays are left in `kept`. A call for each entry would cost as much as its work.
+template <class T, int L, bool plain, bool raise>
+FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L>& cell, double v, D* part, D* kept) {
+    if constexpr (raise) raise_unit(cell, fabs(v));
+    const D s = all(cell.s);
+    for (int l = 0; l < L; ++l) {
+        const D x = play<plain>(c.play[l], wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), s);
+        if constexpr (raise) kept[l] = x;
+        part[l] += x * all(v);
+    }
+}
+
+// The scores of entries [from, to) without the intercept.
 template <class T, int L, bool plain, bool raise>
 inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
                     std::int64_t to, std::int64_t end, D* score, D* kept) {
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + FAR<T, L> <= end ? FAR<T, L> : 0);
-    D part[4][L];
+    D part[4][L], last[4][L];
     for (int j = 0; j < 4; ++j) {
-        for (int l = 0; l < L; ++l) part[j][l] = all(0.0);
+        for (int l = 0; l < L; ++l) part[j][l] = last[j][l] = all(0.0);
     }
-    const auto one = [&](std::int64_t p, int j) {
-        fetch(cells + next[p]);
-        Coordinate<T, L>& cell = cells[index[p]];
-        const double v = value_of(rows, wide, p);
-        if constexpr (raise) raise_unit(cell, fabs(v));
-        const D s = all(cell.s);
-        for (int l = 0; l < L; ++l) {
-            const D x = play<plain>(c.play[l], wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), s);
-            if constexpr (raise) *kept++ = x;
-            part[j][l] += x * all(v);
-        }
-    };
     std::int64_t p = from;
     for (; p + 4 <= to; p += 4) {
-        one(p, 0);
-        one(p + 1, 1);
-        one(p + 2, 2);
-        one(p + 3, 3);
+        for (int j = 0; j < 4; ++j) {
+            fetch(cells + next[p + j]);
+            predict_entry<T, L, plain, raise>(c, cells[index[p + j]], value_of(rows, wide, p + j), part[j], kept);
+            if constexpr (raise) kept += L;
+        }
     }
-    if (p < to) one(p, 0);
-    if (p + 1 < to) one(p + 1, 1);
-    if (p + 2 < to) one(p + 2, 2);
+    for (int j = 0; p + j < to; ++j) {
+        fetch(cells + next[p + j]);
+        predict_entry<T, L, plain, raise>(c, cells[index[p + j]], value_of(rows, wide, p + j), last[j], kept);
+        if constexpr (raise) kept += L;
+    }
+    for (int j = 0; j < 4; ++j) {
+        for (int l = 0; l < L; ++l) part[j][l] += last[j][l];
+    }
     for (int l = 0; l < L; ++l) score[l] = (part[0][l] + part[1][l]) + (part[2][l] + part[3][l]);
 }
 
 template <class T, int L, bool plain, bool receipt>
 inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
                       std::int64_t to, const D* slope, const D* kept, Sums (*sums)[L]) {
-    const auto one = [&](std::int64_t p, int j) {
+    for (std::int64_t p = from; p < to; ++p) {
         Coordinate<T, L>& cell = cells[rows.indices[p]];
+        const int j = receipt ? static_cast<int>((p - from) % 4) : 0;
         const D v = all(value_of(rows, wide, p));
         const Four<T> s = narrow<T>(all(cell.s));
         for (int l = 0; l < L; ++l) {
@@ -117,11 +130,6 @@ inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate
             store(cell.R + 4 * l, R);
             if constexpr (receipt) store(cell.S + 4 * l, S);
         }
-    };
-    if constexpr (receipt) {
-        for (std::int64_t p = from; p < to; ++p) one(p, static_cast<int>((p - from) % 4));
-    } else {
-        for (std::int64_t p = from; p < to; ++p) one(p, 0);
     }
 }
 
