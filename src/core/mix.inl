@@ -11,6 +11,21 @@ inline double most(double a, double b) { return b > a ? b : a; }
 inline double least(double a, double b) { return b < a ? b : a; }
 inline double within(double v, double bound) { return least(most(v, -bound), bound); }
 
+// log(1 + e) for e from 0 to 1, four at a time: 2 atanh(s) with s = e / (2 + e), the series in s^2 economised. Within 3 units in the
+// last place; the library's takes as long for one number as this for eight.
+constexpr double ATANH[] = {0x1.5555555555555p-1, 0x1.9999999999944p-2, 0x1.2492492499d46p-2, 0x1.c71c71bedea97p-3,
+                            0x1.745d19937b1fcp-3, 0x1.3b13515f6f9efp-3, 0x1.111abdc8abe16p-3, 0x1.e0a2d581ab68fp-4,
+                            0x1.bc37f0140c19ep-4, 0x1.32e0d25c9c761p-4, 0x1.401d3e65cdc48p-3};
+
+inline void tails(const double* e, double* to, int n) {
+    for (int j = 0; j < n; j += 4) {
+        const D v = load(e + j), s = v / (all(2.0) + v), w = s * s;
+        D q = all(ATANH[10]);
+        for (int i = 9; i >= 0; --i) q = q * w + all(ATANH[i]);
+        store(to + j, s * (all(2.0) + w * q));
+    }
+}
+
 inline int experts(const ScaleConstants& c) { return c.count + (c.stack ? 1 : 0); }
 
 // What the mixture says of a row before its label is known, and what it pays.
@@ -55,13 +70,16 @@ inline double mean_within(const Mixture& m, const double* scores, int count, dou
 Told tell(const ScaleConstants& c, const Mixture& m, const double* scores, double y) {
     Told told = {0.0, y};
     if (c.mixing == Mixing::log_loss) {
-        double plus[MOST_EXPERTS] = {}, minus[MOST_EXPERTS] = {};
+        double s[MOST_EXPERTS] = {}, plus[MOST_EXPERTS] = {}, minus[MOST_EXPERTS] = {};
         const int n = experts(c);
         for (int j = 0; j < n; ++j) {
-            const double s = j < c.count ? scores[j] : stack_score(m, scores, c.count);
-            const double tail = log1p(exp(-fabs(s)));
-            plus[j] = most(-s, 0.0) + tail;
-            minus[j] = most(s, 0.0) + tail;
+            s[j] = j < c.count ? scores[j] : stack_score(m, scores, c.count);
+            plus[j] = exp(-fabs(s[j]));
+        }
+        tails(plus, minus, n);
+        for (int j = 0; j < n; ++j) {
+            plus[j] = most(-s[j], 0.0) + minus[j];
+            minus[j] += most(s[j], 0.0);
         }
         const double yes = mixed(m.w, plus, n), no = mixed(m.w, minus, n);
         told.score = no - yes;
@@ -163,17 +181,19 @@ inline void newton(const ScaleConstants& c, Mixture& m, const double* scores, do
 inline Told learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight, double t,
                            bool asked, double* l, double* slopes) {
     const int n = experts(c);
-    double other[MOST_EXPERTS] = {}, power[MOST_EXPERTS];
+    double e[MOST_EXPERTS] = {}, other[MOST_EXPERTS] = {}, power[MOST_EXPERTS];
     const double f = c.stack ? stack_score(m, scores, c.count) : 0.0;
-    double e = 0.0, slope = 0.0;
+    double slope = 0.0;
     for (int j = 0; j < n; ++j) {
-        const double s = j < c.count ? scores[j] : f;
-        const Pull pull = c.base.loss(s, y, c.base.tau, e);
-        const double tail = log1p(e);
-        l[j] = pull.value + tail;
-        other[j] = most(y * s, 0.0) + tail;
+        const Pull pull = c.base.loss(j < c.count ? scores[j] : f, y, c.base.tau, e[j]);
+        l[j] = pull.value;
         slope = pull.slope;
         if (j < c.count) slopes[j] = weight * slope;
+    }
+    tails(e, other, n);
+    for (int j = 0; j < n; ++j) {
+        l[j] += other[j];
+        other[j] += most(y * (j < c.count ? scores[j] : f), 0.0);
     }
     admit(c, m, weight);
     const double low = smallest(l, n);
@@ -186,7 +206,7 @@ inline Told learn_log_loss(const ScaleConstants& c, Mixture& m, const double* sc
     if (asked) told.score = y * (mixed(m.w, other, n) - told.loss);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
     share_out(c, m, l, weight, t, power);
-    if (c.stack) newton(c, m, scores, f, e, slope, weight);
+    if (c.stack) newton(c, m, scores, f, e[c.count], slope, weight);
     return told;
 }
 

@@ -14,7 +14,7 @@
 namespace ftprl {
 
 constexpr int MOST_SCALES = 16;
-constexpr int MOST_EXPERTS = MOST_SCALES + 1;  // the scales and the stack
+constexpr int MOST_EXPERTS = MOST_SCALES + 4;  // the scales and the stack, filled up to a multiple of four
 constexpr int WINDOW = 4;                      // neighbouring scales that a retirement keeps
 constexpr int MOST_WINDOWS = MOST_SCALES - WINDOW + 2;  // and, last, all scales
 constexpr int BLOCK_ROWS = 1024;

@@ -21,7 +21,12 @@ HEAVY = 2.0**10  # nor for heavier
 SHARE = 2.0**-10  # the largest share when it is capped
 BLOCK = 1024
 W, B, GAP = 0, 1, 2  # the places of facts
-BEFORE, CURRENT, LATEST = 0, 1, 2  # the rows of windows
+_HEX = """
+    0x1.5555555555555p-1 0x1.9999999999944p-2 0x1.2492492499d46p-2 0x1.c71c71bedea97p-3
+    0x1.745d19937b1fcp-3 0x1.3b13515f6f9efp-3 0x1.111abdc8abe16p-3 0x1.e0a2d581ab68fp-4
+    0x1.bc37f0140c19ep-4 0x1.32e0d25c9c761p-4 0x1.401d3e65cdc48p-3
+"""
+_ATANH = [float.fromhex(a) for a in _HEX.split()]  # as in src/core/mix.inl
 
 
 def added(terms: Floats) -> float:
@@ -38,6 +43,24 @@ def _within(v: float, bound: float) -> float:
 
 def _exp(v: float) -> float:
     return math.exp(v) if v > -math.inf else 0.0
+
+
+def log1p(e: float) -> float:
+    """log(1 + e) for e from 0 to 1, as the kernel takes it: 2 atanh(s) with s = e / (2 + e).
+
+    >>> abs(log1p(0.5) - math.log1p(0.5)) < 1e-15
+    True
+    """
+    s = e / (2.0 + e)
+    w, q = s * s, _ATANH[-1]
+    for a in _ATANH[-2::-1]:
+        q = q * w + a
+    return s * (2.0 + w * q)
+
+
+def softplus(v: float) -> float:
+    """The log loss of the score -v."""
+    return max(v, 0.0) + log1p(math.exp(-abs(v)))
 
 
 def _mixed(w: Floats, losses: Floats) -> float:
@@ -88,7 +111,7 @@ class Mixing:
         """The mixture's score, and its loss (NaN without a label)."""
         if self.kind == "logistic":
             experts = self._experts(scores)
-            yes, no = (_mixed(self._w, [self.loss.value(s, side) for s in experts]) for side in (1.0, -1.0))
+            yes, no = (_mixed(self._w, [softplus(-side * s) for s in experts]) for side in (1.0, -1.0))
             return no - yes, (yes if y > 0 else no) if y == y else y
         bound = float(self.state["facts"][B]) if self.kind == "squared" else math.inf
         if self.spec.loss == "poisson":
@@ -99,7 +122,8 @@ class Mixing:
     def learn(self, scores: Floats, y: float, weight: float, t: int) -> tuple[float, float]:
         """The same for row t, counted from 1, and then what the row teaches the mixture."""
         state, facts = self.state, self.state["facts"]
-        losses = [self.loss.value(s, y) for s in self._experts(scores)]
+        value = self.loss.value if self.kind != "logistic" else lambda s, y: softplus(-y * s)
+        losses = [value(s, y) for s in self._experts(scores)]
         if weight > facts[W]:
             self._cool(float(facts[W]) / weight, weight)
         told = self.tell(scores, y)
