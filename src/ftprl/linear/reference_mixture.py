@@ -21,6 +21,7 @@ HEAVY = 2.0**10  # nor for heavier
 SHARE = 2.0**-10  # the largest share when it is capped
 BLOCK = 1024
 W, B, GAP = 0, 1, 2  # the places of facts
+BEFORE, CURRENT, LATEST = 0, 1, 2  # the rows of windows
 _HEX = """
     0x1.5555555555555p-1 0x1.9999999999944p-2 0x1.2492492499d46p-2 0x1.c71c71bedea97p-3
     0x1.745d19937b1fcp-3 0x1.3b13515f6f9efp-3 0x1.111abdc8abe16p-3 0x1.e0a2d581ab68fp-4
