@@ -14,9 +14,10 @@ from safetensors import safe_open
 from ftprl._core import ScaleLearner
 from ftprl.data import Batch
 from ftprl.errors import BadModel, InvalidInput
-from ftprl.linear import Engine, Spec, file
+from ftprl.linear import Engine, Spec, file, train
 from ftprl.linear.model import Model
 from ftprl.linear.spec import AUTO
+from ftprl.linear.summary import summary
 from laws.streams import stream
 
 FOUR = (0.1, 0.2, 0.4, 0.8)
@@ -262,3 +263,23 @@ def test_a_bad_row_changes_nothing() -> None:
             engine.learn(rows)
     np.testing.assert_array_equal(engine.cells, before.cells)
     assert engine.progress == before.progress
+
+
+def test_training_with_several_scales_can_be_taken_up_again(tmp_path: Path) -> None:
+    lines = [f"{1 if i % 3 else -1} | a:{i % 7} b{i % 5} c{i % 11}:0.5" for i in range(300)]
+    (tmp_path / "one.vw").write_text("\n".join(lines[:200]) + "\n")
+    (tmp_path / "two.vw").write_text("\n".join(lines[200:]) + "\n")
+    paths = [str(tmp_path / "one.vw"), str(tmp_path / "two.vw")]
+    whole = train(paths, bits=8, scale="auto", output=tmp_path / "whole").model
+    train(paths[0], bits=8, scale="auto", output=tmp_path / "half")
+    rest = train(paths[1], resume=tmp_path / "half", scale="auto").model
+    for name, array in whole.engine.state.items():
+        np.testing.assert_array_equal(array, rest.engine.state[name])
+    np.testing.assert_array_equal(whole.engine.cells, rest.engine.cells)
+    assert summary(tmp_path / "whole")["spec"]["scale"] == AUTO
+    np.testing.assert_array_equal(whole.predict(paths), Model.load(tmp_path / "whole").predict(paths))
+    small = Model(whole.engine._keeping(1), whole.reading)
+    small.save(tmp_path / "small")
+    assert train(paths[0], resume=tmp_path / "small", scale="auto").model.engine.spec.scales == AUTO[1:5]
+    with pytest.raises(InvalidInput, match="scale needs to be what the model was trained with"):
+        train(paths[0], resume=tmp_path / "small", scale=AUTO[:4])
