@@ -46,12 +46,35 @@ inline void divide_by_sum(double* w, int n) {
     for (int j = 0; j < n; ++j) w[j] /= total;
 }
 
-// -ln sum_j w_j e^-l_j
-inline double mixed(const double* w, const double* l, int n) {
-    const double low = smallest(l, n);
+// By how much a unit of weighted loss counts is 1 over this.
+inline double heat_of(const ScaleConstants& c, const Mixture& m) {
+    const double B = m.facts[LARGEST_LABEL];
+    return c.mixing == Mixing::squared ? m.facts[LARGEST_WEIGHT] * (4.0 * (B * B)) : m.facts[LARGEST_WEIGHT];
+}
+
+inline bool is_bayes(const ScaleConstants& c) { return c.sharing == Share::fixed && c.share == 0.0; }
+
+// -ln sum_j w_j e^-l_j. The weights of the Bayes mixture follow from the totals, and are taken from there: an expert so far
+// behind that its weight is 0 may yet be the only one that is right.
+inline double mixed(const ScaleConstants& c, const Mixture& m, const double* l) {
+    const int n = experts(c);
     double total = 0.0;
-    for (int j = 0; j < n; ++j) total += w[j] * exp(low - l[j]);
-    return low - log(total);
+    if (!is_bayes(c)) {
+        const double low = smallest(l, n);
+        for (int j = 0; j < n; ++j) total += m.w[j] * exp(low - l[j]);
+        return low - log(total);
+    }
+    double behind[MOST_EXPERTS] = {}, sum[MOST_EXPERTS] = {};
+    const double best = smallest(m.seen, n), heat = heat_of(c, m);
+    double all_weights = 0.0;
+    for (int j = 0; j < n; ++j) {
+        behind[j] = (m.seen[j] - best) / heat;
+        sum[j] = l[j] + behind[j];
+        all_weights += exp(-behind[j]);
+    }
+    const double low = smallest(sum, n);
+    for (int j = 0; j < n; ++j) total += exp(low - sum[j]);
+    return low - log(total / all_weights);
 }
 
 inline double stack_score(const Mixture& m, const double* scores, int count) {
@@ -81,7 +104,7 @@ Told tell(const ScaleConstants& c, const Mixture& m, const double* scores, doubl
             plus[j] = most(-s[j], 0.0) + minus[j];
             minus[j] += most(s[j], 0.0);
         }
-        const double yes = mixed(m.w, plus, n), no = mixed(m.w, minus, n);
+        const double yes = mixed(c, m, plus), no = mixed(c, m, minus);
         told.score = no - yes;
         if (y == y) told.loss = y > 0.0 ? yes : no;
         return told;
@@ -106,14 +129,6 @@ inline void cool(Mixture& m, int n, double ratio) {
     for (int j = 0; j < n; ++j) m.w[j] = pow(m.w[j], ratio);
     divide_by_sum(m.w, n);
 }
-
-// By how much a unit of weighted loss counts is 1 over this.
-inline double heat_of(const ScaleConstants& c, const Mixture& m) {
-    const double B = m.facts[LARGEST_LABEL];
-    return c.mixing == Mixing::squared ? m.facts[LARGEST_WEIGHT] * (4.0 * (B * B)) : m.facts[LARGEST_WEIGHT];
-}
-
-inline bool is_bayes(const ScaleConstants& c) { return c.sharing == Share::fixed && c.share == 0.0; }
 
 // A new largest weight: no row may count more than 1.
 inline void admit(const ScaleConstants& c, Mixture& m, double weight) {
@@ -202,8 +217,8 @@ inline Told learn_log_loss(const ScaleConstants& c, Mixture& m, const double* sc
         power[j] = exp(low - l[j]);
         total += m.w[j] * power[j];
     }
-    Told told = {0.0, low - log(total)};
-    if (asked) told.score = y * (mixed(m.w, other, n) - told.loss);
+    Told told = {0.0, is_bayes(c) ? mixed(c, m, l) : low - log(total)};
+    if (asked) told.score = y * (mixed(c, m, other) - told.loss);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
     share_out(c, m, l, weight, t, power);
     if (c.stack) newton(c, m, scores, f, e[c.count], slope, weight);

@@ -36,15 +36,15 @@ struct ScaleConstants {
 
 // All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there is one, the stack.
 struct Mixture {
-    alignas(32) double P[MOST_SCALES][MOST_SCALES];  // the inverse Hessian of the stack
-    alignas(32) double u[MOST_SCALES];               // its weights
-    double w[MOST_EXPERTS];                          // the mixture's weights
-    double totals[MOST_EXPERTS];                     // the weighted loss of each expert
-    double seen[MOST_EXPERTS];                       // the same as the mixture counts it: squared loss is cut
-    double facts[3];                                 // Fact
-    double block[MOST_SCALES];                       // the loss of each scale in the block that is under way
-    double windows[3][MOST_WINDOWS];                 // Span
-    double sums[3][MOST_SCALES];                     // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY
+    double P[MOST_SCALES][MOST_SCALES];  // the inverse Hessian of the stack
+    double u[MOST_SCALES];               // its weights
+    double w[MOST_EXPERTS];              // the mixture's weights
+    double totals[MOST_EXPERTS];         // the weighted loss of each expert
+    double seen[MOST_EXPERTS];           // the same as the mixture counts it: squared loss is cut
+    double facts[3];                     // Fact
+    double block[MOST_SCALES];           // the loss of each scale in the block that is under way
+    double windows[3][MOST_WINDOWS];     // Span
+    double sums[3][MOST_SCALES];         // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY
 };
 
 // The largest weight so far (at least 1), the largest |y| so far (squared loss), the gap of AdaHedge.

@@ -189,6 +189,18 @@ def test_bayes_is_within_ln_k_of_the_best_expert(kind: str, seed: int, grid: tup
     assert engine.progress.loss <= best + W * math.log(len(mixture.names)) + slack(best)
 
 
+def test_bayes_forgives_an_expert_whatever_it_has_lost() -> None:
+    """One expert is ahead by thousands of nats, then wrong by more: its weight alone says nothing of the others."""
+    engine = Engine(spec("logistic", 2, scale=(1e-6, 1e4), share=0.0, stack=False, float64=True))
+    rows = Batch.from_rows([{0: 1.0}] * 20_000, [1.0] * 20_000, float64=True)
+    engine.learn(rows)
+    assert engine.state["w"][0] == 0.0
+    engine.learn(Batch.from_rows([{0: 1e6}] * 3, [-1.0] * 3, float64=True))
+    mixture = engine.mixture
+    assert mixture is not None
+    assert engine.progress.loss <= min(mixture.losses) + math.log(2) + slack(min(mixture.losses))
+
+
 @pytest.mark.parametrize("share", ["auto", "capped", 0.01])
 @pytest.mark.parametrize("kind", KINDS)
 @law(4)

@@ -64,12 +64,6 @@ def softplus(v: float) -> float:
     return max(v, 0.0) + log1p(math.exp(-abs(v)))
 
 
-def _mixed(w: Floats, losses: Floats) -> float:
-    """-ln sum w e^-l."""
-    low = min(losses)
-    return low - math.log(added([a * math.exp(low - b) for a, b in zip(w, losses, strict=True)]))
-
-
 @final
 class Mixing:
     """The state of the mixture, and what a row does to it."""
@@ -108,11 +102,22 @@ class Mixing:
             return scores
         return [*scores, added([a * _within(b, CUT) for a, b in zip(self.state["u"].tolist(), scores, strict=True)])]
 
+    def _mixed(self, losses: Floats) -> float:
+        """-ln sum w e^-l; the weights of the Bayes mixture are taken from the totals, where none is 0."""
+        if self.spec.share != 0.0:
+            low = min(losses)
+            return low - math.log(added([a * math.exp(low - b) for a, b in zip(self._w, losses, strict=True)]))
+        seen, heat = [float(a) for a in self.state["seen"][: self.n]], self._heat()
+        behind = [(a - min(seen)) / heat for a in seen]
+        sums = [a + b for a, b in zip(losses, behind, strict=True)]
+        weights = added([math.exp(-a) for a in behind])
+        return min(sums) - math.log(added([math.exp(min(sums) - a) for a in sums]) / weights)
+
     def tell(self, scores: Floats, y: float) -> tuple[float, float]:
         """The mixture's score, and its loss (NaN without a label)."""
         if self.kind == "logistic":
             experts = self._experts(scores)
-            yes, no = (_mixed(self._w, [softplus(-side * s) for s in experts]) for side in (1.0, -1.0))
+            yes, no = (self._mixed([softplus(-side * s) for s in experts]) for side in (1.0, -1.0))
             return no - yes, (yes if y > 0 else no) if y == y else y
         bound = float(self.state["facts"][B]) if self.kind == "squared" else math.inf
         if self.spec.loss == "poisson":
