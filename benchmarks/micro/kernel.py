@@ -12,6 +12,7 @@ them first, so that the ratio is rather too low than too high.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import platform
 import time
@@ -21,11 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ftprl._core import use_kernels
+from ftprl._core import Learner, use_kernels
 from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
+from ftprl.linear.spec import AUTO
 
 FIELDS = 39
+SCALES = {1: 0.1, 4: AUTO[1:5], 8: AUTO}
 
 
 @dataclass(frozen=True)
@@ -34,14 +37,15 @@ class Line:
 
     kernels: str
     cells: str
-    floor: float
+    scales: int
+    floor: float | None
     learn: float
     receipt: float
     score: float
 
     @property
-    def ratio(self) -> float:
-        return self.floor / self.learn
+    def ratio(self) -> float | None:
+        return None if self.floor is None else self.floor / self.learn
 
 
 def rows(count: int, bits: int, seed: int = 0) -> Batch:
@@ -74,19 +78,18 @@ def timed(run: Callable[[Batch], object]) -> Callable[[Batch], float]:
     return seconds
 
 
-def measure(kernels: str, float64: bool, batches: list[Batch], bits: int, rounds: int) -> Line | None:
+def measure(kernels: str, float64: bool, scales: int, batches: list[Batch], bits: int, rounds: int) -> Line | None:
     if not use_kernels(kernels):
         return None
-    engine, kept = (Engine(Spec(dim=2**bits, float64=float64), receipt=receipt) for receipt in (False, True))
-    kinds = {
-        "floor": lambda b: engine._core.touch(b.indptr, b.indices, b.values),
-        "learn": timed(engine.learn),
-        "receipt": timed(kept.learn),
-        "score": timed(engine.score),
-    }
+    spec = Spec(dim=2**bits, float64=float64, scale=SCALES[scales])
+    engine, kept = (Engine(spec, receipt=receipt) for receipt in (False, True))
+    kinds = {"learn": timed(engine.learn), "receipt": timed(kept.learn), "score": timed(engine.score)}
+    core = engine._core
+    if isinstance(core, Learner):
+        kinds["floor"] = lambda b: core.touch(b.indptr, b.indices, b.values)
     count = sum(map(len, batches))
     times = {name: 1e9 * s / count for name, s in best(kinds, batches, rounds).items()}
-    return Line(kernels, "float64" if float64 else "float32", **times)
+    return Line(kernels, "float64" if float64 else "float32", scales, **{"floor": None, **times})
 
 
 def main() -> None:
@@ -102,19 +105,21 @@ def main() -> None:
     batches = list(batch.cut(options.batch))
     print(f"{options.rows} rows of {FIELDS} features, 2^{options.bits} cells, {touched} of them touched; ns a row")
     print(
-        f"{'kernels':<10}{'cells':<10}{'floor':>7}{'learn':>7}{'receipt':>9}{'score':>7}{'floor/learn':>13}{'rows/s':>9}"
+        f"{'kernels':<10}{'cells':<10}{'scales':>6}{'floor':>7}{'learn':>7}{'receipt':>9}{'score':>7}{'floor/learn':>13}"
+        f"{'rows/s':>9}"
     )
     lines = []
-    for kernels in ("portable", "sse2", "avx2"):
-        for float64 in (False, True):
-            line = measure(kernels, float64, batches, options.bits, options.rounds)
-            if line is None:
-                continue
-            lines.append(line)
-            print(
-                f"{line.kernels:<10}{line.cells:<10}{line.floor:>7.0f}{line.learn:>7.0f}{line.receipt:>9.0f}"
-                f"{line.score:>7.0f}{line.ratio:>13.2f}{1e3 / line.learn:>8.2f}M"
-            )
+    for kernels, float64, scales in itertools.product(("portable", "sse2", "avx2"), (False, True), SCALES):
+        line = measure(kernels, float64, scales, batches, options.bits, options.rounds)
+        if line is None:
+            continue
+        lines.append(line)
+        floor = f"{'':>7}" if line.floor is None else f"{line.floor:>7.0f}"
+        ratio = f"{'':>13}" if line.ratio is None else f"{line.ratio:>13.2f}"
+        print(
+            f"{line.kernels:<10}{line.cells:<10}{line.scales:>6}{floor}{line.learn:>7.0f}{line.receipt:>9.0f}"
+            f"{line.score:>7.0f}{ratio}{1e3 / line.learn:>8.2f}M"
+        )
     use_kernels("")
     if options.json:
         versions = {"python": platform.python_version(), "numpy": np.__version__}

@@ -4,7 +4,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +20,7 @@
 #include "hash.hpp"
 #include "learner.hpp"
 #include "libsvm.hpp"
+#include "scale_learner.hpp"
 #include "table.hpp"
 #include "text.hpp"
 #include "vw.hpp"
@@ -362,7 +365,9 @@ void raise_fault(const std::string& fault) {
     if (!fault.empty()) throw nb::value_error(fault.c_str());
 }
 
-nb::tuple learn(ftprl::Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+// One scale or several: both learners have the same door.
+template <class L>
+nb::tuple learn(L& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
                 const Values& values, const Column<double>& y, const Column<double>& weight,
                 std::optional<Target> scores, std::optional<Target> losses, std::int64_t first_row) {
     Entries e = entries_of(indptr, indices, values);
@@ -382,7 +387,8 @@ nb::tuple learn(ftprl::Learner& learner, const Column<std::int64_t>& indptr, con
     return nb::make_tuple(totals.loss, totals.weight, totals.rows);
 }
 
-void score(const ftprl::Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+template <class L>
+void score(const L& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
            const Values& values, const Target& scores, std::int64_t first_row) {
     const Entries e = entries_of(indptr, indices, values);
     check_length("scores", scores.size(), e.rows.count);
@@ -435,11 +441,11 @@ void bind_kernel(nb::module_& m) {
         .def(nb::new_(&make_learner), nb::arg("dim"), nb::kw_only(), nb::arg("float64"), nb::arg("receipt"),
              nb::arg("loss"), nb::arg("scale"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"), nb::arg("lower"),
              nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"))
-        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+        .def("learn", &learn<ftprl::Learner>, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
              nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
              nb::arg("first_row") = 0, "Predict and learn, row by row; (loss, weight, rows) of what was learned.")
-        .def("score", &score, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+        .def("score", &score<ftprl::Learner>, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), nb::arg("scores").noconvert(), nb::arg("first_row") = 0,
              "The scores of the rows under the weights as they are.")
         .def("touch", &touch, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
@@ -457,6 +463,114 @@ void bind_kernel(nb::module_& m) {
           "'portable', '' for the best).");
 }
 
+// ---- several scales ----
+
+std::unique_ptr<ftprl::ScaleLearner> make_scales(std::uint64_t dim, bool float64, bool receipt, const char* loss,
+                                                 const std::vector<double>& scales, double beta, double l1, double l2,
+                                                 double lower, double upper, bool intercept, double tau,
+                                                 std::optional<double> share, bool capped, bool stack) {
+    if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
+    if (scales.size() < 2 || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 2 to 16 numbers");
+    const ftprl::Loss chosen = ftprl::loss_named(loss);
+    if (chosen == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
+    ftprl::ScaleConstants c{};
+    c.base = {1.0, beta, l1, l2, lower, upper, tau, chosen, intercept};
+    c.count = static_cast<int>(scales.size());
+    std::copy(scales.begin(), scales.end(), c.h);
+    c.sharing = share ? ftprl::Share::fixed : capped ? ftprl::Share::capped : ftprl::Share::falling;
+    c.share = share.value_or(0.0);
+    c.stack = stack;
+    return std::make_unique<ftprl::ScaleLearner>(dim, float64, receipt, c);
+}
+
+void weights_of_scale(const ftprl::ScaleLearner& learner, const Target& out, int scale) {
+    if (out.size() != learner.dim()) throw nb::value_error("out needs a number for each cell");
+    if (scale < 0 || scale >= learner.count()) throw nb::value_error("scale needs the number of one");
+    const nb::gil_scoped_release free;
+    learner.weights(scale, out.data());
+}
+
+void take_lanes(ftprl::ScaleLearner& learner, const ftprl::ScaleLearner& from, int first) {
+    if (from.dim() != learner.dim() || from.wide_cells() != learner.wide_cells() || first < 0 ||
+        first + learner.count() > from.count()) {
+        throw nb::value_error("from needs the same table with these scales and more");
+    }
+    const nb::gil_scoped_release free;
+    learner.take_lanes(from, first);
+}
+
+nb::object scale_cells(nb::handle self) {
+    auto& learner = nb::cast<ftprl::ScaleLearner&>(self);
+    const auto dim = static_cast<std::size_t>(learner.dim());
+    if (learner.wide_cells()) {
+        return nb::cast(nb::ndarray<nb::numpy, double>(learner.cells(), {dim, learner.cell_bytes() / 8}, self));
+    }
+    return nb::cast(nb::ndarray<nb::numpy, float>(learner.cells(), {dim, learner.cell_bytes() / 4}, self));
+}
+
+// A view of some doubles of a learner, in rows of `stride` of which the first `columns` are shown.
+nb::object rows_of(nb::handle self, double* data, std::size_t rows, std::size_t columns, std::size_t stride) {
+    return nb::cast(nb::ndarray<nb::numpy, double>(data, {rows, columns}, self, {static_cast<std::int64_t>(stride), 1}));
+}
+
+nb::object vector_of(nb::handle self, double* data, std::size_t size) {
+    return nb::cast(nb::ndarray<nb::numpy, double>(data, {size}, self));
+}
+
+// The arrays of the mixture by name, all of them views.
+nb::dict mixture_of(nb::handle self) {
+    auto& learner = nb::cast<ftprl::ScaleLearner&>(self);
+    ftprl::Mixture& m = learner.mixture();
+    const auto K = static_cast<std::size_t>(learner.count());
+    const std::size_t windows = K > ftprl::WINDOW ? K - ftprl::WINDOW + 2 : 0;
+    nb::dict all;
+    all["P"] = rows_of(self, &m.P[0][0], K, K, ftprl::MOST_SCALES);
+    all["u"] = vector_of(self, m.u, K);
+    all["w"] = vector_of(self, m.w, K + 1);
+    all["totals"] = vector_of(self, m.totals, K + 1);
+    all["seen"] = vector_of(self, m.seen, K + 1);
+    all["facts"] = vector_of(self, m.facts, 3);
+    all["block"] = vector_of(self, m.block, K);
+    all["windows"] = rows_of(self, &m.windows[0][0], 3, windows, ftprl::MOST_WINDOWS);
+    all["sums"] = rows_of(self, &m.sums[0][0], 3, K, ftprl::MOST_SCALES);
+    return all;
+}
+
+void bind_scales(nb::module_& m) {
+    nb::class_<ftprl::ScaleLearner>(m, "ScaleLearner", "A table of cells with several scales each, and their mixture.")
+        .def(nb::new_(&make_scales), nb::arg("dim"), nb::kw_only(), nb::arg("float64"), nb::arg("receipt"),
+             nb::arg("loss"), nb::arg("scales"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"), nb::arg("lower"),
+             nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"), nb::arg("share").none(), nb::arg("capped"),
+             nb::arg("stack"))
+        .def("learn", &learn<ftprl::ScaleLearner>, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+             nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
+             nb::arg("first_row") = 0, "Predict and learn, row by row; (loss, weight, rows) of what was learned.")
+        .def("score", &score<ftprl::ScaleLearner>, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("values").noconvert(), nb::arg("scores").noconvert(), nb::arg("first_row") = 0,
+             "The mixture's scores of the rows, everything as it is.")
+        .def("weights", &weights_of_scale, nb::arg("out").noconvert(), nb::arg("scale"),
+             "The point that one scale plays in each cell.")
+        .def("take_lanes", &take_lanes, nb::arg("other"), nb::arg("first"),
+             "Copy the cells' lanes of these scales, which begin at number `first`, from a learner that has more.")
+        .def("copy", [](const ftprl::ScaleLearner& self) { return std::make_unique<ftprl::ScaleLearner>(self); })
+        .def_prop_ro("lanes", &ftprl::ScaleLearner::lanes, "The scales, filled up to a multiple of four.")
+        .def_prop_ro("cells", &scale_cells, "The cells, a row each: z, R and S in every lane, then s and N. A view.")
+        .def_prop_ro("intercept",
+                     [](nb::handle self) {
+                         auto& learner = nb::cast<ftprl::ScaleLearner&>(self);
+                         return rows_of(self, learner.intercept(), 3, static_cast<std::size_t>(learner.count()),
+                                        ftprl::MOST_SCALES);
+                     },
+                     "z, R and S of the intercept, a column a scale. A view.")
+        .def_prop_ro("tallies",
+                     [](nb::handle self) {
+                         return vector_of(self, nb::cast<ftprl::ScaleLearner&>(self).tallies(), ftprl::TALLIES);
+                     },
+                     "What was added up since the first row. A view.")
+        .def_prop_ro("mixture", &mixture_of, "The state of the mixture: named views.");
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -471,5 +585,6 @@ NB_MODULE(_core, m) {
                   "numpy.typing.NDArray[numpy.uint64]"),
           "The 64-bit hash of each name, as a NumPy array.");
     bind_kernel(m);
+    bind_scales(m);
     bind_readers(m);
 }

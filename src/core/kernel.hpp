@@ -10,7 +10,7 @@
 //
 // Q = M (beta M + R) / h is a function of the cell and is not stored. R stands there instead of G because a
 // step then takes one root and a play one fraction, and because g^2 leaves the range of a float32 long before g
-// does. More scales a coordinate would make z, R and S longer and keep one M.
+// does. Several scales a coordinate: scales.hpp.
 #pragma once
 
 #include <cstddef>
@@ -87,12 +87,15 @@ struct Pair {
     void (*score[2])(const Rows&, const Constants&, const State&, double* scores);
 };
 
+struct ScaleKernels;  // scales.hpp
+
 // One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
 struct Kernels {
     Pair of[2][2];
     Scan (*scan[2])(const Rows&);
     void (*weights[2])(const Constants&, const State&, std::uint64_t dim, double* out);
     void (*touch[2])(const Rows&, const State&);  // the floor: read and write back every cell, compute nothing
+    const ScaleKernels* scales;                   // for several scales a coordinate
 };
 
 extern const Kernels kernels_portable;

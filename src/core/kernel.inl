@@ -1,5 +1,5 @@
-// The kernels, included once for each instruction set with FTPRL_ISA (a namespace) and FTPRL_KERNELS (the
-// table) defined. No template or inline function of the standard library may be used here.
+// The kernels, included once for each instruction set with FTPRL_ISA (a namespace), FTPRL_KERNELS (the
+// table) and FTPRL_SCALES (that of scales.inl) defined. No template or inline function of the standard library may be used here.
 //
 // All arithmetic is in double, whatever a cell stores; a stored number is rounded once, when it is stored.
 // A sum over a row adds every fourth entry from the first on, from the second on, and so on: four sums
@@ -12,6 +12,7 @@
 #endif
 
 #include "kernel.hpp"
+#include "scales.hpp"
 
 namespace ftprl {
 namespace FTPRL_ISA {
@@ -349,6 +350,7 @@ const Kernels FTPRL_KERNELS = {
     {FTPRL_ISA::scan<float>, FTPRL_ISA::scan<double>},
     {FTPRL_ISA::weights<float>, FTPRL_ISA::weights<double>},
     {FTPRL_ISA::touch<float>, FTPRL_ISA::touch<double>},
+    &FTPRL_SCALES,
 };
 
 }  // namespace ftprl

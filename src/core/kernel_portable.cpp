@@ -1,5 +1,7 @@
 // For any processor.
 #define FTPRL_ISA portable
 #define FTPRL_KERNELS kernels_portable
+#define FTPRL_SCALES scales_portable
 #define FTPRL_PORTABLE
 #include "kernel.inl"
+#include "scales.inl"

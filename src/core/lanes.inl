@@ -30,6 +30,8 @@ inline F larger(F a, F b) { return _mm_max_ps(a, b); }
 inline F size(F v) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), v); }
 inline F load(const float* p) { return _mm_loadu_ps(p); }
 inline D load(const double* p) { return _mm256_loadu_pd(p); }
+inline void store(float* p, F v) { _mm_storeu_ps(p, v); }
+inline void store(double* p, D v) { _mm256_storeu_pd(p, v); }
 
 inline D only_first(D v, int n) {
     return _mm256_and_pd(v, _mm256_cmp_pd(_mm256_setr_pd(0, 1, 2, 3), all(n), _CMP_LT_OQ));
@@ -120,6 +122,11 @@ inline F larger(F a, F b) { return _mm_max_ps(a, b); }
 inline F size(F v) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), v); }
 inline F load(const float* p) { return _mm_loadu_ps(p); }
 inline D load(const double* p) { return {_mm_loadu_pd(p), _mm_loadu_pd(p + 2)}; }
+inline void store(float* p, F v) { _mm_storeu_ps(p, v); }
+inline void store(double* p, D v) {
+    _mm_storeu_pd(p, v.a);
+    _mm_storeu_pd(p + 2, v.b);
+}
 
 inline void gather(const Cell<float>* const* p, F& z, F& R, F& M, F& S) {
     z = _mm_load_ps(&p[0]->z);
@@ -205,6 +212,10 @@ inline F larger(F a, F b) {
 inline F size(F a) { return {{fabsf(a.v[0]), fabsf(a.v[1]), fabsf(a.v[2]), fabsf(a.v[3])}}; }
 inline F load(const float* p) { return {{p[0], p[1], p[2], p[3]}}; }
 inline D load(const double* p) { return {{p[0], p[1], p[2], p[3]}}; }
+template <class T, class N>
+inline void store(T* p, N v) {
+    for (int j = 0; j < 4; ++j) p[j] = v.v[j];
+}
 
 template <class T, class N>
 inline void gather(const Cell<T>* const* p, N& z, N& R, N& M, N& S) {
@@ -242,4 +253,10 @@ inline Four<T> narrow(D v) {
     } else {
         return v;
     }
+}
+
+// Four numbers of a cell, in double.
+template <class T>
+inline D wide_at(const T* p) {
+    return wide(load(p));
 }

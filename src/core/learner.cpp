@@ -76,13 +76,19 @@ bool use_kernels(const std::string& name) {
     return found != nullptr;
 }
 
+const Kernels* kernels_chosen() { return chosen != nullptr ? chosen.load() : kernels_named(""); }
+
+bool is_plain(const Constants& c) {
+    return c.l1 == 0.0 && c.l2 == 0.0 && std::isinf(c.lower) && std::isinf(c.upper);
+}
+
 Learner::Learner(std::uint64_t dim, bool wide_cells, bool receipt, const Constants& constants)
     : dim_(dim),
       wide_(wide_cells),
       receipt_(receipt),
-      plain_(constants.l1 == 0.0 && constants.l2 == 0.0 && std::isinf(constants.lower) && std::isinf(constants.upper)),
+      plain_(is_plain(constants)),
       constants_(constants),
-      kernels_(chosen != nullptr ? chosen.load() : kernels_named("")),
+      kernels_(kernels_chosen()),
       memory_(dim * (wide_cells ? 32 : 16)) {}
 
 Learner::Learner(const Learner& other) : Learner(other.dim_, other.wide_, other.receipt_, other.constants_) {
@@ -97,18 +103,18 @@ State Learner::state() const {
     return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_)};
 }
 
-std::string Learner::fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels,
-                           std::int64_t first_row) const {
+std::string fault_of(const Rows& rows, bool wide_values, std::int64_t size, bool labels, std::int64_t first_row,
+                     std::uint64_t dim, Loss loss, const Kernels& kernels) {
     std::string wrong = fault_of_shape(rows, size);
     if (!wrong.empty()) return wrong;
     const auto at = [&](std::int64_t r) { return "row " + std::to_string(first_row + r) + ": "; };
-    const Scan found = size > 0 ? kernels_->scan[wide_values](rows) : Scan{0, true};
-    if (found.largest_index >= dim_ || !found.values_fit) {
+    const Scan found = size > 0 ? kernels.scan[wide_values](rows) : Scan{0, true};
+    if (found.largest_index >= dim || !found.values_fit) {
         for (std::int64_t r = 0; r < rows.count; ++r) {
             for (std::int64_t p = rows.indptr[r]; p < rows.indptr[r + 1]; ++p) {
                 const double v = value_at(rows, wide_values, p);
-                if (rows.indices[p] >= dim_) {
-                    return at(r) + "an index needs to be below " + std::to_string(dim_) + ", got " +
+                if (rows.indices[p] >= dim) {
+                    return at(r) + "an index needs to be below " + std::to_string(dim) + ", got " +
                            std::to_string(rows.indices[p]) + "; make the table larger or hash the names";
                 }
                 if (!(std::fabs(v) <= LIMIT)) {
@@ -119,12 +125,17 @@ std::string Learner::fault(const Rows& rows, bool wide_values, std::int64_t size
         }
     }
     if (!labels) return {};
-    const Domain domain = domain_of(constants_.loss);
+    const Domain domain = domain_of(loss);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         if (label_fits(rows.y[r], domain) && weight_fits(rows.weight[r])) continue;
         return at(r) + fault_of_label(rows.y[r], rows.weight[r], domain);
     }
     return {};
+}
+
+std::string Learner::fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels,
+                           std::int64_t first_row) const {
+    return fault_of(rows, wide_values, size, labels, first_row, dim_, constants_.loss, *kernels_);
 }
 
 Totals Learner::learn(const Rows& rows, bool wide_values, const Out& out) {

@@ -48,6 +48,16 @@ private:
     double tallies_[TALLIES] = {};
 };
 
+// What is wrong with rows for a table of `dim` cells and a loss; as Learner::fault.
+std::string fault_of(const Rows& rows, bool wide_values, std::int64_t size, bool labels, std::int64_t first_row,
+                     std::uint64_t dim, Loss loss, const Kernels& kernels);
+
+// Whether there is no l1, no l2 and no bound.
+bool is_plain(const Constants& constants);
+
+// The kernels that learners made from now on use.
+const Kernels* kernels_chosen();
+
 // The kernels of an instruction set: "avx2", "sse2" or "portable"; "" is the best this processor has. Null when
 // it is not there.
 const Kernels* kernels_named(const std::string& name);

@@ -64,6 +64,59 @@ class Learner:
     @property
     def tallies(self) -> NDArray[np.float64]: ...
 
+class ScaleLearner:
+    def __init__(
+        self,
+        dim: int,
+        *,
+        float64: bool,
+        receipt: bool,
+        loss: str,
+        scales: Sequence[float],
+        beta: float,
+        l1: float,
+        l2: float,
+        lower: float,
+        upper: float,
+        intercept: bool,
+        tau: float,
+        share: float | None,
+        capped: bool,
+        stack: bool,
+    ) -> None: ...
+    def learn(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float32] | NDArray[np.float64],
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        scores: NDArray[np.float64] | None = None,
+        losses: NDArray[np.float64] | None = None,
+        first_row: int = 0,
+    ) -> tuple[float, float, int]: ...
+    def score(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float32] | NDArray[np.float64],
+        scores: NDArray[np.float64],
+        first_row: int = 0,
+    ) -> None: ...
+    def weights(self, out: NDArray[np.float64], scale: int) -> None: ...
+    def take_lanes(self, other: ScaleLearner, first: int) -> None: ...
+    def copy(self) -> ScaleLearner: ...
+    @property
+    def lanes(self) -> int: ...
+    @property
+    def cells(self) -> NDArray[np.float32] | NDArray[np.float64]: ...
+    @property
+    def intercept(self) -> NDArray[np.float64]: ...
+    @property
+    def tallies(self) -> NDArray[np.float64]: ...
+    @property
+    def mixture(self) -> dict[str, NDArray[np.float64]]: ...
+
 def use_kernels(name: str) -> bool: ...
 
 # ---- readers ----

@@ -5,10 +5,12 @@ import math
 from dataclasses import FrozenInstanceError
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ftprl.errors import InvalidInput
 from ftprl.linear import Spec
+from ftprl.linear.spec import AUTO
 from ftprl.losses import SCALAR_LOSSES
 
 
@@ -37,11 +39,29 @@ def test_every_loss(loss: str) -> None:
         Spec("squared", 1, 2, 0, 1, 3, -1, 1, False, 2**64 - 1, True, 0.9),
         Spec(lower=0, dim=2**32),
         Spec(upper=0.0),
+        Spec(scale="auto"),
+        Spec(scale=(0.1, 0.2), share=0.0, stack=False, beta=1, retired=(0.01, 0.4)),
+        Spec("hinge", scale=[1, 2, 3], share="auto"),
     ],
 )
 def test_survives_json(s: Spec) -> None:
     text = json.dumps(s.to_dict(), allow_nan=False)
     assert Spec.from_dict(json.loads(text)) == s
+
+
+def test_one_scale_or_several() -> None:
+    assert Spec().scales == (0.1,)
+    assert (Spec().several, Spec().stacked, Spec().beta) == (False, False, 1.0)
+    auto = Spec(scale="auto")
+    assert auto.scale == auto.scales == AUTO
+    assert (auto.several, auto.stacked, auto.beta, auto.share) == (True, True, 0.3, "capped")
+    assert Spec(scale="auto", beta=1).beta == 1.0
+    assert Spec(scale=(0.5,)) == Spec(scale=0.5)
+    assert Spec(scale=np.array([1, 2])).scales == (1.0, 2.0)  # type: ignore[arg-type]
+    assert not Spec("squared", scale="auto").stacked
+    assert not Spec(scale="auto", stack=False).stacked
+    assert Spec(stack=False) == Spec()
+    assert not {"share", "stack", "retired"} & Spec().to_dict().keys()
 
 
 def test_numbers_become_plain() -> None:
@@ -78,6 +98,21 @@ def test_from_dict_takes_defaults_and_refuses_strangers() -> None:
         ({"seed": -1}, "seed needs a whole number from 0 to 2**64 - 1, got -1; "),
         ({"seed": True}, "got True; "),
         ({"tau": 1.0}, "0 < tau < 1, got 1.0; "),
+        ({"scale": "best"}, "scale needs a number, several, or 'auto', got 'best'; "),
+        ({"scale": (2.0, 1.0)}, "scale needs at most 16 numbers that rise, got (2.0, 1.0); "),
+        ({"scale": (1.0, 1.0)}, "that rise"),
+        ({"scale": ()}, "scale needs at most 16 numbers"),
+        ({"scale": tuple(range(1, 18))}, "at most 16"),
+        ({"scale": (0.0, 1.0)}, "scale needs a finite number above 0, got 0.0; "),
+        ({"scale": (1.0, "x")}, "scale needs numbers, got 'x'; "),
+        ({"scale": [[1.0, 2.0]]}, "scale needs a single number"),
+        ({"share": 0.1}, "share needs several scales, got share=0.1 with one; drop it."),
+        ({"scale": "auto", "share": 1.0}, "share needs a number from 0 to below 1, 'auto' or 'capped', got 1.0; "),
+        ({"scale": "auto", "share": "some"}, "got 'some'; "),
+        ({"scale": "auto", "stack": 1}, "stack needs True or False, got 1; "),
+        ({"scale": "auto", "retired": (0.02,)}, "retired needs other scales than those in use, got (0.02,); "),
+        ({"retired": (0.2,)}, "retired needs several scales that stayed, got (0.2,) with one; "),
+        ({"scale": "auto", "retired": 3}, "retired needs the scales that left, got 3; "),
     ],
 )
 def test_bad_options(options: dict[str, Any], told: str) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import Learner
+from ftprl._core import Learner, ScaleLearner
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
+from ftprl.linear.scales import WINDOW, Cells, Mixture, leader_of, mixture_of, move, parts_of, window_of
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
@@ -70,20 +71,7 @@ class Engine:
         check.instance("spec", spec, Spec)
         self._spec = spec
         self._receipt = receipt
-        self._core = Learner(
-            spec.dim,
-            float64=spec.float64,
-            receipt=receipt,
-            loss=spec.loss,
-            scale=spec.scale,
-            beta=spec.beta,
-            l1=spec.l1,
-            l2=spec.l2,
-            lower=spec.lower,
-            upper=spec.upper,
-            intercept=spec.intercept,
-            tau=spec.tau,
-        )
+        self._core = _core(spec, receipt)
 
     @property
     def spec(self) -> Spec:
@@ -96,14 +84,43 @@ class Engine:
         return self._receipt
 
     @property
-    def cells(self) -> NDArray[np.float32] | NDArray[np.float64]:
-        """The state, a row a cell: z, sqrt(G), M, g_{1:t}. A view: writing to it changes the model."""
+    def cells(self) -> Cells:
+        """The state, a row a cell: z, sqrt(G), M, g_{1:t}. A view: writing to it changes the model.
+
+        With several scales: z, sqrt(G) and g_{1:t} of each, filled up to a multiple of four, then the unit s and the
+        count N; `parts` gives them by name.
+        """
         return self._core.cells
 
     @property
+    def parts(self) -> dict[str, Cells]:
+        """Views of the cells by name: z, R = sqrt(G), S = g_{1:t}, and M; with several scales s and N instead of M."""
+        if isinstance(self._core, ScaleLearner):
+            return parts_of(self._core.cells, self._core.lanes, len(self._spec.scales))
+        return {name: self._core.cells[:, i] for i, name in enumerate("zRMS")}
+
+    @property
     def intercept(self) -> Vector:
-        """The same four numbers for the intercept, always float64. A view."""
+        """The same four numbers for the intercept, always float64. A view.
+
+        With several scales: z, sqrt(G) and g_{1:t}, a row each and a column a scale.
+        """
         return self._core.intercept
+
+    @property
+    def state(self) -> dict[str, Vector]:
+        """Views of what the mixture of several scales remembers, by name (docs/model-file.md); empty with one scale."""
+        return self._core.mixture if isinstance(self._core, ScaleLearner) else {}
+
+    @property
+    def mixture(self) -> Mixture | None:
+        """The weights and total losses of the scales and the stack; None with one scale."""
+        return mixture_of(self.state, self._spec.scales, self._spec.stacked) if self._spec.several else None
+
+    @property
+    def leader(self) -> int:
+        """The number of the scale with the largest weight in the mixture; the stack does not count."""
+        return leader_of(self.state, len(self._spec.scales)) if self._spec.several else 0
 
     @property
     def tallies(self) -> Vector:
@@ -118,8 +135,13 @@ class Engine:
 
     @property
     def sums(self) -> Sums:
-        """What a receipt needs besides the cells; zeros without one."""
-        return Sums(*self._core.tallies[3:].tolist())
+        """What a receipt needs besides the cells, of the leading scale; zeros without one."""
+        return self.sums_of()
+
+    def sums_of(self, scale: int | None = None) -> Sums:
+        """The sums of one scale; of the leading one if none is named."""
+        k = self._number(scale)
+        return Sums(*(self.state["sums"][:, k] if self._spec.several else self._core.tallies[3:]).tolist())
 
     def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
@@ -136,7 +158,10 @@ class Engine:
             raise _named(batch, wrong) from None
 
     def score(self, batch: Batch) -> Vector:
-        """x·v for each row, with the weights as they are: what `weights()` and the intercept say."""
+        """x·v for each row, with the weights as they are: what `weights()` and the intercept say.
+
+        With several scales the mixture's score: its log-odds with log loss, otherwise the mixed prediction.
+        """
         check.instance("batch", batch, Batch)
         scores = np.empty(len(batch))
         try:
@@ -145,21 +170,98 @@ class Engine:
             raise _named(batch, wrong) from None
         return scores
 
-    def weights(self) -> Vector:
-        """The point x played in each cell."""
+    def weights(self, scale: int | None = None) -> Vector:
+        """The point x played in each cell, by the scale of this number; by the leading one if none is named."""
+        k = self._number(scale)
         x = np.empty(self._spec.dim)
-        self._core.weights(x)
+        if isinstance(self._core, ScaleLearner):
+            self._core.weights(x, k)
+        else:
+            self._core.weights(x)
         return x
 
-    def bias(self) -> float:
-        """The point played for the intercept; 0 without one."""
-        return float(self.score(Batch.from_rows([()]))[0])
+    def bias(self, scale: int | None = None) -> float:
+        """The point played for the intercept, as in `weights`; 0 without one."""
+        k = self._number(scale)
+        if not self._spec.several:
+            return float(self.score(Batch.from_rows([()]))[0])
+        z, R, _ = self._core.intercept[:, k].tolist()
+        hold = self._spec.beta + R
+        return -z * self._spec.scales[k] / hold if self._spec.intercept and hold > 0 else 0.0
+
+    def _number(self, scale: int | None) -> int:
+        if scale is None:
+            return self.leader
+        count = len(self._spec.scales)
+        if isinstance(scale, bool) or not isinstance(scale, int | np.integer) or not 0 <= scale < count:
+            raise InvalidInput(
+                f"scale needs a number from 0 to {count - 1}, got {scale!r}; leave it out for the leading."
+            )
+        return int(scale)
+
+    def retire(self) -> Engine | None:
+        """An engine with only the four neighbouring scales that matter, or None when it is too early or all may.
+
+        Ask at fixed numbers of rows: what is asked for depends only on the rows learned. The cells are copied, so
+        that for a moment there are two tables.
+        """
+        count = len(self._spec.scales)
+        first = window_of(self.state, count, self.progress.rows) if count > WINDOW else None
+        return None if first is None else self._keeping(first)
+
+    def _keeping(self, first: int) -> Engine:
+        scales = self._spec.scales
+        kept = scales[first : first + WINDOW]
+        retired = tuple(sorted({*self._spec.retired, *scales} - {*kept}))
+        new = Engine(replace(self._spec, scale=kept, retired=retired), receipt=self._receipt)
+        assert isinstance(self._core, ScaleLearner)
+        assert isinstance(new._core, ScaleLearner)
+        new._core.take_lanes(self._core, first)
+        new.intercept[...] = self.intercept[:, first : first + WINDOW]
+        new.tallies[...] = self.tallies
+        move(self.state, new.state, first, self._spec.stacked)
+        return new
 
     def copy(self) -> Engine:
         """A second engine in the same state."""
         twin = object.__new__(Engine)
         twin._spec, twin._receipt, twin._core = self._spec, self._receipt, self._core.copy()
         return twin
+
+
+def _core(spec: Spec, receipt: bool) -> Learner | ScaleLearner:
+    if not spec.several:
+        return Learner(
+            spec.dim,
+            float64=spec.float64,
+            receipt=receipt,
+            loss=spec.loss,
+            scale=spec.scales[0],
+            beta=spec.beta,
+            l1=spec.l1,
+            l2=spec.l2,
+            lower=spec.lower,
+            upper=spec.upper,
+            intercept=spec.intercept,
+            tau=spec.tau,
+        )
+    return ScaleLearner(
+        spec.dim,
+        float64=spec.float64,
+        receipt=receipt,
+        loss=spec.loss,
+        scales=spec.scales,
+        beta=spec.beta,
+        l1=spec.l1,
+        l2=spec.l2,
+        lower=spec.lower,
+        upper=spec.upper,
+        intercept=spec.intercept,
+        tau=spec.tau,
+        share=None if isinstance(spec.share, str) else spec.share,
+        capped=spec.share == "capped",
+        stack=spec.stacked,
+    )
 
 
 def _named(batch: Batch, wrong: ValueError) -> InvalidInput:

@@ -18,6 +18,7 @@ from ftprl.linear import file
 from ftprl.linear.course import Course, History, Standing
 from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
+from ftprl.linear.tensors import restore, tensors_of, touched
 
 Vector = NDArray[np.float64]
 
@@ -54,11 +55,11 @@ class Model:
     @property
     def occupied(self) -> int:
         """How many cells have been touched."""
-        return len(_touched(self.engine.cells))
+        return len(touched(self.engine))
 
-    def weights(self) -> Vector:
-        """The point played in each cell."""
-        return self.engine.weights()
+    def weights(self, scale: int | None = None) -> Vector:
+        """The point played in each cell; of several scales by the one of this number, or else by the leading one."""
+        return self.engine.weights(scale)
 
     def open(self, paths: Any, **more: Any) -> Source:
         """Files read as in training, except that labels and weights do not matter; `more` as for `ftprl.data.open`."""
@@ -88,14 +89,7 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> str:
         """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half."""
-        cells = self.engine.cells
-        tensors: file.Tensors = {"intercept": self.engine.intercept, "tallies": self.engine.tallies}
-        slots = _touched(cells)
-        if 2 * len(slots) < len(cells):
-            tensors |= {"cells": cells[slots], "slots": slots.astype(np.uint32)}
-        else:
-            tensors["cells"] = cells
-        return file.write(path, self._content(), tensors)
+        return file.write(path, self._content(), tensors_of(self.engine))
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -134,43 +128,12 @@ class Model:
                 Standing.from_dict(content["run"]["standing"])
                 Course(content["run"]["passes"], content["run"]["holdout"])
             engine = Engine(spec, receipt=content["receipt"])
-            _restore(engine, tensors)
+            restore(engine, tensors)
             return cls(engine, content["reading"], history=content["history"], run=content["run"])
         except BadModel:
             raise
         except (FtprlError, KeyError, TypeError, ValueError, IndexError, OverflowError) as wrong:
             raise BadModel(f"{name}: expected a whole model, got {shown(str(wrong))[:200]}; train it again.") from None
-
-
-def _touched(cells: NDArray[Any]) -> NDArray[np.intp]:
-    """Which cells have a bit that is set; eight bytes at a time, since a large table takes long."""
-    words = cells.view(np.uint64)
-    some = words[:, 0].copy()
-    for column in range(1, words.shape[1]):
-        some |= words[:, column]
-    return np.flatnonzero(some)
-
-
-def _restore(engine: Engine, tensors: file.Tensors) -> None:
-    for target, key in ((engine.intercept, "intercept"), (engine.tallies, "tallies")):
-        if tensors[key].shape != target.shape or tensors[key].dtype != target.dtype:
-            raise InvalidInput(f"{key} of shape {tensors[key].shape}")
-        target[...] = tensors[key]
-    _check_cells(engine.intercept[None, :])
-    cells, stored = engine.cells, tensors["cells"]
-    slots = tensors.get("slots")
-    rows = len(cells) if slots is None else len(slots)
-    if stored.dtype != cells.dtype or stored.shape != (rows, cells.shape[1]):
-        raise InvalidInput(f"cells of shape {stored.shape}")
-    _check_cells(stored)
-    if slots is None:
-        cells[...] = stored
-    else:
-        if slots.dtype != np.uint32 or (rows and int(slots.max()) >= len(cells)):
-            raise InvalidInput("slots outside the table")
-        if (slots[1:] <= slots[:-1]).any():
-            raise InvalidInput("slots that do not rise")
-        cells[slots] = stored
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -187,9 +150,3 @@ def _check_reading(reading: Mapping[str, Any], spec: Spec) -> None:
     for name in ("dim", "seed"):
         if reading.get(name, getattr(spec, name)) != getattr(spec, name):
             raise InvalidInput(f"{name} {reading[name]!r:.40} for reading and {getattr(spec, name)} for learning")
-
-
-def _check_cells(cells: NDArray[Any]) -> None:
-    """Learning makes finite numbers only, and no negative root of G or largest value."""
-    if not (np.isfinite(cells).all() and (cells[:, 1:3] >= 0).all()):
-        raise InvalidInput("cells that no learning makes")

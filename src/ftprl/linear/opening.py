@@ -71,7 +71,7 @@ def resumed(old: Model, data: Any, given: Options, more: Options) -> tuple[Model
     """A model that goes on, and its data, read as before; options may be said again, not changed."""
     kept = old.engine.spec
     for name, value in given.items():
-        if name in SPEC and Spec(**{**_spec_of(kept), name: value}) != kept:
+        if name in SPEC and not _same(kept, name, value):
             raise InvalidInput(
                 f"{name} needs to be what the model was trained with, got {value!r} instead of"
                 f" {getattr(kept, name)!r}; drop it."
@@ -82,6 +82,12 @@ def resumed(old: Model, data: Any, given: Options, more: Options) -> tuple[Model
             raise InvalidInput("a Source needs to read as the model's data was read; pass the paths instead.")
         return old, data
     return old, readers.open(data, labelled=True, **more, **readers.as_named(old.reading, data, {}))
+
+
+def _same(kept: Spec, name: str, value: Any) -> bool:
+    if name == "scale":  # those of today, or those it began with
+        return Spec(scale=value).scales in (kept.scales, tuple(sorted(kept.scales + kept.retired)))
+    return Spec(**{**_spec_of(kept), name: value}) == kept
 
 
 def _spec_of(spec: Spec) -> dict[str, Any]:

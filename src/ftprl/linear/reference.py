@@ -31,7 +31,7 @@ def total(terms: Vector) -> float:
 def play(cells: Vector, spec: Spec) -> Vector:
     """clip(-sgn(z)(|z| - l1)_+ / (Q + l2)), and clip(0) where Q + l2 = 0."""
     z, R, M, _ = cells.T
-    pull = np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z) * spec.scale
+    pull = np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z) * spec.scales[0]
     x: Vector = np.clip(_over(pull, _hold(R, M, spec)), spec.lower, spec.upper)
     return x
 
@@ -41,12 +41,12 @@ def step(cells: Vector, x: Vector, g: Vector, spec: Spec, kind: type[np.floating
     z, R, M, S = cells.T
     g = np.clip(g, -_CUT[kind], _CUT[kind])
     new = np.maximum(np.sqrt(R * R + g * g).astype(kind), R)
-    sigma = M * (new - R) * (1.0 / spec.scale)  # from what is stored: Q is then what z assumes
+    sigma = M * (new - R) * (1.0 / spec.scales[0])  # from what is stored: Q is then what z assumes
     most = np.finfo(kind).max  # a bound may hold x far from what z asks for, and sigma x is then not tied to z
     cells[:, 0] = np.clip(z + (g - sigma * x), -most, most).astype(kind)
     cells[:, 1] = new
     cells[:, 3] = (S + g).astype(kind)
-    return [g * x, sigma * x * x, _over(g * g * spec.scale, _hold(new, M, spec))]
+    return [g * x, sigma * x * x, _over(g * g * spec.scales[0], _hold(new, M, spec))]
 
 
 @final
@@ -131,7 +131,7 @@ def _entries(batch: Batch, r: int) -> tuple[NDArray[np.uint32], Vector]:
 
 def _hold(R: Vector, M: Vector, spec: Spec) -> Vector:
     """h (Q + l2), with Q = M (beta M + R) / h and R = sqrt G."""
-    return M * (spec.beta * M + R) + spec.scale * spec.l2
+    return M * (spec.beta * M + R) + spec.scales[0] * spec.l2
 
 
 def _over(a: Vector, b: Vector) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -15,6 +16,9 @@ from ftprl.losses import SCALAR_LOSSES, ScalarLoss, quantile
 
 LIMIT = 1e30  # the largest option, label, weight or value: no product of them leaves the range of a float
 LARGEST_DIM = 2**32
+MOST_SCALES = 16
+AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
+BETA = 0.3  # with several scales
 
 
 @final
@@ -25,14 +29,21 @@ class Spec:
     With M the largest |value| of a coordinate and G its sum of squared gradients, `scale` is h and `beta` is beta in
     Q = M (beta M + sqrt G) / h, and x = clip(-sgn(z)(|z| - l1)_+ / (Q + l2), lower, upper).
 
+    Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". Then `share` is
+    what is handed round after row t: a number, "auto" for 1/(t+1), or "capped" for min(2^-10, 1/(t+1)); and `stack`
+    adds an expert that combines their scores (log loss only). `retired` are scales that were there at first. `beta` is
+    1 for one scale and 0.3 for several unless it is given.
+
     >>> Spec(loss="squared", dim=100).scale
     0.1
+    >>> len(Spec(scale="auto").scales)
+    8
     """
 
     loss: str = "logistic"
     dim: int = 2**22
-    scale: float = 0.1
-    beta: float = 1.0
+    scale: float | tuple[float, ...] | str = 0.1
+    beta: float = None  # type: ignore[assignment]  # a number once it is settled
     l1: float = 0.0
     l2: float = 0.0
     lower: float = -math.inf
@@ -41,6 +52,9 @@ class Spec:
     seed: int = 0
     float64: bool = False
     tau: float = 0.5
+    share: float | str = "capped"
+    stack: bool = True
+    retired: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -52,7 +66,9 @@ class Spec:
         settle("dim", check.dimension("dim", self.dim))
         if self.dim > LARGEST_DIM:
             raise InvalidInput(f"dim needs at most 2**32 cells, got {self.dim}; hash into fewer.")
-        settle("scale", _option("scale", check.positive("scale", self.scale)))
+        settle("scale", _scale(self.scale))
+        if self.beta is None:
+            settle("beta", BETA if self.several else 1.0)
         for name in ("beta", "l1", "l2"):
             settle(name, _option(name, check.positive(name, getattr(self, name), zero=True)))
         settle("lower", _bound("lower", self.lower))
@@ -62,11 +78,33 @@ class Spec:
                 f"Spec needs lower <= upper with a number between, got lower={self.lower!r} and upper={self.upper!r};"
                 " swap them or drop one."
             )
-        for name in ("intercept", "float64"):
+        for name in ("intercept", "float64", "stack"):
             settle(name, _flag(name, getattr(self, name)))
         settle("seed", _seed(self.seed))
         settle("tau", check.number("tau", self.tau))
         quantile(self.tau)
+        settle("share", _share(self.share))
+        if not self.several and self.share != "capped":
+            raise InvalidInput(f"share needs several scales, got share={self.share!r} with one; drop it.")
+        settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
+        settle("retired", _retired(self.retired, self.scales))
+        if self.retired and not self.several:
+            raise InvalidInput(f"retired needs several scales that stayed, got {self.retired!r} with one; drop it.")
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """The scales, one or several."""
+        return self.scale if isinstance(self.scale, tuple) else (float(self.scale),)
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one scale."""
+        return isinstance(self.scale, tuple)
+
+    @property
+    def stacked(self) -> bool:
+        """Whether the mixture has a stack."""
+        return self.several and self.stack and self.loss == "logistic"
 
     @property
     def bounded(self) -> bool:
@@ -78,8 +116,11 @@ class Spec:
         return quantile(self.tau) if self.loss == "quantile" else SCALAR_LOSSES[self.loss]
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields; an infinite bound is None, since JSON has no infinity."""
+        """The fields; an infinite bound is None, since JSON has no infinity. One scale needs none of the mixture's."""
         plain = asdict(self)
+        if not self.several:
+            for name in ("share", "stack", "retired"):
+                del plain[name]
         for name in ("lower", "upper"):
             plain[name] = plain[name] if math.isfinite(plain[name]) else None
         return plain
@@ -94,6 +135,42 @@ class Spec:
         return cls(
             **{name: value for name, value in plain.items() if not (name in ("lower", "upper") and value is None)}
         )
+
+
+def _scale(value: object) -> float | tuple[float, ...]:
+    """One scale, or several as a tuple."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise InvalidInput(f"scale needs a number, several, or 'auto', got {value!r}; pass one.")
+        return AUTO
+    if not isinstance(value, tuple | list | np.ndarray) or np.ndim(value) == 0:
+        return _option("scale", check.positive("scale", value))  # type: ignore[arg-type]
+    scales = tuple(_option("scale", check.positive("scale", h)) for h in value)
+    if len(scales) == 1:
+        return scales[0]
+    rising = all(a < b for a, b in itertools.pairwise(scales))
+    if not 2 <= len(scales) <= MOST_SCALES or not rising:
+        raise InvalidInput(f"scale needs at most {MOST_SCALES} numbers that rise, got {scales!r:.80}; sort them.")
+    return scales
+
+
+def _share(value: object) -> float | str:
+    if isinstance(value, str):
+        if value in ("auto", "capped"):
+            return value
+    elif 0.0 <= (share := check.number("share", value)) < 1.0:  # type: ignore[arg-type]
+        return share
+    raise InvalidInput(f"share needs a number from 0 to below 1, 'auto' or 'capped', got {value!r}; pass one.")
+
+
+def _retired(value: object, scales: tuple[float, ...]) -> tuple[float, ...]:
+    if not isinstance(value, tuple | list | np.ndarray):
+        raise InvalidInput(f"retired needs the scales that left, got {value!r:.60}; leave it out for none.")
+    left = tuple(_option("retired", check.positive("retired", h)) for h in value)
+    rising = all(a < b for a, b in itertools.pairwise(left))
+    if not rising or set(left) & set(scales) or len(left) + len(scales) > MOST_SCALES:
+        raise InvalidInput(f"retired needs other scales than those in use, got {left!r:.80}; leave it out for none.")
+    return left
 
 
 def _option(name: str, value: float) -> float:

@@ -1,0 +1,56 @@
+// A learner of several scales a coordinate and their mixture: as Learner, which learns one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "memory.hpp"
+#include "scales.hpp"
+
+namespace ftprl {
+
+class ScaleLearner {
+public:
+    // `constants.mixing` and `constants.clip` follow from the loss and are set here.
+    ScaleLearner(std::uint64_t dim, bool wide_cells, bool receipt, const ScaleConstants& constants);
+    ScaleLearner(const ScaleLearner& other);
+    ScaleLearner& operator=(const ScaleLearner&) = delete;
+
+    std::string fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels, std::int64_t first_row) const;
+
+    // The rows must be without fault; they are taken as they are.
+    Totals learn(const Rows& rows, bool wide_values, const Out& out);
+    void score(const Rows& rows, bool wide_values, double* scores) const;
+    void weights(int scale, double* out) const;
+
+    // Take over `count` scales from number `first` on of a learner that has them and more: their lanes of every cell.
+    void take_lanes(const ScaleLearner& from, int first);
+
+    std::uint64_t dim() const { return dim_; }
+    bool wide_cells() const { return wide_; }
+    int count() const { return constants_.count; }
+    int lanes() const { return (constants_.count + 3) / 4 * 4; }
+    std::size_t cell_bytes() const { return set().cell_bytes; }
+    void* cells() const { return memory_.data(); }
+    double* intercept() { return intercept_; }
+    double* tallies() { return tallies_; }
+    Mixture& mixture() { return mixture_; }
+
+private:
+    ScaleState state() const;
+    const ScaleSet& set() const;
+
+    std::uint64_t dim_;
+    bool wide_;
+    bool receipt_;
+    ScaleConstants constants_;
+    const Kernels* kernels_;
+    Memory memory_;
+    std::unique_ptr<Memory> room_;  // grows with the longest row
+    double intercept_[3 * MOST_SCALES] = {};
+    double tallies_[TALLIES] = {};
+    Mixture mixture_ = {};
+};
+
+}  // namespace ftprl

@@ -1,0 +1,76 @@
+"""Several scales in one table: what their mixture says of them, and which of them a long run can do without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+State = Mapping[str, Vector]
+Cells = NDArray[np.float32] | NDArray[np.float64]
+
+WINDOW = 4  # the scales that stay
+FIRST_ROW = 2**17  # earlier, a stream may still change its mind: docs/scales.md
+TOLERANCE = 1.001
+LATEST = 2  # the row of `windows` with the sums at the last power of two
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """The experts of a mixture: a name, a weight and a total loss each. The scales come first, the stack last."""
+
+    names: tuple[str, ...]
+    weights: tuple[float, ...]
+    losses: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+def mixture_of(state: State, scales: tuple[float, ...], stacked: bool) -> Mixture:
+    """What the arrays of an engine say."""
+    names = (*(f"{h:g}" for h in scales), *(("stack",) if stacked else ()))
+    n = len(names)
+    return Mixture(names, tuple(state["w"][:n].tolist()), tuple(state["totals"][:n].tolist()))
+
+
+def leader_of(state: State, count: int) -> int:
+    """The scale with the largest weight, the first of equals."""
+    return int(np.argmax(state["w"][:count]))
+
+
+def parts_of(cells: Cells, lanes: int, count: int) -> dict[str, Cells]:
+    """Views of cells by name: z, R and S with a column a scale, s and N."""
+    named: dict[str, Cells] = {name: cells[:, i * lanes : i * lanes + count] for i, name in enumerate(("z", "R", "S"))}
+    return {**named, "s": cells[:, 3 * lanes], "N": cells[:, 3 * lanes + 1]}
+
+
+def window_of(state: State, count: int, rows: int) -> int | None:
+    """The first of four neighbouring scales that do as well as all of them, or None.
+
+    Over the last three quarters of the rows up to the last power of two, in blocks of 1024, following the best scale of
+    the window block by block must cost at most 1.001 times what following the best of all scales does.
+    """
+    if count <= WINDOW or rows < FIRST_ROW:
+        return None
+    *sums, everything = state["windows"][LATEST].tolist()
+    least = min(sums)
+    return sums.index(least) if least <= TOLERANCE * everything else None
+
+
+def move(old: State, new: State, first: int, stacked: bool) -> None:
+    """Carry the state of a mixture over to one with fewer scales, from number `first` on."""
+    count, before = len(new["u"]), len(old["u"])
+    kept = slice(first, first + count)
+    new["P"][...], new["u"][...] = old["P"][kept, kept], old["u"][kept]
+    new["sums"][...], new["facts"][...] = old["sums"][:, kept], old["facts"]
+    for name in ("w", "totals", "seen"):
+        new[name][:count] = old[name][kept]
+        new[name][count] = old[name][before] if stacked else 0.0
+    new["w"][...] /= np.add.accumulate(new["w"])[-1]  # a sum in order, whatever the version of NumPy

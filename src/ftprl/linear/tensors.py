@@ -1,0 +1,130 @@
+"""The state of an engine as the tensors of a model file, and back: nothing comes in that learning could not make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.errors import InvalidInput
+from ftprl.linear.engine import Engine
+from ftprl.linear.file import Tensors
+from ftprl.linear.scales import WINDOW
+
+MIXTURE = "mixture."  # before the names of the mixture's arrays
+_LARGEST_STACK = 1e30  # no weight of a stack gets near it
+_LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
+
+
+def touched(engine: Engine) -> NDArray[np.intp]:
+    """Which cells have been touched."""
+    if engine.spec.several:
+        return np.flatnonzero(engine.parts["N"])
+    # A bit that is set, eight bytes at a time, since a large table takes long.
+    words = engine.cells.view(np.uint64)
+    some = words[:, 0].copy()
+    for column in range(1, words.shape[1]):
+        some |= words[:, column]
+    return np.flatnonzero(some)
+
+
+def tensors_of(engine: Engine) -> Tensors:
+    """All that resuming needs. Only touched cells are kept when they are under half of the table."""
+    tensors: Tensors = {"tallies": engine.tallies, **_small(engine)}
+    slots = touched(engine)
+    table = _table(engine)
+    if 2 * len(slots) < engine.spec.dim:
+        return tensors | {name: a[slots] for name, a in table.items()} | {"slots": slots.astype(np.uint32)}
+    return tensors | table
+
+
+def restore(engine: Engine, tensors: Tensors) -> None:
+    """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
+    small, table = _small(engine) | {"tallies": engine.tallies}, _table(engine)
+    slots = tensors.get("slots")
+    if engine.spec.several and tensors.keys() - {"slots"} != small.keys() | table.keys():
+        raise InvalidInput(f"other tensors than {', '.join(sorted(small.keys() | table.keys()))}")
+    if slots is not None:
+        _check_slots(slots, engine.spec.dim)
+    for name, target in small.items():
+        _check_shape(name, tensors[name], target.shape, target.dtype)
+    for name, target in table.items():
+        rows = len(target) if slots is None else len(slots)
+        _check_shape(name, tensors[name], (rows, *target.shape[1:]), target.dtype)
+    if engine.spec.several:
+        _check_several(engine, tensors, sparse=slots is not None)
+    else:
+        _check_cells(tensors["intercept"][None, :])
+        _check_cells(tensors["cells"])
+    for name, target in small.items():
+        target[...] = tensors[name]
+    for name, target in table.items():
+        if slots is None:
+            target[...] = tensors[name]
+        else:
+            target[slots] = tensors[name]
+
+
+def _table(engine: Engine) -> Tensors:
+    """Views of what a cell has, a row a cell; of several scales without what fills up their lanes."""
+    if not engine.spec.several:
+        return {"cells": engine.cells}
+    return {name: a for name, a in engine.parts.items() if name != "S" or engine.receipt}
+
+
+def _small(engine: Engine) -> Tensors:
+    """Views of the intercept and, by their names, of the arrays of a mixture that are in use."""
+    if not engine.spec.several:
+        return {"intercept": engine.intercept}
+    spec, state = engine.spec, engine.state
+    experts = len(spec.scales) + spec.stacked
+    used = {name: state[name][:experts] for name in ("w", "totals", "seen")} | {"facts": state["facts"]}
+    if spec.stacked:
+        used |= {name: state[name] for name in ("P", "u")}
+    if len(spec.scales) > WINDOW:
+        used |= {name: state[name] for name in ("block", "windows")}
+    if engine.receipt:
+        used["sums"] = state["sums"]
+    return {"intercept": engine.intercept, **{MIXTURE + name: a for name, a in used.items()}}
+
+
+def _check_shape(name: str, found: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if found.shape != shape or found.dtype != dtype:
+        raise InvalidInput(f"{name} of shape {found.shape}")
+
+
+def _check_slots(slots: NDArray[Any], dim: int) -> None:
+    if slots.ndim != 1 or slots.dtype != np.uint32 or (len(slots) and int(slots.max()) >= dim):
+        raise InvalidInput("slots outside the table")
+    if (slots[1:] <= slots[:-1]).any():
+        raise InvalidInput("slots that do not rise")
+
+
+def _check_cells(cells: NDArray[Any]) -> None:
+    """Learning makes finite numbers only, and no negative root of G or largest value."""
+    if not (np.isfinite(cells).all() and (cells[:, 1:3] >= 0).all()):
+        raise InvalidInput("cells that no learning makes")
+
+
+def _check_several(engine: Engine, tensors: Tensors, *, sparse: bool) -> None:
+    """Finite numbers; roots, units and counts from 0 on, and nothing in a cell that was never met."""
+    for name, a in tensors.items():
+        if not np.isfinite(a).all():
+            raise InvalidInput(f"{name} with a number that is not finite")
+    R, s, N = tensors["R"], tensors["s"], tensors["N"]
+    sound = bool((R >= 0).all() and (s >= 0).all() and (N >= 0).all() and not (sparse and (N == 0).any()))
+    sound = sound and bool((tensors["intercept"][1] >= 0).all())
+    for name in ("z", "R", "S", "s"):
+        sound = sound and (name not in tensors or not tensors[name][N == 0].any())
+    if not sound:
+        raise InvalidInput("cells that no learning makes")
+    w, facts = tensors[MIXTURE + "w"], tensors[MIXTURE + "facts"]
+    sound = bool((w >= 0).all()) and abs(float(w.sum()) - 1.0) < 1e-6
+    sound = sound and bool((facts >= (1.0, 0.0, 0.0)).all())
+    if engine.spec.stacked:
+        P, u = tensors[MIXTURE + "P"], tensors[MIXTURE + "u"]
+        sound = sound and bool((P == P.T).all() and (np.diag(P) > 0).all() and (np.abs(P) <= _LARGEST_P).all())
+        sound = sound and bool((np.abs(u) <= _LARGEST_STACK).all())
+    if not sound:
+        raise InvalidInput("a mixture that no learning makes")

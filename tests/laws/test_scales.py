@@ -1,0 +1,352 @@
+"""The laws of several scales in one table: their twin, their lanes, and what their mixture guarantees."""
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ftprl._core import use_kernels
+from ftprl.data import Batch
+from ftprl.linear import Engine, Spec
+from ftprl.linear.reference_scales import ReferenceScales
+from ftprl.linear.spec import AUTO
+from laws.strategies import SEEDS, law
+from laws.streams import LOSSES, OPTIONS, labels, spec, stream
+
+KERNELS = [name for name in ("portable", "sse2", "avx2") if use_kernels(name)]
+use_kernels("")
+GRIDS = ((0.05, 0.4), (0.02, 0.1, 0.5, 2.5), AUTO[1:6], AUTO, tuple(0.01 * 1.7**k for k in range(16)))
+
+
+def told(learner: Engine | ReferenceScales, batch: Batch) -> dict[str, np.ndarray]:
+    """Everything a learner can tell after a batch."""
+    scores, losses = np.empty(len(batch)), np.empty(len(batch))
+    progress = learner.learn(batch, scores=scores, losses=losses)
+    some = {"scores": scores, "losses": losses, "told": np.array([progress.loss, progress.weight, progress.rows])}
+    some |= {"after": learner.score(batch), "intercept": learner.intercept.copy(), "tallies": learner.tallies.copy()}
+    some |= {f"weights {k}": learner.weights(k) for k in range(len(learner.spec.scales))}
+    return some | {name: a.copy() for name, a in {**learner.parts, **learner.state}.items()}
+
+
+def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray], receipt: bool = True) -> None:
+    assert one.keys() == other.keys()
+    for name in one:
+        if receipt or name not in ("S", "sums", "intercept"):
+            np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("loss", LOSSES)
+@law(3)
+@given(
+    seed=SEEDS,
+    cells64=st.booleans(),
+    values64=st.booleans(),
+    grid=st.sampled_from(GRIDS),
+    share=st.sampled_from([0.0, 0.01, "auto", "capped"]),
+    stack=st.booleans(),
+)
+def test_kernel_equals_twin_to_the_bit(
+    loss: str, options: str, seed: int, cells64: bool, values64: bool, grid: tuple[float, ...], share: Any, stack: bool
+) -> None:
+    batch = stream(seed, loss, rows=60, float64=values64)
+    more = {**OPTIONS[options], "scale": grid, "share": share, "stack": stack}
+    s = spec(loss, float64=cells64, **more)
+    expected = told(ReferenceScales(s), batch)
+    for name in KERNELS:
+        use_kernels(name)
+        for receipt in (True, False):
+            engine = Engine(s, receipt=receipt)
+            assert_same(told(engine, batch), expected, receipt)
+            assert receipt or not (engine.parts["S"].any() or engine.intercept[2].any() or engine.state["sums"].any())
+            assert not engine.cells[:, 3 * engine._core.lanes + 2 :].any()
+    use_kernels("")
+
+
+@pytest.mark.parametrize("share", [0.0, "capped"])
+def test_long_blocks_equal_the_twin(share: Any) -> None:
+    """Over several octaves of rows, with weights that grow: the sums that a retirement goes by."""
+    n = 4 * 1024 + 5
+    rng = np.random.default_rng(3)
+    rows = Batch(
+        np.arange(n + 1), rng.integers(0, 5, n).astype(np.uint32), rng.normal(size=n), labels(rng, "logistic", n),
+        np.where(np.arange(n) % 900 == 7, np.arange(n) / 100.0 + 0.5, 1.0),
+    )  # fmt: skip
+    s = spec("logistic", 5, scale=AUTO[:6], share=share, float64=True)
+    twin, engine = ReferenceScales(s), Engine(s, receipt=True)
+    assert_same(told(engine, rows), told(twin, rows))
+    windows = engine.state["windows"]
+    assert (windows[2] == windows[0] + windows[1] - (windows[1] - windows[1])).all()
+    assert (windows[:, :-1] >= windows[:, -1:]).all()
+    assert windows.shape == (3, 4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@law(4)
+@given(
+    seed=SEEDS,
+    float64=st.booleans(),
+    grid=st.sampled_from(GRIDS),
+    options=st.sampled_from(sorted(set(OPTIONS) - {"all"})),
+)
+def test_a_lane_is_a_single_scale_when_values_are_signs(
+    loss: str, seed: int, float64: bool, grid: tuple[float, ...], options: str
+) -> None:
+    batch = stream(seed, loss)
+    values = np.where(np.random.default_rng(seed).random(len(batch.values)) < 0.5, 1.0, -1.0)
+    batch = replace(batch, values=values)
+    many = Engine(spec(loss, float64=float64, scale=grid, beta=0.3, **OPTIONS[options]), receipt=True)
+    many.learn(batch)
+    for k, h in enumerate(grid):
+        one = Engine(spec(loss, float64=float64, scale=h, beta=0.3, **OPTIONS[options]), receipt=True)
+        one.learn(batch)
+        z, R, M, S = one.cells.T
+        for name, column in (("z", z), ("R", R), ("S", S)):
+            np.testing.assert_array_equal(many.parts[name][:, k], column)
+        np.testing.assert_array_equal(many.parts["s"], M)
+        np.testing.assert_array_equal(many.intercept[:, k], one.intercept[[0, 1, 3]])
+        np.testing.assert_array_equal(many.weights(k), one.weights())
+        assert many.bias(k) == one.bias()
+        assert many.sums_of(k) == one.sums
+        # The logarithm of many is taken otherwise than that of one.
+        assert many.state["totals"][k] == pytest.approx(one.tallies[0], rel=1e-12 if loss == "logistic" else 0)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "absolute"])
+@law(8)
+@given(seed=SEEDS, cuts=st.lists(st.integers(0, 120), max_size=6), grid=st.sampled_from(GRIDS))
+def test_the_cut_into_batches_changes_no_bit(loss: str, seed: int, cuts: list[int], grid: tuple[float, ...]) -> None:
+    batch = stream(seed, loss)
+    s = spec(loss, scale=grid, l1=0.05)
+    whole, pieces = Engine(s, receipt=True), Engine(s, receipt=True)
+    scores, parts = np.empty(len(batch)), []
+    whole.learn(batch, scores=scores)
+    for start, stop in itertools.pairwise([0, *sorted(cuts), len(batch)]):
+        part = np.empty(stop - start)
+        pieces.learn(batch[start:stop], scores=part)
+        parts.append(part)
+    np.testing.assert_array_equal(np.concatenate(parts), scores)
+    for name in ("cells", "intercept", "tallies"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
+    for name, array in whole.state.items():
+        np.testing.assert_array_equal(array, pieces.state[name])
+
+
+@pytest.mark.parametrize("float64", [True, False])
+@law(6)
+@given(seed=SEEDS, powers=st.lists(st.integers(-40, 40), min_size=23, max_size=23))
+def test_the_unit_of_a_feature_changes_no_prediction(float64: bool, seed: int, powers: list[int]) -> None:
+    batch = stream(seed, plain=True)
+    unit = 2.0 ** np.array(powers)
+    s = spec("logistic", float64=float64, scale=AUTO)
+    one, other = Engine(s), Engine(s)
+    first, second = np.empty((2, len(batch)))
+    one.learn(batch, scores=first)
+    other.learn(replace(batch, values=batch.values * unit[batch.indices]), scores=second)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(one.weights(3), other.weights(3) * unit)
+
+
+def streams_of(kind: str, seed: int, loss: str, rows: int = 400) -> Batch:
+    """Streams to try guarantees on."""
+    rng = np.random.default_rng(seed)
+    if kind == "sparse":
+        return stream(seed, loss, rows=rows, plain=True)
+    y = labels(rng, loss, rows)
+    X = rng.normal(size=(rows, 4)) * 10 ** rng.uniform(-2, 2, size=4)
+    weight = np.ones(rows)
+    if kind == "adversarial":  # the same features, and a label that turns in ever longer stretches
+        X = np.ones((rows, 4))
+        y = np.abs(y) * np.where(np.floor(np.log2(1 + np.arange(rows) / (1 + seed % 7))) % 2 == 0, 1.0, -1.0)
+        y = np.abs(y) if loss == "poisson" else y
+    if kind == "weighted":
+        weight = np.where(rng.random(rows) < 0.02, 10 ** rng.uniform(0, 3, size=rows), rng.uniform(0.01, 1, size=rows))
+    return Batch.from_rows([list(enumerate(x)) for x in X.tolist()], y, weight, float64=True)
+
+
+KINDS = ("gaussian", "adversarial", "sparse", "weighted")
+
+
+def slack(value: float) -> float:
+    return 1e-9 * (1.0 + abs(value))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@law(8)
+@given(seed=SEEDS, grid=st.sampled_from(GRIDS), stack=st.booleans())
+def test_bayes_is_within_ln_k_of_the_best_expert(kind: str, seed: int, grid: tuple[float, ...], stack: bool) -> None:
+    batch = streams_of(kind, seed, "logistic")
+    engine = Engine(spec("logistic", scale=grid, share=0.0, stack=stack, float64=True))
+    engine.learn(batch)
+    mixture = engine.mixture
+    assert mixture is not None
+    best, W = min(mixture.losses), max(1.0, float(batch.weight.max()))
+    assert engine.progress.loss <= best + W * math.log(len(mixture.names)) + slack(best)
+
+
+def test_bayes_forgives_an_expert_whatever_it_has_lost() -> None:
+    """One expert is ahead by thousands of nats, then wrong by more: its weight alone says nothing of the others."""
+    engine = Engine(spec("logistic", 2, scale=(1e-6, 1e4), share=0.0, stack=False, float64=True))
+    rows = Batch.from_rows([{0: 1.0}] * 20_000, [1.0] * 20_000, float64=True)
+    engine.learn(rows)
+    assert engine.state["w"][0] == 0.0
+    engine.learn(Batch.from_rows([{0: 1e6}] * 3, [-1.0] * 3, float64=True))
+    mixture = engine.mixture
+    assert mixture is not None
+    assert engine.progress.loss <= min(mixture.losses) + math.log(2) + slack(min(mixture.losses))
+
+
+@pytest.mark.parametrize("share", ["auto", "capped", 0.01])
+@pytest.mark.parametrize("kind", KINDS)
+@law(4)
+@given(seed=SEEDS)
+def test_shares_cost_what_they_say(kind: str, share: Any, seed: int) -> None:
+    """W (ln n - sum over the rows of ln(1 - a_t)) on top of the best expert."""
+    batch = streams_of(kind, seed, "logistic")
+    engine = Engine(spec("logistic", scale=AUTO, share=share, float64=True))
+    engine.learn(batch)
+    mixture = engine.mixture
+    assert mixture is not None
+    t = np.arange(1, len(batch) + 1)
+    a = (
+        {"auto": 1 / (t + 1), "capped": np.minimum(2.0**-10, 1 / (t + 1))}[share]
+        if isinstance(share, str)
+        else share + 0 * t
+    )
+    best, W = min(mixture.losses), max(1.0, float(batch.weight.max()))
+    most = best + W * (math.log(9) - float(np.log1p(-a[:-1]).sum()))
+    assert engine.progress.loss <= most + slack(best)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@law(8)
+@given(seed=SEEDS, grid=st.sampled_from(GRIDS))
+def test_squared_is_within_ln_k_over_eta(kind: str, seed: int, grid: tuple[float, ...]) -> None:
+    """(ln K) / eta with eta = 1 / (4 B² W); a row that raises B was not foreseen, and pays in full."""
+    batch = streams_of(kind, seed, "squared")
+    losses = np.empty(len(batch))
+    engine = Engine(spec("squared", scale=grid, share=0.0, float64=True))
+    engine.learn(batch, losses=losses)
+    mixture = engine.mixture
+    assert mixture is not None
+    assert len(mixture.names) == len(grid)
+    top = np.maximum.accumulate(np.abs(batch.y))
+    rises = np.diff(top, prepend=0.0) > 0
+    B, W, best = float(top[-1]), max(1.0, float(batch.weight.max())), min(mixture.losses)
+    most = best + 4 * B * B * W * math.log(len(grid)) + float(np.sum((batch.weight * losses)[rises]))
+    assert engine.progress.loss <= most + slack(best)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "absolute", "quantile", "huber", "poisson"])
+@pytest.mark.parametrize("kind", KINDS)
+@law(3)
+@given(seed=SEEDS, grid=st.sampled_from(GRIDS))
+def test_adahedge_is_within_twice_its_gap(loss: str, kind: str, seed: int, grid: tuple[float, ...]) -> None:
+    """Twice the gap always; and the gap is at most sqrt((1 + ln K / 4) sum r²), r the range of a row's losses."""
+    batch = streams_of(kind, seed, loss, rows=200)
+    s = spec(loss, scale=grid, float64=True)
+    engine, squares, before = Engine(s), 0.0, np.zeros(len(grid))
+    for r in range(len(batch)):
+        engine.learn(batch[r : r + 1])
+        now = engine.state["totals"][: len(grid)].copy()
+        squares += float(np.ptp(now - before)) ** 2
+        before = now
+    gap, best = float(engine.state["facts"][2]), float(before.min())
+    assert engine.progress.loss <= best + 2 * gap + slack(best)
+    assert gap <= math.sqrt((1 + math.log(len(grid)) / 4) * squares) * (1 + 1e-6) + 1e-6 * (1 + abs(best))
+
+
+@pytest.mark.parametrize("float64", [True, False])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_extremes_stay_finite(loss: str, float64: bool) -> None:
+    """Whatever the door lets in, nothing becomes infinite or NaN, and the twin agrees."""
+    huge, small = 1e30, 1e-40
+    y = [1.0, -1.0] * 3 if loss in ("logistic", "hinge", "squared_hinge") else [huge, -huge, 0.0, huge, 1.0, -huge]
+    y = np.abs(y).tolist() if loss == "poisson" else y
+    rows: list[dict[int, float]] = [
+        {0: huge, 1: small},
+        {0: -huge, 1: 1.0},
+        {1: huge},
+        {0: small},
+        {},
+        {0: 1, 1: small},
+    ]
+    batch = Batch.from_rows(rows * 10, y * 10, np.tile([huge, 1.0, 1e-30], 20), float64=True)
+    for grid in ((1e-30, 1.0, 1e30), AUTO):
+        for share in ("capped", 0.0):
+            s = Spec(loss=loss, dim=2, float64=float64, scale=grid, share=share)
+            engine = Engine(s, receipt=True)
+            with np.errstate(all="ignore"):
+                expected = told(ReferenceScales(s), batch)
+            found = told(engine, batch)
+            assert_same(found, expected)
+            for name, array in found.items():
+                assert np.isfinite(array).all(), name
+
+
+def test_rows_without_label_or_weight_change_nothing() -> None:
+    for loss in ("logistic", "squared", "hinge"):
+        engine = Engine(spec(loss, scale=AUTO), receipt=True)
+        engine.learn(stream(5, loss))
+        before = engine.copy()
+        rows = stream(6, loss, plain=True)
+        scores, losses = np.empty((2, len(rows)))
+        engine.learn(replace(rows, y=np.full(len(rows), np.nan)), scores=scores, losses=losses)
+        assert np.isnan(losses).all()
+        np.testing.assert_array_equal(scores, before.score(rows))
+        engine.learn(replace(rows, weight=np.zeros(len(rows))), scores=scores, losses=losses)
+        assert np.isfinite(losses).all()
+        np.testing.assert_array_equal(scores, before.score(rows))
+        for name in ("cells", "intercept", "tallies"):
+            np.testing.assert_array_equal(getattr(engine, name), getattr(before, name))
+        for name, array in engine.state.items():
+            np.testing.assert_array_equal(array, before.state[name])
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "absolute"])
+@pytest.mark.parametrize("float64", [True, False])
+def test_a_retirement_keeps_what_it_keeps(loss: str, float64: bool) -> None:
+    """The lanes that stay go on, to the bit, as if nothing had happened."""
+    engine = Engine(spec(loss, scale=AUTO, float64=float64), receipt=True)
+    engine.learn(stream(1, loss))
+    small = engine._keeping(2)
+    assert small.spec.scales == AUTO[2:6]
+    assert small.spec.retired == AUTO[:2] + AUTO[6:]
+    assert small.progress == engine.progress
+    assert small.state["w"].sum() == pytest.approx(1.0, abs=1e-12)
+    assert small.bias(0) == engine.bias(2)
+    for _ in range(2):
+        for k in range(4):
+            for name in ("z", "R", "S"):
+                np.testing.assert_array_equal(small.parts[name][:, k], engine.parts[name][:, k + 2])
+            np.testing.assert_array_equal(small.intercept[:, k], engine.intercept[:, k + 2])
+            assert small.sums_of(k) == engine.sums_of(k + 2)
+            assert small.state["totals"][k] == engine.state["totals"][k + 2]
+        for name in ("s", "N"):
+            np.testing.assert_array_equal(small.parts[name], engine.parts[name])
+        small.learn(stream(2, loss))
+        engine.learn(stream(2, loss))
+    small.learn(stream(3, loss))
+    assert small.retire() is None
+
+
+def test_when_four_scales_are_as_good_as_all() -> None:
+    """The rule itself, with sums put in by hand."""
+    engine = Engine(Spec(dim=2, scale=AUTO))
+    engine.tallies[2] = 2**17
+    engine.state["windows"][2] = [1002.0, 1000.9, 1000.9, 1003.0, 1010.0, 1000.0]
+    small = engine.retire()
+    assert small is not None
+    assert small.spec.scales == AUTO[1:5]
+    assert small.retire() is None
+    engine.state["windows"][2, :3] = 1001.5
+    assert engine.retire() is None
+    engine.state["windows"][2, 0] = 1000.0
+    engine.tallies[2] = 2**17 - 1
+    assert engine.retire() is None
+    assert Engine(Spec(dim=2)).retire() is None
