@@ -7,7 +7,7 @@ are not in the folder are left out, and the last line says so. Vowpal Wabbit's s
 
     python benchmarks/tuning.py --data DIR [--cache DIR] [--clicks 200000] [--only bank,elec] [--json PATH]
 
-Needs vowpalwabbit and numba.
+Needs vowpalwabbit.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from prototype import ours
 from vowpalwabbit import __version__ as vw_version
 from vowpalwabbit import pyvw
 
 from ftprl import data
 from ftprl.data import Batch, clicks
+from ftprl.linear import Engine, Spec
 
 SETS: dict[str, tuple[str, dict[str, Any]]] = {
     "criteo": ("criteo80k.vw.gz", {}),
@@ -45,6 +45,14 @@ SETTINGS = (
 )
 BITS = 22
 LIMIT = 1.01
+
+
+def ours(batches: Iterable[Batch]) -> float:
+    """The progressive log loss of the default, `ftprl train` without any option."""
+    engine = Engine(Spec(scale="auto", dim=2**BITS))
+    for batch in batches:
+        engine.learn(batch)
+    return engine.progress.mean
 
 
 def lines(batches: Iterable[Batch]) -> Iterator[str]:

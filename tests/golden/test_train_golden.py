@@ -19,7 +19,7 @@ def test_the_commands_print_the_golden_text(
     said = []
     for line in (
         "generate clicks --rows 300 --seed 2 -o clicks.csv",
-        "train clicks.csv --label click --bits 12 --holdout 10 --passes 2 -o clicks.ftprl",
+        "train clicks.csv --label click --bits 12 --scale 0.1 --holdout 10 --passes 2 -o clicks.ftprl",
         "inspect clicks.ftprl --top 5",
         "predict clicks.ftprl clicks.csv --raw",
     ):

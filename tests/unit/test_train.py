@@ -46,7 +46,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def small(**more: Any) -> dict[str, Any]:
-    return {"bits": 10, **more}
+    return {"bits": 10, "scale": 0.1, **more}
 
 
 def killed_after(events_seen: int, kind: str) -> Callable[[events.Event], None]:
@@ -75,12 +75,13 @@ def test_a_run_is_the_engine_row_by_row(log: Path, tmp_path: Path) -> None:
     assert run.to_dict()["model"] == str(tmp_path / "m")
 
 
-def test_neither_threads_nor_blocks_matter(log: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+def test_neither_threads_nor_blocks_matter(log: Path, tmp_path: Path, scale: float | str) -> None:
     wanted = None
     for threads in (0, 1, 3):
         for block_size in (700, 1 << 20):
             source = data.open(log, dim=1024, block_size=block_size)
-            train(source, output=tmp_path / "m", threads=threads, holdout=7, passes=2)
+            train(source, output=tmp_path / "m", threads=threads, holdout=7, passes=2, scale=scale)
             got = (tmp_path / "m").read_bytes()
             wanted = wanted or got
             assert got == wanted
@@ -378,3 +379,30 @@ def test_a_source_says_how_it_is_read(log: Path, tmp_path: Path) -> None:
         train(data.open(log, dim=512), resume=tmp_path / "m")
     assert isinstance(Model.load(tmp_path / "m"), Model)
     assert issubclass(InvalidInput, FtprlError)
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_retirement_is_the_same_killed_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
+    """Scales leave at a power of two of the rows learned; checkpoints before and behind lead to the same bytes."""
+    for module in ("ftprl.linear.scales", "ftprl.linear.trainer"):
+        monkeypatch.setattr(f"{module}.FIRST_ROW", 2048)
+    monkeypatch.setattr("ftprl.linear.scales.TOLERANCE", 1.5)
+    path = tmp_path / "log.vw"
+    path.write_bytes(clicks(4000))
+    options: dict[str, Any] = {"bits": 10, "checkpoint": tmp_path / "c", "every": 1500, "holdout": 11}
+    whole = train(path, output=tmp_path / "whole", **options)
+    (retired,) = [event for event in whole.events if event["event"] == "retire"]
+    assert len(retired["kept"]) == len(retired["retired"]) == 4
+    assert whole.model.engine.spec.scales == tuple(retired["kept"])
+    assert len(whole.events[-3]["mixture"]["weights"]) == 5
+    if stop < 3:
+        with pytest.raises(Killed):
+            train(path, listener=killed_after(stop, "checkpoint"), **options)
+        train(path, output=tmp_path / "m", resume=tmp_path / "c", scale="auto")
+        assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
+    kept = train(path, retire=False, **options)
+    assert len(kept.model.engine.spec.scales) == 8
+    with pytest.raises(Killed):
+        train(path, listener=killed_after(1, "checkpoint"), retire=False, **options)
+    with pytest.raises(InvalidInput, match="retire needs to be what the checkpoint was made with"):
+        train(path, resume=tmp_path / "c", retire=True)

@@ -48,7 +48,27 @@ def _table(told: dict[str, Any]) -> list[str]:
                 lines.append(f"{name:<14} mean loss {loss / weight:.6f} over {rows} rows")
     if told["unfinished"]:
         lines.append(f"{'checkpoint':<14} of a run after {told['unfinished']['rows']} rows; go on with --resume")
+    lines += _mixture(told)
     if told["largest"]:
         lines += ["", f"{'cell':>14} {'weight':>14}"]
         lines += [f"{entry['cell']:>14} {entry['weight']:>14.6g}" for entry in told["largest"]]
+    return lines
+
+
+def _mixture(told: dict[str, Any]) -> list[str]:
+    """The scales, their weights and losses, and whether the grid may be too short."""
+    if told["mixture"] is None:
+        return []
+    names, weights, losses = (told["mixture"][key] for key in ("names", "weights", "losses"))
+    weight = told["history"].get("progressive", (0, 0, 0))[1] if told["history"] else 0
+    lines = ["", f"{'scale':>14} {'weight':>14} {'mean loss':>14}"]
+    for name, share, loss in zip(names, weights, losses, strict=True):
+        lines.append(f"{name:>14} {share:>14.6g} {loss / weight if weight else float('nan'):>14.6f}")
+    scales = told["spec"]["scale"]
+    if told["spec"]["retired"]:
+        lines.append(f"{'retired':>14} {', '.join(f'{h:g}' for h in told['spec']['retired'])}")
+    best = min(range(len(scales)), key=losses.__getitem__)
+    every = sorted((*scales, *told["spec"]["retired"]))
+    if scales[best] in (every[0], every[-1]):
+        lines.append(f"note: the best scale, {scales[best]:g}, is at an end of the grid; add more beyond it")
     return lines

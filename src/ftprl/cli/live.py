@@ -38,6 +38,8 @@ class _Table:
             self._line(_HEAD + (f" {'held out':>10}" if self._held else ""))
         elif kind == "progress" and event["rows"] & (event["rows"] - 1) == 0:
             self._line(self._progress(event))
+        elif kind == "retire":
+            self._line(f"from here on with the scales {_plain(event['kept'])}; the others were hopeless")
         elif kind == "pass" and event["pass"] > 1:
             self._line(f"pass {event['pass']}: mean loss {event['loss']:.6f}")
 
@@ -119,6 +121,8 @@ def _settings(event: Event) -> list[str]:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(f"{entry:g}" for entry in value) or "none"
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)

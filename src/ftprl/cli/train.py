@@ -22,8 +22,17 @@ def train(
     ] = None,
     bits: Annotated[int | None, typer.Option(help="The table has 2^BITS cells (default 22).")] = None,
     dim: Annotated[int | None, typer.Option(help="The table has DIM cells, instead of --bits.")] = None,
-    scale: Annotated[float | None, typer.Option(help="h in Q = M (beta M + sqrt G) / h (default 0.1).")] = None,
-    beta: Annotated[float | None, typer.Option(help="beta in the same (default 1).")] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(help="auto (default): eight scales at once, nothing to tune; one: 0.1; or several: 0.01,0.1,1."),
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(help="What several scales hand round: capped (default), auto = 1/(t+1), or a number; 0 is Bayes."),
+    ] = None,
+    no_stack: Annotated[bool, typer.Option("--no-stack", help="Mix the scales only, without a stack of them.")] = False,
+    no_retire: Annotated[bool, typer.Option("--no-retire", help="Keep scales that a long run can do without.")] = False,
+    beta: Annotated[float | None, typer.Option(help="Of the scheme (default 0.3; 1 with one scale).")] = None,
     l1: Annotated[float | None, typer.Option(help="L1 penalty: sparse weights (default 0).")] = None,
     l2: Annotated[float | None, typer.Option(help="L2 penalty (default 0).")] = None,
     lower: Annotated[float | None, typer.Option(help="No weight below this.")] = None,
@@ -89,7 +98,10 @@ def train(
         bits=bits,
         loss=loss,
         dim=dim,
-        scale=scale,
+        scale=_scale(scale),
+        share=_number_or_word("--share", share),
+        stack=False if no_stack else None,
+        retire=False if no_retire else None,
         beta=beta,
         l1=l1,
         l2=l2,
@@ -118,3 +130,23 @@ def train(
         print(f"{run}; wrote {output}", file=sys.stderr)
     if as_json:
         print(line(run.to_dict()))
+
+
+def _scale(text: str | None) -> str | float | tuple[float, ...] | None:
+    """`auto`, a number, or several with commas between them."""
+    if text is None or "," not in text:
+        return _number_or_word("--scale", text)
+    return tuple(_number("--scale", part) for part in text.split(",") if part.strip())
+
+
+def _number_or_word(name: str, text: str | None) -> str | float | None:
+    return text if text is None or text.isalpha() else _number(name, text)
+
+
+def _number(name: str, text: str) -> float:
+    from ftprl.errors import InvalidInput
+
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"{name} needs a number, got {text!r}; see ftprl train --help.") from None

@@ -56,6 +56,7 @@ class Course:
     checkpoint: str | None = None
     every: Every = field(default_factory=lambda: Every(seconds=30.0))
     threads: int = 2
+    retire: bool = True
 
     def __post_init__(self) -> None:
         check.dimension("passes", self.passes)

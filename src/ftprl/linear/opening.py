@@ -37,7 +37,7 @@ def given_options(bits: int | None, options: Mapping[str, Any]) -> dict[str, Any
 
 def fresh(data: Any, given: Options, more: Options) -> tuple[Model, readers.Source]:
     """A model that knows nothing, and its data."""
-    said = {name: value for name, value in given.items() if name in SPEC}
+    said = {"scale": "auto", **{name: value for name, value in given.items() if name in SPEC}}
     if isinstance(data, readers.Source):
         kept = data.to_dict()
         if kept["intercept"]:

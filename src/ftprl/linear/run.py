@@ -86,14 +86,16 @@ def train(
     on_bad_row: str | None = None,
     max_row: int = 16_000_000,
     threads: int = 2,
+    retire: bool | None = None,
     bits: int | None = None,
     **options: Any,
 ) -> Run:
     """Learn from files (or a `Source`) and return the `Run`; with `output` the model is saved there.
 
     Options are the fields of `Spec` and the arguments of `ftprl.data.open` that say how a file is read; `bits` is
-    another way to say `dim=2**bits`. `resume` goes on from a checkpoint in the same data, or from a finished model with
-    more data, bit for bit as if it had never stopped.
+    another way to say `dim=2**bits`. `scale` is "auto" unless it is given: several scales are learned at once, and
+    those that a long run can do without are retired unless `retire` is off. `resume` goes on from a checkpoint in the
+    same data, or from a finished model with more data, bit for bit as if it had never stopped.
 
     >>> train("clicks.csv.gz", label="click", output="clicks.ftprl").progressive_loss  # doctest: +SKIP
     """
@@ -108,7 +110,7 @@ def train(
     model, source = fresh(data, given, more) if old is None else resumed(old, data, given, more)
     read = {f"the data file {file}": file for file in source.files if file != STDIN}
     check_apart(targets, {**read, "the model to resume": resume}, _MAY_BE_ONE)
-    course = _course(old, passes, holdout, checkpoint, every, threads, source)
+    course = _course(old, passes, holdout, retire, checkpoint, every, threads, source)
     model.check_size()
     heard: list[Event] = []
     trainer = Trainer(model, source, course)
@@ -156,6 +158,7 @@ def _course(
     old: Model | None,
     passes: int | None,
     holdout: int | None,
+    retire: bool | None,
     checkpoint: str | os.PathLike[str] | None,
     every: str | int | None,
     threads: int,
@@ -169,6 +172,7 @@ def _course(
     if run is not None:  # what was not said again is as it was
         passes = run["passes"] if passes is None else passes
         holdout = run["holdout"] if holdout is None else holdout
+        retire = run["retire"] if retire is None else retire
     elif passes is None:
         passes = 1
     if not source.can_be_read_again and (passes != 1 or run is not None):
@@ -178,7 +182,7 @@ def _course(
         )
     path = None if checkpoint is None else os.fspath(checkpoint)
     more = {} if every is None else {"every": Every.parse(every)}
-    return Course(passes, holdout, path, threads=threads, **more)
+    return Course(passes, holdout, path, threads=threads, retire=retire is not False, **more)
 
 
 def _settings(model: Model, source: readers.Source, course: Course) -> dict[str, Any]:
@@ -191,4 +195,5 @@ def _settings(model: Model, source: readers.Source, course: Course) -> dict[str,
         "data": source.describe().to_dict(),
         "passes": course.passes,
         "holdout_every": course.holdout,
+        "retire": course.retire,
     }

@@ -22,6 +22,7 @@ from ftprl.events import Event
 from ftprl.linear.course import Course, History, Standing, Sums, added, between
 from ftprl.linear.engine import Progress, RowRefused
 from ftprl.linear.model import Model, Vector
+from ftprl.linear.scales import FIRST_ROW, WINDOW
 
 Listener = Callable[[Event], None]
 
@@ -99,8 +100,8 @@ class Trainer:
 
     def _resumed(self, run: Mapping[str, Any]) -> Standing:
         """The standing of a checkpoint, if it fits the course and the files."""
-        asked, kept = (self.course.passes, self.course.holdout), (run["passes"], run["holdout"])
-        for name, now, then in zip(("passes", "holdout"), asked, kept, strict=True):
+        for name in ("passes", "holdout", "retire"):
+            now, then = getattr(self.course, name), run[name]
             if now != then:
                 raise InvalidInput(
                     f"{name} needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
@@ -117,6 +118,7 @@ class Trainer:
         self.model.run = {
             "holdout": self.course.holdout,
             "passes": self.course.passes,
+            "retire": self.course.retire,
             "marks": self._marks,
             "on_bad_row": "skip" if self.source.skips_bad_rows else "raise",
             "standing": self.standing.to_dict(),
@@ -241,20 +243,49 @@ class Trainer:
     def _learn_all(self, batch: Batch) -> None:
         if len(self._scores) < len(batch):
             self._scores, self._losses = np.empty(len(batch)), np.empty(len(batch))
-        scores, engine = self._scores[: len(batch)], self.model.engine
+        scores = self._scores[: len(batch)]
         if self.course.holdout is None:
-            engine.learn(batch, scores=scores)
+            self._learn_and_retire(batch, scores, None)
         else:
             every, losses = self.course.holdout, self._losses[: len(batch)]
             row = self.before.rows + batch.first_row
             held = np.arange(-(row + 1) % every, len(batch), every)
             weight = batch.weight.copy()
             weight[held] = 0.0
-            engine.learn(replace(batch, weight=weight), scores=scores, losses=losses)
+            self._learn_and_retire(replace(batch, weight=weight), scores, losses)
             self._hold(losses[held], batch.weight[held])
         self._current = (batch, scores)
         if self.standing.classes != 3:
             self._see_classes(batch)
+
+    def _learn_and_retire(self, batch: Batch, scores: Vector, losses: Vector | None) -> None:
+        """Learn, and ask at each power of two of the rows learned whether some scales can go."""
+        at = 0
+        while at < len(batch):
+            stop = at + self._until_retirement(batch[at:])
+            self.model.engine.learn(
+                batch[at:stop], scores=scores[at:stop], losses=None if losses is None else losses[at:stop]
+            )
+            at = stop
+            rows = self.model.engine.progress.rows
+            if self.course.retire and rows >= FIRST_ROW and rows & (rows - 1) == 0:
+                self._retire()
+
+    def _until_retirement(self, batch: Batch) -> int:
+        """How many rows may be learned before the next question; all of them when it is further off."""
+        engine = self.model.engine
+        learned = engine.progress.rows
+        missing = max(FIRST_ROW, 1 << learned.bit_length()) - learned
+        if not self.course.retire or len(engine.spec.scales) <= WINDOW or len(batch) < missing:
+            return len(batch)
+        counted = np.flatnonzero((batch.weight > 0.0) & (batch.y == batch.y))
+        return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
+
+    def _retire(self) -> None:
+        fewer = self.model.engine.retire()
+        if fewer is not None:
+            self.model.engine = fewer
+            self._say("retire", kept=list(fewer.spec.scales), retired=list(fewer.spec.retired))
 
     def _see_classes(self, batch: Batch) -> None:
         seen = self.standing.classes | int((batch.y < 0.0).any()) | 2 * int((batch.y > 0.0).any())
@@ -286,6 +317,7 @@ class Trainer:
             pass_weight=now[1] - self.standing.pass_began[1],
             holdout=self.holdout.mean if self.course.holdout else None,
             **self._row(),
+            **({} if self.model.engine.mixture is None else {"mixture": self.model.engine.mixture.to_dict()}),
         )
 
     def _losses_now(self) -> dict[str, float]:
