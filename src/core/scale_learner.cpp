@@ -22,7 +22,9 @@ ScaleConstants settled(ScaleConstants c) {
     return c;
 }
 
-const ScaleSet& set_of(const Kernels& kernels, bool wide, int count) { return kernels.scales->of[wide][(count + 3) / 4 - 1]; }
+const ScaleSet& set_of(const Kernels& kernels, bool wide, int count) {
+    return kernels.scales->of[wide][(count + 3) / 4 - 1];
+}
 
 // The lanes [first, first + count) of every cell; a cell that was never touched stays untouched.
 template <class T>

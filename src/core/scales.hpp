@@ -34,7 +34,8 @@ struct ScaleConstants {
     double clip;  // hedge: scores are mixed within this (infinite, but for Poisson's loss)
 };
 
-// All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there is one, the stack.
+// All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there is one, the
+// stack.
 struct Mixture {
     double P[MOST_SCALES][MOST_SCALES];  // the inverse Hessian of the stack
     double u[MOST_SCALES];               // its weights
@@ -61,8 +62,8 @@ struct ScaleState {
     Mixture* mixture;
 };
 
-// Kernels for cells of one type and number of lanes. `room` holds P doubles for each coordinate of the longest row and is
-// aligned to 32 bytes. The first index is 1 when there is no l1, no l2 and no bound, the second 1 with a receipt.
+// Kernels for cells of one type and number of lanes. `room` holds P doubles for each coordinate of the longest row and
+// is aligned to 32 bytes. The first index is 1 when there is no l1, no l2 and no bound, the second 1 with a receipt.
 struct ScaleSet {
     Totals (*learn[2][2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, const Out&, double* room);
     void (*score[2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, double* scores);

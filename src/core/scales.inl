@@ -1,6 +1,6 @@
 // The kernels for several scales, included behind kernel.inl with FTPRL_SCALES (the table) defined as well. A lane is a
-// scale. Its arithmetic is that of kernel.inl, in the same order: where every |value| is 1, and so s = M, a lane learns to the bit
-// what one scale would.
+// scale. Its arithmetic is that of kernel.inl, in the same order: where every |value| is 1, and so s = M, a lane
+// learns to the bit what one scale would.
 #include "scales.hpp"
 
 namespace ftprl {
@@ -71,8 +71,8 @@ inline void raise_unit(Coordinate<T, L>& cell, double a) {
     cell.s = static_cast<T>(most(most(s, rms), a * 0.0625));
 }
 
-// The products x v of one entry, added to `part`, four scales at a time. For a row that will be learned the unit is raised
-// first and the plays are left in `kept`. A call for each entry would cost as much as its work.
+// The products x v of one entry, added to `part`, four scales at a time. For a row that will be learned the unit is
+// raised first and the plays are left in `kept`. A call for each entry would cost as much as its work.
 template <class T, int L, bool plain, bool raise>
 FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L>& cell, double v, D* part, D* kept) {
     if constexpr (raise) raise_unit(cell, fabs(v));
@@ -179,8 +179,8 @@ inline void fetch_first(const Rows& rows, const Coordinate<T, L>* cells) {
 }
 
 template <class T, int L, bool plain, bool receipt>
-Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state, const Out& out,
-                    double* room) {
+Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state,
+                    const Out& out, double* room) {
     Coordinate<T, L>* cells = static_cast<Coordinate<T, L>*>(state.cells);
     D* kept = reinterpret_cast<D*>(room);
     const Lanes<L> c = lanes_of<L>(constants);
@@ -250,7 +250,8 @@ void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, 
 }
 
 template <class T, int L>
-void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, std::uint64_t dim, int scale, double* out) {
+void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, std::uint64_t dim, int scale,
+                      double* out) {
     const Coordinate<T, L>* cells = static_cast<const Coordinate<T, L>*>(state.cells);
     Constants one = constants.base;
     one.h = constants.h[scale];
