@@ -51,7 +51,7 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     lines = err.splitlines()
     assert lines[0] == "data         vw: log.vw"
     assert lines[1] == "labels       1 is +1, -1 or 0 is -1"
-    assert "logistic, 1024 cells, scale=0.1 beta=1" in lines[2]
+    assert "logistic, 1024 cells, scale=0.02,0.057,0.16,0.45,1.28,3.6,10,29 beta=0.3" in lines[2]
     rows = [int(line.split()[0]) for line in lines[5:-1]]
     assert rows == [1, 2, 4, 8, 16, 32, 64, 128, 256]
     assert lines[-1] == f"400 rows, progressive loss {told['progressive_loss']:.6f}; wrote m.ftprl"
