@@ -14,7 +14,8 @@ def main() -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     moves = [(os.POSIX_SPAWN_OPEN, 1, stdout, flags, 0o644), (os.POSIX_SPAWN_OPEN, 2, stderr, flags, 0o644)]
     began = time.perf_counter()
-    child = os.posix_spawnp(command[0], command, os.environ, file_actions=moves)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    child = os.posix_spawnp(command[0], command, environment, file_actions=moves)
     _, status, usage = os.wait4(child, 0)
     wall = time.perf_counter() - began
     unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes

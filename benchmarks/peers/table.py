@@ -104,6 +104,18 @@ def verdicts(lines: Lines, floor: float, bits: int, sizes: Sequence[int]) -> lis
         if rows >= 4 * base:
             judged.append(against("Vowpal Wabbit --ftrl, VW text", rows, 6.0, "the same >= 6x on four times the rows"))
             break
+    wabbit = lines.get(("Vowpal Wabbit --ftrl, VW text", base))
+    several = lines.get(("ftprl, eight scales, VW text", base))
+    if wabbit and several and wabbit.median and several.median:
+        times = wabbit.median / several.median
+        judged.append(
+            Verdict("eight scales at least as fast as vw --ftrl", f"{times:.2f}x at {base} rows", times >= 1.0)
+        )
+    one, all_scales = (lines.get((job, sizes[-1])) for job in ("ftprl train, VW text", "ftprl, eight scales, VW text"))
+    if len(sizes) > 1 and one and all_scales and one.median and all_scales.median:
+        part = one.median / all_scales.median
+        asked = "eight scales, four retired, >= 0.5 of the speed of one"
+        judged.append(Verdict(asked, f"{part:.2f} at {sizes[-1]} rows", part >= 0.5))
     table = 16 * 2**bits
     peaks = {rows: max(line.peak) for (job, rows), line in lines.items() if job == "ftprl train, VW text" and line.peak}
     if peaks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,12 +15,13 @@ def inspect(
 ) -> None:
     """Show a model's settings, its size, and its largest weights by cell."""
     from ftprl.errors import InvalidInput
+    from ftprl.events import line
     from ftprl.linear.summary import summary
 
     if top < 0:
         raise InvalidInput(f"--top needs a number of at least 0, got {top}; pass one.")
     told = summary(model, top)
-    print(json.dumps(told) if as_json else "\n".join(_table(told)))
+    print(line(told) if as_json else "\n".join(_table(told)))
 
 
 def _table(told: dict[str, Any]) -> list[str]:
@@ -60,10 +60,9 @@ def _mixture(told: dict[str, Any]) -> list[str]:
     if told["mixture"] is None:
         return []
     names, weights, losses = (told["mixture"][key] for key in ("names", "weights", "losses"))
-    weight = told["history"].get("progressive", (0, 0, 0))[1] if told["history"] else 0
     lines = ["", f"{'scale':>14} {'weight':>14} {'mean loss':>14}"]
     for name, share, loss in zip(names, weights, losses, strict=True):
-        lines.append(f"{name:>14} {share:>14.6g} {loss / weight if weight else float('nan'):>14.6f}")
+        lines.append(f"{name:>14} {share:>14.6g} {loss / told['weight'] if told['weight'] else 0.0:>14.6f}")
     scales = told["spec"]["scale"]
     if told["spec"]["retired"]:
         lines.append(f"{'retired':>14} {', '.join(f'{h:g}' for h in told['spec']['retired'])}")

@@ -27,6 +27,7 @@ def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
         "reading": model.reading,
         "history": model.history,
         "unfinished": None if run is None else {"rows": run["standing"]["rows"], "passes": run["passes"]},
+        "weight": model.engine.progress.weight,
         "occupied": model.occupied,
         "nonzero": len(kept),
         "intercept": model.engine.bias(),
