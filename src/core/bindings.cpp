@@ -490,13 +490,13 @@ void weights_of_scale(const ftprl::ScaleLearner& learner, const Target& out, int
     learner.weights(scale, out.data());
 }
 
-void take_lanes(ftprl::ScaleLearner& learner, const ftprl::ScaleLearner& from, int first) {
-    if (from.dim() != learner.dim() || from.wide_cells() != learner.wide_cells() || first < 0 ||
-        first + learner.count() > from.count()) {
+void take_lanes(ftprl::ScaleLearner& learner, const ftprl::ScaleLearner& from, int first, bool in_place) {
+    if (from.dim() != learner.dim() || from.wide_cells() != learner.wide_cells() || from.receipt() != learner.receipt() ||
+        first < 0 || first + learner.count() > from.count()) {
         throw nb::value_error("from needs the same table with these scales and more");
     }
     const nb::gil_scoped_release free;
-    learner.take_lanes(from, first);
+    learner.take_lanes(from, first, in_place);
 }
 
 nb::object scale_cells(nb::handle self) {
@@ -551,11 +551,12 @@ void bind_scales(nb::module_& m) {
              "The mixture's scores of the rows, everything as it is.")
         .def("weights", &weights_of_scale, nb::arg("out").noconvert(), nb::arg("scale"),
              "The point that one scale plays in each cell.")
-        .def("take_lanes", &take_lanes, nb::arg("other"), nb::arg("first"),
-             "Copy the cells' lanes of these scales, which begin at number `first`, from a learner that has more.")
+        .def("take_lanes", &take_lanes, nb::arg("other"), nb::arg("first"), nb::arg("in_place") = false,
+             "Take the cells' lanes of these scales, which begin at number `first`, from a learner that has more; in place,"
+             " its memory goes with them.")
         .def("copy", [](const ftprl::ScaleLearner& self) { return std::make_unique<ftprl::ScaleLearner>(self); })
         .def_prop_ro("lanes", &ftprl::ScaleLearner::lanes, "The scales, filled up to a multiple of four.")
-        .def_prop_ro("cells", &scale_cells, "The cells, a row each: z, R and S in every lane, then s and N. A view.")
+        .def_prop_ro("cells", &scale_cells, "The cells, a row each: z and R in every lane, s and N, and with a receipt S. A view.")
         .def_prop_ro("intercept",
                      [](nb::handle self) {
                          auto& learner = nb::cast<ftprl::ScaleLearner&>(self);

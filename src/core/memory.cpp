@@ -53,6 +53,15 @@ Memory::~Memory() {
 #endif
 }
 
+void Memory::shrink(std::size_t bytes) {
+#if defined(FTPRL_MMAP) && defined(MADV_DONTNEED)
+    const std::size_t kept = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    if (size_ >= HUGE_PAGE && kept < size_) madvise(static_cast<unsigned char*>(data_) + kept, size_ - kept, MADV_DONTNEED);
+#else
+    (void)bytes;
+#endif
+}
+
 void Memory::copy_from(const Memory& other) {
     static const unsigned char zeros[4096] = {};
     const auto* from = static_cast<const unsigned char*>(other.data_);

@@ -15,6 +15,9 @@ public:
     void* data() const { return data_; }
     std::size_t size() const { return size_; }
 
+    // Give back what lies behind the first `bytes`, where the system can take it; the size stays what it was.
+    void shrink(std::size_t bytes);
+
     // Take over the bytes of another of the same size; what is zero there is not touched here.
     void copy_from(const Memory& other);
 

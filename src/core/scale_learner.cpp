@@ -22,25 +22,42 @@ ScaleConstants settled(ScaleConstants c) {
     return c;
 }
 
-const ScaleSet& set_of(const Kernels& kernels, bool wide, int count) {
-    return kernels.scales->of[wide][(count + 3) / 4 - 1];
+const ScaleSet& set_of(const Kernels& kernels, bool wide, bool receipt, int count) {
+    return kernels.scales->of[wide][receipt][(count + 3) / 4 - 1];
 }
 
-// The lanes [first, first + count) of every cell; a cell that was never touched stays untouched.
+// How cells lie in memory.
+struct Layout {
+    std::size_t bytes;
+    int lanes;
+};
+
+constexpr std::size_t LONGEST_CELL = 512;
+
+// The lanes [first, first + count) of every cell, put where cells of fewer lanes go: in another table, or in the same
+// one, from the front on, since cells only get shorter. What was never touched stays untouched, if it can.
 template <class T>
-void copy_lanes(const void* from, std::size_t from_bytes, int from_lanes, void* to, std::size_t to_bytes, int to_lanes,
-                std::uint64_t dim, int first, int count) {
-    const auto* source = static_cast<const unsigned char*>(from);
-    auto* target = static_cast<unsigned char*>(to);
+void move_lanes(const unsigned char* source, Layout from, unsigned char* target, Layout to, std::uint64_t dim, int first,
+                int count, bool receipt) {
+    alignas(64) unsigned char made[LONGEST_CELL];
+    static const unsigned char zeros[LONGEST_CELL] = {};
     for (std::uint64_t i = 0; i < dim; ++i) {
-        const T* a = reinterpret_cast<const T*>(source + i * from_bytes);
-        if (a[3 * from_lanes + 1] == T(0)) continue;  // N
-        T* b = reinterpret_cast<T*>(target + i * to_bytes);
-        for (int part = 0; part < 3; ++part) {
-            for (int k = 0; k < count; ++k) b[part * to_lanes + k] = a[part * from_lanes + first + k];
+        const T* a = reinterpret_cast<const T*>(source + i * from.bytes);
+        unsigned char* at = target + i * to.bytes;
+        if (a[2 * from.lanes + 1] == T(0)) {  // N
+            if (std::memcmp(at, zeros, to.bytes) != 0) std::memset(at, 0, to.bytes);
+            continue;
         }
-        b[3 * to_lanes] = a[3 * from_lanes];
-        b[3 * to_lanes + 1] = a[3 * from_lanes + 1];
+        std::memset(made, 0, to.bytes);
+        T* b = reinterpret_cast<T*>(made);
+        for (int k = 0; k < count; ++k) {
+            b[k] = a[first + k];
+            b[to.lanes + k] = a[from.lanes + first + k];
+            if (receipt) b[2 * to.lanes + 2 + k] = a[2 * from.lanes + 2 + first + k];
+        }
+        b[2 * to.lanes] = a[2 * from.lanes];
+        b[2 * to.lanes + 1] = a[2 * from.lanes + 1];
+        std::memcpy(at, made, to.bytes);
     }
 }
 
@@ -52,7 +69,7 @@ ScaleLearner::ScaleLearner(std::uint64_t dim, bool wide_cells, bool receipt, con
       receipt_(receipt),
       constants_(settled(constants)),
       kernels_(kernels_chosen()),
-      memory_(dim * set_of(*kernels_, wide_cells, constants.count).cell_bytes) {
+      memory_(std::make_shared<Memory>(dim * set_of(*kernels_, wide_cells, receipt, constants.count).cell_bytes)) {
     const int K = constants_.count, experts = K + (constants_.stack ? 1 : 0);
     mixture_.facts[LARGEST_WEIGHT] = 1.0;
     for (int j = 0; j < experts; ++j) mixture_.w[j] = 1.0 / experts;
@@ -66,17 +83,17 @@ ScaleLearner::ScaleLearner(std::uint64_t dim, bool wide_cells, bool receipt, con
 ScaleLearner::ScaleLearner(const ScaleLearner& other)
     : ScaleLearner(other.dim_, other.wide_, other.receipt_, other.constants_) {
     kernels_ = other.kernels_;
-    memory_.copy_from(other.memory_);
+    memory_->copy_from(*other.memory_);
     std::copy(std::begin(other.intercept_), std::end(other.intercept_), intercept_);
     std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
     mixture_ = other.mixture_;
 }
 
-const ScaleSet& ScaleLearner::set() const { return set_of(*kernels_, wide_, constants_.count); }
+const ScaleSet& ScaleLearner::set() const { return set_of(*kernels_, wide_, receipt_, constants_.count); }
 
 ScaleState ScaleLearner::state() const {
     // The kernels that do not learn leave the state alone.
-    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_),
+    return {memory_->data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_),
             const_cast<Mixture*>(&mixture_)};
 }
 
@@ -91,7 +108,7 @@ Totals ScaleLearner::learn(const Rows& rows, bool wide_values, const Out& out) {
     const std::size_t room = static_cast<std::size_t>(longest) * static_cast<std::size_t>(lanes()) * sizeof(double);
     if (room_ == nullptr || room_->size() < room) room_ = std::make_unique<Memory>(room);
     auto* kept = static_cast<double*>(room_->data());
-    return set().learn[is_plain(constants_.base)][receipt_](rows, wide_values, constants_, state(), out, kept);
+    return set().learn[is_plain(constants_.base)](rows, wide_values, constants_, state(), out, kept);
 }
 
 void ScaleLearner::score(const Rows& rows, bool wide_values, double* scores) const {
@@ -100,9 +117,13 @@ void ScaleLearner::score(const Rows& rows, bool wide_values, double* scores) con
 
 void ScaleLearner::weights(int scale, double* out) const { set().weights(constants_, state(), dim_, scale, out); }
 
-void ScaleLearner::take_lanes(const ScaleLearner& from, int first) {
-    const auto copy = wide_ ? copy_lanes<double> : copy_lanes<float>;
-    copy(from.cells(), from.cell_bytes(), from.lanes(), cells(), cell_bytes(), lanes(), dim_, first, count());
+void ScaleLearner::take_lanes(const ScaleLearner& from, int first, bool in_place) {
+    const Layout theirs{from.cell_bytes(), from.lanes()}, ours{cell_bytes(), lanes()};
+    if (in_place) memory_ = from.memory_;
+    const auto move = wide_ ? move_lanes<double> : move_lanes<float>;
+    const auto* source = static_cast<const unsigned char*>(from.cells());
+    move(source, theirs, static_cast<unsigned char*>(cells()), ours, dim_, first, count(), receipt_);
+    if (in_place) memory_->shrink(dim_ * ours.bytes);
 }
 
 }  // namespace ftprl

@@ -25,14 +25,16 @@ public:
     void weights(int scale, double* out) const;
 
     // Take over `count` scales from number `first` on of a learner that has them and more: their lanes of every cell.
-    void take_lanes(const ScaleLearner& from, int first);
+    // In place, the other's memory is taken over with them, and the other is of no use any more.
+    void take_lanes(const ScaleLearner& from, int first, bool in_place);
 
     std::uint64_t dim() const { return dim_; }
     bool wide_cells() const { return wide_; }
     int count() const { return constants_.count; }
     int lanes() const { return (constants_.count + 3) / 4 * 4; }
     std::size_t cell_bytes() const { return set().cell_bytes; }
-    void* cells() const { return memory_.data(); }
+    bool receipt() const { return receipt_; }
+    void* cells() const { return memory_->data(); }
     double* intercept() { return intercept_; }
     double* tallies() { return tallies_; }
     Mixture& mixture() { return mixture_; }
@@ -46,7 +48,7 @@ private:
     bool receipt_;
     ScaleConstants constants_;
     const Kernels* kernels_;
-    Memory memory_;
+    std::shared_ptr<Memory> memory_;  // shared with views of a learner that retired scales in place
     std::unique_ptr<Memory> room_;  // grows with the longest row
     double intercept_[3 * MOST_SCALES] = {};
     double tallies_[TALLIES] = {};

@@ -1,12 +1,10 @@
 // What the kernels for several scales a coordinate work on (docs/scales.md). Plain data only, as in kernel.hpp.
 //
-// The K scales of a coordinate fill P lanes, P the next multiple of four. A cell is float32 or float64 and starts at
-// a line of memory: z[P], R[P], S[P] as for one scale, then s and N, which all scales share:
+// The K scales of a coordinate fill P lanes, P the next multiple of four. A cell is float32 or float64: z[P] and R[P] as
+// for one scale, s and N, which all scales share, and with a receipt S[P]:
 //
 //   s   the unit of the feature: it follows the root of the mean square of the values, upwards only
 //   N   the rows that had this feature
-//
-// S is kept with a receipt only.
 #pragma once
 
 #include "kernel.hpp"
@@ -62,17 +60,17 @@ struct ScaleState {
     Mixture* mixture;
 };
 
-// Kernels for cells of one type and number of lanes. `room` holds P doubles for each coordinate of the longest row and
-// is aligned to 32 bytes. The first index is 1 when there is no l1, no l2 and no bound, the second 1 with a receipt.
+// Kernels for cells of one type and number of lanes, with a receipt or without. `room` holds P doubles for each
+// coordinate of the longest row and is aligned to 32 bytes. The index is 1 when there is no l1, no l2 and no bound.
 struct ScaleSet {
-    Totals (*learn[2][2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, const Out&, double* room);
+    Totals (*learn[2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, const Out&, double* room);
     void (*score[2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, double* scores);
     void (*weights)(const ScaleConstants&, const ScaleState&, std::uint64_t dim, int scale, double* out);
     std::size_t cell_bytes;
 };
 
 struct ScaleKernels {
-    ScaleSet of[2][4];  // 1 for float64; the number of lanes over four, less one
+    ScaleSet of[2][2][4];  // 1 for float64; 1 with a receipt; the number of lanes over four, less one
 };
 
 extern const ScaleKernels scales_portable;

@@ -15,19 +15,28 @@ namespace {
 
 #include "mix.inl"
 
-template <class T, int L>
+// With a receipt a cell begins at a line of memory. Without one it has no S, and begins at a line only if it fits into
+// one: of eight scales in 72 bytes every cell lies in two lines as one of 128 bytes would, in not much over half the
+// memory, which the system has to clear before it is used.
+template <class T, int L, bool receipt>
 struct alignas(64) Coordinate {
-    T z[4 * L], R[4 * L], S[4 * L], s, N;
+    T z[4 * L], R[4 * L], s, N, S[4 * L];
+};
+
+template <class T, int L>
+struct alignas((8 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate<T, L, false> {
+    T z[4 * L], R[4 * L], s, N;
 };
 
 // Entries fetched ahead; a cell here is longer than with one scale.
-template <class T, int L>
-constexpr std::int64_t FAR = sizeof(Coordinate<T, L>) <= 64 ? 128 : 64;
+template <class C>
+constexpr std::int64_t FAR = sizeof(C) <= 64 ? 128 : 64;
 
-template <class T, int L>
-inline void fetch(const Coordinate<T, L>* cell) {
+template <class T, int L, bool receipt>
+inline void fetch(const Coordinate<T, L, receipt>* cell) {
     const char* line = reinterpret_cast<const char*>(cell);
     for (std::size_t at = 0; at < sizeof *cell; at += 64) fetch(line + at);
+    if constexpr (sizeof *cell % 64 > 8) fetch(line + sizeof *cell - 1);  // it may end one line further on
 }
 
 // The constants of four scales at a time.
@@ -62,8 +71,8 @@ inline double value_of(const Rows& rows, bool wide, std::int64_t p) {
 }
 
 // The unit of a feature met once more with the size a: N grows, and s follows the root of the mean square upwards.
-template <class T, int L>
-inline void raise_unit(Coordinate<T, L>& cell, double a) {
+template <class T, int L, bool receipt>
+inline void raise_unit(Coordinate<T, L, receipt>& cell, double a) {
     cell.N = static_cast<T>(static_cast<double>(cell.N) + 1.0);
     const double s = cell.s;
     if (!(a > s)) return;
@@ -73,8 +82,8 @@ inline void raise_unit(Coordinate<T, L>& cell, double a) {
 
 // The products x v of one entry, added to `part`, four scales at a time. For a row that will be learned the unit is
 // raised first and the plays are left in `kept`. A call for each entry would cost as much as its work.
-template <class T, int L, bool plain, bool raise>
-FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L>& cell, double v, D* part, D* kept) {
+template <class T, int L, bool plain, bool raise, bool receipt>
+FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L, receipt>& cell, double v, D* part, D* kept) {
     if constexpr (raise) raise_unit(cell, fabs(v));
     const D s = all(cell.s);
     for (int l = 0; l < L; ++l) {
@@ -85,11 +94,12 @@ FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L>& cell, doubl
 }
 
 // The scores of entries [from, to) without the intercept.
-template <class T, int L, bool plain, bool raise>
-inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
+template <class T, int L, bool plain, bool raise, bool receipt>
+inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L, receipt>* cells, std::int64_t from,
                     std::int64_t to, std::int64_t end, D* score, D* kept) {
+    constexpr std::int64_t far = FAR<Coordinate<T, L, receipt>>;
     const std::uint32_t* index = rows.indices;
-    const std::uint32_t* next = index + (to + FAR<T, L> <= end ? FAR<T, L> : 0);
+    const std::uint32_t* next = index + (to + far <= end ? far : 0);
     D part[4][L], last[4][L];
     for (int j = 0; j < 4; ++j) {
         for (int l = 0; l < L; ++l) part[j][l] = last[j][l] = all(0.0);
@@ -98,13 +108,13 @@ inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T
     for (; p + 4 <= to; p += 4) {
         for (int j = 0; j < 4; ++j) {
             fetch(cells + next[p + j]);
-            predict_entry<T, L, plain, raise>(c, cells[index[p + j]], value_of(rows, wide, p + j), part[j], kept);
+            predict_entry<T, L, plain, raise, receipt>(c, cells[index[p + j]], value_of(rows, wide, p + j), part[j], kept);
             if constexpr (raise) kept += L;
         }
     }
     for (int j = 0; p + j < to; ++j) {
         fetch(cells + next[p + j]);
-        predict_entry<T, L, plain, raise>(c, cells[index[p + j]], value_of(rows, wide, p + j), last[j], kept);
+        predict_entry<T, L, plain, raise, receipt>(c, cells[index[p + j]], value_of(rows, wide, p + j), last[j], kept);
         if constexpr (raise) kept += L;
     }
     for (int j = 0; j < 4; ++j) {
@@ -114,10 +124,10 @@ inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T
 }
 
 template <class T, int L, bool plain, bool receipt>
-inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
-                      std::int64_t to, const D* slope, const D* kept, Sums (*sums)[L]) {
+inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L, receipt>* cells,
+                      std::int64_t from, std::int64_t to, const D* slope, const D* kept, Sums (*sums)[L]) {
     for (std::int64_t p = from; p < to; ++p) {
-        Coordinate<T, L>& cell = cells[rows.indices[p]];
+        Coordinate<T, L, receipt>& cell = cells[rows.indices[p]];
         const int j = receipt ? static_cast<int>((p - from) % 4) : 0;
         const D v = all(value_of(rows, wide, p));
         const Four<T> s = narrow<T>(all(cell.s));
@@ -172,16 +182,16 @@ inline void add_sums(const Sums (*sums)[L], const Sums* own, double (*to)[MOST_S
     }
 }
 
-template <class T, int L>
-inline void fetch_first(const Rows& rows, const Coordinate<T, L>* cells) {
+template <class T, int L, bool receipt>
+inline void fetch_first(const Rows& rows, const Coordinate<T, L, receipt>* cells) {
     const std::int64_t end = rows.indptr[rows.count];
-    for (std::int64_t p = 0; p < FAR<T, L> && p < end; ++p) fetch(cells + rows.indices[p]);
+    for (std::int64_t p = 0; p < FAR<Coordinate<T, L, receipt>> && p < end; ++p) fetch(cells + rows.indices[p]);
 }
 
 template <class T, int L, bool plain, bool receipt>
 Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state,
                     const Out& out, double* room) {
-    Coordinate<T, L>* cells = static_cast<Coordinate<T, L>*>(state.cells);
+    auto* cells = static_cast<Coordinate<T, L, receipt>*>(state.cells);
     D* kept = reinterpret_cast<D*>(room);
     const Lanes<L> c = lanes_of<L>(constants);
     const std::int64_t end = rows.indptr[rows.count];
@@ -199,9 +209,9 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
         const double weight = rows.weight[r];
         const bool learns = y == y && weight > 0.0;
         if (learns) {
-            predict<T, L, plain, true>(rows, wide, c, cells, from, to, end, score, kept);
+            predict<T, L, plain, true, receipt>(rows, wide, c, cells, from, to, end, score, kept);
         } else {
-            predict<T, L, plain, false>(rows, wide, c, cells, from, to, end, score, kept);
+            predict<T, L, plain, false, receipt>(rows, wide, c, cells, from, to, end, score, kept);
         }
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
@@ -233,26 +243,26 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
     return batch;
 }
 
-template <class T, int L, bool plain>
+template <class T, int L, bool plain, bool receipt>
 void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state, double* to) {
-    Coordinate<T, L>* cells = static_cast<Coordinate<T, L>*>(state.cells);
+    auto* cells = static_cast<Coordinate<T, L, receipt>*>(state.cells);
     const Lanes<L> c = lanes_of<L>(constants);
     const std::int64_t end = rows.indptr[rows.count];
     alignas(32) double scores[4 * L];
     D score[L];
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        predict<T, L, plain, false>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end, score, nullptr);
+        predict<T, L, plain, false, receipt>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end, score, nullptr);
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
         to[r] = tell(constants, *state.mixture, scores, 0.0).score;
     }
 }
 
-template <class T, int L>
+template <class T, int L, bool receipt>
 void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, std::uint64_t dim, int scale,
                       double* out) {
-    const Coordinate<T, L>* cells = static_cast<const Coordinate<T, L>*>(state.cells);
+    const auto* cells = static_cast<const Coordinate<T, L, receipt>*>(state.cells);
     Constants one = constants.base;
     one.h = constants.h[scale];
     const Play c = play_of(one);
@@ -264,16 +274,17 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#define FTPRL_SET(T, L)                                                                                         \
-    {{{FTPRL_ISA::learn_scales<T, L, false, false>, FTPRL_ISA::learn_scales<T, L, false, true>},                \
-      {FTPRL_ISA::learn_scales<T, L, true, false>, FTPRL_ISA::learn_scales<T, L, true, true>}},                 \
-     {FTPRL_ISA::score_scales<T, L, false>, FTPRL_ISA::score_scales<T, L, true>},                               \
-     FTPRL_ISA::weights_of_scale<T, L>,                                                                         \
-     sizeof(FTPRL_ISA::Coordinate<T, L>)}
+#define FTPRL_SET(T, L, receipt)                                                                            \
+    {{FTPRL_ISA::learn_scales<T, L, false, receipt>, FTPRL_ISA::learn_scales<T, L, true, receipt>},         \
+     {FTPRL_ISA::score_scales<T, L, false, receipt>, FTPRL_ISA::score_scales<T, L, true, receipt>},         \
+     FTPRL_ISA::weights_of_scale<T, L, receipt>,                                                            \
+     sizeof(FTPRL_ISA::Coordinate<T, L, receipt>)}
+#define FTPRL_SETS(T, receipt) \
+    {FTPRL_SET(T, 1, receipt), FTPRL_SET(T, 2, receipt), FTPRL_SET(T, 3, receipt), FTPRL_SET(T, 4, receipt)}
 
 const ScaleKernels FTPRL_SCALES = {{
-    {FTPRL_SET(float, 1), FTPRL_SET(float, 2), FTPRL_SET(float, 3), FTPRL_SET(float, 4)},
-    {FTPRL_SET(double, 1), FTPRL_SET(double, 2), FTPRL_SET(double, 3), FTPRL_SET(double, 4)},
+    {FTPRL_SETS(float, false), FTPRL_SETS(float, true)},
+    {FTPRL_SETS(double, false), FTPRL_SETS(double, true)},
 }};
 
 }  // namespace ftprl

@@ -87,16 +87,19 @@ class Engine:
     def cells(self) -> Cells:
         """The state, a row a cell: z, sqrt(G), M, g_{1:t}. A view: writing to it changes the model.
 
-        With several scales: z, sqrt(G) and g_{1:t} of each, filled up to a multiple of four, then the unit s and the
-        count N; `parts` gives them by name.
+        With several scales: z and sqrt(G) of each, filled up to a multiple of four, the unit s and the count N, and
+        with a receipt g_{1:t}; `parts` gives them by name.
         """
         return self._core.cells
 
     @property
     def parts(self) -> dict[str, Cells]:
-        """Views of the cells by name: z, R = sqrt(G), S = g_{1:t}, and M; with several scales s and N instead of M."""
+        """Views of the cells by name: z, R = sqrt(G), S = g_{1:t}, and M.
+
+        With several scales s and N instead of M, and S with a receipt only.
+        """
         if isinstance(self._core, ScaleLearner):
-            return parts_of(self._core.cells, self._core.lanes, len(self._spec.scales))
+            return parts_of(self._core.cells, self._core.lanes, len(self._spec.scales), self._receipt)
         return {name: self._core.cells[:, i] for i, name in enumerate("zRMS")}
 
     @property
@@ -199,24 +202,24 @@ class Engine:
             )
         return int(scale)
 
-    def retire(self) -> Engine | None:
+    def retire(self, *, in_place: bool = False) -> Engine | None:
         """An engine with only the four neighbouring scales that matter, or None when it is too early or all may.
 
         Ask at fixed numbers of rows: what is asked for depends only on the rows learned. The cells are copied, so
-        that for a moment there are two tables.
+        that for a moment there are two tables; in place they are moved, and the old engine is of no use any more.
         """
         count = len(self._spec.scales)
         first = window_of(self.state, count, self.progress.rows) if count > WINDOW else None
-        return None if first is None else self._keeping(first)
+        return None if first is None else self._keeping(first, in_place)
 
-    def _keeping(self, first: int) -> Engine:
+    def _keeping(self, first: int, in_place: bool = False) -> Engine:
         scales = self._spec.scales
         kept = scales[first : first + WINDOW]
         retired = tuple(sorted({*self._spec.retired, *scales} - {*kept}))
         new = Engine(replace(self._spec, scale=kept, retired=retired), receipt=self._receipt)
         assert isinstance(self._core, ScaleLearner)
         assert isinstance(new._core, ScaleLearner)
-        new._core.take_lanes(self._core, first)
+        new._core.take_lanes(self._core, first, in_place)
         new.intercept[...] = self.intercept[:, first : first + WINDOW]
         new.tallies[...] = self.tallies
         move(self.state, new.state, first, self._spec.stacked)

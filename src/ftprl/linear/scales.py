@@ -45,10 +45,11 @@ def leader_of(state: State, count: int) -> int:
     return int(np.argmax(state["w"][:count]))
 
 
-def parts_of(cells: Cells, lanes: int, count: int) -> dict[str, Cells]:
-    """Views of cells by name: z, R and S with a column a scale, s and N."""
-    named: dict[str, Cells] = {name: cells[:, i * lanes : i * lanes + count] for i, name in enumerate(("z", "R", "S"))}
-    return {**named, "s": cells[:, 3 * lanes], "N": cells[:, 3 * lanes + 1]}
+def parts_of(cells: Cells, lanes: int, count: int, receipt: bool) -> dict[str, Cells]:
+    """Views of cells by name: z, R and, with a receipt, S, a column a scale; s and N."""
+    begins = {"z": 0, "R": lanes} | ({"S": 2 * lanes + 2} if receipt else {})
+    named: dict[str, Cells] = {name: cells[:, at : at + count] for name, at in begins.items()}
+    return {**named, "s": cells[:, 2 * lanes], "N": cells[:, 2 * lanes + 1]}
 
 
 def window_of(state: State, count: int, rows: int) -> int | None:

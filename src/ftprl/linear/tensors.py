@@ -70,7 +70,7 @@ def _table(engine: Engine) -> Tensors:
     """Views of what a cell has, a row a cell; of several scales without what fills up their lanes."""
     if not engine.spec.several:
         return {"cells": engine.cells}
-    return {name: a for name, a in engine.parts.items() if name != "S" or engine.receipt}
+    return dict(engine.parts)
 
 
 def _small(engine: Engine) -> Tensors:

@@ -87,10 +87,10 @@ class Trainer:
             self.standing = self._resumed(model.run)
             model.run = None
         self._last = now
-        self._scores = np.empty(0)
+        self._score = np.full(1, np.nan)  # of the row that is shown
         self._losses = np.empty(0)
         self._clock = self._saved = time.monotonic()
-        self._current: tuple[Batch, Vector] | None = None
+        self._current: Batch | None = None
 
     def _tallies(self) -> Sums:
         loss, weight, rows = self.model.engine.tallies[:3].tolist()
@@ -181,8 +181,13 @@ class Trainer:
         for batch, place in self.source.read(self.standing.place, threads=self.course.threads):
             at = 0
             while at < len(batch):
-                stop = min(len(batch), at + self._until_stop())
-                self._learn(batch[at:stop] if (at, stop) != (0, len(batch)) else batch)
+                ahead = self._until_stop()
+                stop = min(len(batch), at + ahead)
+                if stop - at == ahead:  # the last row before something is told is shown with its prediction
+                    self._learn(batch[at : stop - 1])
+                    self._learn(batch[stop - 1 : stop], self._score)
+                else:
+                    self._learn(batch[at:stop])
                 self._advance(stop - at, place.after(stop))
                 at = stop
             self._say("tick", **self._losses_now())
@@ -224,11 +229,11 @@ class Trainer:
 
     # ---- rows ----
 
-    def _learn(self, batch: Batch) -> None:
+    def _learn(self, batch: Batch, score: Vector | None = None) -> None:
         """Learn the rows that are not held out; a row that cannot be learned is left out if bad rows are."""
         while len(batch):
             try:
-                self._learn_all(batch)
+                self._learn_all(batch, score)
                 return
             except RowRefused as wrong:
                 if not self.source.skips_bad_rows:
@@ -240,32 +245,29 @@ class Trainer:
                 self._learn_all(batch[:at])
             batch = batch[at + 1 :]
 
-    def _learn_all(self, batch: Batch) -> None:
-        if len(self._scores) < len(batch):
-            self._scores, self._losses = np.empty(len(batch)), np.empty(len(batch))
-        scores = self._scores[: len(batch)]
+    def _learn_all(self, batch: Batch, score: Vector | None = None) -> None:
         if self.course.holdout is None:
-            self._learn_and_retire(batch, scores, None)
+            self._learn_and_retire(batch, score, None)
         else:
+            if len(self._losses) < len(batch):
+                self._losses = np.empty(len(batch))
             every, losses = self.course.holdout, self._losses[: len(batch)]
             row = self.before.rows + batch.first_row
             held = np.arange(-(row + 1) % every, len(batch), every)
             weight = batch.weight.copy()
             weight[held] = 0.0
-            self._learn_and_retire(replace(batch, weight=weight), scores, losses)
+            self._learn_and_retire(replace(batch, weight=weight), score, losses)
             self._hold(losses[held], batch.weight[held])
-        self._current = (batch, scores)
+        self._current = batch[-1:]
         if self.standing.classes != 3:
             self._see_classes(batch)
 
-    def _learn_and_retire(self, batch: Batch, scores: Vector, losses: Vector | None) -> None:
+    def _learn_and_retire(self, batch: Batch, score: Vector | None, losses: Vector | None) -> None:
         """Learn, and ask at each power of two of the rows learned whether some scales can go."""
         at = 0
         while at < len(batch):
             stop = at + self._until_retirement(batch[at:])
-            self.model.engine.learn(
-                batch[at:stop], scores=scores[at:stop], losses=None if losses is None else losses[at:stop]
-            )
+            self.model.engine.learn(batch[at:stop], scores=score, losses=None if losses is None else losses[at:stop])
             at = stop
             rows = self.model.engine.progress.rows
             if self.course.retire and rows >= FIRST_ROW and rows & (rows - 1) == 0:
@@ -282,7 +284,7 @@ class Trainer:
         return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
 
     def _retire(self) -> None:
-        fewer = self.model.engine.retire()
+        fewer = self.model.engine.retire(in_place=True)
         if fewer is not None:
             self.model.engine = fewer
             self._say("retire", kept=list(fewer.spec.scales), retired=list(fewer.spec.retired))
@@ -327,9 +329,8 @@ class Trainer:
     def _row(self) -> dict[str, Any]:
         if self._current is None:
             return {}
-        batch, scores = self._current
-        mean, features = self.model.mean(scores[-1:]), batch.indptr[-1] - batch.indptr[-2]
-        return {"label": float(batch.y[-1]), "prediction": float(mean[0]), "features": int(features)}
+        mean = float(self.model.mean(self._score)[0])
+        return {"label": float(self._current.y[0]), "prediction": mean, "features": len(self._current.indices)}
 
     def _say(self, kind: str, **more: Any) -> None:
         s = self.standing
