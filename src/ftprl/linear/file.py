@@ -15,8 +15,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,37 +31,87 @@ _BLANK = "0" * 64
 _HEX = re.compile(r"[0-9a-f]{64}")
 _MOST = 2**48  # a number of rows or bytes beyond this is damage, and below it no product leaves an int64
 _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "U32": np.dtype("<u4")}
+_PART = 1 << 22  # bytes that are written at once
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 Tensors = dict[str, NDArray[Any]]
 
 
-def write(path: str | os.PathLike[str], content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> str:
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Picked:
+    """Some rows of an array, which are brought together only while they are written: a table is large."""
+
+    array: NDArray[Any]
+    rows: NDArray[np.intp]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.rows), *self.array.shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, some: slice) -> NDArray[Any]:
+        picked: NDArray[Any] = self.array[self.rows[some]]
+        return picked
+
+
+def write(
+    path: str | os.PathLike[str], content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]
+) -> str:
     """Write beside, sync, and rename over; returns the digest. The old file stays until the new one is whole."""
-    arrays = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in sorted(tensors.items())}
+    arrays = dict(sorted(tensors.items()))
     header, at = _header(content, arrays)
-    digest = hashlib.sha256(header[:at] + header[at + 64 :])
-    for a in arrays.values():
-        digest.update(a.data.cast("B") if a.size else b"")
-    text = digest.hexdigest()
     with replacing(path) as out:
-        out.write(header[:at] + text.encode() + header[at + 64 :])
-        for a in arrays.values():
-            out.write(a.data.cast("B") if a.size else b"")
-    return text
+        digest = hashlib.sha256(header[:at] + header[at + 64 :])
+        if not out.seekable():  # a pipe: what stands in front has to be known before anything is written
+            for part in _bytes(arrays):
+                digest.update(part)
+            out.write(header[:at] + digest.hexdigest().encode() + header[at + 64 :])
+            for part in _bytes(arrays):
+                out.write(part)
+            return digest.hexdigest()
+        out.write(header)
+        for part in _bytes(arrays):
+            digest.update(part)
+            out.write(part)
+        out.seek(at)
+        out.write(digest.hexdigest().encode())
+    return digest.hexdigest()
+
+
+def _bytes(arrays: Mapping[str, NDArray[Any] | Picked]) -> Iterator[memoryview]:
+    """The bytes of all arrays, some rows at a time, so that no copy of a table is made."""
+    for a in arrays.values():
+        size = max(1, _PART // (_nbytes(a) // max(1, len(a)) or 1))
+        for at in range(0, len(a), size):
+            part = np.ascontiguousarray(a[at : at + size], dtype=a.dtype.newbyteorder("<"))
+            if part.size:
+                yield part.data.cast("B")
+
+
+def _nbytes(a: NDArray[Any] | Picked) -> int:
+    return int(np.prod(a.shape, dtype=np.int64)) * a.dtype.itemsize
 
 
 def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
 
 
-def _header(content: Mapping[str, Any], arrays: Tensors) -> tuple[bytes, int]:
+def _header(content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | Picked]) -> tuple[bytes, int]:
     """The length and the header with a blank digest, and where the digest goes."""
     entries: dict[str, Any] = {}
     at = 0
     for name, a in arrays.items():
-        entries[name] = {"dtype": _NAMES[a.dtype], "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
-        at += a.nbytes
+        end = at + _nbytes(a)
+        kind = _NAMES[a.dtype.newbyteorder("<")]
+        entries[name] = {"dtype": kind, "shape": list(a.shape), "data_offsets": [at, end]}
+        at = end
     meta = {"content": _canonical(content), "format": FORMAT, "sha256": _BLANK, "version": VERSION}
     text = "{" + f'"__metadata__":{_canonical(meta)}'
     text += "".join(f",{_canonical(name)}:{_canonical(entry)}" for name, entry in entries.items()) + "}"

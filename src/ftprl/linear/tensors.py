@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
-from ftprl.linear.file import Tensors
+from ftprl.linear.file import Picked, Tensors
 from ftprl.linear.scales import WINDOW
 
 MIXTURE = "mixture."  # before the names of the mixture's arrays
@@ -29,13 +29,14 @@ def touched(engine: Engine) -> NDArray[np.intp]:
     return np.flatnonzero(some)
 
 
-def tensors_of(engine: Engine) -> Tensors:
+def tensors_of(engine: Engine) -> dict[str, NDArray[Any] | Picked]:
     """All that resuming needs. Only touched cells are kept when they are under half of the table."""
-    tensors: Tensors = {"tallies": engine.tallies, **_small(engine)}
+    tensors: dict[str, NDArray[Any] | Picked] = {"tallies": engine.tallies, **_small(engine)}
     slots = touched(engine)
     table = _table(engine)
     if 2 * len(slots) < engine.spec.dim:
-        return tensors | {name: a[slots] for name, a in table.items()} | {"slots": slots.astype(np.uint32)}
+        picked = {name: Picked(a, slots) for name, a in table.items()}
+        return tensors | picked | {"slots": slots.astype(np.uint32)}
     return tensors | table
 
 
