@@ -5,6 +5,7 @@
 constexpr double STACK_CUT = 8.0;          // the stack sees scores cut to this
 constexpr double LEAST_CURVE = 0x1p-13;    // and takes no row for flatter
 constexpr double STACK_WEIGHT = 0x1p10;    // nor for heavier, or P would lose its last digits
+constexpr double LEAST_CHANCE = 0x1p-900;  // a mixture that gave the label less works with logarithms
 constexpr double LARGEST_SHARE = 0x1p-10;  // of Share::capped
 
 inline double most(double a, double b) { return b > a ? b : a; }
@@ -143,7 +144,7 @@ inline void admit(const ScaleConstants& c, Mixture& m, double weight) {
     }
 }
 
-// The weights after a row in which expert j lost l_j; `power`_j is exp(low - l_j), or null. t counts this row.
+// The weights after a row in which expert j lost l_j; `power`_j is e^-l_j, or null. t counts this row.
 inline void share_out(const ScaleConstants& c, Mixture& m, const double* l, double weight, double t,
                       const double* power) {
     const int n = experts(c);
@@ -215,16 +216,18 @@ inline Told learn_log_loss(const ScaleConstants& c, Mixture& m, const double* sc
         other[j] += most(y * (j < c.count ? scores[j] : f), 0.0);
     }
     admit(c, m, weight);
-    const double low = smallest(l, n);
+    // e^-l is the probability of the label, at hand without another exponential, if it is not too small.
     double total = 0.0;
     for (int j = 0; j < n; ++j) {
-        power[j] = exp(low - l[j]);
+        const double s = j < c.count ? scores[j] : f;
+        power[j] = (y * s < 0.0 ? e[j] : 1.0) / (1.0 + e[j]);
         total += m.w[j] * power[j];
     }
-    Told told = {0.0, is_bayes(c) ? mixed(c, m, l) : low - log(total)};
+    const bool plain = !is_bayes(c) && total >= LEAST_CHANCE;
+    Told told = {0.0, plain ? -log(total) : mixed(c, m, l)};
     if (asked) told.score = y * (mixed(c, m, other) - told.loss);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
-    share_out(c, m, l, weight, t, power);
+    share_out(c, m, l, weight, t, plain ? power : nullptr);
     if (c.stack) newton(c, m, scores, f, e[c.count], slope, weight);
     return told;
 }

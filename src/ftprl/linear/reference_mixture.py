@@ -19,6 +19,7 @@ RIDGE = 4.0  # its Hessian begins at this times the identity
 CURVE = 2.0**-13  # and takes no row for flatter
 HEAVY = 2.0**10  # nor for heavier
 SHARE = 2.0**-10  # the largest share when it is capped
+LEAST_CHANCE = 2.0**-900  # a mixture that gave the label less works with logarithms
 BLOCK = 1024
 W, B, GAP = 0, 1, 2  # the places of facts
 BEFORE, CURRENT, LATEST = 0, 1, 2  # the rows of windows
@@ -40,6 +41,12 @@ def added(terms: Floats) -> float:
 
 def _within(v: float, bound: float) -> float:
     return min(max(v, -bound), bound)
+
+
+def _chance(v: float) -> float:
+    """The probability of the label at a score that speaks for it by v."""
+    e = math.exp(-abs(v))
+    return (e if v < 0.0 else 1.0) / (1.0 + e)
 
 
 def _exp(v: float) -> float:
@@ -134,9 +141,15 @@ class Mixing:
             self._cool(float(facts[W]) / weight, weight)
         told = self.tell(scores, y)
         if self.kind == "logistic":
-            slope_at = self._experts(scores)[-1]
+            experts = self._experts(scores)
+            slope_at, chances = experts[-1], [_chance(y * s) for s in experts]
+            total = added([a * b for a, b in zip(self._w, chances, strict=True)])
+            plain = self.spec.share != 0.0 and total >= LEAST_CHANCE
+            if plain:
+                loss = -math.log(total)
+                told = y * (self._mixed([softplus(y * s) for s in experts]) - loss), loss
             state["seen"][: self.n] += [weight * a for a in losses]
-            self._share(losses, weight, t)
+            self._share(losses, weight, t, chances if plain else None)
             if self.spec.stacked:
                 self._newton(scores, slope_at, y, weight)
         elif self.kind == "squared":
@@ -164,12 +177,13 @@ class Mixing:
         else:
             self._weigh([a**ratio for a in self._w])
 
-    def _share(self, losses: Floats, weight: float, t: int) -> None:
+    def _share(self, losses: Floats, weight: float, t: int, chances: Floats | None = None) -> None:
         if self.spec.share == 0.0:
             return self._bayes()
         heat, low = self._heat(), min(losses)
         rate = weight / heat if heat > 0 else 0.0
-        w = [a * math.exp(rate * (low - b)) for a, b in zip(self._w, losses, strict=True)]
+        powers = [math.exp(rate * (low - b)) for b in losses] if chances is None or rate != 1.0 else chances
+        w = [a * b for a, b in zip(self._w, powers, strict=True)]
         whole, falling = added(w), 1.0 / (t + 1.0)
         named = {"auto": falling, "capped": min(SHARE, falling)}
         a = named[self.spec.share] if isinstance(self.spec.share, str) else self.spec.share
