@@ -138,8 +138,10 @@ Batch batch_of(const std::string& body, const Setting& s) {
         batch.indptr.push_back(static_cast<std::int64_t>(batch.indices.size()));
         const unsigned label = bytes.next();
         const double sign = label % 2 == 0 ? 1.0 : -1.0;
-        const bool free = s.tame && wants_signs(s.constants.loss);
-        batch.y.push_back(label < 16 ? NOT_A_NUMBER : free ? sign : bytes.number(s.tame));
+        const bool free = s.tame && domain_of(s.constants.loss) == Domain::signs;
+        const double number = free ? sign : bytes.number(s.tame);
+        const bool is_count = s.tame && domain_of(s.constants.loss) == Domain::counts;
+        batch.y.push_back(label < 16 ? NOT_A_NUMBER : is_count ? std::fabs(number) : number);
         const unsigned weight = bytes.next();
         batch.weight.push_back(weight < 160 ? 1.0 : s.tame ? std::fabs(bytes.number(true)) : bytes.number(false));
     }
@@ -158,7 +160,10 @@ bool is_good(const Batch& batch, const Setting& s) {
     for (std::size_t r = 0; r < batch.y.size(); ++r) {
         const double y = batch.y[r], w = batch.weight[r];
         good = good && w >= 0.0 && w <= LIMIT;
-        good = good && (std::isnan(y) || (wants_signs(s.constants.loss) ? std::fabs(y) == 1.0 : std::fabs(y) <= LIMIT));
+        const Domain domain = domain_of(s.constants.loss);
+        const bool fits = domain == Domain::signs ? std::fabs(y) == 1.0
+                                                  : std::fabs(y) <= LIMIT && !(domain == Domain::counts && y < 0.0);
+        good = good && (std::isnan(y) || fits);
     }
     return good;
 }

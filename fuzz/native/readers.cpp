@@ -27,7 +27,7 @@ void append(std::string& out, const T* data, std::size_t count) {
 template <class T>
 void drop(Buffer<T>& buffer) {
     buffer.reserve(1);
-    std::free(buffer.release());
+    Blocks::shared().give(buffer.release());
 }
 
 // What a reading gave.
