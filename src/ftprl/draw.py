@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,30 +15,41 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, which most colour-blind readers can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKS = "osD^vPX"
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One line: `dashed` for bounds, so that what happened and what was promised look different."""
+    """One line: `dashed` for bounds, so that what happened and what was promised look different.
+
+    `points` shows a mark at each point, `line=False` the marks alone. Marks differ from line to line, so that colours
+    are not needed to tell them apart.
+    """
 
     name: str
     x: ArrayLike
     y: ArrayLike
     dashed: bool = False
     colour: int | None = None
+    points: bool = False
+    line: bool = True
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One pair of axes with its lines."""
+    """One pair of axes with its lines; `log` makes both scales logarithmic, "x" or "y" one of them.
+
+    `note` is written into a corner: a fitted slope, a constant.
+    """
 
     title: str
     xlabel: str
     ylabel: str
     series: Sequence[Series]
-    log: bool = False
+    log: bool | Literal["x", "y"] = False
+    note: str = ""
 
 
 @final
@@ -91,20 +102,27 @@ def _draw(ax: Axes, panel: Panel) -> None:
     for i, s in enumerate(panel.series):
         colour = COLOURS[(i if s.colour is None else s.colour) % len(COLOURS)]
         y = np.asarray(s.y, dtype=float)
-        shown = np.where(y > 0, y, np.nan) if panel.log else y
+        shown = np.where(y > 0, y, np.nan) if panel.log in (True, "y") else y
         ax.plot(
             s.x,
             shown,
             label=f"line {i}",
             color=colour,
-            linestyle="--" if s.dashed else "-",
+            linestyle=("--" if s.dashed else "-") if s.line else "",
             linewidth=1.4 if s.dashed else 2.0,
+            marker=MARKS[i % len(MARKS)] if s.points or not s.line else "",
+            markersize=5,
         )
-    if panel.log:
+    if panel.log in (True, "x"):
         ax.set_xscale("log")
-        ax.set_yscale("log")
     else:
         ax.margins(x=0.01)
+    if panel.log in (True, "y"):
+        ax.set_yscale("log")
+    if panel.note:
+        ax.annotate(
+            panel.note, (0.98, 0.03), xycoords="axes fraction", ha="right", va="bottom", fontsize=9, parse_math=False
+        )
     ax.set_xlabel(panel.xlabel)
     ax.set_ylabel(panel.ylabel)
     _finish(ax, panel.title)

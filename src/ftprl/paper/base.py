@@ -1,0 +1,98 @@
+"""What an experiment is: a statement, the checks that decide it, what is drawn, and the verdict that follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, final
+
+from ftprl.draw import Panel
+
+Step = Callable[[str], None]  # told what is being done, for the progress line
+
+
+@final
+class Verdict(Enum):
+    """What an experiment says of a statement."""
+
+    HOLDS = "holds"
+    CORRECTED = "holds with a correction"
+    FAILS = "does not hold as stated"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One number against the limit that was set before it was measured."""
+
+    what: str
+    value: float
+    relation: Literal["<=", ">="]
+    limit: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether it holds; never of a number that is not one."""
+        if math.isnan(self.value) or math.isnan(self.limit):
+            return False
+        return self.value <= self.limit if self.relation == "<=" else self.value >= self.limit
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.value:.6g} {self.relation} {self.limit:.6g}{'' if self.ok else ', NOT met'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "what": self.what,
+            "value": self.value,
+            "relation": self.relation,
+            "limit": self.limit,
+            "ok": self.ok,
+        }
+
+
+@final
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment found: checks of the statement as printed, and of its correction where there is one.
+
+    A statement that is false as printed fails one of `stated`; it holds with a correction when all of `corrected` are
+    met.
+    """
+
+    stated: Sequence[Check]
+    corrected: Sequence[Check] = ()
+    panels: Sequence[Panel] = ()
+    numbers: Sequence[str] = field(default=())  # sentences with further numbers, for the page
+
+    @property
+    def verdict(self) -> Verdict:
+        """From the checks alone."""
+        if self.stated and all(check.ok for check in self.stated):
+            return Verdict.HOLDS if all(check.ok for check in self.corrected) else Verdict.FAILS
+        if self.corrected and all(check.ok for check in self.corrected):
+            return Verdict.CORRECTED
+        return Verdict.FAILS
+
+
+@final
+@dataclass(frozen=True)
+class Statement:
+    """One statement of the paper, or beyond it, and the experiment that judges it.
+
+    `expected` is what a correct library finds; anything else is red. `run(full, step)` does the work: everything is
+    seeded, so that two runs give the same numbers.
+    """
+
+    name: str  # as it is typed: lower case, words joined by -
+    title: str
+    place: str  # where it stands: "Theorem 2", "Section 4.2", "beyond the paper"
+    claim: str  # in our words
+    instance: str  # what it is tried on
+    measured: str  # what is measured, and the tolerance that was decided beforehand
+    code: str  # the function or class that it is about: "ftprl.schemes.Diagonal"
+    run: Callable[[bool, Step], Outcome]
+    expected: Verdict = Verdict.HOLDS
+    correction: str = ""  # what is to be changed, when the statement holds with a correction or fails
