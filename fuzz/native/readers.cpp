@@ -68,6 +68,7 @@ void check_label(const Labels& labels, double y, double weight) {
 // Takes the rows read so far, as the bindings do.
 void take(Parser& parser, const Labels& labels, Reading& out) {
     RowBuilder& rows = parser.rows;
+    rows.spread();
     const std::size_t count = rows.count();
     law(rows.indptr.size() == count + 1 && rows.weight.size() == count, "there are as many of each");
     const std::int64_t* ends = rows.indptr.data();

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include "table.hpp"
 #include "text.hpp"
 #include "vw.hpp"
+#include "window.hpp"
 
 namespace nb = nanobind;
 
@@ -167,11 +169,28 @@ nb::object array_of(ftprl::Buffer<T>& buffer) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
 }
 
+// So many ones: one array for all batches whose values are all 1. It grows, and what was handed out stays.
+template <class T>
+nb::object ones(std::size_t size) {
+    using Ones = std::shared_ptr<std::vector<T>>;
+    static Ones& shared = *new Ones;  // never destroyed; guarded by the interpreter's lock
+    if (shared == nullptr || shared->size() < size) {
+        shared = std::make_shared<std::vector<T>>(std::max(2 * size, std::size_t{1} << 16), T{1});
+    }
+    const nb::capsule owner(new Ones(shared), [](void* p) noexcept { delete static_cast<Ones*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(shared->data(), {size}, owner));
+}
+
+nb::object values_of(ftprl::RowBuilder& rows) {
+    if (rows.is_plain()) return rows.wide() ? ones<double>(rows.indices.size()) : ones<float>(rows.indices.size());
+    return rows.wide() ? array_of(rows.wide_values) : array_of(rows.narrow_values);
+}
+
 nb::tuple take_rows(ftprl::Parser& parser) {
     ftprl::RowBuilder& rows = parser.rows;
     nb::list tags;
     for (const auto& [row, tag] : rows.tags) tags.append(nb::make_tuple(row, bytes_of(tag)));
-    const nb::object values = rows.wide() ? array_of(rows.wide_values) : array_of(rows.narrow_values);
+    const nb::object values = values_of(rows);
     const nb::tuple taken = nb::make_tuple(array_of(rows.indptr), array_of(rows.indices), values, array_of(rows.y),
                                            array_of(rows.weight), tags);
     rows.clear();
@@ -271,6 +290,25 @@ std::size_t feed(ftprl::Parser& parser, nb::handle data, std::size_t from, bool 
     return parser.feed(view.data(), view.size(), from, last);
 }
 
+// Feeds a parser with a part of a file; False when all of it was read.
+bool feed_part(ftprl::Window& window, ftprl::Parser& parser) {
+    bool more = false;
+    {
+        const nb::gil_scoped_release free;
+        more = window.feed(parser);
+    }
+    if (window.error == ftprl::Window::SHORTER) {
+        PyErr_SetString(PyExc_EOFError, "the file became shorter while it was read");
+        throw nb::python_error();
+    }
+    if (window.error != 0) {
+        errno = window.error;
+        PyErr_SetFromErrno(PyExc_OSError);
+        throw nb::python_error();
+    }
+    return more;
+}
+
 std::size_t whole_rows(nb::handle data, std::size_t from, int separator, int quote) {
     const View view(data);
     if (from > view.size()) throw nb::value_error("start is beyond the data");
@@ -293,6 +331,11 @@ void bind_readers(nb::module_& m) {
         .def_prop_rw("negative", &ftprl::Parser::negative, &ftprl::Parser::set_negative,
                      "The label that counts as -1: 0 or -1 once one was met, 1 before.")
         .def_rw("line", &ftprl::Parser::line);
+    nb::class_<ftprl::Window>(m, "Window", "A part of a file, read and parsed bit by bit.")
+        .def(nb::init<>())
+        .def("open", &ftprl::Window::open, nb::arg("file"), nb::arg("start"), nb::arg("end"),
+             "Whole rows from one byte of an open file to another.")
+        .def("feed", &feed_part, nb::arg("parser"), "Until a batch is full or a row bad; False when all was read.");
     m.def("parser", &make_parser, nb::arg("format"), nb::kw_only(), nb::arg("dim"), nb::arg("seed"),
           nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
           nb::arg("batch_values"), nb::arg("labels"), nb::arg("positive"), nb::arg("words"), nb::arg("separator"),

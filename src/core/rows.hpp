@@ -34,6 +34,9 @@ public:
         if (!power_) slot = detail::fold(hash, dim_) ^ (hash * dim_);
         return static_cast<std::uint32_t>(slot - (slot == kept_ ? 1 : 0));
     }
+    // Whether a slot is the low bits of a hash and nothing else; then `mask` has them.
+    bool masked() const noexcept { return power_ && !intercept(); }
+    std::uint64_t mask() const noexcept { return dim_ - 1; }
     std::uint64_t dim() const noexcept { return dim_; }
     bool intercept() const noexcept { return kept_ == dim_ - 1; }
     std::uint64_t room() const noexcept { return dim_ - (intercept() ? 1 : 0); }  // cells open to features
@@ -90,7 +93,7 @@ public:
 
     Buffer<std::int64_t> indptr;
     Buffer<std::uint32_t> indices;
-    Buffer<float> narrow_values;  // one of the two is used
+    Buffer<float> narrow_values;  // one of the two is used; neither as long as every value is 1
     Buffer<double> wide_values;
     Buffer<double> y;
     Buffer<double> weight;
@@ -103,7 +106,21 @@ public:
     // Starts a row of at most `room` features, or forgets the one that was started.
     void begin(std::size_t room) {
         size_ = 0;
+        row_is_plain_ = false;
         more(room);
+    }
+    // Every value of the row at hand is 1, and none was written.
+    void set_plain() noexcept { row_is_plain_ = true; }
+    // Whether every value of every row is 1: they are not written then, and one array of ones serves all batches.
+    bool is_plain() const noexcept { return is_plain_; }
+    // Writes the values that were left out.
+    void spread() {
+        if (!std::exchange(is_plain_, false)) return;
+        if (wide_) {
+            spread(wide_values);
+        } else {
+            spread(narrow_values);
+        }
     }
     // Within the room that was asked for.
     void add(std::uint32_t slot, double value) noexcept {
@@ -126,12 +143,18 @@ public:
     }
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
-        const std::size_t n = is_doubtful() ? combine() : size_;
-        bool fits = false;
-        if (wide_) {
+        const bool doubtful = is_doubtful();
+        if (row_is_plain_ && (doubtful || !is_plain_)) fill_row();
+        const std::size_t n = doubtful ? combine() : size_;
+        bool fits = true;
+        if (is_plain_ && (row_is_plain_ || has_ones(n))) {
+            write_slots(n);
+        } else if (wide_) {
+            spread();
             wide_values.reserve(n + LANES);
             fits = write(n, wide_values);
         } else {
+            spread();
             narrow_values.reserve(n + LANES);
             fits = write(n, narrow_values);
         }
@@ -143,6 +166,7 @@ public:
     }
     // After the arrays were released.
     void clear() {
+        is_plain_ = true;
         indptr.push(0);
         tags.clear();
     }
@@ -189,6 +213,31 @@ private:
             }
         }
         return kept;
+    }
+
+    template <class T>
+    void spread(Buffer<T>& values) {
+        const std::size_t n = indices.size();
+        values.reserve(n + LANES);
+        for (std::size_t i = 0; i < n; ++i) values.data()[i] = T{1};
+        values.resize(n);
+    }
+
+    void fill_row() noexcept {
+        row_is_plain_ = false;
+        for (std::size_t i = 0; i < size_; ++i) row_values()[i] = 1.0;
+    }
+
+    bool has_ones(std::size_t n) noexcept {
+        const double* const row = row_values();
+        unsigned odd = 0;
+        for (std::size_t i = 0; i < n; ++i) odd |= row[i] != 1.0 ? 1u : 0u;
+        return odd == 0;
+    }
+
+    void write_slots(std::size_t n) noexcept {
+        if (slots_.intercept()) row_slots()[n++] = static_cast<std::uint32_t>(slots_.dim() - 1);
+        indices.resize(indices.size() + n);
     }
 
     template <class T>
@@ -255,6 +304,8 @@ private:
     // The row at hand: its slots stand behind those of the rows before, its values here until they are summed.
     Buffer<double> row_values_;
     std::size_t size_ = 0;
+    bool row_is_plain_ = false;
+    bool is_plain_ = true;
     std::array<std::uint8_t, SEEN> seen_{};  // `mark_` where a slot of this row landed
     std::uint8_t mark_ = 0;
     std::vector<Place> places_;

@@ -85,16 +85,29 @@ private:
         return true;
     }
 
-    // All features of a row without a fault, from mark to mark; false when `names` must read them. No byte at eol
-    // is a bar or a colon: it is a blank or the end of a line.
+    // All features of a row without a fault, from mark to mark; false when `names` must read them.
     bool quick(const Byte* bar, const Byte* eol, const Byte* end) {
         if (!index_.cover(bar, eol, end)) return false;
+        const Slots slots = rows.slots();
+        if (!slots.masked()) return features(bar, eol, slots);
+        const std::uint64_t mask = slots.mask();
+        return features(bar, eol, [mask](std::uint64_t hash) { return static_cast<std::uint32_t>(hash & mask); });
+    }
+
+    // No byte at eol is a bar or a colon: it is a blank or the end of a line. Values are written from the first one on
+    // that is not 1; most rows have none.
+    template <class Slot>
+    bool features(const Byte* bar, const Byte* eol, const Slot slot) {
         const Byte* const base = index_.base();
         Walk walk{index_.marks() + 1, static_cast<std::size_t>(eol - base)};  // the first mark is the bar
-        const Slots slots = rows.slots();
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
         std::size_t size = 0;
+        bool plain = true;
+        const auto write_ones = [&plain, row_values](std::size_t n) {
+            for (std::size_t i = 0; plain && i < n; ++i) row_values[i] = 1.0;
+            plain = false;
+        };
         auto at = static_cast<std::size_t>(bar - base);
         while (at != walk.last) {
             std::size_t from = at + 1;
@@ -107,6 +120,7 @@ private:
                     from = at + 1;
                     at = walk.next();
                     if (!read_number(base + from, base + at, scale)) return false;
+                    if (plain) write_ones(size);
                 }
             }
             if (base[at] == ':') return false;
@@ -117,19 +131,22 @@ private:
                     if (base[at] == ':') return false;  // it has no name
                     continue;
                 }
-                row_slots[size] = slots(hash_inside(start, base + from, at - from));
-                row_values[size] = scale;
+                row_slots[size] = slot(hash_inside(start, base + from, at - from));
                 if (base[at] == ':') {
+                    if (plain) write_ones(size);
                     from = at + 1;
                     at = walk.next();
                     double value = 0.0;
                     if (base[at] == ':' || !read_number(base + from, base + at, value)) return false;
                     row_values[size] = value * scale;
+                } else if (!plain) {
+                    row_values[size] = scale;
                 }
                 ++size;
             }
         }
         rows.set_size(size);
+        if (plain) rows.set_plain();
         index_.done(walk.mark);
         return true;
     }

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
 
+__version__ = "0.1.0"
+
 # Where each public name lives: it is imported when it is first used, so that `import ftprl` stays cheap.
 _NAMES = {
     "ftprl.bounds": ("Certificate", "Ledger"),
@@ -62,8 +64,6 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_HOMES[name]), name)
     if name in _ROOMS:
         return import_module(f"ftprl.{name}")
-    if name == "__version__":
-        return import_module("importlib.metadata").version("ftprl")
     raise AttributeError(f"module 'ftprl' has no attribute {name!r}")
 
 

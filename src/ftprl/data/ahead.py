@@ -2,55 +2,140 @@
 
 from __future__ import annotations
 
-import contextlib
-import queue
+import os
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Generic, TypeVar, final
 
 J = TypeVar("J")
 R = TypeVar("R")
 
-_PATIENCE = 0.05  # seconds between two looks at whether anybody still wants the work
+
+def usual_threads() -> int:
+    """How many threads parse beside the caller's own: one on two processors, two where there are more."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+    return 1 if count <= 2 else 2
+
+
+@final
+class _Task(Generic[J, R]):
+    """A job, and once it is done what came of it."""
+
+    def __init__(self, job: J | None = None, error: BaseException | None = None) -> None:
+        self.job, self.error, self.is_done = job, error, error is not None
+        self.result: R | None = None
+
+    def do(self, work: Callable[[J], R]) -> None:
+        assert self.job is not None
+        try:
+            self.result = work(self.job)
+        except Exception as error:
+            self.error = error
+        self.job = None
+
+    def answer(self) -> R:
+        if self.error is not None:
+            raise self.error
+        assert self.result is not None
+        return self.result
+
+
+@final
+class _Desk(Generic[J, R]):
+    """Tasks on their way: `queue` in the order of the jobs, `open` those of them that nobody has begun."""
+
+    def __init__(self, work: Callable[[J], R], limit: int) -> None:
+        self._work, self._limit = work, limit
+        self._queue: deque[_Task[J, R]] = deque()
+        self._open: deque[_Task[J, R]] = deque()
+        self._changed = threading.Condition()
+        self._is_fetched = self._is_closed = False
+
+    def fetch(self, jobs: Iterable[J]) -> None:
+        """Put up all jobs, as fast as their results are taken."""
+        try:
+            for job in jobs:
+                if not self._put(_Task(job)):
+                    return
+        except BaseException as error:
+            self._put(_Task(error=error))
+        finally:
+            with self._changed:
+                self._is_fetched = True
+                self._changed.notify_all()
+
+    def _put(self, task: _Task[J, R]) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._queue) < self._limit or self._is_closed)
+            self._queue.append(task)
+            if not task.is_done:
+                self._open.append(task)
+            self._changed.notify_all()
+            return not self._is_closed
+
+    def serve(self) -> None:
+        """Do tasks until there are no more."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._open or self._is_fetched or self._is_closed)
+                if self._is_closed or not self._open:
+                    return
+                task = self._open.popleft()
+            self._do(task)
+
+    def _do(self, task: _Task[J, R]) -> None:
+        task.do(self._work)
+        with self._changed:
+            task.is_done = True
+            self._changed.notify_all()
+
+    def results(self) -> Generator[R]:
+        """The results in order. Whoever takes them does tasks, too, rather than wait for one that another has begun."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(self._is_ready)
+                if self._is_over():
+                    return
+                mine = None if self._queue[0].is_done else self._open.popleft()
+                done = self._queue.popleft() if mine is None else None
+                if done is not None:
+                    self._changed.notify_all()
+            if mine is not None:
+                self._do(mine)
+            elif done is not None:
+                yield done.answer()
+
+    def _is_ready(self) -> bool:
+        return bool(self._open) or self._is_over() or (bool(self._queue) and self._queue[0].is_done)
+
+    def _is_over(self) -> bool:
+        return self._is_fetched and not self._queue
+
+    def close(self) -> None:
+        """Nobody wants more results."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
 
 
 def ahead(jobs: Iterable[J], work: Callable[[J], R], threads: int, *, wait: bool = True) -> Generator[R]:
-    """`work(job)` for each job, at most 2 `threads` + 2 of them ahead; one more thread fetches the jobs.
+    """`work(job)` for each job, done by `threads` threads and by the caller's, which takes part while it waits.
 
-    A caller that stops early waits for that thread, so that what it reads is closed; with `wait` off it does not, since
-    a thread that waits for standard input may wait for ever.
+    At most 2 `threads` + 2 jobs are done ahead; one more thread fetches them. A caller that stops early waits for
+    that thread, so that what it reads is closed; with `wait` off it does not, since a thread that waits for standard
+    input may wait for ever.
     """
-    ready: queue.Queue[Future[R] | None] = queue.Queue(2 * threads + 2)
-    stop = threading.Event()
-    pool = ThreadPoolExecutor(threads)
-
-    def put(item: Future[R] | None) -> None:
-        while not stop.is_set():
-            with contextlib.suppress(queue.Full):
-                ready.put(item, timeout=_PATIENCE)
-                return
-
-    def fetch() -> None:
-        try:
-            for job in jobs:
-                if stop.is_set():
-                    break
-                put(pool.submit(work, job))
-        except BaseException as error:
-            failed: Future[R] = Future()
-            failed.set_exception(error)
-            put(failed)
-        finally:
-            put(None)
-
-    fetcher = threading.Thread(target=fetch, name="ftprl-reader", daemon=True)
-    fetcher.start()
+    desk = _Desk(work, 2 * threads + 2)
+    hands = [threading.Thread(target=desk.serve, name="ftprl-parser", daemon=True) for _ in range(threads)]
+    fetcher = threading.Thread(target=desk.fetch, args=(jobs,), name="ftprl-reader", daemon=True)
+    for thread in (fetcher, *hands):
+        thread.start()
     try:
-        while (future := ready.get()) is not None:
-            yield future.result()
+        yield from desk.results()
     finally:
-        stop.set()
+        desk.close()
+        for thread in hands:
+            thread.join()
         if wait:
             fetcher.join()
-        pool.shutdown(wait=wait, cancel_futures=True)

@@ -6,10 +6,10 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
-from ftprl._core import Parser, whole_rows
+from ftprl._core import Parser, Window, whole_rows
 from ftprl.data import tables
 from ftprl.data.batch import Batch
-from ftprl.data.streams import Stream, Unplaced, shown
+from ftprl.data.streams import Opened, Stream, Unplaced, shown, unreadable
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Store:
 class Piece:
     """Whole rows of one file, `block[start:end]`, and where they stand; `error` is what ended the reading behind them.
 
+    With `opened` the rows are still in the file, from byte `start` to `end`: whoever parses them reads them.
     `line` is known at the begin of a file or of a reading; elsewhere the rows before have to be counted first.
     """
 
@@ -90,6 +91,7 @@ class Piece:
     start: int
     end: int
     error: FtprlError | Unplaced | None = None
+    opened: Opened | None = None
 
 
 def pieces(files: Sequence[str], plan: Plan, start: Position, store: Store, begun: Begun = None) -> Generator[Piece]:
@@ -109,6 +111,7 @@ def _pieces_of(
     stream, data = begun if number == 0 and begun else (Stream(file), b"")
     columns, base, at = None, 0, 0
     begin: int | None = 1
+    in_place = plan.form is None
     try:
         if plan.form is not None:
             names, data, at, begin = tables.read_header(stream, plan.form, plan.block_size, plan.max_row, data)
@@ -128,12 +131,34 @@ def _pieces_of(
             if len(rest) > plan.max_row:
                 raise _too_long(plan, stream.name)
             base, at = base + end, 0
+            if in_place and stream.can_jump():
+                in_place = False
+                base = yield from _in_place(stream, number, base, len(rest), plan)
+                rest = bytearray()
             block = store.take(len(rest) + plan.block_size)
             block[: len(rest)] = rest
             got = stream.read_into(memoryview(block)[len(rest) : len(rest) + plan.block_size])
             size, last = len(rest) + got, got == 0
     finally:
         stream.close()
+
+
+def _in_place(stream: Stream, number: int, base: int, back: int, plan: Plan) -> Generator[Piece, None, int]:
+    """Pieces of a file that are not read here, from `back` bytes before what was read.
+
+    Returns how far it came, where the stream goes on: to the end, or to a row that is longer than a block.
+    """
+    opened, start = stream.opened(), stream.place(back)
+    shift = start - base
+    while start < (size := stream.size()):
+        stop = start + plan.block_size
+        end = size if stop >= size else stream.row_end(start, stop)
+        if end == start:
+            break
+        yield Piece(number, stream.name, start - shift, None, None, bytearray(), start, end, opened=opened)
+        start = end
+    stream.jump(start)
+    return start - shift
 
 
 def _too_long(plan: Plan, name: str) -> Unplaced:
@@ -175,20 +200,46 @@ class Parsed:
         return wrong.at(line + self.lines) if isinstance(wrong, Unplaced) else wrong
 
 
-def parse(reader: Parser, piece: Piece, negative: float = 1.0) -> Parsed:
+@final
+class Reader:
+    """A parser, and the window through which it reads files."""
+
+    def __init__(self, parser: Parser) -> None:
+        self.parser, self._window = parser, Window()
+
+    def feed(self, piece: Piece) -> Iterator[None]:
+        """Read the piece, with a stop whenever a batch is full and at the end."""
+        if piece.opened is not None:
+            self._window.open(piece.opened.file, piece.start, piece.end)
+            while self._window.feed(self.parser):
+                yield
+            yield
+            return
+        at, text = piece.start, memoryview(piece.block)[: piece.end]
+        while at < piece.end:
+            at = self.parser.feed(text, at, True)
+            yield
+
+
+def parse(reader: Reader, piece: Piece, negative: float = 1.0) -> Parsed:
     """The rows of a piece, up to the first bad one unless those are left out."""
-    batches, at, before = [], piece.start, reader.bad
-    text = memoryview(piece.block)[: piece.end]
+    parser, batches, before = reader.parser, [], reader.parser.bad
     if piece.columns is not None:
-        reader.set_columns(list(piece.columns))
-    reader.line, reader.negative = 1, negative  # a parser's first line is 1: 0 is no line
-    while at < piece.end and reader.problem is None:
-        at = reader.feed(text, at, True)
-        if reader.rows:
-            batches.append(_taken(reader, piece.origin))
-    bad = reader.bad - before
-    first = _told(reader.first_bad) if bad else None
-    return Parsed(piece, batches, reader.line - 1, bad, first, _told(reader.problem), reader.negative)
+        parser.set_columns(list(piece.columns))
+    parser.line, parser.negative = 1, negative  # a parser's first line is 1: 0 is no line
+    try:
+        for _ in reader.feed(piece):
+            if parser.rows:
+                batches.append(_taken(parser, piece.origin))
+            if parser.problem is not None:
+                break
+    except (OSError, EOFError) as error:
+        piece = replace(piece, error=unreadable(piece.origin, error))
+        if parser.rows:
+            batches.append(_taken(parser, piece.origin))
+    bad = parser.bad - before
+    first = _told(parser.first_bad) if bad else None
+    return Parsed(piece, batches, parser.line - 1, bad, first, _told(parser.problem), parser.negative)
 
 
 def _told(found: tuple[int, bytes] | None) -> tuple[int, str] | None:

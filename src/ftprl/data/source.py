@@ -10,10 +10,10 @@ from typing import Any, final
 from ftprl._core import Parser, parser
 from ftprl.check import dimension
 from ftprl.data import tables
-from ftprl.data.ahead import ahead
+from ftprl.data.ahead import ahead, usual_threads
 from ftprl.data.batch import Batch
 from ftprl.data.labels import LabelRule, of_numbers
-from ftprl.data.pieces import Parsed, Piece, Position, Store, parse, pieces
+from ftprl.data.pieces import Parsed, Piece, Position, Reader, Store, parse, pieces
 from ftprl.data.streams import STDIN, Stream, expand, lasts, shown, suffixes
 from ftprl.errors import InvalidInput
 
@@ -183,27 +183,28 @@ class Source:
                 )
             self._read_once = True
 
-    def read(self, start: Position = _START, *, threads: int = 2) -> Generator[tuple[Batch, Position]]:
+    def read(self, start: Position = _START, *, threads: int | None = None) -> Generator[tuple[Batch, Position]]:
         """Batches from a place on, each with the place of its first row, parsed ahead by so many threads.
 
-        The rows and their cutting are the same for any number of threads; with 0 the caller's own does everything.
+        The rows and their cutting are the same for any number of threads; with 0 the caller's own does everything,
+        with None there are as many as the processors are good for.
         """
         self._claim()
-        return self._read(start, threads)
+        return self._read(start, usual_threads() if threads is None else threads)
 
     def _read(self, start: Position, threads: int) -> Generator[tuple[Batch, Position]]:
         self.bad_rows, self._first_bad = start.bad, start.first_bad
-        parsers: list[Parser] = []
+        readers: list[Reader] = []
         negative, skip, rows, line = start.negative, start.skip, start.rows - start.skip, start.line
 
         def work(piece: Piece) -> Parsed:
             try:
-                reader = parsers.pop()
+                reader = readers.pop()
             except IndexError:
-                reader = self._plan.parser()
+                reader = Reader(self._plan.parser())
             parsed = parse(reader, piece, negative)
             if parsed.problem is None:
-                parsers.append(reader)
+                readers.append(reader)
             return parsed
 
         store = Store()
@@ -216,7 +217,7 @@ class Source:
                 piece = parsed.piece
                 if negative not in (1.0, parsed.negative) and parsed.negative != 1.0:
                     # Parsed before its rows could know what those in front of it had settled.
-                    parsed = parse(self._plan.parser(), piece, negative)
+                    parsed = parse(Reader(self._plan.parser()), piece, negative)
                 line = line if piece.line is None else piece.line
                 here = Position(piece.file, piece.offset, line, 0, rows, self.bad_rows, negative, self._first_bad)
                 self.bad_rows += parsed.bad
@@ -230,7 +231,8 @@ class Source:
                         yield batch.numbered(here.rows, given), here.after(given)
                     here, skip = here.after(len(batch)), skip - given
                 rows = here.rows
-                store.give(piece.block)
+                if piece.opened is None:
+                    store.give(piece.block)
                 error = parsed.error(line)
                 if error is not None:
                     raise error

@@ -9,6 +9,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, final
 
@@ -21,6 +22,7 @@ _BOM = b"\xef\xbb\xbf"
 _PACKED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _MAGIC = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
 _CHUNK = 1 << 18
+_LOOK = 1 << 14  # bytes read at a time to find the end of a row
 
 
 def shown(text: bytes | str) -> str:
@@ -84,6 +86,24 @@ class Unplaced(Exception):
     def at(self, line: int) -> FtprlError:
         """The error, with its line."""
         return self._kind(f"{self._name}:{line}: {self._why}")
+
+
+def unreadable(name: str, error: OSError | EOFError) -> Unplaced:
+    """What the system said of a file."""
+    if isinstance(error, OSError):
+        return Unplaced(InvalidInput, name, f"{error.strerror}; check the file and its disk.")
+    return Unplaced(BadFormat, name, f"expected the file as it was, got an end too early ({error}); leave it alone.")
+
+
+@final
+class Opened:
+    """A file that stays open as long as anybody may read from it."""
+
+    def __init__(self, file: int) -> None:
+        self.file = os.dup(file)
+
+    def __del__(self) -> None:
+        os.close(self.file)
 
 
 class Readable(Protocol):
@@ -215,7 +235,7 @@ class Stream:
 
     def read_into(self, view: memoryview) -> int:
         """How many more bytes were put into `view`; 0 at the end. What goes wrong has no line yet."""
-        if self._can_jump():
+        if self.can_jump():
             return self._careful(lambda: self._raw.readinto(view) or 0)
         block = self._read(len(view))
         view[: len(block)] = block
@@ -238,7 +258,7 @@ class Stream:
         """The text that is known from `offset` on, given all that was read so far; `line` is where it begins."""
         at = len(data)
         while at < offset:
-            if self._can_jump() and os.fstat(self._raw.fileno()).st_size >= offset:
+            if self.can_jump() and os.fstat(self._raw.fileno()).st_size >= offset:
                 self._raw.seek(offset - at, os.SEEK_CUR)
                 return b""
             data = self.read(_CHUNK, line)
@@ -250,10 +270,37 @@ class Stream:
             at += len(data)
         return data[len(data) - (at - offset) :]
 
-    def _can_jump(self) -> bool:
+    def can_jump(self) -> bool:
         """Whether the next byte of the text is the next byte of a regular file."""
         plain = self.file != STDIN and isinstance(self._text, _Joined) and self._text.is_drained and not self._fresh
         return plain and stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
+
+    def place(self, back: int = 0) -> int:
+        """Where the text stands in a file in which one can jump, so many bytes before what was read."""
+        return int(self._raw.tell()) - back
+
+    def jump(self, place: int) -> None:
+        """Go on from byte `place` of such a file."""
+        self._raw.seek(place)
+
+    def size(self) -> int:
+        """How many bytes such a file has by now."""
+        return os.fstat(self._raw.fileno()).st_size
+
+    def opened(self) -> Opened:
+        """The file, for those who read it on their own."""
+        return Opened(self._raw.fileno())
+
+    def row_end(self, start: int, stop: int) -> int:
+        """Where the last whole line of bytes [start, stop) of such a file ends; `start` when none does."""
+        file = self._raw.fileno()
+        while stop > start:
+            begin = max(start, stop - _LOOK)
+            found = self._careful(partial(os.pread, file, stop - begin, begin)).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            stop = begin
+        return start
 
     def _some(self, size: int) -> bytes:
         return self._careful(lambda: self._text.read(size) or b"")
@@ -263,7 +310,7 @@ class Stream:
             return read()
         except (EOFError, zlib.error, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise Unplaced(InvalidInput, self.name, f"{error.strerror}; check the file and its disk.") from None
+                raise unreadable(self.name, error) from None
             why = shown(" ".join(str(error).split()))
             told = f"expected whole {self._packing} data, got a broken file ({why})."
             raise Unplaced(BadFormat, self.name, told) from None

@@ -55,15 +55,15 @@ class Course:
     holdout: int | None = None
     checkpoint: str | None = None
     every: Every = field(default_factory=lambda: Every(seconds=30.0))
-    threads: int = 2
+    threads: int | None = None
     retire: bool = True
 
     def __post_init__(self) -> None:
         check.dimension("passes", self.passes)
         if self.holdout is not None and (not isinstance(self.holdout, int) or self.holdout < 2):
             raise InvalidInput(f"holdout needs at least 2, got {self.holdout}; hold out every N-th row.")
-        if not isinstance(self.threads, int) or self.threads < 0:
-            raise InvalidInput(f"threads needs a number of at least 0, got {self.threads!r}; pass 2.")
+        if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 0):
+            raise InvalidInput(f"threads needs a number of at least 0, got {self.threads!r}; pass 1.")
 
 
 @final

@@ -43,7 +43,7 @@ class Picked:
     """Some rows of an array, which are brought together only while they are written: a table is large."""
 
     array: NDArray[Any]
-    rows: NDArray[np.intp]
+    rows: NDArray[np.uint32]
 
     @property
     def shape(self) -> tuple[int, ...]:

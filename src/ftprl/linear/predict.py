@@ -19,7 +19,7 @@ _SURE = 1e-15  # a probability is printed no nearer to 0 and 1 than this
 class Lines:
     """Blocks of lines, a number for each row; bad rows have none where the source leaves them out."""
 
-    def __init__(self, model: Model, source: Source, *, raw: bool = False, threads: int = 2) -> None:
+    def __init__(self, model: Model, source: Source, *, raw: bool = False, threads: int | None = None) -> None:
         self._model, self._source, self._raw, self._threads = model, source, raw, threads
         self._refused, self._refusal = 0, ""
 

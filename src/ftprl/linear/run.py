@@ -85,7 +85,7 @@ def train(
     listener: Listener | None = None,
     on_bad_row: str | None = None,
     max_row: int = 16_000_000,
-    threads: int = 2,
+    threads: int | None = None,
     retire: bool | None = None,
     bits: int | None = None,
     **options: Any,
@@ -161,7 +161,7 @@ def _course(
     retire: bool | None,
     checkpoint: str | os.PathLike[str] | None,
     every: str | int | None,
-    threads: int,
+    threads: int | None,
     source: readers.Source,
 ) -> Course:
     run = old.run if old is not None else None
