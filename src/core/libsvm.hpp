@@ -52,6 +52,7 @@ private:
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
         std::size_t size = 0;
+        bool plain = true;  // every value so far is 1, and none was written
         std::size_t from = static_cast<std::size_t>(p - base);
         while (from < walk.last) {
             const std::size_t colon = walk.next();
@@ -65,16 +66,22 @@ private:
             if (base[stop] == ':') return false;
             std::uint32_t id = 0;
             if (parse_whole(base + from, colon - from, id)) {
-                double value = 0.0;
-                if (id >= room || !read_number(base + colon + 1, base + stop, value)) return false;
-                row_slots[size] = id;
-                row_values[size++] = value;
+                double value = 1.0;
+                if (id >= room) return false;
+                if (stop != colon + 2 || base[colon + 1] != '1') {
+                    if (!read_number(base + colon + 1, base + stop, value)) return false;
+                    for (std::size_t i = 0; plain && i < size; ++i) row_values[i] = 1.0;
+                    plain = false;
+                }
+                if (!plain) row_values[size] = value;
+                row_slots[size++] = id;
             } else if (!is_query(base + from, base + colon)) {
                 return false;
             }
             from = stop + 1;
         }
         rows.set_size(size);
+        if (plain) rows.set_plain();
         index_.done(walk.mark);
         return true;
     }

@@ -64,6 +64,8 @@ class Batch:
         if step != 1:
             raise InvalidInput(f"a batch needs a slice of step 1, got step {step}; take the rows in their order.")
         stop = max(start, stop)
+        if stop - start == len(self):
+            return self
         first, last = int(self.indptr[start]), int(self.indptr[stop])
         return Batch.trusted(
             self.indptr[start : stop + 1] - first,

@@ -57,8 +57,7 @@ class Picked:
         return len(self.rows)
 
     def __getitem__(self, some: slice) -> NDArray[Any]:
-        picked: NDArray[Any] = self.array[self.rows[some]]
-        return picked
+        return self.array.take(self.rows[some], axis=0)
 
 
 def write(

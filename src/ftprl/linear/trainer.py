@@ -258,7 +258,7 @@ class Trainer:
             weight[held] = 0.0
             self._learn_and_retire(replace(batch, weight=weight), score, losses)
             self._hold(losses[held], batch.weight[held])
-        self._current = batch[-1:]
+        self._current = batch
         if self.standing.classes != 3:
             self._see_classes(batch)
 
@@ -269,16 +269,21 @@ class Trainer:
             stop = at + self._until_retirement(batch[at:])
             self.model.engine.learn(batch[at:stop], scores=score, losses=None if losses is None else losses[at:stop])
             at = stop
-            rows = self.model.engine.progress.rows
-            if self.course.retire and rows >= FIRST_ROW and rows & (rows - 1) == 0:
-                self._retire()
+            if self._may_retire():
+                rows = self.model.engine.progress.rows
+                if rows >= FIRST_ROW and rows & (rows - 1) == 0:
+                    self._retire()
+
+    def _may_retire(self) -> bool:
+        return self.course.retire and len(self.model.engine.spec.scales) > WINDOW
 
     def _until_retirement(self, batch: Batch) -> int:
         """How many rows may be learned before the next question; all of them when it is further off."""
-        engine = self.model.engine
-        learned = engine.progress.rows
+        if not self._may_retire():
+            return len(batch)
+        learned = self.model.engine.progress.rows
         missing = max(FIRST_ROW, 1 << learned.bit_length()) - learned
-        if not self.course.retire or len(engine.spec.scales) <= WINDOW or len(batch) < missing:
+        if len(batch) < missing:
             return len(batch)
         counted = np.flatnonzero((batch.weight > 0.0) & (batch.y == batch.y))
         return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
@@ -330,7 +335,8 @@ class Trainer:
         if self._current is None:
             return {}
         mean = float(self.model.mean(self._score)[0])
-        return {"label": float(self._current.y[0]), "prediction": mean, "features": len(self._current.indices)}
+        row = self._current[-1:]
+        return {"label": float(row.y[0]), "prediction": mean, "features": len(row.indices)}
 
     def _say(self, kind: str, **more: Any) -> None:
         s = self.standing
