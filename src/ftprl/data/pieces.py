@@ -149,9 +149,11 @@ def _in_place(stream: Stream, number: int, base: int, back: int, plan: Plan) -> 
     Returns how far it came, where the stream goes on: to the end, or to a row that is longer than a block.
     """
     opened, start = stream.opened(), stream.place(back)
-    shift = start - base
-    while start < (size := stream.size()):
-        stop = start + plan.block_size
+    shift, before = start - base, 0
+    while start < (size := stream.size()) or size < before:
+        if size < before:
+            raise unreadable(stream.name, EOFError(f"{size} bytes instead of {before}"))
+        before, stop = size, start + plan.block_size
         end = size if stop >= size else stream.row_end(start, stop)
         if end == start:
             break
