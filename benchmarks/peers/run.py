@@ -7,7 +7,7 @@ Every row has 39 categories (see rows.py); every table has 2^22 cells. Seconds a
 each repeat runs all jobs, beginning with another. Python may keep compiled modules, as it does for a user. The peak is
 the largest resident memory. A peer that is not installed is left out and said so. `ratio` is how many times as long as
 the ftprl job on the same format. River takes minutes: it reads the first rows only, and its seconds are scaled up.
-`--long` adds ftprl and Vowpal Wabbit on 4 times the rows and ftprl on 8 times.
+`--long` adds VW text and libsvm on 4 times the rows and ftprl on 8 times.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def main() -> None:
     chosen = [job for job in JOBS if any(word.lower() in job.name.lower() for word in options.only)]
     jobs = [(job, options.rows) for job in chosen]
     if options.long:
-        jobs += [(job, 4 * options.rows) for job in chosen if job.suffix == ".vw" and job.command is not predict]
+        jobs += [(job, 4 * options.rows) for job in chosen if job.suffix != ".csv" and job.command is not predict]
         jobs += [(job, 8 * options.rows) for job in chosen if job.name in (VW, EIGHT)]
     sizes = sorted({rows for _, rows in jobs})
     floor = kernel_ratio()

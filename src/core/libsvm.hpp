@@ -121,7 +121,7 @@ private:
         const Slots& slots = rows.slots();
         return "expected an id below " + std::to_string(slots.room()) + " (dim=" + std::to_string(slots.dim()) +
                (slots.intercept() ? ", the last cell is the intercept's" : "") + "), got " + quoted(p, colon) +
-               "; raise dim";
+               "; raise dim (--bits, --dim)";
     }
 
     const Byte* token(const Byte* p, const Byte* eol, const Byte* end) const {

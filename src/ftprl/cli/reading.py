@@ -36,12 +36,14 @@ MaxRow = Annotated[int, _option("--max-row", help="The longest row in bytes (def
 
 
 def several(names: Sequence[str] | None) -> tuple[str, ...]:
-    """Columns given one by one or with commas between them.
+    """Columns given one by one or with commas between them; quotes keep a comma inside a name.
 
-    >>> several(["a,b", "c"])
-    ('a', 'b', 'c')
+    >>> several(["a,b", '"c,d"'])
+    ('a', 'b', 'c,d')
     """
-    return tuple(part for name in names or () for part in name.split(",") if part)
+    import csv
+
+    return tuple(part for row in csv.reader(names or ()) for part in row if part)
 
 
 def tell_bad_rows(count: int, first: str | None) -> None:

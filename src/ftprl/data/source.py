@@ -301,7 +301,7 @@ def open(
             given = next(
                 iter(said.values()), "columns" if columns is not None else "sep" if sep is not None else "quote"
             )
-            raise InvalidInput(f"{given} needs a table, got the format {chosen}; drop it, or pass format='csv'.")
+            raise InvalidInput(f"{given} needs a table, got the format {chosen}; drop it, or pass format (--format) csv.")
         return Source(files, replace(plan, labels=of_numbers(loss, named)))
     if said and columns is not None:
         raise InvalidInput(f"columns says what each column is for, got {next(iter(said.values()))} as well; keep one.")
@@ -349,11 +349,11 @@ def _format(files: Sequence[str], format: str | None) -> str:
     for file, name in found.items():
         if not name:
             raise InvalidInput(
-                f"{shown(file)}: the format is not clear from the name; pass format={' or '.join(known)}."
+                f"{shown(file)}: the format is not clear from the name; pass format (--format) {' or '.join(known)}."
             )
     if len(set(found.values())) > 1:
         raise InvalidInput(
-            f"open needs files of one format, got {', '.join(sorted(set(found.values())))}; pass format."
+            f"open needs files of one format, got {', '.join(sorted(set(found.values())))}; pass format (--format)."
         )
     return found[files[0]]
 
