@@ -1,10 +1,12 @@
 // The parsers of rows. Laws, for every option and every body:
 //
-//   - however the bytes are cut into blocks and the rows into batches, the same rows, line numbers and reasons
+//   - however the bytes are cut into blocks and the rows into batches, the same rows, line numbers and reasons; and the
+//     same when lines are read from a file through a window
 //   - leaving bad rows out gives the rows that stopping at the first gives, and then more
 //   - a row has distinct cells inside the table, finite values that are not 0, and the intercept alone in its cell
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "libsvm.hpp"
 #include "table.hpp"
 #include "vw.hpp"
+#include "window.hpp"
 
 namespace fuzz {
 namespace {
@@ -142,6 +145,28 @@ Reading read(Parser& parser, const std::string& body, const Options& options, co
     return out;
 }
 
+// Feeds a parser from a file, through a window of a few bytes that grows where it must.
+Reading read_file(Parser& parser, const std::string& body, const Labels& labels, Random& random) {
+    static std::FILE* const file = std::tmpfile();
+    law(file != nullptr && ftruncate(fileno(file), 0) == 0, "there is room for a file");
+    law(pwrite(fileno(file), body.data(), body.size(), 0) == static_cast<ssize_t>(body.size()), "a file can be written");
+    Reading out;
+    Window window(2 + random.below(60));
+    window.open(fileno(file), 0, body.size());
+    bool more = true;
+    while (more && out.problem.line == 0) {
+        more = window.feed(parser);
+        law(window.error == 0, "a file can be read");
+        out.problem = parser.problem;
+        take(parser, labels, out);
+    }
+    out.first_bad = parser.first_bad;
+    out.bad = parser.bad;
+    out.line = parser.line;
+    if (is_too_long(out.problem.message)) out.problem.message = "too long";
+    return out;
+}
+
 bool same(const Problem& a, const Problem& b) { return a.line == b.line && a.message == b.message; }
 
 void check_same(const Reading& one, const Reading& other) {
@@ -200,6 +225,7 @@ void check_parser(const std::string& body, Random& random, bool numbers_only, Ma
         other.batch_rows = 1 + random.below(5);
         other.batch_values = 1 + random.below(20);
         check_same(whole[skip], read(*make(other, labels), body, other, labels, &random));
+        if (numbers_only && random.one_in(4)) check_same(whole[skip], read_file(*make(other, labels), body, labels, random));
     }
     check_skipping(whole[0], whole[1]);
 }

@@ -332,7 +332,7 @@ void bind_readers(nb::module_& m) {
                      "The label that counts as -1: 0 or -1 once one was met, 1 before.")
         .def_rw("line", &ftprl::Parser::line);
     nb::class_<ftprl::Window>(m, "Window", "A part of a file, read and parsed bit by bit.")
-        .def(nb::init<>())
+        .def(nb::init<std::size_t>(), nb::arg("size") = ftprl::Window::USUAL)
         .def("open", &ftprl::Window::open, nb::arg("file"), nb::arg("start"), nb::arg("end"),
              "Whole rows from one byte of an open file to another.")
         .def("feed", &feed_part, nb::arg("parser"), "Until a batch is full or a row bad; False when all was read.");

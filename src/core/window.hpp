@@ -17,6 +17,10 @@ namespace ftprl {
 class Window {
 public:
     static constexpr int SHORTER = -1;  // an error: the file ends before the part does
+    static constexpr std::size_t USUAL = std::size_t{1} << 17;
+
+    // It grows for a row that does not fit.
+    explicit Window(std::size_t size = USUAL) : bytes_(size) {}
 
     // The part [from, to) of an open file; its rows are whole.
     void open(int file, std::uint64_t from, std::uint64_t to) {
@@ -25,7 +29,6 @@ public:
         to_ = to;
         begin_ = size_ = 0;
         error = 0;
-        if (bytes_.empty()) bytes_.resize(USUAL);
     }
 
     // Feeds the parser until its batch is full, or it stops; false when nothing is left or the reading failed.
@@ -41,8 +44,6 @@ public:
     int error = 0;  // of the system, or SHORTER
 
 private:
-    static constexpr std::size_t USUAL = std::size_t{1} << 17;
-
     // Keeps what was not parsed and reads more behind it.
     bool refill() {
         size_ -= begin_;
