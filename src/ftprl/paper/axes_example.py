@@ -46,7 +46,7 @@ def thin(eps: float, T: int) -> tuple[Vector, Vector]:
 
 def run(full: bool, step: Step) -> Outcome:
     """Random axes and gradients for the formulas; ever thinner ellipsoids for the gain."""
-    T, tries = (20_000, 200) if full else (1000, 20)
+    T, tries = (20_000, 200) if full else (600, 15)
     rng = np.random.default_rng(0)
     off = worse = 0.0
     step("random axes")

@@ -89,7 +89,7 @@ def run(full: bool, step: Step) -> Outcome:
             Check("L_p, one coordinate after another: distance of rho's exponent from 2/p", off, "<=", 0.1),
             Check("simplex: largest rho found", simplex, ">=", 1.35),
         ],
-        panels=_panels(sizes, rhos, *((24, 200) if full else (12, 60))),
+        panels=_panels(sizes, rhos, *((24, 200) if full else (12, 40))),
         numbers=[f"On the simplex rho comes as near to 3/2 as {simplex:.3f}."],
     )
 

@@ -81,7 +81,7 @@ def optima(A: Vector, gs: Vector) -> dict[str, float]:
 
 def run(full: bool, step: Step) -> Outcome:
     """Every learner on the set and on its image; then the best matrices on both."""
-    n, T = (8, 400) if full else (4, 120)
+    n, T = (8, 400) if full else (4, 80)
     worst, outside, shown = 0.0, 0.0, []
     for p in (1.0, 1.5, 2.0, 4.0, math.inf):
         step(f"four learners, p = {p:g}")

@@ -56,7 +56,7 @@ def played(A: Vector, gs: Vector) -> tuple[float, float]:
 
 def run(full: bool, step: Step) -> Outcome:
     """Ratios on ellipsoids of growing condition against full matrices; on L_p balls against diagonals."""
-    n, T, seeds = (8, 600, 5) if full else (5, 120, 1)
+    n, T, seeds = (8, 400, 4) if full else (5, 60, 1)
     over, gap = 0.0, 0.0
     for condition in CONDITIONS:
         step(f"ellipsoid of condition {condition:g}")
