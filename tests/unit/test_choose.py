@@ -158,4 +158,4 @@ def test_every_row_is_tested() -> None:
         assert f'"{where}"' in here, where
     assert Box(0, 1, dim=N).gamma() == 1
     assert Simplex(N).gamma() == N / 2
-    assert 1 - 1 / math.sqrt(math.pi / 2) == pytest.approx(0.2, abs=0.01)  # "a fifth at most"
+    assert 1 - 1 / math.sqrt(math.pi / 2) == pytest.approx(0.2, abs=0.01)  # "about a fifth at most"

@@ -115,7 +115,7 @@ def _panels(sizes: tuple[int, ...], rhos: dict[float, list[float]], n: int, T: i
 
 STATEMENT = Statement(
     name="best-bound",
-    title="Follow the best bound",
+    title="Follow the best bound: within sqrt(2 rho) on L_p balls and the simplex",
     place="beyond the paper",
     claim="Playing with b times the best diagonal so far costs in stability at most the best bound itself; where that"
     " diagonal never falls, B_R is at most sqrt(2 rho) times the best bound, with rho <= n^(2/p) on L_p balls, p > 2,"

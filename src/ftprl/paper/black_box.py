@@ -138,7 +138,7 @@ def _panels(shown: list[tuple[str, Vector, Vector]], angles: Vector, found: list
 
 STATEMENT = Statement(
     name="black-box",
-    title="The black-box transform",
+    title="A linear change of coordinates keeps losses, regret and the best full matrix",
     place="Theorem 5, Section 3.4",
     claim="For F = {x : |Ax| <= 1} in any norm, an algorithm that sees only gradients may be run on the unit ball with"
     " gradients A^-1 g and its points mapped back: losses and regret stay the same, and so does the best bound in"

@@ -118,7 +118,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 STATEMENT = Statement(
     name="full-against-diagonal",
-    title="Full against diagonal matrices",
+    title="On a box a full matrix gains at most sqrt(pi/2) over a diagonal one",
     place="beyond the paper",
     claim="On a box (and on every set that is convex in the squares of its coordinates) the best diagonal bound in"
     " hindsight is at most sqrt(pi/2) = 1.2533 times the best full one, and equal to it when gradients are"

@@ -140,7 +140,7 @@ def _panels(over_n: dict[float, Vector], equal: dict[float, Vector]) -> list[Pan
 
 STATEMENT = Statement(
     name="heavy-tail",
-    title="Heavy-tailed features",
+    title="Heavy-tailed features: sqrt(T) n^(1-alpha/2) against sqrt(nT)",
     place="Section 1.2",
     claim="On [-1/2, 1/2]^n with g_i = 1 with probability i^-alpha, alpha in [1, 2), one global rate has a bound of"
     " order sqrt(nT), a rate a coordinate one of order sqrt(T) n^(1-alpha/2); with n = T the latter is"

@@ -131,7 +131,7 @@ def _at(stretch: float, T: int, seeds: int) -> Vector:
 
 STATEMENT = Statement(
     name="john-scaling",
-    title="John scaling on any set",
+    title="John scaling: within sqrt(2n) of the best full matrix, on any set",
     place="beyond the paper",
     claim="Scaled by John's ellipsoid of Fsym, the coordinate-constant scheme has a B_R of at most sqrt(2n) times the"
     " best full matrix in hindsight, on every set with interior.",

@@ -126,7 +126,7 @@ def _panels() -> list[Panel]:
 
 STATEMENT = Statement(
     name="lp-post-hoc",
-    title="The best diagonal on an L_p ball",
+    title="L_p balls: the best diagonal is constant up to p = 2, and not beyond",
     place="Theorem 4, Section 3.3",
     claim="On the unit L_p ball the best diagonal matrix in hindsight is a multiple of I for p <= 2, and for p > 2 only"
     " when every coordinate has the same sum of squared gradients.",

@@ -83,7 +83,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 STATEMENT = Statement(
     name="scale-lp",
-    title="FTPRL-Scale on stretched L_p balls",
+    title="FTPRL-Scale on stretched L_p balls, against diagonals",
     place="Theorem 6, Section 3.4",
     claim="On F = {x : |Ax|_p <= 1} with positive definite A and p < 2, FTPRL-Scale is sqrt(2)-competitive with all"
     " diagonal matrices.",

@@ -52,7 +52,7 @@ def follow(feasible: FeasibleSet, rank: int, gs: Vector) -> tuple[float, float, 
 
 def run(full: bool, step: Step) -> Outcome:
     """The two orders in every round; regret against its bound; ranks from 1 to n + 1 on nearly low-rank gradients."""
-    n, T = (30, 400) if full else (10, 80)
+    n, T = (20, 250) if full else (10, 80)
     ball = L2Ball(n)
     order = excess = over = 0.0
     for name, gs in (*kinds(n, T, 0), ("low rank", low_rank(n, 3, T, 0))):
@@ -121,7 +121,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 STATEMENT = Statement(
     name="sketch",
-    title="A sketch in place of a full matrix",
+    title="A sketch in place of a full matrix, with the mass that escapes it",
     place="beyond the paper",
     claim="Frequent directions, with the mass that escapes them given back as a multiple of I, dominate the outer"
     " products and only grow; so FTPRL with the root of the sketch has regret at most sqrt(2) D tr Gbar^(1/2), itself"

@@ -135,7 +135,7 @@ def _over_sizes(ones: dict[int, tuple[float, float]]) -> Panel:
 
 STATEMENT = Statement(
     name="sphere",
-    title="The sphere, and FTPRL-Scale on ellipsoids",
+    title="A sphere needs one number only; FTPRL-Scale carries that over to ellipsoids",
     place="Theorem 6, Section 3.4",
     claim="On the unit sphere the coordinate-constant scheme is sqrt(2)-competitive with all positive semidefinite"
     " matrices, on the L_p balls with p < 2 with all diagonal ones; FTPRL-Scale carries the first over to ellipsoids.",
