@@ -103,3 +103,28 @@ def test_examples_run_and_are_short(path: Path, tmp_path: Path, monkeypatch: pyt
     with contextlib.redirect_stdout(io.StringIO()) as out:
         runpy.run_path(str(path), run_name="__main__")
     assert out.getvalue().strip()
+    assert (tmp_path / f"{path.stem}.svg").read_text().startswith("<?xml")
+
+
+def test_the_gallery_shows_every_example() -> None:
+    page = (ROOT / "docs" / "gallery.md").read_text()
+    shown = re.findall(r"!\[[^\]]+\]\((figures/gallery/\w+\.svg)\)", page)
+    assert sorted(shown) == [f"figures/gallery/{path.stem}.svg" for path in EXAMPLES]
+    for path in EXAMPLES:
+        assert f"(../examples/{path.name})" in page
+        assert (ROOT / "docs" / "figures" / "gallery" / f"{path.stem}.svg").exists()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
+def test_examples_use_public_names_only(path: Path) -> None:
+    """`from ftprl import X` with X public, or from a public room of the package what that room offers."""
+    import ast
+
+    rooms = {"adversaries", "baselines", "data", "losses", "schemes", "sets"}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ftprl":
+            home = importlib.import_module(node.module or "")
+            assert node.module == "ftprl" or (node.module or "").split(".")[1] in rooms
+            assert all(a.name[0] != "_" and a.name in dir(home) for a in node.names)
+        if isinstance(node, ast.Import):
+            assert all(a.name.split(".")[0] != "ftprl" or a.name == "ftprl" for a in node.names)

@@ -1,0 +1,52 @@
+"""What several experiments need: a fitted exponent, the regret of a learner, gradients of very different kinds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl.adversaries import LossFunction
+from ftprl.bounds import Certificate
+from ftprl.game import play
+from ftprl.learner import Learner
+
+Vector = NDArray[np.float64]
+ROOT2 = math.sqrt(2.0)
+ROUNDING = 1e-7  # what a solver and the order of sums may cost, relative
+
+
+def slope(x: ArrayLike, y: ArrayLike) -> float:
+    """The exponent s of y ~ x^s: least squares in the logarithms.
+
+    >>> round(slope([1, 10, 100], [2, 20, 200]), 9)
+    1.0
+    """
+    return float(np.polyfit(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1)[0])
+
+
+def total_loss(learner: Learner[Any], losses: Iterable[LossFunction]) -> float:
+    """What a learner pays, without a ledger: for long runs of which only the loss is wanted."""
+    state, paid = learner.init(None), 0.0
+    for f in losses:
+        value, g = f(state.x)
+        paid += value
+        state = learner.advance(state, g, None)
+    return paid
+
+
+def receipt(learner: Learner[Any], gs: Vector, full: bool = False) -> Certificate:
+    """The certificate after rows of gradients; with `full`, and with programs where there is no closed form."""
+    return play(learner, gs, full=full).certificate(program=full)
+
+
+def kinds(n: int, T: int, seed: int) -> Iterator[tuple[str, Vector]]:
+    """Gradients of four kinds: normal, sparse, of very different sizes, and nearly all in one direction."""
+    rng = np.random.default_rng(seed)
+    yield "normal", rng.normal(size=(T, n))
+    yield "sparse", np.where(rng.random((T, n)) < 0.2, rng.normal(size=(T, n)), 0.0)
+    yield "sizes over four decades", rng.normal(size=(T, n)) * 10.0 ** rng.uniform(-2, 2, size=n)
+    yield "one direction", np.outer(rng.normal(size=T), rng.normal(size=n)) + 0.05 * rng.normal(size=(T, n))

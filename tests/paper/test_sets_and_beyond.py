@@ -1,0 +1,246 @@
+"""The statements on sets, shapes and families run, are judged as expected, and turn red when something is spoiled."""
+
+import importlib
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ftprl import draw, posthoc, programs
+from ftprl.learner import FTPRL, State
+from ftprl.paper.base import Outcome, Statement, Verdict
+from ftprl.paper.fits import slope
+from ftprl.schemes import CoordinateConstant, Diagonal, Sketch
+from ftprl.schemes.best_bound import BestBound
+
+NAMES = (
+    "axes-example",
+    "bad-class",
+    "bad-class-bound",
+    "best-bound",
+    "best-bound-limits",
+    "black-box",
+    "full-against-diagonal",
+    "heavy-tail",
+    "john-scaling",
+    "lp-post-hoc",
+    "scale-lp",
+    "sketch",
+    "sphere",
+)
+
+
+def silent(what: str) -> None:
+    assert what
+
+
+def module(name: str) -> Any:
+    return importlib.import_module(f"ftprl.paper.{name.replace('-', '_')}")
+
+
+def statement(name: str) -> Statement:
+    found = module(name).STATEMENT
+    assert isinstance(found, Statement)
+    return found
+
+
+def run(name: str) -> Outcome:
+    return statement(name).run(False, silent)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_verdict_figure_and_words(name: str) -> None:
+    """The quick run gives the expected verdict and a figure whose axes are named; the words are there."""
+    said = statement(name)
+    found = said.run(False, silent)
+    assert found.verdict is said.expected, [str(c) for c in (*found.stated, *found.corrected) if not c.ok]
+    assert said.name == name
+    assert all((said.title, said.place, said.claim, said.instance, said.measured, said.code))
+    assert bool(said.correction) == (said.expected is not Verdict.HOLDS)
+    assert all(p.title and p.xlabel and p.ylabel for p in found.panels)
+    for panel in found.panels:
+        for s in panel.series:
+            assert len(np.asarray(s.x)) == len(np.asarray(s.y)) >= 2
+            assert np.isfinite(np.asarray(s.y, dtype=float)).all()
+    assert draw.figure(found.panels).axes
+
+
+@pytest.mark.parametrize("name", ["scale-lp", "heavy-tail", "best-bound-limits"])
+def test_two_runs_give_the_same_numbers(name: str) -> None:
+    first, second = run(name), run(name)
+    assert [c.to_dict() for c in (*first.stated, *first.corrected)] == [
+        c.to_dict() for c in (*second.stated, *second.corrected)
+    ]
+    assert list(first.numbers) == list(second.numbers)
+
+
+@pytest.mark.parametrize("name", ["axes-example", "bad-class-bound"])
+def test_a_sign_in_the_learner_turns_it_red(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learner that climbs: what is stated of regret is no longer found."""
+    right = FTPRL.advance
+
+    def wrong(self: FTPRL, state: State, g: np.ndarray, hint: np.ndarray | None) -> State:
+        return right(self, state, -g, hint)
+
+    monkeypatch.setattr(FTPRL, "advance", wrong)
+    assert run(name).verdict is not statement(name).expected
+
+
+def spoil_weights(monkeypatch: pytest.MonkeyPatch, scheme: type, factor: float) -> None:
+    """A scheme that weighs every round too much."""
+    right = scheme.step  # type: ignore[attr-defined]
+
+    def wrong(self: Any, state: Any, g: np.ndarray) -> tuple[np.ndarray, Any]:
+        Q, new = right(self, state, g)
+        return factor * Q, replace(new, total=factor * new.total)
+
+    monkeypatch.setattr(scheme, "step", wrong)
+
+
+@pytest.mark.parametrize("name", ["scale-lp", "john-scaling", "sphere"])
+def test_wrong_weights_turn_it_red(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six times the weight is no longer within the ratio that is proved."""
+    spoil_weights(monkeypatch, CoordinateConstant, 6.0)
+    assert run(name).verdict is Verdict.FAILS
+
+
+def spoiled(right: Callable[..., Any], factor: float) -> Callable[..., Any]:
+    """A post-hoc optimum that is too small or too large."""
+
+    def wrong(*args: Any, **more: Any) -> Any:
+        found = right(*args, **more)
+        return replace(found, value=factor * found.value) if isinstance(found, posthoc.PostHoc) else found
+
+    return wrong
+
+
+@pytest.mark.parametrize(("name", "factor"), [("lp-post-hoc", 1.01), ("sphere", 1.01), ("best-bound", 0.7)])
+def test_a_wrong_closed_form_turns_it_red(name: str, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The independent solver, the dual bound and the stability see through a wrong constant."""
+    monkeypatch.setattr(posthoc, "_ball", spoiled(posthoc._ball, factor))
+    monkeypatch.setattr(posthoc, "_simplex", spoiled(posthoc._simplex, factor))
+    if name == "sphere":
+        target = module("sphere")
+        monkeypatch.setattr(target, "best_bound", spoiled(target.best_bound, factor))
+    assert run(name).verdict is Verdict.FAILS
+
+
+def test_black_box_needs_the_transpose(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an A that is not symmetric, A^-1 g in place of A^-T g on one side gives other losses."""
+    target = module("black-box")
+    rng = np.random.default_rng(0)
+    A, gs = rng.normal(size=(3, 3)) + 2 * np.eye(3), rng.normal(size=(30, 3)) + 0.5
+    learner = target.learners(2.0, 3)["FTPRL, one rate"]
+    here, there, _ = target.twice(learner, 2.0, A, gs)
+    np.testing.assert_allclose(here, there, rtol=1e-9)
+    right = np.linalg.inv
+
+    def transposed(M: np.ndarray) -> np.ndarray:
+        return right(M).T
+
+    monkeypatch.setattr(target.np.linalg, "inv", transposed)
+    here, there, _ = target.twice(learner, 2.0, A, gs)
+    assert np.abs(here - there).max() > 0.1
+    monkeypatch.undo()
+    monkeypatch.setattr(target, "shape", lambda n, rng: np.asarray(rng.normal(size=(n, n)) + 2 * np.eye(n)))
+    monkeypatch.setattr(target.np.linalg, "inv", transposed)
+    assert run("black-box").verdict is Verdict.FAILS
+
+
+def test_full_against_diagonal_sees_a_wrong_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A semidefinite program that finds 30% too little is above sqrt(pi/2)."""
+    right = programs.full_on_vertices
+    monkeypatch.setattr(programs, "full_on_vertices", lambda V, GG: (0.7 * right(V, GG)[0], right(V, GG)[1]))
+    assert run("full-against-diagonal").verdict is Verdict.FAILS
+
+
+def test_heavy_tail_without_the_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chances whose sum is finite in place of 1/i: the statement as printed holds then, and the correction does not."""
+    target = module("heavy-tail")
+    right = target.squares
+
+    def lighter(n: int, T: int, alpha: float, rng: np.random.Generator) -> np.ndarray:
+        return right(n, T, max(alpha, 1.3), rng)
+
+    monkeypatch.setattr(target, "squares", lighter)
+    found = run("heavy-tail")
+    assert all(c.ok for c in found.stated)
+    assert found.verdict is Verdict.FAILS
+
+
+def test_best_bound_limits_need_the_hard_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With p = 64 in place of 4 the same schemes compete: the ratio hardly grows with n."""
+    target = module("best-bound-limits")
+    monkeypatch.setattr(target, "P", 64.0)
+    assert run("best-bound-limits").verdict is Verdict.FAILS
+
+
+def test_best_bound_sees_a_factor_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """b six times too large has a larger B_R than is proved for the right one."""
+    right = BestBound.init
+    monkeypatch.setattr(BestBound, "init", lambda self, F: replace(right(self, F), b=6 * right(self, F).b))
+    assert run("best-bound").verdict is Verdict.FAILS
+
+
+def test_sketch_that_forgets_what_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain frequent directions, without the mass given back, are below the outer products."""
+    right = Sketch.step
+
+    def forgetful(self: Sketch, state: Any, g: np.ndarray) -> tuple[np.ndarray, Any]:
+        _, new = right(self, replace(state, escaped=0.0), g)
+        rate = self.c / new.D
+        total = rate * (new.U * np.sqrt(new.w)) @ new.U.T + 1e-9 * np.eye(len(g))
+        return np.maximum(total - state.total, 0.0), replace(new, escaped=0.0, total=total)
+
+    monkeypatch.setattr(Sketch, "step", forgetful)
+    target = module("sketch")
+    order, _, _ = target.follow(target.L2Ball(6), 2, target.low_rank(6, 4, 20, 0))
+    assert order > 1e-3
+
+
+def test_bad_class_spoiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On two sizes the class is judged as on four; with a learner that climbs, or without its first phase, not."""
+    target = module("bad-class")
+    monkeypatch.setattr(target, "QUICK", (1000, 2197))
+    assert run("bad-class").verdict is Verdict.HOLDS
+    right, climb = target.adversaries.bad_class, FTPRL.advance
+    with monkeypatch.context() as changed:
+        changed.setattr(FTPRL, "advance", lambda self, state, g, hint: climb(self, state, -g, hint))
+        assert run("bad-class").verdict is Verdict.FAILS
+
+    def easy(T: int) -> Any:
+        instance = right(T)
+        return replace(instance, losses=lambda: list(instance.losses())[T:])
+
+    monkeypatch.setattr(target.adversaries, "bad_class", easy)
+    assert run("bad-class").verdict is Verdict.FAILS
+
+
+def test_slope_of_a_power() -> None:
+    assert slope([1, 2, 4, 8], [3, 3 * 2**0.4, 3 * 4**0.4, 3 * 8**0.4]) == pytest.approx(0.4)
+    assert math.isclose(slope([1, 10], [5, 5]), 0.0, abs_tol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_full_runs(name: str) -> None:
+    """The long run gives the same verdict."""
+    said = statement(name)
+    assert said.run(True, silent).verdict is said.expected
+
+
+def test_diagonal_scheme_is_what_the_class_separates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A diagonal scheme with one common weight for all coordinates fails on the class like one rate."""
+    right = Diagonal.step
+
+    def common(self: Diagonal, state: Any, g: np.ndarray) -> tuple[np.ndarray, Any]:
+        _, new = right(self, state, g)
+        total = np.full_like(new.total, float(np.sqrt(new.G.sum())) * 2)
+        return total - state.total, replace(new, total=total)
+
+    monkeypatch.setattr(Diagonal, "step", common)
+    found = run("bad-class-bound")
+    assert found.verdict is Verdict.FAILS
