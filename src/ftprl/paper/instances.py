@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL, State
+from ftprl.schemes import CoordinateConstant, Diagonal
 from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, L2Ball, LpBall, Polytope, Simplex
 
 Vector = NDArray[np.float64]
@@ -153,6 +154,28 @@ def play(learner: FTPRL, oracles: Iterable[Oracle]) -> History:
         kept.Q.append(state.Q)
         kept.x.append(state.x)
     return kept
+
+
+def metric(n: int, rng: np.random.Generator) -> Vector:
+    """A positive definite matrix: a number, a diagonal or full."""
+    kind = rng.integers(3)
+    if kind < 2:
+        return np.asarray(10.0 ** rng.uniform(-2, 2, size=n if kind else ()))
+    B = rng.normal(size=(n, n))
+    return np.asarray(B.T @ B + 0.1 * np.eye(n))
+
+
+def adaptive_histories(full: bool, step: Callable[[str], None]) -> list[History]:
+    """The paper's two adaptive schemes on every set under every kind of gradients."""
+    found = []
+    for name, F in {**sets(), **balls()}.items():
+        step(f"games on the {name}")
+        for i, kind in enumerate(KINDS):
+            for j, scheme in enumerate((Diagonal(), CoordinateConstant())):
+                for seed in range(8 if full else 1):
+                    oracles = stream(kind, F, 400 if full else 30, 100 * seed + 10 * j + i)
+                    found.append(play(FTPRL(F, scheme), oracles))
+    return found
 
 
 def ratio(value: float, bound: float) -> float:

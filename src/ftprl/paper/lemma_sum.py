@@ -71,11 +71,11 @@ STATEMENT = Statement(
     name="lemma-sum",
     title="The sum of a_i over the roots of its partial sums",
     place="Lemma 5",
-    claim="For numbers a_i >= 0 the sum of a_i / sqrt(a_1 + ... + a_i) is at most 2 sqrt(a_1 + ... + a_n), where 0/0"
-    " counts as 0. It is what makes the stability of the adaptive schemes small.",
+    claim="For numbers a_i >= 0 the sum of a_i / sqrt(a_1 + ... + a_i) is at most 2 sqrt(a_1 + ... + a_n), where"
+    " 0/0 counts as 0. It is what makes the stability of the adaptive schemes small.",
     instance="Sequences of up to 200 numbers over twelve decades, many of them 0; then up to millions of equal ones.",
-    measured="The left side over the right: at most 1, up to 1e-9; at least 0.999 for equal numbers, so that no smaller"
-    " constant would do. The weights of the diagonal scheme give the same sum, to 1e-9.",
+    measured="The left side over the right: at most 1, up to 1e-9; at least 0.999 for equal numbers, so that no"
+    " smaller constant would do. The weights of the diagonal scheme give the same sum, to 1e-9.",
     code="ftprl.schemes.Diagonal",
     run=run,
     tests="tests/theory/test_lemmas.py",

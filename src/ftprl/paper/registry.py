@@ -12,7 +12,13 @@ from ftprl.paper.base import Statement
 # A statement's name is its module's with - for _.
 MODULES = (
     "regret_theorem",
+    "lemma_ftrl",
+    "lemma_projection",
+    "lemma_contraction",
+    "lemma_one_round",
     "lemma_sum",
+    "lemma_leader",
+    "lemma_regularised_leader",
 )
 
 

@@ -102,13 +102,13 @@ STATEMENT = Statement(
     name="regret-theorem",
     title="The regret of FTPRL for any sequence of matrices",
     place="Theorem 2",
-    claim="With any positive semidefinite increments Q_t (the first one definite), the regret is at most r_{1:T}(x*),"
-    " the regularisation at the best fixed point, plus the stability, the sum of g_t' Q_{1:t}^-1 g_t; and that is at"
-    " most B_R, in which each r_t is replaced by its maximum over the set.",
+    claim="With any positive semidefinite increments Q_t (the first one definite), the regret is at most"
+    " r_{1:T}(x*), the regularisation at the best fixed point, plus the stability, the sum of g_t' Q_{1:t}^-1 g_t;"
+    " and that is at most B_R, in which each r_t is replaced by its maximum over the set.",
     instance="A box, a ball, an ellipsoid, a polytope and the simplex in three dimensions; six kinds of gradients,"
     " among them an adversary that answers the play; random increments of every rank.",
-    measured="Regret over bound and bound over B_R, evaluated from the plays by the formulas as written; each at most"
-    " 1, up to 1e-9 for rounding.",
+    measured="Regret over bound and bound over B_R, evaluated from the plays by the formulas as written; each at"
+    " most 1, up to 1e-9 for rounding.",
     code="ftprl.FTPRL",
     run=run,
     tests="tests/theory/test_strong_theorem.py, tests/theory/test_certificates.py",
