@@ -39,9 +39,9 @@ def run(full: bool, step: Step) -> Outcome:
         panels=[
             sides(
                 "Both sides on random sets, matrices and gradients",
-                [max(v, 1e-12) for v in left],
+                [max(v, 1e-6) for v in left],
                 right,
-                "g·(x1 - x2)",
+                "g·(x1 - x2) (at least 1e-6)",
                 "g'Q^-1 g",
                 log=True,
             )

@@ -19,6 +19,11 @@ MODULES = (
     "lemma_sum",
     "lemma_leader",
     "lemma_regularised_leader",
+    "coordinate_constant",
+    "diagonal",
+    "diagonal_tightness",
+    "arbitrary_sets",
+    "arbitrary_sets_gamma",
 )
 
 
