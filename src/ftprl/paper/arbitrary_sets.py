@@ -49,11 +49,10 @@ def run(full: bool, step: Step) -> Outcome:
                 "set, from the smallest beta to the largest",
                 "over the best diagonal in hindsight",
                 [
-                    Series("sqrt 2 beta: the claim", places, limits, dashed=True, points=True, colour=6),
+                    Series("sqrt 2 beta: the claim", places, limits, line=False, colour=6),
                     Series("bound, worst of the games", places, bounds, line=False, colour=0),
                     Series("regret, worst of the games", places, regrets, line=False, colour=1),
                 ],
-                log="y",
             )
         ],
         numbers=["Sets: " + ", ".join(f"{i} {s.name} (beta {s.beta:.2f})" for i, s in enumerate(every, 1)) + "."],

@@ -50,12 +50,11 @@ def run(full: bool, step: Step) -> Outcome:
                 "set, from the smallest beta to the largest",
                 "over the best diagonal in hindsight",
                 [
-                    Series("sqrt 2 beta: the paper", places, [ROOT2 * s.beta for s in every], True, 6, True),
-                    Series("sqrt(2 gamma)", places, limits, True, 2, True),
+                    Series("sqrt 2 beta: the paper", places, [ROOT2 * s.beta for s in every], colour=6, line=False),
+                    Series("sqrt(2 gamma)", places, limits, colour=2, line=False),
                     Series("the worst gradients", places, limits * worst, line=False, colour=1),
                     Series("random gradients, the worst", places, limits * random, line=False, colour=0),
                 ],
-                log="y",
             )
         ],
         numbers=[

@@ -128,9 +128,10 @@ def run(full: bool, step: Step) -> Outcome:
                 "largest regret / best diagonal",
                 [
                     Series("found by the search", lengths, regrets, points=True),
-                    Series("1.5/sqrt 2: proved", [1, lengths[-1]], [1.5 / ROOT2] * 2, True, 1),
                     Series("1/sqrt 2: one round", [1, lengths[-1]], [1 / ROOT2] * 2, True, 6),
                 ],
+                log="x",
+                note=f"proved: at most 1.5/sqrt 2 = {1.5 / ROOT2:.3f}",
             ),
         ],
         numbers=[

@@ -24,6 +24,13 @@ MODULES = (
     "diagonal_tightness",
     "arbitrary_sets",
     "arbitrary_sets_gamma",
+    "algorithm_1",
+    "algorithm_2",
+    "centring",
+    "half",
+    "root_two",
+    "hints",
+    "composite",
 )
 
 
