@@ -84,7 +84,9 @@ def run(full: bool, step: Step) -> Outcome:
                 note=f"perfect guesses: regret {perfect:.4g}",
             )
         ],
-        numbers=[f"With perfect guesses the regret is {perfect:.4g}: hindsight in advance beats any fixed point."],
+        numbers=[
+            f"With perfect guesses each play is the leader of all rounds so far and its own: regret {perfect:.4g}."
+        ],
     )
 
 

@@ -63,7 +63,6 @@ def run(full: bool, step: Step) -> Outcome:
                     Series("regret, worst of the games", grid, regrets, points=True, colour=0),
                     Series("best diagonal in hindsight: sqrt 2", grid[[0, -1]], [ROOT2] * 2, True, 6),
                 ],
-                log="x",
             )
         ],
         numbers=[
