@@ -97,7 +97,7 @@ STATEMENT = Statement(
     claim="If m_t guesses g_t, x_t minimises (g_{1:t-1} + m_t)·x + r_{1:t-1}(x) and the weights are made of the"
     " errors, then the regret is at most r(x*) + ½ sum |g_t - m_t|² in the norm of Q_{1:t}⁺; for the diagonal scheme"
     " with c = sqrt 2, at most sqrt 2 sum D_i sqrt(sum of (g_{t,i} - m_{t,i})²). No guess is so bad that this fails.",
-    instance="Eight sets with slowly changing gradients: guesses near to the truth, yesterday's gradient, nonsense,"
+    instance="Nine sets with slowly changing gradients: guesses near to the truth, yesterday's gradient, nonsense,"
     " 0. Then gradients without any pattern on a cube, with guesses that are off by 0.01 to 2.",
     measured="Regret, from plays and losses, over the bound: at most 1, up to 1e-9; with perfect guesses at most 0.",
     code="ftprl.FTPRL",

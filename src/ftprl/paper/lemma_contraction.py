@@ -74,7 +74,7 @@ STATEMENT = Statement(
     place="Lemma 3",
     claim="If x and y are the points of a convex set nearest to u and v in the norm of a positive definite Q,"
     " then x and y are no farther apart than u and v, in the same norm.",
-    instance="Eight sets; random Q; pairs of points near to each other and far apart, inside and outside. As a"
+    instance="Nine sets; random Q; pairs of points near to each other and far apart, inside and outside. As a"
     " control Euclidean projections on a box, measured in the norm of a full Q.",
     measured="Distance after over distance before: at most 1, up to 1e-8 for the rounding of near pairs. The control"
     " has to exceed 1.01 somewhere: the norm of the projection matters.",

@@ -68,7 +68,7 @@ STATEMENT = Statement(
     " plus the sum over the rounds of f_t(x_t) - f_t(x_{t+1}), what would have been saved by moving one round"
     " earlier.",
     instance="Random tables of losses and regularisers on finite sets; games of FTPRL with both adaptive schemes on"
-    " eight sets under six kinds of gradients.",
+    " nine sets under six kinds of gradients.",
     measured="The excess of the regret over the right side, relative to the size of the sums: at most 1e-9.",
     code="ftprl.FTPRL",
     run=run,

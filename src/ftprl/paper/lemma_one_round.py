@@ -56,7 +56,7 @@ STATEMENT = Statement(
     place="Lemma 4",
     claim="If x1 and x2 minimise ½ x'Qx + v·x and ½ x'Qx + (v + g)·x over a convex set, then g·(x1 - x2) is at"
     " most g' Q^-1 g. Beyond the paper, |x1 - x2|² in the norm of Q is at most g·(x1 - x2).",
-    instance="Eight sets; random Q, v and g, with minimisers inside the set and on its boundary.",
+    instance="Nine sets; random Q, v and g, with minimisers inside the set and on its boundary.",
     measured="The left side over the right: at most 1, up to 1e-8 for the rounding of small steps; at least 0.999"
     " once, since both are equal where the boundary is not met.",
     code="ftprl.sets",

@@ -90,7 +90,7 @@ STATEMENT = Statement(
     place="Lemma 2",
     claim="The minimiser over F of h·x + ½ x'Qx is the point of F nearest to -Q^-1 h, the minimiser over the"
     " whole space, in the norm of Q: FTPRL is gradient descent with a lazy projection.",
-    instance="A box, a ball, an ellipsoid, a polytope and the simplex; random h and random Q of each kind. The"
+    instance="Two boxes, a ball, an ellipsoid, a polytope and the simplex; random h and random Q of each kind. The"
     " projection is found by SciPy's SLSQP, which shares no code with the library's steps.",
     measured="The distance of the two points in the norm of Q (its largest eigenvalue scaled to 1) over the"
     " diameter: at most 1e-5, what SLSQP's accuracy allows; and that the library's value is never worse, to 1e-10.",
