@@ -80,7 +80,8 @@ def run(
     for option, folder in (("--output", output), ("--docs", docs)):
         _check_folder(option, folder)
     statements = chosen(name or [])
-    results = runner.run(statements, full=full, workers=jobs, tell=_Teller(sys.stderr).hear)
+    drawn = output is not None or docs is not None
+    results = runner.run(statements, full=full, drawn=drawn, workers=jobs, tell=_Teller(sys.stderr).hear)
     if output is not None:
         page.write(results, output)
     if docs is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ftprl import draw
 from ftprl.paper.base import Check
-from ftprl.paper.page import figure, relation, save_text, shown, summary, svg_file
+from ftprl.paper.page import relation, save, shown, summary
 from ftprl.paper.runner import Result
 
 _FIGURES = Path("figures") / "paper"
@@ -26,13 +25,12 @@ def markdown_page(results: Sequence[Result]) -> str:
 
 
 def write(results: Sequence[Result], folder: Path) -> None:
-    """`paper.md`, and the figures in `figures/paper`."""
+    """From results with pictures `paper.md`, and the figures in `figures/paper`."""
     (folder / _FIGURES).mkdir(parents=True, exist_ok=True)
     for result in results:
-        if (drawn := figure(result)) is not None:
-            name = result.statement.name
-            save_text(folder / _FIGURES / f"{name}.svg", svg_file(draw.svg(drawn, name)))
-    save_text(folder / "paper.md", markdown_page(results))
+        if result.picture is not None:
+            save(folder / _FIGURES / f"{result.statement.name}.svg", result.picture.svg_file)
+    save(folder / "paper.md", markdown_page(results).encode())
 
 
 def _plain(text: str) -> str:
@@ -50,7 +48,7 @@ def _table(results: Sequence[Result]) -> list[str]:
     lines = ["| statement | where | function | test | figure | verdict |", "|---|---|---|---|---|---|"]
     for r in results:
         s = r.statement
-        drawn = f"[figure]({(_FIGURES / s.name).as_posix()}.svg)" if r.outcome.panels else ""
+        drawn = f"[figure]({(_FIGURES / s.name).as_posix()}.svg)" if r.picture is not None else ""
         tests = ", ".join(f"`{test}`" for test in s.tests.split(", ")) if s.tests else "`tests/paper/test_verdicts.py`"
         lines.append(
             f"| [{s.name}](#{s.name}): {_plain(s.title)} | {_plain(s.place)} | `{s.code}` | {tests} | {drawn} |"
@@ -67,7 +65,7 @@ def _section(result: Result) -> list[str]:
         if text:
             lines += [f"*{name}.* {_plain(text)}", ""]
     lines += _checks("as stated", out.stated) + _checks("as corrected", out.corrected)
-    if out.panels:
+    if result.picture is not None:
         lines += [f"![{_plain(s.title)}]({(_FIGURES / s.name).as_posix()}.svg)", ""]
     for text in out.numbers:
         lines += [_plain(text), ""]

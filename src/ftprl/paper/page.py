@@ -7,15 +7,10 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ftprl import draw
 from ftprl.atomic import replacing
 from ftprl.paper.base import Check, Verdict
 from ftprl.paper.runner import Result
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _MARKS = {Verdict.HOLDS: "holds", Verdict.CORRECTED: "corrected", Verdict.FAILS: "fails"}
 
@@ -41,12 +36,6 @@ figure { margin: 1.2rem 0; background: #fff; border: 1px solid var(--line); padd
 figure svg { width: 100%; height: auto; display: block; }
 @media print { body { max-width: none; font-size: 11pt; } section { break-inside: avoid; } }
 """
-
-
-def figure(result: Result) -> Figure | None:
-    """What an experiment draws, sized to be printed; None when it draws nothing."""
-    panels = result.outcome.panels
-    return draw.figure(panels, width=7.2 if len(panels) == 1 else 5.4, height=4.0) if panels else None
 
 
 def html_page(results: Sequence[Result]) -> str:
@@ -109,8 +98,7 @@ def _section(result: Result) -> str:
     broken = f'<p class="red">The experiment broke: {html.escape(result.error)}</p>' if result.error else ""
     checks = _checks("as stated", out.stated) + _checks("as corrected", out.corrected)
     numbers = "".join(f"<p>{html.escape(text)}</p>" for text in out.numbers)
-    drawn = figure(result)
-    picture = "" if drawn is None else f"<figure>{draw.svg(drawn, s.name)}</figure>"
+    picture = "" if result.picture is None else f"<figure>{result.picture.svg}</figure>"
     return (
         f'<section id="{s.name}"{" class=red" if result.red else ""}><h2>{html.escape(s.title)}</h2>'
         f'<p><span class="place">{html.escape(s.place)}, <code>{s.name}</code></span> · {_verdict(result)}</p>'
@@ -131,27 +119,20 @@ def _checks(heading: str, checks: Sequence[Check]) -> str:
 
 
 def write(results: Sequence[Result], folder: Path) -> None:
-    """`summary.html`, `results.json`, and each figure as SVG and PNG."""
+    """From results with pictures `summary.html`, `results.json`, and each figure as SVG and PNG."""
     from ftprl.events import line
 
     folder.mkdir(parents=True, exist_ok=True)
     for result in results:
-        if (drawn := figure(result)) is not None:
-            name = result.statement.name
-            save_text(folder / f"{name}.svg", svg_file(draw.svg(drawn, name)))
-            with replacing(folder / f"{name}.png") as out:
-                drawn.savefig(out, format="png", dpi=150)
+        if result.picture is not None:
+            save(folder / f"{result.statement.name}.svg", result.picture.svg_file)
+            save(folder / f"{result.statement.name}.png", result.picture.png)
     told = json.loads(line({"results": [result.to_dict() for result in results]}))
-    save_text(folder / "results.json", json.dumps(told, indent=1) + "\n")
-    save_text(folder / "summary.html", html_page(results))
+    save(folder / "results.json", (json.dumps(told, indent=1) + "\n").encode())
+    save(folder / "summary.html", html_page(results).encode())
 
 
-def svg_file(element: str) -> str:
-    """An SVG element as a file of its own."""
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + element
-
-
-def save_text(path: Path, text: str) -> None:
+def save(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     with replacing(path) as out:
-        out.write(text.encode())
+        out.write(content)

@@ -10,6 +10,7 @@ from typing import Any, final
 
 from ftprl.errors import FtprlError
 from ftprl.paper.base import Outcome, Statement, Verdict
+from ftprl.paper.picture import Picture, picture
 from ftprl.paper.registry import find
 
 Listener = Callable[["Progress"], None]
@@ -25,6 +26,7 @@ class Result:
     seconds: float
     full: bool = False
     error: str = ""  # what ended the experiment before its verdict
+    picture: Picture | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -68,7 +70,7 @@ class Progress:
     result: Result | None = None
 
 
-def run_one(statement: Statement, full: bool, step: Callable[[str], None]) -> Result:
+def run_one(statement: Statement, full: bool, step: Callable[[str], None], drawn: bool = False) -> Result:
     """Run one experiment here; one that breaks is red, and the others go on."""
     began = time.perf_counter()
     error = ""
@@ -76,15 +78,24 @@ def run_one(statement: Statement, full: bool, step: Callable[[str], None]) -> Re
         outcome = statement.run(full, step)
     except Exception as problem:  # whatever it was: it belongs on the page
         outcome, error = Outcome(()), f"{type(problem).__name__}: {problem}"
-    return Result(statement, outcome, time.perf_counter() - began, full, error)
+    seconds = time.perf_counter() - began
+    if drawn:
+        step("drawing")
+    return Result(statement, outcome, seconds, full, error, picture(statement.name, outcome.panels) if drawn else None)
 
 
 def run(
-    statements: Sequence[Statement], *, full: bool = False, workers: int = 1, tell: Listener = lambda progress: None
+    statements: Sequence[Statement],
+    *,
+    full: bool = False,
+    drawn: bool = False,
+    workers: int = 1,
+    tell: Listener = lambda progress: None,
 ) -> list[Result]:
     """Run all of them and give the results in the same order; with several workers, each in a process of its own."""
     one_by_one = workers < 2 or len(statements) < 2
-    found = _here(statements, full, tell) if one_by_one else _spread(statements, full, workers, tell)
+    how = (statements, full, drawn, tell)
+    found = _here(*how) if one_by_one else _spread(*how, workers)
     results: dict[str, Result] = {}
     for result in found:
         results[result.statement.name] = result
@@ -93,13 +104,13 @@ def run(
     return [results[s.name] for s in statements]
 
 
-def _here(statements: Sequence[Statement], full: bool, tell: Listener) -> Iterator[Result]:
+def _here(statements: Sequence[Statement], full: bool, drawn: bool, tell: Listener) -> Iterator[Result]:
     for done, s in enumerate(statements):
 
         def step(text: str, name: str = s.name, done: int = done) -> None:
             tell(Progress(name, text, done, len(statements)))
 
-        yield run_one(s, full, step)
+        yield run_one(s, full, step, drawn)
 
 
 _steps: Any = None  # a worker's way to tell its steps
@@ -111,12 +122,12 @@ def _attach(queue: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt ends a worker without a word
 
 
-def _work(name: str, full: bool) -> tuple[Outcome, float, str]:
-    made = run_one(find(name), full, lambda text: _steps.put((name, text)))
-    return made.outcome, made.seconds, made.error
+def _work(name: str, full: bool, drawn: bool) -> tuple[Outcome, float, str, Picture | None]:
+    made = run_one(find(name), full, lambda text: _steps.put((name, text)), drawn)
+    return made.outcome, made.seconds, made.error, made.picture
 
 
-def _spread(statements: Sequence[Statement], full: bool, workers: int, tell: Listener) -> Iterator[Result]:
+def _spread(statements: Sequence[Statement], full: bool, drawn: bool, tell: Listener, workers: int) -> Iterator[Result]:
     import multiprocessing
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
     from concurrent.futures.process import BrokenProcessPool
@@ -125,7 +136,7 @@ def _spread(statements: Sequence[Statement], full: bool, workers: int, tell: Lis
     queue = context.SimpleQueue()
     pool = ProcessPoolExecutor(min(workers, len(statements)), context, _attach, (queue,))
     try:
-        futures = {pool.submit(_work, s.name, full): s for s in statements}
+        futures = {pool.submit(_work, s.name, full, drawn): s for s in statements}
         pending = set(futures)
         while pending:
             ready, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
@@ -133,8 +144,8 @@ def _spread(statements: Sequence[Statement], full: bool, workers: int, tell: Lis
                 name, text = queue.get()
                 tell(Progress(name, text, len(statements) - len(pending) - len(ready), len(statements)))
             for future in ready:
-                outcome, seconds, error = future.result()
-                yield Result(futures[future], outcome, seconds, full, error)
+                outcome, seconds, error, made = future.result()
+                yield Result(futures[future], outcome, seconds, full, error, made)
     except BrokenProcessPool:
         raise FtprlError("a process ended in the middle of an experiment; run with --jobs 1 to see which.") from None
     finally:
