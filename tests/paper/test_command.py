@@ -72,7 +72,8 @@ def test_run_prints_a_table_and_progress(capsys: Capture) -> None:
     assert run(["paper", "run", "lemma-one-round", "lemma-sum", "-j", "1", "-o", "out"]) == 0
     out, err = capsys.readouterr()
     table = out.splitlines()
-    assert table[:2] == ["lemma-one-round  holds", "lemma-sum        holds"]
+    assert table[0].startswith("lemma-one-round  holds  largest g·(x1 - x2) / g'Q^-1 g: 1 <= 1")
+    assert table[1].startswith("lemma-sum        holds  largest left side / right side: 0.9")
     assert table[-1] == "2 statements: 2 hold. Every verdict is the expected one."
     assert [line.split(":")[0] for line in err.splitlines()] == ["[ 1/2] lemma-one-round", "[ 2/2] lemma-sum"]
     assert "\x1b" not in out + err
@@ -94,6 +95,7 @@ def test_red_is_exit_code_1(capsys: Capture, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(registry, "chosen", lambda wanted: [fake("good", 0.2), fake("bad", 0.7)])
     assert run(["paper", "run", "-j", "1", "--quick"]) == 1
     out, err = capsys.readouterr()
+    assert "good  holds                    value: 0.2 <= 0.5" in out
     assert "bad   does not hold as stated  RED: expected holds" in out
     assert "value: 0.7 <= 0.5, NOT met" in out
     assert "2 statements: 1 hold, 1 does not hold as stated. 1 is not as expected." in out

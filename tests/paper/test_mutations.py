@@ -57,14 +57,14 @@ def _psd(apply: Callable[..., Any]) -> SimpleNamespace:
 
 # What turns red: statements about plays under a wrong play, statements about weights under wrong weights.
 RED = {
-    wrong_gradient: ("regret-theorem", "lemma-ftrl", "diagonal", "algorithm-1", "centring", "composite"),
-    wrong_centre: ("regret-theorem", "lemma-leader", "half", "algorithm-1", "algorithm-2"),
-    no_centre: ("lemma-regularised-leader", "algorithm-1", "half"),
-    wrong_step: ("lemma-leader", "diagonal", "hints", "algorithm-2"),
-    light_weights: ("lemma-sum", "diagonal", "root-two"),
+    wrong_gradient: ("regret-theorem", "diagonal", "algorithm-1", "composite"),
+    wrong_centre: ("lemma-leader", "half", "algorithm-1"),
+    no_centre: ("lemma-regularised-leader", "algorithm-1"),
+    wrong_step: ("lemma-ftrl", "diagonal", "algorithm-2"),
+    light_weights: ("lemma-sum", "diagonal"),
 }
 # What does not: statements that do not ask the changed part.
-GREEN = {wrong_gradient: "lemma-sum", wrong_centre: "lemma-one-round", light_weights: "lemma-leader"}
+GREEN = {wrong_gradient: "lemma-sum", wrong_centre: "lemma-one-round", light_weights: "lemma-contraction"}
 
 
 def judged(name: str) -> Result:
@@ -94,5 +94,6 @@ def test_a_broken_experiment_is_red(monkeypatch: Patch) -> None:
 def test_a_climbing_learner_keeps_no_theorem(monkeypatch: Patch) -> None:
     """Of all statements about the learner's plays, none survives the wrong sign of the gradient."""
     wrong_gradient(monkeypatch)
-    green = {s.name for s in chosen([]) if s.code == "ftprl.FTPRL" and not run_one(s, False, lambda text: None).red}
-    assert green == set()
+    about_plays = [s for s in chosen([]) if s.code == "ftprl.FTPRL"]
+    assert len(about_plays) >= 5
+    assert [s.name for s in about_plays if not judged(s.name).red] == []

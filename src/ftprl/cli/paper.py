@@ -106,11 +106,11 @@ def _check_folder(option: str, folder: Path | None) -> None:
 def _table(results: Sequence[Result]) -> list[str]:
     from ftprl.paper.page import summary
 
-    width = max(len(r.statement.name) for r in results)
+    width, verdict = max(len(r.statement.name) for r in results), max(len(r.verdict.value) for r in results)
     lines = []
     for r in results:
-        expected = f"  RED: {r.error or 'expected ' + r.statement.expected.value}" if r.red else ""
-        lines.append(f"{r.statement.name:<{width}}  {r.verdict.value}{expected}")
+        told = f"RED: {r.error or 'expected ' + r.statement.expected.value}" if r.red else f"{r.number}"
+        lines.append(f"{r.statement.name:<{width}}  {r.verdict.value:<{verdict}}  {told}")
         if r.red:
             failed = [c for c in (*r.outcome.stated, *r.outcome.corrected) if not c.ok]
             lines += [f"{'':<{width}}    {check}" for check in failed]

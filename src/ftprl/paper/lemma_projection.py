@@ -62,7 +62,8 @@ def run(full: bool, step: Step) -> Outcome:
             y = nearest(F, Q, -psd.solve(Q, h))
             apart.append(float(np.sqrt(psd.quad(Q, x - y) / top)) / F.diameter())
             gap = 0.5 * psd.quad(Q, x) + h @ x - 0.5 * psd.quad(Q, y) - h @ y
-            worse.append(max(float(gap), 0.0) / (top * F.diameter() ** 2) if F.contains(y, 1e-12) else 0.0)
+            scale = top * F.diameter() ** 2 + float(np.abs(h) @ F.widths())
+            worse.append(max(float(gap), 0.0) / scale if F.contains(y, 1e-12) else 0.0)
     return Outcome(
         [
             Check("largest distance of the two points over the diameter", max(apart), "<=", TOLERANCE),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ftprl.paper.base import Check
-from ftprl.paper.page import relation, save, shown, summary
+from ftprl.paper.page import behind, relation, save, shown, summary
 from ftprl.paper.runner import Result
 
 _FIGURES = Path("figures") / "paper"
@@ -16,6 +16,13 @@ Every statement of McMahan and Streeter (2010), and some beyond it, as an experi
 verdict is given from numbers whose limits were set before they were measured. This page is written by
 `ftprl paper run --quick --docs docs`; `ftprl paper run NAME` repeats any line of it, and `ftprl paper show NAME` says
 what it is.
+
+```console
+$ ftprl paper list
+$ ftprl paper show lemma-sum
+$ ftprl paper run lemma-sum
+lemma-sum  holds  ...
+```
 """
 
 
@@ -45,14 +52,14 @@ def _verdict(result: Result) -> str:
 
 
 def _table(results: Sequence[Result]) -> list[str]:
-    lines = ["| statement | where | function | test | figure | verdict |", "|---|---|---|---|---|---|"]
+    lines = ["| statement | where | function | test | figure | number | verdict |", "|---|---|---|---|---|---|---|"]
     for r in results:
         s = r.statement
         drawn = f"[figure]({(_FIGURES / s.name).as_posix()}.svg)" if r.picture is not None else ""
         tests = ", ".join(f"`{test}`" for test in s.tests.split(", ")) if s.tests else "`tests/paper/test_verdicts.py`"
         lines.append(
             f"| [{s.name}](#{s.name}): {_plain(s.title)} | {_plain(s.place)} | `{s.code}` | {tests} | {drawn} |"
-            f" {_verdict(r)} |"
+            f" {_plain(behind(r))} | {_verdict(r)} |"
         )
     return [*lines, ""]
 

@@ -19,12 +19,12 @@ _STYLE = """
   --good: #00674b; --amended: #8a5a00; }
 @media (prefers-color-scheme: dark) { :root { --ink: #ececec; --soft: #a8a8a8; --line: #454545; --back: #17181a;
   --bad: #ff8a80; --good: #6fd3ae; --amended: #ffca6a; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back); max-width: 62rem;
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back); max-width: 64rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1, h2 { line-height: 1.25; } h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1.2rem; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; }
 a { color: inherit; } code { font-size: .9em; overflow-wrap: anywhere; }
 .place, .soft { color: var(--soft); }
@@ -33,7 +33,8 @@ a { color: inherit; } code { font-size: .9em; overflow-wrap: anywhere; }
 .red { color: var(--bad); } tr.red td { background: color-mix(in srgb, var(--bad) 12%, transparent); }
 section.red { border-left: .4rem solid var(--bad); padding-left: 1rem; }
 figure { margin: 1.2rem 0; background: #fff; border: 1px solid var(--line); padding: .5rem; }
-figure svg { width: 100%; height: auto; display: block; }
+figure svg { width: 100%; max-width: 58rem; height: auto; display: block; margin: auto; }
+figure.single svg { max-width: 40rem; }
 @media print { body { max-width: none; font-size: 11pt; } section { break-inside: avoid; } }
 """
 
@@ -69,6 +70,12 @@ def shown(value: float) -> str:
     return f"{value:.5g}"
 
 
+def behind(result: Result) -> str:
+    """The number behind the verdict, with its limit."""
+    c = result.number
+    return result.error if c is None else f"{c.what}: {shown(c.value)}, limit {relation(c)} {shown(c.limit)}"
+
+
 def _verdict(result: Result) -> str:
     kind = "red" if result.red else _MARKS[result.verdict]
     note = f" (expected: {result.statement.expected.value})" if result.red else ""
@@ -79,10 +86,11 @@ def _table(results: Sequence[Result]) -> str:
     rows = [
         f"<tr{' class=red' if r.red else ''}>"
         f'<td><a href="#{r.statement.name}">{html.escape(r.statement.title)}</a></td>'
-        f'<td class="place">{html.escape(r.statement.place)}</td><td>{_verdict(r)}</td></tr>'
+        f'<td class="place">{html.escape(r.statement.place)}</td><td>{_verdict(r)}</td>'
+        f'<td class="soft">{html.escape(behind(r))}</td></tr>'
         for r in results
     ]
-    head = "<tr><th>statement</th><th>where</th><th>verdict</th></tr>"
+    head = "<tr><th>statement</th><th>where</th><th>verdict</th><th>the number behind it</th></tr>"
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
@@ -98,7 +106,8 @@ def _section(result: Result) -> str:
     broken = f'<p class="red">The experiment broke: {html.escape(result.error)}</p>' if result.error else ""
     checks = _checks("as stated", out.stated) + _checks("as corrected", out.corrected)
     numbers = "".join(f"<p>{html.escape(text)}</p>" for text in out.numbers)
-    picture = "" if result.picture is None else f"<figure>{result.picture.svg}</figure>"
+    single = ' class="single"' if len(out.panels) == 1 else ""
+    picture = "" if result.picture is None else f"<figure{single}>{result.picture.svg}</figure>"
     return (
         f'<section id="{s.name}"{" class=red" if result.red else ""}><h2>{html.escape(s.title)}</h2>'
         f'<p><span class="place">{html.escape(s.place)}, <code>{s.name}</code></span> · {_verdict(result)}</p>'
@@ -115,7 +124,8 @@ def _checks(heading: str, checks: Sequence[Check]) -> str:
         f'<td class="number">{relation(c)} {shown(c.limit)}</td><td>{"met" if c.ok else "not met"}</td></tr>'
         for c in checks
     )
-    return f"<thead><tr><th>{heading}</th><th>found</th><th>limit</th><th></th></tr></thead><tbody>{rows}</tbody>"
+    head = f'<th>{heading}</th><th class="number">found</th><th class="number">limit</th><th></th>'
+    return f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
 
 
 def write(results: Sequence[Result], folder: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from ftprl.errors import FtprlError
-from ftprl.paper.base import Outcome, Statement, Verdict
+from ftprl.paper.base import Check, Outcome, Statement, Verdict
 from ftprl.paper.picture import Picture, picture
 from ftprl.paper.registry import find
 
@@ -37,6 +37,12 @@ class Result:
     def red(self) -> bool:
         """Whether it is not what a correct library finds."""
         return bool(self.error) or self.verdict is not self.statement.expected
+
+    @property
+    def number(self) -> Check | None:
+        """The check behind the verdict: the first one that is not met as stated, or else the first of all."""
+        checks = self.outcome.stated
+        return next((check for check in checks if not check.ok), checks[0] if checks else None)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
