@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, final
@@ -96,6 +98,21 @@ def figure(panels: Sequence[Panel], width: float = 7.0, height: float = 4.2) -> 
     for ax, panel in zip(axes, panels, strict=True):
         _draw(ax, panel)
     return fig
+
+
+def svg(fig: Figure, name: str) -> str:
+    """The figure as an SVG element for a page: the same bytes each time, text as text, ids that begin with `name`.
+
+    Ids must differ from figure to figure, since a page may hold many.
+    """
+    import matplotlib
+
+    out = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+        fig.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    return text[text.index("<svg") :]
 
 
 def _draw(ax: Axes, panel: Panel) -> None:

@@ -1,11 +1,12 @@
 """Figures: what is drawn is what was given."""
 
 import io
+import re
 
 import numpy as np
 import pytest
 
-from ftprl.draw import COLOURS, Bar, Panel, Series, bars, figure
+from ftprl.draw import COLOURS, Bar, Panel, Series, bars, figure, svg
 
 
 def panel(*series: Series, log: bool = False) -> Panel:
@@ -71,3 +72,17 @@ def test_bars_run_from_top_to_bottom_with_their_text_at_the_end() -> None:
     labels = dict(zip(ax.get_yticks(), ax.get_yticklabels(), strict=True))
     assert labels[1].get_text() == "first $a"
     assert not labels[1].get_parse_math()
+
+
+def test_svg_has_ids_of_its_own_and_the_same_bytes() -> None:
+    fig = figure([panel(Series("a < b", [0, 1], [0, 1], points=True))])
+    text = svg(fig, "first")
+    assert text == svg(figure([panel(Series("a < b", [0, 1], [0, 1], points=True))]), "first")
+    assert text.startswith("<svg")
+    assert "a &lt; b" in text
+    ids = re.findall(r'\bid="([^"]*)"', text)
+    assert ids
+    assert all(name.startswith("first-") for name in ids)
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]*)', text))
+    assert used
+    assert used <= set(ids)

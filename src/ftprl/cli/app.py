@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ftprl.cli import generate
+from ftprl.cli import generate, paper
 from ftprl.cli.demo import demo
 from ftprl.cli.inspect import inspect
 from ftprl.cli.predict import predict
@@ -29,6 +29,7 @@ app = typer.Typer(
 for _command in (demo, train, predict, inspect):
     app.command()(_command)
 app.add_typer(generate.app, name="generate")
+app.add_typer(paper.app, name="paper")
 
 
 def _version(value: bool) -> None:

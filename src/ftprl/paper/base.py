@@ -37,7 +37,7 @@ class Check:
         """Whether it holds; never of a number that is not one."""
         if math.isnan(self.value) or math.isnan(self.limit):
             return False
-        return self.value <= self.limit if self.relation == "<=" else self.value >= self.limit
+        return bool(self.value <= self.limit if self.relation == "<=" else self.value >= self.limit)
 
     def __str__(self) -> str:
         return f"{self.what}: {self.value:.6g} {self.relation} {self.limit:.6g}{'' if self.ok else ', NOT met'}"
@@ -46,9 +46,9 @@ class Check:
         """As plain data."""
         return {
             "what": self.what,
-            "value": self.value,
+            "value": float(self.value),
             "relation": self.relation,
-            "limit": self.limit,
+            "limit": float(self.limit),
             "ok": self.ok,
         }
 
@@ -96,3 +96,4 @@ class Statement:
     run: Callable[[bool, Step], Outcome]
     expected: Verdict = Verdict.HOLDS
     correction: str = ""  # what is to be changed, when the statement holds with a correction or fails
+    tests: str = ""  # where it is tested besides: "tests/theory/test_lemmas.py", several joined by ", "

@@ -1,0 +1,141 @@
+"""`ftprl paper`: every statement of the paper, listed, run and judged."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from ftprl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.paper.runner import Progress, Result
+
+app = typer.Typer(help="Run the statements of the paper as experiments, and judge them.", rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def _root(context: typer.Context) -> None:
+    """Run the statements of the paper as experiments, and judge them."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("list")
+def list_statements() -> None:
+    """One statement a line: its name, where it stands, its title."""
+    from ftprl.paper.registry import chosen
+
+    every = chosen([])
+    width, place = max(len(s.name) for s in every), max(len(s.place) for s in every)
+    for s in every:
+        print(f"{s.name:<{width}}  {s.place:<{place}}  {s.title}")
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="As `ftprl paper list` prints it.")]) -> None:
+    """What a statement claims, what it is tried on, and where its code and its tests are."""
+    from textwrap import fill
+
+    from ftprl.paper.registry import find
+
+    s = find(name)
+    print(f"{s.title}\n{s.place}; expected: {s.expected.value}")
+    facts = {"claim": s.claim, "instance": s.instance, "measured": s.measured, "correction": s.correction}
+    for label, text in facts.items():
+        if text:
+            print(f"\n{label}\n{fill(text, 100, initial_indent='  ', subsequent_indent='  ')}")
+    print(f"\ncode\n  {s.code}\n  ftprl.paper.{s.name.replace('-', '_')}")
+    print("\ntests\n  tests/paper/test_verdicts.py" + "".join(f"\n  {test}" for test in s.tests.split(", ") if test))
+
+
+@app.command()
+def run(
+    name: Annotated[list[str] | None, typer.Argument(help="Which statements; all when none is named.")] = None,
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="More rounds, dimensions and seeds; half an hour instead of minutes.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A folder for summary.html, results.json and the figures.")
+    ] = None,
+    docs: Annotated[
+        Path | None, typer.Option(help="A folder for paper.md and figures/paper; with all statements only.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many processes.")] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON instead of a table.")] = False,
+) -> None:
+    """Run experiments and judge them; exit code 1 when a verdict is not the expected one."""
+    from ftprl.events import line
+    from ftprl.paper import markdown, page, runner
+    from ftprl.paper.registry import chosen
+
+    if jobs < 1:
+        raise InvalidInput(f"--jobs needs a number of at least 1, got {jobs}; pass one.")
+    if docs is not None and name:
+        raise InvalidInput(f"--docs needs all statements, got {', '.join(name)} alone; leave the names out.")
+    for option, folder in (("--output", output), ("--docs", docs)):
+        _check_folder(option, folder)
+    statements = chosen(name or [])
+    drawn = output is not None or docs is not None
+    results = runner.run(statements, full=full, drawn=drawn, workers=jobs, tell=_Teller(sys.stderr).hear)
+    if output is not None:
+        page.write(results, output)
+    if docs is not None:
+        markdown.write(results, docs)
+    if as_json:
+        print(line({"results": [result.to_dict() for result in results]}))
+    else:
+        print("\n".join(_table(results)))
+    if any(result.red for result in results):
+        raise typer.Exit(1)
+
+
+def _check_folder(option: str, folder: Path | None) -> None:
+    """Refuse, before any work, what is not a folder and cannot become one."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{option} needs a folder, got the file {str(folder)!r}; name another.")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _table(results: Sequence[Result]) -> list[str]:
+    from ftprl.paper.page import summary
+
+    width, verdict = max(len(r.statement.name) for r in results), max(len(r.verdict.value) for r in results)
+    lines = []
+    for r in results:
+        told = f"RED: {r.error or 'expected ' + r.statement.expected.value}" if r.red else f"{r.number}"
+        lines.append(f"{r.statement.name:<{width}}  {r.verdict.value:<{verdict}}  {told}")
+        if r.red:
+            failed = [c for c in (*r.outcome.stated, *r.outcome.corrected) if not c.ok]
+            lines += [f"{'':<{width}}    {check}" for check in failed]
+    return [*lines, "", summary(results)]
+
+
+class _Teller:
+    """A line for each verdict; on a terminal also one that moves, with what is being done."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self._moves, self._shown = out, out.isatty(), 0.0
+
+    def hear(self, progress: Progress) -> None:
+        """Write what happened."""
+        head = f"[{progress.done:>2}/{progress.total}] {progress.name}: {progress.text}"
+        if progress.result is not None:
+            red = " RED" if progress.result.red else ""
+            self._write(f"{self._clear()}{head}{red} ({progress.result.seconds:.1f} s)\n")
+        elif self._moves and time.monotonic() - self._shown > 0.1:
+            self._shown = time.monotonic()
+            self._write(f"{self._clear()}{head[:100]}")
+
+    def _clear(self) -> str:
+        return "\r\x1b[K" if self._moves else ""
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()

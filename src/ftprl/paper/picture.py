@@ -1,0 +1,35 @@
+"""What an experiment draws, as bytes: made where the experiment runs, since drawing takes as long as running."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from ftprl import draw
+from ftprl.draw import Panel
+
+
+@final
+@dataclass(frozen=True)
+class Picture:
+    """A figure twice: an SVG element and a PNG file."""
+
+    svg: str
+    png: bytes
+
+    @property
+    def svg_file(self) -> bytes:
+        """The SVG element as a file of its own."""
+        return ('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg).encode()
+
+
+def picture(name: str, panels: Sequence[Panel]) -> Picture | None:
+    """The panels side by side, sized to be printed; None when there are none."""
+    if not panels:
+        return None
+    figure = draw.figure(panels, width=7.2 if len(panels) == 1 else 5.4, height=4.0)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=150)
+    return Picture(draw.svg(figure, name), out.getvalue())

@@ -1,0 +1,59 @@
+"""All statements in the order of the paper: each is a module that ends in `STATEMENT`, imported when asked for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from importlib import import_module
+
+from ftprl.errors import InvalidInput
+from ftprl.paper.base import Statement
+
+# A statement's name is its module's with - for _.
+MODULES = (
+    "regret_theorem",
+    "lemma_ftrl",
+    "lemma_projection",
+    "lemma_contraction",
+    "lemma_one_round",
+    "lemma_sum",
+    "lemma_leader",
+    "lemma_regularised_leader",
+    "coordinate_constant",
+    "diagonal",
+    "diagonal_tightness",
+    "arbitrary_sets",
+    "arbitrary_sets_gamma",
+    "algorithm_1",
+    "algorithm_2",
+    "centring",
+    "half",
+    "root_two",
+    "hints",
+    "composite",
+)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all statements."""
+    return tuple(module.replace("_", "-") for module in MODULES)
+
+
+def find(name: str) -> Statement:
+    """The statement of that name; an unknown one is refused with the nearest.
+
+    >>> find("lemma-sum").place
+    'Lemma 5'
+    """
+    if name not in names():
+        near = difflib.get_close_matches(name, names(), 1, 0.0)[0]
+        raise InvalidInput(f"no statement is called {name!r}; did you mean {near}? ftprl paper list shows all.")
+    statement: Statement = import_module(f"ftprl.paper.{name.replace('-', '_')}").STATEMENT
+    return statement
+
+
+def chosen(wanted: Sequence[str]) -> list[Statement]:
+    """The statements of these names, each once and in the order of the paper; all when none is named."""
+    for name in wanted:
+        find(name)
+    return [find(name) for name in names() if not wanted or name in wanted]

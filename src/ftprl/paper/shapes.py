@@ -1,0 +1,70 @@
+"""Sets that are no boxes, the boxes around and inside them, and the gradients that are worst for a diagonal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.posthoc import best_bound, extreme_differences
+from ftprl.sets import FeasibleSet, L1Ball, L2Ball, LpBall, Polytope
+
+Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A set with its beta, its gamma, and squares G for which the diagonal scheme does worst against the best."""
+
+    name: str
+    feasible: FeasibleSet
+    beta: float
+    gamma: float
+    worst: Vector
+
+    def ratio(self, G: Vector) -> float:
+        """2 sum D_i sqrt(G_i), the bound of FTPRL-Diag, over the best diagonal in hindsight."""
+        best = best_bound(self.feasible, "diagonal", G, program=True)
+        assert best is not None
+        assert best.exact
+        return 2 * float(self.feasible.widths() @ np.sqrt(G)) / best.value
+
+
+def _program(F: FeasibleSet) -> tuple[float, Vector]:
+    """gamma = max of sum D_i² y_i with sum v_i² y_i <= 1 at every vertex v of Fsym; the worst G is (D_i y_i)²."""
+    from scipy.optimize import linprog
+
+    V = extreme_differences(F)
+    assert V is not None
+    D = F.widths()
+    found = linprog(-(D**2), A_ub=V**2, b_ub=np.ones(len(V)))
+    return -float(found.fun), np.asarray((D * found.x) ** 2)
+
+
+def _polytope(n: int, faces: int, seed: int) -> Polytope:
+    """A random polytope around the origin."""
+    rng = np.random.default_rng(seed)
+    C = rng.normal(size=(faces, n))
+    return Polytope(
+        np.vstack((C, np.eye(n), -np.eye(n))), np.concatenate((rng.uniform(0.3, 1, faces), np.full(2 * n, 2.0)))
+    )
+
+
+def _ball(n: int, p: float) -> Shape:
+    F = L1Ball(n) if p == 1 else L2Ball(n) if p == 2 else LpBall(n, p)
+    return Shape(f"L{p:g} ball, n={n}", F, n ** (1 / p), n ** min(1.0, 2 / p), np.ones(n))
+
+
+def shapes(full: bool) -> list[Shape]:
+    """Balls and random polytopes, from the smallest beta to the largest."""
+    found = [_ball(n, p) for n, p in ((3, 1), (3, 2), (8, 2), (3, 4), (8, 4))]
+    for seed in range(12 if full else 5):
+        n = 2 + seed % (4 if full else 2)
+        F = _polytope(n, n + 2 + seed % 2, seed)
+        beta = F.beta()
+        assert beta is not None
+        found.append(Shape(f"polytope {seed + 1}, n={n}", F, beta, *_program(F)))
+    return sorted(found, key=lambda s: s.beta)
