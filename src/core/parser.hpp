@@ -94,7 +94,7 @@ protected:
 
     std::string too_long() const {
         return "expected a row of at most " + std::to_string(options_.max_row) +
-               " bytes, got a longer one; raise max_row (--max-row) if it is meant";
+               " bytes, got a longer one; raise max_row (--max-row)";
     }
 
     Labels labels_;

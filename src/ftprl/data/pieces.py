@@ -166,7 +166,7 @@ def _in_place(stream: Stream, number: int, base: int, back: int, plan: Plan) -> 
 def _too_long(plan: Plan, name: str) -> Unplaced:
     """A row whose end is nowhere near."""
     hint = " (is a quote not closed?)" if plan.form and plan.form.quote else ""
-    told = f"expected a row of at most {plan.max_row} bytes, got a longer one{hint}; raise max_row (--max-row) if it is meant"
+    told = f"expected a row of at most {plan.max_row} bytes, got a longer one{hint}; raise max_row (--max-row)"
     return Unplaced(BadFormat, name, told)
 
 

@@ -301,7 +301,9 @@ def open(
             given = next(
                 iter(said.values()), "columns" if columns is not None else "sep" if sep is not None else "quote"
             )
-            raise InvalidInput(f"{given} needs a table, got the format {chosen}; drop it, or pass format (--format) csv.")
+            raise InvalidInput(
+                f"{given} needs a table, got the format {chosen}; drop it, or pass format (--format) csv."
+            )
         return Source(files, replace(plan, labels=of_numbers(loss, named)))
     if said and columns is not None:
         raise InvalidInput(f"columns says what each column is for, got {next(iter(said.values()))} as well; keep one.")

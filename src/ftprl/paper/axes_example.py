@@ -113,4 +113,5 @@ STATEMENT = Statement(
     " least 100 in the bound and 10 in the regret itself.",
     code="ftprl.Preconditioned",
     run=run,
+    tests="tests/paper/test_sets_and_beyond.py",
 )

@@ -125,4 +125,5 @@ STATEMENT = Statement(
     " T^(-1/3).",
     code="ftprl.adversaries.bad_class",
     run=run,
+    tests="tests/paper/test_sets_and_beyond.py",
 )

@@ -80,4 +80,5 @@ STATEMENT = Statement(
     expected=Verdict.CORRECTED,
     correction="It is the bound M D sqrt T that is of order T^(2/3) there, since D = T^(1/6). An algorithm may"
     " satisfy it everywhere and still do better: FTPRL-Diag does.",
+    tests="tests/paper/test_sets_and_beyond.py",
 )

@@ -126,4 +126,5 @@ STATEMENT = Statement(
     " coordinates come one after another, within 0.1 of 2/p; the largest rho found on the simplex, at least 1.35.",
     code="ftprl.schemes.BestBound",
     run=run,
+    tests="tests/paper/test_sets_and_beyond.py",
 )

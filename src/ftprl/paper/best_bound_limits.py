@@ -145,4 +145,5 @@ STATEMENT = Statement(
     " fall of a weight, at least 5%; the centred learner's regret over its bound, at most 1.",
     code="ftprl.schemes.BestBound",
     run=run,
+    tests="tests/paper/test_sets_and_beyond.py",
 )

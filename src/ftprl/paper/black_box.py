@@ -149,4 +149,5 @@ STATEMENT = Statement(
     " share no numbers, to 1e-6.",
     code="ftprl.Preconditioned",
     run=run,
+    tests="tests/paper/test_sets_and_beyond.py",
 )

@@ -129,4 +129,5 @@ STATEMENT = Statement(
     " 1e-6; the exponent of n on L1 balls, at least 0.45.",
     code="ftprl.best_bound",
     run=run,
+    tests="tests/paper/test_sets_and_beyond.py",
 )

@@ -154,4 +154,5 @@ STATEMENT = Statement(
     expected=Verdict.CORRECTED,
     correction="At alpha = 1 the global rate's bound is of order sqrt(nT log n): the chances 1/i have no finite sum."
     " For alpha above 1 everything holds as stated.",
+    tests="tests/paper/test_sets_and_beyond.py",
 )

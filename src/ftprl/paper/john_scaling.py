@@ -141,4 +141,5 @@ STATEMENT = Statement(
     " 1; Fsym must lie between the ellipsoid and the ellipsoid over sqrt(n), to 1e-5.",
     code="ftprl.john",
     run=run,
+    tests="tests/paper/test_sets_and_beyond.py",
 )

@@ -136,4 +136,5 @@ STATEMENT = Statement(
     " diagonal may beat the constant.",
     code="ftprl.best_bound",
     run=run,
+    tests="tests/paper/test_sets_and_beyond.py",
 )

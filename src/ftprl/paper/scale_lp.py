@@ -97,4 +97,5 @@ STATEMENT = Statement(
     correction="The transform keeps the best full matrix but not the best diagonal one. The claim holds for diagonal A,"
     " and for any A against the matrices Q for which A^-T Q A^-1 is diagonal; against diagonals of F itself the ratio"
     " grows like sqrt(n).",
+    tests="tests/paper/test_sets_and_beyond.py",
 )

@@ -132,4 +132,5 @@ STATEMENT = Statement(
     " regret as the full matrix, to 1e-6. A full matrix's a-priori bound must not be below that of one rate.",
     code="ftprl.schemes.Sketch",
     run=run,
+    tests="tests/paper/test_sets_and_beyond.py",
 )

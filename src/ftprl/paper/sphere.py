@@ -145,4 +145,5 @@ STATEMENT = Statement(
     " to 1e-6, so that no matrix can be better.",
     code="ftprl.schemes.CoordinateConstant, ftprl.Preconditioned",
     run=run,
+    tests="tests/paper/test_sets_and_beyond.py",
 )
