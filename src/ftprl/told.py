@@ -5,7 +5,6 @@ Everything is optional: a run may have just begun, have been killed, or have bee
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
@@ -15,20 +14,20 @@ from ftprl.events import Event
 Status = Literal["waiting", "running", "finished", "failed"]
 Receipt = Mapping[str, float]
 
+_HUGE = 1e100  # no number of a run is larger, or smaller than its inverse; axes can be drawn for these
+
 
 def number(value: Any) -> float | None:
-    """A finite number, or None for everything else that may stand in a file.
+    """A number of a sensible size, or None for everything else that may stand in a file.
 
     >>> number(3), number("3"), number(True), number(float("inf"))
     (3.0, None, None, None)
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        found = float(value)
-    except OverflowError:
+    if not abs(value) <= _HUGE:
         return None
-    return found if math.isfinite(found) else None
+    return float(value) if abs(value) >= 1.0 / _HUGE else 0.0
 
 
 def numbers(value: Any) -> dict[str, float]:
@@ -157,7 +156,7 @@ def _points(stretches: Sequence[tuple[int, Event, float]], kind: str) -> list[Po
     found: list[Point] = []
     for stretch, event, seconds in stretches:
         rows = _rows(event)
-        if event["event"] != kind or (found and rows <= found[-1].rows):
+        if event["event"] != kind or rows <= (found[-1].rows if found else 0):
             continue
         losses = {name: number(event.get(name)) for name in ("loss", "since", "holdout")}
         turn = max(1, int(number(event.get("pass")) or 1.0))

@@ -36,12 +36,12 @@ def report(
     from ftprl.data.streams import shown
     from ftprl.events import read
 
+    if run.is_dir():
+        raise InvalidInput(f"report needs a file of events, got the folder {str(run)!r}; name a file in it.")
     form = _form(output, format)
     target = output if output is not None else run.with_suffix(f".{form}")
     check_target("--output", target)
     check_apart({"--output": target}, {"the events": run})
-    if run.is_dir():
-        raise InvalidInput(f"report needs a file of events, got the folder {str(run)!r}; name a file in it.")
     events = read(run)
     if not events:
         raise InvalidInput(f"{run}: expected events, got an empty file; wait for the run to begin, or use ftprl watch.")

@@ -95,8 +95,8 @@ def _draw(ax: Axes, panel: Panel) -> None:
             fontsize=9,
             parse_math=False,
         )
-    ax.set_xlabel(panel.xlabel)
-    ax.set_ylabel(panel.ylabel)
+    ax.set_xlabel(printable(panel.xlabel), parse_math=False)
+    ax.set_ylabel(printable(panel.ylabel), parse_math=False)
     _finish(ax, panel.title, pad=18.0 if panel.marks else 6.0)
     _legend(ax, handles, [s.name for s in panel.series], panel.stacked)
 
@@ -180,11 +180,11 @@ def _axes(ax: Axes, panel: Panel) -> None:
 
 def _log_ticks(axis: Any, ends: tuple[float, float]) -> None:
     """Powers of ten; on a short axis the steps between them have numbers too."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, NullLocator
 
     few = ends[0] > 0 and ends[1] / ends[0] < 50
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=9))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())
 
 
 def _legend(ax: Axes, handles: list[Any], names: list[str], stacked: bool) -> None:

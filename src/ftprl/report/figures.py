@@ -90,7 +90,7 @@ def _scales(told: Told) -> Figure:
     plain = [n for n in names if n != "stack"]
     shades = {n: round(i * (len(RAMP) - 1) / max(1, len(plain) - 1)) for i, n in enumerate(plain)}
     ends = points if len(points) > 1 else points * 2  # an area needs two
-    rows = [p.rows for p in points] if len(points) > 1 else [points[0].rows, points[0].rows + 1]
+    rows = [p.rows for p in points] if len(points) > 1 else [points[0].rows, 2 * points[0].rows]
     panel = Panel(
         title,
         "rows",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -30,12 +30,11 @@ def page(events: Iterable[Event], name: str, *, nonce: str | None = None) -> str
     return frame(inside, name, nonce)
 
 
-def parts(told: Told, name: str) -> dict[str, str]:
-    """The inner HTML of each section."""
-    shown = figures(told)
+def parts(told: Told, name: str, memory: dict[str, tuple[str, str]] | None = None) -> dict[str, str]:
+    """The inner HTML of each section; a `memory` keeps the pictures, so that only what has changed is drawn again."""
     return {
         "head": _head(told, name),
-        "figures": _figures(shown),
+        "figures": _figures(figures(told), {} if memory is None else memory),
         "receipt": _receipt(told),
         "settings": _settings(told),
         "events": _events(told),
@@ -91,21 +90,21 @@ def _tile(label: str, value: str, note: str) -> str:
     return tag("div", said, class_="tile")
 
 
-def _figures(all_of_them: Iterable[Figure]) -> str:
-    found = list(all_of_them)
-    cards = [_card(figure, figure.panel) for figure in found if figure.panel is not None]
+def _figures(found: Sequence[Figure], memory: dict[str, tuple[str, str]]) -> str:
+    cards = [_card(figure, figure.panel, memory) for figure in found if figure.panel is not None]
     missing = [tag("li", tag("b", esc(f.title)), ": ", esc(f.caption)) for f in found if f.panel is None]
     left_out = tag("div", tag("h2", "Not shown"), tag("ul", *missing), class_="missing") if missing else ""
     return tag("div", *cards, class_="cards") + left_out
 
 
-def _card(figure: Figure, panel: draw.Panel) -> str:
-    picture = draw.svg(
-        draw.figure([replace(panel, title="")], *_SIZE), f"{figure.title}. {figure.caption}", name=f"{figure.name}-"
-    )
+def _card(figure: Figure, panel: draw.Panel, memory: dict[str, tuple[str, str]]) -> str:
+    key = repr((figure.caption, panel))
+    if memory.get(figure.name, ("", ""))[0] != key:
+        fig = draw.figure([replace(panel, title="")], *_SIZE)
+        memory[figure.name] = key, draw.svg(fig, f"{figure.title}. {figure.caption}", name=f"{figure.name}-")
     numbers = details(f"{figure.name}-numbers", "The numbers", table(figure.title, figure.head, figure.rows))
     said = tag("h2", esc(figure.title)) + tag("p", esc(figure.caption))
-    return tag("figure", tag("figcaption", said), picture, numbers, id=figure.name, class_="card")
+    return tag("figure", tag("figcaption", said), memory[figure.name][1], numbers, id=figure.name, class_="card")
 
 
 def _receipt(told: Told) -> str:

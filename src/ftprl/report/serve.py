@@ -32,6 +32,7 @@ class News:
         self._seen: object = None
         self._answer: dict[str, Any] = {}
         self._count = 0
+        self._pictures: dict[str, tuple[str, str]] = {}
         self._session = secrets.token_hex(4)
 
     def now(self) -> dict[str, Any]:
@@ -62,8 +63,9 @@ class News:
             events, wrong = [], str(error)
         told = tell(events)
         if events:
-            sections = parts(told, name)
-            said = f"Live: {told.status} after {told.rows:,} rows."
+            sections = parts(told, name, self._pictures)
+            more = "; progress is told at growing row numbers" if told.status == "running" else ""
+            said = f"Live: {told.status}, {told.rows:,} rows when it last spoke{more}."
         else:
             waits = wrong or f"Waiting for {self.path}: the page fills as soon as a run writes its events there."
             sections = dict.fromkeys(PARTS, "") | {
