@@ -70,7 +70,7 @@ def _broken(name: str, points: Sequence[Point], ends: Sequence[Point]) -> Series
         turn = p.turn
         x.append(float(p.rows))
         y.append(math.nan if p.loss is None else p.loss)
-    return Series(name, x, y, colour=0)
+    return Series(name, x, y, colour=0, points=len(x) == 1)
 
 
 def _unit(name: str) -> str:
@@ -87,16 +87,31 @@ def _ends(values: Sequence[float | None]) -> tuple[float, float] | None:
     return (max(low - room, min(low, 0.0)), high + room) if room > 0.0 and math.isfinite(room) else None
 
 
+def receipts(told: Told) -> list[Point]:
+    """The points at which a receipt was told, the end among them."""
+    found = [p for p in told.points if "regret" in p.receipt or "bound" in p.receipt]
+    return found + [p for p in told.ends if p.receipt and p.rows > max((q.rows for q in found), default=0)]
+
+
 def regret(told: Told) -> Panel | None:
     """The linearised regret under its bounds; None when no receipt was kept."""
-    points = [p for p in told.points if "regret" in p.receipt or "bound" in p.receipt]
+    points = receipts(told)
     if not points:
         return None
     along = span([p.rows for p in points])
     points = [p for p in points if along is None or p.rows >= along[0]]
     rows = [p.rows for p in points]
+    one = len(points) == 1
     series = [
-        Series(name, rows, [p.receipt.get(key, math.nan) for p in points], dashed=key != "regret", colour=i)
+        Series(
+            name,
+            rows,
+            [p.receipt.get(key, math.nan) for p in points],
+            dashed=key != "regret",
+            colour=i,
+            points=one,
+            wide=key == "regret",  # it may lie on its bound
+        )
         for i, (key, name) in enumerate(LINES.items())
         if any(key in p.receipt for p in points)
     ]

@@ -66,6 +66,7 @@ class Told:
     settings: Event  # the event that began it, or took it up again last
     points: Sequence[Point]
     passes: Sequence[Point]  # the same numbers at the end of each pass
+    ends: Sequence[Point]  # where it ended, with the last receipt
     others: Sequence[Event]  # all that is not progress, as it was told
     rows: int
     seconds: float
@@ -110,6 +111,7 @@ def tell(events: Iterable[Event]) -> Told:
         settings=next((e for e in reversed(kept) if e["event"] in ("start", "resume") and "spec" in e), {}),
         points=points,
         passes=_points(stretches, "pass"),
+        ends=_points(stretches, "end"),
         others=shapes,
         rows=ends[-1] if ends else 0,
         seconds=max((seconds for _, _, seconds in stretches), default=0.0),

@@ -135,7 +135,7 @@ def _shape(ax: Axes, i: int, s: Series | Columns, panel: Panel) -> Any:
         np.where(y > 0, y, np.nan) if panel.log in (True, "y") else y,
         color=colour if s.shade is None else RAMP[s.shade % len(RAMP)],
         linestyle=("--" if s.dashed else "-") if s.line else "",
-        linewidth=1.4 if s.dashed or s.thin else 2.0,
+        linewidth=1.4 if s.dashed or s.thin else 4.0 if s.wide else 2.0,
         alpha=0.75 if s.thin else None,
         marker=MARKS[i % len(MARKS)] if s.points or not s.line else "",
         markersize=3.5 if s.thin else 5,

@@ -22,7 +22,7 @@ class Series:
 
     `points` shows a mark at each point, `line=False` the marks alone. Marks differ from line to line, so that colours
     are not needed to tell them apart. `shade` takes a colour of the ramp instead, for lines that have an order; `thin`
-    draws less of what only stands behind.
+    draws less of what only stands behind, `wide` what another line may run over.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Series:
     line: bool = True
     shade: int | None = None
     thin: bool = False
+    wide: bool = False
 
 
 @final

@@ -67,14 +67,14 @@ def _regret(told: Told) -> Figure:
     panel = curves.regret(told)
     if panel is None:
         return Figure(name, title, no_receipt(told))
-    points = [p for p in told.points if p.receipt]
+    points = curves.receipts(told)
     keys = [key for key in curves.LINES if any(key in p.receipt for p in points)]
     return Figure(
         name,
         title,
-        "Solid: the most that these predictions can have lost to the model’s own weights, had those been there from "
-        "the first row. Dashed: what is proved, so the solid line stays below the next two. Far above: the best "
-        "promise that a single learning rate could have made.",
+        "Solid: the most that the predictions can have lost so far to the model’s own weights of that moment, had "
+        "those been there from the first row. Dashed: two proved bounds that it cannot cross, and the best promises "
+        "that could have been made with all rows known in advance.",
         panel,
         ("rows", *(curves.LINES[key] for key in keys)),
         [(count(p.rows), *(amount(p.receipt.get(key)) for key in keys)) for p in points],
@@ -222,24 +222,30 @@ def _coordinates(told: Told) -> Figure:
         return Figure(name, title, missing)
     key = "post_hoc" if any("post_hoc" in g for g in groups) else "regret"
     values = [g.get(key, 0.0) for g in groups]
-    total = sum(values)
+    total = sum(values) or 1.0
+    shares = [100.0 * value / total for value in values]
     words = [_group(g.get("seen_from"), g.get("seen_to")) for g in groups]
     places = [float(i) for i in range(len(groups))]
     every = math.ceil(len(groups) / 10)
-    by = "squared slopes" if told.coordinates_by == "gradients" else "rows"
+    by_rows = told.coordinates_by != "gradients"
+    head = "seen in rows" if by_rows else "sum of squared slopes"
+    most = max(range(len(groups)), key=lambda i: shares[i])
+    where = f"features {f'seen in {words[most]} rows' if by_rows else f'whose squared slopes sum to {words[most]}'}"
+    where = where if "seen_from" in groups[most] else "the intercept"
     return Figure(
         name,
         title,
         "Features by how often they were seen, the rarest on the left: the share of each group in the best bound in "
-        "hindsight, which is what learning it has to cost. Rare features cost much because there are so many of them.",
+        f"hindsight, which is what learning it has to cost. The largest share, {percent(shares[most] / 100.0)}, lies "
+        f"with {where}.",
         Panel(
             title,
-            f"seen in … {by}",
-            "share of the best bound" if key == "post_hoc" else "share of the regret",
-            [Columns("", places, [v / total if total else 0.0 for v in values], colour=0)],
+            "seen in … rows" if by_rows else f"{head} (grows with the rows)",
+            "% of the best bound" if key == "post_hoc" else "% of the regret",
+            [Columns("", places, shares, colour=0)],
             ticks=[(place, _tick(g)) for i, (place, g) in enumerate(zip(places, groups, strict=True)) if not i % every],
         ),
-        (f"seen in {by}", "features", "best bound", "regret", "bound"),
+        (head, "features", "best bound", "regret", "bound"),
         [
             (word, count(g.get("count")), *(amount(g.get(k)) for k in ("post_hoc", "regret", "bound")))
             for word, g in zip(words, groups, strict=True)
@@ -259,5 +265,7 @@ def _tick(group: Receipt) -> str:
     begin = group.get("seen_from")
     if begin is None:
         return "all"
+    if 0.0 < begin < 1.0:
+        return f"1/{_tick({'seen_from': 1.0 / begin})}"
     power = min(3, max(0, int(math.log2(begin)) // 10)) if begin >= 1 else 0
     return f"{short(begin / 1024**power)}{('', 'k', 'M', 'G')[power]}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ftprl.report.figures import no_receipt
 from ftprl.report.numbers import amount, count, percent
-from ftprl.told import Told, number
+from ftprl.told import Receipt, Told, number
 
 _LIMITS = (
     "That the model is good. A receipt says how close the run came to the best that fixed weights on these features "
@@ -155,13 +155,18 @@ def _possible(told: Told) -> str:
         "With all rows known in advance, the best learning rate for each feature would have promised "
         f"{amount(r['post_hoc'])}"
     )
-    said += f"; the theorem’s bound of this run is {r['ratio']:.2f} times that." if "ratio" in r else "."
+    said += f"; the theorem’s bound of this run is {r['ratio']:.2f} times that{_below(r)}." if "ratio" in r else "."
     if "const" in r and r.get("gain", 0.0) > 1.0:
         said += (
             f" A single rate for all features could not have promised better than {amount(r['const'])}, "
             f"{r['gain']:.3g} times as much: this is what a rate for each feature gains on this stream."
         )
     return said
+
+
+def _below(r: Receipt) -> str:
+    said = ", below it, because it counts what was played and not the worst that could have been"
+    return said if r["ratio"] < 1.0 else ""
 
 
 def status(told: Told) -> tuple[str, str]:
