@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, GRID = "#1B1F24", "#BFC5CD"
+INK, GRID, PAPER = "#1B1F24", "#BFC5CD", "#FFFFFF"
 _STYLE: dict[Any, Any] = {
     "text.color": INK,
     "axes.labelcolor": INK,

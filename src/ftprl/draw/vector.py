@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Tree
 
-from ftprl.draw.paint import GRID, INK, printable
+from ftprl.draw.paint import GRID, INK, PAPER, printable
 from ftprl.draw.shapes import COLOURS, RAMP
 
 if TYPE_CHECKING:
@@ -18,13 +18,14 @@ _SPACE, _LINK = "http://www.w3.org/2000/svg", "{http://www.w3.org/1999/xlink}hre
 _NAMES = {
     INK: "ink",
     GRID: "grid",
+    PAPER: "paper",
     **{colour: f"c{i}" for i, colour in enumerate(COLOURS)},
     **{colour: f"r{i}" for i, colour in enumerate(RAMP)},
 }
 _LIGHT = {name: colour for colour, name in _NAMES.items()}
 _DARK_COLOURS = ("#4DA3E0", "#FF8A3D", "#2EC79B", "#E79BC6", "#F2B53A", "#8FD3FA", "#F2F4F7")
 _DARK_RAMP = ("#1C3A57", "#23507A", "#2C689E", "#3A82BF", "#5C9DD2", "#86B8E1", "#B0D2EE", "#DCECFA")
-_DARK = dict(zip(_LIGHT, ("#D5DAE1", "#4A525D", *_DARK_COLOURS, *_DARK_RAMP), strict=True))
+_DARK = dict(zip(_LIGHT, ("#D5DAE1", "#4A525D", "#191E24", *_DARK_COLOURS, *_DARK_RAMP), strict=True))
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
@@ -72,6 +73,7 @@ def svg(fig: Figure, label: str, *, name: str | None = None) -> str:
         style = Tree.Element(f"{{{_SPACE}}}style")
         style.text = SCHEMES
         root.insert(0, style)
+        root.set("style", f"background: var(--paper, {_LIGHT['paper']})")  # a dark one may lie on a light page
     else:
         root.attrib.pop("width", None)
         root.attrib.pop("height", None)

@@ -185,8 +185,8 @@ def _speed(told: Told) -> Figure:
     return Figure(
         name,
         title,
-        "Rows that were read, predicted and learned in a second, since the point before. A dip may be a checkpoint, "
-        "retired scales, or other work of the machine.",
+        "Rows that were read, predicted and learned in a second, since the point before. The first rows are slow "
+        "because they touch new memory; a dip may be a checkpoint, retired scales, or other work of the machine.",
         Panel(
             title,
             "seconds since the start",

@@ -14,8 +14,8 @@ MOST_LETTERS = 2000  # of a name
 def esc(text: object) -> str:
     """Text as it is, in one line, whatever it contains.
 
-    >>> esc("<b>\\\\x00'")
-    '&lt;b&gt;\\\\\\\\x00&#x27;'
+    >>> esc("<b> & \\n")
+    '&lt;b&gt; &amp; \\\\n'
     """
     said = str(text)
     return html.escape(shown(said if len(said) <= MOST_LETTERS else said[:MOST_LETTERS] + "…"))

@@ -13,7 +13,7 @@ def count(value: float | None) -> str:
     """
     if value is None:
         return "–"
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else amount(value)
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"
 
 
 def amount(value: float | None) -> str:
