@@ -73,6 +73,7 @@ class Told:
     message: str | None  # what went wrong
     calibration: Sequence[tuple[float, float, float]]  # rows, sum of predictions, positives
     coordinates: Sequence[Receipt]
+    digests: Sequence[Mapping[str, Any]]  # of the files: name, bytes, sha256
     receipt: Receipt  # the last one
     keeps_receipt: bool | None  # whether the run said that it keeps one
     coordinates_by: str  # what their groups were made by: "rows" or "gradients"
@@ -120,6 +121,7 @@ def tell(events: Iterable[Event]) -> Told:
         coordinates=[found for group in _last(kept, "coordinates", list) or () if (found := numbers(group))],
         receipt=numbers(_last(kept, "receipt", Mapping)),
         keeps_receipt=_last(kept, "receipt", bool),
+        digests=[entry for entry in _last(kept, "digests", list) or () if isinstance(entry, Mapping)],
         coordinates_by=str(_last(kept, "coordinates_by", str) or "rows"),
     )
 

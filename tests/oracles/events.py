@@ -80,6 +80,7 @@ def finished() -> list[dict[str, Any]]:
             "receipt": receipt(512, 1.0),
             "calibration": calibration(1000),
             "coordinates_by": "rows",
+            "digests": [{"file": "a.csv", "bytes": 12345, "sha256": "ab" * 32}],
             "coordinates": [
                 {"seen_from": 1, "seen_to": 2, "post_hoc": 3.0, **group},
                 {"seen_from": 2, "seen_to": 4, "post_hoc": 4.0, **group},

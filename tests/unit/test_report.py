@@ -76,7 +76,17 @@ def test_a_finished_run_has_every_section() -> None:
     assert {"loss", "regret", "scales", "calibration", "speed", "coordinates"} <= names
     assert {"head", "figures", "receipt", "settings", "events"} <= names
     assert "Not shown" not in reader.text
-    for said in ("run.jsonl", "finished", "1,000", "the receipt holds", "scales retired", "a.part", "1,024"):
+    for said in (
+        "run.jsonl",
+        "finished",
+        "1,000",
+        "the receipt holds",
+        "scales retired",
+        "a.part",
+        "1,024",
+        "12,345 bytes",
+        "ab" * 32,
+    ):
         assert said in reader.text
     figures_, tables = [sum(tag == name for tag, _ in reader.seen) for name in ("svg", "details")]
     assert figures_ == 6
@@ -164,7 +174,7 @@ def test_a_long_table_shows_its_ends() -> None:
 
 
 @given(any_events())
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_any_events_have_words_figures_and_settings(events: list[dict[str, Any]]) -> None:
     told = tell(events)
     for figure in figures(told):

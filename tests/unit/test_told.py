@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ftprl.told import number, numbers, tell
@@ -89,6 +89,7 @@ def test_numbers_of_a_mapping_and_of_those_within() -> None:
 
 
 @given(any_events())
+@settings(max_examples=60, deadline=None)
 def test_any_events_are_read(events: list[dict[str, Any]]) -> None:
     told = tell(events)
     rows = [p.rows for p in told.points]

@@ -13,6 +13,7 @@ from ftprl.draw.numbers import short
 from ftprl.report.numbers import amount, count, duration, percent
 from ftprl.told import Point, Receipt, Told
 
+_NOTHING = "no progress has been told yet."
 _FEW = 20  # rows: of fewer, the share of positives says little
 Cells = Sequence[Sequence[str]]
 
@@ -39,7 +40,7 @@ def _loss(told: Told) -> Figure:
     name, title = "loss", "Progressive loss"
     panel = curves.loss(told)
     if panel is None:
-        return Figure(name, title, "no progress has been told yet.")
+        return Figure(name, title, _NOTHING)
     held = any(p.holdout is not None for p in told.points)
     return Figure(
         name,
@@ -86,7 +87,8 @@ def _scales(told: Told) -> Figure:
     points = [p for p in told.points if p.weights]
     names = _in_order(points)
     if not names:
-        return Figure(name, title, "one scale was learned, so there is nothing to mix.")
+        why = "one scale was learned, so there is nothing to mix." if told.points else _NOTHING
+        return Figure(name, title, why)
     plain = [n for n in names if n != "stack"]
     shades = {n: round(i * (len(RAMP) - 1) / max(1, len(plain) - 1)) for i, n in enumerate(plain)}
     ends = points if len(points) > 1 else points * 2  # an area needs two

@@ -79,7 +79,7 @@ def _head(told: Told, name: str) -> str:
     mood = "bad" if words.broken(told) else "good" if "regret" in told.receipt else "none"
     return (
         tag("h1", esc(os.path.basename(name) or name), " ", tag("span", word, class_=f"badge {word}"))
-        + tag("p", esc(sentence), class_="status")
+        + tag("p", esc(sentence), class_="failed" if told.status == "failed" else "status")
         + tag("div", *tiles, class_="tiles")
         + tag("p", esc(words.verdict(told)), class_=f"verdict {mood}")
     )
@@ -114,7 +114,13 @@ def _receipt(told: Told) -> str:
         return title + tag("p", esc(words.verdict(told)))
     entries = [(name, amount(value)) for name, value in told.receipt.items()]
     paragraphs = "".join(tag("div", tag("h3", esc(head)), tag("p", esc(text))) for head, text in said)
-    numbers = details("receipt-numbers", "Every number of it", facts("The receipt", entries))
+    inside = facts("The receipt", entries)
+    if told.digests:
+        files = [
+            (str(d.get("file")), f"{count(number(d.get('bytes')))} bytes", str(d.get("sha256"))) for d in told.digests
+        ]
+        inside += facts("The files it is about, with their SHA-256", files)
+    numbers = details("receipt-numbers", "Every number of it", inside)
     return title + tag("div", paragraphs, class_="words") + numbers
 
 

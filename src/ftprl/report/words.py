@@ -141,7 +141,7 @@ def _proved(told: Told) -> str:
             f"{amount(r[wrong[1]])}, which cannot be. Do not trust this receipt."
         )
     said = (
-        f"That the loss cannot be above {amount(r['bound'])}{_a_row(told, 'bound')}. This is not an estimate: it "
+        f"That what was lost cannot be above {amount(r['bound'])}{_a_row(told, 'bound')}. This is not an estimate: it "
         "follows from sums over the rows as they came, with no assumption about them, however adverse."
     )
     if "theorem" in r:
