@@ -64,8 +64,8 @@ class News:
         told = tell(events)
         if events:
             sections = parts(told, name, self._pictures)
-            more = "; progress is told at growing row numbers" if told.status == "running" else ""
-            said = f"Live: {told.status}, {told.rows:,} rows when it last spoke{more}."
+            more = " when it last spoke; progress is told at growing row numbers" if told.status == "running" else ""
+            said = f"Live: {told.status}, {told.rows:,} rows{more}."
         else:
             waits = wrong or f"Waiting for {self.path}: the page fills as soon as a run writes its events there."
             sections = dict.fromkeys(PARTS, "") | {
