@@ -120,7 +120,7 @@ NASTY = '<script>$a_1^{ id="x" #0072B2 & \x00\x1b\u202e\ud800漢'
 
 def test_an_svg_follows_its_page() -> None:
     fig = figure([panel(Series(NASTY, [0, 1, 2], [0, 1, 3]), Series("b", [0, 1], [1, 2], shade=3))])
-    text = svg(fig, NASTY, name="one-")
+    text = svg(fig, "one", label=NASTY)
     root = ElementTree.fromstring(text)
     assert (root.get("role"), root.get("width")) == ("img", None)
     assert root.get("aria-label", "").startswith('<script>$a_1^{ id="x" #0072B2 & \\x00\\x1b\\u202e\\ud800')
@@ -135,13 +135,13 @@ def test_an_svg_follows_its_page() -> None:
     assert "<metadata" not in text
     shown = "".join(root.itertext())
     assert '<script>$a_1^{ id="x" #0072B2 & \\x00' in shown, "names are shown as they are"
-    assert svg(figure([panel(Series("a", [0, 1], [0, 1]))]), "a", name="x") == svg(
-        figure([panel(Series("a", [0, 1], [0, 1]))]), "a", name="x"
+    assert svg(figure([panel(Series("a", [0, 1], [0, 1]))]), "x") == svg(
+        figure([panel(Series("a", [0, 1], [0, 1]))]), "x"
     )
 
 
 def test_an_svg_of_its_own_has_both_schemes_inside() -> None:
-    text = svg(figure([panel(Series("a", [0, 1], [0, 1]))]), "a")
+    text = svg(figure([panel(Series("a", [0, 1], [0, 1]))]), label="a")
     root = ElementTree.fromstring(text)
     assert root.get("width")
     assert SCHEMES in text

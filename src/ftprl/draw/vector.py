@@ -49,11 +49,11 @@ def png(fig: Figure) -> bytes:
     return out.getvalue()
 
 
-def svg(fig: Figure, label: str, *, name: str | None = None) -> str:
-    """The figure as one <svg> element with `label` for those who cannot see it.
+def svg(fig: Figure, name: str | None = None, *, label: str = "") -> str:
+    """The figure as one <svg> element with `label` for those who cannot see it, the same bytes each time.
 
-    With a `name` it is a part of a page: its ids begin with the name, and the page has `SCHEMES` among its styles.
-    Without one it is a file of its own.
+    With a `name` it is a part of a page: its ids begin with the name, and it is dark on a dark page that has `SCHEMES`
+    among its styles. Without one it is a file of its own.
     """
     from matplotlib import rc_context
 
@@ -66,9 +66,10 @@ def svg(fig: Figure, label: str, *, name: str | None = None) -> str:
         if part.tag == f"{{{_SPACE}}}metadata":
             root.remove(part)
     for node in root.iter():
-        _dress(node, name or "")
-    root.set("role", "img")
-    root.set("aria-label", printable(label))
+        _dress(node, "" if name is None else f"{name}-")
+    if label:
+        root.set("role", "img")
+        root.set("aria-label", printable(label))
     if name is None:
         style = Tree.Element(f"{{{_SPACE}}}style")
         style.text = SCHEMES

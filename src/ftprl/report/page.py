@@ -101,7 +101,7 @@ def _card(figure: Figure, panel: draw.Panel, memory: dict[str, tuple[str, str]])
     key = repr((figure.caption, panel))
     if memory.get(figure.name, ("", ""))[0] != key:
         fig = draw.figure([replace(panel, title="")], *_SIZE)
-        memory[figure.name] = key, draw.svg(fig, f"{figure.title}. {figure.caption}", name=f"{figure.name}-")
+        memory[figure.name] = key, draw.svg(fig, figure.name, label=f"{figure.title}. {figure.caption}")
     numbers = details(f"{figure.name}-numbers", "The numbers", table(figure.title, figure.head, figure.rows))
     said = tag("h2", esc(figure.title)) + tag("p", esc(figure.caption))
     return tag("figure", tag("figcaption", said), memory[figure.name][1], numbers, id=figure.name, class_="card")
@@ -144,5 +144,5 @@ def picture(events: Iterable[Event], form: Literal["png", "svg"], name: str = ""
         raise InvalidInput(f"{name}: expected progress to draw, got none; wait for the first rows.")
     fig = draw.figure([f.panel for f in found if f.panel is not None], *_SIZE, columns=2)
     if form == "svg":
-        return draw.svg(fig, "; ".join(f.title for f in found)).encode("utf-8")
+        return draw.svg(fig, label="; ".join(f.title for f in found)).encode("utf-8")
     return draw.png(fig)
