@@ -69,11 +69,11 @@ def _cut_short_line(path: str | os.PathLike[str]) -> None:
 def read(path: str | os.PathLike[str]) -> list[Event]:
     """The events of a file; a last line that was cut short is left out."""
     events: list[Event] = []
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8", errors="replace") as file:  # any file may be named by mistake
         for number, text in enumerate(file, 1):
             try:
                 event = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 if not text.endswith("\n"):
                     break
                 raise BadFormat(f"{os.fspath(path)}:{number}: expected an event in JSON, got {text[:40]!r}") from None

@@ -32,7 +32,10 @@ def test_intercept(tmp_path: Path) -> None:
     ("line", "message"),
     [
         ("1 100:1", "expected an id below 100 (dim=100), got '100'; raise dim (--bits, --dim)"),
-        ("1 99999999999999999999:1", "expected an id below 100 (dim=100), got '99999999999999999999'; raise dim (--bits, --dim)"),
+        (
+            "1 99999999999999999999:1",
+            "expected an id below 100 (dim=100), got '99999999999999999999'; raise dim (--bits, --dim)",
+        ),
         ("1 -1:1", "expected a whole number before ':', got '-1' in '-1:1'"),
         ("1 :1", "expected a whole number before ':', got '' in ':1'"),
         ("1 1.5:1", "expected a whole number before ':', got '1.5' in '1.5:1'"),

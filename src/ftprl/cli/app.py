@@ -13,7 +13,9 @@ from ftprl.cli import generate, paper
 from ftprl.cli.demo import demo
 from ftprl.cli.inspect import inspect
 from ftprl.cli.predict import predict
+from ftprl.cli.report import report
 from ftprl.cli.train import train
+from ftprl.cli.watch import watch
 from ftprl.errors import FtprlError
 
 # Typer carries its own copy of Click in newer versions: take the base of its errors from its public names.
@@ -26,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _command in (demo, train, predict, inspect):
+for _command in (demo, train, predict, inspect, report, watch):
     app.command()(_command)
 app.add_typer(generate.app, name="generate")
 app.add_typer(paper.app, name="paper")

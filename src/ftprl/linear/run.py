@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target
@@ -17,6 +17,9 @@ from ftprl.linear.engine import Progress
 from ftprl.linear.model import Model
 from ftprl.linear.opening import fresh, given_options, resumed
 from ftprl.linear.trainer import Listener, Trainer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # A finished run may put its model where its checkpoint was, and a model may go on in its own file.
 _MAY_BE_ONE = tuple(
@@ -52,6 +55,17 @@ class Run:
     def progressive_loss(self) -> float:
         """The mean loss of the first pass, each row before it was learned."""
         return self.progressive.mean
+
+    def plot(self) -> Figure:
+        """The progressive loss and, where a receipt was kept, the regret under its bounds, as a Matplotlib figure."""
+        from ftprl import curves, draw
+        from ftprl.told import tell
+
+        told = tell(self.events)
+        panels = [panel for panel in (curves.loss(told), curves.regret(told)) if panel is not None]
+        if not panels:
+            raise InvalidInput("plot needs rows with a loss, got none; train on some.")
+        return draw.figure(panels)
 
     def __str__(self) -> str:
         said = f"{self.rows} rows, progressive loss {self.progressive_loss:.6f}"

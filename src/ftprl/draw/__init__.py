@@ -1,0 +1,9 @@
+"""Named series become a Matplotlib figure: the one place that draws."""
+
+from __future__ import annotations
+
+from ftprl.draw.paint import bars, figure
+from ftprl.draw.shapes import COLOURS, MARKS, RAMP, Bar, Columns, Panel, Series
+from ftprl.draw.vector import SCHEMES, png, svg
+
+__all__ = ["Bar", "COLOURS", "Columns", "MARKS", "Panel", "RAMP", "SCHEMES", "Series", "bars", "figure", "png", "svg"]

@@ -1,0 +1,214 @@
+"""Panels become a Matplotlib figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ftprl.draw.numbers import short
+from ftprl.draw.shapes import COLOURS, MARKS, RAMP, Bar, Columns, Panel, Series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, GRID, PAPER = "#1B1F24", "#BFC5CD", "#FFFFFF"
+_STYLE: dict[Any, Any] = {
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.labelsize": 10.0,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+    "grid.color": GRID,
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
+}
+_MANY = 6  # more names than this stand beside the axes instead of in them
+
+
+def bars(title: str, xlabel: str, items: Sequence[Bar], width: float = 9.0) -> Figure:
+    """Horizontal bars from top to bottom, their lengths on a logarithmic scale."""
+    from matplotlib.figure import Figure
+
+    fig = Figure(figsize=(width, 1.3 + 0.42 * len(items)), layout="constrained")
+    ax = fig.subplots()
+    places = np.arange(len(items))[::-1]
+    lengths = [bar.value for bar in items]
+    ax.barh(places, lengths, height=0.66, color=[COLOURS[bar.colour % len(COLOURS)] for bar in items])
+    for place, bar in zip(places, items, strict=True):
+        ax.annotate(
+            bar.text, (bar.value, place), (5, 0), textcoords="offset points", va="center", fontsize=9, parse_math=False
+        )
+    ax.set_xscale("log")
+    ax.set_xlim(min(lengths) / 3.0, max(lengths) * 6.0)  # room for the text of the longest
+    ax.set_yticks(places, [bar.name for bar in items], parse_math=False)
+    ax.tick_params(axis="y", length=0)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel(xlabel)
+    _finish(ax, title)
+    ax.grid(visible=False, axis="y")
+    return fig
+
+
+def figure(panels: Sequence[Panel], width: float = 7.0, height: float = 4.2, columns: int | None = None) -> Figure:
+    """Panels side by side, or in rows of `columns`; save with `figure.savefig(path)`."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    across = min(columns or len(panels), len(panels))
+    down = math.ceil(len(panels) / across)
+    with rc_context(_STYLE):
+        fig = Figure(figsize=(width * across, height * down), layout="constrained")
+        if down > 1:
+            fig.set_layout_engine("constrained", w_pad=0.15, h_pad=0.15)
+        axes = fig.subplots(down, across, squeeze=False).ravel()
+        for ax, panel in zip(axes, panels, strict=False):
+            _draw(ax, panel)
+        for ax in axes[len(panels) :]:
+            ax.set_axis_off()
+    return fig
+
+
+def printable(text: str) -> str:
+    """Text from data as one line that every format can hold."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _draw(ax: Axes, panel: Panel) -> None:
+    handles = _stack(ax, panel) if panel.stacked else [_shape(ax, i, s, panel) for i, s in enumerate(panel.series)]
+    _axes(ax, panel)
+    _mark(ax, panel)
+    if panel.note:
+        ax.annotate(
+            printable(panel.note),
+            (0.98, 0.03),
+            xycoords="axes fraction",
+            ha="right",
+            va="bottom",
+            fontsize=9,
+            parse_math=False,
+        )
+    ax.set_xlabel(printable(panel.xlabel), parse_math=False)
+    ax.set_ylabel(printable(panel.ylabel), parse_math=False)
+    _finish(ax, panel.title, pad=18.0 if panel.marks else 6.0)
+    _legend(ax, handles, [s.name for s in panel.series], panel.stacked)
+
+
+def _mark(ax: Axes, panel: Panel) -> None:
+    """Upright lines, their words above the axes; a word that would run into the one before is left out."""
+    before = -1.0
+    for place, word in panel.marks:
+        across = float((ax.transData + ax.transAxes.inverted()).transform((place, ax.get_ylim()[0]))[0])
+        if not 0.0 <= across <= 1.0:
+            continue
+        ax.axvline(place, color=INK, linewidth=0.8, linestyle=":", alpha=0.8)
+        if across - before > 0.02 * len(word):
+            before = across
+            ax.annotate(
+                printable(word),
+                (across, 1.0),
+                (0, 3),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                ha="center",
+                fontsize=8.5,
+                parse_math=False,
+            )
+
+
+def _shape(ax: Axes, i: int, s: Series | Columns, panel: Panel) -> Any:
+    colour = COLOURS[(i if s.colour is None else s.colour) % len(COLOURS)]
+    if isinstance(s, Columns):
+        if s.hollow:
+            return ax.bar(s.x, s.y, s.width, facecolor="none", edgecolor=colour, linewidth=1.4, linestyle="--")
+        return ax.bar(s.x, s.y, s.width, color=GRID if s.faint else colour, alpha=0.6 if s.faint else 0.9)
+    y = np.asarray(s.y, dtype=float)
+    (drawn,) = ax.plot(
+        s.x,
+        np.where(y > 0, y, np.nan) if panel.log in (True, "y") else y,
+        color=colour if s.shade is None else RAMP[s.shade % len(RAMP)],
+        linestyle=("--" if s.dashed else "-") if s.line else "",
+        linewidth=1.4 if s.dashed or s.thin else 4.0 if s.wide else 2.0,
+        alpha=0.75 if s.thin else None,
+        marker=MARKS[i % len(MARKS)] if s.points or not s.line else "",
+        markersize=3.5 if s.thin else 5,
+    )
+    return drawn
+
+
+def _stack(ax: Axes, panel: Panel) -> list[Any]:
+    lines = [s for s in panel.series if isinstance(s, Series)]
+    colours = [
+        RAMP[s.shade % len(RAMP)] if s.shade is not None else COLOURS[(i if s.colour is None else s.colour) % 7]
+        for i, s in enumerate(lines)
+    ]
+    heights = [np.nan_to_num(np.asarray(s.y, dtype=float)) for s in lines]
+    return list(ax.stackplot(lines[0].x, *heights, colors=colours, linewidth=0)) if lines else []
+
+
+def _axes(ax: Axes, panel: Panel) -> None:
+    """Scales, ends and the numbers on them."""
+    from matplotlib.ticker import FuncFormatter
+
+    if panel.log in (True, "x"):
+        ax.set_xscale("log")
+    else:
+        ax.margins(x=0.01)
+    if panel.log in (True, "y"):
+        ax.set_yscale("log")
+    if panel.stacked:
+        ax.margins(x=0.0)
+    if panel.xlim is not None:
+        ax.set_xlim(*panel.xlim)
+    if panel.ylim is not None:
+        ax.set_ylim(*panel.ylim)
+    for axis, ends in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        if axis.get_scale() == "log":
+            _log_ticks(axis, ends)
+    if panel.ticks:
+        ax.set_xticks([place for place, _ in panel.ticks], [printable(n) for _, n in panel.ticks], parse_math=False)
+        ax.tick_params(axis="x", length=0)
+
+
+def _log_ticks(axis: Any, ends: tuple[float, float]) -> None:
+    """Powers of ten; on a short axis the steps between them have numbers too."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    few = ends[0] > 0 and ends[1] / ends[0] < 50
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=9))
+    axis.set_minor_locator(NullLocator())
+
+
+def _legend(ax: Axes, handles: list[Any], names: list[str], stacked: bool) -> None:
+    if not handles or not any(names):
+        return
+    pairs = [(handle, name) for handle, name in zip(handles, names, strict=True) if name]
+    if stacked:  # from top to bottom as the areas are
+        pairs = pairs[::-1]
+    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "handlelength": 1.0}
+    legend = ax.legend(
+        [handle for handle, _ in pairs],
+        [f"line {i}" for i in range(len(pairs))],
+        frameon=False,
+        fontsize=9,
+        **(beside if stacked or len(pairs) > _MANY else {}),
+    )
+    for text, (_, name) in zip(legend.get_texts(), pairs, strict=True):
+        text.set_text(printable(name))  # names may come from data: show them as they are
+        text.set_parse_math(False)
+
+
+def _finish(ax: Axes, title: str, pad: float = 6.0) -> None:
+    ax.set_title(printable(title), fontsize=11, parse_math=False, pad=pad)
+    ax.grid(alpha=0.55, linewidth=0.6)
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)

@@ -1,0 +1,60 @@
+"""Text into HTML: everything that comes from data goes through here."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+from ftprl.data.streams import shown
+
+MOST_ROWS = 400  # of a table; a longer one shows its two ends
+MOST_LETTERS = 2000  # of a name
+
+
+def esc(text: object) -> str:
+    """Text as it is, in one line, whatever it contains.
+
+    >>> esc("<b> & \\n")
+    '&lt;b&gt; &amp; \\\\n'
+    """
+    said = str(text)
+    return html.escape(shown(said if len(said) <= MOST_LETTERS else said[:MOST_LETTERS] + "…"))
+
+
+def tag(name: str, *inside: str, **attributes: str) -> str:
+    """An element; what is inside is HTML already, the attributes are text (`class_` is class, `a_b` is a-b)."""
+    told = "".join(f' {key.strip("_").replace("_", "-")}="{esc(value)}"' for key, value in attributes.items())
+    return f"<{name}{told}>{''.join(inside)}</{name}>"
+
+
+def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of text; all columns but the first stand to the right, as numbers do."""
+    return _scroll(caption, tag("thead", tag("tr", *(tag("th", esc(h), scope="col") for h in head))), rows, "numbers")
+
+
+def facts(caption: str, rows: Sequence[Sequence[str]]) -> str:
+    """A table of names and what they are."""
+    return _scroll(caption, "", rows, "facts")
+
+
+def _scroll(caption: str, head: str, rows: Sequence[Sequence[str]], kind: str) -> str:
+    body = tag("tbody", *(_row(row) for row in _ends(rows)))
+    inside = tag("table", tag("caption", esc(caption)), head, body, class_=kind)
+    return tag("div", inside, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def _row(row: Sequence[str]) -> str:
+    return tag("tr", tag("th", esc(row[0]), scope="row"), *(tag("td", esc(cell)) for cell in row[1:]))
+
+
+def _ends(rows: Sequence[Sequence[str]]) -> Iterable[Sequence[str]]:
+    if len(rows) <= MOST_ROWS:
+        return rows
+    half = MOST_ROWS // 2
+    left_out = [f"… {len(rows) - 2 * half:,} rows left out"]
+    return [*rows[:half], left_out, *rows[-half:]]
+
+
+def details(name: str, summary: str, inside: str) -> str:
+    """Something to open."""
+    return tag("details", tag("summary", esc(summary)), inside, id=name)

@@ -1,0 +1,38 @@
+"use strict";
+// Asks for news and puts in what has changed; what the reader has opened stays open.
+(() => {
+  const bar = document.getElementById("live");
+  let version = "";
+  const say = (text, lost) => { bar.textContent = text; bar.classList.toggle("lost", lost); };
+  const put = (id, html) => {
+    const place = document.getElementById(id);
+    if (!place || place.dataset.html === html) return;
+    const open = new Set([...place.querySelectorAll("details[open]")].map((d) => d.id));
+    const tops = new Map([...place.querySelectorAll("details .scroll")].map((s) => [s.closest("details").id, s.scrollTop]));
+    place.innerHTML = html;
+    place.dataset.html = html;
+    for (const d of place.querySelectorAll("details")) {
+      d.open = open.has(d.id);
+      const scroll = d.querySelector(".scroll");
+      if (scroll && tops.has(d.id)) scroll.scrollTop = tops.get(d.id);
+    }
+  };
+  const ask = async () => {
+    try {
+      const answer = await fetch("/data?since=" + encodeURIComponent(version), { cache: "no-store" });
+      if (answer.status === 200) {
+        const news = await answer.json();
+        version = news.version;
+        for (const [id, html] of Object.entries(news.parts)) put(id, html);
+        document.title = news.title;
+        say(news.said, news.failed);
+      } else if (answer.status !== 204) {
+        say("the server answered " + answer.status, true);
+      }
+    } catch {
+      say("The connection is gone: ftprl watch has ended. What you see is the last that was told.", true);
+    }
+    setTimeout(ask, 1000);
+  };
+  ask();
+})();

@@ -1,0 +1,181 @@
+"""The page of a run, live: a small server for the own machine only, which reads one file and serves no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, final
+from urllib.parse import parse_qs, urlsplit
+
+from ftprl.data.streams import shown
+from ftprl.errors import FtprlError, InvalidInput
+from ftprl.events import read
+from ftprl.report.html import esc, tag
+from ftprl.report.page import PARTS, frame, parts
+from ftprl.told import tell
+
+HOST = "127.0.0.1"
+_PATIENCE = 10.0  # seconds for a request to arrive
+
+
+@final
+class News:
+    """The sections of the page, made anew when the file has changed."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._lock = threading.Lock()  # one drawing serves all that ask
+        self._seen: object = None
+        self._answer: dict[str, Any] = {}
+        self._count = 0
+        self._pictures: dict[str, tuple[str, str]] = {}
+        self._session = secrets.token_hex(4)
+
+    def now(self) -> dict[str, Any]:
+        """What the page should show; `version` changes with it."""
+        with self._lock:
+            seen = self._mark()
+            if seen != self._seen or not self._answer:
+                self._count += 1
+                self._answer = {"version": f"{self._session}-{self._count}", **self._made()}
+                self._seen = seen
+            return self._answer
+
+    def _mark(self) -> object:
+        try:
+            stat = os.stat(self.path)
+        except OSError:
+            return "absent"
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+    def _made(self) -> dict[str, Any]:
+        name = os.path.basename(self.path)
+        wrong = ""
+        try:
+            events = read(self.path)
+        except FileNotFoundError:
+            events = []
+        except (FtprlError, OSError) as error:
+            events, wrong = [], str(error)
+        told = tell(events)
+        if events:
+            sections = parts(told, name, self._pictures)
+            more = " when it last spoke; progress is told at growing row numbers" if told.status == "running" else ""
+            said = f"Live: {told.status}, {told.rows:,} rows{more}."
+        else:
+            waits = wrong or f"Waiting for {self.path}: the page fills as soon as a run writes its events there."
+            sections = dict.fromkeys(PARTS, "") | {
+                "head": tag("h1", esc(name), " ", tag("span", "waiting", class_="badge waiting")) + tag("p", esc(waits))
+            }
+            said = "Live: waiting."
+        return {"title": f"{shown(name)} · ftprl", "parts": sections, "said": said, "failed": bool(wrong)}
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    news: News
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that went away is no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version, sys_version = "ftprl", ""
+    timeout = _PATIENCE
+
+    def do_GET(self) -> None:
+        """The page, its news, or nothing."""
+        if not self._is_for_us():
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", b"this server answers to its own address only\n")
+            return
+        url = urlsplit(self.path)
+        if url.path == "/" and not url.scheme and not url.netloc:
+            self._page()
+        elif url.path == "/data" and not url.scheme and not url.netloc:
+            self._data(parse_qs(url.query).get("since", [""])[0])
+        else:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is / and nothing else\n")
+
+    def _is_for_us(self) -> bool:
+        """A page of another site that has its name point here (DNS rebinding) still sends its own name."""
+        port = self.server.server_address[1]
+        return self.headers.get_all("Host", []) in ([f"{HOST}:{port}"], [f"localhost:{port}"])
+
+    def _page(self) -> None:
+        nonce = secrets.token_urlsafe(16)
+        sections = self.server.news.now()["parts"]
+        inside = "".join(tag("section", html, id=key) for key, html in sections.items())
+        body = frame(inside, os.path.basename(self.server.news.path), nonce).encode("utf-8")
+        policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'; connect-src 'self'"
+        self._send(
+            HTTPStatus.OK,
+            "text/html; charset=utf-8",
+            body,
+            ("Content-Security-Policy", f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
+        )
+
+    def _data(self, since: str) -> None:
+        news = self.server.news.now()
+        if since == news["version"]:
+            self._send(HTTPStatus.NO_CONTENT, "application/json", b"")
+        else:
+            self._send(HTTPStatus.OK, "application/json", json.dumps(news).replace("<", "\\u003c").encode("ascii"))
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes, *more: tuple[str, str]) -> None:
+        self.send_response(status)
+        for name, value in (
+            ("Content-Type", kind),
+            ("Content-Length", str(len(body))),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("X-Frame-Options", "DENY"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            *more,
+        ):
+            if body or name != "Content-Length":
+                self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """A server for one reader keeps no log."""
+
+
+@final
+class Watch:
+    """A server that shows the run of an events file: `url` is where, `run` serves until it is interrupted."""
+
+    def __init__(self, path: str | os.PathLike[str], port: int = 0) -> None:
+        if os.path.isdir(path):
+            raise InvalidInput(f"watch needs a file of events, got the folder {os.fspath(path)!r}; name a file in it.")
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:
+            raise InvalidInput(f"port needs a number from 0 to 65535, got {port!r}; 0 takes a free one.")
+        try:
+            self._server = _Server((HOST, port), _Handler)
+        except OSError as error:
+            raise InvalidInput(f"port {port} cannot be used: {error.strerror}; pass 0 for a free one.") from None
+        self._server.news = News(path)
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{HOST}:{self._server.server_address[1]}/"
+
+    def run(self) -> None:
+        """Serve until `stop`, or until an interrupt."""
+        try:
+            self._server.serve_forever(poll_interval=0.2)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self._server.server_close()
+
+    def stop(self) -> None:
+        """End `run` from another thread."""
+        self._server.shutdown()
