@@ -6,7 +6,7 @@ from ftprl.baselines.averaging import DualAveraging
 from ftprl.baselines.classifiers import Arow, Classifier, ConfidenceWeighted, LearnerClassifier
 from ftprl.baselines.descent import GradientDescent, LazyDescent
 from ftprl.baselines.exponentiated import ExponentiatedGradient
-from ftprl.baselines.newton import OnlineNewtonStep
+from ftprl.baselines.newton import NewtonLeader, OnlineNewtonStep
 from ftprl.baselines.perturbed import PerturbedLeader
 from ftprl.baselines.proximal import Fobos, Pegasos
 from ftprl.baselines.tuning import Best, best_constant
@@ -25,6 +25,7 @@ __all__ = [
     "GradientDescent",
     "LazyDescent",
     "LearnerClassifier",
+    "NewtonLeader",
     "OnlineNewtonStep",
     "Pegasos",
     "PerCoordinateDescent",

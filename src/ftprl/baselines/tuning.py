@@ -33,11 +33,12 @@ class Best:
 
 
 def best_constant(
-    make: Callable[[float], L], grid: Sequence[float], cost: Callable[[L], float], *, widen: int = 8
+    make: Callable[[float], L], grid: Sequence[float], cost: Callable[[L], float], *, widen: int = 8, refine: int = 0
 ) -> Best:
     """`cost(make(c))` over a geometric grid; while the best is at an end, up to `widen` further steps on that side.
 
-    A cost that is not a number counts as infinite. Among equals the first constant wins.
+    Then `refine` times the best is tried against the two points half-way (in the logarithm) to its neighbours. A cost
+    that is not a number counts as infinite. Among equals the first constant wins.
 
     >>> best = best_constant(float, [1.0, 2.0, 4.0], lambda c: (c - 20.0) ** 2)
     >>> best.constant, best.at_edge
@@ -48,14 +49,21 @@ def best_constant(
     tried = {c: _cost(cost(make(c))) for c in points}
     for _ in range(widen):
         best = _pick(tried)
-        if not best.at_edge:
-            return best
         low, high = min(tried), max(tried)
         further = high * ratio if best.constant == high else low / ratio
-        if not 1e-150 < further < 1e150:
+        if not best.at_edge or not 1e-150 < further < 1e150:
             break
         tried[further] = _cost(cost(make(further)))
+    for _ in range(refine):
+        tried |= {c: _cost(cost(make(c))) for c in _between(_pick(tried))}
     return _pick(tried)
+
+
+def _between(best: Best) -> list[float]:
+    """The points half-way from the best constant to its neighbours; none at an edge, where there is more to find."""
+    points = list(best.tried)
+    i = points.index(best.constant)
+    return [] if best.at_edge else [math.sqrt(points[i] * points[j]) for j in (i - 1, i + 1)]
 
 
 def _constants(grid: Sequence[float]) -> list[float]:
