@@ -312,6 +312,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the short runs")
     parser.add_argument("-o", "--output", type=Path, default=DOCS, help="the folder of the pages")
+    parser.add_argument("--only", choices=("related", "real-data"), help="one of the two pages")
     args = parser.parse_args()
 
     def step(text: str) -> None:
@@ -319,9 +320,11 @@ def main() -> None:
 
     full = not args.quick
     args.output.mkdir(parents=True, exist_ok=True)
-    (args.output / "related.md").write_text(related_page(related.study(full, step), args.output), "utf-8")
-    page = real_page(clicks.streams(full, step), portfolios.markets(full, step), args.output)
-    (args.output / "real-data.md").write_text(page, "utf-8")
+    if args.only != "real-data":
+        (args.output / "related.md").write_text(related_page(related.study(full, step), args.output), "utf-8")
+    if args.only != "related":
+        page = real_page(clicks.streams(full, step), portfolios.markets(full, step), args.output)
+        (args.output / "real-data.md").write_text(page, "utf-8")
 
 
 if __name__ == "__main__":

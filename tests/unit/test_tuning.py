@@ -62,3 +62,14 @@ def test_a_grid_needs_two_constants(grid: list[float]) -> None:
 def test_constants_are_above_zero() -> None:
     with pytest.raises(InvalidInput, match=r"grid\[1\] needs a finite number above 0, got -2.0; "):
         best_constant(float, [1.0, -2.0], float)
+
+
+def test_refining_looks_between_the_neighbours() -> None:
+    coarse = best_constant(float, [1.0, 4.0, 16.0], lambda c: abs(math.log(c / 7.0)))
+    assert coarse.constant == 4.0
+    fine = best_constant(float, [1.0, 4.0, 16.0], lambda c: abs(math.log(c / 7.0)), refine=2)
+    assert list(fine.tried) == pytest.approx([1.0, 2.0, 4.0, 32**0.5, 8.0, 128**0.5, 16.0])
+    assert fine.constant == pytest.approx(8.0)
+    assert not fine.at_edge
+    edge = best_constant(float, [1.0, 2.0], lambda c: c, widen=1, refine=3)
+    assert list(edge.tried) == [0.5, 1.0, 2.0]
