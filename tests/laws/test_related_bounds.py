@@ -1,4 +1,4 @@
-"""Laws of related work: which algorithms are the same, what leaves them unmoved, and the regret bounds of their papers."""
+"""Laws of related work: which algorithms are the same, what leaves them unmoved, and their papers' regret bounds."""
 
 import math
 from typing import Any

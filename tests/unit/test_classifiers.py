@@ -93,6 +93,18 @@ def test_arow_by_hand() -> None:
     assert part.learn(b, -10 * b.mean, -1) is b
 
 
+@pytest.mark.parametrize("rule", ["variance", "deviation"])
+def test_labels_that_contradict_each_other_do_no_harm(rule: Any) -> None:
+    """The same row with either label, for ever: the variance shrinks to nothing, and all numbers stay finite."""
+    for confidence in (0.51, 0.9, 0.9999):
+        c = ConfidenceWeighted(1, confidence, rule=rule)
+        state = c.init()
+        for t in range(1500):
+            state = c.learn(state, [1.0], 1 if t % 2 else -1)
+            assert math.isfinite(state.mean[0])
+            assert 0 <= state.variance[0] <= 1
+
+
 ROWS = st.lists(
     st.tuples(st.lists(st.integers(-4, 4), min_size=3, max_size=3), st.sampled_from([-1, 1])), min_size=1, max_size=25
 )

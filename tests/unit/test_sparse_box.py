@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtri
 
 from ftprl import FTPRL, baselines, play
 from ftprl.learner import Learner
 from ftprl.losses import logistic
-from ftprl.paper import clicks, real, sparse_box
+from ftprl.paper import clicks, real, sparse_beliefs, sparse_box
+from ftprl.paper.rows import mistakes
 from ftprl.paper.sparse_box import Rows, Rule, run
 from ftprl.schemes import CoordinateConstant, Diagonal
 from ftprl.sets import Box
@@ -116,6 +118,20 @@ def test_regret_stays_below_every_bound(seed: int, kind: type[Rule], radius: flo
         assert np.all(small <= large * (1 + 1e-9) + 1e-9)
 
 
+def test_sparse_classifiers_are_the_dense_ones(rng: np.random.Generator) -> None:
+    rows = stream(rng, 150)
+    wide = np.zeros((len(rows), rows.dim))
+    for t, (at, v, _) in enumerate(rows):
+        wide[t, at] = v
+    r, phi = np.array([0.3, 1.0, 20.0]), ndtri(np.array([0.6, 0.9, 0.99]))
+    arow = sparse_beliefs.mistakes(rows, r, sparse_beliefs.arow, False)
+    confident = sparse_beliefs.mistakes(rows, phi, sparse_beliefs.confidence, True)
+    for i in range(3):
+        made = baselines.Arow(rows.dim, float(r[i])), baselines.ConfidenceWeighted(rows.dim, (0.6, 0.9, 0.99)[i])
+        for classifier, found in zip(made, (arow, confident), strict=True):
+            assert round(mistakes(classifier, wide, rows.y) * len(rows)) == found[i]
+
+
 def test_the_grid_is_widened_and_sorted(rng: np.random.Generator) -> None:
     rows = stream(rng, 300)
     found = clicks.tune(sparse_box.FixedDescent, rows, 2.0**-12, 2.0**-11, 3.0, np.array([10.0, 301.0]))
@@ -162,7 +178,7 @@ def test_without_real_data_the_made_up_log_is_judged(monkeypatch: pytest.MonkeyP
     told: list[str] = []
     found = [clicks.study(real.made_up_clicks(1500), "made-up clicks", told.append)]
     outcome = clicks.judged(found)
-    assert len(told) == len(clicks.RULES)
+    assert len(told) == len(clicks.RULES) + 1
     assert all(check.ok for check in outcome.stated), [str(c) for c in outcome.stated]
     assert "Not run" in outcome.numbers[-1]
     assert "criteo, a9a, rcv1, sms" in outcome.numbers[-1]

@@ -67,8 +67,10 @@ Update = Callable[[float, float, float], tuple[float, float]]
 def _by_variance(margin: float, v: float, phi: float) -> tuple[float, float]:
     """Of Dredze, Crammer and Pereira (2008), where M >= phi V is asked for: alpha, and what precision gains a v²."""
     b = 1.0 + 2.0 * phi * margin
-    root = math.sqrt(max(b * b - 8.0 * phi * (margin - phi * v), 0.0))
-    alpha = max((root - b) / (4.0 * phi * v), 0.0)
+    missing = phi * v - margin
+    root = math.sqrt(max(b * b + 8.0 * phi * missing, 0.0))
+    # (root - b) / (4 phi V), without cancellation where b > 0
+    alpha = max(2.0 * missing / (v * (root + b)) if b > 0 else (root - b) / (4.0 * phi * v), 0.0)
     return alpha, 2.0 * alpha * phi
 
 
@@ -77,10 +79,12 @@ def _by_deviation(margin: float, v: float, phi: float) -> tuple[float, float]:
     psi, zeta, square = 1.0 + phi * phi / 2.0, 1.0 + phi * phi, phi * phi
     root = math.sqrt(margin * margin * square * square / 4.0 + v * square * zeta)
     alpha = max((root - margin * psi) / (v * zeta), 0.0)
-    u = 0.25 * (math.sqrt((alpha * v * phi) ** 2 + 4.0 * v) - alpha * v * phi) ** 2
-    return alpha, alpha * phi / math.sqrt(u)
+    moved = alpha * v * phi
+    # sqrt u = ½ (sqrt(moved² + 4V) - moved), turned over so that nothing cancels
+    return alpha, alpha * phi * (math.sqrt(moved * moved + 4.0 * v) + moved) / (2.0 * v)
 
 
+_LEAST = 1e-100  # a belief surer than this of a row is not moved: the numbers would leave their range
 _RULES: dict[str, Update] = {"variance": _by_variance, "deviation": _by_deviation}
 
 
@@ -120,7 +124,7 @@ class ConfidenceWeighted(Classifier[Belief]):
 
         spread = state.variance * v
         V = float(spread @ v)
-        if not V:
+        if V < _LEAST:
             return state
         alpha, gain = _RULES[self.rule](y * float(state.mean @ v), V, float(ndtri(self.confidence)))
         if not alpha:

@@ -16,6 +16,7 @@ from ftprl.draw import Panel, Series
 from ftprl.linear import Engine, Spec
 from ftprl.paper import real
 from ftprl.paper.base import Check, Outcome, Statement, Step
+from ftprl.paper.sparse_beliefs import least_errors
 from ftprl.paper.sparse_box import (
     Account,
     Bounds,
@@ -91,6 +92,7 @@ class Stream:
     marks: Vector
     tuned: Mapping[str, Tuned]
     untuned: float  # the mean loss of eight scales at once, as `ftprl train` learns
+    errors: Mapping[str, float]  # the least share of errors, each with its own best constant
 
     @property
     def gain(self) -> float:
@@ -144,7 +146,10 @@ def study(rows: Rows, name: str, step: Step, radius: float = RADIUS) -> Stream:
     for rule, (kind, low, high) in RULES.items():
         step(f"{name}: {rule}")
         tuned[rule] = tune(kind, rows, low, high, radius, marks)
-    return Stream(name, len(rows), rows.dim, rows.counts(), marks, tuned, mixture(rows))
+    step(f"{name}: classifiers")
+    errors = {rule: float(t.account.mistakes.min()) / len(rows) for rule, t in tuned.items()}
+    errors |= least_errors(rows)
+    return Stream(name, len(rows), rows.dim, rows.counts(), marks, tuned, mixture(rows), errors)
 
 
 def streams(full: bool, step: Step) -> list[Stream]:

@@ -136,7 +136,7 @@ def study(full: bool, step: Step) -> Findings:
         rounds,
         {name: tuple(found[name].cost for _, found in grown) for name in grown[-1][1]},
         bound_gain(1000, 2000 if full else 500),
-        classify(2000 if full else 500),
+        classify(1200 if full else 500),
     )
 
 
