@@ -44,8 +44,8 @@ def save(figure: Figure, name: str, folder: Path) -> str:
     import matplotlib
 
     (folder / FIGURES).mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context({"svg.hashsalt": name}):
-        figure.savefig(folder / FIGURES / f"{name}.svg", metadata={"Date": None})
+    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+        figure.savefig(folder / FIGURES / f"{name}.svg", metadata={"Date": None, "Creator": None})
     return f"({(FIGURES / name).as_posix()}.svg)"
 
 
@@ -114,6 +114,8 @@ def related_page(found: related.Findings, folder: Path) -> str:
             ),
             "",
             f"![Growth of the regret on the bad class]{growth}",
+            "",
+            "In the next two figures FTPRL is blue, a rate a coordinate or a matrix green, one rate yellow.",
             "",
             *(line for p, path in bars for line in (f"![Regrets: {p}]{path}", "")),
             "## Classification",
@@ -197,7 +199,7 @@ def real_page(streams: list[clicks.Stream], markets: list[portfolios.Market], fo
             "# The paper on real data",
             "",
             (
-                "Click prediction and text are the paper's motivation; portfolios are the oldest problem on the "
+                "Click prediction and text are the paper's motivation; portfolios are a classic on the "
                 "simplex. The files are third-party data and no part of the project: `FTPRL_DATA` names the folder "
                 f"that has them, and without it the made-up click log and a made-up market are run. {HOW}"
             ),

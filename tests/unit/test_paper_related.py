@@ -1,8 +1,11 @@
 """Related work side by side: the problems, the market, and verdicts that follow from numbers."""
 
+import importlib.util
 import itertools
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,6 +83,7 @@ def test_a_market_is_judged(market: portfolios.Market) -> None:
     assert outcome.verdict is Verdict.HOLDS, [str(c) for c in outcome.stated]
     assert set(market.played) == {*portfolios.SCHEMES, *portfolios.OTHERS}
     assert "made-up market, 40 days, 4 assets" in outcome.numbers[0]
+    assert "NYSE, DJIA" in outcome.numbers[1]
     for who, (at_two, _) in market.receipts.items():
         assert at_two.true_regret == pytest.approx(market.regret(who)[-1] + market.rebalanced.gap, abs=1e-9)
 
@@ -237,3 +241,24 @@ def test_classify_with_any_learner() -> None:
         slope = -label / (1 + math.exp(label * score))
         x = learner.update(x, slope * v)
     assert rows.mistakes(rows.makers(10)["FTPRL-Diag, log loss"](2.0), V, y) == wrong / 200
+
+
+def test_pages_are_written_from_what_was_found(
+    market: portfolios.Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(__file__).parents[2] / "benchmarks" / "pages.py"
+    spec = importlib.util.spec_from_file_location("pages", path)
+    assert spec is not None
+    assert spec.loader is not None
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    text = pages.related_page(findings(), tmp_path)
+    assert "| FTPRL-Diag | **2** | **2** |" in text
+    assert "**Holds.**" in text
+    monkeypatch.setenv("FTPRL_DATA", str(tmp_path))
+    stream = clicks.study(real.made_up_clicks(600), "made-up <clicks>", silent)
+    text += pages.real_page([stream], [market], tmp_path)
+    figures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert len(figures) == 6
+    for name in figures:
+        assert (tmp_path / name).read_text("utf-8").startswith("<?xml")

@@ -223,10 +223,7 @@ def sentences(found: list[Stream]) -> list[str]:
             f"{s.name}, {s.rows:,} rows, {s.features:,} features: {told}; eight scales at once, untuned "
             f"{s.untuned:.4f}. The best bound with one number is {s.gain:.2f} times the best with one a coordinate."
         )
-    missing = [name for name in real.STREAMS if name not in {s.name for s in found}]
-    if missing:
-        lines.append(f"Not run, since their files are not in {real.folder()} (FTPRL_DATA): {', '.join(missing)}.")
-    return lines
+    return lines + real.missing(real.STREAMS, (s.name for s in found))
 
 
 def tail(stream: Stream) -> Series:
@@ -274,7 +271,7 @@ def _run(full: bool, step: Step) -> Outcome:
 STATEMENT = Statement(
     name="clicks",
     title="On click logs and text a rate for each coordinate beats one rate for all",
-    place="Sections 1 and 3, the motivation; Section 6",
+    place="Section 1.2, the motivation",
     claim=(
         "Where a few features are frequent and most are rare, as in click prediction and text, adapting each "
         "coordinate gives less loss and a smaller bound than one adaptive rate, for FTPRL as for gradient descent."

@@ -173,7 +173,12 @@ def judged(found: list[Market]) -> Outcome:
         Check("a market with one steady winner: true regret over bound, largest", steady(), "<=", 1.0),
         Check("log wealth that the best constant-rebalanced portfolio may lack", stale, "<=", 1e-4),
     ]
-    return Outcome(checks, panels=[curves(m) for m in found], numbers=[sentence(m) for m in found])
+    return Outcome(checks, panels=[curves(m) for m in found], numbers=sentences(found))
+
+
+def sentences(found: list[Market]) -> list[str]:
+    """Who earned what, and what was not run."""
+    return [sentence(m) for m in found] + real.missing(real.MARKETS, (m.name for m in found))
 
 
 def sentence(m: Market) -> str:

@@ -111,7 +111,7 @@ def random_market(rounds: int, dim: int = 6, seed: int = 3) -> Problem:
 
 def problems(full: bool) -> list[Problem]:
     """All but the bad class, which comes in several sizes."""
-    T = 1200 if full else 400
+    T = 800 if full else 400
     return [
         heavy_features(T, 100 if full else 60),
         unlike_scales(T),

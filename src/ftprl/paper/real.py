@@ -41,6 +41,12 @@ def available(name: str) -> bool:
     return (folder() / (STREAMS[name][0] if name in STREAMS else MARKETS[name])).is_file()
 
 
+def missing(names: Iterable[str], found: Iterable[str]) -> list[str]:
+    """A sentence about what was not run for want of data, or nothing."""
+    absent = [name for name in names if name not in set(found)]
+    return [f"Not run, since their files are not in {folder()} (FTPRL_DATA): {', '.join(absent)}."] if absent else []
+
+
 def read_stream(name: str, limit: int) -> Rows:
     """The first rows of a real stream, with an intercept."""
     file, options = STREAMS[name]
