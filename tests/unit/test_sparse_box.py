@@ -171,6 +171,8 @@ def test_the_folder_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Any)
     monkeypatch.setenv("FTPRL_DATA", str(tmp_path))
     assert real.folder() == tmp_path
     assert not any(real.available(name) for name in (*real.STREAMS, *real.MARKETS))
+    assert real.missing("abc", iter("cb"))[0].endswith("(FTPRL_DATA): a.")
+    assert real.missing("abc", iter("cab")) == []
 
 
 def test_without_real_data_the_made_up_log_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

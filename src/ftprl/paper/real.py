@@ -43,7 +43,8 @@ def available(name: str) -> bool:
 
 def missing(names: Iterable[str], found: Iterable[str]) -> list[str]:
     """A sentence about what was not run for want of data, or nothing."""
-    absent = [name for name in names if name not in set(found)]
+    there = set(found)
+    absent = [name for name in names if name not in there]
     return [f"Not run, since their files are not in {folder()} (FTPRL_DATA): {', '.join(absent)}."] if absent else []
 
 
