@@ -245,10 +245,10 @@ def real_page(streams: list[clicks.Stream], markets: list[portfolios.Market], fo
             "",
             (
                 "Gradients are nearly equal from asset to asset, so centring them (`center=True`) is what makes "
-                "FTPRL's bounds small here. Most learners do best when they hardly move from equal shares (a dagger: "
-                "the best constant is at the edge of a grid that was let go on for two more steps); the Newton "
-                "leader, which weighs second moments, is the exception. A small regret bound is a promise for the "
-                "worst market, not for this one."
+                "FTPRL's bounds small here. A dagger marks a best constant at the edge of a grid that was let go "
+                "on for two more steps, as a rule where the learner hardly moves from equal shares, which none of "
+                "them beats by much; the Newton leader, which weighs second moments, is the exception. A small "
+                "regret bound is a promise for the worst market, not for this one."
             ),
             "",
         ]

@@ -53,7 +53,7 @@ GRIDS = {
     "Newton leader": (0.0625, 0.25, 1.0),
 }
 
-# The best bound's line lies on that of one rate, gradient descent's on exponentiated gradient's.
+# The best bound's line lies on that of one rate, gradient descent's near exponentiated gradient's.
 DRAWN = tuple(who for who in (*SCHEMES, *OTHERS) if who not in ("FTPRL, best bound", "gradient descent"))
 
 
