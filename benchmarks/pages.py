@@ -108,9 +108,9 @@ def related_page(found: related.Findings, folder: Path) -> str:
             *table(("", *(f"{p}, {found.sizes[p]}" for p in names)), rows),
             (
                 "On the bad class the best that one rate can do is to stand still, and its regret is then "
-                "T^(2/3)/2; a rate a coordinate grows like sqrt T. On linear losses with a constant chosen in "
-                "hindsight, every method that can follow the leader does so, and they do not differ: those "
-                "columns are shown, not judged. " + others(found)
+                "T^(2/3)/2; with a rate a coordinate it grows no faster than sqrt T. On linear losses with a "
+                "constant chosen in hindsight, the methods that can follow the leader do so, and those do not "
+                "differ: these columns are shown, not judged. " + others(found)
             ),
             "",
             f"![Growth of the regret on the bad class]{growth}",

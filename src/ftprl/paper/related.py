@@ -219,8 +219,8 @@ STATEMENT = Statement(
         "and over an ellipsoid of condition 100; a random market on the simplex. Seventeen algorithms, each at "
         "the best constant of a grid that is widened up to six times. Rows with labels for confidence-weighted "
         "learning, AROW and others. Linear losses, heavy-tailed and over the ellipsoid, are shown but not judged: "
-        "with a constant chosen in hindsight every method that can follow the leader does so there, and they do "
-        "not differ."
+        "with a constant chosen in hindsight the methods that can follow the leader do so there, and those do not "
+        "differ."
     ),
     measured=(
         "Regret against the best fixed point: ratios of at most 1 on heavy tails, at most 1/2 on the ellipsoid. A "
