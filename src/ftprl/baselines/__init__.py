@@ -1,6 +1,34 @@
 """What people would use instead, behind the same interface: no bound of FTPRL's applies to them."""
 
-from ftprl.baselines.adagrad import AdaGrad
-from ftprl.baselines.descent import GradientDescent
+from ftprl.baselines.adagrad import AdaGrad, AdaGradDual
+from ftprl.baselines.adaptive import AdaptiveDescent, PerCoordinateDescent
+from ftprl.baselines.averaging import DualAveraging
+from ftprl.baselines.classifiers import Arow, Classifier, ConfidenceWeighted, LearnerClassifier
+from ftprl.baselines.descent import GradientDescent, LazyDescent
+from ftprl.baselines.exponentiated import ExponentiatedGradient
+from ftprl.baselines.newton import NewtonLeader, OnlineNewtonStep
+from ftprl.baselines.perturbed import PerturbedLeader
+from ftprl.baselines.proximal import Fobos, Pegasos
+from ftprl.baselines.tuning import Best, best_constant
 
-__all__ = ["AdaGrad", "GradientDescent"]
+__all__ = [
+    "AdaGrad",
+    "AdaGradDual",
+    "AdaptiveDescent",
+    "Arow",
+    "Best",
+    "Classifier",
+    "ConfidenceWeighted",
+    "DualAveraging",
+    "ExponentiatedGradient",
+    "Fobos",
+    "GradientDescent",
+    "LazyDescent",
+    "LearnerClassifier",
+    "NewtonLeader",
+    "OnlineNewtonStep",
+    "Pegasos",
+    "PerCoordinateDescent",
+    "PerturbedLeader",
+    "best_constant",
+]

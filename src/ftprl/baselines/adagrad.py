@@ -1,4 +1,4 @@
-"""AdaGrad: gradient descent with a rate for each coordinate."""
+"""AdaGrad in both forms, with a diagonal or a full matrix (Duchi, Hazan and Singer 2010)."""
 
 from __future__ import annotations
 
@@ -8,58 +8,136 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ftprl import check
+from ftprl import check, psd
 from ftprl.baselines.descent import refuse_hint
 from ftprl.errors import InvalidInput
 from ftprl.learner import Learner, LearnerState, starting_point
 from ftprl.sets import FeasibleSet
 
 Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaGradState(LearnerState):
-    """`G` = the sum of g_i²."""
+    """`G` = the sum of g_i², or of the outer products g gᵀ with a full matrix."""
 
-    G: Vector
+    G: PSD
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaGrad(Learner[AdaGradState]):
-    """x_{t+1} = argmin over F of |x - (x_t - rate g/sqrt G)| in the norm of diag(sqrt G) (Duchi, Hazan, Singer).
+    """x_{t+1} = argmin over F of |x - (x_t - rate g/sqrt G)| in the norm of diag(sqrt G): the mirror descent form.
 
-    `rate` is a number or one a coordinate; None takes max D_i / sqrt 2, the choice of its regret bound.
+    `rate` is a number or one a coordinate; None takes max D_i / sqrt 2, the choice of its regret bound. `full` takes
+    the root of the sum of g gᵀ instead of its diagonal, and one rate.
     """
 
     feasible: FeasibleSet
     rate: ArrayLike | None = None
     start: ArrayLike | None = None
+    full: bool = False
 
     def __post_init__(self) -> None:
-        if self.rate is None and not np.isfinite(self.feasible.widths()).all():
-            raise InvalidInput(f"AdaGrad needs a bounded set or a rate, got {self.feasible!r} and none; pass rate=0.1.")
-        if self.rate is not None:
-            rate = check.finite("rate", check.array("rate", self.rate))
-            if rate.ndim:
-                check.vector("rate", rate, self.feasible.dim)
-            if np.any(rate <= 0):
-                raise InvalidInput(f"rate needs numbers above 0, got {rate.min():g}; pass positive rates.")
+        _check_rate(self.rate, self.feasible, self.full, "AdaGrad")
 
     def init(self, hint: ArrayLike | None = None) -> AdaGradState:
         """The start."""
         refuse_hint(hint, "AdaGrad")
-        return AdaGradState(starting_point(self.feasible, self.start), 0, np.zeros(self.feasible.dim))
+        return AdaGradState(starting_point(self.feasible, self.start), 0, _nothing(self.feasible, self.full))
 
     def advance(self, state: AdaGradState, g: Vector, hint: Vector | None) -> AdaGradState:
         """One step; coordinates without a gradient so far stay where they are."""
         refuse_hint(hint, "AdaGrad")
-        G = state.G + g * g
-        rate = self.feasible.widths().max() / np.sqrt(2.0) if self.rate is None else np.asarray(self.rate, dtype=float)
+        G = _collect(state.G, g)
+        rate = _rate(self.rate, self.feasible, self.full)
         if not np.all(rate):  # a single point
             return AdaGradState(state.x, state.t + 1, G)
         # ½ sum (s_i/rate_i)(x_i - u_i)² with u = x - rate g / s: the gradient enters as it is.
-        weights = np.sqrt(G) / rate
-        x = self.feasible.argmin(weights, g - weights * state.x, state.x)
+        weights = _root(G) / rate
+        x = self.feasible.argmin(weights, g - psd.apply(weights, state.x), state.x)
         return AdaGradState(x, state.t + 1, G)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class DualState(LearnerState):
+    """`S` = g_{1:t}, `G` as in AdaGrad, and the point at which all regularisation is centred."""
+
+    S: Vector
+    G: PSD
+    centre: Vector
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaGradDual(Learner[DualState]):
+    """x_{t+1} = argmin over F of g_{1:t}·x + (x - x_1)ᵀ(delta I + diag sqrt G)(x - x_1) / (2 rate): dual averaging.
+
+    All regularisation is centred at x_1, not at the points that were played. `rate`, `full` and the default as in
+    `AdaGrad`; the bound of its paper wants delta of at least the largest |g_i|.
+    """
+
+    feasible: FeasibleSet
+    rate: ArrayLike | None = None
+    start: ArrayLike | None = None
+    full: bool = False
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate, self.feasible, self.full, "AdaGradDual")
+        check.positive("delta", self.delta, zero=True)
+
+    def init(self, hint: ArrayLike | None = None) -> DualState:
+        """The start, which is also the centre."""
+        refuse_hint(hint, "AdaGradDual")
+        x = starting_point(self.feasible, self.start)
+        return DualState(x, 0, np.zeros(self.feasible.dim), _nothing(self.feasible, self.full), x)
+
+    def advance(self, state: DualState, g: Vector, hint: Vector | None) -> DualState:
+        """The leader of all gradients so far, held back from the centre."""
+        refuse_hint(hint, "AdaGradDual")
+        S, G, t = state.S + g, _collect(state.G, g), state.t + 1
+        rate = _rate(self.rate, self.feasible, self.full)
+        if not np.all(rate):
+            return DualState(state.x, t, S, G, state.centre)
+        weights = psd.add(_root(G), np.array(self.delta)) / rate
+        x = self.feasible.argmin(weights, S - psd.apply(weights, state.centre), state.x)
+        return DualState(x, t, S, G, state.centre)
+
+
+def _check_rate(rate: ArrayLike | None, feasible: FeasibleSet, full: bool, who: str) -> None:
+    check.instance("full", full, bool)
+    if rate is None:
+        if not np.isfinite(feasible.widths()).all():
+            raise InvalidInput(f"{who} needs a bounded set or a rate, got {feasible!r} and none; pass rate=0.1.")
+        return
+    found = check.finite("rate", check.array("rate", rate))
+    if found.ndim and full:
+        raise InvalidInput(f"rate needs one number with a full matrix, got shape {found.shape}; pass a float.")
+    if found.ndim:
+        check.vector("rate", found, feasible.dim)
+    if np.any(found <= 0):
+        raise InvalidInput(f"rate needs numbers above 0, got {found.min():g}; pass positive rates.")
+
+
+def _rate(rate: ArrayLike | None, feasible: FeasibleSet, full: bool) -> Vector:
+    """The given rate; otherwise D over sqrt 2, with the widest side for a diagonal, the diameter for a full matrix."""
+    if rate is not None:
+        return np.asarray(rate, dtype=float)
+    return np.asarray((feasible.diameter() if full else feasible.widths().max()) / np.sqrt(2.0))
+
+
+def _nothing(feasible: FeasibleSet, full: bool) -> PSD:
+    n = feasible.dim
+    return np.zeros((n, n)) if full else np.zeros(n)
+
+
+def _collect(G: PSD, g: Vector) -> PSD:
+    return G + (np.outer(g, g) if G.ndim == 2 else g * g)
+
+
+def _root(G: PSD) -> PSD:
+    return psd.root(G) if G.ndim == 2 else np.sqrt(G)

@@ -1,4 +1,4 @@
-"""Online gradient descent with one rate for all coordinates."""
+"""Online gradient descent with one rate for all coordinates, projected at once or lazily."""
 
 from __future__ import annotations
 
@@ -16,12 +16,33 @@ from ftprl.learner import Learner, LearnerState, starting_point
 from ftprl.sets import FeasibleSet
 
 Vector = NDArray[np.float64]
+Rate = float | Callable[[int], float]
 
 
 def refuse_hint(hint: ArrayLike | None, who: str) -> None:
     """The baselines have no use for a guess of the next gradient, and say so."""
     if hint is not None:
         raise Unsupported(f"{who} takes no hint; use FTPRL, or leave the hint out.")
+
+
+def check_rate(rate: Rate | None, feasible: FeasibleSet, who: str) -> None:
+    """A rate above 0, or a bounded set from which one can be made."""
+    if rate is None and not math.isfinite(feasible.diameter()):
+        raise InvalidInput(f"{who} needs a bounded set or a rate, got {feasible!r} and none; pass rate=0.1.")
+    if rate is not None and not callable(rate):
+        check.positive("rate", rate)
+
+
+def rate_at(rate: Rate | None, t: int, feasible: FeasibleSet, G: float) -> float:
+    """The rate of round t; without one D / sqrt(2 sum |g|²), and 0 while there was no gradient."""
+    if rate is None:
+        return feasible.diameter() / math.sqrt(2 * G) if G else 0.0
+    return check.positive("rate", rate(t)) if callable(rate) else rate
+
+
+def nearest(feasible: FeasibleSet, target: Vector, near: Vector) -> Vector:
+    """The point of F nearest to `target`."""
+    return feasible.argmin(np.array(1.0), -target, near)
 
 
 @final
@@ -41,16 +62,11 @@ class GradientDescent(Learner[DescentState]):
     """
 
     feasible: FeasibleSet
-    rate: float | Callable[[int], float] | None = None
+    rate: Rate | None = None
     start: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        if self.rate is None and not math.isfinite(self.feasible.diameter()):
-            raise InvalidInput(
-                f"GradientDescent needs a bounded set or a rate, got {self.feasible!r} and none; pass rate=0.1."
-            )
-        if self.rate is not None and not callable(self.rate):
-            check.positive("rate", self.rate)
+        check_rate(self.rate, self.feasible, "GradientDescent")
 
     def init(self, hint: ArrayLike | None = None) -> DescentState:
         """The start."""
@@ -61,9 +77,44 @@ class GradientDescent(Learner[DescentState]):
         """One step against the gradient, and back into F."""
         refuse_hint(hint, "GradientDescent")
         G, t = state.G + float(g @ g), state.t + 1
-        if self.rate is None:
-            eta = self.feasible.diameter() / math.sqrt(2 * G) if G else 0.0
-        else:
-            eta = check.positive("rate", self.rate(t)) if callable(self.rate) else self.rate
-        target = state.x - eta * g
-        return DescentState(self.feasible.argmin(np.array(1.0), -target, state.x), t, G)
+        eta = rate_at(self.rate, t, self.feasible, G)
+        return DescentState(nearest(self.feasible, state.x - eta * g, state.x), t, G)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LazyState(LearnerState):
+    """`u`, the point before it is projected, and `G` = the sum of |g|²."""
+
+    u: Vector
+    G: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LazyDescent(Learner[LazyState]):
+    """u_{t+1} = u_t - rate·g_t, and the point of F nearest to u is played (Zinkevich's lazy projection).
+
+    The steps start where the last one ended, outside F or not: with a fixed rate it has the regret of gradient descent,
+    with a rate that falls it may not come back in time.
+    """
+
+    feasible: FeasibleSet
+    rate: Rate | None = None
+    start: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        check_rate(self.rate, self.feasible, "LazyDescent")
+
+    def init(self, hint: ArrayLike | None = None) -> LazyState:
+        """The start."""
+        refuse_hint(hint, "LazyDescent")
+        x = starting_point(self.feasible, self.start)
+        return LazyState(x, 0, x, 0.0)
+
+    def advance(self, state: LazyState, g: Vector, hint: Vector | None) -> LazyState:
+        """One step of u; F is only looked at to play."""
+        refuse_hint(hint, "LazyDescent")
+        G, t = state.G + float(g @ g), state.t + 1
+        u = state.u - rate_at(self.rate, t, self.feasible, G) * g
+        return LazyState(nearest(self.feasible, u, state.x), t, u, G)

@@ -44,6 +44,9 @@ MODULES = (
     "sketch",
     "hints",
     "composite",
+    "related",
+    "clicks",
+    "portfolios",
 )
 
 

@@ -1,0 +1,112 @@
+"""Gradient descent whose rates follow from the gradients: one for all coordinates, or one for each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check
+from ftprl.baselines.descent import nearest, refuse_hint
+from ftprl.errors import InvalidInput, Unsupported
+from ftprl.learner import Learner, LearnerState, starting_point
+from ftprl.sets import Box, FeasibleSet
+
+Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptiveState(LearnerState):
+    """`weight` = lambda_{1:t}, and the point at which the added curvature is centred."""
+
+    weight: float
+    centre: Vector
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptiveDescent(Learner[AdaptiveState]):
+    """x_{t+1} = the point of F nearest to x_t - (g_t + lambda_t (x_t - x_1)) / (H_{1:t} + lambda_{1:t}).
+
+    Bartlett, Hazan and Rakhlin (2008): each round's loss has curvature H_t = `curvature`, and lambda_t adds what is
+    missing: the root of 3/2 D² lambda_t = |g_t|² / (H_{1:t} + lambda_{1:t}). Regret <= 3 D² lambda_{1:T}, between
+    log T and sqrt T. `scale` multiplies D.
+    """
+
+    feasible: FeasibleSet
+    scale: float = 1.0
+    curvature: float = 0.0
+    start: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        check.positive("scale", self.scale)
+        check.positive("curvature", self.curvature, zero=True)
+        if not math.isfinite(self.feasible.diameter()):
+            raise InvalidInput(f"AdaptiveDescent needs a bounded set, got {self.feasible!r}; bound it, as by a Box.")
+
+    def init(self, hint: ArrayLike | None = None) -> AdaptiveState:
+        """The start, which is also the centre."""
+        refuse_hint(hint, "AdaptiveDescent")
+        x = starting_point(self.feasible, self.start)
+        return AdaptiveState(x, 0, 0.0, x)
+
+    def advance(self, state: AdaptiveState, g: Vector, hint: Vector | None) -> AdaptiveState:
+        """The smallest curvature that balances this round, then a step of descent."""
+        refuse_hint(hint, "AdaptiveDescent")
+        t, D = state.t + 1, self.scale * self.feasible.diameter()
+        held = self.curvature * t + state.weight
+        missing = 8 * float(g @ g) / (3 * D * D) if D else 0.0
+        # ½ (sqrt(held² + missing) - held) without cancellation
+        extra = 0.5 * missing / (math.sqrt(held * held + missing) + held) if missing else 0.0
+        if held + extra == 0.0:
+            return AdaptiveState(state.x, t, 0.0, state.centre)
+        step = (g + extra * (state.x - state.centre)) / (held + extra)
+        x = nearest(self.feasible, state.x - step, state.x)
+        return AdaptiveState(x, t, state.weight + extra, state.centre)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PerCoordinateState(LearnerState):
+    """`G` = the sum of g_i²."""
+
+    G: Vector
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PerCoordinateDescent(Learner[PerCoordinateState]):
+    """x_{t+1,i} = clip(x_{t,i} - scale·D_i g_{t,i} / sqrt(G_i)) on a box (Streeter and McMahan 2010).
+
+    With the default scale 1/sqrt 2 the regret is at most sqrt 2 · sum D_i sqrt(G_i).
+    """
+
+    feasible: FeasibleSet
+    scale: float = math.sqrt(0.5)
+    start: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        check.positive("scale", self.scale)
+        if not isinstance(self.feasible, Box):
+            raise Unsupported(f"PerCoordinateDescent needs a Box, got {self.feasible!r}; use AdaGrad there.")
+        if not np.isfinite(self.feasible.widths()).all():
+            raise InvalidInput(
+                f"PerCoordinateDescent needs a bounded box, got {self.feasible!r}; bound it, or use AdaGrad."
+            )
+
+    def init(self, hint: ArrayLike | None = None) -> PerCoordinateState:
+        """The start."""
+        refuse_hint(hint, "PerCoordinateDescent")
+        return PerCoordinateState(starting_point(self.feasible, self.start), 0, np.zeros(self.feasible.dim))
+
+    def advance(self, state: PerCoordinateState, g: Vector, hint: Vector | None) -> PerCoordinateState:
+        """One step, each coordinate by itself; one without a gradient so far stays where it is."""
+        refuse_hint(hint, "PerCoordinateDescent")
+        G = state.G + g * g
+        step = np.divide(self.feasible.widths() * g, np.sqrt(G), out=np.zeros_like(g), where=G > 0)
+        lower, upper = self.feasible.bounds()
+        return PerCoordinateState(np.clip(state.x - self.scale * step, lower, upper), state.t + 1, G)

@@ -1,0 +1,64 @@
+"""Regularised dual averaging: the mean gradient, an l1 term, and a square that shrinks (Xiao 2009)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check
+from ftprl.baselines.descent import refuse_hint
+from ftprl.learner import Learner, LearnerState, starting_point
+from ftprl.sets import FeasibleSet
+
+Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AveragingState(LearnerState):
+    """`S` = g_{1:t}, and the point at which the square is centred."""
+
+    S: Vector
+    centre: Vector
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class DualAveraging(Learner[AveragingState]):
+    """x_{t+1} = argmin over F of g_{1:t}·x + (t l1 + rho gamma sqrt t)|x|₁ + ½ gamma sqrt t |x - x_1|².
+
+    Xiao's l1-RDA, for `rho` > 0 its enhanced form. With ½|x* - x_1|² <= B² and |g| <= G the regret, l1 included, is at
+    most (gamma B² + G²/gamma) sqrt T: `gamma` = G/B is the best choice.
+    """
+
+    feasible: FeasibleSet
+    gamma: float = 1.0
+    l1: float = 0.0
+    rho: float = 0.0
+    start: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        check.positive("gamma", self.gamma)
+        check.positive("l1", self.l1, zero=True)
+        check.positive("rho", self.rho, zero=True)
+
+    def init(self, hint: ArrayLike | None = None) -> AveragingState:
+        """The start, which is also the centre."""
+        refuse_hint(hint, "DualAveraging")
+        x = starting_point(self.feasible, self.start)
+        return AveragingState(x, 0, np.zeros(self.feasible.dim), x)
+
+    def advance(self, state: AveragingState, g: Vector, hint: Vector | None) -> AveragingState:
+        """The leader of all gradients so far, held back from the centre and from every axis."""
+        refuse_hint(hint, "DualAveraging")
+        S, t = state.S + g, state.t + 1
+        hold = self.gamma * math.sqrt(t)
+        l1 = t * self.l1 + self.rho * hold
+        z = S - hold * state.centre
+        H = np.array(hold)
+        x = self.feasible.minimise_l1(H, z, l1, state.x).x if l1 else self.feasible.argmin(H, z, state.x)
+        return AveragingState(x, t, S, state.centre)

@@ -1,0 +1,66 @@
+"""Follow the perturbed leader: the best point of the past, with noise on the past (Kalai and Vempala)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check
+from ftprl.baselines.descent import refuse_hint
+from ftprl.errors import InvalidInput
+from ftprl.learner import Learner, LearnerState
+from ftprl.sets import FeasibleSet
+
+Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PerturbedState(LearnerState):
+    """`S` = g_{1:t}."""
+
+    S: Vector
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PerturbedLeader(Learner[PerturbedState]):
+    """x_t = the vertex of F that is best against g_{1:t-1} + p, p uniform on [0, 1/epsilon]^n, fresh in every round.
+
+    Expected regret <= epsilon R A T + D₁/epsilon, with |g_t|₁ <= A, |g_t·x| <= R and D₁ the L1 diameter of F. `draws`
+    plays the mean of several such vertices: the same expectation for linear losses, and less noise.
+    """
+
+    feasible: FeasibleSet
+    epsilon: float
+    seed: int = 0
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        check.positive("epsilon", self.epsilon)
+        check.dimension("draws", self.draws)
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise InvalidInput(f"seed needs a whole number of at least 0, got {self.seed!r}; pass one.")
+        if not np.isfinite(self.feasible.widths()).all():
+            raise InvalidInput(f"PerturbedLeader needs a bounded set, got {self.feasible!r}; bound it, as by a Box.")
+
+    def init(self, hint: ArrayLike | None = None) -> PerturbedState:
+        """The vertex that the first noise picks."""
+        refuse_hint(hint, "PerturbedLeader")
+        S = np.zeros(self.feasible.dim)
+        return PerturbedState(self._play(S, 0), 0, S)
+
+    def advance(self, state: PerturbedState, g: Vector, hint: Vector | None) -> PerturbedState:
+        """Add the gradient, and draw again."""
+        refuse_hint(hint, "PerturbedLeader")
+        S, t = state.S + g, state.t + 1
+        return PerturbedState(self._play(S, t), t, S)
+
+    def _play(self, S: Vector, t: int) -> Vector:
+        # The noise is a function of seed and round, so that a state is all there is to know.
+        noise = np.random.default_rng((self.seed, t)).random((self.draws, len(S))) / self.epsilon
+        points = [self.feasible.vertex(S + p) for p in noise]
+        return points[0] if self.draws == 1 else np.asarray(np.mean(points, axis=0))

@@ -1,0 +1,129 @@
+"""The problems on which related work is compared: losses, the set, and what the best fixed point loses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import adversaries
+from ftprl.game import best_in_hindsight
+from ftprl.learner import Learner
+from ftprl.losses import absolute, logistic
+from ftprl.paper.rows import heavy_rows
+from ftprl.sets import Box, Ellipsoid, FeasibleSet, Simplex
+
+Vector = NDArray[np.float64]
+Loss = Callable[[Vector], tuple[float, Vector]]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Losses over a set, a first point, and the least total loss of a fixed point."""
+
+    name: str
+    feasible: FeasibleSet
+    start: Vector
+    losses: Sequence[Loss]
+    best: float
+
+    @property
+    def size(self) -> str:
+        """Coordinates and rounds."""
+        return f"n = {self.feasible.dim}, T = {len(self.losses):,}"
+
+    def regret(self, learner: Learner[Any]) -> float:
+        """What the learner loses to the best fixed point."""
+        state, paid = learner.init(), 0.0
+        for f in self.losses:
+            value, g = f(state.x)
+            paid += value
+            state = learner.advance(state, g, None)
+        return paid - self.best
+
+
+def convex(name: str, F: FeasibleSet, losses: Sequence[Loss]) -> Problem:
+    """A problem whose best point is found by a bundle method; its proved lower bound counts."""
+    return Problem(name, F, F.start(), losses, best_in_hindsight(F, losses, tol=3e-4).lower)
+
+
+def linear(name: str, made: adversaries.Instance) -> Problem:
+    """A problem with linear losses: the best point is a vertex."""
+    losses = list(made.losses())
+    S = np.sum([f(made.start)[1] for f in losses], axis=0)
+    return Problem(name, made.feasible, made.start, losses, float(S @ made.feasible.vertex(S)))
+
+
+def bad_class(rounds: int) -> Problem:
+    """The class on which one rate must fail: x_1 = 0 and all others at -1/2 are best."""
+    made = adversaries.bad_class(rounds)
+    best = -0.5 * (made.feasible.dim - 1) ** 2
+    return Problem("bad class", made.feasible, made.start, list(made.losses()), best)
+
+
+def heavy_features(rounds: int, dim: int) -> Problem:
+    """Log loss on rows with heavy-tailed features: click prediction in small."""
+    V, y = heavy_rows(rounds, dim)
+    return convex("heavy-tailed features", Box(-4, 4, dim=dim), [logistic(v, t) for v, t in zip(V, y, strict=True)])
+
+
+def unlike_scales(rounds: int, dim: int = 8, seed: int = 1) -> Problem:
+    """Absolute loss on features whose sizes differ by three decades."""
+    rng = np.random.default_rng(seed)
+    V = rng.normal(size=(rounds, dim)) * 10.0 ** rng.uniform(-1.5, 1.5, size=dim)
+    target = V @ rng.uniform(-1, 1, size=dim) + rng.normal(size=rounds)
+    return convex(
+        "features of unlike scale", Box(-2, 2, dim=dim), [absolute(v, b) for v, b in zip(V, target, strict=True)]
+    )
+
+
+def poor_ellipsoid(rounds: int, dim: int = 4, condition: float = 100.0, seed: int = 2) -> Problem:
+    """Absolute loss over |Ax| <= 1 with features Aᵀu: of unit length in the ellipsoid's own coordinates."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
+    A = np.geomspace(1.0, condition, dim)[:, None] * turn
+    U = rng.normal(size=(rounds, dim))
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    hat = rng.normal(size=dim)
+    target = U @ (0.7 * hat / np.linalg.norm(hat)) + 0.1 * rng.normal(size=rounds)
+    return convex("poor ellipsoid", Ellipsoid(A), [absolute(v, b) for v, b in zip(U @ A, target, strict=True)])
+
+
+def random_market(rounds: int, dim: int = 6, seed: int = 3) -> Problem:
+    """-log(x·r) on the simplex, r log-normal: each asset has a drift of its own."""
+    rng = np.random.default_rng(seed)
+    R = np.exp(rng.normal(rng.normal(0, 0.05, size=dim), 0.3, size=(rounds, dim)))
+
+    def loss(r: Vector) -> Loss:
+        def f(x: Vector) -> tuple[float, Vector]:
+            growth = float(r @ x)
+            return -math.log(growth), -r / growth
+
+        return f
+
+    return convex("random market", Simplex(dim), [loss(r) for r in R])
+
+
+def problems(full: bool) -> list[Problem]:
+    """All but the bad class, which comes in several sizes."""
+    T = 800 if full else 400
+    return [
+        heavy_features(T, 100 if full else 60),
+        unlike_scales(T),
+        poor_ellipsoid(T // 2),
+        random_market(T // 2),
+        linear("heavy tails, linear", adversaries.heavy_tail(60, T, alpha=1.5, drift=0.3)),
+        linear("poor ellipsoid, linear", adversaries.poor_ellipsoid(4, T // 4, condition=100)),
+    ]
+
+
+def bound_gain(dim: int, rounds: int) -> float:
+    """On the paper's heavy tails: D sqrt G over sum D_i sqrt G_i, the two best bounds in hindsight."""
+    rows = adversaries.heavy_tail_rows(dim, rounds, alpha=1.5)
+    G = np.sum([g * g for g in rows], axis=0)
+    return float(math.sqrt(dim * G.sum()) / np.sqrt(G).sum())

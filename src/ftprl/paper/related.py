@@ -1,0 +1,233 @@
+"""Related work side by side: each algorithm the paper compares itself with, at its best constant, on its instances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.baselines import (
+    AdaGrad,
+    AdaGradDual,
+    AdaptiveDescent,
+    Best,
+    DualAveraging,
+    ExponentiatedGradient,
+    Fobos,
+    GradientDescent,
+    LazyDescent,
+    OnlineNewtonStep,
+    Pegasos,
+    PerCoordinateDescent,
+    PerturbedLeader,
+    best_constant,
+)
+from ftprl.draw import Panel, Series
+from ftprl.learner import FTPRL, Learner, Preconditioned
+from ftprl.paper.base import Check, Outcome, Statement, Step
+from ftprl.paper.problems import Problem, bad_class, bound_gain, problems
+from ftprl.paper.rows import Errors, classify
+from ftprl.schemes import CoordinateConstant, Diagonal
+from ftprl.sets import Box, Ellipsoid, FeasibleSet, L2Ball, Simplex
+
+Vector = NDArray[np.float64]
+Make = Callable[[FeasibleSet, Vector, float], Learner[Any]]
+
+
+def _scaled(F: FeasibleSet, start: Vector, c: float) -> Learner[Any]:
+    """FTPRL-Scale: one rate in the coordinates in which the ellipsoid is a ball."""
+    assert isinstance(F, Ellipsoid)
+    return Preconditioned(F.A, FTPRL(L2Ball(F.dim), CoordinateConstant(c)))
+
+
+def _falling(c: float) -> Callable[[int], float]:
+    return lambda t: c / math.sqrt(t)
+
+
+# One constant each: what it multiplies is in the algorithm's own words. A rate a coordinate is marked by True.
+ALGORITHMS: dict[str, tuple[Make, bool]] = {
+    "FTPRL, one rate": (lambda F, x, c: FTPRL(F, CoordinateConstant(c), x), False),
+    "FTPRL-Diag": (lambda F, x, c: FTPRL(F, Diagonal(c), x), True),
+    "FTPRL-Scale": (_scaled, False),
+    "gradient descent, fixed rate": (lambda F, x, c: GradientDescent(F, c, x), False),
+    "lazy projection, fixed rate": (lambda F, x, c: LazyDescent(F, c, x), False),
+    "lazy projection, rate c/sqrt t": (lambda F, x, c: LazyDescent(F, _falling(c), x), False),
+    "adaptive descent": (lambda F, x, c: AdaptiveDescent(F, c, start=x), False),
+    "per-coordinate descent": (lambda F, x, c: PerCoordinateDescent(F, c, x), True),
+    "AdaGrad, mirror descent": (lambda F, x, c: AdaGrad(F, c, x), True),
+    "AdaGrad, dual averaging": (lambda F, x, c: AdaGradDual(F, c, x), True),
+    "AdaGrad, full matrix": (lambda F, x, c: AdaGrad(F, c, x, full=True), True),
+    "dual averaging": (lambda F, x, c: DualAveraging(F, c, start=x), False),
+    "FOBOS, rate c/sqrt t": (lambda F, x, c: Fobos(F, _falling(c), start=x), False),
+    "Pegasos, rate 1/(c t)": (lambda F, x, c: Pegasos(F, c, x), False),
+    "perturbed leader": (lambda F, x, c: PerturbedLeader(F, c, draws=4), False),
+    "exponentiated gradient": (lambda F, x, c: ExponentiatedGradient(F, c), False),
+    "online Newton step": (lambda F, x, c: OnlineNewtonStep(F, c, epsilon=1.0, start=x), True),
+}
+WIDEN = 6
+_FULL = ("AdaGrad, full matrix", "online Newton step")  # quadratic programs in every round: small dimensions only
+_ONE_RATE = ("FTPRL, one rate", "gradient descent, fixed rate", "adaptive descent", "FOBOS, rate c/sqrt t")
+_RATE_EACH = ("FTPRL-Diag", "per-coordinate descent", "AdaGrad, mirror descent", "AdaGrad, dual averaging")
+# The other global rates lie on gradient descent's line, the other rates a coordinate on per-coordinate descent's.
+_DRAWN = (
+    "FTPRL, one rate",
+    "FTPRL-Diag",
+    "gradient descent, fixed rate",
+    "per-coordinate descent",
+    "perturbed leader",
+)
+
+
+def applies(name: str, F: FeasibleSet) -> bool:
+    """Whether an algorithm is for this set (and this number of coordinates)."""
+    only = {"FTPRL-Scale": Ellipsoid, "per-coordinate descent": Box, "exponentiated gradient": Simplex}
+    return isinstance(F, only.get(name, object)) and (name not in _FULL or F.dim <= 6)
+
+
+def tune(problem: Problem, name: str, refine: int) -> Best:
+    """The algorithm at its best constant: a factor of 4 apart at first, of 2 or sqrt 2 around the best."""
+    make, F = ALGORITHMS[name][0], problem.feasible
+    grid = (0.1, 0.4, 1.6, 6.4)
+    return best_constant(lambda c: make(F, problem.start, c), grid, problem.regret, widen=WIDEN, refine=refine)
+
+
+def compare(problem: Problem, step: Step, refine: int) -> dict[str, Best]:
+    """Every algorithm that is for this problem."""
+    step(f"{problem.name}, {problem.size}")
+    return {name: tune(problem, name, refine) for name in ALGORITHMS if applies(name, problem.feasible)}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Regrets at the best constants by problem, the growth on the bad class, and errors of classifiers."""
+
+    problems: Mapping[str, Mapping[str, Best]]
+    sizes: Mapping[str, str]
+    rounds: tuple[int, ...]
+    growth: Mapping[str, tuple[float, ...]]  # regret on the bad class for each number of rounds
+    gain: float  # on the paper's heavy tails, the best bound with one number over the best with one a coordinate
+    errors: Errors
+
+    def slope(self, name: str) -> float:
+        """The exponent of the regret's growth on the bad class."""
+        return float(np.polyfit(np.log(self.rounds), np.log(self.growth[name]), 1)[0])
+
+    def ratio(self, problem: str, ours: str, other: str) -> float:
+        """One algorithm's regret over another's."""
+        found = self.problems[problem]
+        return found[ours].cost / found[other].cost
+
+
+def study(full: bool, step: Step) -> Findings:
+    """All problems, all algorithms."""
+    rounds = (512, 1728, 4096) if full else (125, 343, 1000)
+    refine = 2 if full else 1
+    grown = [(problem, compare(problem, step, refine)) for problem in map(bad_class, rounds)]
+    tried = [grown[-1], *((problem, compare(problem, step, refine)) for problem in problems(full))]
+    step("classifiers")
+    return Findings(
+        {problem.name: found for problem, found in tried},
+        {problem.name: problem.size for problem, _ in tried},
+        rounds,
+        {name: tuple(found[name].cost for _, found in grown) for name in grown[-1][1]},
+        bound_gain(1000, 2000 if full else 500),
+        classify(1200 if full else 500),
+    )
+
+
+def judged(found: Findings) -> Outcome:
+    """What the paper says of the comparison; where another wins, the sentences say so."""
+    one = min(found.slope(name) for name in _ONE_RATE)
+    each = max(found.slope(name) for name in _RATE_EACH)
+    heavy, poor = "heavy-tailed features", "poor ellipsoid"
+    ours, theirs = (
+        found.ratio(heavy, "FTPRL-Diag", "FTPRL, one rate"),
+        found.ratio(heavy, "per-coordinate descent", "gradient descent, fixed rate"),
+    )
+    scaled = found.ratio(poor, "FTPRL-Scale", "FTPRL, one rate")
+    checks = [
+        Check("heavy-tailed features: FTPRL-Diag's regret over FTPRL's with one rate", ours, "<=", 1.0),
+        Check("heavy-tailed features: per-coordinate over global descent", theirs, "<=", 1.0),
+        Check("heavy tails: best bound with one number over one a coordinate", found.gain, ">=", 2.0),
+        Check("bad class: least exponent of a global rate, tuned for each T", one, ">=", 0.6),
+        Check("bad class: largest exponent of a rate a coordinate", each, "<=", 0.55),
+        Check("poor ellipsoid: FTPRL-Scale's regret over FTPRL's with one rate", scaled, "<=", 0.5),
+    ]
+    return Outcome(checks, panels=panels(found), numbers=sentences(found))
+
+
+def winners(found: Findings) -> dict[str, list[str]]:
+    """The algorithms of each problem, the least regret first."""
+    return {p: sorted(row, key=lambda name: row[name].cost) for p, row in found.problems.items()}
+
+
+def sentences(found: Findings) -> list[str]:
+    """Who wins where, and what has no inner best constant."""
+    lines = []
+    for problem, order in winners(found).items():
+        row = found.problems[problem]
+        place = 1 + order.index("FTPRL-Diag")
+        told = "; ".join(f"{name} {row[name].cost:.4g}" for name in order[:4])
+        lines.append(
+            f"{problem} ({found.sizes[problem]}), least regret first: {told}. FTPRL-Diag is number {place} of "
+            f"{len(order)} with {row['FTPRL-Diag'].cost:.4g}."
+        )
+    edges = [f"{name} ({p})" for p, row in found.problems.items() for name, best in row.items() if best.at_edge]
+    if edges:
+        lines.append(
+            f"Best constant at the edge of a grid that was widened six times: {', '.join(edges)}. On the bad class "
+            "that is the edge at which nothing moves: standing still is the best that one rate can do there. On linear "
+            "losses it is the edge at which the leader is followed without restraint."
+        )
+    told = "; ".join(f"{name} {share:.3f}" for name, (share, _) in sorted(found.errors.items(), key=lambda e: e[1][0]))
+    return [*lines, f"Classification of rows with heavy-tailed features, share of errors: {told}."]
+
+
+def panels(found: Findings) -> list[Panel]:
+    """Growth on the bad class, with the fitted exponents."""
+    lines = [
+        Series(f"{name}: T^{found.slope(name):.2f}", found.rounds, found.growth[name], _dashed(name), points=True)
+        for name in _DRAWN
+    ]
+    return [Panel("The bad class, each at its best constant for each T", "rounds T", "regret", lines, log=True)]
+
+
+def _dashed(name: str) -> bool:
+    return "FTPRL" not in name
+
+
+def _run(full: bool, step: Step) -> Outcome:
+    return judged(study(full, step))
+
+
+STATEMENT = Statement(
+    name="related",
+    title="Related work side by side, each algorithm at its best constant",
+    place="Sections 1.2 and 4",
+    claim=(
+        "Rates for each coordinate beat one rate where features are heavy-tailed, in loss and in the bound, and "
+        "on a class of problems one rate, however it is chosen, pays T^(2/3) where they pay sqrt T; on an "
+        "ellipsoid, scaling the coordinates does the same."
+    ),
+    instance=(
+        "The bad class; log loss on rows with heavy-tailed features; absolute loss on features of unlike scale, "
+        "and over an ellipsoid of condition 100; a random market on the simplex. Seventeen algorithms, each at "
+        "the best constant of a grid that is widened up to six times. Rows with labels for confidence-weighted "
+        "learning, AROW and others. Linear losses, heavy-tailed and over the ellipsoid, are shown but not judged: "
+        "with a constant chosen in hindsight the methods that can follow the leader do so there, and those do not "
+        "differ."
+    ),
+    measured=(
+        "Regret against the best fixed point: ratios of at most 1 on heavy tails, at most 1/2 on the ellipsoid. A "
+        "gain of the best bound of at least 2 on the paper's heavy tails. Exponents on the bad class of at least "
+        "0.6 for global rates and at most 0.55 for rates a coordinate."
+    ),
+    code="ftprl.baselines",
+    run=_run,
+    tests="tests/unit/test_paper_related.py",
+)

@@ -1,0 +1,73 @@
+"""Rows with heavy-tailed features and noisy labels: classifiers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.baselines import (
+    AdaGrad,
+    Arow,
+    Best,
+    Classifier,
+    ConfidenceWeighted,
+    GradientDescent,
+    LearnerClassifier,
+    Pegasos,
+    best_constant,
+)
+from ftprl.learner import FTPRL
+from ftprl.schemes import CoordinateConstant, Diagonal
+from ftprl.sets import Box
+
+Vector = NDArray[np.float64]
+Errors = Mapping[str, tuple[float, Best]]
+DIM = 100
+
+
+def heavy_rows(count: int, dim: int = DIM, seed: int = 0) -> tuple[Vector, Vector]:
+    """0/1 features, the i-th with probability i^{-1.2}, and labels of a hidden linear model, one in twenty turned."""
+    rng = np.random.default_rng(seed)
+    chance = np.arange(1, dim + 1) ** -1.2
+    V = (rng.random((count, dim)) < chance).astype(np.float64)
+    hidden = rng.normal(size=dim) * 2
+    y = np.where(V @ hidden - (chance * hidden).sum() > 0, 1.0, -1.0)
+    return V, np.where(rng.random(count) < 0.05, -y, y)
+
+
+def mistakes(classifier: Classifier[Any], V: Vector, y: Vector) -> float:
+    """The share of rows whose label was not foreseen."""
+    state, wrong = classifier.init(), 0
+    for v, label in zip(V, y.tolist(), strict=True):
+        wrong += label * float(classifier.weights(state) @ v) <= 0
+        state = classifier.take(state, v, label)
+    return wrong / len(y)
+
+
+def makers(dim: int) -> dict[str, Callable[[float], Classifier[Any]]]:
+    """Each classifier as a function of its one constant."""
+    box = Box(-4, 4, dim=dim)
+    return {
+        "confidence-weighted, variance": lambda c: ConfidenceWeighted(dim, 0.5 + 0.5 * c / (1 + c)),
+        "confidence-weighted, deviation": lambda c: ConfidenceWeighted(dim, 0.5 + 0.5 * c / (1 + c), rule="deviation"),
+        "AROW, diagonal": lambda c: Arow(dim, c),
+        "AROW, full": lambda c: Arow(dim, c, full=True),
+        "Pegasos": lambda c: LearnerClassifier(Pegasos.svm(dim, c), "hinge"),
+        "FTPRL-Diag, log loss": lambda c: LearnerClassifier(FTPRL(box, Diagonal(c))),
+        "FTPRL, one rate, log loss": lambda c: LearnerClassifier(FTPRL(box, CoordinateConstant(c))),
+        "gradient descent, log loss": lambda c: LearnerClassifier(GradientDescent(box, c)),
+        "AdaGrad, log loss": lambda c: LearnerClassifier(AdaGrad(box, c)),
+    }
+
+
+def classify(count: int) -> Errors:
+    """Every classifier at its best constant: its share of errors."""
+    V, y = heavy_rows(count)
+    found = {
+        name: best_constant(make, (0.1, 0.4, 1.6, 6.4), lambda c: mistakes(c, V, y), widen=8)
+        for name, make in makers(V.shape[1]).items()
+    }
+    return {name: (best.cost, best) for name, best in found.items()}
