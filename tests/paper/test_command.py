@@ -110,7 +110,7 @@ def test_red_is_exit_code_1(capsys: Capture, monkeypatch: pytest.MonkeyPatch) ->
     assert "good  holds                    value: 0.2 <= 0.5" in out
     assert "bad   does not hold as stated  RED: expected holds" in out
     assert "value: 0.7 <= 0.5, NOT met" in out
-    assert "2 statements: 1 hold, 1 does not hold as stated. 1 is not as expected." in out
+    assert "2 statements: 1 holds, 1 does not hold as stated. 1 is not as expected." in out
     assert "bad: does not hold as stated RED" in err
     assert run(["paper", "run", "-j", "1", "--full"]) == 0
 

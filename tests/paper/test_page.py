@@ -110,6 +110,18 @@ def test_a_correction_is_shown() -> None:
     assert "class=red" not in text
 
 
+@pytest.mark.parametrize(
+    ("checks", "text"),
+    [
+        ([GOOD], "1 statement: 1 holds. Every verdict is the expected one."),
+        ([BAD, BAD, GOOD], "3 statements: 1 holds, 2 do not hold as stated. 2 are not as expected."),
+        ([BAD], "1 statement: 1 does not hold as stated. 1 is not as expected."),
+    ],
+)
+def test_summary(checks: list[Check], text: str) -> None:
+    assert page.summary([result(check) for check in checks]) == text
+
+
 def test_write(tmp_path: Path) -> None:
     page.write([result(GOOD), result(Check("no number", float("nan"), "<=", 1.0), name="other")], tmp_path / "a" / "b")
     files = sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
