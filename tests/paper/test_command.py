@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -54,8 +56,9 @@ def test_show(capsys: Capture) -> None:
     s = find("algorithm-1")
     assert out.splitlines()[:2] == [s.title, "Algorithm 1; expected: holds with a correction"]
     flat = " ".join(out.split())
-    for text in (s.claim, s.instance, s.measured, s.correction, s.code, "ftprl.paper.algorithm_1", s.tests):
+    for text in (s.claim, s.instance, s.measured, s.correction):
         assert text in flat
+    assert f"code {s.code} ftprl.paper.algorithm_1 tests {s.tests} tests/paper/test_verdicts.py" in flat
     assert run(["paper", "show", "lemma-sum"]) == 0
     assert "correction" not in capsys.readouterr().out
 
@@ -91,6 +94,15 @@ def test_two_processes_give_what_one_gives(capsys: Capture) -> None:
     assert [entry["name"] for entry in told[0]] == ["lemma-one-round", "lemma-sum"], "in the order of the paper"
 
 
+def test_a_process_of_its_own_says_no_more_than_it_should() -> None:
+    """Nothing of the workers is left on stderr: no warning, no trace."""
+    command = [sys.executable, "-m", "ftprl", "paper", "run", "lemma-sum", "lemma-one-round"]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert made.returncode == 0
+    assert len(made.stderr.splitlines()) == 2, made.stderr
+    assert made.stdout.endswith("Every verdict is the expected one.\n")
+
+
 def test_red_is_exit_code_1(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "chosen", lambda wanted: [fake("good", 0.2), fake("bad", 0.7)])
     assert run(["paper", "run", "-j", "1", "--quick"]) == 1
@@ -98,7 +110,7 @@ def test_red_is_exit_code_1(capsys: Capture, monkeypatch: pytest.MonkeyPatch) ->
     assert "good  holds                    value: 0.2 <= 0.5" in out
     assert "bad   does not hold as stated  RED: expected holds" in out
     assert "value: 0.7 <= 0.5, NOT met" in out
-    assert "2 statements: 1 hold, 1 does not hold as stated. 1 is not as expected." in out
+    assert "2 statements: 1 holds, 1 does not hold as stated. 1 is not as expected." in out
     assert "bad: does not hold as stated RED" in err
     assert run(["paper", "run", "-j", "1", "--full"]) == 0
 

@@ -8,8 +8,11 @@ from ftprl.paper.base import Outcome, Verdict
 from ftprl.paper.registry import find, names
 from ftprl.paper.runner import run_one
 
+SLOW = ("bad-class", "related")  # more than a few seconds each
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in names()]
 
-@pytest.mark.parametrize("name", names())
+
+@pytest.mark.parametrize("name", NAMES)
 def test_verdict(name: str) -> None:
     told: list[str] = []
     result = run_one(find(name), False, told.append)

@@ -32,6 +32,4 @@ def command() -> None:
             stream.flush()
         except (OSError, ValueError):  # whoever read it has gone
             code = code or 1
-    if "multiprocessing" in sys.modules:  # it has to tidy up after its processes
-        sys.exit(code)
     os._exit(code)  # taking down the interpreter and a large table piece by piece would take longer than leaving it

@@ -49,8 +49,12 @@ def show(name: Annotated[str, typer.Argument(help="As `ftprl paper list` prints 
     for label, text in facts.items():
         if text:
             print(f"\n{label}\n{fill(text, 100, initial_indent='  ', subsequent_indent='  ')}")
-    print(f"\ncode\n  {s.code}\n  ftprl.paper.{s.name.replace('-', '_')}")
-    print("\ntests\n  tests/paper/test_verdicts.py" + "".join(f"\n  {test}" for test in s.tests.split(", ") if test))
+    _print_list("code", s.code, f"ftprl.paper.{s.name.replace('-', '_')}")
+    _print_list("tests", s.tests, "tests/paper/test_verdicts.py")
+
+
+def _print_list(heading: str, names: str, last: str) -> None:
+    print("\n  ".join([f"\n{heading}", *filter(None, names.split(", ")), last]))
 
 
 @app.command()

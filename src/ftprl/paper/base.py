@@ -92,7 +92,7 @@ class Statement:
     claim: str  # in our words
     instance: str  # what it is tried on
     measured: str  # what is measured, and the tolerance that was decided beforehand
-    code: str  # the function or class that it is about: "ftprl.schemes.Diagonal"
+    code: str  # the function or class that it is about: "ftprl.schemes.Diagonal", several joined by ", "
     run: Callable[[bool, Step], Outcome]
     expected: Verdict = Verdict.HOLDS
     correction: str = ""  # what is to be changed, when the statement holds with a correction or fails

@@ -110,8 +110,8 @@ def _paths(F: FeasibleSet) -> Panel:
         "round t",
         "play",
         [
-            Series("centred at x_t (FTPRL)", at, ftprl[:, 0]),
-            Series("centred at u_t, adaptive", at, adaptive[:, 0]),
+            Series("centred at x_t (FTPRL)", at[::9], ftprl[::9, 0], points=True),
+            Series("centred at u_t, adaptive", at[::9], adaptive[::9, 0], points=True),
             Series("best fixed point", [1, T], [1, 1], dashed=True, colour=6),
         ],
     )

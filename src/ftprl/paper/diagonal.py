@@ -102,7 +102,7 @@ def _heavy(full: bool) -> tuple[Panel, float]:
     for i, (name, bound) in enumerate(
         (("2 sum D_i sqrt G_i", 2 * np.sqrt(G).sum(axis=1)), ("2 D sqrt G", 2 * np.sqrt(n * G.sum(axis=1))))
     ):
-        series.append(Series(name, at, bound, dashed=True, colour=i))
+        series.append(Series(name, at, bound, dashed=True, colour=i, points=True))
         last.append(float(bound[-1]))
     title = f"Heavy tails on a cube: feature i with chance i^-1.5, n = {n}"
     return Panel(title, "round t", "regret and bound (units of loss)", series, log=True), last[1] / last[0]

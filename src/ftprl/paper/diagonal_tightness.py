@@ -123,15 +123,14 @@ def run(full: bool, step: Step) -> Outcome:
                 log=True,
             ),
             Panel(
-                "The regret itself: the worst that a search finds",
+                f"The regret itself, proved to be at most {1.5 / ROOT2:.3f}",
                 "rounds T",
                 "largest regret / best diagonal",
                 [
-                    Series("found by the search", lengths, regrets, points=True),
+                    Series("the worst that a search finds", lengths, regrets, points=True),
                     Series("1/sqrt 2: one round", [1, lengths[-1]], [1 / ROOT2] * 2, True, 6),
                 ],
                 log="x",
-                note=f"proved: at most 1.5/sqrt 2 = {1.5 / ROOT2:.3f}",
             ),
         ],
         numbers=[

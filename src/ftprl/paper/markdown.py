@@ -47,6 +47,10 @@ def _plain(text: str) -> str:
     return text
 
 
+def _code(names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names.split(", "))
+
+
 def _verdict(result: Result) -> str:
     return f"**{result.verdict.value}, not as expected**" if result.red else result.verdict.value
 
@@ -56,9 +60,9 @@ def _table(results: Sequence[Result]) -> list[str]:
     for r in results:
         s = r.statement
         drawn = f"[figure]({(_FIGURES / s.name).as_posix()}.svg)" if r.picture is not None else ""
-        tests = ", ".join(f"`{test}`" for test in s.tests.split(", ")) if s.tests else "`tests/paper/test_verdicts.py`"
+        code, tests = _code(s.code), _code(s.tests or "tests/paper/test_verdicts.py")
         lines.append(
-            f"| [{s.name}](#{s.name}): {_plain(s.title)} | {_plain(s.place)} | `{s.code}` | {tests} | {drawn} |"
+            f"| [{s.name}](#{s.name}): {_plain(s.title)} | {_plain(s.place)} | {code} | {tests} | {drawn} |"
             f" {_plain(behind(r))} | {_verdict(r)} |"
         )
     return [*lines, ""]

@@ -12,6 +12,11 @@ from ftprl.atomic import replacing
 from ftprl.paper.base import Check, Verdict
 from ftprl.paper.runner import Result
 
+_PLURAL = {
+    Verdict.HOLDS: "hold",
+    Verdict.CORRECTED: "hold with a correction",
+    Verdict.FAILS: "do not hold as stated",
+}
 _MARKS = {Verdict.HOLDS: "holds", Verdict.CORRECTED: "corrected", Verdict.FAILS: "fails"}
 
 _STYLE = """
@@ -51,8 +56,7 @@ def html_page(results: Sequence[Result]) -> str:
 def summary(results: Sequence[Result]) -> str:
     """How many statements of which verdict, in a sentence."""
     counts = Counter(result.verdict for result in results)
-    parts = [f"{counts[verdict]} {verdict.value.replace('holds', 'hold', 1)}" for verdict in Verdict if counts[verdict]]
-    parts[-1] = parts[-1].replace("does not hold", "do not hold" if counts[Verdict.FAILS] > 1 else "does not hold")
+    parts = [f"{n} {v.value if n == 1 else _PLURAL[v]}" for v in Verdict if (n := counts[v])]
     red = sum(result.red for result in results)
     judged = f"{len(results)} statement{'s' if len(results) != 1 else ''}: {', '.join(parts)}."
     if red:

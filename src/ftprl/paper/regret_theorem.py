@@ -79,7 +79,7 @@ def _over_time(history: History) -> Panel:
         [
             Series("regret", at, [h.regret() for h in parts]),
             Series("r(x*) + stability", at, [h.r(h.best()) + s for h, s in zip(parts, stability, strict=True)], True),
-            Series("B_R", at, [h.penalty() + s for h, s in zip(parts, stability, strict=True)], True),
+            Series("B_R", at, [h.penalty() + s for h, s in zip(parts, stability, strict=True)], True, points=True),
         ],
         log=True,
     )

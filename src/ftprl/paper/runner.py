@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -141,9 +142,9 @@ def _spread(statements: Sequence[Statement], full: bool, drawn: bool, tell: List
     context = multiprocessing.get_context("spawn")  # a fork would share the threads of linear algebra
     queue = context.SimpleQueue()
     pool = ProcessPoolExecutor(min(workers, len(statements)), context, _attach, (queue,))
+    futures = {pool.submit(_work, s.name, full, drawn): s for s in statements}
+    pending = set(futures)
     try:
-        futures = {pool.submit(_work, s.name, full, drawn): s for s in statements}
-        pending = set(futures)
         while pending:
             ready, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
             while not queue.empty():
@@ -155,4 +156,6 @@ def _spread(statements: Sequence[Statement], full: bool, drawn: bool, tell: List
     except BrokenProcessPool:
         raise FtprlError("a process ended in the middle of an experiment; run with --jobs 1 to see which.") from None
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=not pending, cancel_futures=True)
+        del pool, queue
+        gc.collect()  # the queues' semaphores go now: a command leaves without a last cleaning
