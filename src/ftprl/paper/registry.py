@@ -11,6 +11,9 @@ from ftprl.paper.base import Statement
 
 # A statement's name is its module's with - for _.
 MODULES = (
+    "bad_class",
+    "bad_class_bound",
+    "heavy_tail",
     "regret_theorem",
     "lemma_ftrl",
     "lemma_projection",
@@ -23,18 +26,18 @@ MODULES = (
     "diagonal",
     "diagonal_tightness",
     "arbitrary_sets",
-    "arbitrary_sets_gamma",
     "lp_post_hoc",
     "black_box",
     "sphere",
     "scale_lp",
     "axes_example",
-    "heavy_tail",
-    "bad_class",
-    "bad_class_bound",
     "algorithm_1",
     "algorithm_2",
     "centring",
+    "related",
+    "clicks",
+    "portfolios",
+    "arbitrary_sets_gamma",
     "half",
     "root_two",
     "full_against_diagonal",
@@ -44,9 +47,6 @@ MODULES = (
     "sketch",
     "hints",
     "composite",
-    "related",
-    "clicks",
-    "portfolios",
 )
 
 
