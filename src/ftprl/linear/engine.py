@@ -131,6 +131,11 @@ class Engine:
         return self._core.tallies
 
     @property
+    def calibration(self) -> Vector | None:
+        """Weight, probabilities and positives of each twentieth of [0, 1]: log loss with a receipt. A view."""
+        return self._core.calibration if self._receipt and self._spec.loss == "logistic" else None
+
+    @property
     def progress(self) -> Progress:
         """Of all rows so far; the same bits however they were cut into batches."""
         loss, weight, rows = self._core.tallies[:3].tolist()
@@ -145,6 +150,26 @@ class Engine:
         """The sums of one scale; of the leading one if none is named."""
         k = self._number(scale)
         return Sums(*(self.state["sums"][:, k] if self._spec.several else self._core.tallies[3:]).tolist())
+
+    def own_sums(self, slots: NDArray[np.int64] | None = None) -> Vector:
+        """The sums of `ledger.read` against the leading scale's weights, without the intercept; of some cells, or all."""
+        out = np.empty((7, len(self._spec.scales)))
+        if isinstance(self._core, ScaleLearner):
+            self._core.ledger(out, self.leader, slots)
+        else:
+            self._core.ledger(out, slots)
+        return out
+
+    def touched(self) -> NDArray[np.intp]:
+        """Which cells have been touched."""
+        if self._spec.several:
+            return np.flatnonzero(self.parts["N"])
+        # A bit that is set, eight bytes at a time, since a large table takes long.
+        words = self.cells.view(np.uint64)
+        some = words[:, 0].copy()
+        for column in range(1, words.shape[1]):
+            some |= words[:, column]
+        return np.flatnonzero(some)
 
     def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
@@ -222,6 +247,7 @@ class Engine:
         new._core.take_lanes(self._core, first, in_place)
         new.intercept[...] = self.intercept[:, first : first + WINDOW]
         new.tallies[...] = self.tallies
+        new._core.calibration[...] = self._core.calibration
         move(self.state, new.state, first, self._spec.stacked)
         return new
 

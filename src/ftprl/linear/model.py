@@ -18,7 +18,7 @@ from ftprl.linear import file
 from ftprl.linear.course import Course, History, Standing
 from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
-from ftprl.linear.tensors import restore, tensors_of, touched
+from ftprl.linear.tensors import restore, tensors_of
 
 Vector = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class Model:
     @property
     def occupied(self) -> int:
         """How many cells have been touched."""
-        return len(touched(self.engine))
+        return len(self.engine.touched())
 
     def weights(self, scale: int | None = None) -> Vector:
         """The point played in each cell; of several scales by the one of this number, or else by the leading one."""
