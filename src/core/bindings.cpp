@@ -439,6 +439,17 @@ void ledger(const L& learner, const nb::ndarray<double, nb::ndim<2>, nb::c_conti
     }
 }
 
+using Groups = nb::ndarray<double, nb::shape<ftprl::GROUPS, 4>, nb::c_contig, nb::device::cpu>;
+
+// The cells by how often they were seen, into `out`.
+template <class L, class Ask>
+void groups(const L& learner, const Groups& out, const Ask& ask) {
+    if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
+    const nb::gil_scoped_release free;
+    const ftprl::LedgerGroups found = ask();
+    std::copy(&found.sums[0][0], &found.sums[0][0] + ftprl::GROUPS * 4, out.data());
+}
+
 // Views of the learner's own memory: they keep it alive.
 nb::object cells_of(nb::handle self) {
     auto& learner = nb::cast<ftprl::Learner&>(self);
@@ -486,6 +497,11 @@ void bind_kernel(nb::module_& m) {
              },
              nb::arg("out").noconvert(), nb::arg("slots").noconvert().none() = nb::none(),
              "The sums of a receipt against the weights as they are, over the cells at `slots` or all.")
+        .def("groups",
+             [](const ftprl::Learner& self, const Groups& out) {
+                 groups(self, out, [&] { return self.groups(); });
+             },
+             nb::arg("out").noconvert(), "Number, -S.u, penalty and D.R of the cells, by powers of two of G / M^2.")
         .def("copy", [](const ftprl::Learner& self) { return std::make_unique<ftprl::Learner>(self); })
         .def_prop_ro("cells", &cells_of, "The cells, a row each: z, R = sqrt(G), M, S = g_{1:t}. A view.")
         .def_prop_ro("intercept", &intercept_of, "The intercept's own cell, always float64. A view.")
@@ -601,6 +617,15 @@ void bind_scales(nb::module_& m) {
              },
              nb::arg("out").noconvert(), nb::arg("leader"), nb::arg("slots").noconvert().none() = nb::none(),
              "The sums of a receipt against one scale's weights as they are, over the cells at `slots` or all.")
+        .def("groups",
+             [](const ftprl::ScaleLearner& self, const Groups& out, int leader, int scale) {
+                 if (std::min(leader, scale) < 0 || std::max(leader, scale) >= self.count()) {
+                     throw nb::value_error("leader and scale need the numbers of scales");
+                 }
+                 groups(self, out, [&] { return self.groups(leader, scale); });
+             },
+             nb::arg("out").noconvert(), nb::arg("leader"), nb::arg("scale"),
+             "Number, -S.u, penalty and D.R of the cells, by powers of two of the rows that had them.")
         .def("copy", [](const ftprl::ScaleLearner& self) { return std::make_unique<ftprl::ScaleLearner>(self); })
         .def_prop_ro("lanes", &ftprl::ScaleLearner::lanes, "The scales, filled up to a multiple of four.")
         .def_prop_ro("cells", &scale_cells, "The cells, a row each: z and R in every lane, s and N, and with a receipt S. A view.")

@@ -165,9 +165,16 @@ Out with_losses(const Out& out, std::int64_t count, std::vector<double>& room) {
     return {out.scores, room.data()};
 }
 
+Table Learner::table() const {
+    return {memory_.data(), wide_ ? std::size_t{32} : std::size_t{16}, wide_, 1, 0, 1, 3, 2, 2, false};
+}
+
+LedgerGroups Learner::groups() const {
+    return groups_of(table(), constants_, &constants_.h, 0, 0, static_cast<std::int64_t>(dim_));
+}
+
 LedgerSums Learner::ledger(const std::int64_t* slots, std::int64_t count) const {
-    const Table table{memory_.data(), wide_ ? std::size_t{32} : std::size_t{16}, wide_, 1, 0, 1, 3, 2, 2};
-    return ledger_of(table, constants_, &constants_.h, 0, slots, slots == nullptr ? static_cast<std::int64_t>(dim_) : count);
+    return ledger_of(table(), constants_, &constants_.h, 0, slots, slots == nullptr ? static_cast<std::int64_t>(dim_) : count);
 }
 
 void Learner::touch(const Rows& rows) { kernels_->touch[wide_](rows, state()); }

@@ -27,6 +27,7 @@ public:
     void score(const Rows& rows, bool wide_values, double* scores) const;
     void weights(double* out) const;
     void touch(const Rows& rows);
+    LedgerGroups groups() const;
     LedgerSums ledger(const std::int64_t* slots, std::int64_t count) const;  // all cells when null
 
     std::uint64_t dim() const { return dim_; }
@@ -39,6 +40,7 @@ public:
 
 private:
     State state() const;
+    Table table() const;
 
     std::uint64_t dim_;
     bool wide_;

@@ -73,7 +73,38 @@ LedgerSums sums_of(const Table& t, const Constants& c, const double* h, int lead
     return all;
 }
 
+template <class T>
+LedgerGroups grouped(const Table& t, const Constants& c, const double* h, int leader, int scale, std::int64_t dim) {
+    LedgerGroups all;
+    const double inverse = 1.0 / h[scale];
+    const auto* base = static_cast<const unsigned char*>(t.cells);
+    for (std::int64_t i = 0; i < dim; ++i) {
+        const T* cell = reinterpret_cast<const T*>(base + static_cast<std::size_t>(i) * t.bytes);
+        if (!(cell[t.met] > T(0))) continue;
+        const double M = static_cast<double>(cell[t.unit]);
+        const double led = static_cast<double>(cell[t.R + leader]);
+        const double u = play(c, h[leader], static_cast<double>(cell[t.z + leader]), hold(c, h[leader], led, M));
+        const double z = static_cast<double>(cell[t.z + scale]), R = static_cast<double>(cell[t.R + scale]);
+        const double Su = static_cast<double>(cell[t.S + scale]) * u, slope = R / M;
+        const double seen = t.counts ? static_cast<double>(cell[t.met]) : slope * slope;
+        int level = RAREST;
+        if (seen >= 0x1p-19) level = std::isfinite(seen) ? std::ilogb(seen) : RAREST + GROUPS - 1;
+        double* to = all.sums[std::min(level - RAREST, GROUPS - 1)];
+        to[0] += 1.0;
+        to[1] -= Su;
+        to[2] += hold(c, h[scale], R, M) * inverse * (0.5 * (u * u)) - (Su - z * u) + c.l1 * std::fabs(u);
+        to[3] += 2.0 * std::fabs(u) * R;
+    }
+    return all;
+}
+
 }  // namespace
+
+LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale,
+                       std::int64_t dim) {
+    return table.wide ? grouped<double>(table, constants, h, leader, scale, dim)
+                      : grouped<float>(table, constants, h, leader, scale, dim);
+}
 
 void Calibration::add(const Rows& rows, const double* losses) {
     for (std::int64_t r = 0; r < rows.count; ++r) {

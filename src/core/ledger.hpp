@@ -25,6 +25,7 @@ struct Table {
     bool wide;
     int count;              // scales
     int z, R, S, unit, met;  // places in a cell; `met` is above 0 in a cell that was learned
+    bool counts;             // whether `met` is the number of rows; otherwise G / unit^2 says how often
 };
 
 // S.u, the penalty, the lead of the next play, D.R, G, D^2 and |S.u| + the quadratic, as in src/ftprl/linear/ledger.py.
@@ -38,5 +39,17 @@ struct LedgerSums {
 // Over the cells `slots`, or all `dim` of them when null, with u the play of scale number `leader` in each cell.
 LedgerSums ledger_of(const Table& table, const Constants& constants, const double* h, int leader,
                      const std::int64_t* slots, std::int64_t count);
+
+// The cells by how often they were seen, a group a power of two from 2^RAREST on: their number, and the shares -S.u,
+// penalty and D.R of scale number `scale`, with u as above.
+constexpr int RAREST = -20;
+constexpr int GROUPS = 128;
+
+struct LedgerGroups {
+    double sums[GROUPS][4] = {};
+};
+
+LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale,
+                       std::int64_t dim);
 
 }  // namespace ftprl

@@ -123,10 +123,17 @@ void ScaleLearner::score(const Rows& rows, bool wide_values, double* scores) con
 
 void ScaleLearner::weights(int scale, double* out) const { set().weights(constants_, state(), dim_, scale, out); }
 
-LedgerSums ScaleLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
+Table ScaleLearner::table() const {
     const int P = lanes();
-    const Table table{memory_->data(), cell_bytes(), wide_, constants_.count, 0, P, 2 * P + 2, 2 * P, 2 * P + 1};
-    return ledger_of(table, constants_.base, constants_.h, leader, slots,
+    return {memory_->data(), cell_bytes(), wide_, constants_.count, 0, P, 2 * P + 2, 2 * P, 2 * P + 1, true};
+}
+
+LedgerGroups ScaleLearner::groups(int leader, int scale) const {
+    return groups_of(table(), constants_.base, constants_.h, leader, scale, static_cast<std::int64_t>(dim_));
+}
+
+LedgerSums ScaleLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
+    return ledger_of(table(), constants_.base, constants_.h, leader, slots,
                      slots == nullptr ? static_cast<std::int64_t>(dim_) : count);
 }
 

@@ -25,6 +25,7 @@ public:
     Totals learn(const Rows& rows, bool wide_values, const Out& out);
     void score(const Rows& rows, bool wide_values, double* scores) const;
     void weights(int scale, double* out) const;
+    LedgerGroups groups(int leader, int scale) const;
     LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const;  // all cells when null
 
     // Take over `count` scales from number `first` on of a learner that has them and more: their lanes of every cell.
@@ -45,6 +46,7 @@ public:
 
 private:
     ScaleState state() const;
+    Table table() const;
     const ScaleSet& set() const;
 
     std::uint64_t dim_;

@@ -172,9 +172,11 @@ def certify(
     return _assembled(engine, reading, comparison, facts or Facts(), groups)
 
 
-def so_far(engine: Engine, slots: Slots | None = None) -> SparseCertificate:
-    """The certificate against an engine's own weights, fast, for the middle of a run; without the coordinates."""
-    return _assembled(engine, ledger.read_own(engine, slots), Comparison("weights"), Facts(), [])
+def so_far(engine: Engine, slots: Slots | None = None, *, grouped: bool = False) -> SparseCertificate:
+    """The certificate against an engine's own weights, fast, while a run is under way; with coordinates if grouped."""
+    reading = ledger.read_own(engine, slots)
+    groups = ledger.own_groups(engine, _least(engine, reading)[1]) if grouped else []
+    return _assembled(engine, reading, Comparison("weights"), Facts(), groups)
 
 
 def _least(engine: Kept, reading: Reading) -> tuple[list[dict[str, float]], int]:

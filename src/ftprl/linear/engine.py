@@ -152,12 +152,21 @@ class Engine:
         return Sums(*(self.state["sums"][:, k] if self._spec.several else self._core.tallies[3:]).tolist())
 
     def own_sums(self, slots: NDArray[np.int64] | None = None) -> Vector:
-        """The sums of `ledger.read` against the leading scale's weights, without the intercept; of some cells, or all."""
+        """The sums of `ledger.read` against the leading scale's weights, intercept left out; of some cells, or all."""
         out = np.empty((7, len(self._spec.scales)))
         if isinstance(self._core, ScaleLearner):
             self._core.ledger(out, self.leader, slots)
         else:
             self._core.ledger(out, slots)
+        return out
+
+    def own_groups(self, scale: int) -> Vector:
+        """Number, -S·u, penalty and D·R of cells by how often they were seen, in powers of two from 2^-20 on."""
+        out = np.empty((128, 4))
+        if isinstance(self._core, ScaleLearner):
+            self._core.groups(out, self.leader, scale)
+        else:
+            self._core.groups(out)
         return out
 
     def touched(self) -> NDArray[np.intp]:

@@ -11,7 +11,7 @@ however the rows were cut into batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -89,7 +89,7 @@ class Block:
         pull = np.copysign(np.maximum(np.abs(self.z) - self.l1, 0.0), -self.z) * h
         den = self.unit * (self.spec.beta * self.unit + self.R) + h * self.l2
         x = np.divide(pull, den, out=np.zeros_like(pull), where=den > 0)
-        return np.clip(x, *self.limits)
+        return np.asarray(np.clip(x, *self.limits))
 
 
 Comparator = Callable[[Block], tuple[Vector, Vector]]  # u, one column or one a scale, and the widths D of its box
@@ -110,7 +110,7 @@ def blocks(engine: Kept, slots: Slots | None = None) -> Iterator[Block]:
     if spec.intercept:
         one = np.ones((1, 1))
         cell = engine.intercept if spec.several else engine.intercept[[0, 1, 3], None]
-        yield Block(None, *(cell[i : i + 1] for i in range(3)), one, one * engine.progress.rows, spec)
+        yield Block(None, cell[:1], cell[1:2], cell[2:3], one, one * engine.progress.rows, spec)
 
 
 def own_weights(engine: Kept) -> Comparator:
@@ -132,8 +132,8 @@ def given_weights(weights: Vector, bias: float) -> Comparator:
         low, high = b.limits
         if ((u < low) | (u > high)).any():
             raise InvalidInput(
-                f"a comparator needs weights within the model's bounds {low:g} to {high:g}, got {_worst(u, low, high):g};"
-                " compare with a model of the same bounds."
+                f"a comparator needs weights within the model's bounds {low:g} to {high:g}, got"
+                f" {_worst(u, low, high):g}; compare with a model of the same bounds."
             )
         return u, 2.0 * np.abs(u)
 
@@ -174,7 +174,7 @@ class Reading:
     size: Vector  # |S|·|u| + ½ Q·u²: what rounding is measured by
     units: tuple[float, float]  # the least and the largest unit of a coordinate, the intercept's left out
     nonzero: int | None  # coordinates of u that are not 0, of the first scale
-    groups: list[dict[str, Any]] = field(default_factory=list)
+    groups: list[dict[str, Any]]
 
 
 def read(engine: Kept, comparator: Comparator, slots: Slots | None = None, *, grouped: int | None = None) -> Reading:
@@ -193,7 +193,12 @@ def read(engine: Kept, comparator: Comparator, slots: Slots | None = None, *, gr
         sums += [np.add.reduce(np.broadcast_to(a, b.z.shape), axis=0) for a in terms]
         if grouped is not None:
             _group(groups, b, grouped, terms)
-    return Reading(*sums, units=(low, high), nonzero=nonzero, groups=_shown(groups))
+    return _reading(sums, (low, high), nonzero, _shown(groups))
+
+
+def _reading(sums: Vector, units: tuple[float, float], nonzero: int | None, groups: list[dict[str, Any]]) -> Reading:
+    Su, penalty, lead, DR, G, D2, size = sums
+    return Reading(Su, penalty, lead, DR, G, D2, size, units, nonzero, groups)
 
 
 def read_own(engine: Engine, slots: Slots | None = None) -> Reading:
@@ -203,7 +208,17 @@ def read_own(engine: Engine, slots: Slots | None = None) -> Reading:
     sums = engine.own_sums(slots)
     for b in blocks(engine, np.empty(0, np.intp)):
         sums += [np.broadcast_to(a, b.z.shape)[0] for a in _terms(b, *own_weights(engine)(b))]
-    return Reading(*sums, units=(np.nan, np.nan), nonzero=None)
+    return _reading(sums, (np.nan, np.nan), None, [])
+
+
+def own_groups(engine: Engine, scale: int) -> list[dict[str, Any]]:
+    """The groups of `read` against the engine's own weights, by the compiled core."""
+    groups: dict[int | None, Vector] = {}
+    for b in blocks(engine, np.empty(0, np.intp)):
+        _group(groups, b, scale, _terms(b, *own_weights(engine)(b)))
+    found = engine.own_groups(scale)
+    found[:, 3] *= np.sqrt(2.0)
+    return _shown(groups | {j + _RAREST: found[j] for j in np.flatnonzero(found[:, 0]).tolist()})
 
 
 def _terms(b: Block, u: Vector, D: Vector) -> list[Vector]:
