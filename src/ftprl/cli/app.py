@@ -10,10 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from ftprl.cli import generate
+from ftprl.cli.certify import certify
 from ftprl.cli.demo import demo
 from ftprl.cli.inspect import inspect
 from ftprl.cli.predict import predict
 from ftprl.cli.train import train
+from ftprl.cli.verify import verify
 from ftprl.errors import FtprlError
 
 # Typer carries its own copy of Click in newer versions: take the base of its errors from its public names.
@@ -26,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _command in (demo, train, predict, inspect):
+for _command in (demo, train, predict, inspect, certify, verify):
     app.command()(_command)
 app.add_typer(generate.app, name="generate")
 
@@ -52,7 +54,7 @@ def _root(
 
 
 def run(args: list[str] | None = None) -> int:
-    """The exit code of one call: 0, 2 for bad input, 130 when interrupted."""
+    """The exit code of one call: 0, 1 for a receipt that is refused, 2 for bad input, 130 when interrupted."""
     try:
         code = app(args=args, prog_name="ftprl", standalone_mode=False)
         sys.stdout.flush()

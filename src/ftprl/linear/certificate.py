@@ -147,9 +147,9 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def against_own(engine: Kept, *, facts: Facts | None = None, slots: Slots | None = None) -> SparseCertificate:
+def against_own(engine: Kept, *, facts: Facts | None = None, grouped: bool = True) -> SparseCertificate:
     """The certificate against the model's own weights, those of the leading scale."""
-    return certify(engine, ledger.own_weights(engine), Comparison("weights"), facts=facts, slots=slots)
+    return certify(engine, ledger.own_weights(engine), Comparison("weights"), facts=facts, grouped=grouped)
 
 
 def against_box(engine: Kept, radius: float, *, facts: Facts | None = None) -> SparseCertificate:
@@ -164,11 +164,12 @@ def certify(
     *,
     facts: Facts | None = None,
     slots: Slots | None = None,
+    grouped: bool = True,
 ) -> SparseCertificate:
     """The certificate of all rows that an engine learned, by the scale with the least bound."""
     slots = engine.touched() if slots is None else slots
     reading = ledger.read(engine, comparator, slots)
-    groups = ledger.read(engine, comparator, slots, grouped=_least(engine, reading)[1]).groups
+    groups = ledger.read(engine, comparator, slots, grouped=_least(engine, reading)[1]).groups if grouped else []
     return _assembled(engine, reading, comparison, facts or Facts(), groups)
 
 
