@@ -279,7 +279,14 @@ def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
     train(output="m")
     assert run(["certify", "m", "--radius", "0.5"]) == 0
     out = capsys.readouterr().out
-    for word in ("total loss", "regret (linearised)", "bound", "best in hindsight, diagonal", "gain of a rate", "note:"):
+    for word in (
+        "total loss",
+        "regret (linearised)",
+        "bound",
+        "best in hindsight, diagonal",
+        "gain of a rate",
+        "note:",
+    ):
         assert word in out
     assert run(["certify", "m", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -23,7 +23,8 @@ Vector = NDArray[np.float64]
 Pulls = Callable[[Vector, Vector], tuple[Vector, Vector, Vector | None]]
 
 FITS = 200_000_000  # entries that are kept in memory; beyond, every step reads the data again
-STEPS = 4000
+STEPS = 2000
+SMALL = 5000  # coordinates
 GAP = 1e-7  # of the loss: where the search may stop
 
 
@@ -38,7 +39,10 @@ def best_fixed(model: Model, data: Any, radius: float) -> dict[str, float]:
 def best_of(engine: Kept, runs: Runs, radius: float) -> dict[str, float]:
     """The same for an engine or its twin."""
     problem = Problem(engine, runs, radius)
-    (newton if problem.smooth else descend)(problem)
+    small = problem.smooth and len(problem.start) <= SMALL
+    found = descend(problem, 100 if small else STEPS)
+    if small:  # with many coordinates at their bounds Newton's steps get short, and cost more than they bring
+        newton(problem, found)
     loss = engine.progress.loss
     return {
         "best_loss": problem.best,
@@ -48,38 +52,43 @@ def best_of(engine: Kept, runs: Runs, radius: float) -> dict[str, float]:
     }
 
 
-def descend(problem: Problem) -> None:
-    """L-BFGS-B, for losses with kinks: it may stop early, and the gap then says how far off it is."""
+def descend(problem: Problem, steps: int) -> Vector:
+    """L-BFGS-B in coordinates of equal curvature, where there is one. The gap says how far off it stops."""
     from scipy.optimize import minimize
+
+    best = problem.start
+    stretch = np.ones_like(best)
+    if problem.smooth:
+        curve = np.sqrt(problem.curvature(best)[1])
+        stretch = np.maximum(curve, 1e-9 * curve.max(initial=1e-300))
 
     def step(t: Vector) -> tuple[float, Vector]:
-        value, slope = problem(t)
+        nonlocal best
+        best = np.clip(t / stretch, problem.low, problem.high)
+        value, slope = problem(best)
         if problem.is_solved:
             raise StopIteration
-        return value, slope
+        return value, slope / stretch
 
-    limits = np.stack([problem.low, problem.high], axis=1)
-    options = {"maxiter": STEPS, "maxfun": 2 * STEPS, "ftol": 0.0, "gtol": 0.0, "maxcor": 30}
+    limits = np.stack([problem.low * stretch, problem.high * stretch], axis=1)
+    options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 0.0, "maxcor": 20}
     with suppress(StopIteration):
-        minimize(step, problem.start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
+        found = minimize(step, best * stretch, jac=True, method="L-BFGS-B", bounds=limits, options=options)
+        best = np.clip(found.x / stretch, problem.low, problem.high)
+    return best
 
 
-def newton(problem: Problem) -> None:
-    """Newton steps in the coordinates that are free to move, by conjugate gradients, projected onto the box.
-
-    Some steps of L-BFGS-B come first: far from the optimum they are cheaper.
-    """
-    from scipy.optimize import minimize
-
-    limits = np.stack([problem.low, problem.high], axis=1)
-    options = {"maxiter": 60, "maxcor": 20}
-    t = minimize(problem, problem.start, jac=True, method="L-BFGS-B", bounds=limits, options=options).x
+def newton(problem: Problem, t: Vector) -> None:
+    """Newton steps in the coordinates that are free to move, by conjugate gradients, projected onto the box."""
     value, slope = problem(t)
     for _ in range(60):
         if problem.is_solved:
             return
-        stuck = ((t <= problem.low) & (slope > 0)) | ((t >= problem.high) & (slope < 0))
-        direction = _conjugate(problem, t, np.where(stuck, 0.0, -slope), ~stuck)
+        # What is about to be stopped by a bound counts as stopped, or it would stop the whole step.
+        near = 1e-3 * min(problem.gap, 1.0) * (problem.high - problem.low)
+        stuck = ((t <= problem.low + near) & (slope > 0)) | ((t >= problem.high - near) & (slope < 0))
+        direction = _conjugate(problem, t, np.where(stuck, 0.0, -slope), ~stuck, min(0.1, problem.gap) ** 2)
+        direction[stuck] = np.where(slope[stuck] > 0, problem.low[stuck] - t[stuck], problem.high[stuck] - t[stuck])
         length = 1.0
         for _ in range(40):
             there = np.clip(t + length * direction, problem.low, problem.high)
@@ -92,7 +101,7 @@ def newton(problem: Problem) -> None:
         t, value, slope = there, new, new_slope
 
 
-def _conjugate(problem: Problem, t: Vector, goal: Vector, free: NDArray[np.bool_]) -> Vector:
+def _conjugate(problem: Problem, t: Vector, goal: Vector, free: NDArray[np.bool_], rough: float) -> Vector:
     """H d = goal in the free coordinates, roughly, with the diagonal of H as a preconditioner."""
     times, diagonal = problem.curvature(t)
     ridge = 1e-9 * float(diagonal.max(initial=0.0)) + 1e-300
@@ -100,7 +109,7 @@ def _conjugate(problem: Problem, t: Vector, goal: Vector, free: NDArray[np.bool_
     d, r = np.zeros_like(goal), goal.copy()
     z = scale * r
     p, rz = z.copy(), float((r * z).sum())
-    enough = 1e-8 * rz
+    enough = max(1e-12, rough) * rz
     for _ in range(250):
         if rz <= enough:
             break
@@ -145,9 +154,14 @@ class Problem:
         return self._pulls(np.ones(1), np.ones(1))[2] is not None
 
     @property
+    def gap(self) -> float:
+        """How far the best loss is, at most, above the least, as a part of it."""
+        return (self.best - self.least) / max(abs(self.best), 1.0)
+
+    @property
     def is_solved(self) -> bool:
         """Whether the best loss is proved to be near the least."""
-        return self.best - self.least <= GAP * max(abs(self.best), 1.0)
+        return self.gap <= GAP
 
     def _load(self, engine: Kept) -> None:
         weight, entries = 0.0, 0
