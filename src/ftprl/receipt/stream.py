@@ -46,13 +46,13 @@ class Runs:
         said = readers.as_named(reading, files, {})
         return readers.open(files, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **said)
 
-    def batches(self, number: int, before: int, *, threads: int = 1) -> Iterator[tuple[Batch, int]]:
+    def batches(self, number: int, before: int) -> Iterator[tuple[Batch, int]]:
         """One pass of run `number`, held-out rows and rows that cannot be learned with weight 0; and how many of those.
 
         `before` is the number of rows that earlier runs met for the first time.
         """
         run = self.stream[number]
-        for batch, _ in self.sources[number].read(threads=threads):
+        for batch, _ in self.sources[number].read(threads=0):
             unfit = ~_fits(batch, self.spec) if run["skip"] else np.zeros(len(batch), np.bool_)
             weight = np.where(unfit, 0.0, batch.weight)
             if run["holdout"] is not None:
