@@ -1,6 +1,6 @@
 """What a receipt costs: `ftprl train` with and without one, in turn, whole commands with their digests and files.
 
-    python benchmarks/micro/receipt.py [--rows 1000000] [--rounds 5] [--data clicks.vw]
+python benchmarks/micro/receipt.py [--rows 1000000] [--rounds 5] [--data clicks.vw]
 """
 
 from __future__ import annotations
