@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ftprl import adversaries, baselines, data, losses, schemes, sets
+    from ftprl import adversaries, baselines, data, losses, receipt, schemes, sets
     from ftprl.bounds import Certificate, Ledger
     from ftprl.errors import BadFormat, BadModel, FtprlError, InvalidInput, Unsupported
     from ftprl.game import Game, best_in_hindsight, play
@@ -26,7 +26,7 @@ _NAMES = {
     "ftprl.schemes": ("john",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
-_ROOMS = ("adversaries", "baselines", "data", "losses", "schemes", "sets")
+_ROOMS = ("adversaries", "baselines", "data", "losses", "receipt", "schemes", "sets")
 
 __all__ = [
     "BadFormat",
@@ -51,6 +51,7 @@ __all__ = [
     "load",
     "losses",
     "play",
+    "receipt",
     "schemes",
     "sets",
     "train",

@@ -255,6 +255,34 @@ def test_exit_codes(capsys: Capture) -> None:
     assert run(["verify", "r.json", "log.vw", "--against", "m"]) == 2
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r["reading"].update(nonsense=1),
+        lambda r: r["reading"].update(format=3),
+        lambda r: r["reading"].update(dim="many"),
+        lambda r: r["spec"].update(scale="none"),
+        lambda r: r["spec"].pop("beta"),
+        lambda r: r["spec"].update(scale=[[1]]),
+        lambda r: r["certificate"].update(comparator={"kind": "box", "radius": "wide"}),
+        lambda r: r.update(certificate=[]),
+        lambda r: r.pop("trail"),
+        lambda r: r.update(format_version=2),
+        lambda r: r.update(stream=[{}]),
+    ],
+)
+def test_what_is_no_receipt_is_said_in_one_line(change: Any, capsys: Capture) -> None:
+    made = receipt_of(trained(scale=0.1))
+    change(made)
+    write("f.json", made)
+    assert run(["verify", "f.json", "log.vw"]) in (1, 2)
+    assert len(capsys.readouterr().err.splitlines()) <= 1
+    for text in ("", "{", "[1]", '{"format": "ftprl-receipt"}', '{"format": NaN}', "\xff" * 5):
+        Path("f.json").write_bytes(text.encode("latin-1"))
+        assert run(["verify", "f.json", "log.vw"]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 def test_against_another_model() -> None:
     trained(output="m")
     trained(scale=1.0, output="other")

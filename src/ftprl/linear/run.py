@@ -201,10 +201,10 @@ def _course(
 
 def _settings(model: Model, source: readers.Source, course: Course) -> dict[str, Any]:
     """What decides the run, as the first event tells it."""
-    from ftprl import __version__
+    from importlib.metadata import version
 
     return {
-        "version": __version__,
+        "version": version("ftprl"),
         "spec": model.engine.spec.to_dict(),
         "data": source.describe().to_dict(),
         "passes": course.passes,

@@ -12,7 +12,7 @@ import numpy as np
 from ftprl import check
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch
-from ftprl.errors import FtprlError, InvalidInput
+from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Spec
 from ftprl.linear.certificate import against_own
 from ftprl.linear.digest import BatchDigest, digest_of_file
@@ -103,7 +103,13 @@ def verify(
     spec = _spec(made)
     record = Record.from_dict({key: made[key] for key in ("stream", "trail", "unit_values")})
     comparator = _comparator(made["certificate"], other)
-    runs = Runs(data, record.stream, made["reading"], spec)
+    try:
+        runs = Runs(data, record.stream, made["reading"], spec)
+    except (TypeError, AttributeError, ValueError) as wrong:
+        if isinstance(wrong, FtprlError):
+            raise
+        told = " ".join(str(wrong).split())[:120]
+        raise BadFormat(f"{os.fspath(receipt)}: expected how data is read, got {told}; make it again.") from None
     for own in runs.sources:
         checks += _compare("reading", made["reading"], _as_read(own.to_dict(), made["reading"]), 0.0)
     checks += _digests(runs)
