@@ -460,6 +460,39 @@ void weights(const ftprl::Learner& learner, const Target& out) {
     learner.weights(out.data());
 }
 
+using Places = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// The sums of a receipt over the cells at `slots` (or all), a row a sum and a column a scale, into `out`.
+template <class L, class Ask>
+void ledger(const L& learner, const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out, int count,
+            const std::optional<Places>& slots, const Ask& ask) {
+    if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
+    if (out.shape(0) != ftprl::LEDGER_SUMS || static_cast<int>(out.shape(1)) != count) {
+        throw nb::value_error("out needs a row a sum and a column a scale");
+    }
+    const std::int64_t* at = slots ? slots->data() : nullptr;
+    const auto size = static_cast<std::int64_t>(slots ? slots->size() : 0);
+    for (std::int64_t i = 0; i < size; ++i) {
+        if (at[i] < 0 || static_cast<std::uint64_t>(at[i]) >= learner.dim()) throw nb::value_error("a slot is outside the table");
+    }
+    const nb::gil_scoped_release free;
+    const ftprl::LedgerSums found = ask(at, size);
+    for (int j = 0; j < ftprl::LEDGER_SUMS; ++j) {
+        for (int k = 0; k < count; ++k) out.data()[j * count + k] = found.sums[j][k];
+    }
+}
+
+using Groups = nb::ndarray<double, nb::shape<ftprl::GROUPS, 4>, nb::c_contig, nb::device::cpu>;
+
+// The cells by how often they were seen, into `out`.
+template <class L, class Ask>
+void groups(const L& learner, const Groups& out, const Ask& ask) {
+    if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
+    const nb::gil_scoped_release free;
+    const ftprl::LedgerGroups found = ask();
+    std::copy(&found.sums[0][0], &found.sums[0][0] + ftprl::GROUPS * 4, out.data());
+}
+
 // Views of the learner's own memory: they keep it alive.
 nb::object cells_of(nb::handle self) {
     auto& learner = nb::cast<ftprl::Learner&>(self);
@@ -479,6 +512,12 @@ nb::object tallies_of(nb::handle self) {
         nb::ndarray<nb::numpy, double>(nb::cast<ftprl::Learner&>(self).tallies(), {ftprl::TALLIES}, self));
 }
 
+template <class L>
+nb::object calibration_of(nb::handle self) {
+    auto& learner = nb::cast<L&>(self);
+    return nb::cast(nb::ndarray<nb::numpy, double>(&learner.calibration().bins[0][0], {ftprl::BINS, 3}, self));
+}
+
 void bind_kernel(nb::module_& m) {
     nb::class_<ftprl::Learner>(m, "Learner", "A table of cells {z, R, M, S} and the constants it is learned with.")
         .def(nb::new_(&make_learner), nb::arg("dim"), nb::kw_only(), nb::arg("float64"), nb::arg("receipt"),
@@ -494,10 +533,24 @@ void bind_kernel(nb::module_& m) {
         .def("touch", &touch, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), "The seconds it takes to read and write back every cell of the rows: the floor of a benchmark.")
         .def("weights", &weights, nb::arg("out").noconvert(), "The point played in each cell.")
+        .def("ledger",
+             [](const ftprl::Learner& self, const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out,
+                const std::optional<Places>& slots) {
+                 ledger(self, out, 1, slots, [&](const auto* at, auto size) { return self.ledger(at, size); });
+             },
+             nb::arg("out").noconvert(), nb::arg("slots").noconvert().none() = nb::none(),
+             "The sums of a receipt against the weights as they are, over the cells at `slots` or all.")
+        .def("groups",
+             [](const ftprl::Learner& self, const Groups& out) {
+                 groups(self, out, [&] { return self.groups(); });
+             },
+             nb::arg("out").noconvert(), "Number, -S.u, penalty and D.R of the cells, by powers of two of G / M^2.")
         .def("copy", [](const ftprl::Learner& self) { return std::make_unique<ftprl::Learner>(self); })
         .def_prop_ro("cells", &cells_of, "The cells, a row each: z, R = sqrt(G), M, S = g_{1:t}. A view.")
         .def_prop_ro("intercept", &intercept_of, "The intercept's own cell, always float64. A view.")
-        .def_prop_ro("tallies", &tallies_of, "What was added up since the first row. A view.");
+        .def_prop_ro("tallies", &tallies_of, "What was added up since the first row. A view.")
+        .def_prop_ro("calibration", &calibration_of<ftprl::Learner>,
+                     "Weight, probabilities and positives of each twentieth of [0, 1]. A view.");
     const auto use = [](const std::string& name) {
         return ftprl::use_kernels(name) && ftprl::use_markers(name.c_str());
     };
@@ -597,6 +650,25 @@ void bind_scales(nb::module_& m) {
         .def("take_lanes", &take_lanes, nb::arg("other"), nb::arg("first"), nb::arg("in_place") = false,
              "Take the cells' lanes of these scales, which begin at number `first`, from a learner that has more; in place,"
              " its memory goes with them.")
+        .def("ledger",
+             [](const ftprl::ScaleLearner& self,
+                const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out, int leader,
+                const std::optional<Places>& slots) {
+                 if (leader < 0 || leader >= self.count()) throw nb::value_error("leader needs the number of a scale");
+                 ledger(self, out, self.count(), slots,
+                        [&](const auto* at, auto size) { return self.ledger(leader, at, size); });
+             },
+             nb::arg("out").noconvert(), nb::arg("leader"), nb::arg("slots").noconvert().none() = nb::none(),
+             "The sums of a receipt against one scale's weights as they are, over the cells at `slots` or all.")
+        .def("groups",
+             [](const ftprl::ScaleLearner& self, const Groups& out, int leader, int scale) {
+                 if (std::min(leader, scale) < 0 || std::max(leader, scale) >= self.count()) {
+                     throw nb::value_error("leader and scale need the numbers of scales");
+                 }
+                 groups(self, out, [&] { return self.groups(leader, scale); });
+             },
+             nb::arg("out").noconvert(), nb::arg("leader"), nb::arg("scale"),
+             "Number, -S.u, penalty and D.R of the cells, by powers of two of the rows that had them.")
         .def("copy", [](const ftprl::ScaleLearner& self) { return std::make_unique<ftprl::ScaleLearner>(self); })
         .def_prop_ro("lanes", &ftprl::ScaleLearner::lanes, "The scales, filled up to a multiple of four.")
         .def_prop_ro("cells", &scale_cells, "The cells, a row each: z and R in every lane, s and N, and with a receipt S. A view.")
@@ -612,6 +684,8 @@ void bind_scales(nb::module_& m) {
                          return vector_of(self, nb::cast<ftprl::ScaleLearner&>(self).tallies(), ftprl::TALLIES);
                      },
                      "What was added up since the first row. A view.")
+        .def_prop_ro("calibration", &calibration_of<ftprl::ScaleLearner>,
+                     "Weight, probabilities and positives of each twentieth of [0, 1]. A view.")
         .def_prop_ro("mixture", &mixture_of, "The state of the mixture: named views.");
 }
 

@@ -96,6 +96,7 @@ Learner::Learner(const Learner& other) : Learner(other.dim_, other.wide_, other.
     memory_.copy_from(other.memory_);
     std::copy(other.intercept_, other.intercept_ + 4, intercept_);
     std::copy(other.tallies_, other.tallies_ + TALLIES, tallies_);
+    calibration_ = other.calibration_;
 }
 
 State Learner::state() const {
@@ -144,7 +145,12 @@ Totals Learner::learn(const Rows& rows, bool wide_values, const Out& out) {
     const std::size_t room = static_cast<std::size_t>(longest + 3) * SCRATCH * sizeof(double);
     if (room_ == nullptr || room_->size() < room) room_ = std::make_unique<Memory>(room);
     auto* scratch = static_cast<double*>(room_->data());
-    return kernels_->of[wide_][wide_values].learn[plain_][receipt_](rows, constants_, state(), out, scratch);
+    const auto learn = kernels_->of[wide_][wide_values].learn[plain_][receipt_];
+    if (!receipt_ || constants_.loss != loss_named("logistic")) return learn(rows, constants_, state(), out, scratch);
+    const Out asked = with_losses(out, rows.count, losses_);
+    const Totals totals = learn(rows, constants_, state(), asked, scratch);
+    calibration_.add(rows, asked.losses);
+    return totals;
 }
 
 void Learner::score(const Rows& rows, bool wide_values, double* scores) const {
@@ -152,6 +158,24 @@ void Learner::score(const Rows& rows, bool wide_values, double* scores) const {
 }
 
 void Learner::weights(double* out) const { kernels_->weights[wide_](constants_, state(), dim_, out); }
+
+Out with_losses(const Out& out, std::int64_t count, std::vector<double>& room) {
+    if (out.losses != nullptr) return out;
+    if (room.size() < static_cast<std::size_t>(count)) room.resize(static_cast<std::size_t>(count));
+    return {out.scores, room.data()};
+}
+
+Table Learner::table() const {
+    return {memory_.data(), wide_ ? std::size_t{32} : std::size_t{16}, wide_, 1, 0, 1, 3, 2, 2, false};
+}
+
+LedgerGroups Learner::groups() const {
+    return groups_of(table(), constants_, &constants_.h, 0, 0, static_cast<std::int64_t>(dim_));
+}
+
+LedgerSums Learner::ledger(const std::int64_t* slots, std::int64_t count) const {
+    return ledger_of(table(), constants_, &constants_.h, 0, slots, slots == nullptr ? static_cast<std::int64_t>(dim_) : count);
+}
 
 void Learner::touch(const Rows& rows) { kernels_->touch[wide_](rows, state()); }
 

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernel.hpp"
+#include "ledger.hpp"
 #include "memory.hpp"
 
 namespace ftprl {
@@ -25,6 +27,8 @@ public:
     void score(const Rows& rows, bool wide_values, double* scores) const;
     void weights(double* out) const;
     void touch(const Rows& rows);
+    LedgerGroups groups() const;
+    LedgerSums ledger(const std::int64_t* slots, std::int64_t count) const;  // all cells when null
 
     std::uint64_t dim() const { return dim_; }
     bool wide_cells() const { return wide_; }
@@ -32,9 +36,11 @@ public:
     void* cells() const { return memory_.data(); }
     double* intercept() { return intercept_; }
     double* tallies() { return tallies_; }
+    Calibration& calibration() { return calibration_; }
 
 private:
     State state() const;
+    Table table() const;
 
     std::uint64_t dim_;
     bool wide_;
@@ -46,11 +52,16 @@ private:
     std::unique_ptr<Memory> room_;  // grows with the longest row
     double intercept_[4] = {0.0, 0.0, 1.0, 0.0};
     double tallies_[TALLIES] = {};
+    Calibration calibration_;
+    std::vector<double> losses_;  // of a batch, for the calibration
 };
 
 // What is wrong with rows for a table of `dim` cells and a loss; as Learner::fault.
 std::string fault_of(const Rows& rows, bool wide_values, std::int64_t size, bool labels, std::int64_t first_row,
                      std::uint64_t dim, Loss loss, const Kernels& kernels);
+
+// What is asked for, and the loss of each row besides.
+Out with_losses(const Out& out, std::int64_t count, std::vector<double>& room);
 
 // Whether there is no l1, no l2 and no bound.
 bool is_plain(const Constants& constants);

@@ -87,6 +87,7 @@ ScaleLearner::ScaleLearner(const ScaleLearner& other)
     std::copy(std::begin(other.intercept_), std::end(other.intercept_), intercept_);
     std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
     mixture_ = other.mixture_;
+    calibration_ = other.calibration_;
 }
 
 const ScaleSet& ScaleLearner::set() const { return set_of(*kernels_, wide_, receipt_, constants_.count); }
@@ -108,7 +109,12 @@ Totals ScaleLearner::learn(const Rows& rows, bool wide_values, const Out& out) {
     const std::size_t room = static_cast<std::size_t>(longest) * static_cast<std::size_t>(lanes()) * sizeof(double);
     if (room_ == nullptr || room_->size() < room) room_ = std::make_unique<Memory>(room);
     auto* kept = static_cast<double*>(room_->data());
-    return set().learn[is_plain(constants_.base)](rows, wide_values, constants_, state(), out, kept);
+    const auto learn = set().learn[is_plain(constants_.base)];
+    if (!receipt_ || constants_.mixing != Mixing::log_loss) return learn(rows, wide_values, constants_, state(), out, kept);
+    const Out asked = with_losses(out, rows.count, losses_);
+    const Totals totals = learn(rows, wide_values, constants_, state(), asked, kept);
+    calibration_.add(rows, asked.losses);
+    return totals;
 }
 
 void ScaleLearner::score(const Rows& rows, bool wide_values, double* scores) const {
@@ -116,6 +122,20 @@ void ScaleLearner::score(const Rows& rows, bool wide_values, double* scores) con
 }
 
 void ScaleLearner::weights(int scale, double* out) const { set().weights(constants_, state(), dim_, scale, out); }
+
+Table ScaleLearner::table() const {
+    const int P = lanes();
+    return {memory_->data(), cell_bytes(), wide_, constants_.count, 0, P, 2 * P + 2, 2 * P, 2 * P + 1, true};
+}
+
+LedgerGroups ScaleLearner::groups(int leader, int scale) const {
+    return groups_of(table(), constants_.base, constants_.h, leader, scale, static_cast<std::int64_t>(dim_));
+}
+
+LedgerSums ScaleLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
+    return ledger_of(table(), constants_.base, constants_.h, leader, slots,
+                     slots == nullptr ? static_cast<std::int64_t>(dim_) : count);
+}
 
 void ScaleLearner::take_lanes(const ScaleLearner& from, int first, bool in_place) {
     const Layout theirs{from.cell_bytes(), from.lanes()}, ours{cell_bytes(), lanes()};

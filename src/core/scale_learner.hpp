@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "ledger.hpp"
 #include "memory.hpp"
 #include "scales.hpp"
 
@@ -23,6 +25,8 @@ public:
     Totals learn(const Rows& rows, bool wide_values, const Out& out);
     void score(const Rows& rows, bool wide_values, double* scores) const;
     void weights(int scale, double* out) const;
+    LedgerGroups groups(int leader, int scale) const;
+    LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const;  // all cells when null
 
     // Take over `count` scales from number `first` on of a learner that has them and more: their lanes of every cell.
     // In place, the other's memory is taken over with them, and the other is of no use any more.
@@ -38,9 +42,11 @@ public:
     double* intercept() { return intercept_; }
     double* tallies() { return tallies_; }
     Mixture& mixture() { return mixture_; }
+    Calibration& calibration() { return calibration_; }
 
 private:
     ScaleState state() const;
+    Table table() const;
     const ScaleSet& set() const;
 
     std::uint64_t dim_;
@@ -53,6 +59,8 @@ private:
     double intercept_[3 * MOST_SCALES] = {};
     double tallies_[TALLIES] = {};
     Mixture mixture_ = {};
+    Calibration calibration_;
+    std::vector<double> losses_;  // of a batch, for the calibration
 };
 
 }  // namespace ftprl

@@ -15,11 +15,11 @@ namespace {
 
 #include "mix.inl"
 
-// With a receipt a cell begins at a line of memory. Without one it has no S, and begins at a line only if it fits into
-// one: of eight scales in 72 bytes every cell lies in two lines as one of 128 bytes would, in not much over half the
-// memory, which the system has to clear before it is used.
+// A cell begins at a line of memory only if it fits into one: of eight scales in 72 bytes every cell lies in two lines
+// as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used. With a
+// receipt a cell has S besides.
 template <class T, int L, bool receipt>
-struct alignas(64) Coordinate {
+struct alignas((12 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate {
     T z[4 * L], R[4 * L], s, N, S[4 * L];
 };
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ftprl.version import __version__ as __version__
+
 if TYPE_CHECKING:
-    from ftprl import adversaries, baselines, data, losses, schemes, sets
+    from ftprl import adversaries, baselines, data, losses, receipt, schemes, sets
     from ftprl.bounds import Certificate, Ledger
     from ftprl.errors import BadFormat, BadModel, FtprlError, InvalidInput, Unsupported
     from ftprl.game import Game, best_in_hindsight, play
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from ftprl.linear import Model, Run, load, train
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
-
-__version__ = "0.1.0"
 
 # Where each public name lives: it is imported when it is first used, so that `import ftprl` stays cheap.
 _NAMES = {
@@ -28,7 +28,7 @@ _NAMES = {
     "ftprl.schemes": ("john",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
-_ROOMS = ("adversaries", "baselines", "data", "losses", "schemes", "sets")
+_ROOMS = ("adversaries", "baselines", "data", "losses", "receipt", "schemes", "sets")
 
 __all__ = [
     "BadFormat",
@@ -53,6 +53,7 @@ __all__ = [
     "load",
     "losses",
     "play",
+    "receipt",
     "schemes",
     "sets",
     "train",

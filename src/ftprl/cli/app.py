@@ -10,11 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from ftprl.cli import generate, paper
+from ftprl.cli.certify import certify
 from ftprl.cli.demo import demo
 from ftprl.cli.inspect import inspect
 from ftprl.cli.predict import predict
 from ftprl.cli.report import report
 from ftprl.cli.train import train
+from ftprl.cli.verify import verify
 from ftprl.cli.watch import watch
 from ftprl.errors import FtprlError
 
@@ -28,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _command in (demo, train, predict, inspect, report, watch):
+for _command in (demo, train, predict, inspect, certify, verify, report, watch):
     app.command()(_command)
 app.add_typer(generate.app, name="generate")
 app.add_typer(paper.app, name="paper")
@@ -36,7 +38,7 @@ app.add_typer(paper.app, name="paper")
 
 def _version(value: bool) -> None:
     if value:
-        from ftprl import __version__
+        from ftprl.version import __version__
 
         typer.echo(f"ftprl {__version__}")
         raise typer.Exit
@@ -55,7 +57,7 @@ def _root(
 
 
 def run(args: list[str] | None = None) -> int:
-    """The exit code of one call: 0, 2 for bad input, 130 when interrupted."""
+    """The exit code of one call: 0, 1 for a receipt that is refused, 2 for bad input, 130 when interrupted."""
     try:
         code = app(args=args, prog_name="ftprl", standalone_mode=False)
         sys.stdout.flush()

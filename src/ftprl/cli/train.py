@@ -32,6 +32,12 @@ def train(
     ] = None,
     no_stack: Annotated[bool, typer.Option("--no-stack", help="Mix the scales only, without a stack of them.")] = False,
     no_retire: Annotated[bool, typer.Option("--no-retire", help="Keep scales that a long run can do without.")] = False,
+    receipt: Annotated[
+        bool | None,
+        typer.Option(
+            "--receipt/--no-receipt", help="Keep what certify and verify need (default: no).", show_default=False
+        ),
+    ] = None,
     beta: Annotated[float | None, typer.Option(help="Of the scheme (default 0.3; 1 with one scale).")] = None,
     l1: Annotated[float | None, typer.Option(help="L1 penalty: sparse weights (default 0).")] = None,
     l2: Annotated[float | None, typer.Option(help="L2 penalty (default 0).")] = None,
@@ -102,6 +108,7 @@ def train(
         share=_number_or_word("--share", share),
         stack=False if no_stack else None,
         retire=False if no_retire else None,
+        receipt=receipt,
         beta=beta,
         l1=l1,
         l2=l2,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from ftprl.linear.scales import WINDOW, Cells, Mixture, leader_of, mixture_of, m
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
+_CELLS = 1 << 16  # looked at together: more would take memory that a run does not need otherwise
 
 
 @final
@@ -131,6 +132,11 @@ class Engine:
         return self._core.tallies
 
     @property
+    def calibration(self) -> Vector | None:
+        """Weight, probabilities and positives of each twentieth of [0, 1]: log loss with a receipt. A view."""
+        return self._core.calibration if self._receipt and self._spec.loss == "logistic" else None
+
+    @property
     def progress(self) -> Progress:
         """Of all rows so far; the same bits however they were cut into batches."""
         loss, weight, rows = self._core.tallies[:3].tolist()
@@ -145,6 +151,42 @@ class Engine:
         """The sums of one scale; of the leading one if none is named."""
         k = self._number(scale)
         return Sums(*(self.state["sums"][:, k] if self._spec.several else self._core.tallies[3:]).tolist())
+
+    def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
+        """The sums of `ledger.read` against the leading scale's weights, intercept left out; of some cells, or all."""
+        out = np.empty((7, len(self._spec.scales)))
+        slots = None if slots is None else slots.astype(np.int64, copy=False)
+        if isinstance(self._core, ScaleLearner):
+            self._core.ledger(out, self.leader, slots)
+        else:
+            self._core.ledger(out, slots)
+        return out
+
+    def own_groups(self, scale: int) -> Vector:
+        """Number, -S·u, penalty and D·R of cells by how often they were seen, in powers of two from 2^-20 on."""
+        out = np.empty((128, 4))
+        if isinstance(self._core, ScaleLearner):
+            self._core.groups(out, self.leader, scale)
+        else:
+            self._core.groups(out)
+        return out
+
+    def touched(self) -> NDArray[np.uint32]:
+        """Which cells have been touched."""
+        found = np.empty(self._spec.dim, dtype=np.uint32)  # its pages are taken up only where something is written
+        count = 0
+        for first in range(0, self._spec.dim, _CELLS):
+            slots = np.flatnonzero(self._is_touched(slice(first, first + _CELLS)))
+            found[count : count + len(slots)] = slots + first
+            count += len(slots)
+        return found[:count]
+
+    def _is_touched(self, some: slice) -> NDArray[Any]:
+        if self._spec.several:
+            return self.parts["N"][some]
+        # A bit that is set, eight bytes at a time, since a large table takes long.
+        words = self.cells[some].view(np.uint64)
+        return words[:, 0] | words[:, 1] if words.shape[1] == 2 else np.bitwise_or.reduce(words, axis=1)
 
     def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
@@ -222,6 +264,7 @@ class Engine:
         new._core.take_lanes(self._core, first, in_place)
         new.intercept[...] = self.intercept[:, first : first + WINDOW]
         new.tallies[...] = self.tallies
+        new._core.calibration[...] = self._core.calibration
         move(self.state, new.state, first, self._spec.stacked)
         return new
 

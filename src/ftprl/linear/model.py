@@ -17,8 +17,9 @@ from ftprl.errors import BadModel, FtprlError, InvalidInput
 from ftprl.linear import file
 from ftprl.linear.course import Course, History, Standing
 from ftprl.linear.engine import Engine
+from ftprl.linear.record import Record
 from ftprl.linear.spec import Spec
-from ftprl.linear.tensors import restore, tensors_of, touched
+from ftprl.linear.tensors import restore, tensors_of
 
 Vector = NDArray[np.float64]
 
@@ -27,7 +28,8 @@ Vector = NDArray[np.float64]
 class Model:
     """An `Engine` with `reading` (how its data is read) and `history` (what it has read), as plain JSON values.
 
-    `run` is None, or in a checkpoint where the run stands that wrote it.
+    `run` is None, or in a checkpoint where the run stands that wrote it. `record` is what a receipt needs besides the
+    engine, None when there is none.
 
     >>> model = Model(Engine(Spec(loss="squared", dim=4)))
     >>> model.engine.learn(Batch.from_rows([{0: 1.0}], y=[1])).rows
@@ -43,11 +45,13 @@ class Model:
         *,
         history: Mapping[str, Any] | None = None,
         run: Mapping[str, Any] | None = None,
+        record: Record | None = None,
     ) -> None:
         self.engine = engine
         self.reading = dict(reading or {})
         self.history = dict(history or {})
         self.run = None if run is None else dict(run)
+        self.record = record
 
     def __repr__(self) -> str:
         return f"Model({self.engine.spec.loss}, {self.occupied} of {self.engine.spec.dim} cells)"
@@ -55,7 +59,7 @@ class Model:
     @property
     def occupied(self) -> int:
         """How many cells have been touched."""
-        return len(touched(self.engine))
+        return len(self.engine.touched())
 
     def weights(self, scale: int | None = None) -> Vector:
         """The point played in each cell; of several scales by the one of this number, or else by the leading one."""
@@ -97,6 +101,7 @@ class Model:
             "history": self.history,
             "reading": self.reading,
             "receipt": self.engine.receipt,
+            "record": None if self.record is None else self.record.to_dict(),
             "run": self.run,
             "spec": self.engine.spec.to_dict(),
         }
@@ -127,9 +132,10 @@ class Model:
             if content["run"] is not None:
                 Standing.from_dict(content["run"]["standing"])
                 Course(content["run"]["passes"], content["run"]["holdout"])
+            record = None if content.get("record") is None else Record.from_dict(content["record"])
             engine = Engine(spec, receipt=content["receipt"])
             restore(engine, tensors)
-            return cls(engine, content["reading"], history=content["history"], run=content["run"])
+            return cls(engine, content["reading"], history=content["history"], run=content["run"], record=record)
         except BadModel:
             raise
         except (FtprlError, KeyError, TypeError, ValueError, IndexError, OverflowError) as wrong:

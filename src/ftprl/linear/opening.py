@@ -35,7 +35,7 @@ def given_options(bits: int | None, options: Mapping[str, Any]) -> dict[str, Any
     return given
 
 
-def fresh(data: Any, given: Options, more: Options) -> tuple[Model, readers.Source]:
+def fresh(data: Any, given: Options, more: Options, receipt: bool) -> tuple[Model, readers.Source]:
     """A model that knows nothing, and its data."""
     said = {"scale": "auto", **{name: value for name, value in given.items() if name in SPEC}}
     if isinstance(data, readers.Source):
@@ -49,7 +49,7 @@ def fresh(data: Any, given: Options, more: Options) -> tuple[Model, readers.Sour
         for name, value in shared.items():
             if said.get(name, value) != value:
                 raise InvalidInput(f"the Source was opened with {name}={value!r}, got {said[name]!r}; open it anew.")
-        return Model(Engine(Spec(**(shared | said))), kept), data
+        return Model(Engine(Spec(**(shared | said)), receipt=receipt), kept), data
     spec = Spec(**said)
     source = readers.open(
         data,
@@ -64,10 +64,10 @@ def fresh(data: Any, given: Options, more: Options) -> tuple[Model, readers.Sour
     if columns is not None and "label" not in columns.values():
         some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
         raise InvalidInput(f"label needs the name of a column, got none; pass one of {some}.")
-    return Model(Engine(spec), source.to_dict()), source
+    return Model(Engine(spec, receipt=receipt), source.to_dict()), source
 
 
-def resumed(old: Model, data: Any, given: Options, more: Options) -> tuple[Model, readers.Source]:
+def resumed(old: Model, data: Any, given: Options, more: Options, receipt: bool | None) -> tuple[Model, readers.Source]:
     """A model that goes on, and its data, read as before; options may be said again, not changed."""
     kept = old.engine.spec
     for name, value in given.items():
@@ -76,6 +76,12 @@ def resumed(old: Model, data: Any, given: Options, more: Options) -> tuple[Model
                 f"{name} needs to be what the model was trained with, got {value!r} instead of"
                 f" {getattr(kept, name)!r}; drop it."
             )
+    if receipt is not None and receipt != old.engine.receipt:
+        had = "with" if old.engine.receipt else "without"
+        raise InvalidInput(
+            f"a receipt is kept from the first row on or not at all, got receipt={receipt} for a model {had} one;"
+            " drop it."
+        )
     _agree(old.reading, given)
     if isinstance(data, readers.Source):
         if data.to_dict() != old.reading:

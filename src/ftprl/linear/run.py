@@ -12,14 +12,18 @@ from ftprl.atomic import check_apart, check_target
 from ftprl.data.streams import STDIN
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.events import Event, Writer
+from ftprl.linear.certificate import SparseCertificate, against_own
 from ftprl.linear.course import Course, Every
 from ftprl.linear.engine import Progress
 from ftprl.linear.model import Model
 from ftprl.linear.opening import fresh, given_options, resumed
 from ftprl.linear.trainer import Listener, Trainer
+from ftprl.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+RECEIPT = False  # whether a receipt is kept unless it is said: docs/adr/0008-receipts.md
 
 # A finished run may put its model where its checkpoint was, and a model may go on in its own file.
 _MAY_BE_ONE = tuple(
@@ -50,6 +54,12 @@ class Run:
     only_class: int | None
     seconds: float
     path: str | None
+
+    @property
+    def certificate(self) -> SparseCertificate:
+        """The receipt of all rows the model ever learned, against its own weights; needs `receipt=True`."""
+        record = self.model.record
+        return against_own(self.model.engine, facts=None if record is None else record.facts)
 
     @property
     def progressive_loss(self) -> float:
@@ -101,6 +111,7 @@ def train(
     max_row: int = 16_000_000,
     threads: int | None = None,
     retire: bool | None = None,
+    receipt: bool | None = None,
     bits: int | None = None,
     **options: Any,
 ) -> Run:
@@ -108,7 +119,8 @@ def train(
 
     Options are the fields of `Spec` and the arguments of `ftprl.data.open` that say how a file is read; `bits` is
     another way to say `dim=2**bits`. `scale` is "auto" unless it is given: several scales are learned at once, and
-    those that a long run can do without are retired unless `retire` is off. `resume` goes on from a checkpoint in the
+    those that a long run can do without are retired unless `retire` is off. With `receipt` the run keeps what
+    `Run.certificate`, `ftprl certify` and `ftprl verify` need. `resume` goes on from a checkpoint in the
     same data, or from a finished model with more data, bit for bit as if it had never stopped.
 
     >>> train("clicks.csv.gz", label="click", output="clicks.ftprl").progressive_loss  # doctest: +SKIP
@@ -121,7 +133,10 @@ def train(
     old = None if resume is None else Model.load(resume)
     kept = old.run["on_bad_row"] if old is not None and old.run is not None else "raise"
     more = {"on_bad_row": on_bad_row or kept, "max_row": max_row}
-    model, source = fresh(data, given, more) if old is None else resumed(old, data, given, more)
+    if old is None:
+        model, source = fresh(data, given, more, RECEIPT if receipt is None else receipt)
+    else:
+        model, source = resumed(old, data, given, more, receipt)
     read = {f"the data file {file}": file for file in source.files if file != STDIN}
     check_apart(targets, {**read, "the model to resume": resume}, _MAY_BE_ONE)
     course = _course(old, passes, holdout, retire, checkpoint, every, threads, source)
@@ -201,8 +216,6 @@ def _course(
 
 def _settings(model: Model, source: readers.Source, course: Course) -> dict[str, Any]:
     """What decides the run, as the first event tells it."""
-    from ftprl import __version__
-
     return {
         "version": __version__,
         "spec": model.engine.spec.to_dict(),
@@ -210,4 +223,5 @@ def _settings(model: Model, source: readers.Source, course: Course) -> dict[str,
         "passes": course.passes,
         "holdout_every": course.holdout,
         "retire": course.retire,
+        "receipt": model.engine.receipt,
     }

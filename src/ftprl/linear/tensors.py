@@ -17,32 +17,10 @@ _LARGEST_STACK = 1e30  # no weight of a stack gets near it
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
 
-_CELLS = 1 << 16  # looked at together: more would take memory that a run does not need otherwise
-
-
-def touched(engine: Engine) -> NDArray[np.uint32]:
-    """Which cells have been touched."""
-    found = np.empty(engine.spec.dim, dtype=np.uint32)  # its pages are taken up only where something is written
-    count = 0
-    for first in range(0, engine.spec.dim, _CELLS):
-        slots = np.flatnonzero(_is_touched(engine, slice(first, first + _CELLS)))
-        found[count : count + len(slots)] = slots + first
-        count += len(slots)
-    return found[:count]
-
-
-def _is_touched(engine: Engine, some: slice) -> NDArray[Any]:
-    if engine.spec.several:
-        return engine.parts["N"][some]
-    # A bit that is set, eight bytes at a time, since a large table takes long.
-    words = engine.cells[some].view(np.uint64)
-    return words[:, 0] | words[:, 1] if words.shape[1] == 2 else np.bitwise_or.reduce(words, axis=1)
-
-
 def tensors_of(engine: Engine) -> dict[str, NDArray[Any] | Picked]:
     """All that resuming needs. Only touched cells are kept when they are under half of the table."""
     tensors: dict[str, NDArray[Any] | Picked] = {"tallies": engine.tallies, **_small(engine)}
-    slots = touched(engine)
+    slots = engine.touched()
     table = _table(engine)
     if 2 * len(slots) < engine.spec.dim:
         picked = {name: Picked(a, slots) for name, a in table.items()}
@@ -63,6 +41,8 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     for name, target in table.items():
         rows = len(target) if slots is None else len(slots)
         _check_shape(name, tensors[name], (rows, *target.shape[1:]), target.dtype)
+    if engine.calibration is not None:
+        _check_calibration(tensors["calibration"])
     if engine.spec.several:
         _check_several(engine, tensors, sparse=slots is not None)
     else:
@@ -86,8 +66,9 @@ def _table(engine: Engine) -> Tensors:
 
 def _small(engine: Engine) -> Tensors:
     """Views of the intercept and, by their names, of the arrays of a mixture that are in use."""
+    seen = {} if engine.calibration is None else {"calibration": engine.calibration}
     if not engine.spec.several:
-        return {"intercept": engine.intercept}
+        return {"intercept": engine.intercept, **seen}
     spec, state = engine.spec, engine.state
     experts = len(spec.scales) + spec.stacked
     used = {name: state[name][:experts] for name in ("w", "totals", "seen")} | {"facts": state["facts"]}
@@ -97,7 +78,7 @@ def _small(engine: Engine) -> Tensors:
         used |= {name: state[name] for name in ("block", "windows")}
     if engine.receipt:
         used["sums"] = state["sums"]
-    return {"intercept": engine.intercept, **{MIXTURE + name: a for name, a in used.items()}}
+    return {"intercept": engine.intercept, **seen, **{MIXTURE + name: a for name, a in used.items()}}
 
 
 def _check_shape(name: str, found: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -116,6 +97,12 @@ def _check_cells(cells: NDArray[Any]) -> None:
     """Learning makes finite numbers only, and no negative root of G or largest value."""
     if not (np.isfinite(cells).all() and (cells[:, 1:3] >= 0).all()):
         raise InvalidInput("cells that no learning makes")
+
+
+def _check_calibration(bins: NDArray[Any]) -> None:
+    """Finite numbers of at least 0, and no more probability or positives in a bin than weight."""
+    if not (np.isfinite(bins).all() and (bins >= 0).all() and (bins[:, 1:] <= bins[:, :1] * (1 + 1e-9)).all()):
+        raise InvalidInput("a calibration that no learning makes")
 
 
 def _check_several(engine: Engine, tensors: Tensors, *, sparse: bool) -> None:

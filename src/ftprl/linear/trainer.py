@@ -21,6 +21,7 @@ from ftprl.errors import BadModel, InvalidInput
 from ftprl.events import Event
 from ftprl.linear.course import Course, History, Standing, Sums, added, between
 from ftprl.linear.engine import Progress, RowRefused
+from ftprl.linear.keeper import Keeper
 from ftprl.linear.model import Model, Vector
 from ftprl.linear.scales import FIRST_ROW, WINDOW
 
@@ -89,6 +90,7 @@ class Trainer:
         self._last = now
         self._score = np.full(1, np.nan)  # of the row that is shown
         self._losses = np.empty(0)
+        self._keeper = Keeper(model, source) if model.engine.receipt else None
         self._clock = self._saved = time.monotonic()
         self._current: Batch | None = None
 
@@ -123,6 +125,8 @@ class Trainer:
             "on_bad_row": "skip" if self.source.skips_bad_rows else "raise",
             "standing": self.standing.to_dict(),
         }
+        if self._keeper is not None:
+            self.model.record = self._keeper.record
         try:
             self.model.save(self.course.checkpoint)
         finally:
@@ -135,8 +139,23 @@ class Trainer:
     def run(self) -> History:
         """Learn all that is left; returns what the model has read, which is stored in it too."""
         self._say("resume" if self.standing.rows else "start")
-        while self.standing.passed < self.course.passes:
-            self._pass()
+        if self._keeper is not None:
+            self._keeper.start()
+        try:
+            while self.standing.passed < self.course.passes:
+                self._pass()
+            history = self._finish()
+        except BaseException:
+            if self._keeper is not None:
+                self._keeper.close()
+            raise
+        self.model.history = history.to_dict()
+        if self._keeper is not None:
+            self._keeper.finish(self.course, self.standing.rows, self.bad_rows)
+        return history
+
+    def _finish(self) -> History:
+        """What the model has read; refuses a run that learned nothing."""
         s, progressive = self.standing, self.progressive
         if progressive.rows == 0 and s.held == self.before.holdout:
             raise InvalidInput(
@@ -148,18 +167,16 @@ class Trainer:
             )
         same = self.before.progressive == s.began
         first = s.progressive if same and s.progressive is not None else added(self.before.progressive, progressive)
-        history = History(
+        return History(
             self.before.rows + s.rows // self.course.passes,
             self.before.bad_rows + self.bad_rows,
             first,
             s.held,
         )
-        self.model.history = history.to_dict()
-        return history
 
     def end(self) -> None:
         """Say that all is done."""
-        self._say("end", bad_rows=self.bad_rows)
+        self._say("end", bad_rows=self.bad_rows, **({} if self._keeper is None else self._keeper.tell_all()))
 
     @property
     def only_class(self) -> int | None:
@@ -180,6 +197,8 @@ class Trainer:
     def _pass(self) -> None:
         for batch, place in self.source.read(self.standing.place, threads=self.course.threads):
             at = 0
+            if self._keeper is not None:
+                self._keeper.see(batch, self.standing.rows)
             while at < len(batch):
                 ahead = self._until_stop()
                 stop = min(len(batch), at + ahead)
@@ -323,6 +342,7 @@ class Trainer:
             weight=now[1] - self.standing.began[1],
             pass_weight=now[1] - self.standing.pass_began[1],
             holdout=self.holdout.mean if self.course.holdout else None,
+            **({} if self._keeper is None else self._keeper.tell(self.standing.rows)),
             **self._row(),
             **({} if self.model.engine.mixture is None else {"mixture": self.model.engine.mixture.to_dict()}),
         )

@@ -1,0 +1,127 @@
+#include "ledger.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ftprl {
+namespace {
+
+// h (Q + l2)
+inline double hold(const Constants& c, double h, double R, double M) { return M * (c.beta * M + R) + h * c.l2; }
+
+inline double play(const Constants& c, double h, double z, double held) {
+    const double pull = std::max(std::fabs(z) - c.l1, 0.0);
+    const double x = held > 0.0 ? std::copysign(pull, -z) * h / held : 0.0;
+    return std::min(std::max(x, c.lower), c.upper);
+}
+
+template <class T>
+void add_cell(const T* cell, const Table& t, const Constants& c, const double* h, const double* inverse, int leader,
+              LedgerSums& to) {
+    const double M = static_cast<double>(cell[t.unit]);
+    const double led = static_cast<double>(cell[t.R + leader]);
+    const double u = play(c, h[leader], static_cast<double>(cell[t.z + leader]), hold(c, h[leader], led, M));
+    const double size = std::fabs(u), D = 2.0 * size, fixed = c.l1 * size, square = 0.5 * (u * u);
+    for (int k = 0; k < t.count; ++k) {
+        const double z = static_cast<double>(cell[t.z + k]);
+        const double R = static_cast<double>(cell[t.R + k]);
+        const double S = static_cast<double>(cell[t.S + k]);
+        const double held = hold(c, h[k], R, M), x = play(c, h[k], z, held), H = held * inverse[k];
+        const double Su = S * u, zu = z * u, half = H * square, unit = R / M;
+        to.sums[0][k] += Su;
+        to.sums[1][k] += half - (Su - zu) + fixed;
+        to.sums[2][k] += (half + zu + fixed) - ((0.5 * H * x + z) * x + c.l1 * std::fabs(x));
+        to.sums[3][k] += D * R;
+        to.sums[4][k] += unit * unit;
+        to.sums[5][k] += (D * M) * (D * M);
+        to.sums[6][k] += std::fabs(Su) + half;
+    }
+}
+
+// Few cells are added at a time, and these sums to the others: a long sum then keeps its digits.
+constexpr std::int64_t CHUNK = 4096;
+constexpr std::int64_t AHEAD = 16;
+
+template <class T>
+LedgerSums sums_of(const Table& t, const Constants& c, const double* h, int leader, const std::int64_t* slots,
+                   std::int64_t count) {
+    LedgerSums all;
+    double inverse[MOST_LANES];
+    for (int k = 0; k < t.count; ++k) inverse[k] = 1.0 / h[k];
+    const auto* base = static_cast<const unsigned char*>(t.cells);
+    const auto at = [&](std::int64_t i) {
+        return base + static_cast<std::size_t>(slots == nullptr ? i : slots[i]) * t.bytes;
+    };
+    LedgerSums part;
+    std::int64_t met = 0;
+    const auto flush = [&] {
+        for (int j = 0; j < LEDGER_SUMS; ++j) {
+            for (int k = 0; k < t.count; ++k) all.sums[j][k] += part.sums[j][k];
+        }
+        part = LedgerSums();
+    };
+    for (std::int64_t i = 0; i < count; ++i) {
+#if defined(__GNUC__)
+        if (slots != nullptr && i + AHEAD < count) __builtin_prefetch(at(i + AHEAD), 0, 0);
+#endif
+        const T* cell = reinterpret_cast<const T*>(at(i));
+        if (!(cell[t.met] > T(0))) continue;
+        add_cell(cell, t, c, h, inverse, leader, part);
+        if (++met % CHUNK == 0) flush();
+    }
+    flush();
+    return all;
+}
+
+template <class T>
+LedgerGroups grouped(const Table& t, const Constants& c, const double* h, int leader, int scale, std::int64_t dim) {
+    LedgerGroups all;
+    const double inverse = 1.0 / h[scale];
+    const auto* base = static_cast<const unsigned char*>(t.cells);
+    for (std::int64_t i = 0; i < dim; ++i) {
+        const T* cell = reinterpret_cast<const T*>(base + static_cast<std::size_t>(i) * t.bytes);
+        if (!(cell[t.met] > T(0))) continue;
+        const double M = static_cast<double>(cell[t.unit]);
+        const double led = static_cast<double>(cell[t.R + leader]);
+        const double u = play(c, h[leader], static_cast<double>(cell[t.z + leader]), hold(c, h[leader], led, M));
+        const double z = static_cast<double>(cell[t.z + scale]), R = static_cast<double>(cell[t.R + scale]);
+        const double Su = static_cast<double>(cell[t.S + scale]) * u, slope = R / M;
+        const double seen = t.counts ? static_cast<double>(cell[t.met]) : slope * slope;
+        int level = RAREST;
+        if (seen >= 0x1p-19) level = std::isfinite(seen) ? std::ilogb(seen) : RAREST + GROUPS - 1;
+        double* to = all.sums[std::min(level - RAREST, GROUPS - 1)];
+        to[0] += 1.0;
+        to[1] -= Su;
+        to[2] += hold(c, h[scale], R, M) * inverse * (0.5 * (u * u)) - (Su - z * u) + c.l1 * std::fabs(u);
+        to[3] += 2.0 * std::fabs(u) * R;
+    }
+    return all;
+}
+
+}  // namespace
+
+LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale,
+                       std::int64_t dim) {
+    return table.wide ? grouped<double>(table, constants, h, leader, scale, dim)
+                      : grouped<float>(table, constants, h, leader, scale, dim);
+}
+
+void Calibration::add(const Rows& rows, const double* losses) {
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        const double y = rows.y[r], weight = rows.weight[r];
+        if (y != y || !(weight > 0.0)) continue;
+        const double chance = std::exp(-losses[r]), p = y > 0.0 ? chance : 1.0 - chance;
+        double* bin = bins[std::min(static_cast<int>(p * BINS), BINS - 1)];
+        bin[0] += weight;
+        bin[1] += weight * p;
+        bin[2] += y > 0.0 ? weight : 0.0;
+    }
+}
+
+LedgerSums ledger_of(const Table& table, const Constants& constants, const double* h, int leader,
+                     const std::int64_t* slots, std::int64_t count) {
+    return table.wide ? sums_of<double>(table, constants, h, leader, slots, count)
+                      : sums_of<float>(table, constants, h, leader, slots, count);
+}
+
+}  // namespace ftprl

@@ -1,0 +1,255 @@
+"""What a receipt reads off an engine: the sums over all coordinates against a comparator u, for every scale at once.
+
+For every u the play may choose, with q = S - z and the sums k of sigma x² and stab of g² / (Q + l2),
+
+    sum g·x - S·u  <=  ½ ((Q + l2)·u² - 2 q·u + k) + l1 |u|₁ + ½ stab.
+
+Coordinates are taken some thousands at a time, in the order of their cells, so that the numbers are the same bits
+however the rows were cut into batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.errors import InvalidInput
+from ftprl.linear.engine import Engine, Progress, Sums
+from ftprl.linear.spec import Spec
+
+Vector = NDArray[np.float64]
+Slots = NDArray[np.integer[Any]]
+
+_ROOM = 1 << 14  # coordinates at a time: their arrays stay in the cache
+_RAREST = -20  # below 2^-19 all sums of squared slopes are one group
+
+
+class Kept(Protocol):
+    """What a receipt is read off: an `Engine`, or the twin that replays it."""
+
+    @property
+    def spec(self) -> Spec: ...
+    @property
+    def receipt(self) -> bool: ...
+    @property
+    def parts(self) -> Mapping[str, Any]: ...
+    @property
+    def intercept(self) -> Vector: ...
+    @property
+    def state(self) -> Mapping[str, Vector]: ...
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def leader(self) -> int: ...
+    def sums_of(self, scale: int | None = None) -> Sums: ...
+    def touched(self) -> Slots: ...
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Some coordinates: a row each, and a column a scale. `free` is the intercept: no penalty and no bounds."""
+
+    slots: Slots | None  # None for the intercept
+    z: Vector
+    R: Vector
+    S: Vector
+    unit: Vector  # M, or s with several scales; one column
+    seen: Vector  # rows, or G / M² with one scale
+    spec: Spec
+
+    @property
+    def free(self) -> bool:
+        return self.slots is None
+
+    @property
+    def l1(self) -> float:
+        return 0.0 if self.free else self.spec.l1
+
+    @property
+    def l2(self) -> float:
+        return 0.0 if self.free else self.spec.l2
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return (-np.inf, np.inf) if self.free else (self.spec.lower, self.spec.upper)
+
+    def hold(self) -> Vector:
+        """Q + l2 of each scale, with Q = M (beta M + R) / h."""
+        scaled = self.unit * (self.spec.beta * self.unit + self.R)
+        return np.asarray(scaled / np.array(self.spec.scales) + self.l2)
+
+    def play(self) -> Vector:
+        """clip(-sgn(z)(|z| - l1)_+ / (Q + l2)), and clip(0) where Q + l2 = 0."""
+        h = np.array(self.spec.scales)
+        pull = np.copysign(np.maximum(np.abs(self.z) - self.l1, 0.0), -self.z) * h
+        den = self.unit * (self.spec.beta * self.unit + self.R) + h * self.l2
+        x = np.divide(pull, den, out=np.zeros_like(pull), where=den > 0)
+        return np.asarray(np.clip(x, *self.limits))
+
+
+Comparator = Callable[[Block], tuple[Vector, Vector]]  # u, one column or one a scale, and the widths D of its box
+
+
+def blocks(engine: Kept, slots: Slots | None = None) -> Iterator[Block]:
+    """All coordinates that were ever learned, and last the intercept; `slots` are cells that may have been."""
+    spec, parts = engine.spec, engine.parts
+    slots = engine.touched() if slots is None else slots
+    unit, seen = ("s", "N") if spec.several else ("M", None)
+    for at in range(0, len(slots), _ROOM):
+        own = slots[at : at + _ROOM]
+        own = own[parts[seen or unit][own] > 0]
+        z, R, S, M = (parts[name][own].astype(np.float64).reshape(len(own), -1) for name in ("z", "R", "S", unit))
+        with np.errstate(over="ignore"):
+            often = (R / M) ** 2 if seen is None else parts[seen][own].astype(np.float64)[:, None]
+        yield Block(own, z, R, S, M, often, spec)
+    if spec.intercept:
+        one = np.ones((1, 1))
+        cell = engine.intercept if spec.several else engine.intercept[[0, 1, 3], None]
+        yield Block(None, cell[:1], cell[1:2], cell[2:3], one, one * engine.progress.rows, spec)
+
+
+def own_weights(engine: Kept) -> Comparator:
+    """The weights of the leading scale, in the least box around 0 that has them."""
+    k = engine.leader
+
+    def choose(b: Block) -> tuple[Vector, Vector]:
+        u = b.play()[:, k : k + 1]
+        return u, 2.0 * np.abs(u)
+
+    return choose
+
+
+def given_weights(weights: Vector, bias: float) -> Comparator:
+    """Weights named by somebody, in the least box around 0 that has them."""
+
+    def choose(b: Block) -> tuple[Vector, Vector]:
+        u = np.full((1, 1), bias) if b.slots is None else weights[b.slots, None]
+        low, high = b.limits
+        if ((u < low) | (u > high)).any():
+            raise InvalidInput(
+                f"a comparator needs weights within the model's bounds {low:g} to {high:g}, got"
+                f" {_worst(u, low, high):g}; compare with a model of the same bounds."
+            )
+        return u, 2.0 * np.abs(u)
+
+    return choose
+
+
+def _worst(u: Vector, low: float, high: float) -> float:
+    return float(u.flat[np.argmax(np.maximum(low - u, u - high))])
+
+
+def box(radius: float) -> Comparator:
+    """The best point, for each scale, of the box |u| <= radius / unit within the model's bounds."""
+
+    def choose(b: Block) -> tuple[Vector, Vector]:
+        lower, upper = b.limits
+        low, high = np.maximum(-radius / b.unit, lower), np.minimum(radius / b.unit, upper)
+        if (low > high).any():
+            raise InvalidInput(
+                f"radius needs a box that meets the model's bounds {lower:g} to {upper:g}, got {radius:g}; widen it."
+            )
+        middle = np.clip(0.0, low, high)
+        return np.where(b.S > 0, low, np.where(b.S < 0, high, middle)), high - low
+
+    return choose
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Reading:
+    """The sums against one comparator, a number a scale."""
+
+    Su: Vector  # S·u
+    penalty: Vector  # ½ (Q + l2)·u² - q·u + l1 |u|₁
+    lead: Vector  # H(u) - H(x) for the next play x
+    DR: Vector  # D·sqrt(G)
+    G: Vector  # the sum of all G / unit²: of the gradients as if features were measured in their units
+    D2: Vector  # the sum of (D unit)², likewise
+    size: Vector  # |S|·|u| + ½ Q·u²: what rounding is measured by
+    units: tuple[float, float]  # the least and the largest unit of a coordinate, the intercept's left out
+    nonzero: int | None  # coordinates of u that are not 0, of the first scale
+    groups: list[dict[str, Any]]
+
+
+def read(engine: Kept, comparator: Comparator, slots: Slots | None = None, *, grouped: int | None = None) -> Reading:
+    """The sums over all coordinates; with `grouped` also by how often they were seen, for the scale of that number."""
+    if not engine.receipt:
+        raise InvalidInput("a receipt needs a model that kept one, got one without; train with --receipt.")
+    sums = np.zeros((7, len(engine.spec.scales)))
+    groups: dict[int | None, Vector] = {}
+    low, high, nonzero = np.inf, 0.0, 0
+    for b in blocks(engine, slots):
+        u, D = comparator(b)
+        nonzero += int(np.count_nonzero(u[:, 0]))
+        if b.slots is not None and len(b.slots):
+            low, high = min(low, float(b.unit.min())), max(high, float(b.unit.max()))
+        terms = _terms(b, u, D)
+        sums += [np.add.reduce(np.broadcast_to(a, b.z.shape), axis=0) for a in terms]
+        if grouped is not None:
+            _group(groups, b, grouped, terms)
+    return _reading(sums, (low, high), nonzero, _shown(groups))
+
+
+def _reading(sums: Vector, units: tuple[float, float], nonzero: int | None, groups: list[dict[str, Any]]) -> Reading:
+    Su, penalty, lead, DR, G, D2, size = sums
+    return Reading(Su, penalty, lead, DR, G, D2, size, units, nonzero, groups)
+
+
+def read_own(engine: Engine, slots: Slots | None = None) -> Reading:
+    """As `read` against the engine's own weights, by the compiled core; of cells that may have been learned, or all."""
+    if not engine.receipt:
+        raise InvalidInput("a receipt needs a model that kept one, got one without; train with --receipt.")
+    sums = engine.own_sums(slots)
+    for b in blocks(engine, np.empty(0, np.intp)):
+        sums += [np.broadcast_to(a, b.z.shape)[0] for a in _terms(b, *own_weights(engine)(b))]
+    return _reading(sums, (np.nan, np.nan), None, [])
+
+
+def own_groups(engine: Engine, scale: int) -> list[dict[str, Any]]:
+    """The groups of `read` against the engine's own weights, by the compiled core."""
+    groups: dict[int | None, Vector] = {}
+    for b in blocks(engine, np.empty(0, np.intp)):
+        _group(groups, b, scale, _terms(b, *own_weights(engine)(b)))
+    found = engine.own_groups(scale)
+    found[:, 3] *= np.sqrt(2.0)
+    return _shown(groups | {j + _RAREST: found[j] for j in np.flatnonzero(found[:, 0]).tolist()})
+
+
+def _terms(b: Block, u: Vector, D: Vector) -> list[Vector]:
+    """What `Reading` adds up, a row a coordinate."""
+    hold, absolute = b.hold(), b.l1 * np.abs(u)
+    Su, half = b.S * u, 0.5 * hold * u * u
+    zu, x = b.z * u, b.play()
+    lead = (half + zu + absolute) - ((0.5 * hold * x + b.z) * x + b.l1 * np.abs(x))
+    slopes, sides = b.R / b.unit, D * b.unit
+    return [Su, half - (Su - zu) + absolute, lead, D * b.R, slopes * slopes, sides * sides, np.abs(Su) + half]
+
+
+def _group(groups: dict[int | None, Vector], b: Block, k: int, terms: list[Vector]) -> None:
+    shares = [np.broadcast_to(a, b.z.shape)[:, k] for a in (-terms[0], terms[1], np.sqrt(2.0) * terms[3])]
+    if b.slots is None:
+        groups[None] = np.array([1.0, *(a[0] for a in shares)])
+        return
+    level = np.maximum(np.frexp(b.seen[:, 0])[1] - 1, _RAREST)  # the whole part of log2
+    level[b.seen[:, 0] == 0] = _RAREST
+    for j in np.unique(level).tolist():
+        own = level == j
+        add = np.array([own.sum(), *(np.add.reduce(a[own]) for a in shares)])
+        groups[j] = groups.get(j, np.zeros(4)) + add
+
+
+def _shown(groups: dict[int | None, Vector]) -> list[dict[str, Any]]:
+    ordered = [*sorted(j for j in groups if j is not None), *([None] if None in groups else [])]
+    shown = []
+    for j in ordered:
+        count, *shares = groups[j].tolist()
+        limits = (None, None) if j is None else (0.0 if j == _RAREST else 2.0**j, 2.0 ** (j + 1))
+        named = dict(zip(("regret", "bound", "post_hoc"), shares, strict=True))
+        shown.append({"seen_from": limits[0], "seen_to": limits[1], "count": int(count), **named})
+    return shown

@@ -1,0 +1,98 @@
+"""What a model remembers for its receipt besides its cells: which data it read and how, and its numbers on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from ftprl.errors import InvalidInput
+from ftprl.linear.certificate import Facts
+from ftprl.linear.spec import Spec
+
+_SEGMENT = ("bad_rows", "batches", "files", "holdout", "passes", "retire", "rows", "skip")
+_MOST = 100_000  # entries of a list that a model may carry
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The runs that made a model, one after another, the receipts told on the way, and what the cells do not say.
+
+    A run has its `files` (`bytes` and `sha256` of each) or, of what cannot be read again, the digest of its `batches`;
+    the `passes`, `holdout`, `retire` and `skip` it was asked for, the `rows` it read in all passes and those it left
+    out. The `trail` has the receipt against the model's own weights after `read` rows of all runs.
+    """
+
+    stream: tuple[Mapping[str, Any], ...] = ()
+    trail: tuple[Mapping[str, Any], ...] = ()
+    unit_values: bool = True
+
+    @property
+    def read(self) -> int:
+        """Rows read in the runs that are over."""
+        return sum(int(run["rows"]) for run in self.stream)
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(self.unit_values)
+
+    def told(self, read: int, brief: Mapping[str, Any]) -> Record:
+        """With one more receipt on the way."""
+        return replace(self, trail=(*self.trail, {"read": read, **brief}))
+
+    def ran(self, run: Mapping[str, Any]) -> Record:
+        """With one more run."""
+        return replace(self, stream=(*self.stream, dict(run)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "stream": [dict(run) for run in self.stream],
+            "trail": [dict(entry) for entry in self.trail],
+            "unit_values": self.unit_values,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Record:
+        """What `to_dict` wrote; refuses what it did not."""
+        if not isinstance(plain, Mapping) or set(plain) != {"stream", "trail", "unit_values"}:
+            raise InvalidInput("a record without its stream and trail")
+        stream, trail, unit = plain["stream"], plain["trail"], plain["unit_values"]
+        whole = isinstance(stream, list) and isinstance(trail, list) and isinstance(unit, bool)
+        if not whole or len(stream) > _MOST or len(trail) > _MOST:
+            raise InvalidInput("a record of another shape")
+        for run in stream:
+            _check_run(run)
+        for entry in trail:
+            if not isinstance(entry, Mapping) or not _counts(entry.get("read")):
+                raise InvalidInput("a trail without its rows")
+        return cls(tuple(stream), tuple(trail), unit)
+
+
+def _counts(value: object, least: int = 0) -> bool:
+    return type(value) is int and value >= least
+
+
+def _check_run(run: Any) -> None:
+    """A run as a receipt describes it."""
+    if not isinstance(run, Mapping) or set(run) != set(_SEGMENT):
+        raise InvalidInput("a run of other fields")
+    sound = _counts(run["passes"], 1) and _counts(run["rows"]) and _counts(run["bad_rows"])
+    sound = sound and (run["holdout"] is None or _counts(run["holdout"], 2))
+    sound = sound and all(type(run[name]) is bool for name in ("retire", "skip"))
+    entries = run["files"] if run["batches"] is None else [run["batches"]]
+    size = "bytes" if run["batches"] is None else "rows"
+    sound = sound and isinstance(entries, list) and (run["batches"] is None) == (run["files"] is not None)
+    for entry in entries if sound else ():
+        sound = sound and isinstance(entry, Mapping) and set(entry) == {size, "sha256"} and _counts(entry[size])
+        sound = sound and isinstance(entry["sha256"], str) and len(entry["sha256"]) == 64
+    if not sound:
+        raise InvalidInput("a run that no training makes")
+
+
+def asks_for_units(spec: Spec) -> bool:
+    """Whether it matters for a receipt that every |value| is 1: only there can the closed form be a bound."""
+    bounded = math.isfinite(spec.lower) and math.isfinite(spec.upper)
+    return bounded and not spec.intercept and spec.beta == spec.l1 == spec.l2 == 0.0

@@ -1,0 +1,290 @@
+"""The true best fixed weights of a box for a stream: a convex problem, solved in several passes, with a proved gap.
+
+For a convex f and any u, every v of the box has f(v) >= f(u) + ∇f(u)·(v - u), hence f(u) minus
+sum ∇_i u_i + B_i |∇_i| is a lower bound on the least loss: the true regret is proved from both sides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.errors import InvalidInput
+from ftprl.linear import Model, Spec
+from ftprl.linear.ledger import Kept, blocks
+from ftprl.receipt.stream import Runs
+
+Vector = NDArray[np.float64]
+Pulls = Callable[[Vector, Vector], tuple[Vector, Vector, Vector | None]]
+
+FITS = 200_000_000  # entries that are kept in memory; beyond, every step reads the data again
+STEPS = 2000
+SMALL = 5000  # coordinates
+GAP = 1e-7  # of the loss: where the search may stop
+
+
+def best_fixed(model: Model, data: Any, radius: float) -> dict[str, float]:
+    """The least loss of the box |u_i| <= radius / unit_i on the data a model learned, and the true regret."""
+    record = model.record
+    if record is None or not record.stream:
+        raise InvalidInput("exact needs a model of a finished ftprl train, got one made by hand; train it.")
+    return best_of(model.engine, Runs(data, record.stream, model.reading, model.engine.spec), radius)
+
+
+def best_of(engine: Kept, runs: Runs, radius: float) -> dict[str, float]:
+    """The same for an engine or its twin."""
+    problem = Problem(engine, runs, radius)
+    small = problem.smooth and len(problem.start) <= SMALL
+    found = descend(problem, 100 if small else STEPS)
+    if small:  # with many coordinates at their bounds Newton's steps get short, and cost more than they bring
+        newton(problem, found)
+    loss = engine.progress.loss
+    return {
+        "best_loss": problem.best,
+        "best_loss_at_least": problem.least,
+        "true_regret": loss - problem.least,
+        "true_regret_at_least": loss - problem.best,
+    }
+
+
+def descend(problem: Problem, steps: int) -> Vector:
+    """L-BFGS-B in coordinates of equal curvature, where there is one. The gap says how far off it stops."""
+    from scipy.optimize import minimize
+
+    best = problem.start
+    stretch = np.ones_like(best)
+    if problem.smooth:
+        curve = np.sqrt(problem.curvature(best)[1])
+        stretch = np.maximum(curve, 1e-9 * curve.max(initial=1e-300))
+
+    def step(t: Vector) -> tuple[float, Vector]:
+        nonlocal best
+        best = np.clip(t / stretch, problem.low, problem.high)
+        value, slope = problem(best)
+        if problem.is_solved:
+            raise StopIteration
+        return value, slope / stretch
+
+    limits = np.stack([problem.low * stretch, problem.high * stretch], axis=1)
+    options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 0.0, "maxcor": 20}
+    with suppress(StopIteration):
+        found = minimize(step, best * stretch, jac=True, method="L-BFGS-B", bounds=limits, options=options)
+        best = np.clip(found.x / stretch, problem.low, problem.high)
+    return best
+
+
+def newton(problem: Problem, t: Vector) -> None:
+    """Newton steps in the coordinates that are free to move, by conjugate gradients, projected onto the box."""
+    value, slope = problem(t)
+    for _ in range(60):
+        if problem.is_solved:
+            return
+        # What is about to be stopped by a bound counts as stopped, or it would stop the whole step.
+        near = 1e-3 * min(problem.gap, 1.0) * (problem.high - problem.low)
+        stuck = ((t <= problem.low + near) & (slope > 0)) | ((t >= problem.high - near) & (slope < 0))
+        direction = _conjugate(problem, t, np.where(stuck, 0.0, -slope), ~stuck, min(0.1, problem.gap) ** 2)
+        direction[stuck] = np.where(slope[stuck] > 0, problem.low[stuck] - t[stuck], problem.high[stuck] - t[stuck])
+        length = 1.0
+        for _ in range(40):
+            there = np.clip(t + length * direction, problem.low, problem.high)
+            new, new_slope = problem(there)
+            if new <= value + 1e-4 * float((slope * (there - t)).sum()):
+                break
+            length *= 0.5
+        else:
+            return
+        t, value, slope = there, new, new_slope
+
+
+def _conjugate(problem: Problem, t: Vector, goal: Vector, free: NDArray[np.bool_], rough: float) -> Vector:
+    """H d = goal in the free coordinates, roughly, with the diagonal of H as a preconditioner."""
+    times, diagonal = problem.curvature(t)
+    ridge = 1e-9 * float(diagonal.max(initial=0.0)) + 1e-300
+    scale = np.where(free, 1.0 / (diagonal + ridge), 0.0)
+    d, r = np.zeros_like(goal), goal.copy()
+    z = scale * r
+    p, rz = z.copy(), float((r * z).sum())
+    enough = max(1e-12, rough) * rz
+    for _ in range(250):
+        if rz <= enough:
+            break
+        Hp = np.where(free, times(p) + ridge * p, 0.0)
+        alpha = rz / float((p * Hp).sum())
+        d += alpha * p
+        r -= alpha * Hp
+        z = scale * r
+        rz, old = float((r * z).sum()), rz
+        p = z + (rz / old) * p
+    return d
+
+
+@final
+class Problem:
+    """f(t) = the total loss of the fixed weights t_i / unit_i, with its gradient, over a box."""
+
+    def __init__(self, engine: Kept, runs: Runs, radius: float) -> None:
+        spec = engine.spec
+        self._pulls = pulls(spec)
+        self._intercept = spec.intercept
+        own = [b for b in blocks(engine) if not b.free]
+        slots = np.concatenate([b.slots for b in own if b.slots is not None] or [np.empty(0, np.intp)])
+        unit = np.concatenate([b.unit[:, 0] for b in own] or [np.empty(0)])
+        self._place = np.full(spec.dim, -1, np.int64)
+        self._place[slots] = np.arange(len(slots))
+        self._unit = unit
+        size = len(slots) + spec.intercept
+        self.low, self.high = np.full(size, -radius), np.full(size, radius)
+        self.low[: len(slots)] = np.maximum(-radius, spec.lower * unit)
+        self.high[: len(slots)] = np.minimum(radius, spec.upper * unit)
+        plays = [b.play()[:, engine.leader] * b.unit[:, 0] for b in blocks(engine)]
+        self.start = np.clip(np.concatenate(plays) if plays else np.empty(0), self.low, self.high)
+        self.best, self.least = math.inf, -math.inf
+        self._runs, self._kept = runs, list[Any]()
+        self._fits = False
+        self._load(engine)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the loss has a curvature."""
+        return self._pulls(np.ones(1), np.ones(1))[2] is not None
+
+    @property
+    def gap(self) -> float:
+        """How far the best loss is, at most, above the least, as a part of it."""
+        return (self.best - self.least) / max(abs(self.best), 1.0)
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the best loss is proved to be near the least."""
+        return self.gap <= GAP
+
+    def _load(self, engine: Kept) -> None:
+        weight, entries = 0.0, 0
+        for part in self._read():
+            weight += float(part[2].sum())
+            entries += part[0].nnz
+            if entries <= FITS:
+                self._kept.append(part)
+        self._fits = entries <= FITS
+        if self._fits and self._kept:
+            from scipy.sparse import vstack
+
+            X = vstack([part[0] for part in self._kept], format="csr")
+            self._kept = [(X, *(np.concatenate([part[i] for part in self._kept]) for i in (1, 2)))]
+        else:
+            self._kept = []
+        if abs(weight - engine.progress.weight) > 1e-9 * engine.progress.weight:
+            raise InvalidInput(
+                f"exact needs the data that was learned, of weight {engine.progress.weight:.12g}, got {weight:.12g};"
+                " pass the same files."
+            )
+
+    def _read(self) -> Iterator[tuple[Any, Vector, Vector]]:
+        """Rows that were learned: a matrix in normalised units, labels, and weights times passes."""
+        from scipy.sparse import csr_array
+
+        before = 0
+        for number, run in enumerate(self._runs.stream):
+            for batch, _ in self._runs.batches(number, before):
+                learned = (batch.weight > 0) & (batch.y == batch.y)
+                column = self._place[batch.indices]
+                known = column >= 0  # others stand in no row that was learned
+                values = np.where(known, batch.values / self._unit[np.maximum(column, 0)], 0.0) if len(column) else 0.0
+                shape = (len(batch), len(self._unit))
+                X = csr_array((np.broadcast_to(values, len(column)), np.maximum(column, 0), batch.indptr), shape=shape)
+                yield X[learned], batch.y[learned], batch.weight[learned] * run["passes"]
+            before += run["rows"] // run["passes"]
+
+    def _parts(self) -> Iterator[tuple[Any, Vector, Vector]]:
+        return iter(self._kept) if self._fits else self._read()
+
+    def _scores(self, X: Any, t: Vector) -> Vector:
+        n = len(self._unit)
+        return np.asarray(X @ t[:n] + (t[n] if self._intercept else 0.0))
+
+    def _back(self, X: Any, pull: Vector) -> Vector:
+        own = X.T @ pull
+        return np.append(own, pull.sum()) if self._intercept else np.asarray(own)
+
+    def __call__(self, t: Vector) -> tuple[float, Vector]:
+        """f and ∇f; the best loss and its lower bound are kept."""
+        value, slope = 0.0, np.zeros_like(t)
+        for X, y, weight in self._parts():
+            losses, pull, _ = self._pulls(self._scores(X, t), y)
+            value += float((weight * losses).sum())
+            slope += self._back(X, weight * pull)
+        aim = np.where(slope > 0, self.low, self.high)
+        self.best = min(self.best, value)
+        self.least = max(self.least, value + float((slope * (aim - t)).sum()))
+        return value, slope
+
+    def curvature(self, t: Vector) -> tuple[Callable[[Vector], Vector], Vector]:
+        """The product with the Hessian at t, and its diagonal."""
+        curves, diagonal = [], np.zeros_like(t)
+        for X, y, weight in self._parts():
+            curve = self._pulls(self._scores(X, t), y)[2]
+            assert curve is not None
+            curves.append(weight * curve)
+            diagonal += self._back(X.power(2), weight * curve)
+
+        def times(p: Vector) -> Vector:
+            out = np.zeros_like(p)
+            for (X, _, _), curve in zip(self._parts(), curves, strict=True):
+                out += self._back(X, curve * self._scores(X, p))
+            return out
+
+        return times, diagonal
+
+
+def pulls(spec: Spec) -> Pulls:
+    """The losses of scores, their slopes and curvatures (None with kinks), many at a time; as in ftprl.losses."""
+    tau = spec.tau
+
+    def logistic(s: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
+        wrong = 0.5 * (1.0 + np.tanh(-0.5 * y * s))  # the chance of the other label
+        return np.logaddexp(0.0, -y * s), -y * wrong, wrong * (1.0 - wrong)
+
+    def hinge(s: Vector, y: Vector) -> tuple[Vector, Vector, None]:
+        short = 1.0 - y * s
+        return np.maximum(short, 0.0), np.where(short > 0, -y, 0.0), None
+
+    def squared_hinge(s: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
+        short = np.maximum(1.0 - y * s, 0.0)
+        return 0.5 * short * short, -y * short, (short > 0).astype(np.float64)
+
+    def squared(s: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
+        return 0.5 * (s - y) ** 2, s - y, np.ones_like(s)
+
+    def absolute(s: Vector, y: Vector) -> tuple[Vector, Vector, None]:
+        return np.abs(s - y), np.sign(s - y), None
+
+    def quantile(s: Vector, y: Vector) -> tuple[Vector, Vector, None]:
+        losses = tau * np.maximum(y - s, 0.0) + (1.0 - tau) * np.maximum(s - y, 0.0)
+        return losses, np.where(s > y, 1.0 - tau, np.where(s < y, -tau, 0.0)), None
+
+    def huber(s: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
+        d = s - y
+        near = np.abs(d) <= 1.0
+        return np.where(near, 0.5 * d * d, np.abs(d) - 0.5), np.clip(d, -1.0, 1.0), near.astype(np.float64)
+
+    def poisson(s: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
+        c = np.clip(s, -60.0, 60.0)
+        mean = np.exp(c)
+        return mean - y * c, mean - y, mean
+
+    table: dict[str, Pulls] = {
+        "logistic": logistic,
+        "hinge": hinge,
+        "squared_hinge": squared_hinge,
+        "squared": squared,
+        "absolute": absolute,
+        "quantile": quantile,
+        "huber": huber,
+        "poisson": poisson,
+    }
+    return table[spec.loss]

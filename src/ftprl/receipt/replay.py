@@ -1,0 +1,242 @@
+"""A run once more, with NumPy alone: the twin of all kernels, the K scales of a row at once.
+
+The arithmetic is that of linear/reference.py and linear/reference_scales.py, in the same order, so that the numbers are
+those of the compiled core to the bit; nothing here calls it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.data import Batch
+from ftprl.linear.engine import Progress, Sums
+from ftprl.linear.reference_mixture import Mixing
+from ftprl.linear.scales import FIRST_ROW, WINDOW, leader_of, move, window_of
+from ftprl.linear.spec import Spec
+
+Vector = NDArray[np.float64]
+_BINS = 20
+_ROOM = 1 << 12  # cells at first
+_CUT = {np.float32: 2.0**96, np.float64: 2.0**400}
+
+
+def _doubled(a: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([a, np.zeros_like(a)])
+
+
+def _total(terms: Vector) -> Vector:
+    """A sum over the entries of a row for each scale: every fourth term from the first, the second, ... on."""
+    n, K = terms.shape
+    whole = np.zeros((-(-n // 4) * 4, K))
+    whole[:n] = terms
+    a, b, c, d = np.add.reduce(whole.reshape(-1, 4, K), axis=0)
+    total: Vector = (a + b) + (c + d)
+    return total
+
+
+@final
+class _Column:
+    """A part of the cells, by their slots: only cells that were met have a place."""
+
+    def __init__(self, array: NDArray[Any], place: NDArray[np.int32]) -> None:
+        self._array, self._place = array, place
+
+    def __getitem__(self, slots: NDArray[np.intp]) -> NDArray[Any]:
+        found: NDArray[Any] = self._array[self._place[slots]]
+        return found
+
+
+@final
+class Replay:
+    """One scale or several, learned row by row; what a receipt is read off stands where an `Engine` has it."""
+
+    receipt = True
+
+    def __init__(self, spec: Spec, *, retire: bool) -> None:
+        self.spec, self.retire = spec, retire
+        self.kind: type[np.floating[Any]] = np.float64 if spec.float64 else np.float32
+        self.loss = spec.scalar_loss()
+        self.tallies = np.zeros(3)
+        self.calibration = np.zeros((_BINS, 3)) if spec.loss == "logistic" else None
+        K = len(spec.scales)
+        # A cell's place among those that were met; place 0 is nobody's.
+        self._place, self._met = np.zeros(spec.dim, np.int32), 1
+        self._table = {name: np.zeros((_ROOM, K), self.kind) for name in "zRS"}
+        self._unit, self._count = np.zeros(_ROOM, self.kind), np.zeros(_ROOM, self.kind)
+        self._base = np.zeros((3, K))
+        self._sums = np.zeros((3, K))
+        self.mixing = Mixing(spec) if spec.several else None
+        self._settle()
+
+    def _settle(self) -> None:
+        spec = self.spec
+        self._h = np.array(spec.scales)
+        self._inverse = np.array([1.0 / h for h in spec.scales])
+        self._hl2 = self._h * spec.l2
+        self._plain = not (spec.l1 or spec.l2 or spec.bounded)
+
+    # ---- what a receipt is read off ----
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        units = {"s": self._unit, "N": self._count} if self.spec.several else {"M": self._unit}
+        return {name: _Column(array, self._place) for name, array in {**self._table, **units}.items()}
+
+    @property
+    def intercept(self) -> Vector:
+        if self.spec.several:
+            return self._base
+        z, R, S = self._base[:, 0].tolist()
+        return np.array([z, R, 1.0, S])
+
+    @property
+    def state(self) -> Mapping[str, Vector]:
+        return {} if self.mixing is None else self.mixing.state
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
+
+    @property
+    def leader(self) -> int:
+        return leader_of(self.state, len(self.spec.scales)) if self.spec.several else 0
+
+    def sums_of(self, scale: int | None = None) -> Sums:
+        return Sums(*self._sums[:, self.leader if scale is None else scale].tolist())
+
+    def touched(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self._place)
+
+    # ---- rows ----
+
+    def learn(self, batch: Batch) -> None:
+        """Predict and then learn each row that has a label and a weight above 0."""
+        ends, values = batch.indptr.tolist(), batch.values.astype(np.float64)
+        learned = np.flatnonzero((batch.weight > 0) & (batch.y == batch.y))
+        for r in learned.tolist():
+            row = slice(ends[r], ends[r + 1])
+            self._row(self._places(batch.indices[row]), values[row], float(batch.y[r]), float(batch.weight[r]))
+            rows = int(self.tallies[2])
+            if self.retire and rows >= FIRST_ROW and rows & (rows - 1) == 0:
+                self._retire(rows)
+
+    def _places(self, slots: NDArray[np.uint32]) -> NDArray[np.int32]:
+        """Where the cells of a row stand; new ones get a place."""
+        at: NDArray[np.int32] = self._place[slots]
+        if not at.all():
+            new = slots[at == 0]
+            self._place[new] = np.arange(self._met, self._met + len(new))
+            self._met += len(new)
+            while self._met > len(self._unit):
+                self._unit, self._count = _doubled(self._unit), _doubled(self._count)
+                self._table = {name: _doubled(table) for name, table in self._table.items()}
+            at = self._place[slots]
+        return at
+
+    def _row(self, at: NDArray[np.int32], v: Vector, y: float, weight: float) -> None:
+        unit = self._raised(at, np.abs(v))[:, None]
+        z, R = self._table["z"][at].astype(np.float64), self._table["R"][at].astype(np.float64)
+        x, column = self._played(z, R, unit), v[:, None]
+        told = _total(x * column)
+        base = None
+        if self.spec.intercept:
+            held = self._free(self._base[1])
+            base = np.divide(self._base[0] * -self._h, held, out=np.zeros_like(held), where=held > 0)
+            told = told + base
+        scores = told.tolist()
+        self.tallies[2] += 1.0
+        value = self._pay(scores, y, weight)
+        slopes = np.array([weight * self.loss.slope(s, y) for s in scores])
+        terms = self._stepped(at, z, R, unit, x, slopes * column)
+        sums = [_total(a) for a in terms]
+        if base is not None:
+            own = self._stepped_base(base, slopes)
+            sums = [a + b for a, b in zip(sums, own, strict=True)]
+        self._sums += sums
+        self.tallies[:2] += [weight * value, weight]
+        if self.calibration is not None:
+            chance = math.exp(-value)
+            p = chance if y > 0 else 1.0 - chance
+            self.calibration[min(int(p * _BINS), _BINS - 1)] += [weight, weight * p, weight if y > 0 else 0.0]
+
+    def _pay(self, scores: list[float], y: float, weight: float) -> float:
+        if self.mixing is None:
+            return float(self.loss.value(scores[0], y))
+        return self.mixing.learn(scores, y, weight, int(self.tallies[2]))[1]
+
+    def _raised(self, at: NDArray[np.int32], a: Vector) -> Vector:
+        """The units of a row's features, this row included."""
+        unit = self._unit[at].astype(np.float64)
+        if not self.spec.several:
+            unit = np.maximum(self._unit[at], a.astype(self.kind))
+            self._unit[at] = unit
+            return unit.astype(np.float64)
+        count = (self._count[at].astype(np.float64) + 1.0).astype(self.kind)
+        self._count[at] = count
+        if (a > unit).any():
+            mean = np.sqrt(np.maximum(unit * unit + (a * a - unit * unit) / count.astype(np.float64), 0.0))
+            higher = np.maximum(np.maximum(unit, mean), a / 16.0).astype(self.kind)
+            unit = np.where(a > unit, higher, unit).astype(np.float64)
+            self._unit[at] = unit
+        return unit
+
+    def _free(self, R: Vector) -> Vector:
+        """h Q of the intercept, whose unit is 1."""
+        return np.asarray(1.0 * (self.spec.beta * 1.0 + R))
+
+    def _hold(self, R: Vector, unit: Vector) -> Vector:
+        held: Vector = unit * (self.spec.beta * unit + R)
+        return held if self._plain else held + self._hl2
+
+    def _played(self, z: Vector, R: Vector, unit: Vector) -> Vector:
+        held, spec = self._hold(R, unit), self.spec
+        pull = z * -self._h if self._plain else np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z) * self._h
+        x = np.divide(pull, held, out=np.zeros_like(pull), where=held > 0)
+        return x if self._plain else np.asarray(np.clip(x, spec.lower, spec.upper))
+
+    def _stepped(
+        self, at: NDArray[np.int32], z: Vector, R: Vector, unit: Vector, x: Vector, g: Vector
+    ) -> tuple[Vector, Vector, Vector]:
+        top, most = _CUT[self.kind], float(np.finfo(self.kind).max)
+        g = np.clip(g, -top, top)
+        new = np.maximum(np.sqrt(R * R + g * g).astype(self.kind), R)
+        sigma = unit * (new - R) * self._inverse
+        moved = z + (g - sigma * x)
+        self._table["z"][at] = moved if self._plain else np.clip(moved, -most, most)
+        self._table["R"][at] = new
+        self._table["S"][at] = self._table["S"][at].astype(np.float64) + g
+        held = self._hold(new, unit)
+        stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
+        return g * x, sigma * x * x, stability
+
+    def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, Vector, Vector]:
+        z, R, S = self._base
+        g = np.clip(g, -_CUT[np.float64], _CUT[np.float64])
+        new = np.maximum(np.sqrt(R * R + g * g), R)
+        sigma = (new - R) * self._inverse
+        self._base[:] = z + (g - sigma * x), new, S + g
+        held = self._free(new)
+        stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
+        return g * x, sigma * x * x, stability
+
+    def _retire(self, rows: int) -> None:
+        """Keep only the four neighbouring scales that matter, if the rows learned say so."""
+        count = len(self.spec.scales)
+        first = window_of(self.state, count, rows) if count > WINDOW else None
+        if first is None or self.mixing is None:
+            return
+        scales, kept = self.spec.scales, slice(first, first + WINDOW)
+        retired = tuple(sorted({*self.spec.retired, *scales} - {*scales[kept]}))
+        self.spec = replace(self.spec, scale=scales[kept], retired=retired)
+        fewer = Mixing(self.spec)
+        move(self.mixing.state, fewer.state, first, self.spec.stacked)
+        self.mixing = fewer
+        self._table = {name: np.ascontiguousarray(table[:, kept]) for name, table in self._table.items()}
+        self._base, self._sums = self._base[:, kept].copy(), self._sums[:, kept].copy()
+        self._settle()

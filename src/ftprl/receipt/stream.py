@@ -1,0 +1,76 @@
+"""The rows that a record's runs learned, read again from the data: passes, held-out rows and rows left out included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import data as readers
+from ftprl.data import Batch, Source
+from ftprl.data.streams import expand, lasts
+from ftprl.errors import InvalidInput
+from ftprl.linear.spec import LIMIT, Spec
+
+Run = Mapping[str, Any]
+
+
+@final
+class Runs:
+    """Files given once more, dealt out to the runs that read them."""
+
+    def __init__(self, data: Any, stream: Sequence[Run], reading: Mapping[str, Any], spec: Spec) -> None:
+        files = list(expand(data))
+        wanted = sum(1 if run["files"] is None else len(run["files"]) for run in stream)
+        if len(files) != wanted:
+            raise InvalidInput(
+                f"data needs the {wanted} file{'s'[: wanted > 1]} that were learned, in their order, got {len(files)};"
+                " pass them all."
+            )
+        if not all(lasts(file) for file in files):
+            raise InvalidInput("data needs files that can be read again, got standard input or a pipe; save it first.")
+        self.spec, self.stream = spec, stream
+        self.files: list[list[str]] = []
+        for run in stream:
+            count = 1 if run["files"] is None else len(run["files"])
+            self.files.append(files[:count])
+            del files[:count]
+        self.sources: list[Source] = [
+            self._open(own, run, reading) for own, run in zip(self.files, stream, strict=True)
+        ]
+
+    def _open(self, files: list[str], run: Run, reading: Mapping[str, Any]) -> Source:
+        said = readers.as_named(reading, files, {})
+        return readers.open(files, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **said)
+
+    def batches(self, number: int, before: int) -> Iterator[tuple[Batch, int]]:
+        """One pass of run `number`, held-out rows and rows that cannot be learned with weight 0; and how many of those.
+
+        `before` is the number of rows that earlier runs met for the first time.
+        """
+        run = self.stream[number]
+        for batch, _ in self.sources[number].read(threads=0):
+            unfit = ~_fits(batch, self.spec) if run["skip"] else np.zeros(len(batch), np.bool_)
+            weight = np.where(unfit, 0.0, batch.weight)
+            if run["holdout"] is not None:
+                weight[-(before + batch.first_row + 1) % run["holdout"] :: run["holdout"]] = 0.0
+            yield replace(batch, weight=weight), int(unfit.sum())
+
+
+def _fits(batch: Batch, spec: Spec) -> NDArray[np.bool_]:
+    """Which rows a learner takes: values, labels and weights within their domains."""
+    small = np.abs(batch.values) <= LIMIT
+    bad = np.repeat(np.arange(len(batch)), np.diff(batch.indptr))[~small]
+    fits = np.ones(len(batch), np.bool_)
+    fits[bad] = False
+    y, missing = batch.y, batch.y != batch.y
+    if spec.scalar_loss().binary:
+        fits &= missing | (np.abs(y) == 1)
+    elif spec.loss == "poisson":
+        fits &= missing | ((y >= 0) & (y <= LIMIT))
+    else:
+        fits &= missing | (np.abs(y) <= LIMIT)
+    return fits & (batch.weight >= 0) & (batch.weight <= LIMIT)

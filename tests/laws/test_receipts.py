@@ -1,0 +1,273 @@
+"""The receipt of a sparse run against the theorem taken literally, and against the raw predictions."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ftprl import data
+from ftprl.data import Batch
+from ftprl.linear import Engine, Spec
+from ftprl.linear.certificate import Comparison, Facts, SparseCertificate, against_box, against_own, certify, so_far
+from ftprl.linear.ledger import given_weights
+from ftprl.receipt.exact import pulls
+from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
+from oracles.batches import real
+
+
+class Literal:
+    """Theory as it is written, one coordinate and one row at a time: every play, gradient and increment is kept."""
+
+    def __init__(self, given: Spec) -> None:
+        self.spec, self.loss = given, given.scalar_loss()
+        self.z: dict[Any, float] = defaultdict(float)
+        self.G: dict[Any, float] = defaultdict(float)
+        self.M: dict[Any, float] = defaultdict(float)
+        self.origin: dict[Any, float] = defaultdict(float)  # increments centred at 0
+        self.steps: list[tuple[Any, float, float, float, float]] = []  # i, g, x, sigma, Q + l2
+
+    def _Q(self, i: Any) -> float:
+        return self.M[i] * (self.spec.beta * self.M[i] + math.sqrt(self.G[i])) / self.spec.scales[0]
+
+    def _play(self, i: Any) -> float:
+        free = i == "intercept"
+        l1, l2 = (0.0, 0.0) if free else (self.spec.l1, self.spec.l2)
+        low, high = (-math.inf, math.inf) if free else (self.spec.lower, self.spec.upper)
+        Q = self._Q(i) + l2
+        x = -math.copysign(max(abs(self.z[i]) - l1, 0.0), self.z[i]) / Q if Q > 0 else 0.0
+        return min(max(x, low), high)
+
+    def learn(self, batch: Batch) -> None:
+        for r in range(len(batch)):
+            row = slice(batch.indptr[r], batch.indptr[r + 1])
+            y, weight = float(batch.y[r]), float(batch.weight[r])
+            if y != y or weight <= 0:
+                continue
+            v: dict[Any, float] = dict(zip(batch.indices[row].tolist(), batch.values[row].tolist(), strict=True))
+            if self.spec.intercept:
+                v["intercept"] = 1.0
+            for i, value in v.items():
+                before, self.M[i] = self._Q(i), max(self.M[i], abs(value))
+                self.origin[i] += self._Q(i) - before
+            x = {i: self._play(i) for i in v}
+            slope = weight * self.loss.slope(sum(x[i] * v[i] for i in v), y)
+            for i, value in v.items():
+                g, before = slope * value, self._Q(i)
+                self.G[i] += g * g
+                sigma = self._Q(i) - before
+                self.z[i] += g - sigma * x[i]
+                self.steps.append((i, g, x[i], sigma, self._Q(i) + (0.0 if i == "intercept" else self.spec.l2)))
+
+    def certificate(self, u: dict[Any, float]) -> dict[str, float]:
+        """Regret, bound and theorem from the definitions: sum ½ sigma (u - x)², not from any expansion of it."""
+        regret = math.fsum(g * (x - u[i]) for i, g, x, _, _ in self.steps)
+        r = math.fsum(0.5 * sigma * (u[i] - x) ** 2 for i, _, x, sigma, _ in self.steps)
+        r += math.fsum(0.5 * rho * u[i] ** 2 for i, rho in self.origin.items())
+        own = [i for i in self.M if i != "intercept" and self.M[i] > 0]
+        r += math.fsum(0.5 * self.spec.l2 * u[i] ** 2 + self.spec.l1 * abs(u[i]) for i in own)
+        stab = math.fsum(g * g / Q for _, g, _, _, Q in self.steps if Q > 0)
+        return {"regret": regret, "bound": r + 0.5 * stab, "theorem": r + stab}
+
+
+def chain(c: SparseCertificate) -> None:
+    """regret <= tight <= bound <= theorem <= worst case <= closed form, within what rounding may do."""
+    slack = c.rounding + 1e-9 * (abs(c.regret) + abs(c.theorem))
+    assert c.regret <= c.tight + slack
+    assert c.tight <= c.bound + slack
+    assert c.bound <= c.theorem + slack
+    if c.worst_case is not None:
+        assert c.theorem <= c.worst_case + slack
+    if c.closed_form is not None and c.closed_form_strong is not None:
+        assert c.worst_case is not None
+        assert c.worst_case <= c.closed_form + slack
+        assert c.bound <= c.closed_form_strong + slack
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_scale_is_the_theorem_taken_literally(loss: str, options: str) -> None:
+    given_spec = spec(loss, float64=True, **OPTIONS[options])
+    batch = stream(11, loss)
+    engine, literal = Engine(given_spec, receipt=True), Literal(given_spec)
+    engine.learn(batch)
+    literal.learn(batch)
+    c = against_own(engine)
+    u = defaultdict(float, {i: float(w) for i, w in enumerate(engine.weights())}) | {"intercept": engine.bias()}
+    expected = literal.certificate(u)
+    scale = abs(expected["theorem"]) + math.fsum(abs(g * x) for _, g, x, _, _ in literal.steps)
+    for name, value in expected.items():
+        assert getattr(c, name) == pytest.approx(value, rel=1e-6, abs=1e-9 * scale), name
+    chain(c)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(LOSSES), st.sampled_from(sorted(OPTIONS)), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_chain_holds_for_any_comparator(seed: int, loss: str, options: str, several: bool) -> None:
+    more = {**OPTIONS[options]} | ({"scale": (0.05, 0.4, 2.0)} if several else {})
+    given_spec = spec(loss, float64=True, **more)
+    engine = Engine(given_spec, receipt=True)
+    engine.learn(stream(seed, loss))
+    rng = np.random.default_rng(seed)
+    u = np.clip(rng.normal(size=given_spec.dim) * 10 ** rng.uniform(-2, 1), given_spec.lower, given_spec.upper)
+    bias = float(rng.normal()) if given_spec.intercept else 0.0
+    at = certify(engine, given_weights(u, bias), Comparison("model"))
+    chain(at)
+    chain(against_own(engine))
+    if given_spec.lower <= 0 <= given_spec.upper:
+        chain(against_box(engine, float(10 ** rng.uniform(-2, 1))))
+
+
+def raw(engine: Engine, batches: list[Batch], weights: Any = None) -> tuple[float, float]:
+    """Learn, and say from the raw predictions in float64: sum slope (score - u·v), and the size of its terms."""
+    own = pulls(engine.spec)
+    slopes, scores = [], []
+    for batch in batches:
+        told = np.empty(len(batch))
+        engine.learn(batch, scores=told)
+        learned = (batch.weight > 0) & (batch.y == batch.y)
+        slopes.append(np.where(learned, batch.weight * own(told, np.where(learned, batch.y, 1.0))[1], 0.0))
+        scores.append(told)
+    u, bias = engine.weights().astype(np.float64), engine.bias()
+    regret = size = 0.0
+    for batch, slope, told in zip(batches, slopes, scores, strict=True):
+        rows = np.repeat(np.arange(len(batch)), np.diff(batch.indptr))
+        fixed = np.bincount(rows, batch.values * u[batch.indices], minlength=len(batch)) + bias
+        regret += math.fsum((slope * (told - fixed)).tolist())
+        size += float(np.abs(slope * told).sum() + np.abs(slope * fixed).sum())
+    return regret, size
+
+
+SETS = {
+    "a9a.libsvm.gz": {},
+    "criteo80k.vw.gz": {},
+    "rcv1_small.vw.gz": {},
+    "elec.csv.gz": {"label": "class"},
+    "bank.csv.gz": {"label": "y", "sep": ";", "positive": "yes"},
+    "sms.tsv.gz": {"label": "1", "header": False, "text": "2", "positive": "spam"},
+}
+
+
+@pytest.mark.parametrize("float64", [True, False])
+@pytest.mark.parametrize("name", SETS)
+def test_on_real_data_the_regret_is_that_of_the_raw_predictions(name: str, float64: bool) -> None:
+    dtype = "float64" if float64 else "float32"
+    source = data.open(real(name), dim=2**18, dtype=dtype, **SETS[name])
+    engine = Engine(Spec(dim=2**18, float64=float64), receipt=True)
+    regret, size = raw(engine, list(source.batches()))
+    c = against_own(engine)
+    assert c.regret == pytest.approx(regret, abs=1e-6 * size if float64 else c.rounding)
+    chain(c)
+    chain(against_box(engine, 1.0))
+    assert sum(g["regret"] for g in c.coordinates) + c.shared["regret"] == pytest.approx(c.regret, rel=1e-9)
+    assert sum(g["bound"] for g in c.coordinates) + c.shared["bound"] == pytest.approx(c.bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_on_real_data_with_all_scales(name: str) -> None:
+    source = data.open(real(name), dim=2**18, **SETS[name])
+    engine = Engine(Spec(dim=2**18, scale="auto"), receipt=True)
+    for batch in source.batches():
+        engine.learn(batch)
+    for c in (against_own(engine), against_box(engine, 1.0), so_far(engine)):
+        chain(c)
+        assert c.bound == min(row["bound"] for row in c.scales)
+    fixed = 0.0  # against the leader's weights: the true regret of the mixture lies below
+    u, bias = engine.weights(), engine.bias()
+    for batch in source.batches():
+        rows = np.repeat(np.arange(len(batch)), np.diff(batch.indptr))
+        score = np.bincount(rows, batch.values * u[batch.indices], minlength=len(batch)) + bias
+        fixed += float(np.logaddexp(0.0, -batch.y * score).sum())
+    own = against_own(engine)
+    assert engine.progress.loss - fixed <= own.regret + own.rounding
+
+
+def adversarial(kind: str, rng: np.random.Generator, rows: int = 300) -> list[dict[int, float]]:
+    if kind == "huge":
+        return [{int(i): float(10 ** rng.uniform(-12, 12)) for i in rng.integers(0, 20, 4)} for _ in range(rows)]
+    if kind == "rescaled":
+        return [{int(i): float(10.0 ** (int(i) - 10)) for i in rng.integers(0, 20, 4)} for _ in range(rows)]
+    if kind == "bursts":
+        return [{(t // 25) % 20: 1.0, 19 - (t // 60) % 20: float(1 + t % 7)} for t in range(rows)]
+    return [{int(i): 1.0 for i in rng.integers(0, 20, 5)} for _ in range(rows)]
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("loss", SIGNS)
+@pytest.mark.parametrize("kind", ["huge", "rescaled", "bursts", "plain"])
+def test_labels_against_the_prediction(kind: str, loss: str, several: bool) -> None:
+    """The adversary looks at the score first and takes the other label."""
+    more: dict[str, Any] = {"scale": (0.03, 0.3, 3.0)} if several else {}
+    engine = Engine(Spec(loss=loss, dim=20, float64=True, **more), receipt=True)
+    slopes, scores, rows = [], [], adversarial(kind, np.random.default_rng(5))
+    own = pulls(engine.spec)
+    for row in rows:
+        y = -1.0 if engine.score(Batch.from_rows([row], float64=True))[0] > 0 else 1.0
+        told = np.empty(1)
+        engine.learn(Batch.from_rows([row], y=[y], float64=True), scores=told)
+        slopes.append(float(own(told, np.array([y]))[1][0]))
+        scores.append(float(told[0]))
+    for c in (against_own(engine), against_box(engine, 1.0), against_box(engine, 100.0)):
+        chain(c)
+    if not several:
+        u, bias = engine.weights(), engine.bias()
+        fixed = [sum(u[i] * v for i, v in row.items()) + bias for row in rows]
+        terms = [s * (a - b) for s, a, b in zip(slopes, scores, fixed, strict=True)]
+        size = sum(abs(s) * (abs(a) + abs(b)) for s, a, b in zip(slopes, scores, fixed, strict=True))
+        assert against_own(engine).regret == pytest.approx(math.fsum(terms), abs=1e-6 * size)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(LOSSES), st.floats(0.05, 20.0), st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_the_papers_ratio_where_it_is_one(seed: int, loss: str, radius: float, adverse: bool) -> None:
+    """0/1 features, beta = 0, h = D/2, bounds equal to the box: B_R is at most sqrt 2 times the best diagonal bound."""
+    rng = np.random.default_rng(seed)
+    given_spec = Spec(loss=loss, dim=30, scale=radius, beta=0.0, lower=-radius, upper=radius, intercept=False)
+    engine = Engine(given_spec, receipt=True)
+    for _ in range(60):
+        row = {int(i): float(rng.choice([1.0, -1.0])) for i in np.unique(rng.zipf(1.5, 4) % 30)}
+        y = float(rng.poisson(2.0)) if loss == "poisson" else float(rng.choice([-1.0, 1.0]))
+        if adverse and loss != "poisson":
+            y = -1.0 if engine.score(Batch.from_rows([row]))[0] > 0 else 1.0
+        engine.learn(Batch.from_rows([row], y=[y]))
+    c = against_box(engine, radius, facts=Facts(unit_values=True))
+    chain(c)
+    assert c.proven_ratio == pytest.approx(math.sqrt(2))
+    assert c.ratio_of == "worst_case"
+    assert c.worst_case is not None
+    assert c.closed_form is not None
+    if c.ratio is not None:
+        assert c.ratio <= math.sqrt(2) * (1 + 1e-6)
+        assert c.worst_case / c.post_hoc["diagonal"] == pytest.approx(c.ratio)  # type: ignore[operator]
+
+
+def test_the_gain_of_a_rate_a_coordinate_does_not_depend_on_units() -> None:
+    rows = [{0: 1.0, 1 + t % 7: 1.0} for t in range(200)]
+    y = np.where(np.arange(200) % 3 == 0, 1.0, -1.0)
+    plain, scaled = (Engine(Spec(dim=8, float64=True), receipt=True) for _ in range(2))
+    plain.learn(Batch.from_rows(rows, y=y, float64=True))
+    stretched = [{i: v * 2.0 ** (3 * i) for i, v in row.items()} for row in rows]
+    scaled.learn(Batch.from_rows(stretched, y=y, float64=True))
+    a, b = against_box(plain, 1.0), against_box(scaled, 1.0)
+    for name in ("regret", "bound", "theorem", "gain", "ratio"):
+        assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.1, (0.05, 0.2, 1.0), "auto"])
+@pytest.mark.parametrize("float64", [True, False])
+def test_the_fast_sums_are_those_of_numpy(scale: Any, float64: bool) -> None:
+    engine = Engine(Spec(dim=23, scale=scale, float64=float64, l1=0.05, l2=0.1), receipt=True)
+    engine.learn(stream(3, float64=float64))
+    slow = against_own(engine)
+    for fast in (so_far(engine, grouped=True), so_far(engine, np.arange(23), grouped=True)):
+        for name, value in slow.brief().items():
+            assert fast.brief()[name] == pytest.approx(value, rel=1e-10), name
+        for a, b in zip(fast.coordinates, slow.coordinates, strict=True):
+            assert (a["seen_from"], a["seen_to"], a["count"]) == (b["seen_from"], b["seen_to"], b["count"])
+            for name in ("regret", "bound", "post_hoc"):
+                assert a[name] == pytest.approx(b[name], rel=1e-9, abs=1e-9)

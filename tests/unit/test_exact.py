@@ -1,0 +1,131 @@
+"""The best fixed weights of a box: against CVXPY, and the true regret below the linearised one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl.cli.app import run
+from ftprl.errors import InvalidInput
+from ftprl.linear import Spec
+from ftprl.losses import quantile
+from ftprl.receipt import certify, verify
+from ftprl.receipt.exact import pulls
+from laws.streams import LOSSES, labels
+from oracles.batches import real
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_many_losses_at_a_time_are_those_one_by_one(loss: str) -> None:
+    rng = np.random.default_rng(1)
+    spec = Spec(loss=loss, dim=2, tau=0.3)
+    s, y = rng.normal(size=200) * 4, labels(rng, loss, 200)
+    one = quantile(0.3) if loss == "quantile" else spec.scalar_loss()
+    values, slopes, curves = pulls(spec)(s, y)
+    np.testing.assert_allclose(values, [one.value(a, b) for a, b in zip(s, y, strict=True)], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(slopes, [one.slope(a, b) for a, b in zip(s, y, strict=True)], rtol=1e-12, atol=1e-12)
+    if curves is not None and loss not in ("squared_hinge", "huber"):  # which have kinks in their slopes
+        step = 1e-5
+        rise = (pulls(spec)(s + step, y)[1] - pulls(spec)(s - step, y)[1]) / (2 * step)
+        np.testing.assert_allclose(curves, rise, rtol=1e-4, atol=1e-6)
+
+
+def small_log(loss: str, seed: int = 1) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 4)) * [1.0, 5.0, 0.1, 1.0]
+    y = labels(rng, loss, 80)
+    rows = [" ".join(f"{i + 1}:{v!r}" for i, v in enumerate(row.tolist())) for row in X]
+    Path("s.libsvm").write_text("".join(f"{a!r} {row}\n" for a, row in zip(y.tolist(), rows, strict=True)))
+    return X, y
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "absolute", "huber", "squared_hinge"])
+def test_the_best_loss_is_that_of_an_independent_solver(loss: str, passes: int) -> None:
+    X, y = small_log(loss)
+    model = ftprl.train("s.libsvm", receipt=True, loss=loss, dim=16, float64=True, scale=0.3, passes=passes).model
+    c = certify(model, radius=0.8, exact="s.libsvm")
+    assert c.exact is not None
+    u, b = cp.Variable(4), cp.Variable()
+    s = X @ u + b
+    losses = {
+        "logistic": lambda: cp.sum(cp.logistic(-cp.multiply(y, s))),
+        "hinge": lambda: cp.sum(cp.pos(1 - cp.multiply(y, s))),
+        "squared_hinge": lambda: 0.5 * cp.sum_squares(cp.pos(1 - cp.multiply(y, s))),
+        "squared": lambda: 0.5 * cp.sum_squares(s - y),
+        "absolute": lambda: cp.norm1(s - y),
+        "huber": lambda: 0.5 * cp.sum(cp.huber(s - y, 1)),
+    }
+    limits = [cp.abs(u) <= 0.8 / np.abs(X).max(axis=0), cp.abs(b) <= 0.8]
+    problem = cp.Problem(cp.Minimize(losses[loss]()), limits)
+    problem.solve(solver=cp.CLARABEL)
+    best = passes * problem.value
+    kinks = loss in ("hinge", "absolute")
+    assert c.exact["best_loss_at_least"] <= best + 1e-5
+    assert c.exact["best_loss"] == pytest.approx(best, rel=1e-2 if kinks else 1e-6)
+    assert c.exact["best_loss"] >= best - 1e-5
+    assert c.true_regret is not None
+    assert c.true_regret >= c.loss - best - 1e-5
+    if not kinks:
+        assert c.true_regret == pytest.approx(c.loss - best, abs=1e-6 * c.loss)
+        assert c.true_regret <= c.regret + c.rounding
+        assert f"{c.true_regret:.6g}" in str(c)
+
+
+def test_bounds_held_out_rows_and_more_data() -> None:
+    small_log("logistic")
+    ftprl.train("s.libsvm", receipt=True, dim=16, output="m", lower=-0.1, upper=0.2, scale=0.3, holdout=3)
+    model = ftprl.train("s.libsvm", resume="m").model
+    c = certify(model, radius=1.0, exact=["s.libsvm", "s.libsvm"])
+    assert c.true_regret is not None
+    assert c.true_regret <= c.regret + c.rounding
+    with pytest.raises(InvalidInput, match="2 files"):
+        certify(model, radius=1.0, exact="s.libsvm")
+    Path("t.libsvm").write_text("".join(Path("s.libsvm").read_text().splitlines(keepends=True)[:70]))
+    with pytest.raises(InvalidInput, match="the data that was learned"):
+        certify(model, radius=1.0, exact=["s.libsvm", "t.libsvm"])
+
+
+def test_verify_looks_once_more(capsys: pytest.CaptureFixture[str]) -> None:
+    small_log("logistic")
+    ftprl.train("s.libsvm", receipt=True, dim=16, output="m")
+    assert run(["certify", "m", "--radius", "1", "--exact", "s.libsvm", "-o", "r.json", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["true_regret"] == told["exact"]["true_regret"]
+    assert verify("r.json", "s.libsvm").confirmed
+    made = json.loads(Path("r.json").read_text())
+    made["certificate"]["exact"]["true_regret"] -= 0.01
+    Path("f.json").write_text(json.dumps(made))
+    assert "certificate.exact.true_regret" in {one.name for one in verify("f.json", "s.libsvm").refused}
+
+
+def test_true_regret_on_census_data() -> None:
+    path = str(real("a9a.libsvm.gz"))
+    model = ftprl.train(path, receipt=True, bits=12).model
+    c = certify(model, radius=1.0, exact=path)
+    assert c.true_regret is not None
+    assert c.exact is not None
+    assert c.true_regret <= c.regret
+    assert c.true_regret == pytest.approx(c.loss - c.exact["best_loss"], abs=1e-6 * c.loss)
+
+
+@pytest.mark.slow
+def test_true_regret_on_clicks() -> None:
+    path = str(real("criteo80k.vw.gz"))
+    model = ftprl.train(path, receipt=True, bits=20).model
+    c = certify(model, radius=0.1, exact=path)
+    assert c.true_regret is not None
+    assert c.exact is not None
+    assert c.true_regret <= c.regret
+    assert c.true_regret == pytest.approx(c.loss - c.exact["best_loss"], abs=1e-6 * c.loss)
