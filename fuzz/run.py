@@ -51,7 +51,8 @@ def _units() -> list[tuple[Path, list[str]]]:
     own: list[tuple[Path, list[str]]] = [(NATIVE / f"{name}.cpp", []) for name in ("main", "mutate")]
     own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
     tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "kernels")]
-    tested += [(CORE / f"{name}.cpp", COVERED) for name in ("learner", "ledger", "losses", "marks", "memory", "scale_learner")]
+    core = ("learner", "ledger", "losses", "marks", "memory", "scale_learner")
+    tested += [(CORE / f"{name}.cpp", COVERED) for name in core]
     kernels = [(CORE / "kernel_portable.cpp", [*COVERED, *KERNEL]), (CORE / "marks_portable.cpp", COVERED)]
     if platform.machine().lower() in ("x86_64", "amd64"):
         kernels.append((CORE / "kernel_sse2.cpp", [*COVERED, *KERNEL]))

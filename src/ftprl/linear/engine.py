@@ -155,11 +155,11 @@ class Engine:
     def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
         """The sums of `ledger.read` against the leading scale's weights, intercept left out; of some cells, or all."""
         out = np.empty((7, len(self._spec.scales)))
-        slots = None if slots is None else slots.astype(np.int64, copy=False)
+        cells = None if slots is None else slots.astype(np.int64, copy=False)
         if isinstance(self._core, ScaleLearner):
-            self._core.ledger(out, self.leader, slots)
+            self._core.ledger(out, self.leader, cells)
         else:
-            self._core.ledger(out, slots)
+            self._core.ledger(out, cells)
         return out
 
     def own_groups(self, scale: int) -> Vector:
