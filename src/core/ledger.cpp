@@ -15,14 +15,20 @@ inline double play(const Constants& c, double h, double z, double held) {
     return std::min(std::max(x, c.lower), c.upper);
 }
 
-template <class T>
-void add_cell(const T* cell, const Table& t, const Constants& c, const double* h, const double* inverse, int leader,
-              LedgerSums& to) {
+// Of P lanes, those that no scale fills included: a fixed number of them goes together.
+template <int P>
+struct Lanes {
+    double sums[LEDGER_SUMS][P] = {};
+};
+
+template <class T, int P>
+inline void add_cell(const T* cell, const Table& t, const Constants& c, const double* h, const double* inverse, int leader,
+                     Lanes<P>& to) {
     const double M = static_cast<double>(cell[t.unit]);
     const double led = static_cast<double>(cell[t.R + leader]);
     const double u = play(c, h[leader], static_cast<double>(cell[t.z + leader]), hold(c, h[leader], led, M));
     const double size = std::fabs(u), D = 2.0 * size, fixed = c.l1 * size, square = 0.5 * (u * u);
-    for (int k = 0; k < t.count; ++k) {
+    for (int k = 0; k < P; ++k) {
         const double z = static_cast<double>(cell[t.z + k]);
         const double R = static_cast<double>(cell[t.R + k]);
         const double S = static_cast<double>(cell[t.S + k]);
@@ -42,23 +48,23 @@ void add_cell(const T* cell, const Table& t, const Constants& c, const double* h
 constexpr std::int64_t CHUNK = 4096;
 constexpr std::int64_t AHEAD = 16;
 
-template <class T>
+template <class T, int P>
 LedgerSums sums_of(const Table& t, const Constants& c, const double* h, int leader, const std::int64_t* slots,
                    std::int64_t count) {
     LedgerSums all;
-    double inverse[MOST_LANES];
-    for (int k = 0; k < t.count; ++k) inverse[k] = 1.0 / h[k];
+    double inverse[P];
+    for (int k = 0; k < P; ++k) inverse[k] = 1.0 / h[k];
     const auto* base = static_cast<const unsigned char*>(t.cells);
     const auto at = [&](std::int64_t i) {
         return base + static_cast<std::size_t>(slots == nullptr ? i : slots[i]) * t.bytes;
     };
-    LedgerSums part;
+    Lanes<P> part;
     std::int64_t met = 0;
     const auto flush = [&] {
         for (int j = 0; j < LEDGER_SUMS; ++j) {
             for (int k = 0; k < t.count; ++k) all.sums[j][k] += part.sums[j][k];
         }
-        part = LedgerSums();
+        part = Lanes<P>();
     };
     for (std::int64_t i = 0; i < count; ++i) {
 #if defined(__GNUC__)
@@ -66,11 +72,21 @@ LedgerSums sums_of(const Table& t, const Constants& c, const double* h, int lead
 #endif
         const T* cell = reinterpret_cast<const T*>(at(i));
         if (!(cell[t.met] > T(0))) continue;
-        add_cell(cell, t, c, h, inverse, leader, part);
+        add_cell<T, P>(cell, t, c, h, inverse, leader, part);
         if (++met % CHUNK == 0) flush();
     }
     flush();
     return all;
+}
+
+template <class T>
+LedgerSums sums_of(const Table& t, const Constants& c, const double* h, int leader, const std::int64_t* slots,
+                   std::int64_t count) {
+    if (t.count == 1 && !t.counts) return sums_of<T, 1>(t, c, h, leader, slots, count);
+    if (t.count <= 4) return sums_of<T, 4>(t, c, h, leader, slots, count);
+    if (t.count <= 8) return sums_of<T, 8>(t, c, h, leader, slots, count);
+    if (t.count <= 12) return sums_of<T, 12>(t, c, h, leader, slots, count);
+    return sums_of<T, MOST_LANES>(t, c, h, leader, slots, count);
 }
 
 template <class T>

@@ -13,7 +13,7 @@ from ftprl import check
 from ftprl._core import Learner, ScaleLearner
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
-from ftprl.linear.scales import WINDOW, Cells, Mixture, leader_of, mixture_of, move, parts_of, window_of
+from ftprl.linear.scales import WINDOW, Cells, Mixture, columns_of, leader_of, mixture_of, move, parts_of, window_of
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
@@ -102,6 +102,13 @@ class Engine:
         if isinstance(self._core, ScaleLearner):
             return parts_of(self._core.cells, self._core.lanes, len(self._spec.scales), self._receipt)
         return {name: self._core.cells[:, i] for i, name in enumerate("zRMS")}
+
+    @property
+    def columns(self) -> dict[str, slice | int]:
+        """The columns of `cells` as a model file has them: by name with several scales, otherwise all as one."""
+        if isinstance(self._core, ScaleLearner):
+            return columns_of(self._core.lanes, len(self._spec.scales), self._receipt)
+        return {"cells": slice(None)}
 
     @property
     def intercept(self) -> Vector:

@@ -31,7 +31,7 @@ _BLANK = "0" * 64
 _HEX = re.compile(r"[0-9a-f]{64}")
 _MOST = 2**48  # a number of rows or bytes beyond this is damage, and below it no product leaves an int64
 _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "U32": np.dtype("<u4")}
-_PART = 1 << 22  # bytes that are written at once
+_PART = 1 << 19  # bytes that are written at once: more would take new memory each time
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 Tensors = dict[str, NDArray[Any]]
@@ -40,14 +40,15 @@ Tensors = dict[str, NDArray[Any]]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Picked:
-    """Some rows of an array, which are brought together only while they are written: a table is large."""
+    """Some rows of a table, and of them some columns, which are brought together only while they are written."""
 
     array: NDArray[Any]
     rows: NDArray[np.uint32]
+    columns: slice | int
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (len(self.rows), *self.array.shape[1:])
+        return (len(self.rows), *self.array[:0, self.columns].shape[1:])
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -57,7 +58,9 @@ class Picked:
         return len(self.rows)
 
     def __getitem__(self, some: slice) -> NDArray[Any]:
-        return self.array.take(self.rows[some], axis=0)
+        # Whole rows, although only some columns are wanted: `take` would copy all of a view first.
+        picked: NDArray[Any] = self.array.take(self.rows[some], axis=0)[:, self.columns]
+        return picked
 
 
 def write(

@@ -14,9 +14,7 @@ from ftprl.linear.certificate import SparseCertificate, so_far
 from ftprl.linear.course import Course
 from ftprl.linear.digest import BatchDigest, FileDigests
 from ftprl.linear.model import Model
-from ftprl.linear.record import Record, asks_for_units
-
-FULL_SCAN = 2**17  # rows from which on a receipt goes through the whole table
+from ftprl.linear.record import FULL_SCAN, Record, asks_for_units, is_told
 
 
 @final
@@ -48,8 +46,8 @@ class Keeper:
             self.record = replace(self.record, unit_values=False)
 
     def tell(self, rows: int) -> dict[str, Any]:
-        """The receipt after so many rows of this run, when they are a power of two."""
-        if rows & (rows - 1):
+        """The receipt after so many rows of this run, where one is told."""
+        if not is_told(rows):
             return {}
         if rows >= FULL_SCAN:
             self._slots = None

@@ -45,11 +45,16 @@ def leader_of(state: State, count: int) -> int:
     return int(np.argmax(state["w"][:count]))
 
 
-def parts_of(cells: Cells, lanes: int, count: int, receipt: bool) -> dict[str, Cells]:
-    """Views of cells by name: z, R and, with a receipt, S, a column a scale; s and N."""
+def columns_of(lanes: int, count: int, receipt: bool) -> dict[str, slice | int]:
+    """Where the parts of a cell stand: z, R and, with a receipt, S, a column a scale; s and N."""
     begins = {"z": 0, "R": lanes} | ({"S": 2 * lanes + 2} if receipt else {})
-    named: dict[str, Cells] = {name: cells[:, at : at + count] for name, at in begins.items()}
-    return {**named, "s": cells[:, 2 * lanes], "N": cells[:, 2 * lanes + 1]}
+    wide = {name: slice(at, at + count) for name, at in begins.items()}
+    return {**wide, "s": 2 * lanes, "N": 2 * lanes + 1}
+
+
+def parts_of(cells: Cells, lanes: int, count: int, receipt: bool) -> dict[str, Cells]:
+    """Views of cells by name."""
+    return {name: cells[:, columns] for name, columns in columns_of(lanes, count, receipt).items()}
 
 
 def window_of(state: State, count: int, rows: int) -> int | None:

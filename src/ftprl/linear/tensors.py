@@ -21,11 +21,10 @@ def tensors_of(engine: Engine) -> dict[str, NDArray[Any] | Picked]:
     """All that resuming needs. Only touched cells are kept when they are under half of the table."""
     tensors: dict[str, NDArray[Any] | Picked] = {"tallies": engine.tallies, **_small(engine)}
     slots = engine.touched()
-    table = _table(engine)
     if 2 * len(slots) < engine.spec.dim:
-        picked = {name: Picked(a, slots) for name, a in table.items()}
+        picked = {name: Picked(engine.cells, slots, columns) for name, columns in engine.columns.items()}
         return tensors | picked | {"slots": slots}
-    return tensors | table
+    return tensors | _table(engine)
 
 
 def restore(engine: Engine, tensors: Tensors) -> None:

@@ -16,7 +16,7 @@ from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Spec
 from ftprl.linear.certificate import against_own
 from ftprl.linear.digest import BatchDigest, digest_of_file
-from ftprl.linear.record import Record, asks_for_units
+from ftprl.linear.record import Record, asks_for_units, is_told
 from ftprl.receipt.certify import compared
 from ftprl.receipt.document import Document, canonical, digest, spec_to_dict
 from ftprl.receipt.document import read as read_document
@@ -93,7 +93,8 @@ def verify(
 ) -> Verdict:
     """Replay the data of a receipt and confirm or refuse each of its numbers; with `rows` a prefix only.
 
-    The numbers on the way, at powers of two of the rows read, are what a prefix is held against. `other` is the model
+    The numbers on the way, at powers of two of the rows read (of four beyond 2^17), are what a prefix is held
+    against. `other` is the model
     that the receipt compares with, where it names one. `listener` hears the rows replayed so far.
     """
     made = read_document(receipt)
@@ -192,10 +193,10 @@ class _Replaying:
         return checks + self._whole(radius, other)
 
     def _stops(self) -> list[int]:
-        """Where the trail has to have an entry: the powers of two of the rows of each run."""
+        """Where the trail has to have an entry, of the rows of each run."""
         stops, before = [], 0
         for run in self.record.stream:
-            stops += [before + 2**k for k in range(run["rows"].bit_length()) if 2**k <= run["rows"]]
+            stops += [before + 2**k for k in range(run["rows"].bit_length()) if is_told(2**k) and 2**k <= run["rows"]]
             before += run["rows"]
         return stops
 
