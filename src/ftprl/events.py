@@ -19,15 +19,15 @@ Event = dict[str, Any]
 
 def line(event: Mapping[str, Any]) -> str:
     """One event as one line of JSON."""
-    return json.dumps(_plain(event), allow_nan=False)
+    return json.dumps(plain(event), allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they are null."""
+def plain(value: Any) -> Any:
+    """An event as it is after a journey through a file: JSON has lists, and neither NaN nor infinity: they are null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

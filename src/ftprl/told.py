@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
-from ftprl.events import Event
+from ftprl.events import Event, plain
 
 Status = Literal["waiting", "running", "finished", "failed"]
 Receipt = Mapping[str, float]
@@ -102,7 +102,7 @@ def tell(events: Iterable[Event]) -> Told:
     for event in events:
         if event["event"] == "start":
             kept = []
-        kept.append(event)
+        kept.append(plain(event))
     stretches = _stretches(kept)
     points = _points(stretches, "progress")
     shapes = [event for _, event, _ in stretches if event["event"] != "progress"]

@@ -10,7 +10,7 @@ import pytest
 
 from ftprl.cli.app import run
 
-SMALL = ["demo", "--dim", "6", "--rounds", "30"]
+SMALL = ["demo", "--dim", "6", "--rounds", "30", "--clicks", "0"]
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -158,3 +158,16 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         pytest.skip("the package is not installed")
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"ftprl {version}\n"
+
+
+def test_demo_ends_with_a_receipt_and_a_report(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*SMALL[:-1], "1500", "-o", "d.svg", "--json"]) == 0
+    out = capsys.readouterr().out
+    told = json.loads(out.splitlines()[-1])["clicks"]
+    assert told["rows"] == 1500
+    assert told["receipt"]["regret"] <= told["receipt"]["bound"] <= told["receipt"]["theorem"]
+    assert told["report"] == "d.html"
+    assert "</html>" in Path("d.html").read_text()
+    assert "What is proved: " in out
+    assert run(["demo", "--clicks", "-1"]) == 2
+    assert "--clicks needs a number of at least 0, got -1" in capsys.readouterr().err

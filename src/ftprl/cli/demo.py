@@ -1,11 +1,11 @@
-"""`ftprl demo`: the paper's motivating problem, played by three learners, with receipts."""
+"""`ftprl demo`: the paper's motivating problem, played by three learners, and a click log learned in one pass."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ftprl.errors import InvalidInput
+from ftprl.events import line
 
 if TYPE_CHECKING:
     from ftprl.adversaries import Instance
     from ftprl.bounds import Certificate
     from ftprl.draw import Panel
+    from ftprl.linear import Run
 
 _POINTS = 80  # how often the curves are sampled
 
@@ -37,11 +39,15 @@ def demo(
     alpha: Annotated[float, typer.Option(help="Feature i occurs with probability i^-alpha.")] = 1.25,
     drift: Annotated[float, typer.Option(help="How far each sign leans to one side, 0 to 1.")] = 0.5,
     seed: Annotated[int, typer.Option(help="The stream's seed.")] = 0,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the picture goes.")] = Path("ftprl-demo.png"),
+    clicks: Annotated[int, typer.Option(help="How many rows of a click log are learned then; 0 for none.")] = 50_000,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Where the picture goes; the report stands beside it, as .html."),
+    ] = Path("ftprl-demo.png"),
     as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
 ) -> None:
-    """Play a heavy-tailed stream with three learners; show regret, bounds and the best bound in hindsight."""
+    """Play a heavy-tailed stream with three learners, learn a click log, and show the receipts of both."""
     from ftprl.adversaries import heavy_tail
 
     folder = output.resolve().parent
@@ -55,15 +61,24 @@ def demo(
         raise InvalidInput(f"--output needs a name ending in .png, .svg or .pdf, got {output.name!r}; rename it.")
     if seed < 0:
         raise InvalidInput(f"--seed needs a number of at least 0, got {seed}; pass one.")
+    if clicks < 0:
+        raise InvalidInput(f"--clicks needs a number of at least 0, got {clicks}; pass one.")
     instance = heavy_tail(dim, rounds, alpha, drift, seed)
     results = _play_all(instance, quiet)
     _save(results, instance, output)
     if not quiet:
         _print_table(results, instance, output)
+    report = output.with_suffix(".html")
+    run = _learn_clicks(clicks, seed, report, quiet) if clicks else None
+    if not quiet:
+        _print_end(run, report)
     if as_json:
         summary = {r.name: {k: v for k, v in r.certificate.to_dict().items() if k != "comparator"} for r in results}
         settings = {"dim": dim, "rounds": rounds, "alpha": alpha, "drift": drift, "seed": seed}
-        print(json.dumps({**settings, "picture": str(output), "learners": summary}))
+        learned = (
+            None if run is None else {**run.to_dict(), "receipt": run.certificate.to_dict(), "report": str(report)}
+        )
+        print(line({**settings, "picture": str(output), "learners": summary, "clicks": learned}))
 
 
 def _play_all(instance: Instance, quiet: bool) -> list[Result]:
@@ -182,11 +197,39 @@ def _print_table(results: list[Result], instance: Instance, output: Path) -> Non
         highlight=False,
     )
     console.print(f"picture: {output}", highlight=False, markup=False, soft_wrap=True)
-    console.print(
-        'next: put your own losses in with `from ftprl import Game, FTPRL` (README, "Your own problem").',
-        highlight=False,
-        markup=False,
-    )
+
+
+def _learn_clicks(rows: int, seed: int, report: Path, quiet: bool) -> Run:
+    """Learn a made-up click log with a receipt, and write the report of the run."""
+    from ftprl.atomic import replacing
+    from ftprl.data import clicks
+    from ftprl.linear import train
+    from ftprl.report import page
+
+    if not quiet:
+        print(f"learning a click log of {rows} rows ...", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "clicks.csv"
+        clicks.generate(rows, seed=seed, path=log)
+        run = train(log, label="click", bits=18, receipt=True)
+    with replacing(report) as out:
+        out.write(page(run.events, "a click log of ftprl demo").encode())
+    return run
+
+
+def _print_end(run: Run | None, report: Path) -> None:
+    """The receipt of the click log in words, and what to do next."""
+    if run is not None:
+        from ftprl.report import words
+        from ftprl.told import tell
+
+        told = tell(run.events)
+        print(f"\nA click log of {run.rows} rows, learned in one pass, nothing tuned: its receipt")
+        for heading, said in words.receipt(told):
+            print(textwrap.fill(f"{heading}: {said}", 118, initial_indent="  ", subsequent_indent="    "))
+        print(f"report: {report}")
+    print('next: put your own losses in with `from ftprl import Game, FTPRL` (README, "Your own problem"),')
+    print("      or your own file: ftprl train FILE -o MODEL --receipt --events RUN, then ftprl report RUN.")
 
 
 def _cell(value: float | None, digits: int) -> str:
