@@ -1,12 +1,15 @@
-"""A stream of clicks: heavy-tailed features, eight scales at once, every row predicted before it is learned."""
+"""A stream of clicks with its receipt: heavy tails, eight scales at once, every row predicted before it is learned."""
 
 from matplotlib.figure import Figure
 
 import ftprl
 
 ftprl.data.clicks.generate(50_000, seed=1, path="clicks.csv.gz")
-run = ftprl.train("clicks.csv.gz", label="click", bits=20, output="clicks.ftprl")
+run = ftprl.train("clicks.csv.gz", label="click", bits=20, receipt=True, output="clicks.ftprl")
 print(run)
+receipt = run.certificate  # against the weights that the model ended up with
+print(receipt)
+assert receipt.regret <= receipt.bound <= receipt.theorem
 
 told = [event for event in run.events if event["event"] == "progress" and event["rows"] >= 100]
 rows = [event["rows"] for event in told]

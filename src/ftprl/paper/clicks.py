@@ -193,7 +193,7 @@ def worst_ratio(found: Iterable[Stream], ours: str, other: str) -> float:
 
 
 def judged(found: list[Stream]) -> Outcome:
-    """The checks; their limits are what the paper claims, set before anything was run."""
+    """The checks: what the paper claims, each with its limit."""
     edges = sum(t.at_edge for s in found for t in s.tuned.values())
     checks = [
         Check(
