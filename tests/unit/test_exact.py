@@ -16,6 +16,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear import Spec
 from ftprl.losses import quantile
 from ftprl.receipt import certify, verify
+from ftprl.receipt.document import digest
 from ftprl.receipt.exact import pulls
 from laws.streams import LOSSES, labels
 from oracles.batches import real
@@ -129,3 +130,26 @@ def test_true_regret_on_clicks() -> None:
     assert c.exact is not None
     assert c.true_regret <= c.regret
     assert c.true_regret == pytest.approx(c.loss - c.exact["best_loss"], abs=1e-6 * c.loss)
+
+
+def test_other_data_of_the_same_weight_is_refused() -> None:
+    Path("s.vw").write_text("1 | a b\n-1 | b c\n" * 20)
+    Path("t.vw").write_text("1 | a b\n-1 | c c\n" * 20)
+    ftprl.train("s.vw", bits=8, receipt=True, output="m")
+    with pytest.raises(InvalidInput, match=r"t\.vw: expected the data that was learned, of SHA-256"):
+        certify(ftprl.load("m"), radius=1.0, exact="t.vw")
+
+
+@pytest.mark.parametrize("name", ["best_loss", "best_loss_at_least", "true_regret", "true_regret_at_least"])
+def test_a_small_change_of_any_exact_number_is_refused(name: str) -> None:
+    Path("s.vw").write_text("1 | a b\n-1 | b c\n1 | c\n" * 10)
+    ftprl.train("s.vw", bits=8, receipt=True, output="m")
+    assert run(["certify", "m", "--radius", "1", "--exact", "s.vw", "-o", "r.json"]) == 0
+    assert verify("r.json", "s.vw").confirmed
+    made = json.loads(Path("r.json").read_text())
+    made["certificate"]["exact"][name] *= 1 + 1e-7
+    made["sha256"] = digest({key: value for key, value in made.items() if key != "sha256"})
+    Path("f.json").write_text(json.dumps(made))
+    refused = {one.name for one in verify("f.json", "s.vw").refused}
+    assert refused
+    assert all(one.startswith("certificate.") for one in refused), "the digest itself is right"

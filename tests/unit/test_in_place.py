@@ -94,6 +94,22 @@ def test_a_file_that_becomes_shorter_is_named(tmp_path: Path) -> None:
     assert rows <= 150
 
 
+@pytest.mark.parametrize("threads", [0, 1])
+def test_a_last_row_that_is_still_being_written(tmp_path: Path, threads: int) -> None:
+    """A file that grows while it is read: no row is cut where it ended before."""
+    path = tmp_path / "a.vw"
+    rows = b"".join(b"1 | a b number%d\n" % i for i in range(3000))
+    cut = len(rows) - 9
+    path.write_bytes(rows[:cut])
+    reading = data.open(path, dim=2**16, block_size=4096).read(threads=threads)
+    found = [next(reading)[0]]
+    with path.open("ab") as more:
+        more.write(rows[cut:] + rows)
+    found += [batch for batch, _ in reading]
+    assert sum(map(len, found)) == 6000
+    assert all((np.diff(batch.indptr) == 3).all() for batch in found)
+
+
 def test_a_row_longer_than_a_block(tmp_path: Path) -> None:
     path = tmp_path / "a.vw"
     long = b"1 | " + b" ".join(b"w%d" % i for i in range(200))

@@ -222,7 +222,7 @@ def test_the_receipt_in_words_says_each_number() -> None:
     assert f"{r['post_hoc']:.1f}" in said["What was possible"]
     assert "5 times as much" in said["What was possible"]
     assert f"{r['theorem']:.1f}" in said["What is proved"]
-    assert "0.16" in said["What it is compared with"]
+    assert "0.16" in said["What was lost"]
 
 
 def test_checkpoints_in_a_row_are_one_line() -> None:
@@ -288,6 +288,7 @@ def test_the_command_writes_what_the_suffix_says(events: Path, capsys: pytest.Ca
         (["run.jsonl", "-o", "run.jsonl", "--format", "html"], "which is the events"),
         (["run.jsonl", "-o", "x.pdf"], "ending in .html, .png or .svg"),
         (["run.jsonl", "--format", "pdf"], "--format needs html, png or svg, got 'pdf'"),
+        (["run.jsonl", "--format", "png", "-o", "a.svg"], "--format png needs an output that does not end in .svg"),
         (["run.jsonl", "-o", "absent/x.html"], "folder that can be written"),
         (["."], "got the folder"),
     ],

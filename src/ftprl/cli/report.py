@@ -56,6 +56,11 @@ def report(
 
 def _form(output: Path | None, format: str | None) -> Literal["html", "png", "svg"]:
     said = format if format is not None else "html" if output is None else output.suffix.lstrip(".").lower()
+    named = None if output is None else output.suffix.lstrip(".").lower()
+    if named in _FORMATS and said in _FORMATS and named != said:
+        raise InvalidInput(
+            f"--format {said} needs an output that does not end in .{named}, got {str(output)!r}; drop one."
+        )
     for form in _FORMATS:
         if said == form:
             return form

@@ -146,15 +146,16 @@ def _pieces_of(
 def _in_place(stream: Stream, number: int, base: int, back: int, plan: Plan) -> Generator[Piece, None, int]:
     """Pieces of a file that are not read here, from `back` bytes before what was read.
 
-    Returns how far it came, where the stream goes on: to the end, or to a row that is longer than a block.
+    Returns how far it came, where the stream goes on: to the end, to a last row without an end, which may still be
+    written, or to a row that is longer than a block.
     """
     opened, start = stream.opened(), stream.place(back)
     shift, before = start - base, 0
     while start < (size := stream.size()) or size < before:
         if size < before:
             raise unreadable(stream.name, EOFError(f"{size} bytes instead of {before}"))
-        before, stop = size, start + plan.block_size
-        end = size if stop >= size else stream.row_end(start, stop)
+        before = size
+        end = stream.row_end(start, min(size, start + plan.block_size))
         if end == start:
             break
         yield Piece(number, stream.name, start - shift, None, None, bytearray(), start, end, opened=opened)

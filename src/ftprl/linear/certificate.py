@@ -116,7 +116,7 @@ class SparseCertificate:
         return out | {"shared": dict(self.shared)}
 
     def __str__(self) -> str:
-        ratio = f"ratio {self.ratio_of}/best"
+        ratio = f"ratio {self.ratio_of}/best" + (", that scale alone" if self.excess else "")
         rows: list[tuple[str, float | None, str]] = [
             ("total loss", self.loss, f"of the predictions, {self.loss / (self.weight or 1.0):.6g} a row"),
             ("regret (linearised)", self.regret, f"against {self.comparison}"),

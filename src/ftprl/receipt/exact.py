@@ -33,7 +33,9 @@ def best_fixed(model: Model, data: Any, radius: float) -> dict[str, float]:
     record = model.record
     if record is None or not record.stream:
         raise InvalidInput("exact needs a model of a finished ftprl train, got one made by hand; train it.")
-    return best_of(model.engine, Runs(data, record.stream, model.reading, model.engine.spec), radius)
+    runs = Runs(data, record.stream, model.reading, model.engine.spec)
+    runs.check_digests()
+    return best_of(model.engine, runs, radius)
 
 
 def best_of(engine: Kept, runs: Runs, radius: float) -> dict[str, float]:
@@ -43,12 +45,16 @@ def best_of(engine: Kept, runs: Runs, radius: float) -> dict[str, float]:
     found = descend(problem, 100 if small else STEPS)
     if small:  # with many coordinates at their bounds Newton's steps get short, and cost more than they bring
         newton(problem, found)
-    loss = engine.progress.loss
+    return regrets(engine.progress.loss, problem.best, problem.least)
+
+
+def regrets(loss: float, best: float, least: float) -> dict[str, float]:
+    """What follows from the least loss that was reached and the one that is proved."""
     return {
-        "best_loss": problem.best,
-        "best_loss_at_least": problem.least,
-        "true_regret": loss - problem.least,
-        "true_regret_at_least": loss - problem.best,
+        "best_loss": best,
+        "best_loss_at_least": least,
+        "true_regret": loss - least,
+        "true_regret_at_least": loss - best,
     }
 
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ftprl import data as readers
 from ftprl.data import Batch, Source
-from ftprl.data.streams import expand, lasts
+from ftprl.data.streams import expand, lasts, shown
 from ftprl.errors import InvalidInput
+from ftprl.linear.digest import BatchDigest, digest_of_file
 from ftprl.linear.spec import LIMIT, Spec
 
 Run = Mapping[str, Any]
@@ -45,6 +46,25 @@ class Runs:
     def _open(self, files: list[str], run: Run, reading: Mapping[str, Any]) -> Source:
         said = readers.as_named(reading, files, {})
         return readers.open(files, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **said)
+
+    def check_digests(self) -> None:
+        """Refuse files other than those that were learned."""
+        for number, run in enumerate(self.stream):
+            if run["files"] is None:
+                digest = BatchDigest()
+                for batch, _ in self.sources[number].read(threads=0):
+                    digest.update(batch)
+                self._compare(self.files[number][0], digest.result(), run["batches"])
+                continue
+            for file, entry in zip(self.files[number], run["files"], strict=True):
+                self._compare(file, digest_of_file(file), entry)
+
+    def _compare(self, file: str, found: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
+        if dict(found) != dict(kept):
+            raise InvalidInput(
+                f"{shown(file)}: expected the data that was learned, of SHA-256 {kept['sha256'][:12]}..., got"
+                f" {found['sha256'][:12]}...; pass the same files, in their order."
+            )
 
     def batches(self, number: int, before: int) -> Iterator[tuple[Batch, int]]:
         """One pass of run `number`, held-out rows and rows that cannot be learned with weight 0; and how many of those.

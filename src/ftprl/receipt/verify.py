@@ -260,17 +260,18 @@ class _Replaying:
         return checks + _compare("retired", self.made["retired"], list(self.twin.spec.retired), 0.0)
 
     def _exact(self, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
-        """The best fixed weights looked for once more; what is stated stands if it is as near as the optimiser gets."""
-        from ftprl.receipt.exact import best_of
+        """The best fixed weights looked for once more; the losses stated stand if they are as near as it gets.
+
+        What is stated of the regret has to follow from them.
+        """
+        from ftprl.receipt.exact import best_of, regrets
 
         found = best_of(self.twin, self.runs, radius)
         near = EXACT * max(abs(self.twin.progress.loss), 1.0)
-        return {
-            name: stated[name]
-            if isinstance(stated.get(name), int | float) and abs(stated[name] - value) <= near
-            else value
-            for name, value in found.items()
-        }
+        for name in ("best_loss", "best_loss_at_least"):
+            if isinstance(stated.get(name), int | float) and abs(stated[name] - found[name]) <= near:
+                found[name] = stated[name]
+        return regrets(self.twin.progress.loss, found["best_loss"], found["best_loss_at_least"])
 
 
 def _comparator(

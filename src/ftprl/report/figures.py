@@ -232,7 +232,8 @@ def _coordinates(told: Told) -> Figure:
     by_rows = told.coordinates_by != "gradients"
     head = "seen in rows" if by_rows else "sum of squared slopes"
     most = max(range(len(groups)), key=lambda i: shares[i])
-    where = f"features {f'seen in {words[most]} rows' if by_rows else f'whose squared slopes sum to {words[most]}'}"
+    seen = f"seen in {words[most]} row{'s'[: words[most] != '1']}"
+    where = f"features {seen if by_rows else f'whose squared slopes sum to {words[most]}'}"
     where = where if "seen_from" in groups[most] else "the intercept"
     return Figure(
         name,

@@ -109,10 +109,10 @@ def _paid(told: Told) -> str:
 
 
 def _compared(told: Told) -> str:
-    scale = f" (those of the scale {told.receipt['scale']:g})" if "scale" in told.receipt else ""
+    several = " (those of its leading scale)" if told.receipt.get("excess") else ""
     return (
-        f"With the weights that the model has ended up with{scale}, as if they had been known before the first row and "
-        "never changed. Nobody could have known them: they are a yardstick, and a hard one."
+        f"With the weights that the model has ended up with{several}, as if they had been known before the first row "
+        "and never changed. Nobody could have known them: they are a yardstick, and a hard one."
     )
 
 
@@ -126,10 +126,14 @@ def _lost(told: Told) -> str:
     if excess:
         better = "less" if excess < 0 else "more"
         said += (
-            f" Several scales ran side by side; the number is that of the scale with the least bound, with the "
-            f"{amount(abs(excess))} counted in that the mixture paid {better} than that scale alone."
+            f" Several scales ran side by side; the number is that of the scale with the least bound{_named(r)}, with "
+            f"the {amount(abs(excess))} counted in that the mixture paid {better} than that scale alone."
         )
     return said
+
+
+def _named(r: Receipt) -> str:
+    return f", {r['scale']:g}" if "scale" in r else ""
 
 
 def _proved(told: Told) -> str:
@@ -155,7 +159,11 @@ def _possible(told: Told) -> str:
         "With all rows known in advance, the best learning rate for each feature would have promised "
         f"{amount(r['post_hoc'])}"
     )
-    said += f"; the theorem’s bound of this run is {r['ratio']:.2f} times that{_below(r)}." if "ratio" in r else "."
+    if "ratio" in r:
+        alone = f", {amount(r['theorem'] - r['excess'])} for that scale alone," if r.get("excess") else ""
+        said += f"; the theorem’s bound of this run{alone} is {r['ratio']:.2f} times that{_below(r)}."
+    else:
+        said += "."
     if "const" in r and r.get("gain", 0.0) > 1.0:
         said += (
             f" A single rate for all features could not have promised better than {amount(r['const'])}, "
