@@ -53,7 +53,16 @@ def restore(engine: Engine, tensors: Tensors) -> None:
         if slots is None:
             target[...] = tensors[name]
         else:
-            target[slots] = tensors[name]
+            _scatter(target, slots, tensors[name])
+
+
+def _scatter(target: NDArray[Any], slots: NDArray[Any], rows: NDArray[Any]) -> None:
+    """target[slots] = rows; whole rows at once where the target has nothing else."""
+    if target.ndim == 2 and target.flags.c_contiguous and rows.flags.c_contiguous and len(rows):
+        row = np.dtype(f"V{target.shape[1] * target.itemsize}")
+        target.view(row)[:, 0][slots] = rows.view(row)[:, 0]
+    else:
+        target[slots] = rows
 
 
 def _table(engine: Engine) -> Tensors:
@@ -94,7 +103,10 @@ def _check_slots(slots: NDArray[Any], dim: int) -> None:
 
 def _check_cells(cells: NDArray[Any]) -> None:
     """Learning makes finite numbers only, and no negative root of G or largest value."""
-    if not (np.isfinite(cells).all() and (cells[:, 1:3] >= 0).all()):
+    # One number that is not finite makes the sum so; no sum of finite ones leaves the range of these types.
+    wide = np.longdouble if cells.dtype == np.float64 else np.float64
+    finite = bool(np.isfinite(cells.sum(dtype=wide))) or bool(np.isfinite(cells).all())
+    if not (finite and (not cells.size or cells[:, 1:3].min() >= 0)):
         raise InvalidInput("cells that no learning makes")
 
 
