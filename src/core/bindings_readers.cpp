@@ -168,7 +168,7 @@ nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separa
     return nb::make_tuple(count, seen, values);
 }
 
-nb::bytes number_lines(const nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>& values) {
+nb::bytes lines_of(const nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>& values) {
     std::string text;
     {
         const nb::gil_scoped_release free;
@@ -229,7 +229,7 @@ bool feed_part(ftprl::Window& window, ftprl::Parser& parser) {
     return more;
 }
 
-std::size_t whole_rows(nb::handle data, std::size_t from, int separator, int quote) {
+std::size_t end_of_rows(nb::handle data, std::size_t from, int separator, int quote) {
     const View view(data);
     if (from > view.size()) throw nb::value_error("start is beyond the data");
     const ftprl::Dialect dialect = dialect_of(separator, quote);
@@ -265,8 +265,8 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
     m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
     m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
           nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"));
-    m.def("whole_rows", &whole_rows, nb::arg("data"), nb::arg("start"), nb::arg("separator"), nb::arg("quote"),
+    m.def("whole_rows", &end_of_rows, nb::arg("data"), nb::arg("start"), nb::arg("separator"), nb::arg("quote"),
           "Where the last whole row of data[start:] ends.");
-    m.def("number_lines", &number_lines, nb::arg("values").noconvert(), "One number a line, as short as is exact.");
+    m.def("number_lines", &lines_of, nb::arg("values").noconvert(), "One number a line, as short as is exact.");
     m.def("words", &words_of, nb::arg("data"), "The words of a text, lower-cased.");
 }

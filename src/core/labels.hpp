@@ -53,6 +53,7 @@ public:
             y = MISSING;
             return true;
         }
+        if (usual(p, end, y)) return true;
         if (kind == Kind::words) return word(p, end, y, why);
         double found = 0.0;
         const Parsed parsed = parse_number(p, end, found);
@@ -71,6 +72,19 @@ private:
     static bool refuse(const char* rule, const Byte* p, const Byte* end, std::string& why) {
         why = std::string(rule) + ", got " + quoted(p, end);
         return false;
+    }
+
+    // What most labels are, without a number being parsed: 1, and then -1 or 0.
+    bool usual(const Byte* p, const Byte* end, double& y) const noexcept {
+        if (kind != Kind::sign && kind != Kind::number) return false;
+        const bool one = end[-1] == '1';
+        if (end - p == 1 && (one || (*p == '0' && kind == Kind::sign && negative_ == 0.0))) {
+            y = one ? 1.0 : -1.0;
+            return true;
+        }
+        if (end - p != 2 || p[0] != '-' || !one || (kind == Kind::sign && negative_ != -1.0)) return false;
+        y = -1.0;
+        return true;
     }
 
     bool sign(const Byte* p, const Byte* end, double& y, std::string& why) {
