@@ -121,8 +121,10 @@ def run(full: bool, step: Step) -> Outcome:
             _paths(F),
         ],
         numbers=[
-            "Centred at the first play (dual averaging), which lies inside the set as well, adaptive weights have a"
-            " bound of their own, and here less regret than FTPRL: what fails is a centre that leaves the set.",
+            (
+                "Centred at the first play (dual averaging), which lies inside the set as well, adaptive weights have a"
+                " bound of their own, and here less regret than FTPRL: what fails is a centre that leaves the set."
+            ),
         ],
     )
 
