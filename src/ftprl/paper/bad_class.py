@@ -157,17 +157,11 @@ def run(full: bool, step: Step) -> Outcome:
             )
         ],
         numbers=[
-            *(
-                [
-                    "FTPRL with the best constant multiple of I pays what gradient descent pays: both do best to stand still."
-                ]
-                if same
-                else []
-            ),
+            *(["FTPRL with the best constant multiple of I pays what gradient descent pays."] if same else []),
             (
                 f"At T = {sizes[-1]} one adaptive rate has a regret of {found[single[0]][-1]:.1f}, the best constant"
-                f" rate {found[single[1]][-1]:.1f} (to stand still costs {still(sizes[-1]):.1f}), the best of {2 * count}"
-                f" random schedules {some[-1].min():.1f}, a rate a coordinate {diagonal[-1]:.1f}."
+                f" rate {found[single[1]][-1]:.1f} (to stand still costs {still(sizes[-1]):.1f}), the best of"
+                f" {2 * count} random schedules {some[-1].min():.1f}, a rate a coordinate {diagonal[-1]:.1f}."
             ),
             (
                 "The first phase must not be the linear losses x_1 and -x_1 in turn: a growing multiple of I can then"
