@@ -9,6 +9,7 @@ import io
 import pkgutil
 import re
 import shlex
+import time
 from pathlib import Path
 
 import pytest
@@ -100,8 +101,10 @@ def test_examples_run_and_are_short(path: Path, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.chdir(tmp_path)
     assert len(path.read_text().splitlines()) < 60
+    began = time.process_time()
     with contextlib.redirect_stdout(io.StringIO()) as out:
         runpy.run_path(str(path), run_name="__main__")
+    assert time.process_time() - began < 10, "an example is something to try, not to wait for"
     assert out.getvalue().strip()
     assert (tmp_path / f"{path.stem}.svg").read_text().startswith("<?xml")
 

@@ -58,8 +58,8 @@ def _psd(apply: Callable[..., Any]) -> SimpleNamespace:
 # What turns red: statements about plays under a wrong play, statements about weights under wrong weights.
 RED = {
     wrong_gradient: ("regret-theorem", "diagonal", "algorithm-1", "composite"),
-    wrong_centre: ("lemma-leader", "half", "algorithm-1"),
-    no_centre: ("lemma-regularised-leader", "algorithm-1"),
+    wrong_centre: ("lemma-leader", "half", "algorithm-1", "centring"),
+    no_centre: ("lemma-regularised-leader", "algorithm-1", "centring"),
     wrong_step: ("lemma-ftrl", "diagonal", "algorithm-2"),
     light_weights: ("lemma-sum", "diagonal"),
 }
@@ -97,3 +97,14 @@ def test_a_climbing_learner_keeps_no_theorem(monkeypatch: Patch) -> None:
     about_plays = [s for s in chosen([]) if s.code == "ftprl.FTPRL"]
     assert len(about_plays) >= 5
     assert [s.name for s in about_plays if not judged(s.name).red] == []
+
+
+@pytest.mark.parametrize("mutation", [wrong_centre, no_centre], ids=lambda m: m.__name__)
+def test_a_lost_centre_costs_regret_itself(mutation: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    """Not only the plays differ from the formula: far from 0 the bound itself is broken."""
+    mutation(monkeypatch)
+    unmet = {check.what for check in judged("centring").outcome.stated if not check.ok}
+    assert unmet >= {
+        "FTPRL: plays against the literal argmin, largest distance",
+        "FTPRL: regret / (2 D sqrt G), largest",
+    }

@@ -16,9 +16,10 @@ from ftprl import FTPRL
 from ftprl.baselines import Best, GradientDescent, NewtonLeader
 from ftprl.paper import clicks, portfolios, problems, real, related, rows
 from ftprl.paper.base import Statement, Verdict
+from ftprl.paper.expected import ExpectedLeader
 from ftprl.paper.rebalanced import best_rebalanced
 from ftprl.schemes import Diagonal
-from ftprl.sets import Box, Ellipsoid, L2Ball, Simplex
+from ftprl.sets import Box, Ellipsoid, FeasibleSet, L2Ball, Simplex
 
 
 def silent(text: str) -> None:
@@ -117,6 +118,7 @@ def small(seed: int = 0) -> list[problems.Problem]:
         problems.unlike_scales(60, 3, seed),
         problems.poor_ellipsoid(60, 3, 10.0, seed),
         problems.random_market(60, 3, seed),
+        problems.sparse_target(60, 4),
     ]
 
 
@@ -127,13 +129,14 @@ def test_no_fixed_point_beats_the_best() -> None:
         low, high = F.bounds()
         points = [F.argmin(np.array(1.0), -u, F.start()) for u in rng.uniform(low, high, size=(30, F.dim))]
         for x in [*points, F.start()]:
-            assert sum(f(x)[0] for f in problem.losses) >= problem.best - 1e-6 * (1 + abs(problem.best))
+            penalty = len(problem.losses) * problem.l1 * float(np.abs(x).sum())
+            assert sum(f(x)[0] for f in problem.losses) + penalty >= problem.best - 1e-6 * (1 + abs(problem.best))
         assert problem.size == f"n = {F.dim}, T = {len(problem.losses)}"
 
 
 def test_regret_is_that_of_a_game() -> None:
     """The loop over the losses, against one written out."""
-    for problem in small():
+    for problem in (p for p in small() if not p.l1):
         learner = GradientDescent(problem.feasible, 0.1, problem.start)
         x, paid = problem.start, 0.0
         for f in problem.losses:
@@ -141,6 +144,35 @@ def test_regret_is_that_of_a_game() -> None:
             paid += value
             x = problem.feasible.argmin(np.array(1.0), 0.1 * g - x, x)
         assert problem.regret(learner) == pytest.approx(paid - problem.best, abs=1e-8)
+
+
+@pytest.mark.parametrize("feasible", [Box(-1, 2, dim=3), Simplex(3), Ellipsoid(np.diag([1.0, 2.0, 5.0])), L2Ball(3)])
+def test_the_expected_leader_is_the_mean_of_many_draws(feasible: FeasibleSet) -> None:
+    S = np.array([-0.3, 0.2, -0.6])
+    noise = np.random.default_rng(0).random((20_000, 3)) / 0.8
+    drawn = np.mean([feasible.vertex(S + p) for p in noise], axis=0)
+    np.testing.assert_allclose(ExpectedLeader(feasible, 0.8).mean(S), drawn, atol=0.03)
+
+
+def test_a_penalty_is_paid_by_all_and_known_to_some() -> None:
+    problem = problems.sparse_target(60, 4)
+    x, paid = problem.start, 0.0
+    for f in problem.losses:
+        value, g = f(x)
+        paid += value + problem.l1 * float(np.abs(x).sum())
+        x = np.clip(x - 0.1 * (g + problem.l1 * np.sign(x)), -2, 2)
+    learner = GradientDescent(problem.feasible, 0.1, problem.start)
+    assert problem.regret(learner) == pytest.approx(paid - problem.best, abs=1e-8)
+    assert problem.regret(learner, knows=True) != pytest.approx(paid - problem.best, abs=1e-3)
+    assert set(related.PENALISED) < set(related.ALGORITHMS)
+    best = related.tune(problem, "dual averaging", 1)
+    own = related.PENALISED["dual averaging"](problem.feasible, problem.start, best.constant, problem.l1)
+    assert best.cost == problem.regret(own, knows=True)
+
+
+def test_made_up_data_are_named_in_the_table(market: portfolios.Market) -> None:
+    assert portfolios.judged([replace(market, name="made-up market")]).remark == "made-up data"
+    assert portfolios.judged([replace(market, name="NYSE")]).remark == ""
 
 
 def test_who_plays_where() -> None:

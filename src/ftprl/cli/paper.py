@@ -114,9 +114,10 @@ def _table(results: Sequence[Result]) -> list[str]:
     lines = []
     for r in results:
         told = f"RED: {r.error or 'expected ' + r.statement.expected.value}" if r.red else f"{r.number}"
+        told += f" ({r.outcome.remark})" if r.outcome.remark else ""
         lines.append(f"{r.statement.name:<{width}}  {r.verdict.value:<{verdict}}  {told}")
         if r.red:
-            failed = [c for c in (*r.outcome.stated, *r.outcome.corrected) if not c.ok]
+            failed = [c for c in (*r.outcome.stated, *r.outcome.corrected, *r.outcome.instead) if not c.ok]
             lines += [f"{'':<{width}}    {check}" for check in failed]
     return [*lines, "", summary(results)]
 

@@ -41,7 +41,8 @@ def bars(title: str, xlabel: str, items: Sequence[Bar], width: float = 9.0) -> F
     ax = fig.subplots()
     places = np.arange(len(items))[::-1]
     lengths = [bar.value for bar in items]
-    ax.barh(places, lengths, height=0.66, color=[COLOURS[bar.colour % len(COLOURS)] for bar in items])
+    colours, hatches = [COLOURS[bar.colour % len(COLOURS)] for bar in items], [bar.hatch for bar in items]
+    ax.barh(places, lengths, height=0.66, color=colours, hatch=hatches, edgecolor=PAPER, linewidth=0)
     for place, bar in zip(places, items, strict=True):
         ax.annotate(
             bar.text, (bar.value, place), (5, 0), textcoords="offset points", va="center", fontsize=9, parse_math=False

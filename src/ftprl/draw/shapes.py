@@ -77,9 +77,10 @@ class Panel:
 @final
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its name, its length, its colour, and what is written at its end."""
+    """One bar: its name, its length, its colour, what is written at its end, and a hatch that tells it without hue."""
 
     name: str
     value: float
     colour: int = 0
     text: str = ""
+    hatch: str = ""

@@ -59,13 +59,16 @@ class Outcome:
     """What an experiment found: checks of the statement as printed, and of its correction where there is one.
 
     A statement that is false as printed fails one of `stated`; it holds with a correction when all of `corrected` are
-    met.
+    met: the same statement, mended. `instead` is what does hold where only another statement can be made: it does not
+    save the one that was printed, but it must hold.
     """
 
     stated: Sequence[Check]
     corrected: Sequence[Check] = ()
     panels: Sequence[Panel] = ()
     numbers: Sequence[str] = field(default=())  # sentences with further numbers, for the page
+    instead: Sequence[Check] = ()
+    remark: str = ""  # a few words for the line of the table: what the numbers come from
 
     @property
     def verdict(self) -> Verdict:

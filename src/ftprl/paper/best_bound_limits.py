@@ -135,10 +135,10 @@ STATEMENT = Statement(
     name="best-bound-limits",
     title="The limits of following the best bound",
     place="beyond the paper",
-    claim="On L_p balls with 2 < p < infinity no online choice of diagonal matrices has a B_R within a constant of"
-    " the best in hindsight: the ratio is at least m^(1/p)/sqrt(3) with m = n^(1-2/p). On other sets the best"
-    " diagonal can fall, so that it cannot be followed at all. Regularisation centred at the start competes, if"
-    " gradient bounds are known.",
+    claim="On the L4 ball, against one hard sequence, none of the diagonal schemes tried has a B_R within a constant of"
+    " the best in hindsight: the ratio is at least m^(1/4)/sqrt(3) with m = sqrt n. On max(|x1|,|x2|) + |x3| <= 1 the"
+    " best diagonal falls, so that it cannot be followed. On the L4 ball regularisation centred at the start keeps to"
+    " a constant times the best bound, if gradient bounds are known.",
     instance="The L4 ball with one unit gradient in each of m coordinates; max(|x1|,|x2|) + |x3| <= 1 while G_1 grows;"
     " centred FTRL on the L4 ball against random and contrary gradients.",
     measured="B_R over the proved lower bound, at least 1, and the exponent of n, at least 0.1 (1/8 is proved); the"

@@ -1,4 +1,4 @@
-"""Section 4: regularisation centred at the play x_t, at the unprojected u_t, and at the origin."""
+"""Section 4: regularisation centred at the play x_t, at the unprojected u_t, and at the first play."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from numpy.typing import NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.instances import ROUNDING, answers, play, ratio, slope
+from ftprl.paper.instances import ROUNDING, answers, play, slope
 from ftprl.schemes import CoordinateConstant
 from ftprl.sets import Box, FeasibleSet
 
 Vector = NDArray[np.float64]
+
+
+# Far from 0: a learner that forgets where its plays were, or mistakes the sign, is held at the wrong end.
+LOW, HIGH = 4.0, 6.0
+X, U, KNOWS = "centred at x_t (FTPRL)", "centred at u_t, adaptive", "centred at u_t, constant"
+START = "centred at the first play"
 
 
 def rows(T: int) -> Vector:
@@ -35,7 +41,7 @@ def lazy(F: FeasibleSet, gs: Vector, rate: Callable[[float], float]) -> Vector:
     return np.array(plays)
 
 
-def at_origin(F: FeasibleSet, gs: Vector) -> Vector:
+def at_start(F: FeasibleSet, gs: Vector) -> Vector:
     """Dual averaging: the same weights, all centred at the first play."""
     x, S, G, plays, first = F.start(), np.zeros(F.dim), 0.0, [], F.start()
     for g in gs:
@@ -46,37 +52,56 @@ def at_origin(F: FeasibleSet, gs: Vector) -> Vector:
     return np.array(plays)
 
 
+def literal(gs: Vector, low: float, high: float) -> Vector:
+    """The argmin over [low, high] of g_{1:t} x + sum ½ Q_s (x - x_s)², Q_{1:t} = 2 sqrt(G_t)/D, each sum taken anew."""
+    x, plays, Q = (low + high) / 2, [], np.diff(2 * np.sqrt(np.cumsum(gs[:, 0] ** 2)) / (high - low), prepend=0.0)
+    for t in range(1, len(gs) + 1):
+        plays.append(x)
+        free = (Q[:t] @ np.array(plays) - gs[:t, 0].sum()) / Q[:t].sum()  # where the parabola is flat
+        x = min(max(float(free), low), high)
+    return np.array(plays)
+
+
 def regret(F: FeasibleSet, gs: Vector, plays: Vector) -> float:
     """Against the best fixed point."""
     S = gs.sum(axis=0)
     return float((gs * plays).sum() - S @ F.vertex(S))
 
 
-def run(full: bool, step: Step) -> Outcome:
-    """Regret of the four ways as T grows, and the exponents of its growth."""
-    F = Box(-1, 1)
+def ways(F: FeasibleSet, gs: Vector) -> dict[str, Vector]:
+    """The plays of each."""
     D = F.diameter()
+    return {
+        X: np.array(play(FTPRL(F, CoordinateConstant()), answers(gs)).x[:-1]),
+        U: lazy(F, gs, lambda G: D / (2 * np.sqrt(G))),
+        KNOWS: lazy(F, gs, lambda G: D / np.sqrt(len(gs))),
+        START: at_start(F, gs),
+    }
+
+
+def run(full: bool, step: Step) -> Outcome:
+    """Regret of each way as T grows, and the exponents of its growth; FTPRL's plays against the formula."""
+    F = Box(LOW, HIGH)
     lengths = [int(T) // 4 * 4 for T in np.geomspace(100, 40_000 if full else 6400, 7)]
-    names = ("centred at x_t (FTPRL)", "centred at u_t, adaptive", "centred at u_t, constant", "centred at the origin")
-    curves: dict[str, list[float]] = {name: [] for name in names}
+    curves: dict[str, list[float]] = {}
     for T in lengths:
         step(f"{T} rounds")
         gs = rows(T)
-        ftprl = np.array(play(FTPRL(F, CoordinateConstant()), answers(gs)).x[:-1])
-        adaptive = lazy(F, gs, lambda G: D / (2 * np.sqrt(G)))
-        constant = lazy(F, gs, lambda G, T=T: D / np.sqrt(T))  # type: ignore[misc]
-        for name, plays in zip(names, (ftprl, adaptive, constant, at_origin(F, gs)), strict=True):
-            curves[name].append(regret(F, gs, plays))
+        for name, plays in ways(F, gs).items():
+            curves.setdefault(name, []).append(regret(F, gs, plays))
     exponents = {name: slope(lengths, values) for name, values in curves.items()}
-    bounds = [2 * D * np.sqrt(T) for T in lengths]
+    bounds = [2 * F.diameter() * np.sqrt(T) for T in lengths]
+    shares = [value / bound for value, bound in zip(curves[X], bounds, strict=True)]
+    mixed = np.concatenate((rows(200), np.random.default_rng(0).normal(size=(200, 1))))
+    apart = np.abs(ways(F, mixed)[X][:, 0] - literal(mixed, LOW, HIGH)).max()
     return Outcome(
         [
-            Check(
-                "FTPRL: largest regret / (2 D sqrt G)", max(map(ratio, curves[names[0]], bounds)), "<=", 1 + ROUNDING
-            ),
-            Check("FTPRL: exponent of the regret", exponents[names[0]], "<=", 0.55),
-            Check("centred at u_t with adaptive rates: exponent", exponents[names[1]], ">=", 0.95),
-            Check("centred at u_t with a constant rate that knows T: exponent", exponents[names[2]], "<=", 0.55),
+            Check("FTPRL: plays against the literal argmin, largest distance", float(apart), "<=", ROUNDING),
+            Check("FTPRL: regret / (2 D sqrt G), largest", max(shares), "<=", 1 + ROUNDING),
+            Check("FTPRL: regret / (2 D sqrt G), least", min(shares), ">=", 0.05),
+            Check("FTPRL: exponent of the regret", exponents[X], "<=", 0.55),
+            Check("centred at u_t with adaptive rates: exponent", exponents[U], ">=", 0.95),
+            Check("centred at u_t with a constant rate that knows T: exponent", exponents[KNOWS], "<=", 0.55),
         ],
         panels=[
             Panel(
@@ -85,17 +110,21 @@ def run(full: bool, step: Step) -> Outcome:
                 "regret (units of loss)",
                 [
                     *(
-                        Series(f"{name}, slope {exponents[name]:.2f}", lengths, curves[name], points=True)
-                        for name in names
+                        Series(f"{name}, slope {exponents[name]:.2f}", lengths, values, points=True)
+                        for name, values in curves.items()
                     ),
                     Series("2 D sqrt G: FTPRL's bound", lengths, bounds, dashed=True, colour=6),
                 ],
                 log=True,
+                ylim=(min(map(min, curves.values())) / 2, 60 * max(map(max, curves.values()))),
             ),
             _paths(F),
         ],
         numbers=[
-            "Centred at the origin (dual averaging) regret is low here too: what fails is a centre outside the set.",
+            (
+                "Centred at the first play (dual averaging), which lies inside the set as well, adaptive weights have a"
+                " bound of their own, and here less regret than FTPRL: what fails is a centre that leaves the set."
+            ),
         ],
     )
 
@@ -103,17 +132,16 @@ def run(full: bool, step: Step) -> Outcome:
 def _paths(F: FeasibleSet) -> Panel:
     T = 400
     gs, at = rows(T), np.arange(1, T + 1)
-    ftprl = np.array(play(FTPRL(F, CoordinateConstant()), answers(gs)).x[:-1])
-    adaptive = lazy(F, gs, lambda G: F.diameter() / (2 * np.sqrt(G)))
+    found = ways(F, gs)
     return Panel(
         "The plays, T = 400",
         "round t",
         "play",
         [
-            Series("centred at x_t (FTPRL)", at[::9], ftprl[::9, 0], points=True),
-            Series("centred at u_t, adaptive", at[::9], adaptive[::9, 0], points=True),
-            Series("best fixed point", [1, T], [1, 1], dashed=True, colour=6),
+            *(Series(name, at[::9], found[name][::9, 0], points=True) for name in (X, U)),
+            Series("best fixed point", [1, T], [HIGH, HIGH], dashed=True, colour=6),
         ],
+        ylim=(LOW - 0.1, HIGH + 0.9),  # room for the names
     )
 
 
@@ -121,13 +149,14 @@ STATEMENT = Statement(
     name="centring",
     title="Regularisation centred inside the set, against lazily-projected gradient descent",
     place="Section 4 (related work)",
-    claim="Lazily-projected gradient descent centres its regularisation at u_t, outside of the set, and so has"
-    " low regret only with a constant rate that knows T (or with restarts); centring at the play x_t is what makes"
-    " adaptive regularisation work.",
-    instance="The interval [-1, 1]: gradient +1 for a quarter of the rounds, then -1. With adaptive rates u_t leaves"
+    claim="Lazily-projected gradient descent is FTRL whose regularisation is centred at u_t, outside of the set: with"
+    " adaptive rates its regret can be of order T, where a constant rate that knows T has sqrt T. Centred at the play"
+    " x_t, the same adaptive weights keep the regret below 2 D sqrt G.",
+    instance="The interval [4, 6]: gradient +1 for a quarter of the rounds, then -1. With adaptive rates u_t leaves"
     " the interval by about sqrt T and needs nearly all of the other rounds to come back.",
     measured="The exponents of the regret between 100 and 6400 rounds (full: 40000): at most 0.55 for FTPRL and for"
-    " the constant rate, at least 0.95 for adaptive rates centred at u_t (theory: at most 1/2, and 1).",
+    " the constant rate, at least 0.95 for adaptive rates centred at u_t (theory: at most 1/2, and 1)."
+    " FTPRL's regret between 0.05 and 1 times its bound, and its plays within 1e-9 of the argmin as it is written.",
     code="ftprl.FTPRL",
     run=run,
     tests="tests/theory/test_schemes.py",

@@ -210,7 +210,8 @@ def judged(found: list[Stream]) -> Outcome:
         Check("B_R over the best in hindsight at c = 2, largest", competitive(found), "<=", ROOT2 + 1e-9),
         Check("rules whose best constant is at the edge of its grid", float(edges), "<=", 0.0),
     ]
-    return Outcome(checks, panels=panels(found), numbers=sentences(found))
+    remark = "" if any(s.name in real.STREAMS for s in found) else real.MADE_UP
+    return Outcome(checks, panels=panels(found), numbers=sentences(found), remark=remark)
 
 
 def sentences(found: list[Stream]) -> list[str]:
@@ -285,7 +286,7 @@ STATEMENT = Statement(
         "Progressive log loss at the best constant: the ratio may nowhere exceed 1. The best bounds in hindsight: a "
         "gain of at least 1.2 everywhere. Every receipt's chain, and B_R within sqrt 2 of the best in hindsight at c=2."
     ),
-    code="ftprl.schemes.Diagonal",
+    code="ftprl.paper.sparse_box.Diagonal, ftprl.paper.sparse_box.Global, ftprl.linear.Engine",
     run=_run,
     tests="tests/unit/test_paper_related.py",
 )

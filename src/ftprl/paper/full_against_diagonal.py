@@ -118,11 +118,11 @@ def run(full: bool, step: Step) -> Outcome:
 
 STATEMENT = Statement(
     name="full-against-diagonal",
-    title="On a box a full matrix gains at most sqrt(pi/2) over a diagonal one",
+    title="On boxes a full matrix gains at most sqrt(pi/2) over a diagonal one",
     place="beyond the paper",
-    claim="On a box (and on every set that is convex in the squares of its coordinates) the best diagonal bound in"
-    " hindsight is at most sqrt(pi/2) = 1.2533 times the best full one, and equal to it when gradients are"
-    " uncorrelated. On the L1 ball the ratio grows like sqrt(n).",
+    claim="On the boxes tried the best diagonal bound in hindsight is at most sqrt(pi/2) = 1.2533 times the best"
+    " full one, and equal to it when gradients are uncorrelated."
+    " On the L1 ball, with all gradients in one direction, the ratio grows like sqrt(n).",
     instance="Boxes with n up to 3 (full run: 5) and random outer products, gradients that nearly sum to 0, a random"
     " search for the worst case; L1 balls with all gradients in one direction.",
     measured="OPT_diag / OPT_full from a semidefinite program, at most 1.2533 and at least 1, up to the solver's"

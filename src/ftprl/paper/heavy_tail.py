@@ -96,7 +96,7 @@ def run(full: bool, step: Step) -> Outcome:
             ),
             Check("alpha = 1: const² over nT(1 + 1/2 + .. + 1/n), relative difference", float(corrected), "<=", 0.01),
         ],
-        panels=_panels(over_n, equal),
+        panels=_panels(rounds, over_T, over_n, equal),
         numbers=[
             "With n = T the diagonal sum is even smaller than stated: E sqrt(G_i) is at most E G_i where a coordinate"
             " is hardly ever seen, which makes the order T^(1/alpha). Fitted on the way there: "
@@ -111,8 +111,22 @@ def run(full: bool, step: Step) -> Outcome:
     )
 
 
-def _panels(over_n: dict[float, Vector], equal: dict[float, Vector]) -> list[Panel]:
-    panels = []
+def _panels(
+    rounds: list[int], over_T: dict[float, Vector], over_n: dict[float, Vector], equal: dict[float, Vector]
+) -> list[Panel]:
+    growing = [
+        Series(
+            f"{name}, alpha = {alpha:g}: slope {slope(rounds, over_T[alpha][:, k]):.2f}",
+            rounds,
+            over_T[alpha][:, k],
+            dashed=k == 1,
+            points=True,
+            colour=ALPHAS.index(alpha),
+        )
+        for alpha in ALPHAS
+        for k, name in enumerate(("diagonal", "constant"))
+    ]
+    panels = [Panel(f"n = {WIDE} coordinates, T grows", "T", "bound", growing, log=True)]
     late = SIZES >= 1000
     for title, found, ylabel in (
         (f"T = {LONG:.0e} rounds, n grows".replace("+0", ""), over_n, "bound / sqrt(T)"),
@@ -149,7 +163,7 @@ STATEMENT = Statement(
     " and n = T.",
     measured="Fitted exponents of both bounds: of T to 0.02, of n (from 1000 on) to 0.06. A bound of order sqrt(nT)"
     " must have const²/(nT) level off: its growth over the last decade of n at most half of that over the first.",
-    code="ftprl.schemes.Diagonal, ftprl.adversaries.heavy_tail",
+    code="ftprl.paper.heavy_tail.squares, ftprl.adversaries.heavy_tail",
     run=run,
     expected=Verdict.CORRECTED,
     correction="At alpha = 1 the global rate's bound is of order sqrt(nT log n): the chances 1/i have no finite sum."

@@ -75,7 +75,11 @@ def _section(result: Result) -> list[str]:
     for name, text in facts.items():
         if text:
             lines += [f"*{name}.* {_plain(text)}", ""]
-    lines += _checks("as stated", out.stated) + _checks("as corrected", out.corrected)
+    lines += (
+        _checks("as stated", out.stated)
+        + _checks("as corrected", out.corrected)
+        + _checks("what does hold", out.instead)
+    )
     if result.picture is not None:
         lines += [f"![{_plain(s.title)}]({(_FIGURES / s.name).as_posix()}.svg)", ""]
     for text in out.numbers:

@@ -77,7 +77,10 @@ def shown(value: float) -> str:
 def behind(result: Result) -> str:
     """The number behind the verdict, with its limit."""
     c = result.number
-    return result.error if c is None else f"{c.what}: {shown(c.value)}, limit {relation(c)} {shown(c.limit)}"
+    if c is None:
+        return result.error
+    remark = f" ({result.outcome.remark})" if result.outcome.remark else ""
+    return f"{c.what}: {shown(c.value)}, limit {relation(c)} {shown(c.limit)}{remark}"
 
 
 def _verdict(result: Result) -> str:
@@ -108,7 +111,11 @@ def _section(result: Result) -> str:
         if text
     )
     broken = f'<p class="red">The experiment broke: {html.escape(result.error)}</p>' if result.error else ""
-    checks = _checks("as stated", out.stated) + _checks("as corrected", out.corrected)
+    checks = (
+        _checks("as stated", out.stated)
+        + _checks("as corrected", out.corrected)
+        + _checks("what does hold", out.instead)
+    )
     numbers = "".join(f"<p>{html.escape(text)}</p>" for text in out.numbers)
     single = ' class="single"' if len(out.panels) == 1 else ""
     picture = "" if result.picture is None else f"<figure{single}>{result.picture.svg}</figure>"

@@ -31,17 +31,21 @@ class Problem:
     start: Vector
     losses: Sequence[Loss]
     best: float
+    l1: float = 0.0  # a penalty l1 |x|₁ in every round, which `losses` do not contain
 
     @property
     def size(self) -> str:
         """Coordinates and rounds."""
         return f"n = {self.feasible.dim}, T = {len(self.losses):,}"
 
-    def regret(self, learner: Learner[Any]) -> float:
-        """What the learner loses to the best fixed point."""
+    def regret(self, learner: Learner[Any], knows: bool = False) -> float:
+        """What the learner loses to the best fixed point; one that does not know of the penalty sees its slope."""
         state, paid = learner.init(), 0.0
         for f in self.losses:
             value, g = f(state.x)
+            if self.l1:
+                value += self.l1 * float(np.abs(state.x).sum())
+                g = g if knows else g + self.l1 * np.sign(state.x)
             paid += value
             state = learner.advance(state, g, None)
         return paid - self.best
@@ -109,6 +113,26 @@ def random_market(rounds: int, dim: int = 6, seed: int = 3) -> Problem:
     return convex("random market", Simplex(dim), [loss(r) for r in R])
 
 
+def sparse_target(rounds: int, dim: int = 40, l1: float = 0.05, seed: int = 4) -> Problem:
+    """Absolute loss of a target of three weights under l1 |x|₁: what FOBOS and l1-RDA were made for."""
+    rng = np.random.default_rng(seed)
+    hidden = np.zeros(dim)
+    hidden[:3] = (1.0, -1.0, 0.5)
+    V = rng.normal(size=(rounds, dim))
+    plain = [absolute(v, b) for v, b in zip(V, V @ hidden + 0.1 * rng.normal(size=rounds), strict=True)]
+
+    def penalised(f: Loss) -> Loss:
+        def both(x: Vector) -> tuple[float, Vector]:
+            value, g = f(x)
+            return value + l1 * float(np.abs(x).sum()), g + l1 * np.sign(x)
+
+        return both
+
+    F = Box(-2, 2, dim=dim)
+    best = best_in_hindsight(F, [penalised(f) for f in plain], tol=3e-4).lower
+    return Problem("sparse target", F, F.start(), plain, best, l1)
+
+
 def problems(full: bool) -> list[Problem]:
     """All but the bad class, which comes in several sizes."""
     T = 800 if full else 400
@@ -117,6 +141,7 @@ def problems(full: bool) -> list[Problem]:
         unlike_scales(T),
         poor_ellipsoid(T // 2),
         random_market(T // 2),
+        sparse_target(T, 40 if full else 20),
         linear("heavy tails, linear", adversaries.heavy_tail(60, T, alpha=1.5, drift=0.3)),
         linear("poor ellipsoid, linear", adversaries.poor_ellipsoid(4, T // 4, condition=100)),
     ]

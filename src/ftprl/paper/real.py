@@ -28,6 +28,7 @@ STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "rcv1": ("rcv1_small.vw.gz", {}),
     "sms": ("sms.tsv.gz", {"header": False, "label": "1", "positive": "spam", "text": ["2"]}),
 }
+MADE_UP = "made-up data"  # what a line of the table says where no real data are
 MARKETS = {"NYSE": "nyse-o.csv.gz", "DJIA": "djia.csv.gz"}
 
 

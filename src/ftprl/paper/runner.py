@@ -37,7 +37,8 @@ class Result:
     @property
     def red(self) -> bool:
         """Whether it is not what a correct library finds."""
-        return bool(self.error) or self.verdict is not self.statement.expected
+        wrong = self.verdict is not self.statement.expected or not all(check.ok for check in self.outcome.instead)
+        return bool(self.error) or wrong
 
     @property
     def number(self) -> Check | None:
@@ -59,6 +60,8 @@ class Result:
             "error": self.error,
             "stated": [check.to_dict() for check in self.outcome.stated],
             "corrected": [check.to_dict() for check in self.outcome.corrected],
+            "instead": [check.to_dict() for check in self.outcome.instead],
+            "remark": self.outcome.remark,
             "numbers": list(self.outcome.numbers),
             "full": self.full,
             "seconds": self.seconds,
