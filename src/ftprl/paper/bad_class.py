@@ -45,7 +45,7 @@ def regret(learner: Learner[Any], T: int) -> float:
 
 def still(T: int) -> float:
     """The regret of never leaving the origin: a rate of 0, or an infinite multiple of I."""
-    return round(T ** (1 / 3)) ** 2 / 2
+    return float(round(T ** (1 / 3)) ** 2 / 2)
 
 
 def schedules(T: int, count: int, seed: int = 0) -> Vector:
