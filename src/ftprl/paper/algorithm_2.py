@@ -124,8 +124,8 @@ def run(full: bool, step: Step) -> Outcome:
         panels=panels,
         numbers=[
             (
-                f"At T = {lengths[-1]}, g for its hat alone costs {shares[G][-1]:.1f} times the bound at A = diag(1, 10),"
-                f" x for its hat alone {shares[X][-1]:.1f} times at A = 0.02, both together there"
+                f"At T = {lengths[-1]}, g for its hat alone costs {shares[G][-1]:.1f} times the bound at"
+                f" A = diag(1, 10), x for its hat alone {shares[X][-1]:.1f} times at A = 0.02, both together there"
                 f" {shares[BOTH][-1]:.1f} times."
             ),
         ],
