@@ -120,8 +120,8 @@ def related_page(found: related.Findings, folder: Path) -> str:
                 f"the mean over {NODES:,} evenly spread points elsewhere, where that is right to about 1 in 100: no "
                 "draw decides. Its noise is positive, so it begins near the lower corner of a box, which is where the "
                 "bad class has its best point. Without a penalty FOBOS is gradient descent at the rate c/sqrt t; on "
-                "the sparse target, under an l1 penalty in every round, FOBOS, dual averaging and FTPRL take the penalty "
-                "as it is, the others its slope."
+                "the sparse target, under an l1 penalty in every round, FOBOS, dual averaging and FTPRL take the "
+                "penalty as it is, the others its slope."
             ),
             "",
             f"![Growth of the regret on the bad class]{growth}",
