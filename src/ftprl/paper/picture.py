@@ -29,7 +29,8 @@ def picture(name: str, panels: Sequence[Panel]) -> Picture | None:
     """The panels side by side, sized to be printed; None when there are none."""
     if not panels:
         return None
-    figure = draw.figure(panels, width=7.2 if len(panels) == 1 else 5.4, height=4.0)
+    wide = len(panels) == 1
+    figure = draw.figure(panels, width=7.2 if wide else 5.4, height=4.0, columns=2)  # more would be too small in print
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=150)
     return Picture(draw.svg(figure, name), out.getvalue())
