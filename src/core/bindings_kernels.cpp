@@ -19,6 +19,7 @@
 
 #include "learner.hpp"
 #include "marks.hpp"
+#include "memory.hpp"
 #include "scale_learner.hpp"
 
 namespace nb = nanobind;
@@ -227,6 +228,8 @@ void bind_kernel(nb::module_& m) {
     m.def("use_kernels", use, nb::arg("name"),
           "Use what was compiled for an instruction set in learners and parsers made from now on ('avx2', 'sse2', "
           "'portable', '' for the best).");
+    m.def("expect_table", &ftprl::Memory::expect, nb::arg("bytes"),
+          "Have memory made ready, by a thread, for the next table of so many bytes.");
 }
 
 // ---- several scales ----

@@ -1,10 +1,14 @@
 #include "memory.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <new>
+#include <thread>
+#include <utility>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
@@ -15,15 +19,61 @@ namespace ftprl {
 namespace {
 
 constexpr std::size_t HUGE_PAGE = std::size_t{1} << 21;  // a huge page
+constexpr std::size_t PAGE = 4096;
 constexpr std::size_t LINE = 64;
 
 void* aligned(void* p, std::size_t to) {
     return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(p) + to - 1) / to * to);
 }
 
+std::mutex expecting;
+Memory* expected = nullptr;  // never deleted: at the end of a process nobody waits for its helper
+
 }  // namespace
 
-Memory::Memory(std::size_t bytes) : size_(bytes) {
+// Takes up the pages of a table that nobody uses yet, until it is told to stop.
+struct Memory::Helper {
+    Helper(void* data, std::size_t size) : thread([this, data, size] { work(static_cast<unsigned char*>(data), size); }) {}
+    ~Helper() {
+        is_wanted = false;
+        thread.join();
+    }
+    void work(volatile unsigned char* data, std::size_t size) {
+        for (std::size_t at = 0; at < size && is_wanted; at += PAGE) data[at] = 0;
+    }
+
+    std::atomic<bool> is_wanted{true};
+    std::thread thread;
+};
+
+Memory::Memory() = default;
+
+void Memory::expect(std::size_t bytes) {
+    std::unique_ptr<Memory> made(new Memory);
+    made->map(bytes);
+    made->helper_ = std::make_unique<Helper>(made->data_, bytes);
+    const std::lock_guard<std::mutex> lock(expecting);
+    delete std::exchange(expected, made.release());
+}
+
+bool Memory::take_expected(std::size_t bytes) {
+    const std::lock_guard<std::mutex> lock(expecting);
+    if (expected == nullptr || expected->size_ != bytes) return false;
+    expected->helper_.reset();
+    std::swap(block_, expected->block_);
+    std::swap(block_size_, expected->block_size_);
+    std::swap(data_, expected->data_);
+    std::swap(size_, expected->size_);
+    delete std::exchange(expected, nullptr);
+    return true;
+}
+
+Memory::Memory(std::size_t bytes) {
+    if (!take_expected(bytes)) map(bytes);
+}
+
+void Memory::map(std::size_t bytes) {
+    size_ = bytes;
     const std::size_t to = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE;
     if (bytes > std::numeric_limits<std::size_t>::max() - to) throw std::bad_alloc();
     block_size_ = bytes + to;
@@ -32,8 +82,9 @@ Memory::Memory(std::size_t bytes) : size_(bytes) {
 #if defined(MAP_NORESERVE)
     flags |= MAP_NORESERVE;
 #endif
-    block_ = mmap(nullptr, block_size_, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (block_ == MAP_FAILED) throw std::bad_alloc();
+    void* const block = mmap(nullptr, block_size_, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (block == MAP_FAILED) throw std::bad_alloc();
+    block_ = block;
     data_ = aligned(block_, to);
 #if defined(MADV_HUGEPAGE)
     if (to == HUGE_PAGE) madvise(data_, size_, MADV_HUGEPAGE);  // a wish: without it the table is only slower
@@ -46,8 +97,9 @@ Memory::Memory(std::size_t bytes) : size_(bytes) {
 }
 
 Memory::~Memory() {
+    helper_.reset();
 #if defined(FTPRL_MMAP)
-    munmap(block_, block_size_);
+    if (block_ != nullptr) munmap(block_, block_size_);
 #else
     std::free(block_);
 #endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 namespace ftprl {
 
@@ -18,14 +19,25 @@ public:
     // Give back what lies behind the first `bytes`, where the system can take it; the size stays what it was.
     void shrink(std::size_t bytes);
 
+    // Have a table of so many bytes made ready by a thread, which the next one of that size then is. The first use of
+    // a page takes long: whoever knows early what will be needed can do something else meanwhile. The latest wish
+    // counts.
+    static void expect(std::size_t bytes);
+
     // Take over the bytes of another of the same size; what is zero there is not touched here.
     void copy_from(const Memory& other);
 
 private:
+    struct Helper;
+    Memory();
+    void map(std::size_t bytes);
+    bool take_expected(std::size_t bytes);
+
     void* block_ = nullptr;  // what the system gave
     std::size_t block_size_ = 0;
     void* data_ = nullptr;  // its aligned part
     std::size_t size_ = 0;
+    std::unique_ptr<Helper> helper_;  // of a table that is expected, until somebody has it
 };
 
 }  // namespace ftprl

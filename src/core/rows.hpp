@@ -182,11 +182,15 @@ private:
             seen_.fill(0);
             mark_ = 1;
         }
+        // Copies: a byte that is written could be part of anything, also of this object.
+        std::uint8_t* const seen = seen_.data();
+        const std::uint8_t mark = mark_;
+        const std::size_t size = size_;
         unsigned met = 0;
-        for (std::size_t i = 0; i < size_; ++i) {
-            std::uint8_t& cell = seen_[slots[i] % SEEN];
-            met |= cell == mark_ ? 1u : 0u;
-            cell = mark_;
+        for (std::size_t i = 0; i < size; ++i) {
+            std::uint8_t& cell = seen[slots[i] % SEEN];
+            met |= cell == mark ? 1u : 0u;
+            cell = mark;
         }
         return met != 0;
     }

@@ -5,35 +5,39 @@ from __future__ import annotations
 import errno
 import itertools
 import sys
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from ftprl.cli import generate, paper
-from ftprl.cli.certify import certify
-from ftprl.cli.demo import demo
-from ftprl.cli.inspect import inspect
-from ftprl.cli.predict import predict
-from ftprl.cli.report import report
-from ftprl.cli.train import train
-from ftprl.cli.verify import verify
-from ftprl.cli.watch import watch
 from ftprl.errors import FtprlError
+
+# Commands and groups of commands, each in the module of its name.
+_COMMANDS = ("demo", "train", "predict", "inspect", "certify", "verify", "report", "watch")
+_GROUPS = ("generate", "paper")
 
 # Typer carries its own copy of Click in newer versions: take the base of its errors from its public names.
 _UsageErrors: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
-app = typer.Typer(
-    name="ftprl",
-    help="Online learning that shows its receipt.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-for _command in (demo, train, predict, inspect, certify, verify, report, watch):
-    app.command()(_command)
-app.add_typer(generate.app, name="generate")
-app.add_typer(paper.app, name="paper")
+
+def _app(args: list[str]) -> typer.Typer:
+    """The command that is called, or all of them where none is: each takes time to set up."""
+    app = typer.Typer(
+        name="ftprl",
+        help="Online learning that shows its receipt.",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback(invoke_without_command=True)(_root)
+    wanted = args[:1] if args and args[0] in (*_COMMANDS, *_GROUPS) else (*_COMMANDS, *_GROUPS)
+    for name in wanted:
+        module = import_module(f"ftprl.cli.{name}")
+        if name in _COMMANDS:
+            app.command()(getattr(module, name))
+        else:
+            app.add_typer(module.app, name=name)
+    return app
 
 
 def _version(value: bool) -> None:
@@ -44,7 +48,6 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
     version: Annotated[
@@ -58,8 +61,9 @@ def _root(
 
 def run(args: list[str] | None = None) -> int:
     """The exit code of one call: 0, 1 for a receipt that is refused, 2 for bad input, 130 when interrupted."""
+    given = sys.argv[1:] if args is None else args
     try:
-        code = app(args=args, prog_name="ftprl", standalone_mode=False)
+        code = _app(given)(args=given, prog_name="ftprl", standalone_mode=False)
         sys.stdout.flush()
     except FtprlError as error:
         return _refuse(str(error))
@@ -68,7 +72,7 @@ def run(args: list[str] | None = None) -> int:
     except MemoryError:
         return _refuse("the table does not fit into memory; take fewer --bits")
     except _UsageErrors as error:
-        found = _given(error, sys.argv[1:] if args is None else args)
+        found = _given(error, given)
         return _refuse(f"{' '.join(error.format_message().split()).rstrip('.')}{found}; see ftprl --help")
     except OSError as error:
         name = error.filename2 or error.filename or "standard output"

@@ -17,7 +17,7 @@ from ftprl.data.pieces import Parsed, Piece, Position, Reader, Store, parse, pie
 from ftprl.data.streams import STDIN, Stream, expand, lasts, shown, suffixes
 from ftprl.errors import InvalidInput
 
-BATCH_ROWS = 8192
+BATCH_ROWS = 16384
 BATCH_VALUES = 1 << 21
 _START = Position()
 _FORMATS = {
@@ -262,7 +262,7 @@ def open(
     labelled: bool = False,
     loss: str = "logistic",
     dtype: str = "float32",
-    block_size: int = 1 << 21,
+    block_size: int = 1 << 22,
 ) -> Source:
     """Settle how files are read: paths, folders, patterns or '-', as VW text, libsvm, CSV or TSV (by their suffix).
 

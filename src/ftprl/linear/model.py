@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,11 @@ from ftprl.errors import BadModel, FtprlError, InvalidInput
 from ftprl.linear import file
 from ftprl.linear.course import Course, History, Standing
 from ftprl.linear.engine import Engine
-from ftprl.linear.record import Record
 from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
+
+if TYPE_CHECKING:  # what receipts need is loaded when there is one
+    from ftprl.linear.record import Record
 
 Vector = NDArray[np.float64]
 
@@ -132,7 +134,7 @@ class Model:
             if content["run"] is not None:
                 Standing.from_dict(content["run"]["standing"])
                 Course(content["run"]["passes"], content["run"]["holdout"])
-            record = None if content.get("record") is None else Record.from_dict(content["record"])
+            record = _record(content.get("record"))
             engine = Engine(spec, receipt=content["receipt"])
             restore(engine, tensors)
             return cls(engine, content["reading"], history=content["history"], run=content["run"], record=record)
@@ -156,3 +158,11 @@ def _check_reading(reading: Mapping[str, Any], spec: Spec) -> None:
     for name in ("dim", "seed"):
         if reading.get(name, getattr(spec, name)) != getattr(spec, name):
             raise InvalidInput(f"{name} {reading[name]!r:.40} for reading and {getattr(spec, name)} for learning")
+
+
+def _record(plain: Mapping[str, Any] | None) -> Record | None:
+    if plain is None:
+        return None
+    from ftprl.linear.record import Record
+
+    return Record.from_dict(plain)

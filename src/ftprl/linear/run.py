@@ -12,7 +12,6 @@ from ftprl.atomic import check_apart, check_target
 from ftprl.data.streams import STDIN
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.events import Event, Writer
-from ftprl.linear.certificate import SparseCertificate, against_own
 from ftprl.linear.course import Course, Every
 from ftprl.linear.engine import Progress
 from ftprl.linear.model import Model
@@ -22,6 +21,8 @@ from ftprl.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from ftprl.linear.certificate import SparseCertificate
 
 RECEIPT = False  # whether a receipt is kept unless it is said: docs/adr/0008-receipts.md
 
@@ -58,6 +59,8 @@ class Run:
     @property
     def certificate(self) -> SparseCertificate:
         """The receipt of all rows the model ever learned, against its own weights; needs `receipt=True`."""
+        from ftprl.linear.certificate import against_own
+
         record = self.model.record
         return against_own(self.model.engine, facts=None if record is None else record.facts)
 

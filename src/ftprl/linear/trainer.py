@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from ftprl.errors import BadModel, InvalidInput
 from ftprl.events import Event
 from ftprl.linear.course import Course, History, Standing, Sums, added, between
 from ftprl.linear.engine import Progress, RowRefused
-from ftprl.linear.keeper import Keeper
 from ftprl.linear.model import Model, Vector
 from ftprl.linear.scales import FIRST_ROW, WINDOW
+
+if TYPE_CHECKING:
+    from ftprl.linear.keeper import Keeper
 
 Listener = Callable[[Event], None]
 
@@ -72,6 +74,14 @@ def same_data(files: Sequence[str], now: Sequence[Mark] | None, kept: Sequence[S
     raise InvalidInput(f"a checkpoint needs the data it was made with, expected {told}; pass the same files.")
 
 
+def _keeper(model: Model, source: Source) -> Keeper | None:
+    if not model.engine.receipt:
+        return None
+    from ftprl.linear.keeper import Keeper  # what only receipts need
+
+    return Keeper(model, source)
+
+
 @final
 class Trainer:
     """A model on its way through a source; `run` takes it to the end."""
@@ -90,7 +100,7 @@ class Trainer:
         self._last = now
         self._score = np.full(1, np.nan)  # of the row that is shown
         self._losses = np.empty(0)
-        self._keeper = Keeper(model, source) if model.engine.receipt else None
+        self._keeper = _keeper(model, source)
         self._clock = self._saved = time.monotonic()
         self._current: Batch | None = None
 
