@@ -268,13 +268,40 @@ void take_lanes(ftprl::ScaleLearner& learner, const ftprl::ScaleLearner& from, i
     learner.take_lanes(from, first, in_place);
 }
 
-nb::object scale_cells(nb::handle self) {
-    auto& learner = nb::cast<ftprl::ScaleLearner&>(self);
-    const auto dim = static_cast<std::size_t>(learner.dim());
-    if (learner.wide_cells()) {
-        return nb::cast(nb::ndarray<nb::numpy, double>(learner.cells(), {dim, learner.cell_bytes() / 8}, self));
+using Slots = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Whether `cells` has room for so many whole cells of a learner, and all slots are below its dim.
+template <class Array>
+void check_cells(const ftprl::ScaleLearner& learner, const Slots& slots, const Array& cells) {
+    const std::size_t size = learner.wide_cells() ? 8 : 4;
+    const auto kind = learner.wide_cells() ? nb::dtype<double>() : nb::dtype<float>();
+    if (cells.dtype() != kind || cells.shape(0) != slots.size() || cells.shape(1) * size != learner.cell_bytes()) {
+        throw nb::value_error("cells needs a row for each slot");
     }
-    return nb::cast(nb::ndarray<nb::numpy, float>(learner.cells(), {dim, learner.cell_bytes() / 4}, self));
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        if (slots.data()[i] >= learner.dim()) throw nb::value_error("a slot is outside the table");
+    }
+}
+
+void take_cells(const ftprl::ScaleLearner& learner, const Slots& slots,
+                const nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
+    check_cells(learner, slots, out);
+    const nb::gil_scoped_release free;
+    learner.take(slots.data(), slots.size(), out.data());
+}
+
+void put_cells(ftprl::ScaleLearner& learner, const Slots& slots,
+               const nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>& cells) {
+    check_cells(learner, slots, cells);
+    const nb::gil_scoped_release free;
+    learner.put(slots.data(), slots.size(), cells.data());
+}
+
+std::size_t touched_of(const ftprl::ScaleLearner& learner,
+                       const nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+    if (out.size() != learner.dim()) throw nb::value_error("out needs a number for each cell");
+    const nb::gil_scoped_release free;
+    return learner.touched(out.data());
 }
 
 // A view of some doubles of a learner, in rows of `stride` of which the first `columns` are shown.
@@ -344,7 +371,13 @@ void bind_scales(nb::module_& m) {
              "Number, -S.u, penalty and D.R of the cells, by powers of two of the rows that had them.")
         .def("copy", [](const ftprl::ScaleLearner& self) { return std::make_unique<ftprl::ScaleLearner>(self); })
         .def_prop_ro("lanes", &ftprl::ScaleLearner::lanes, "The scales, filled up to a multiple of four.")
-        .def_prop_ro("cells", &scale_cells, "The cells, a row each: z and R in every lane, s and N, and with a receipt S. A view.")
+        .def_prop_ro("width",
+                     [](const ftprl::ScaleLearner& self) { return self.cell_bytes() / (self.wide_cells() ? 8 : 4); },
+                     "The numbers of a cell: z and R in every lane, s and N, with a receipt S, and what fills it up.")
+        .def("touched", &touched_of, nb::arg("out").noconvert(),
+             "Write the slots that have been met, in order, into room for all; returns how many there are.")
+        .def("take", &take_cells, nb::arg("slots").noconvert(), nb::arg("out").noconvert(), "Copy whole cells, a row each.")
+        .def("put", &put_cells, nb::arg("slots").noconvert(), nb::arg("cells").noconvert(), "Overwrite whole cells, a row each.")
         .def_prop_ro("intercept",
                      [](nb::handle self) {
                          auto& learner = nb::cast<ftprl::ScaleLearner&>(self);

@@ -93,7 +93,7 @@ Learner::Learner(std::uint64_t dim, bool wide_cells, bool receipt, const Constan
 
 Learner::Learner(const Learner& other) : Learner(other.dim_, other.wide_, other.receipt_, other.constants_) {
     kernels_ = other.kernels_;
-    memory_.copy_from(other.memory_);
+    memory_.copy_from(other.memory_, memory_.size());
     std::copy(other.intercept_, other.intercept_ + 4, intercept_);
     std::copy(other.tallies_, other.tallies_ + TALLIES, tallies_);
     calibration_ = other.calibration_;
@@ -166,15 +166,15 @@ Out with_losses(const Out& out, std::int64_t count, std::vector<double>& room) {
 }
 
 Table Learner::table() const {
-    return {memory_.data(), wide_ ? std::size_t{32} : std::size_t{16}, wide_, 1, 0, 1, 3, 2, 2, false};
+    return {memory_.data(), nullptr, dim_, wide_ ? std::size_t{32} : std::size_t{16}, wide_, 1, 0, 1, 3, 2, 2, false};
 }
 
 LedgerGroups Learner::groups() const {
-    return groups_of(table(), constants_, &constants_.h, 0, 0, static_cast<std::int64_t>(dim_));
+    return groups_of(table(), constants_, &constants_.h, 0, 0);
 }
 
 LedgerSums Learner::ledger(const std::int64_t* slots, std::int64_t count) const {
-    return ledger_of(table(), constants_, &constants_.h, 0, slots, slots == nullptr ? static_cast<std::int64_t>(dim_) : count);
+    return ledger_of(table(), constants_, &constants_.h, 0, slots, count);
 }
 
 void Learner::touch(const Rows& rows) { kernels_->touch[wide_](rows, state()); }

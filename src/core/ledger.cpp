@@ -46,7 +46,25 @@ inline void add_cell(const T* cell, const Table& t, const Constants& c, const do
 
 // Few cells are added at a time, and these sums to the others: a long sum then keeps its digits.
 constexpr std::int64_t CHUNK = 4096;
-constexpr std::int64_t AHEAD = 16;
+constexpr std::int64_t AHEAD = 32;
+
+// What was learned of the coordinates `slots`, or of all, in their order.
+template <class T, class Use>
+inline void each_learned(const Table& t, const std::int64_t* slots, std::int64_t count, const Use& use) {
+    const auto* base = static_cast<const unsigned char*>(t.cells);
+    const auto at = [&](std::int64_t i) {
+        const auto slot = static_cast<std::uint64_t>(slots == nullptr ? i : slots[i]);
+        return base + (t.places == nullptr ? slot : (*t.places)[slot]) * t.bytes;
+    };
+    if (slots == nullptr) count = static_cast<std::int64_t>(t.dim);
+    for (std::int64_t i = 0; i < count; ++i) {
+#if defined(__GNUC__)
+        if (i + AHEAD < count) __builtin_prefetch(at(i + AHEAD), 0, 0);
+#endif
+        const T* cell = reinterpret_cast<const T*>(at(i));
+        if (cell[t.met] > T(0)) use(cell);
+    }
+}
 
 template <class T, int P>
 LedgerSums sums_of(const Table& t, const Constants& c, const double* h, int leader, const std::int64_t* slots,
@@ -54,10 +72,6 @@ LedgerSums sums_of(const Table& t, const Constants& c, const double* h, int lead
     LedgerSums all;
     double inverse[P];
     for (int k = 0; k < P; ++k) inverse[k] = 1.0 / h[k];
-    const auto* base = static_cast<const unsigned char*>(t.cells);
-    const auto at = [&](std::int64_t i) {
-        return base + static_cast<std::size_t>(slots == nullptr ? i : slots[i]) * t.bytes;
-    };
     Lanes<P> part;
     std::int64_t met = 0;
     const auto flush = [&] {
@@ -66,15 +80,10 @@ LedgerSums sums_of(const Table& t, const Constants& c, const double* h, int lead
         }
         part = Lanes<P>();
     };
-    for (std::int64_t i = 0; i < count; ++i) {
-#if defined(__GNUC__)
-        if (slots != nullptr && i + AHEAD < count) __builtin_prefetch(at(i + AHEAD), 0, 0);
-#endif
-        const T* cell = reinterpret_cast<const T*>(at(i));
-        if (!(cell[t.met] > T(0))) continue;
+    each_learned<T>(t, slots, count, [&](const T* cell) {
         add_cell<T, P>(cell, t, c, h, inverse, leader, part);
         if (++met % CHUNK == 0) flush();
-    }
+    });
     flush();
     return all;
 }
@@ -90,13 +99,10 @@ LedgerSums sums_of(const Table& t, const Constants& c, const double* h, int lead
 }
 
 template <class T>
-LedgerGroups grouped(const Table& t, const Constants& c, const double* h, int leader, int scale, std::int64_t dim) {
+LedgerGroups grouped(const Table& t, const Constants& c, const double* h, int leader, int scale) {
     LedgerGroups all;
     const double inverse = 1.0 / h[scale];
-    const auto* base = static_cast<const unsigned char*>(t.cells);
-    for (std::int64_t i = 0; i < dim; ++i) {
-        const T* cell = reinterpret_cast<const T*>(base + static_cast<std::size_t>(i) * t.bytes);
-        if (!(cell[t.met] > T(0))) continue;
+    each_learned<T>(t, nullptr, 0, [&](const T* cell) {
         const double M = static_cast<double>(cell[t.unit]);
         const double led = static_cast<double>(cell[t.R + leader]);
         const double u = play(c, h[leader], static_cast<double>(cell[t.z + leader]), hold(c, h[leader], led, M));
@@ -110,16 +116,15 @@ LedgerGroups grouped(const Table& t, const Constants& c, const double* h, int le
         to[1] -= Su;
         to[2] += hold(c, h[scale], R, M) * inverse * (0.5 * (u * u)) - (Su - z * u) + c.l1 * std::fabs(u);
         to[3] += 2.0 * std::fabs(u) * R;
-    }
+    });
     return all;
 }
 
 }  // namespace
 
-LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale,
-                       std::int64_t dim) {
-    return table.wide ? grouped<double>(table, constants, h, leader, scale, dim)
-                      : grouped<float>(table, constants, h, leader, scale, dim);
+LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale) {
+    return table.wide ? grouped<double>(table, constants, h, leader, scale)
+                      : grouped<float>(table, constants, h, leader, scale);
 }
 
 void Calibration::add(const Rows& rows, const double* losses) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernel.hpp"
+#include "places.hpp"
 
 namespace ftprl {
 
@@ -21,6 +22,8 @@ struct Calibration {
 // A table of cells as the ledger sees it: where z, R, S and the unit stand in a cell.
 struct Table {
     const void* cells;
+    const Places* places;  // null when the cells stand in the order of their coordinates
+    std::uint64_t dim;
     std::size_t bytes;  // of a cell
     bool wide;
     int count;              // scales
@@ -36,7 +39,7 @@ struct LedgerSums {
     double sums[LEDGER_SUMS][MOST_LANES] = {};
 };
 
-// Over the cells `slots`, or all `dim` of them when null, with u the play of scale number `leader` in each cell.
+// Over the `count` cells `slots`, or all of them when null, with u the play of scale number `leader` in each cell.
 LedgerSums ledger_of(const Table& table, const Constants& constants, const double* h, int leader,
                      const std::int64_t* slots, std::int64_t count);
 
@@ -49,7 +52,6 @@ struct LedgerGroups {
     double sums[GROUPS][4] = {};
 };
 
-LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale,
-                       std::int64_t dim);
+LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale);
 
 }  // namespace ftprl

@@ -105,21 +105,22 @@ Memory::~Memory() {
 #endif
 }
 
-void Memory::shrink(std::size_t bytes) {
-#if defined(FTPRL_MMAP) && defined(MADV_DONTNEED)
-    const std::size_t kept = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    if (size_ >= HUGE_PAGE && kept < size_) madvise(static_cast<unsigned char*>(data_) + kept, size_ - kept, MADV_DONTNEED);
-#else
-    (void)bytes;
+void Memory::clear(std::size_t from, std::size_t to) {
+    auto* const data = static_cast<unsigned char*>(data_);
+#if defined(__linux__)
+    // Pages that are given back are zero when they are used again.
+    const std::size_t page = (from + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    if (size_ >= HUGE_PAGE && page < to && madvise(data + page, size_ - page, MADV_DONTNEED) == 0) to = page;
 #endif
+    if (from < to) std::memset(data + from, 0, to - from);
 }
 
-void Memory::copy_from(const Memory& other) {
+void Memory::copy_from(const Memory& other, std::size_t size) {
     static const unsigned char zeros[4096] = {};
     const auto* from = static_cast<const unsigned char*>(other.data_);
     auto* to = static_cast<unsigned char*>(data_);
-    for (std::size_t at = 0; at < size_; at += sizeof zeros) {
-        const std::size_t n = size_ - at < sizeof zeros ? size_ - at : sizeof zeros;
+    for (std::size_t at = 0; at < size; at += sizeof zeros) {
+        const std::size_t n = size - at < sizeof zeros ? size - at : sizeof zeros;
         if (std::memcmp(from + at, zeros, n) != 0) std::memcpy(to + at, from + at, n);
     }
 }

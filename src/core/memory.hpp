@@ -16,16 +16,16 @@ public:
     void* data() const { return data_; }
     std::size_t size() const { return size_; }
 
-    // Give back what lies behind the first `bytes`, where the system can take it; the size stays what it was.
-    void shrink(std::size_t bytes);
+    // Set the bytes from `from` to `to` to zero again, and give them back where the system can take them.
+    void clear(std::size_t from, std::size_t to);
 
     // Have a table of so many bytes made ready by a thread, which the next one of that size then is. The first use of
     // a page takes long: whoever knows early what will be needed can do something else meanwhile. The latest wish
     // counts.
     static void expect(std::size_t bytes);
 
-    // Take over the bytes of another of the same size; what is zero there is not touched here.
-    void copy_from(const Memory& other);
+    // Take over the first `size` bytes of another; what is zero there is not touched here.
+    void copy_from(const Memory& other, std::size_t size);
 
 private:
     struct Helper;

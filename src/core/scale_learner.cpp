@@ -34,20 +34,14 @@ struct Layout {
 
 constexpr std::size_t LONGEST_CELL = 512;
 
-// The lanes [first, first + count) of every cell, put where cells of fewer lanes go: in another table, or in the same
-// one, from the front on, since cells only get shorter. What was never touched stays untouched, if it can.
+// The lanes [first, first + count) of all `cells` cells, put where cells of fewer lanes go: in another table, or in the
+// same one, from the front on, since cells only get shorter.
 template <class T>
-void move_lanes(const unsigned char* source, Layout from, unsigned char* target, Layout to, std::uint64_t dim, int first,
+void move_lanes(const unsigned char* source, Layout from, unsigned char* target, Layout to, std::uint64_t cells, int first,
                 int count, bool receipt) {
     alignas(64) unsigned char made[LONGEST_CELL];
-    static const unsigned char zeros[LONGEST_CELL] = {};
-    for (std::uint64_t i = 0; i < dim; ++i) {
+    for (std::uint64_t i = 0; i < cells; ++i) {
         const T* a = reinterpret_cast<const T*>(source + i * from.bytes);
-        unsigned char* at = target + i * to.bytes;
-        if (a[2 * from.lanes + 1] == T(0)) {  // N
-            if (std::memcmp(at, zeros, to.bytes) != 0) std::memset(at, 0, to.bytes);
-            continue;
-        }
         std::memset(made, 0, to.bytes);
         T* b = reinterpret_cast<T*>(made);
         for (int k = 0; k < count; ++k) {
@@ -57,7 +51,7 @@ void move_lanes(const unsigned char* source, Layout from, unsigned char* target,
         }
         b[2 * to.lanes] = a[2 * from.lanes];
         b[2 * to.lanes + 1] = a[2 * from.lanes + 1];
-        std::memcpy(at, made, to.bytes);
+        std::memcpy(target + i * to.bytes, made, to.bytes);
     }
 }
 
@@ -69,7 +63,8 @@ ScaleLearner::ScaleLearner(std::uint64_t dim, bool wide_cells, bool receipt, con
       receipt_(receipt),
       constants_(settled(constants)),
       kernels_(kernels_chosen()),
-      memory_(std::make_shared<Memory>(dim * set_of(*kernels_, wide_cells, receipt, constants.count).cell_bytes)) {
+      places_(std::make_shared<Places>(dim)),
+      memory_(std::make_shared<Memory>((dim + 1) * set().cell_bytes)) {
     const int K = constants_.count, experts = K + (constants_.stack ? 1 : 0);
     mixture_.facts[LARGEST_WEIGHT] = 1.0;
     for (int j = 0; j < experts; ++j) mixture_.w[j] = 1.0 / experts;
@@ -83,7 +78,8 @@ ScaleLearner::ScaleLearner(std::uint64_t dim, bool wide_cells, bool receipt, con
 ScaleLearner::ScaleLearner(const ScaleLearner& other)
     : ScaleLearner(other.dim_, other.wide_, other.receipt_, other.constants_) {
     kernels_ = other.kernels_;
-    memory_->copy_from(*other.memory_);
+    places_->copy_from(*other.places_);
+    memory_->copy_from(*other.memory_, places_->count() * cell_bytes());
     std::copy(std::begin(other.intercept_), std::end(other.intercept_), intercept_);
     std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
     mixture_ = other.mixture_;
@@ -110,40 +106,93 @@ Totals ScaleLearner::learn(const Rows& rows, bool wide_values, const Out& out) {
     if (room_ == nullptr || room_->size() < room) room_ = std::make_unique<Memory>(room);
     auto* kept = static_cast<double*>(room_->data());
     const auto learn = set().learn[is_plain(constants_.base)];
-    if (!receipt_ || constants_.mixing != Mixing::log_loss) return learn(rows, wide_values, constants_, state(), out, kept);
+    const std::int64_t size = rows.indptr[rows.count];
+    if (found_.size() < static_cast<std::size_t>(size)) found_.resize(static_cast<std::size_t>(size));
+    places_->claim(rows.indices, size, found_.data());
+    Rows placed = rows;
+    placed.indices = found_.data();
+    if (!receipt_ || constants_.mixing != Mixing::log_loss) return learn(placed, wide_values, constants_, state(), out, kept);
     const Out asked = with_losses(out, rows.count, losses_);
-    const Totals totals = learn(rows, wide_values, constants_, state(), asked, kept);
+    const Totals totals = learn(placed, wide_values, constants_, state(), asked, kept);
     calibration_.add(rows, asked.losses);
     return totals;
 }
 
 void ScaleLearner::score(const Rows& rows, bool wide_values, double* scores) const {
-    set().score[is_plain(constants_.base)](rows, wide_values, constants_, state(), scores);
+    std::vector<std::uint32_t> found(static_cast<std::size_t>(rows.indptr[rows.count]));  // several threads may score
+    places_->find(rows.indices, rows.indptr[rows.count], found.data());
+    Rows placed = rows;
+    placed.indices = found.data();
+    set().score[is_plain(constants_.base)](placed, wide_values, constants_, state(), scores);
 }
 
-void ScaleLearner::weights(int scale, double* out) const { set().weights(constants_, state(), dim_, scale, out); }
+void ScaleLearner::weights(int scale, double* out) const {
+    std::vector<double> met(places_->count());
+    set().weights(constants_, state(), places_->count(), scale, met.data());
+    for (std::uint64_t i = 0; i < dim_; ++i) out[i] = met[(*places_)[i]];
+}
+
+template <class T>
+std::size_t ScaleLearner::touched(std::uint32_t* out) const {
+    const auto* cells = static_cast<const T*>(memory_->data());
+    const std::size_t stride = cell_bytes() / sizeof(T), N = 2 * static_cast<std::size_t>(lanes()) + 1;
+    std::size_t count = 0;
+    for (std::uint64_t i = 0; i < dim_; ++i) {
+        const std::uint32_t cell = (*places_)[i];
+        if (cell == 0 || !(cells[cell * stride + N] > T(0))) continue;
+        out[count++] = static_cast<std::uint32_t>(i);
+    }
+    return count;
+}
+
+std::size_t ScaleLearner::touched(std::uint32_t* out) const {
+    return wide_ ? touched<double>(out) : touched<float>(out);
+}
+
+void ScaleLearner::take(const std::uint32_t* slots, std::size_t count, void* out) const {
+    const std::size_t bytes = cell_bytes();
+    const auto* cells = static_cast<const unsigned char*>(memory_->data());
+    for (std::size_t i = 0; i < count; ++i) {
+        std::memcpy(static_cast<unsigned char*>(out) + i * bytes, cells + (*places_)[slots[i]] * bytes, bytes);
+    }
+}
+
+void ScaleLearner::put(const std::uint32_t* slots, std::size_t count, const void* from) {
+    const std::size_t bytes = cell_bytes();
+    auto* cells = static_cast<unsigned char*>(memory_->data());
+    if (found_.size() < count) found_.resize(count);
+    places_->claim(slots, static_cast<std::int64_t>(count), found_.data());
+    for (std::size_t i = 0; i < count; ++i) {
+        std::memcpy(cells + found_[i] * bytes, static_cast<const unsigned char*>(from) + i * bytes, bytes);
+    }
+}
 
 Table ScaleLearner::table() const {
     const int P = lanes();
-    return {memory_->data(), cell_bytes(), wide_, constants_.count, 0, P, 2 * P + 2, 2 * P, 2 * P + 1, true};
+    return {memory_->data(), places_.get(), dim_, cell_bytes(), wide_, constants_.count, 0, P, 2 * P + 2, 2 * P, 2 * P + 1, true};
 }
 
 LedgerGroups ScaleLearner::groups(int leader, int scale) const {
-    return groups_of(table(), constants_.base, constants_.h, leader, scale, static_cast<std::int64_t>(dim_));
+    return groups_of(table(), constants_.base, constants_.h, leader, scale);
 }
 
 LedgerSums ScaleLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
-    return ledger_of(table(), constants_.base, constants_.h, leader, slots,
-                     slots == nullptr ? static_cast<std::int64_t>(dim_) : count);
+    return ledger_of(table(), constants_.base, constants_.h, leader, slots, count);
 }
 
 void ScaleLearner::take_lanes(const ScaleLearner& from, int first, bool in_place) {
     const Layout theirs{from.cell_bytes(), from.lanes()}, ours{cell_bytes(), lanes()};
-    if (in_place) memory_ = from.memory_;
+    if (in_place) {
+        memory_ = from.memory_;
+        places_ = from.places_;
+    } else {
+        places_->copy_from(*from.places_);
+    }
     const auto move = wide_ ? move_lanes<double> : move_lanes<float>;
-    const auto* source = static_cast<const unsigned char*>(from.cells());
-    move(source, theirs, static_cast<unsigned char*>(cells()), ours, dim_, first, count(), receipt_);
-    if (in_place) memory_->shrink(dim_ * ours.bytes);
+    const auto* source = static_cast<const unsigned char*>(from.memory_->data());
+    const std::uint64_t cells = places_->count();
+    move(source, theirs, static_cast<unsigned char*>(memory_->data()), ours, cells, first, count(), receipt_);
+    if (in_place) memory_->clear(cells * ours.bytes, cells * theirs.bytes);
 }
 
 }  // namespace ftprl

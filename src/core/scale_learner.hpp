@@ -8,6 +8,7 @@
 
 #include "ledger.hpp"
 #include "memory.hpp"
+#include "places.hpp"
 #include "scales.hpp"
 
 namespace ftprl {
@@ -28,6 +29,12 @@ public:
     LedgerGroups groups(int leader, int scale) const;
     LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const;  // all cells when null
 
+    // The coordinates that have been met, in order, into room for all of them; returns how many there are.
+    std::size_t touched(std::uint32_t* out) const;
+    // Whole cells, of coordinates below dim.
+    void take(const std::uint32_t* slots, std::size_t count, void* out) const;
+    void put(const std::uint32_t* slots, std::size_t count, const void* from);
+
     // Take over `count` scales from number `first` on of a learner that has them and more: their lanes of every cell.
     // In place, the other's memory is taken over with them, and the other is of no use any more.
     void take_lanes(const ScaleLearner& from, int first, bool in_place);
@@ -38,13 +45,14 @@ public:
     int lanes() const { return (constants_.count + 3) / 4 * 4; }
     std::size_t cell_bytes() const { return set().cell_bytes; }
     bool receipt() const { return receipt_; }
-    void* cells() const { return memory_->data(); }
     double* intercept() { return intercept_; }
     double* tallies() { return tallies_; }
     Mixture& mixture() { return mixture_; }
     Calibration& calibration() { return calibration_; }
 
 private:
+    template <class T>
+    std::size_t touched(std::uint32_t* out) const;
     ScaleState state() const;
     Table table() const;
     const ScaleSet& set() const;
@@ -54,7 +62,9 @@ private:
     bool receipt_;
     ScaleConstants constants_;
     const Kernels* kernels_;
-    std::shared_ptr<Memory> memory_;  // shared with views of a learner that retired scales in place
+    std::shared_ptr<Places> places_;
+    std::shared_ptr<Memory> memory_;  // cells by number; both are handed on when scales retire in place
+    std::vector<std::uint32_t> found_;  // the cells of a batch
     std::unique_ptr<Memory> room_;  // grows with the longest row
     double intercept_[3 * MOST_SCALES] = {};
     double tallies_[TALLIES] = {};

@@ -217,7 +217,7 @@ def test_a_stalled_root_does_not_let_z_drift() -> None:
     """Once float32 cannot take up g², sigma is 0 too: the play stays what Q and z say, for ever."""
     s = Spec(loss="absolute", dim=1, intercept=False, scale=1.0)
     engine = Engine(s)
-    engine.cells[0] = (0.0, 2.0**20, 1.0, 0.0)
+    engine.put(np.array([0]), np.array([[0.0, 2.0**20, 1.0, 0.0]]))
     up_down = np.tile([1e6, -1e6], 50_000)  # gradients -1 and 1 in turn, whatever is played
     batch = Batch.from_rows([{0: 1.0}] * 2, [0.0, 0.0])
     many = Batch(

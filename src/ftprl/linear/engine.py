@@ -86,22 +86,49 @@ class Engine:
 
     @property
     def cells(self) -> Cells:
-        """The state, a row a cell: z, sqrt(G), M, g_{1:t}. A view: writing to it changes the model.
+        """The state, a row a cell, which cannot be written to: z, sqrt(G), M, g_{1:t}. A copy with several scales.
 
         With several scales: z and sqrt(G) of each, filled up to a multiple of four, the unit s and the count N, and
-        with a receipt g_{1:t}; `parts` gives them by name.
+        with a receipt g_{1:t}; `parts` gives them by name. `take` copies some cells only, `put` overwrites them.
         """
-        return self._core.cells
+        if isinstance(self._core, ScaleLearner):
+            cells = self.take(np.arange(self._spec.dim, dtype=np.uint32))
+        else:
+            cells = self._core.cells
+        cells.flags.writeable = False
+        return cells
 
     @property
     def parts(self) -> dict[str, Cells]:
-        """Views of the cells by name: z, R = sqrt(G), S = g_{1:t}, and M.
+        """The cells by name: z, R = sqrt(G), S = g_{1:t}, and M. A copy with several scales.
 
         With several scales s and N instead of M, and S with a receipt only.
         """
+        return self._parts(self.cells)
+
+    def parts_at(self, slots: NDArray[np.integer[Any]]) -> dict[str, Cells]:
+        """The same of some cells, a copy."""
+        return self._parts(self.take(slots))
+
+    def _parts(self, cells: Cells) -> dict[str, Cells]:
         if isinstance(self._core, ScaleLearner):
-            return parts_of(self._core.cells, self._core.lanes, len(self._spec.scales), self._receipt)
-        return {name: self._core.cells[:, i] for i, name in enumerate("zRMS")}
+            return parts_of(cells, self._core.lanes, len(self._spec.scales), self._receipt)
+        return {name: cells[:, i] for i, name in enumerate("zRMS")}
+
+    def take(self, slots: NDArray[np.integer[Any]]) -> Cells:
+        """A copy of some cells, a row each."""
+        if not isinstance(self._core, ScaleLearner):
+            return self._core.cells.take(slots, axis=0)
+        out = np.empty((len(slots), self._core.width), np.float64 if self._spec.float64 else np.float32)
+        self._core.take(np.ascontiguousarray(slots, np.uint32), out)
+        return out
+
+    def put(self, slots: NDArray[np.integer[Any]], cells: Cells) -> None:
+        """Overwrite some cells with rows as `take` gives them; each slot once."""
+        if isinstance(self._core, ScaleLearner):
+            self._core.put(np.ascontiguousarray(slots, np.uint32), cells)
+        else:
+            _scatter(self._core.cells, slots, cells)
 
     @property
     def columns(self) -> dict[str, slice | int]:
@@ -181,19 +208,17 @@ class Engine:
     def touched(self) -> NDArray[np.uint32]:
         """Which cells have been touched."""
         found = np.empty(self._spec.dim, dtype=np.uint32)  # its pages are taken up only where something is written
+        if isinstance(self._core, ScaleLearner):
+            return found[: self._core.touched(found)]
         count = 0
         for first in range(0, self._spec.dim, _CELLS):
-            slots = np.flatnonzero(self._is_touched(slice(first, first + _CELLS)))
+            # A bit that is set, eight bytes at a time, since a large table takes long.
+            words = self._core.cells[first : first + _CELLS].view(np.uint64)
+            some = words[:, 0] | words[:, 1] if words.shape[1] == 2 else np.bitwise_or.reduce(words, axis=1)
+            slots = np.flatnonzero(some)
             found[count : count + len(slots)] = slots + first
             count += len(slots)
         return found[:count]
-
-    def _is_touched(self, some: slice) -> NDArray[Any]:
-        if self._spec.several:
-            return self.parts["N"][some]
-        # A bit that is set, eight bytes at a time, since a large table takes long.
-        words = self.cells[some].view(np.uint64)
-        return words[:, 0] | words[:, 1] if words.shape[1] == 2 else np.bitwise_or.reduce(words, axis=1)
 
     def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
@@ -280,6 +305,15 @@ class Engine:
         twin = object.__new__(Engine)
         twin._spec, twin._receipt, twin._core = self._spec, self._receipt, self._core.copy()
         return twin
+
+
+def _scatter(target: Cells, slots: NDArray[np.integer[Any]], rows: Cells) -> None:
+    """target[slots] = rows; whole rows at once, which is quicker."""
+    if rows.dtype == target.dtype and rows.shape[1:] == target.shape[1:] and rows.flags.c_contiguous and len(rows):
+        row = np.dtype(f"V{target.shape[1] * target.itemsize}")
+        target.view(row)[:, 0][slots] = rows.view(row)[:, 0]
+    else:
+        target[slots] = rows
 
 
 def _core(spec: Spec, receipt: bool) -> Learner | ScaleLearner:

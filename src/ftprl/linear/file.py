@@ -15,7 +15,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, final
 
@@ -42,25 +42,23 @@ Tensors = dict[str, NDArray[Any]]
 class Picked:
     """Some rows of a table, and of them some columns, which are brought together only while they are written."""
 
-    array: NDArray[Any]
+    take: Callable[[NDArray[np.uint32]], NDArray[Any]]  # whole rows
     rows: NDArray[np.uint32]
     columns: slice | int
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (len(self.rows), *self.array[:0, self.columns].shape[1:])
+        return (len(self.rows), *self[:0].shape[1:])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.array.dtype
+        return self[:0].dtype
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, some: slice) -> NDArray[Any]:
-        # Whole rows, although only some columns are wanted: `take` would copy all of a view first.
-        picked: NDArray[Any] = self.array.take(self.rows[some], axis=0)[:, self.columns]
-        return picked
+        return self.take(self.rows[some])[:, self.columns]
 
 
 def write(

@@ -36,8 +36,6 @@ class Kept(Protocol):
     @property
     def receipt(self) -> bool: ...
     @property
-    def parts(self) -> Mapping[str, Any]: ...
-    @property
     def intercept(self) -> Vector: ...
     @property
     def state(self) -> Mapping[str, Vector]: ...
@@ -47,6 +45,7 @@ class Kept(Protocol):
     def leader(self) -> int: ...
     def sums_of(self, scale: int | None = None) -> Sums: ...
     def touched(self) -> Slots: ...
+    def parts_at(self, slots: Slots) -> Mapping[str, Any]: ...
 
 
 @final
@@ -97,15 +96,17 @@ Comparator = Callable[[Block], tuple[Vector, Vector]]  # u, one column or one a 
 
 def blocks(engine: Kept, slots: Slots | None = None) -> Iterator[Block]:
     """All coordinates that were ever learned, and last the intercept; `slots` are cells that may have been."""
-    spec, parts = engine.spec, engine.parts
+    spec = engine.spec
     slots = engine.touched() if slots is None else slots
     unit, seen = ("s", "N") if spec.several else ("M", None)
     for at in range(0, len(slots), _ROOM):
         own = slots[at : at + _ROOM]
-        own = own[parts[seen or unit][own] > 0]
-        z, R, S, M = (parts[name][own].astype(np.float64).reshape(len(own), -1) for name in ("z", "R", "S", unit))
+        parts = engine.parts_at(own)
+        met = parts[seen or unit] > 0
+        own = own[met]
+        z, R, S, M = (parts[name][met].astype(np.float64).reshape(len(own), -1) for name in ("z", "R", "S", unit))
         with np.errstate(over="ignore"):
-            often = (R / M) ** 2 if seen is None else parts[seen][own].astype(np.float64)[:, None]
+            often = (R / M) ** 2 if seen is None else parts[seen][met].astype(np.float64)[:, None]
         yield Block(own, z, R, S, M, often, spec)
     if spec.intercept:
         one = np.ones((1, 1))

@@ -13,6 +13,8 @@ from ftprl.linear.file import Picked, Tensors
 from ftprl.linear.scales import WINDOW
 
 MIXTURE = "mixture."  # before the names of the mixture's arrays
+_NONE = np.empty(0, np.uint32)
+_CELLS = 1 << 14  # put together at a time
 _LARGEST_STACK = 1e30  # no weight of a stack gets near it
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
@@ -22,14 +24,18 @@ def tensors_of(engine: Engine) -> dict[str, NDArray[Any] | Picked]:
     tensors: dict[str, NDArray[Any] | Picked] = {"tallies": engine.tallies, **_small(engine)}
     slots = engine.touched()
     if 2 * len(slots) < engine.spec.dim:
-        picked = {name: Picked(engine.cells, slots, columns) for name, columns in engine.columns.items()}
-        return tensors | picked | {"slots": slots}
-    return tensors | _table(engine)
+        return tensors | _picked(engine, slots) | {"slots": slots}
+    return tensors | _picked(engine, np.arange(engine.spec.dim, dtype=np.uint32))
+
+
+def _picked(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
+    """What a cell has, by name; of several scales without what fills up their lanes."""
+    return {name: Picked(engine.take, slots, columns) for name, columns in engine.columns.items()}
 
 
 def restore(engine: Engine, tensors: Tensors) -> None:
     """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
-    small, table = _small(engine) | {"tallies": engine.tallies}, _table(engine)
+    small, table = _small(engine) | {"tallies": engine.tallies}, _picked(engine, _NONE)
     slots = tensors.get("slots")
     if engine.spec.several and tensors.keys() - {"slots"} != small.keys() | table.keys():
         raise InvalidInput(f"other tensors than {', '.join(sorted(small.keys() | table.keys()))}")
@@ -37,9 +43,9 @@ def restore(engine: Engine, tensors: Tensors) -> None:
         _check_slots(slots, engine.spec.dim)
     for name, target in small.items():
         _check_shape(name, tensors[name], target.shape, target.dtype)
-    for name, target in table.items():
-        rows = len(target) if slots is None else len(slots)
-        _check_shape(name, tensors[name], (rows, *target.shape[1:]), target.dtype)
+    for name, picked in table.items():
+        rows = engine.spec.dim if slots is None else len(slots)
+        _check_shape(name, tensors[name], (rows, *picked.shape[1:]), picked.dtype)
     if engine.calibration is not None:
         _check_calibration(tensors["calibration"])
     if engine.spec.several:
@@ -49,27 +55,22 @@ def restore(engine: Engine, tensors: Tensors) -> None:
         _check_cells(tensors["cells"])
     for name, target in small.items():
         target[...] = tensors[name]
-    for name, target in table.items():
-        if slots is None:
-            target[...] = tensors[name]
-        else:
-            _scatter(target, slots, tensors[name])
+    _put(engine, slots, tensors)
 
 
-def _scatter(target: NDArray[Any], slots: NDArray[Any], rows: NDArray[Any]) -> None:
-    """target[slots] = rows; whole rows at once where the target has nothing else."""
-    if target.ndim == 2 and target.flags.c_contiguous and rows.flags.c_contiguous and len(rows):
-        row = np.dtype(f"V{target.shape[1] * target.itemsize}")
-        target.view(row)[:, 0][slots] = rows.view(row)[:, 0]
-    else:
-        target[slots] = rows
-
-
-def _table(engine: Engine) -> Tensors:
-    """Views of what a cell has, a row a cell; of several scales without what fills up their lanes."""
+def _put(engine: Engine, slots: NDArray[np.uint32] | None, tensors: Tensors) -> None:
+    """Fill the cells at the slots, or all of them; of several scales some at a time, since they are put together."""
     if not engine.spec.several:
-        return {"cells": engine.cells}
-    return dict(engine.parts)
+        engine.put(np.arange(engine.spec.dim, dtype=np.uint32) if slots is None else slots, tensors["cells"])
+        return
+    N = tensors["N"]
+    for at in range(0, len(N), _CELLS):
+        met = np.flatnonzero(N[at : at + _CELLS]) + at  # what was never met needs no memory
+        own = met if slots is None else slots[met]
+        cells = np.zeros_like(engine.take(own))
+        for name, columns in engine.columns.items():
+            cells[:, columns] = tensors[name][met]
+        engine.put(own, cells)
 
 
 def _small(engine: Engine) -> Tensors:

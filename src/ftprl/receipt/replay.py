@@ -88,6 +88,9 @@ class Replay:
         units = {"s": self._unit, "N": self._count} if self.spec.several else {"M": self._unit}
         return {name: _Column(array, self._place) for name, array in {**self._table, **units}.items()}
 
+    def parts_at(self, slots: NDArray[np.integer[Any]]) -> Mapping[str, Any]:
+        return {name: column[slots] for name, column in self.parts.items()}
+
     @property
     def intercept(self) -> Vector:
         if self.spec.several:

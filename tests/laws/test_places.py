@@ -1,0 +1,109 @@
+"""The laws of a sparse table: where a cell lies in memory cannot be seen in anything that is learned."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ftprl._core import expect_table
+from ftprl.data import Batch
+from ftprl.linear import Engine, Model, Spec
+from ftprl.linear.spec import AUTO
+from ftprl.linear.tensors import restore, tensors_of
+from laws.strategies import SEEDS, law
+
+
+def rows(seed: int, dim: int, count: int = 40) -> Batch:
+    """Rows with a few coordinates each, from anywhere in the table."""
+    rng = np.random.default_rng(seed)
+    made = [
+        {int(i): float(v) for i, v in zip(rng.choice(dim, 5, replace=False), rng.normal(size=5), strict=True)}
+        for _ in range(count)
+    ]
+    return Batch.from_rows(made, rng.choice([-1.0, 1.0], count))
+
+
+def assert_same(one: Engine, other: Engine) -> None:
+    assert one.spec == other.spec
+    assert one.progress == other.progress
+    np.testing.assert_array_equal(one.touched(), other.touched())
+    np.testing.assert_array_equal(one.cells, other.cells)
+    np.testing.assert_array_equal(one.intercept, other.intercept)
+    for name, array in one.state.items():
+        np.testing.assert_array_equal(array, other.state[name], err_msg=name)
+    if one.receipt:
+        np.testing.assert_array_equal(one.own_sums(), other.own_sums())
+        np.testing.assert_array_equal(one.own_groups(1), other.own_groups(1))
+
+
+@law(15)
+@given(seed=SEEDS, receipt=st.booleans(), float64=st.booleans())
+def test_other_names_of_the_coordinates_change_nothing(seed: int, receipt: bool, float64: bool) -> None:
+    dim = 64
+    batch, order = rows(seed, dim), np.random.default_rng(seed + 1).permutation(dim).astype(np.uint32)
+    other = Batch(batch.indptr, order[batch.indices], batch.values, batch.y, batch.weight)
+    one, two = (Engine(Spec(dim=dim, scale="auto", float64=float64), receipt=receipt) for _ in range(2))
+    assert one.learn(batch) == two.learn(other)
+    np.testing.assert_array_equal(two.cells[order], one.cells)
+    np.testing.assert_array_equal(np.sort(order[one.touched()]), two.touched())
+    np.testing.assert_array_equal(two.weights()[order], one.weights())
+    np.testing.assert_array_equal(two.score(other), one.score(batch))
+
+
+@law(15)
+@given(seed=SEEDS, receipt=st.booleans(), float64=st.booleans(), scale=st.sampled_from([0.1, AUTO, AUTO[:3]]))
+def test_cells_move_to_another_engine(seed: int, receipt: bool, float64: bool, scale: float) -> None:
+    """By hand, by a copy and through a file, sparse or not: what is learned afterwards and told is the same bits."""
+    for dim in (32, 4096):
+        one = Engine(Spec(dim=dim, scale=scale, float64=float64), receipt=receipt)
+        one.learn(rows(seed, dim))
+        moved = Engine(one.spec, receipt=receipt)
+        restore(moved, {name: np.array(a[:]) for name, a in tensors_of(one).items()})
+        by_hand = one.copy()
+        slots = np.random.default_rng(seed).permutation(one.touched())
+        by_hand.put(slots, np.full_like(one.take(slots), 3.0))
+        by_hand.put(slots, one.take(slots))
+        for other in (one.copy(), moved, by_hand):
+            twin = one.copy()
+            assert_same(twin, other)
+            assert twin.learn(rows(seed + 1, dim)) == other.learn(rows(seed + 1, dim))
+            assert_same(twin, other)
+
+
+@pytest.mark.parametrize("receipt", [False, True])
+@pytest.mark.parametrize("dim", [50, 2**17])
+def test_a_retirement_in_place_leaves_nothing_behind(dim: int, receipt: bool) -> None:
+    """What lay where new cells come to lie is gone: in a small table, and in one that gives pages back."""
+    engine = Engine(Spec(dim=dim, scale="auto"), receipt=receipt)
+    engine.learn(rows(1, dim, 9000 if dim > 50 else 4))
+    apart, before = engine._keeping(2), len(engine.touched())
+    in_place = engine._keeping(2, in_place=True)
+    assert_same(apart, in_place)
+    apart.learn(rows(2, dim, 9000))
+    in_place.learn(rows(2, dim, 9000))
+    assert len(in_place.touched()) > before
+    assert_same(apart, in_place)
+
+
+@pytest.mark.parametrize("scale", [0.1, AUTO])
+def test_rows_that_are_only_scored_are_not_met(scale: float) -> None:
+    engine = Engine(Spec(dim=100, scale=scale))
+    engine.score(rows(1, 100))
+    batch = rows(2, 100)
+    engine.learn(Batch(batch.indptr, batch.indices, batch.values, np.full(len(batch), np.nan), batch.weight))
+    assert len(engine.touched()) == Model(engine).occupied == 0
+    assert not engine.cells.any()
+    assert not engine.weights().any()
+
+
+def test_memory_made_ready_is_a_table_like_any_other() -> None:
+    dim, batch = 2**20, rows(3, 2**20)
+    plain = Engine(Spec(dim=dim))
+    plain.learn(batch)
+    expect_table(16 * 5)  # of no use to anybody
+    expect_table(16 * dim)
+    first, second = Engine(Spec(dim=dim)), Engine(Spec(dim=dim))
+    for engine in (first, second):
+        engine.learn(batch)
+        np.testing.assert_array_equal(engine.cells, plain.cells)
+    expect_table(16 * dim)  # and nobody takes it
