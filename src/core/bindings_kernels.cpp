@@ -228,8 +228,16 @@ void bind_kernel(nb::module_& m) {
     m.def("use_kernels", use, nb::arg("name"),
           "Use what was compiled for an instruction set in learners and parsers made from now on ('avx2', 'sse2', "
           "'portable', '' for the best).");
-    m.def("expect_table", &ftprl::Memory::expect, nb::arg("bytes"),
-          "Have memory made ready, by a thread, for the next table of so many bytes.");
+    const auto expect = [](std::uint64_t dim, std::size_t scales, bool float64, bool receipt) {
+        if (dim < 1 || dim > std::uint64_t{1} << 32 || scales < 1 || scales > ftprl::MOST_SCALES) return;
+        if (scales == 1) {
+            ftprl::Learner::expect(dim, float64);
+        } else {
+            ftprl::ScaleLearner::expect(dim, float64, receipt, static_cast<int>(scales));
+        }
+    };
+    m.def("expect", expect, nb::arg("dim"), nb::kw_only(), nb::arg("scales"), nb::arg("float64"), nb::arg("receipt"),
+          "Have memory made ready, by a thread, for the next learner of this kind.");
 }
 
 // ---- several scales ----

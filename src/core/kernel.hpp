@@ -87,7 +87,8 @@ struct Pair {
     void (*score[2])(const Rows&, const Constants&, const State&, double* scores);
 };
 
-struct ScaleKernels;  // scales.hpp
+struct ScaleKernels;   // scales.hpp
+struct LedgerKernels;  // ledger.hpp
 
 // One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
 struct Kernels {
@@ -96,6 +97,7 @@ struct Kernels {
     void (*weights[2])(const Constants&, const State&, std::uint64_t dim, double* out);
     void (*touch[2])(const Rows&, const State&);  // the floor: read and write back every cell, compute nothing
     const ScaleKernels* scales;                   // for several scales a coordinate
+    const LedgerKernels* ledgers;                 // for receipts
 };
 
 extern const Kernels kernels_portable;

@@ -1,5 +1,5 @@
 // The kernels, included once for each instruction set with FTPRL_ISA (a namespace), FTPRL_KERNELS (the
-// table) and FTPRL_SCALES (that of scales.inl) defined. No template or inline function of the standard library
+// table), FTPRL_SCALES and FTPRL_LEDGERS (those of scales.inl and ledger.inl) defined. No template or inline function of the standard library
 // may be used here.
 //
 // All arithmetic is in double, whatever a cell stores; a stored number is rounded once, when it is stored.
@@ -13,6 +13,7 @@
 #endif
 
 #include "kernel.hpp"
+#include "ledger.hpp"
 #include "scales.hpp"
 
 namespace ftprl {
@@ -352,6 +353,7 @@ const Kernels FTPRL_KERNELS = {
     {FTPRL_ISA::weights<float>, FTPRL_ISA::weights<double>},
     {FTPRL_ISA::touch<float>, FTPRL_ISA::touch<double>},
     &FTPRL_SCALES,
+    &FTPRL_LEDGERS,
 };
 
 }  // namespace ftprl

@@ -91,6 +91,11 @@ Learner::Learner(std::uint64_t dim, bool wide_cells, bool receipt, const Constan
       kernels_(kernels_chosen()),
       memory_(dim * (wide_cells ? 32 : 16)) {}
 
+void Learner::expect(std::uint64_t dim, bool wide_cells) {
+    const std::size_t bytes = dim * (wide_cells ? 32 : 16);
+    Memory::expect({{bytes, MOST_EXPECTED}});
+}
+
 Learner::Learner(const Learner& other) : Learner(other.dim_, other.wide_, other.receipt_, other.constants_) {
     kernels_ = other.kernels_;
     memory_.copy_from(other.memory_, memory_.size());
@@ -174,7 +179,7 @@ LedgerGroups Learner::groups() const {
 }
 
 LedgerSums Learner::ledger(const std::int64_t* slots, std::int64_t count) const {
-    return ledger_of(table(), constants_, &constants_.h, 0, slots, count);
+    return ledger_of(*kernels_, table(), constants_, slots, count);
 }
 
 void Learner::touch(const Rows& rows) { kernels_->touch[wide_](rows, state()); }

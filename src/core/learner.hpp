@@ -18,6 +18,9 @@ public:
     Learner(const Learner& other);
     Learner& operator=(const Learner&) = delete;
 
+    // Have the memory of a learner made ready, which is made soon.
+    static void expect(std::uint64_t dim, bool wide_cells);
+
     // What is wrong with the rows, named by their number from `first_row` on; empty when nothing is.
     // `size` is the number of entries that really stand in indices and values.
     std::string fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels, std::int64_t first_row) const;

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernel.hpp"
-#include "places.hpp"
+#include "scales.hpp"
 
 namespace ftprl {
 
@@ -22,7 +22,7 @@ struct Calibration {
 // A table of cells as the ledger sees it: where z, R, S and the unit stand in a cell.
 struct Table {
     const void* cells;
-    const Places* places;  // null when the cells stand in the order of their coordinates
+    const std::uint32_t* places;  // the cell of each coordinate; null when they stand in that order
     std::uint64_t dim;
     std::size_t bytes;  // of a cell
     bool wide;
@@ -33,14 +33,33 @@ struct Table {
 
 // S.u, the penalty, the lead of the next play, D.R, G, D^2 and |S.u| + the quadratic, as in src/ftprl/linear/ledger.py.
 constexpr int LEDGER_SUMS = 7;
-constexpr int MOST_LANES = 16;
-
 struct LedgerSums {
-    double sums[LEDGER_SUMS][MOST_LANES] = {};
+    double sums[LEDGER_SUMS][MOST_SCALES] = {};
 };
 
-// Over the `count` cells `slots`, or all of them when null, with u the play of scale number `leader` in each cell.
-LedgerSums ledger_of(const Table& table, const Constants& constants, const double* h, int leader,
+// Some coordinates of a table: numbers `from` to `to` of a list, or of all when it is null.
+struct Coordinates {
+    const std::int64_t* slots;
+    std::int64_t from, to;
+};
+
+// Add up cells of one type, with u the play of a cell, or of scale number `leader` in it. The numbers of lanes are those
+// of ScaleKernels.
+struct LedgerKernels {
+    void (*one[2])(const Table&, const Constants&, const Coordinates&, LedgerSums&);
+    void (*several[2][4])(const Table&, const ScaleConstants&, int leader, const Coordinates&, LedgerSums&);
+};
+
+extern const LedgerKernels ledgers_portable;
+#if defined(FTPRL_X86)
+extern const LedgerKernels ledgers_sse2;
+extern const LedgerKernels ledgers_avx2;
+#endif
+
+// The `count` cells at `slots`, or all of them when null.
+LedgerSums ledger_of(const Kernels& kernels, const Table& table, const Constants& constants, const std::int64_t* slots,
+                     std::int64_t count);
+LedgerSums ledger_of(const Kernels& kernels, const Table& table, const ScaleConstants& constants, int leader,
                      const std::int64_t* slots, std::int64_t count);
 
 // The cells by how often they were seen, a group a power of two from 2^RAREST on: their number, and the shares -S.u,

@@ -9,6 +9,7 @@
 #include <new>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
@@ -26,46 +27,67 @@ void* aligned(void* p, std::size_t to) {
     return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(p) + to - 1) / to * to);
 }
 
+// Takes up the pages of memory that nobody uses yet, until it is told to stop.
+class Helper {
+public:
+    explicit Helper(std::vector<std::pair<void*, std::size_t>> parts)
+        : thread_([this, parts = std::move(parts)] {
+              for (const auto& [data, size] : parts) work(static_cast<unsigned char*>(data), size);
+          }) {}
+    ~Helper() {
+        is_wanted_ = false;
+        thread_.join();
+    }
+
+private:
+    void work(volatile unsigned char* data, std::size_t size) {
+        for (std::size_t at = 0; at < size && is_wanted_; at += PAGE) data[at] = 0;
+    }
+
+    std::atomic<bool> is_wanted_{true};
+    std::thread thread_;
+};
+
+struct Expected {
+    std::vector<std::unique_ptr<Memory>> memory;
+    std::unique_ptr<Helper> helper;  // gone before the memory is
+};
+
 std::mutex expecting;
-Memory* expected = nullptr;  // never deleted: at the end of a process nobody waits for its helper
+Expected* expected = nullptr;  // never deleted at the end of a process: nobody waits for the helper then
 
 }  // namespace
 
-// Takes up the pages of a table that nobody uses yet, until it is told to stop.
-struct Memory::Helper {
-    Helper(void* data, std::size_t size) : thread([this, data, size] { work(static_cast<unsigned char*>(data), size); }) {}
-    ~Helper() {
-        is_wanted = false;
-        thread.join();
-    }
-    void work(volatile unsigned char* data, std::size_t size) {
-        for (std::size_t at = 0; at < size && is_wanted; at += PAGE) data[at] = 0;
-    }
-
-    std::atomic<bool> is_wanted{true};
-    std::thread thread;
-};
-
 Memory::Memory() = default;
 
-void Memory::expect(std::size_t bytes) {
-    std::unique_ptr<Memory> made(new Memory);
-    made->map(bytes);
-    made->helper_ = std::make_unique<Helper>(made->data_, bytes);
+void Memory::expect(const std::vector<Wish>& wishes) {
+    auto made = std::make_unique<Expected>();
+    std::vector<std::pair<void*, std::size_t>> parts;
+    for (const Wish& wish : wishes) {
+        made->memory.emplace_back(new Memory);
+        made->memory.back()->map(wish.bytes);
+        parts.emplace_back(made->memory.back()->data_, wish.most < wish.bytes ? wish.most : wish.bytes);
+    }
+    made->helper = std::make_unique<Helper>(std::move(parts));
     const std::lock_guard<std::mutex> lock(expecting);
     delete std::exchange(expected, made.release());
 }
 
 bool Memory::take_expected(std::size_t bytes) {
     const std::lock_guard<std::mutex> lock(expecting);
-    if (expected == nullptr || expected->size_ != bytes) return false;
-    expected->helper_.reset();
-    std::swap(block_, expected->block_);
-    std::swap(block_size_, expected->block_size_);
-    std::swap(data_, expected->data_);
-    std::swap(size_, expected->size_);
-    delete std::exchange(expected, nullptr);
-    return true;
+    if (expected == nullptr) return false;
+    for (auto found = expected->memory.begin(); found != expected->memory.end(); ++found) {
+        if ((*found)->size_ != bytes) continue;
+        expected->helper.reset();
+        std::swap(block_, (*found)->block_);
+        std::swap(block_size_, (*found)->block_size_);
+        std::swap(data_, (*found)->data_);
+        std::swap(size_, (*found)->size_);
+        expected->memory.erase(found);
+        if (expected->memory.empty()) delete std::exchange(expected, nullptr);
+        return true;
+    }
+    return false;
 }
 
 Memory::Memory(std::size_t bytes) {
@@ -97,7 +119,6 @@ void Memory::map(std::size_t bytes) {
 }
 
 Memory::~Memory() {
-    helper_.reset();
 #if defined(FTPRL_MMAP)
     if (block_ != nullptr) munmap(block_, block_size_);
 #else

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <vector>
 
 namespace ftprl {
+
+constexpr std::size_t MOST_EXPECTED = std::size_t{1} << 26;  // of a larger table a run may need little
 
 class Memory {
 public:
@@ -19,16 +21,19 @@ public:
     // Set the bytes from `from` to `to` to zero again, and give them back where the system can take them.
     void clear(std::size_t from, std::size_t to);
 
-    // Have a table of so many bytes made ready by a thread, which the next one of that size then is. The first use of
-    // a page takes long: whoever knows early what will be needed can do something else meanwhile. The latest wish
-    // counts.
-    static void expect(std::size_t bytes);
+    // Have memory made ready by a thread, which the next of the same size then is. The first use of a page takes long:
+    // whoever knows early what will be needed can do something else meanwhile. The latest wishes count, and the
+    // thread stops when the first of them comes true.
+    struct Wish {
+        std::size_t bytes;
+        std::size_t most;  // to be made ready
+    };
+    static void expect(const std::vector<Wish>& wishes);
 
     // Take over the first `size` bytes of another; what is zero there is not touched here.
     void copy_from(const Memory& other, std::size_t size);
 
 private:
-    struct Helper;
     Memory();
     void map(std::size_t bytes);
     bool take_expected(std::size_t bytes);
@@ -37,7 +42,6 @@ private:
     std::size_t block_size_ = 0;
     void* data_ = nullptr;  // its aligned part
     std::size_t size_ = 0;
-    std::unique_ptr<Helper> helper_;  // of a table that is expected, until somebody has it
 };
 
 }  // namespace ftprl

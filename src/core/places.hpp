@@ -11,38 +11,47 @@
 
 namespace ftprl {
 
+// Have the lines of a cell fetched that will soon be asked for.
+inline void fetch(const void* p, std::size_t bytes = 1) noexcept {
+#if defined(__GNUC__)
+    const auto* line = static_cast<const char*>(p);
+    __builtin_prefetch(line, 0, 3);
+    if (bytes > 64) __builtin_prefetch(line + 64, 0, 3);
+#else
+    (void)p, (void)bytes;
+#endif
+}
+
 class Places {
 public:
-    explicit Places(std::uint64_t dim) : memory_(dim * sizeof(std::uint32_t)), dim_(dim) {}
+    explicit Places(std::uint64_t dim) : memory_(bytes(dim)) {}
+    static std::size_t bytes(std::uint64_t dim) noexcept { return dim * sizeof(std::uint32_t); }
 
     // The cell of a coordinate; 0, a cell of zeros that is nobody's, when it has none.
     std::uint32_t operator[](std::uint64_t slot) const noexcept { return cells()[slot]; }
-    std::uint64_t dim() const noexcept { return dim_; }
+    const std::uint32_t* data() const noexcept { return cells(); }
     // Cells in use, number 0 included.
     std::uint64_t count() const noexcept { return std::uint64_t{last_} + 1; }
 
     void find(const std::uint32_t* slots, std::int64_t size, std::uint32_t* out) const noexcept {
         const std::uint32_t* const cell = cells();
-        for (std::int64_t i = 0; i < size; ++i) {
-            fetch(cell + slots[i + AHEAD < size ? i + AHEAD : i]);
+        std::int64_t i = 0;
+        for (; i + AHEAD < size; ++i) {
+            fetch(cell + slots[i + AHEAD]);
             out[i] = cell[slots[i]];
         }
+        for (; i < size; ++i) out[i] = cell[slots[i]];
     }
 
     // The same, with a cell for each that has none.
     void claim(const std::uint32_t* slots, std::int64_t size, std::uint32_t* out) {
         std::uint32_t* const cell = cells();
-        std::uint32_t last = last_;
-        for (std::int64_t i = 0; i < size; ++i) {
-            fetch(cell + slots[i + AHEAD < size ? i + AHEAD : i]);
-            std::uint32_t& own = cell[slots[i]];
-            if (own == 0) {
-                if (last == std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();
-                own = ++last;
-                last_ = last;
-            }
-            out[i] = own;
+        std::int64_t i = 0;
+        for (; i + AHEAD < size; ++i) {
+            fetch(cell + slots[i + AHEAD]);
+            out[i] = claimed(cell[slots[i]]);
         }
+        for (; i < size; ++i) out[i] = claimed(cell[slots[i]]);
     }
 
     void copy_from(const Places& other) {
@@ -51,19 +60,19 @@ public:
     }
 
 private:
-    static constexpr std::int64_t AHEAD = 32;
+    static constexpr std::int64_t AHEAD = 192;
 
-    static void fetch(const void* p) noexcept {
-#if defined(__GNUC__)
-        __builtin_prefetch(p, 1, 3);
-#else
-        (void)p;
-#endif
+    std::uint32_t claimed(std::uint32_t& own) {
+        if (own == 0) {
+            if (last_ == std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();
+            own = ++last_;
+        }
+        return own;
     }
+
     std::uint32_t* cells() const noexcept { return static_cast<std::uint32_t*>(memory_.data()); }
 
     Memory memory_;
-    std::uint64_t dim_;
     std::uint32_t last_ = 0;
 };
 

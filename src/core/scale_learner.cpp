@@ -33,6 +33,7 @@ struct Layout {
 };
 
 constexpr std::size_t LONGEST_CELL = 512;
+constexpr std::size_t AHEAD = 64;  // cells fetched ahead
 
 // The lanes [first, first + count) of all `cells` cells, put where cells of fewer lanes go: in another table, or in the
 // same one, from the front on, since cells only get shorter.
@@ -73,6 +74,11 @@ ScaleLearner::ScaleLearner(std::uint64_t dim, bool wide_cells, bool receipt, con
         mixture_.u[k] = 1.0 / K;
         mixture_.P[k][k] = 1.0 / STACK_RIDGE;
     }
+}
+
+void ScaleLearner::expect(std::uint64_t dim, bool wide_cells, bool receipt, int count) {
+    const std::size_t cell = set_of(*kernels_chosen(), wide_cells, receipt, count).cell_bytes;
+    Memory::expect({{Places::bytes(dim), MOST_EXPECTED / 2}, {(dim + 1) * cell, MOST_EXPECTED / 2}});
 }
 
 ScaleLearner::ScaleLearner(const ScaleLearner& other)
@@ -138,6 +144,7 @@ std::size_t ScaleLearner::touched(std::uint32_t* out) const {
     const std::size_t stride = cell_bytes() / sizeof(T), N = 2 * static_cast<std::size_t>(lanes()) + 1;
     std::size_t count = 0;
     for (std::uint64_t i = 0; i < dim_; ++i) {
+        if (i + AHEAD < dim_) fetch(cells + (*places_)[i + AHEAD] * stride + N);
         const std::uint32_t cell = (*places_)[i];
         if (cell == 0 || !(cells[cell * stride + N] > T(0))) continue;
         out[count++] = static_cast<std::uint32_t>(i);
@@ -153,6 +160,7 @@ void ScaleLearner::take(const std::uint32_t* slots, std::size_t count, void* out
     const std::size_t bytes = cell_bytes();
     const auto* cells = static_cast<const unsigned char*>(memory_->data());
     for (std::size_t i = 0; i < count; ++i) {
+        if (i + AHEAD < count) fetch(cells + (*places_)[slots[i + AHEAD]] * bytes, bytes);
         std::memcpy(static_cast<unsigned char*>(out) + i * bytes, cells + (*places_)[slots[i]] * bytes, bytes);
     }
 }
@@ -169,7 +177,7 @@ void ScaleLearner::put(const std::uint32_t* slots, std::size_t count, const void
 
 Table ScaleLearner::table() const {
     const int P = lanes();
-    return {memory_->data(), places_.get(), dim_, cell_bytes(), wide_, constants_.count, 0, P, 2 * P + 2, 2 * P, 2 * P + 1, true};
+    return {memory_->data(), places_->data(), dim_, cell_bytes(), wide_, constants_.count, 0, P, 2 * P + 2, 2 * P, 2 * P + 1, true};
 }
 
 LedgerGroups ScaleLearner::groups(int leader, int scale) const {
@@ -177,7 +185,7 @@ LedgerGroups ScaleLearner::groups(int leader, int scale) const {
 }
 
 LedgerSums ScaleLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
-    return ledger_of(table(), constants_.base, constants_.h, leader, slots, count);
+    return ledger_of(*kernels_, table(), constants_, leader, slots, count);
 }
 
 void ScaleLearner::take_lanes(const ScaleLearner& from, int first, bool in_place) {

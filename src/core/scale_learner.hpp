@@ -20,6 +20,9 @@ public:
     ScaleLearner(const ScaleLearner& other);
     ScaleLearner& operator=(const ScaleLearner&) = delete;
 
+    // Have the memory of a learner made ready, which is made soon: where the cells are, and the first of them.
+    static void expect(std::uint64_t dim, bool wide_cells, bool receipt, int count);
+
     std::string fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels, std::int64_t first_row) const;
 
     // The rows must be without fault; they are taken as they are.

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ftprl._core import expect_table
+from ftprl._core import expect
 from ftprl.data import Batch
 from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.spec import AUTO
@@ -96,14 +96,19 @@ def test_rows_that_are_only_scored_are_not_met(scale: float) -> None:
     assert not engine.weights().any()
 
 
-def test_memory_made_ready_is_a_table_like_any_other() -> None:
-    dim, batch = 2**20, rows(3, 2**20)
-    plain = Engine(Spec(dim=dim))
+@pytest.mark.parametrize("receipt", [False, True])
+@pytest.mark.parametrize("scale", [0.1, AUTO])
+def test_memory_made_ready_is_like_any_other(scale: float, receipt: bool) -> None:
+    spec, batch = Spec(dim=2**20, scale=scale), rows(3, 2**20)
+    plain = Engine(spec, receipt=receipt)
     plain.learn(batch)
-    expect_table(16 * 5)  # of no use to anybody
-    expect_table(16 * dim)
-    first, second = Engine(Spec(dim=dim)), Engine(Spec(dim=dim))
-    for engine in (first, second):
+    asked = {"scales": len(spec.scales), "float64": False, "receipt": receipt}
+    expect(5, scales=3, float64=True, receipt=False)  # of no use to anybody
+    expect(0, scales=1, float64=True, receipt=False)
+    expect(5, scales=99, float64=True, receipt=False)
+    expect(2**20, **asked)
+    for engine in (Engine(spec, receipt=receipt), Engine(spec, receipt=receipt)):
         engine.learn(batch)
         np.testing.assert_array_equal(engine.cells, plain.cells)
-    expect_table(16 * dim)  # and nobody takes it
+        np.testing.assert_array_equal(engine.touched(), plain.touched())
+    expect(2**20, **asked)  # and nobody takes it

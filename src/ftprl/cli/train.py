@@ -10,8 +10,6 @@ import typer
 
 from ftprl.cli import reading
 
-_LARGEST_EXPECTED = 1 << 27  # bytes; of a larger table a run may need little
-
 
 def train(
     data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input.")],
@@ -87,7 +85,7 @@ def train(
     ftprl train bank.csv --label y --sep ';' -o bank.ftprl --checkpoint bank.part --every 30s
     """
     if resume is None:
-        _expect_table(bits, dim, scale, float64)
+        _expect(bits, dim, scale, float64, bool(receipt))
     from ftprl.cli.live import show
     from ftprl.events import line
     from ftprl.linear import train as learn
@@ -143,15 +141,13 @@ def train(
         print(line(run.to_dict()))
 
 
-def _expect_table(bits: int | None, dim: int | None, scale: str | None, float64: bool) -> None:
+def _expect(bits: int | None, dim: int | None, scale: str | None, float64: bool, receipt: bool) -> None:
     """Have the memory of the table made ready while the rest of the program is loaded, which takes as long."""
-    from ftprl._core import expect_table
+    from ftprl._core import expect
 
-    cells = 1 << 22 if bits is None and dim is None else dim if bits is None else 1 << min(max(bits, 0), 40)
-    one = scale is not None and not scale.isalpha() and "," not in scale
-    size = (cells or 0) * (0 if not one else 32 if float64 else 16)
-    if 0 < size <= _LARGEST_EXPECTED:
-        expect_table(size)
+    cells = dim if dim is not None else 1 << min(max(22 if bits is None else bits, 0), 40)
+    scales = 8 if scale in (None, "auto") else 1 + str(scale).count(",")
+    expect(max(cells, 0), scales=scales, float64=float64, receipt=receipt)
 
 
 def _scale(text: str | None) -> str | float | tuple[float, ...] | None:

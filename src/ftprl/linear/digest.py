@@ -13,7 +13,7 @@ from ftprl.data import Batch
 from ftprl.data.streams import shown
 from ftprl.errors import InvalidInput
 
-_ROOM = 1 << 20  # stays in the cache
+_ROOM = 1 << 16  # stays in the nearer caches: four times as much takes half as long again
 Entry = dict[str, Any]
 
 

@@ -15,14 +15,14 @@ _SEGMENT = ("bad_rows", "batches", "files", "holdout", "passes", "retire", "rows
 _MOST = 100_000  # entries of a list that a model may carry
 
 
-FULL_SCAN = 2**17  # rows from which on a receipt goes through the whole table
+FULL_SCAN = 2**12  # rows from which on a receipt goes through the whole table
 
 
 def is_told(rows: int) -> bool:
     """Whether a receipt is told after so many rows of a run: powers of two, and of four where it takes long.
 
-    >>> [rows for rows in (1, 2, 3, 2**17, 2**18, 2**19) if is_told(rows)]
-    [1, 2, 131072, 262144]
+    >>> [rows for rows in (1, 2, 3, 2**12, 2**13, 2**14) if is_told(rows)]
+    [1, 2, 4096, 16384]
     """
     return rows & (rows - 1) == 0 and (rows <= FULL_SCAN or rows.bit_length() % 2 == 1)
 
