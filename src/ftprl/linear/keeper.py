@@ -14,7 +14,9 @@ from ftprl.linear.certificate import SparseCertificate, so_far
 from ftprl.linear.course import Course
 from ftprl.linear.digest import BatchDigest, FileDigests
 from ftprl.linear.model import Model
-from ftprl.linear.record import FULL_SCAN, Record, asks_for_units, is_told
+from ftprl.linear.record import Record, asks_for_units, is_told
+
+_FULL_SCAN = 2**15  # rows from which on a receipt goes through the whole table
 
 
 @final
@@ -37,7 +39,7 @@ class Keeper:
 
     def see(self, batch: Batch, rows: int) -> None:
         """Some rows that are about to be learned, the first of them number `rows` of this run."""
-        if rows < FULL_SCAN:
+        if rows < _FULL_SCAN:
             self._seen[batch.indices] = True
             self._slots = None
         if isinstance(self._digests, BatchDigest):
@@ -49,7 +51,7 @@ class Keeper:
         """The receipt after so many rows of this run, where one is told."""
         if not is_told(rows):
             return {}
-        if rows >= FULL_SCAN:
+        if rows >= _FULL_SCAN:
             self._slots = None
         elif self._slots is None:
             self._slots = np.flatnonzero(self._seen)

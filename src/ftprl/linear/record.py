@@ -15,7 +15,7 @@ _SEGMENT = ("bad_rows", "batches", "files", "holdout", "passes", "retire", "rows
 _MOST = 100_000  # entries of a list that a model may carry
 
 
-FULL_SCAN = 2**12  # rows from which on a receipt goes through the whole table
+_OFTEN = 2**12  # rows up to which a receipt is told at every power of two
 
 
 def is_told(rows: int) -> bool:
@@ -24,7 +24,7 @@ def is_told(rows: int) -> bool:
     >>> [rows for rows in (1, 2, 3, 2**12, 2**13, 2**14) if is_told(rows)]
     [1, 2, 4096, 16384]
     """
-    return rows & (rows - 1) == 0 and (rows <= FULL_SCAN or rows.bit_length() % 2 == 1)
+    return rows & (rows - 1) == 0 and (rows <= _OFTEN or rows.bit_length() % 2 == 1)
 
 
 @final
