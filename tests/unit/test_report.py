@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import ftprl
@@ -173,7 +173,11 @@ def test_a_long_table_shows_its_ends() -> None:
     assert "600 rows left out" in text
 
 
+BARE = {"excess": 1, "bound": 0, "regret": 0, "ratio": 0, "post_hoc": 0}
+
+
 @given(any_events())
+@example([{"event": "start", "receipt": BARE}])
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_any_events_have_words_figures_and_settings(events: list[dict[str, Any]]) -> None:
     told = tell(events)

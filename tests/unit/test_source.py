@@ -101,13 +101,13 @@ def test_a_source_can_be_read_again(tmp_path: Path) -> None:
     assert source.bad_rows == 1
 
 
-def test_batches_have_at_most_8192_rows(tmp_path: Path) -> None:
-    (tmp_path / "a.vw").write_bytes(TEXT * 4000)
+def test_batches_have_at_most_16384_rows(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_bytes(TEXT * 8000)
     for block_size in (1000, 1 << 20):
         sizes = [len(batch.y) for batch in data.open(tmp_path / "a.vw", block_size=block_size).batches()]
-        assert sum(sizes) == 24_000
-        assert max(sizes) <= 8192
-    assert sizes == [8192, 8192, 24_000 - 16_384]
+        assert sum(sizes) == 48_000
+        assert max(sizes) <= 16_384
+    assert sizes == [16_384, 16_384, 48_000 - 32_768]
 
 
 def test_wide_rows_make_smaller_batches(tmp_path: Path) -> None:

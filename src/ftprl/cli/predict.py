@@ -10,7 +10,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from ftprl.cli import reading
+from ftprl.cli import early, reading
 
 
 def predict(
@@ -28,6 +28,7 @@ def predict(
     max_row: reading.MaxRow = 16_000_000,
 ) -> None:
     """Write a mean or probability a line, one for each row of the data, which is read as in training."""
+    early.expect_saved(data, model)
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.linear import Model
     from ftprl.linear.predict import Lines

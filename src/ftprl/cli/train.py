@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ftprl.cli import reading
+from ftprl.cli import early, reading
 
 
 def train(
@@ -85,7 +85,9 @@ def train(
     ftprl train bank.csv --label y --sep ';' -o bank.ftprl --checkpoint bank.part --every 30s
     """
     if resume is None:
-        _expect(bits, dim, scale, float64, bool(receipt))
+        early.expect_new(data, bits, dim, scale, float64, bool(receipt))
+    else:
+        early.expect_saved(data, resume)
     from ftprl.cli.live import show
     from ftprl.events import line
     from ftprl.linear import train as learn
@@ -141,20 +143,11 @@ def train(
         print(line(run.to_dict()))
 
 
-def _expect(bits: int | None, dim: int | None, scale: str | None, float64: bool, receipt: bool) -> None:
-    """Have the memory of the table made ready while the rest of the program is loaded, which takes as long."""
-    from ftprl._core import expect
-
-    cells = dim if dim is not None else 1 << min(max(22 if bits is None else bits, 0), 40)
-    scales = 8 if scale in (None, "auto") else 1 + str(scale).count(",")
-    expect(max(cells, 0), scales=scales, float64=float64, receipt=receipt)
-
-
 def _scale(text: str | None) -> str | float | tuple[float, ...] | None:
     """`auto`, a number, or several with commas between them."""
     if text is None or "," not in text:
         return _number_or_word("--scale", text)
-    return tuple(_number("--scale", part) for part in text.split(",") if part.strip())
+    return tuple(_number("--scale", part) for part in text.split(","))
 
 
 def _number_or_word(name: str, text: str | None) -> str | float | None:

@@ -170,7 +170,7 @@ class Source:
         return said
 
     def batches(self, start_row: int = 0) -> Iterator[Batch]:
-        """Batches of up to 8192 rows from row `start_row` on; none spans two files."""
+        """Batches of up to 16384 rows from row `start_row` on; none spans two files."""
         if start_row < 0:
             raise InvalidInput(f"start_row needs a number of at least 0, got {start_row}; count rows from 0.")
         return (batch for batch, _ in self.read(replace(_START, skip=start_row, rows=start_row), threads=0))

@@ -160,7 +160,8 @@ def _possible(told: Told) -> str:
         f"{amount(r['post_hoc'])}"
     )
     if "ratio" in r:
-        alone = f", {amount(r['theorem'] - r['excess'])} for that scale alone," if r.get("excess") else ""
+        several = r.get("excess") and "theorem" in r
+        alone = f", {amount(r['theorem'] - r['excess'])} for that scale alone," if several else ""
         said += f"; the theorem’s bound of this run{alone} is {r['ratio']:.2f} times that{_below(r)}."
     else:
         said += "."
