@@ -268,5 +268,6 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
     m.def("whole_rows", &end_of_rows, nb::arg("data"), nb::arg("start"), nb::arg("separator"), nb::arg("quote"),
           "Where the last whole row of data[start:] ends.");
     m.def("number_lines", &lines_of, nb::arg("values").noconvert(), "One number a line, as short as is exact.");
+    m.def("trim", [] { ftprl::Blocks::shared().trim(); }, "Give memory for batches that is not in use back to the system.");
     m.def("words", &words_of, nb::arg("data"), "The words of a text, lower-cased.");
 }

@@ -8,6 +8,10 @@
 #include <mutex>
 #include <new>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 namespace ftprl {
 
 class Blocks {
@@ -49,6 +53,17 @@ public:
             return;
         }
         std::free(head);
+    }
+
+    // Give everything back to the system: nothing is read for a while.
+    void trim() noexcept {
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            while (count_ > 0) std::free(remove(count_ - 1));
+        }
+#if defined(__GLIBC__)
+        malloc_trim(0);
+#endif
     }
 
 private:

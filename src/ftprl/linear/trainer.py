@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
 from ftprl.data.streams import shown
 from ftprl.errors import BadModel, InvalidInput
@@ -154,6 +155,7 @@ class Trainer:
         try:
             while self.standing.passed < self.course.passes:
                 self._pass()
+            trim()  # what comes now needs memory of its own
             history = self._finish()
         except BaseException:
             if self._keeper is not None:
