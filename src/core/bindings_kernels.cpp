@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -113,6 +114,24 @@ void score(const L& learner, const Column<std::int64_t>& indptr, const Column<st
         if (fault.empty()) learner.score(e.rows, e.wide, scores.data());
     }
     raise_fault(fault);
+}
+
+template <class T>
+bool are_units(const T* values, std::size_t size) {
+    constexpr std::size_t together = 4096;  // without a branch on each, and not much further than the first other one
+    for (std::size_t from = 0; from < size; from += together) {
+        const std::size_t to = std::min(from + together, size);
+        unsigned odd = 0;
+        for (std::size_t i = from; i < to; ++i) odd |= (std::fabs(values[i]) != T(1)) & (values[i] != T(0));
+        if (odd != 0) return false;
+    }
+    return true;
+}
+
+bool has_units(const Values& values) {
+    if (values.dtype() == nb::dtype<float>()) return are_units(static_cast<const float*>(values.data()), values.size());
+    if (values.dtype() != nb::dtype<double>()) throw nb::type_error("values must be float32 or float64");
+    return are_units(static_cast<const double*>(values.data()), values.size());
 }
 
 double touch(ftprl::Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
@@ -236,6 +255,7 @@ void bind_kernel(nb::module_& m) {
             ftprl::ScaleLearner::expect(dim, float64, receipt, static_cast<int>(scales));
         }
     };
+    m.def("has_units", &has_units, nb::arg("values").noconvert(), "Whether every value is 1, -1 or 0.");
     m.def("expect", expect, nb::arg("dim"), nb::kw_only(), nb::arg("scales"), nb::arg("float64"), nb::arg("receipt"),
           "Have memory made ready, by a thread, for the next learner of this kind.");
 }

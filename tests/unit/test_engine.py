@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ftprl._core import Learner, use_kernels
+from ftprl._core import has_units
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Progress, Spec
@@ -218,3 +219,17 @@ def test_arguments_of_the_wrong_kind() -> None:
         Engine(SMALL).learn(None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="batch needs a Batch, got None; "):
         Engine(SMALL).score(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_that_are_units(dtype: type) -> None:
+    good = np.array([1.0, -1.0, 0.0, -0.0] * 3000, dtype)
+    assert has_units(good)
+    assert has_units(good[:0])
+    for other in (np.nextafter(dtype(1), dtype(2)), np.nextafter(dtype(-1), dtype(0)), 2.0, 1e-45, np.nan, np.inf):
+        for at in (0, 4095, 4096, 11_999):
+            bad = good.copy()
+            bad[at] = other
+            assert has_units(bad) == bool(((np.abs(bad) == 1) | (bad == 0)).all())
+    with pytest.raises(TypeError, match="float32 or float64"):
+        has_units(np.ones(3, np.int64))

@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl._core import has_units
 from ftprl.data import Batch, Source
 from ftprl.data.streams import shown
 from ftprl.linear.certificate import SparseCertificate, so_far
@@ -44,7 +45,7 @@ class Keeper:
             self._slots = None
         if isinstance(self._digests, BatchDigest):
             self._digests.update(batch)
-        if self.record.unit_values and not ((np.abs(batch.values) == 1) | (batch.values == 0)).all():
+        if self.record.unit_values and not has_units(batch.values):
             self.record = replace(self.record, unit_values=False)
 
     def tell(self, rows: int) -> dict[str, Any]:
