@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ftprl._core import Learner, use_kernels
-from ftprl._core import has_units
+from ftprl._core import Learner, has_units, use_kernels
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Progress, Spec
