@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NATIVE, CORE, CORPUS = ROOT / "fuzz" / "native", ROOT / "src" / "core", ROOT / "fuzz" / "corpus"
 CRASHES, BUILD = ROOT / "fuzz" / "crashes", ROOT / "build" / "fuzz"
-NATIVE_TARGETS = ("vw", "libsvm", "table", "number", "label", "hash", "words", "kernel")
+NATIVE_TARGETS = ("vw", "libsvm", "table", "number", "label", "hash", "words", "kernel", "scales")
 PYTHON_TARGETS = ("files", "model")
 
 COMMON = ["-std=c++17", "-Wall", "-Wextra", "-ffp-contract=off", f"-I{CORE}", f"-I{NATIVE}"]
@@ -50,7 +50,7 @@ def _units() -> list[tuple[Path, list[str]]]:
     """Each file with the options of its own."""
     own: list[tuple[Path, list[str]]] = [(NATIVE / f"{name}.cpp", []) for name in ("main", "mutate")]
     own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
-    tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "kernels")]
+    tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning", "kernels", "scales")]
     core = ("learner", "ledger", "losses", "marks", "memory", "scale_learner")
     tested += [(CORE / f"{name}.cpp", COVERED) for name in core]
     kernels = [(CORE / "kernel_portable.cpp", [*COVERED, *KERNEL]), (CORE / "marks_portable.cpp", COVERED)]

@@ -79,7 +79,7 @@ void ledger_of_scales(const Table& t, const ScaleConstants& constants, int leade
     };
     each_learned<T>(t, which, [&](const T* cell) {
         const auto unit = static_cast<double>(cell[t.unit]);
-        const D M = all(unit), over_M = all(1.0 / unit);
+        const D M = all(unit), over_M = all(unit > 0.0 ? 1.0 / unit : 0.0);  // a feature may have been 0 in every row
         D z[L], R[L], x[L];
         alignas(32) double plays[4 * L];
         for (int l = 0; l < L; ++l) {

@@ -150,7 +150,8 @@ inline void share_out(const ScaleConstants& c, Mixture& m, const double* l, doub
     const int n = experts(c);
     const double heat = heat_of(c, m);
     if (is_bayes(c)) return weigh(m, n, heat);
-    const double low = smallest(l, n), rate = heat > 0.0 ? weight / heat : 0.0;
+    // With labels below 1e-154 the square of the largest is next to 0, or 0.
+    const double low = smallest(l, n), rate = heat > 0.0 ? least(weight / heat, DBL_MAX) : 0.0;
     double total = 0.0;
     for (int j = 0; j < n; ++j) {
         m.w[j] *= power != nullptr && rate == 1.0 ? power[j] : exp(rate * (low - l[j]));

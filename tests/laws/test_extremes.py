@@ -10,6 +10,7 @@ from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
 from ftprl.linear.reference import Reference
+from ftprl.linear.reference_scales import ReferenceScales
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_kernels(name)]
 use_kernels("")
@@ -59,3 +60,28 @@ def test_gradients_whose_square_is_zero(name: str, float64: bool) -> None:
         assert np.isfinite(scores).all()
         assert np.isfinite(engine.cells).all()
         assert np.isfinite(engine.intercept).all()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("label", [1e-150, 1e-154, 1e-160, 1.5e-162, 5e-324])
+def test_labels_whose_square_is_next_to_zero(name: str, label: float) -> None:
+    # The rate of the mixture is 1 / (4 B²), infinite for the largest label B = 1e-160: its weights became exp(inf * 0).
+    spec = Spec(loss="squared", dim=2, scale=(0.1, 1.0, 10.0))
+    batch = Batch.from_rows([{0: 1.0}] * 4, y=[label, -label, 1.0, -1.0])
+    use_kernels(name)
+    engine = Engine(spec)
+    use_kernels("")
+    twin = ReferenceScales(spec)
+    for r in range(4):
+        engine.learn(batch[r : r + 1])
+        twin.learn(batch[r : r + 1])
+        assert engine.state["w"][:3].sum() == pytest.approx(1.0)
+        np.testing.assert_array_equal(engine.state["w"], twin.state["w"])
+
+
+def test_a_share_next_to_zero_is_refused() -> None:
+    # A third of 5e-324 is 0: a scale could lose all of its weight, and the sum of the weights be 0 when it was right.
+    with pytest.raises(InvalidInput, match="share needs at least 1e-30, got 5e-324"):
+        Spec(scale="auto", share=5e-324)
+    assert Spec(scale="auto", share=1e-30).share == 1e-30
+    assert Spec(scale="auto", share=0.0).share == 0.0

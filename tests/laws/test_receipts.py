@@ -271,3 +271,22 @@ def test_the_fast_sums_are_those_of_numpy(scale: Any, float64: bool) -> None:
             assert (a["seen_from"], a["seen_to"], a["count"]) == (b["seen_from"], b["seen_to"], b["count"])
             for name in ("regret", "bound", "post_hoc"):
                 assert a[name] == pytest.approx(b[name], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"lower": -0.5, "upper": 0.5}])
+@pytest.mark.parametrize("scale", [0.1, (0.05, 0.2, 1.0)])
+@pytest.mark.parametrize("nothing", [0.0, 1e-46])
+def test_a_feature_that_was_always_zero_adds_nothing(scale: Any, nothing: float, bounds: dict[str, float]) -> None:
+    # It has no unit to measure it by; found by fuzzing (docs/fuzzing.md). 1e-46 is 0 as a float32.
+    rows = [{t % 3: 1.0 + t % 2} for t in range(20)]
+    y = np.where(np.arange(20) % 3 == 0, 1.0, -1.0)
+    told = []
+    for more in ({}, {5: nothing}):
+        engine = Engine(Spec(dim=8, scale=scale, **bounds), receipt=True)
+        engine.learn(Batch.from_rows([row | more for row in rows], y=y, float64=True))
+        told.append([so_far(engine), against_own(engine), against_box(engine, 1.0)])
+    for without, with_it in zip(*told, strict=True):
+        assert with_it.gain is not None
+        expected = without.brief()
+        for name, value in with_it.brief().items():
+            assert value == pytest.approx(expected[name], rel=1e-12), name

@@ -77,6 +77,11 @@ class Block:
     def limits(self) -> tuple[float, float]:
         return (-np.inf, np.inf) if self.free else (self.spec.lower, self.spec.upper)
 
+    def over_unit(self, a: Vector | float) -> Vector:
+        """a / unit, and 0 for a feature that was 0 in every row and has no unit."""
+        none = np.zeros(np.broadcast_shapes(np.shape(a), self.unit.shape))
+        return np.asarray(np.divide(a, self.unit, out=none, where=self.unit > 0))
+
     def hold(self) -> Vector:
         """Q + l2 of each scale, with Q = M (beta M + R) / h."""
         scaled = self.unit * (self.spec.beta * self.unit + self.R)
@@ -150,7 +155,9 @@ def box(radius: float) -> Comparator:
 
     def choose(b: Block) -> tuple[Vector, Vector]:
         lower, upper = b.limits
-        low, high = np.maximum(-radius / b.unit, lower), np.minimum(radius / b.unit, upper)
+        side = b.over_unit(radius)
+        low, high = np.maximum(-side, lower), np.minimum(side, upper)
+        low[b.unit == 0] = high[b.unit == 0] = np.clip(0.0, lower, upper)  # its weight decides nothing
         if (low > high).any():
             raise InvalidInput(
                 f"radius needs a box that meets the model's bounds {lower:g} to {upper:g}, got {radius:g}; widen it."
@@ -228,7 +235,7 @@ def _terms(b: Block, u: Vector, D: Vector) -> list[Vector]:
     Su, half = b.S * u, 0.5 * hold * u * u
     zu, x = b.z * u, b.play()
     lead = (half + zu + absolute) - ((0.5 * hold * x + b.z) * x + b.l1 * np.abs(x))
-    slopes, sides = b.R / b.unit, D * b.unit
+    slopes, sides = b.over_unit(b.R), D * b.unit
     return [Su, half - (Su - zu) + absolute, lead, D * b.R, slopes * slopes, sides * sides, np.abs(Su) + half]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import final
 
 import numpy as np
@@ -181,7 +182,7 @@ class Mixing:
         if self.spec.share == 0.0:
             return self._bayes()
         heat, low = self._heat(), min(losses)
-        rate = weight / heat if heat > 0 else 0.0
+        rate = min(weight / heat, sys.float_info.max) if heat > 0 else 0.0
         powers = [math.exp(rate * (low - b)) for b in losses] if chances is None or rate != 1.0 else chances
         w = [a * b for a, b in zip(self._w, powers, strict=True)]
         whole, falling = added(w), 1.0 / (t + 1.0)

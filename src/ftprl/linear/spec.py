@@ -159,7 +159,7 @@ def _share(value: object) -> float | str:
         if value in ("auto", "capped"):
             return value
     elif 0.0 <= (share := check.number("share", value)) < 1.0:  # type: ignore[arg-type]
-        return share
+        return _option("share", share)  # of less, nothing may be left for an expert, and all weights become 0 / 0
     raise InvalidInput(f"share needs a number from 0 to below 1, 'auto' or 'capped', got {value!r}; pass one.")
 
 
