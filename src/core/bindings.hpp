@@ -10,6 +10,7 @@ namespace ftprl::bindings {
 
 void bind_readers(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
+void bind_scales(nanobind::module_& m);
 
 // A seed as Python gives it; anything else is refused by name.
 std::uint64_t seed_of(nanobind::handle value);

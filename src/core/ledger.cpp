@@ -9,7 +9,7 @@
 namespace ftprl {
 namespace {
 
-constexpr std::int64_t LONG = 1 << 17;
+constexpr std::int64_t LONG = 1 << 16;
 
 // h (Q + l2)
 inline double hold(const Constants& c, double h, double R, double M) { return M * (c.beta * M + R) + h * c.l2; }
@@ -30,28 +30,30 @@ inline void fetch(const void* p) {
 
 #include "learned.inl"
 
-// A long list is done in two halves, the second by another thread; where it is cut does not depend on the machine.
+// The lower half of the table's coordinates, and the upper: two sums, whatever list of coordinates they are taken from,
+// since a list may have some that were never learned. Of a long one another thread does the second.
 template <class Sums, class Work>
-Sums in_halves(std::int64_t count, const Work& work) {
+Sums in_halves(const Table& table, const std::int64_t* slots, std::int64_t size, const Work& work) {
     Sums first, second;
-    const std::int64_t middle = count < LONG ? count : count / 2;
-    const auto rest = [&] { work(middle, count, second); };
+    const auto half = static_cast<std::int64_t>(table.dim / 2);
+    const std::int64_t count = slots == nullptr ? static_cast<std::int64_t>(table.dim) : size;
+    const std::int64_t middle = slots == nullptr ? half : std::lower_bound(slots, slots + size, half) - slots;
+    const auto rest = [&] { work({slots, middle, count}, second); };
     std::optional<std::thread> other;
     try {
-        if (middle < count) other.emplace(rest);
-    } catch (const std::system_error&) {
-        rest();  // no thread is to be had
+        if (count - middle >= LONG) other.emplace(rest);
+    } catch (const std::system_error&) {  // none is to be had
     }
-    work(0, middle, first);
-    if (other) other->join();
+    work({slots, 0, middle}, first);
+    if (other) {
+        other->join();
+    } else {
+        rest();
+    }
     const auto* from = &second.sums[0][0];
     auto* to = &first.sums[0][0];
     for (std::size_t i = 0; i < sizeof first.sums / sizeof *to; ++i) to[i] += from[i];
     return first;
-}
-
-std::int64_t length(const Table& table, const std::int64_t* slots, std::int64_t count) {
-    return slots == nullptr ? static_cast<std::int64_t>(table.dim) : count;
 }
 
 template <class T>
@@ -79,8 +81,8 @@ void grouped(const Table& t, const Constants& c, const double* h, int leader, in
 
 LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale) {
     const auto group = table.wide ? grouped<double> : grouped<float>;
-    return in_halves<LedgerGroups>(length(table, nullptr, 0), [&](auto from, auto to, LedgerGroups& out) {
-        group(table, constants, h, leader, scale, {nullptr, from, to}, out);
+    return in_halves<LedgerGroups>(table, nullptr, 0, [&](const Coordinates& which, LedgerGroups& out) {
+        group(table, constants, h, leader, scale, which, out);
     });
 }
 
@@ -99,16 +101,16 @@ void Calibration::add(const Rows& rows, const double* losses) {
 LedgerSums ledger_of(const Kernels& kernels, const Table& table, const Constants& constants, const std::int64_t* slots,
                      std::int64_t count) {
     const auto add = kernels.ledgers->one[table.wide];
-    return in_halves<LedgerSums>(length(table, slots, count), [&](auto from, auto to, LedgerSums& out) {
-        add(table, constants, {slots, from, to}, out);
+    return in_halves<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
+        add(table, constants, which, out);
     });
 }
 
 LedgerSums ledger_of(const Kernels& kernels, const Table& table, const ScaleConstants& constants, int leader,
                      const std::int64_t* slots, std::int64_t count) {
     const auto add = kernels.ledgers->several[table.wide][(constants.count + 3) / 4 - 1];
-    return in_halves<LedgerSums>(length(table, slots, count), [&](auto from, auto to, LedgerSums& out) {
-        add(table, constants, leader, {slots, from, to}, out);
+    return in_halves<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
+        add(table, constants, leader, which, out);
     });
 }
 

@@ -56,7 +56,7 @@ extern const LedgerKernels ledgers_sse2;
 extern const LedgerKernels ledgers_avx2;
 #endif
 
-// The `count` cells at `slots`, or all of them when null.
+// The `count` cells at `slots`, which rise, or all of them when null.
 LedgerSums ledger_of(const Kernels& kernels, const Table& table, const Constants& constants, const std::int64_t* slots,
                      std::int64_t count);
 LedgerSums ledger_of(const Kernels& kernels, const Table& table, const ScaleConstants& constants, int leader,

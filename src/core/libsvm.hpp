@@ -87,7 +87,6 @@ private:
                 std::uint32_t* mark = walk.mark;
                 size += plain_pairs(base, from, mark, walk.last, room, row_slots + size);
                 walk.mark = mark;
-                if (from >= walk.last) break;
             }
             const std::size_t colon = walk.next();
             if (colon == from) {

@@ -39,9 +39,10 @@ public:
     void put(const std::uint32_t* slots, std::size_t count, const void* from);
 
     // Take over `count` scales from number `first` on of a learner that has them and more: their lanes of every cell.
-    // In place, the other's memory is taken over with them, and the other is of no use any more.
+    // In place, the other's memory is taken over with them, and the other is of no use any more. This one must be fresh.
     void take_lanes(const ScaleLearner& from, int first, bool in_place);
 
+    bool is_fresh() const { return places_->count() == 1; }  // no cell is in use
     std::uint64_t dim() const { return dim_; }
     bool wide_cells() const { return wide_; }
     int count() const { return constants_.count; }

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from ftprl._core import expect
 from ftprl.data import Batch
+from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.spec import AUTO
 from ftprl.linear.tensors import restore, tensors_of
@@ -112,3 +113,46 @@ def test_memory_made_ready_is_like_any_other(scale: float, receipt: bool) -> Non
         np.testing.assert_array_equal(engine.cells, plain.cells)
         np.testing.assert_array_equal(engine.touched(), plain.touched())
     expect(2**20, **asked)  # and nobody takes it
+
+
+BAD_SLOTS = ([-1], [64], [2**32], [2**40], [0.0], [1.5], [np.nan], ["1"], [True, False], [[1]], 3)
+
+
+@pytest.mark.parametrize("slots", BAD_SLOTS, ids=str)
+@pytest.mark.parametrize("scale", [0.1, AUTO])
+def test_slots_that_are_none(scale: float, slots: list[int]) -> None:
+    engine = Engine(Spec(dim=64, scale=scale), receipt=True)
+    engine.learn(rows(1, 64))
+    before = engine.cells.copy()
+    width = before.shape[1]
+    for ask in (engine.take, engine.parts_at, engine.own_sums):
+        with pytest.raises(InvalidInput, match=r"^slots need a list of whole numbers from 0 to 63, got .*; "):
+            ask(np.array(slots))
+    with pytest.raises(InvalidInput, match="slots need"):
+        engine.put(np.array(slots), np.zeros((np.size(slots), width)))
+    np.testing.assert_array_equal(engine.cells, before)
+
+
+@pytest.mark.parametrize("scale", [0.1, AUTO])
+def test_rows_that_do_not_fit(scale: float) -> None:
+    engine = Engine(Spec(dim=64, scale=scale))
+    engine.learn(rows(1, 64))
+    before = engine.cells.copy()
+    slots, width = np.array([3, 5]), before.shape[1]
+    for shape in ((1, width), (2, width - 1), (2,), (2, 1), (3, width), (2, width, 1)):
+        with pytest.raises(InvalidInput, match=r"^cells need the shape \(2, \d+\), got .*; "):
+            engine.put(slots, np.zeros(shape))
+    np.testing.assert_array_equal(engine.cells, before)
+    new = np.asfortranarray(np.arange(2.0 * width).reshape(2, width))  # of another type and order
+    engine.put(slots[::-1][::-1], new)
+    np.testing.assert_array_equal(engine.take(slots[::-1]), new[::-1])
+    engine.put(np.array([]), new[:0])
+    assert engine.take(np.array([])).shape == (0, width)
+
+
+def test_scales_are_taken_over_by_a_fresh_learner_only() -> None:
+    engine = Engine(Spec(dim=64, scale=AUTO))
+    engine.learn(rows(1, 64))
+    used = engine._keeping(1)
+    with pytest.raises(ValueError, match="before anything is learned"):
+        used._core.take_lanes(engine._core, 1)  # type: ignore[union-attr,arg-type]

@@ -83,7 +83,9 @@ def test_a_header_that_lies_does_no_harm(spec: dict[str, Any], data: str, tmp_pa
     assert run(["predict", str(tmp_path / "m"), data]) == 2
 
 
-@pytest.mark.parametrize("options", ["--bits -3", "--bits 99", "--dim 0", "--dim -5", "--scale ,,,,,,,,,,,,,,,,,,,,,"])
+@pytest.mark.parametrize(
+    "options", ["--bits -3", "--bits 99", "--dim 0", "--dim -5", f"--dim {10**23}", "--scale ,,,,,,,,,,,,,,,,,,,,,"]
+)
 def test_options_out_of_range_are_left_to_the_learner(
     options: str, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

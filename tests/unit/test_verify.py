@@ -310,3 +310,37 @@ def test_real_receipts_are_confirmed_in_a_prefix() -> None:
 
 def test_signs_are_the_losses_of_two_classes() -> None:
     assert {loss for loss in LOSSES if Spec(loss=loss, dim=2).scalar_loss().binary} == set(SIGNS)
+
+
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+def test_a_receipt_does_not_depend_on_how_rows_came(scale: Any, tmp_path: Path) -> None:
+    """Many coordinates, held-out rows, a run that stops and goes on, two files: the same bytes and numbers."""
+    rng = np.random.default_rng(5)
+    ids = np.sort(rng.integers(1, 2**22, size=(7000, 40)), axis=1)
+    lines = [
+        f"{1 if i % 3 else -1} " + " ".join(f"{n}:1" for n in sorted(set(row))) for i, row in enumerate(ids.tolist())
+    ]
+    (tmp_path / "all.libsvm").write_text("\n".join(lines) + "\n")
+    (tmp_path / "a.libsvm").write_text("\n".join(lines[:1500]) + "\n")
+    (tmp_path / "b.libsvm").write_text("\n".join(lines[1500:]) + "\n")
+    whole = ftprl.train(tmp_path / "all.libsvm", receipt=True, scale=scale, holdout=3, output=tmp_path / "whole").model
+    stopped = {"checkpoint": tmp_path / "part", "every": 1000}
+    with pytest.raises(KeyboardInterrupt):
+        ftprl.train(tmp_path / "all.libsvm", receipt=True, scale=scale, holdout=3, listener=_stop_at(3000), **stopped)
+    ftprl.train(tmp_path / "all.libsvm", resume=tmp_path / "part", output=tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "whole").read_bytes()
+    parts = [tmp_path / "a.libsvm", tmp_path / "b.libsvm"]
+    cut = ftprl.train(parts, receipt=True, scale=scale, holdout=3).model
+    assert whole.record is not None
+    assert cut.record is not None
+    assert cut.record.trail == whole.record.trail
+    np.testing.assert_array_equal(cut.engine.own_sums(), whole.engine.own_sums())
+    np.testing.assert_array_equal(cut.engine.own_sums(cut.engine.touched()), whole.engine.own_sums())
+
+
+def _stop_at(rows: int) -> Any:
+    def listen(event: Any) -> None:
+        if event["event"] == "checkpoint" and event["rows"] >= rows:
+            raise KeyboardInterrupt
+
+    return listen

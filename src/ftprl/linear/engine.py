@@ -117,18 +117,40 @@ class Engine:
 
     def take(self, slots: NDArray[np.integer[Any]]) -> Cells:
         """A copy of some cells, a row each."""
+        some = self._checked(slots)
         if not isinstance(self._core, ScaleLearner):
-            return self._core.cells.take(slots, axis=0)
-        out = np.empty((len(slots), self._core.width), np.float64 if self._spec.float64 else np.float32)
-        self._core.take(np.ascontiguousarray(slots, np.uint32), out)
+            return self._core.cells.take(some, axis=0)
+        shape = (len(some), self._core.width)
+        out: Cells = np.empty(shape, np.float64) if self._spec.float64 else np.empty(shape, np.float32)
+        self._core.take(some, out)
         return out
 
     def put(self, slots: NDArray[np.integer[Any]], cells: Cells) -> None:
         """Overwrite some cells with rows as `take` gives them; each slot once."""
+        some = self._checked(slots)
+        rows: Any = np.ascontiguousarray(cells, self._kind)
+        width = self._core.width if isinstance(self._core, ScaleLearner) else 4
+        if rows.shape != (len(some), width):
+            raise InvalidInput(f"cells need the shape ({len(some)}, {width}), got {rows.shape}; pass a row a slot.")
         if isinstance(self._core, ScaleLearner):
-            self._core.put(np.ascontiguousarray(slots, np.uint32), cells)
-        else:
-            _scatter(self._core.cells, slots, cells)
+            self._core.put(some, rows)
+        elif len(some):  # whole rows at once, which is quicker
+            row = np.dtype(f"V{width * rows.itemsize}")
+            self._core.cells.view(row)[:, 0][some] = rows.view(row)[:, 0]
+
+    @property
+    def _kind(self) -> type[np.float32] | type[np.float64]:
+        return np.float64 if self._spec.float64 else np.float32
+
+    def _checked(self, slots: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
+        """Slots of this table, or none."""
+        some = np.asarray(slots)
+        whole = some.ndim == 1 and (some.dtype.kind in "iu" or some.size == 0)
+        if not whole or (some.size and not 0 <= int(some.min()) <= int(some.max()) < self._spec.dim):
+            raise InvalidInput(
+                f"slots need a list of whole numbers from 0 to {self._spec.dim - 1}, got {slots!r:.80}; pass those."
+            )
+        return np.ascontiguousarray(some, np.uint32)
 
     @property
     def columns(self) -> dict[str, slice | int]:
@@ -189,7 +211,7 @@ class Engine:
     def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
         """The sums of `ledger.read` against the leading scale's weights, intercept left out; of some cells, or all."""
         out = np.empty((7, len(self._spec.scales)))
-        cells = None if slots is None else slots.astype(np.int64, copy=False)
+        cells = None if slots is None else self._checked(slots).astype(np.int64)
         if isinstance(self._core, ScaleLearner):
             self._core.ledger(out, self.leader, cells)
         else:
@@ -305,15 +327,6 @@ class Engine:
         twin = object.__new__(Engine)
         twin._spec, twin._receipt, twin._core = self._spec, self._receipt, self._core.copy()
         return twin
-
-
-def _scatter(target: Cells, slots: NDArray[np.integer[Any]], rows: Cells) -> None:
-    """target[slots] = rows; whole rows at once, which is quicker."""
-    if rows.dtype == target.dtype and rows.shape[1:] == target.shape[1:] and rows.flags.c_contiguous and len(rows):
-        row = np.dtype(f"V{target.shape[1] * target.itemsize}")
-        target.view(row)[:, 0][slots] = rows.view(row)[:, 0]
-    else:
-        target[slots] = rows
 
 
 def _core(spec: Spec, receipt: bool) -> Learner | ScaleLearner:
