@@ -246,7 +246,7 @@ Numbers numbers_of(const LedgerGroups& groups) {
 }
 
 std::vector<std::int64_t> some_slots(std::uint64_t dim, Random random) {
-    std::vector<std::int64_t> slots(random.one_in(100) ? 150000 : random.one_in(10) ? 5000 : 1 + random.below(40));
+    std::vector<std::int64_t> slots(random.one_in(500) ? 150000 : random.one_in(10) ? 5000 : 1 + random.below(40));
     for (std::int64_t& slot : slots) slot = static_cast<std::int64_t>(random.below(dim));
     return slots;
 }

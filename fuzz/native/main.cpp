@@ -25,7 +25,8 @@
 namespace fuzz {
 namespace {
 
-constexpr int PATIENCE = 20;           // seconds that one execution may take
+constexpr int PATIENCE = 10;           // seconds between two looks whether an execution has ended
+constexpr int LOOKS = 3;               // that find the same one; a process that was paused is looked at when it goes on
 constexpr std::uint64_t CHOICES = 24;  // each file of the corpus is first run with so many
 
 std::string crash_folder = ".";
@@ -34,6 +35,7 @@ std::string current_body;
 std::uint64_t current_choice = 0;
 std::atomic<std::uint64_t> executions{0};
 std::uint64_t executions_at_alarm = 0;
+int looks = 0;
 
 std::string hex(std::uint64_t value) {
     char text[24];
@@ -64,7 +66,8 @@ void on_signal(int signal) {
 
 void on_alarm(int) {
     const std::uint64_t now = executions;
-    if (now == executions_at_alarm) {
+    looks = now == executions_at_alarm ? looks + 1 : 0;
+    if (looks == LOOKS) {
         keep_input();
         const char said[] = "an execution took too long\n";
         if (write(STDERR_FILENO, said, sizeof said - 1) < 0) _exit(1);

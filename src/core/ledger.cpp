@@ -89,9 +89,10 @@ LedgerGroups groups_of(const Table& table, const Constants& constants, const dou
 void Calibration::add(const Rows& rows, const double* losses) {
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const double y = rows.y[r], weight = rows.weight[r];
-        if (y != y || !(weight > 0.0)) continue;
+        // Rows that repeat a coordinate may have no loss: it is no number, and no bin is theirs.
+        if (y != y || !(weight > 0.0) || losses[r] != losses[r]) continue;
         const double chance = std::exp(-losses[r]), p = y > 0.0 ? chance : 1.0 - chance;
-        double* bin = bins[std::min(static_cast<int>(p * BINS), BINS - 1)];
+        double* bin = bins[static_cast<int>(std::min(std::max(p * BINS, 0.0), BINS - 1.0))];
         bin[0] += weight;
         bin[1] += weight * p;
         bin[2] += y > 0.0 ? weight : 0.0;

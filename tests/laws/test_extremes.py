@@ -85,3 +85,20 @@ def test_a_share_next_to_zero_is_refused() -> None:
         Spec(scale="auto", share=5e-324)
     assert Spec(scale="auto", share=1e-30).share == 1e-30
     assert Spec(scale="auto", share=0.0).share == 0.0
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_loss_that_is_no_number_stays_out_of_the_calibration(name: str) -> None:
+    # A coordinate twice in a row breaks the promise of a batch, and its loss may become NaN; the bin of e^-NaN is none,
+    # and what was added to it was written somewhere in memory.
+    indices, values = np.array([0, 1, 1, 1, 0, 1], np.uint32), np.array([3.0, 1e-45, 1e-7, 1e20, -5e-324, 0.0])
+    batch = Batch(np.array([0, 2, 4, 6]), indices, values, np.array([1.0, 1.0, -1.0]), np.array([3.0, 1e29, 5e-324]))
+    use_kernels(name)
+    engine = Engine(Spec(dim=2, scale=(0.02, 0.022), beta=0.0, intercept=False), receipt=True)
+    use_kernels("")
+    losses = np.empty(3)
+    engine.learn(batch, losses=losses)
+    assert np.isnan(losses).tolist() == [False, False, True]
+    assert engine.calibration is not None
+    assert engine.calibration[:, 0].sum() == 3.0 + 1e29
+    assert np.isfinite(engine.calibration).all()
