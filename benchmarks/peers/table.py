@@ -121,6 +121,10 @@ def verdicts(lines: Lines, floor: float, bits: int, sizes: Sequence[int]) -> lis
         part = one.median / all_scales.median
         asked = "eight scales, four retired, >= 0.5 of the speed of one"
         judged.append(Verdict(asked, f"{part:.2f} at {sizes[-1]} rows", part >= 0.5))
+    train, predict = (lines.get((job, base)) for job in ("ftprl train, VW text", "ftprl predict, VW text"))
+    if train and predict and train.median and predict.median:
+        told = f"{predict.median:.2f} against {train.median:.2f} s at {base} rows"
+        judged.append(Verdict("predict at least as fast as train", told, predict.median <= train.median))
     table = 16 * 2**bits
     peaks = {rows: max(line.peak) for (job, rows), line in lines.items() if job == "ftprl train, VW text" and line.peak}
     if peaks:
