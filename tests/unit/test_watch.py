@@ -228,10 +228,16 @@ def test_two_readers_and_a_slow_writer(client: Client, path: Path) -> None:
         assert seen[-1] == 64
 
 
+def _interruptible() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_the_command_prints_its_address_once_and_ends_on_an_interrupt(path: Path) -> None:
     path.write_text(text(start(), {"event": "end", "rows": 0}))
     command = [sys.executable, "-m", "ftprl", "watch", str(path), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    # A test run in the background of a shell ignores interrupts, and so would what it starts.
+    with subprocess.Popen(command, preexec_fn=_interruptible, **pipes) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:")
