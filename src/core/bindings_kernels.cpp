@@ -120,6 +120,8 @@ void ftprl::bindings::bind_kernels(nb::module_& m) {
                  groups(self, out, [&] { return self.groups(); });
              },
              nb::arg("out").noconvert(), "Number, -S.u, penalty and D.R of the cells, by powers of two of G / M^2.")
+        .def("touched", &touched_of<ftprl::Learner>, nb::arg("out").noconvert(),
+             "Write the slots that have been touched, in order, into room for all; returns how many there are.")
         .def("copy", [](const ftprl::Learner& self) { return std::make_unique<ftprl::Learner>(self); })
         .def_prop_ro("cells", &cells_of, "The cells, a row each: z, R = sqrt(G), M, S = g_{1:t}. A view.")
         .def_prop_ro("intercept", &intercept_of, "The intercept's own cell, always float64. A view.")

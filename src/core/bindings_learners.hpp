@@ -135,4 +135,11 @@ nb::object calibration_of(nb::handle self) {
     return nb::cast(nb::ndarray<nb::numpy, double>(&learner.calibration().bins[0][0], {BINS, 3}, self));
 }
 
+template <class L>
+std::size_t touched_of(const L& learner, const nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+    if (out.size() != learner.dim()) throw nb::value_error("out needs a number for each cell");
+    const nb::gil_scoped_release free;
+    return learner.touched(out.data());
+}
+
 }  // namespace ftprl::bindings

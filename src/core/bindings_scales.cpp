@@ -89,13 +89,6 @@ void put_cells(ftprl::ScaleLearner& learner, const CellSlots& slots,
     learner.put(slots.data(), slots.size(), cells.data());
 }
 
-std::size_t touched_of(const ftprl::ScaleLearner& learner,
-                       const nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
-    if (out.size() != learner.dim()) throw nb::value_error("out needs a number for each cell");
-    const nb::gil_scoped_release free;
-    return learner.touched(out.data());
-}
-
 // A view of some doubles of a learner, in rows of `stride` of which the first `columns` are shown.
 nb::object rows_of(nb::handle self, double* data, std::size_t rows, std::size_t columns, std::size_t stride) {
     return nb::cast(nb::ndarray<nb::numpy, double>(data, {rows, columns}, self, {static_cast<std::int64_t>(stride), 1}));
@@ -168,7 +161,7 @@ void ftprl::bindings::bind_scales(nb::module_& m) {
         .def_prop_ro("width",
                      [](const ftprl::ScaleLearner& self) { return self.cell_bytes() / (self.wide_cells() ? 8 : 4); },
                      "The numbers of a cell: z and R in every lane, s and N, with a receipt S, and what fills it up.")
-        .def("touched", &touched_of, nb::arg("out").noconvert(),
+        .def("touched", &touched_of<ftprl::ScaleLearner>, nb::arg("out").noconvert(),
              "Write the slots that have been met, in order, into room for all; returns how many there are.")
         .def("take", &take_cells, nb::arg("slots").noconvert(), nb::arg("out").noconvert(), "Copy whole cells, a row each.")
         .def("put", &put_cells, nb::arg("slots").noconvert(), nb::arg("cells").noconvert(), "Overwrite whole cells, a row each.")

@@ -182,6 +182,18 @@ LedgerSums Learner::ledger(const std::int64_t* slots, std::int64_t count) const 
     return ledger_of(*kernels_, table(), constants_, slots, count);
 }
 
+std::size_t Learner::touched(std::uint32_t* out) const {
+    const auto* words = static_cast<const std::uint64_t*>(memory_.data());
+    const std::uint64_t each = wide_ ? 4 : 2;
+    std::size_t count = 0;
+    for (std::uint64_t i = 0; i < dim_; ++i, words += each) {
+        const std::uint64_t bits = wide_ ? (words[0] | words[1]) | (words[2] | words[3]) : words[0] | words[1];
+        out[count] = static_cast<std::uint32_t>(i);  // overwritten by the next if it does not count
+        count += bits != 0 ? 1 : 0;
+    }
+    return count;
+}
+
 void Learner::touch(const Rows& rows) { kernels_->touch[wide_](rows, state()); }
 
 }  // namespace ftprl

@@ -30,6 +30,8 @@ public:
     void score(const Rows& rows, bool wide_values, double* scores) const;
     void weights(double* out) const;
     void touch(const Rows& rows);
+    // The cells with a bit that is set, in order, into room for all of them; returns how many there are.
+    std::size_t touched(std::uint32_t* out) const;
     LedgerGroups groups() const;
     LedgerSums ledger(const std::int64_t* slots, std::int64_t count) const;  // all cells when null
 

@@ -16,10 +16,11 @@ namespace ftprl {
 class LibsvmParser final : public LineParser {
 public:
     LibsvmParser(const Options& options, Labels labels)
-        : LineParser(options, std::move(labels), Index(std::array<Byte, 5>{' ', '\t', ':', '\n', '\n'})) {}
+        : LineParser(options, std::move(labels), Index(std::array<Byte, 5>{' ', '\t', ':', '\n', '#'})) {}
 
 protected:
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
+        if (plain(p, eol, end)) return;
         eol = find(p, eol, '#');
         while (eol != p && is_blank(eol[-1])) --eol;
         if (p == eol) return;
@@ -42,6 +43,20 @@ protected:
     }
 
 private:
+    // A row without a comment and without a fault, whose marks are read only once; false, and no row, for any other.
+    bool plain(const Byte* p, const Byte* eol, const Byte* end) {
+        const Byte* stop = token(p, eol, end);
+        if (stop == eol || find(p, stop, '#') != stop) return false;
+        const bool has_label = *stop != ':';
+        double y = MISSING;
+        std::string why;
+        rows.begin(static_cast<std::size_t>(eol - p) / 3 + 1);
+        if (!quick(has_label ? stop : p, eol, end)) return false;
+        if (has_label && !labels_.read(p, stop, y, why)) return false;
+        finish(y, 1.0);
+        return true;
+    }
+
     // Pairs `id:1` of up to eight digits, each with a blank behind it: most of many rows. Returns how many there are;
     // `from` is then where the next pair begins, and `mark` the mark behind its id. Kept apart from the rest, which
     // would take the registers away from it.
@@ -90,13 +105,13 @@ private:
             }
             const std::size_t colon = walk.next();
             if (colon == from) {
-                if (base[colon] == ':') return false;
+                if (base[colon] == ':' || base[colon] == '#') return false;
                 from = colon + 1;
                 continue;
             }
             if (base[colon] != ':') return false;
             const std::size_t stop = walk.next();
-            if (base[stop] == ':') return false;
+            if (base[stop] == ':' || (base[stop] == '#' && stop != walk.last)) return false;
             std::uint32_t id = 0;
             if (parse_whole(base + from, colon - from, id)) {
                 double value = 1.0;

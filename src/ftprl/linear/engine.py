@@ -17,7 +17,6 @@ from ftprl.linear.scales import WINDOW, Cells, Mixture, columns_of, leader_of, m
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
-_CELLS = 1 << 16  # looked at together: more would take memory that a run does not need otherwise
 
 
 @final
@@ -230,17 +229,7 @@ class Engine:
     def touched(self) -> NDArray[np.uint32]:
         """Which cells have been touched."""
         found = np.empty(self._spec.dim, dtype=np.uint32)  # its pages are taken up only where something is written
-        if isinstance(self._core, ScaleLearner):
-            return found[: self._core.touched(found)]
-        count = 0
-        for first in range(0, self._spec.dim, _CELLS):
-            # A bit that is set, eight bytes at a time, since a large table takes long.
-            words = self._core.cells[first : first + _CELLS].view(np.uint64)
-            some = words[:, 0] | words[:, 1] if words.shape[1] == 2 else np.bitwise_or.reduce(words, axis=1)
-            slots = np.flatnonzero(some)
-            found[count : count + len(slots)] = slots + first
-            count += len(slots)
-        return found[:count]
+        return found[: self._core.touched(found)]
 
     def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
