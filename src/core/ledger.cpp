@@ -1,6 +1,8 @@
 #include "ledger.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <system_error>
@@ -9,7 +11,8 @@
 namespace ftprl {
 namespace {
 
-constexpr std::int64_t LONG = 1 << 16;
+constexpr int PARTS = 16;
+constexpr std::int64_t LONG = 1 << 17;
 
 // h (Q + l2)
 inline double hold(const Constants& c, double h, double R, double M) { return M * (c.beta * M + R) + h * c.l2; }
@@ -30,30 +33,34 @@ inline void fetch(const void* p) {
 
 #include "learned.inl"
 
-// The lower half of the table's coordinates, and the upper: two sums, whatever list of coordinates they are taken from,
-// since a list may have some that were never learned. Of a long one another thread does the second.
+// The table's coordinates in equal parts, each with a sum of its own, whatever list of coordinates they are taken from:
+// a list may have some that were never learned. Of a long one another thread does some parts: whoever is free the next.
 template <class Sums, class Work>
-Sums in_halves(const Table& table, const std::int64_t* slots, std::int64_t size, const Work& work) {
-    Sums first, second;
-    const auto half = static_cast<std::int64_t>(table.dim / 2);
+Sums in_parts(const Table& table, const std::int64_t* slots, std::int64_t size, const Work& work) {
+    std::array<Sums, PARTS> sums;
+    std::atomic<int> next{0};
     const std::int64_t count = slots == nullptr ? static_cast<std::int64_t>(table.dim) : size;
-    const std::int64_t middle = slots == nullptr ? half : std::lower_bound(slots, slots + size, half) - slots;
-    const auto rest = [&] { work({slots, middle, count}, second); };
+    const auto begin = [&](int k) -> std::int64_t {
+        const auto slot = static_cast<std::int64_t>(table.dim / PARTS * static_cast<std::uint64_t>(k));
+        if (k == PARTS) return count;
+        return slots == nullptr ? slot : std::lower_bound(slots, slots + size, slot) - slots;
+    };
+    const auto help = [&] {
+        for (int k = next++; k < PARTS; k = next++) work({slots, begin(k), begin(k + 1)}, sums[static_cast<std::size_t>(k)]);
+    };
     std::optional<std::thread> other;
     try {
-        if (count - middle >= LONG) other.emplace(rest);
+        if (count >= LONG) other.emplace(help);
     } catch (const std::system_error&) {  // none is to be had
     }
-    work({slots, 0, middle}, first);
-    if (other) {
-        other->join();
-    } else {
-        rest();
+    help();
+    if (other) other->join();
+    for (std::size_t k = 1; k < sums.size(); ++k) {
+        const auto* from = &sums[k].sums[0][0];
+        auto* to = &sums[0].sums[0][0];
+        for (std::size_t i = 0; i < sizeof sums[0].sums / sizeof *to; ++i) to[i] += from[i];
     }
-    const auto* from = &second.sums[0][0];
-    auto* to = &first.sums[0][0];
-    for (std::size_t i = 0; i < sizeof first.sums / sizeof *to; ++i) to[i] += from[i];
-    return first;
+    return sums[0];
 }
 
 template <class T>
@@ -81,7 +88,7 @@ void grouped(const Table& t, const Constants& c, const double* h, int leader, in
 
 LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale) {
     const auto group = table.wide ? grouped<double> : grouped<float>;
-    return in_halves<LedgerGroups>(table, nullptr, 0, [&](const Coordinates& which, LedgerGroups& out) {
+    return in_parts<LedgerGroups>(table, nullptr, 0, [&](const Coordinates& which, LedgerGroups& out) {
         group(table, constants, h, leader, scale, which, out);
     });
 }
@@ -102,7 +109,7 @@ void Calibration::add(const Rows& rows, const double* losses) {
 LedgerSums ledger_of(const Kernels& kernels, const Table& table, const Constants& constants, const std::int64_t* slots,
                      std::int64_t count) {
     const auto add = kernels.ledgers->one[table.wide];
-    return in_halves<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
+    return in_parts<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
         add(table, constants, which, out);
     });
 }
@@ -110,7 +117,7 @@ LedgerSums ledger_of(const Kernels& kernels, const Table& table, const Constants
 LedgerSums ledger_of(const Kernels& kernels, const Table& table, const ScaleConstants& constants, int leader,
                      const std::int64_t* slots, std::int64_t count) {
     const auto add = kernels.ledgers->several[table.wide][(constants.count + 3) / 4 - 1];
-    return in_halves<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
+    return in_parts<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
         add(table, constants, leader, which, out);
     });
 }

@@ -17,7 +17,7 @@ from ftprl.linear.digest import BatchDigest, FileDigests
 from ftprl.linear.model import Model
 from ftprl.linear.record import Record, asks_for_units, is_told
 
-_FULL_SCAN = 2**15  # rows from which on a receipt goes through the whole table
+_FULL_SCAN = 2**13  # rows from which on a receipt goes through the whole table
 
 
 @final

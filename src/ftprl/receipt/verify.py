@@ -93,7 +93,7 @@ def verify(
 ) -> Verdict:
     """Replay the data of a receipt and confirm or refuse each of its numbers; with `rows` a prefix only.
 
-    The numbers on the way, at powers of two of the rows read (of four beyond 4096), are what a prefix is held
+    The numbers on the way, at powers of two of the rows read (of 16 beyond 4096), are what a prefix is held
     against. `other` is the model
     that the receipt compares with, where it names one. `listener` hears the rows replayed so far.
     """
