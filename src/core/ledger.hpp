@@ -31,7 +31,7 @@ struct Table {
     bool counts;             // whether `met` is the number of rows; otherwise G / unit^2 says how often
 };
 
-// S.u, the penalty, the lead of the next play, D.R, G, D^2 and |S.u| + the quadratic, as in src/ftprl/linear/ledger.py.
+// S.u, the penalty, the lead of the next play, D.R, G, D^2 and |S.u| + the quadratic, as in src/ftprl/receipt/ledger.py.
 constexpr int LEDGER_SUMS = 7;
 struct LedgerSums {
     double sums[LEDGER_SUMS][MOST_SCALES] = {};

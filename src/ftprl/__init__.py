@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from ftprl.errors import BadFormat, BadModel, FtprlError, InvalidInput, Unsupported
     from ftprl.game import Game, best_in_hindsight, play
     from ftprl.learner import FTPRL, Composite, Preconditioned
-    from ftprl.linear import Model, Run, load, train
+    from ftprl.linear import Model, load
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
+    from ftprl.training import Run, train
 
 # Where each public name lives: it is imported when it is first used, so that `import ftprl` stays cheap.
 _NAMES = {
@@ -23,9 +24,10 @@ _NAMES = {
     "ftprl.errors": ("BadFormat", "BadModel", "FtprlError", "InvalidInput", "Unsupported"),
     "ftprl.game": ("Game", "best_in_hindsight", "play"),
     "ftprl.learner": ("Composite", "FTPRL", "Preconditioned"),
-    "ftprl.linear": ("Model", "Run", "load", "train"),
+    "ftprl.linear": ("Model", "load"),
     "ftprl.posthoc": ("best_bound",),
     "ftprl.schemes": ("john",),
+    "ftprl.training": ("Run", "train"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _ROOMS = ("adversaries", "baselines", "data", "losses", "receipt", "schemes", "sets")

@@ -9,8 +9,8 @@ from ftprl._core import use_kernels
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
-from ftprl.linear.reference import Reference
-from ftprl.linear.reference_scales import ReferenceScales
+from oracles.linear_twin import Reference
+from oracles.scales_twin import ReferenceScales
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_kernels(name)]
 use_kernels("")

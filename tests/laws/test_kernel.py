@@ -17,11 +17,11 @@ from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.learner import FTPRL, Composite
 from ftprl.linear import Engine, Spec
-from ftprl.linear.reference import Reference
 from ftprl.schemes import Diagonal
 from ftprl.sets import Box
 from laws.strategies import SEEDS, law
 from laws.streams import LOSSES, OPTIONS, spec, stream
+from oracles.linear_twin import Reference
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_kernels(name)]
 use_kernels("")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from ftprl import data
 from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
-from ftprl.linear.certificate import Comparison, Facts, SparseCertificate, against_box, against_own, certify, so_far
-from ftprl.linear.ledger import given_weights
+from ftprl.receipt.certificate import Comparison, Facts, SparseCertificate, against_box, against_own, certify, so_far
 from ftprl.receipt.exact import pulls
+from ftprl.receipt.ledger import given_weights
 from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
 from oracles.batches import real
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ftprl._core import use_kernels
 from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
-from ftprl.linear.reference_scales import ReferenceScales
 from ftprl.linear.spec import AUTO
 from laws.strategies import SEEDS, law
 from laws.streams import LOSSES, OPTIONS, labels, spec, stream
+from oracles.scales_twin import ReferenceScales
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_kernels(name)]
 use_kernels("")

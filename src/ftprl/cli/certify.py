@@ -34,9 +34,9 @@ def certify(
     """
     from ftprl import receipt
     from ftprl.atomic import check_apart, check_target
-    from ftprl.events import line
     from ftprl.linear import Model
     from ftprl.receipt.document import document
+    from ftprl.runlog.events import line
 
     check_target("--output", output)
     read = {f"the data file {path}": path for path in exact or () if Path(path).is_file()}

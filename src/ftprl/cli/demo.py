@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ftprl.errors import InvalidInput
-from ftprl.events import line
+from ftprl.runlog.events import line
 
 if TYPE_CHECKING:
     from ftprl.adversaries import Instance
     from ftprl.bounds import Certificate
     from ftprl.draw import Panel
-    from ftprl.linear import Run
+    from ftprl.training import Run
 
 _POINTS = 80  # how often the curves are sampled
 
@@ -203,8 +203,8 @@ def _learn_clicks(rows: int, seed: int, report: Path, quiet: bool) -> Run:
     """Learn a made-up click log with a receipt, and write the report of the run."""
     from ftprl.atomic import replacing
     from ftprl.data import clicks
-    from ftprl.linear import train
     from ftprl.report import page
+    from ftprl.training import train
 
     if not quiet:
         print(f"learning a click log of {rows} rows ...", file=sys.stderr)
@@ -220,12 +220,12 @@ def _learn_clicks(rows: int, seed: int, report: Path, quiet: bool) -> Run:
 def _print_end(run: Run | None, report: Path) -> None:
     """The receipt of the click log in words, and what to do next."""
     if run is not None:
-        from ftprl.report import words
-        from ftprl.told import tell
+        from ftprl.report import sentences
+        from ftprl.runlog.reader import tell
 
         told = tell(run.events)
         print(f"\nA click log of {run.rows} rows, learned in one pass, nothing tuned: its receipt")
-        for heading, said in words.receipt(told):
+        for heading, said in sentences.receipt(told):
             print(textwrap.fill(f"{heading}: {said}", 118, initial_indent="  ", subsequent_indent="    "))
         print(f"report: {report}")
     print('next: put your own losses in with `from ftprl import Game, FTPRL` (README, "Your own problem"),')

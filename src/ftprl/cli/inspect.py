@@ -15,8 +15,8 @@ def inspect(
 ) -> None:
     """Show a model's settings, its size, and its largest weights by cell."""
     from ftprl.errors import InvalidInput
-    from ftprl.events import line
-    from ftprl.linear.summary import summary
+    from ftprl.runlog.events import line
+    from ftprl.training.summary import summary
 
     if top < 0:
         raise InvalidInput(f"--top needs a number of at least 0, got {top}; pass one.")
@@ -25,7 +25,7 @@ def inspect(
 
 
 def _table(told: dict[str, Any]) -> list[str]:
-    from ftprl.data.streams import shown
+    from ftprl.data.files import shown
 
     spec, reading, history = told["spec"], told["reading"], told["history"]
     lines = [

@@ -7,9 +7,9 @@ import math
 import time
 from typing import Any, TextIO
 
-from ftprl.data.streams import shown
-from ftprl.events import Event
-from ftprl.linear.trainer import Listener
+from ftprl.data.files import shown
+from ftprl.runlog.events import Event
+from ftprl.training.trainer import Listener
 
 _HEAD = (
     f"{'rows':>12} {'weight':>12} {'mean loss':>10} {'since last':>10} {'label':>8} {'predicted':>10} {'features':>9}"

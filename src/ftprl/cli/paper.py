@@ -73,9 +73,9 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON instead of a table.")] = False,
 ) -> None:
     """Run experiments and judge them; exit code 1 when a verdict is not the expected one."""
-    from ftprl.events import line
     from ftprl.paper import markdown, page, runner
     from ftprl.paper.registry import chosen
+    from ftprl.runlog.events import line
 
     if jobs < 1:
         raise InvalidInput(f"--jobs needs a number of at least 1, got {jobs}; pass one.")

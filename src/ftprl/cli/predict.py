@@ -31,7 +31,7 @@ def predict(
     early.expect_saved(data, model)
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.linear import Model
-    from ftprl.linear.predict import Lines
+    from ftprl.training.predict import Lines
 
     check_target("--output", output)
     learned = Model.load(model)

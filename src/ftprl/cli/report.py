@@ -33,8 +33,8 @@ def report(
     import sys
 
     from ftprl.atomic import check_apart, check_target, replacing
-    from ftprl.data.streams import shown
-    from ftprl.events import read
+    from ftprl.data.files import shown
+    from ftprl.runlog.events import read
 
     if run.is_dir():
         raise InvalidInput(f"report needs a file of events, got the folder {str(run)!r}; name a file in it.")

@@ -89,8 +89,8 @@ def train(
     else:
         early.expect_saved(data, resume)
     from ftprl.cli.live import show
-    from ftprl.events import line
-    from ftprl.linear import train as learn
+    from ftprl.runlog.events import line
+    from ftprl.training import train as learn
 
     listener = None if quiet else show(sys.stderr)
     run = learn(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ftprl.data import clicks
 from ftprl.data.batch import Batch
-from ftprl.data.pieces import Position
+from ftprl.data.chunks import Position
 from ftprl.data.source import Description, Source, as_named, open
 
 __all__ = ["Batch", "Description", "Position", "Source", "as_named", "clicks", "open"]

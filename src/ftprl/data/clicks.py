@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.atomic import replacing
-from ftprl.data.streams import suffixes
+from ftprl.data.files import suffixes
 from ftprl.errors import InvalidInput
 
 COUNTS = 13

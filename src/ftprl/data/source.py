@@ -10,11 +10,11 @@ from typing import Any, final
 from ftprl._core import Parser, parser
 from ftprl.check import dimension
 from ftprl.data import tables
-from ftprl.data.ahead import ahead, usual_threads
 from ftprl.data.batch import Batch
+from ftprl.data.chunks import Parsed, Piece, Position, Reader, Store, parse, pieces
+from ftprl.data.files import STDIN, Stream, expand, lasts, shown, suffixes
 from ftprl.data.labels import LabelRule, of_numbers
-from ftprl.data.pieces import Parsed, Piece, Position, Reader, Store, parse, pieces
-from ftprl.data.streams import STDIN, Stream, expand, lasts, shown, suffixes
+from ftprl.data.prefetch import ahead, usual_threads
 from ftprl.errors import InvalidInput
 
 BATCH_ROWS = 16384

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import final
 
 from ftprl._core import first_row, look_at
+from ftprl.data.files import Stream
 from ftprl.data.labels import LabelRule, of_values
-from ftprl.data.streams import Stream
 from ftprl.errors import BadFormat, InvalidInput
 
 KINDS = ("ignore", "label", "weight", "categorical", "numeric", "text")  # in the order that the core counts them

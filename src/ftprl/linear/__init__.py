@@ -1,10 +1,9 @@
-"""Sparse linear models: the scale-free diagonal scheme on streams larger than memory."""
+"""Sparse linear models with per-coordinate learning rates: their settings, the learner, and the model file."""
 
 from __future__ import annotations
 
 from ftprl.linear.engine import Engine, Progress
 from ftprl.linear.model import Model, load
-from ftprl.linear.run import Run, train
 from ftprl.linear.spec import Spec
 
-__all__ = ["Engine", "Model", "Progress", "Run", "Spec", "load", "train"]
+__all__ = ["Engine", "Model", "Progress", "Spec", "load"]

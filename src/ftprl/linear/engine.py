@@ -13,7 +13,7 @@ from ftprl import check
 from ftprl._core import Learner, ScaleLearner
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
-from ftprl.linear.scales import WINDOW, Cells, Mixture, columns_of, leader_of, mixture_of, move, parts_of, window_of
+from ftprl.linear.mixture import WINDOW, Cells, Mixture, columns_of, leader_of, mixture_of, move, parts_of, window_of
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]

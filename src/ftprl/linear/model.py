@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 from ftprl import data as readers
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
-from ftprl.data.streams import shown
+from ftprl.data.files import shown
 from ftprl.errors import BadModel, FtprlError, InvalidInput
-from ftprl.linear import file
-from ftprl.linear.course import Course, History, Standing
+from ftprl.linear import model_file
 from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
-
-if TYPE_CHECKING:  # what receipts need is loaded when there is one
-    from ftprl.linear.record import Record
 
 Vector = NDArray[np.float64]
 
@@ -30,8 +26,8 @@ Vector = NDArray[np.float64]
 class Model:
     """An `Engine` with `reading` (how its data is read) and `history` (what it has read), as plain JSON values.
 
-    `run` is None, or in a checkpoint where the run stands that wrote it. `record` is what a receipt needs besides the
-    engine, None when there is none.
+    `run` is the state of the unfinished run in a checkpoint, otherwise None. `provenance` is what a receipt needs
+    besides the engine, or None without one. Both are plain JSON values here: `ftprl.training` and `ftprl.receipt` parse them.
 
     >>> model = Model(Engine(Spec(loss="squared", dim=4)))
     >>> model.engine.learn(Batch.from_rows([{0: 1.0}], y=[1])).rows
@@ -47,13 +43,13 @@ class Model:
         *,
         history: Mapping[str, Any] | None = None,
         run: Mapping[str, Any] | None = None,
-        record: Record | None = None,
+        provenance: Mapping[str, Any] | None = None,
     ) -> None:
         self.engine = engine
         self.reading = dict(reading or {})
         self.history = dict(history or {})
         self.run = None if run is None else dict(run)
-        self.record = record
+        self.provenance = None if provenance is None else dict(provenance)
 
     def __repr__(self) -> str:
         return f"Model({self.engine.spec.loss}, {self.occupied} of {self.engine.spec.dim} cells)"
@@ -95,7 +91,7 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> str:
         """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half."""
-        return file.write(path, self._content(), tensors_of(self.engine))
+        return model_file.write(path, self._content(), tensors_of(self.engine))
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -103,19 +99,19 @@ class Model:
             "history": self.history,
             "reading": self.reading,
             "receipt": self.engine.receipt,
-            "record": None if self.record is None else self.record.to_dict(),
+            "record": self.provenance,
             "run": self.run,
             "spec": self.engine.spec.to_dict(),
         }
 
     def check_size(self) -> None:
         """Refuse, before any work, settings that would not fit into a file after it."""
-        file.check_header(self._content())
+        model_file.check_header(self._content())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
         """The model that `save` wrote: learning goes on from it bit for bit."""
-        content, tensors = file.read(path)
+        content, tensors = model_file.read(path)
         name = os.fspath(path)
         try:
             if content["hash_version"] != HASH_VERSION:
@@ -130,14 +126,14 @@ class Model:
                 raise BadModel(f"{name}: expected receipt true or false, got something else; train it again.")
             spec = Spec.from_dict(content["spec"])
             _check_reading(content["reading"], spec)
-            History.from_dict(content["history"])
-            if content["run"] is not None:
-                Standing.from_dict(content["run"]["standing"])
-                Course(content["run"]["passes"], content["run"]["holdout"])
-            record = _record(content.get("record"))
+            provenance = content.get("record")
+            if not isinstance(provenance, dict | None):
+                raise BadModel(f"{name}: expected a record or none, got something else; train it again.")
             engine = Engine(spec, receipt=content["receipt"])
             restore(engine, tensors)
-            return cls(engine, content["reading"], history=content["history"], run=content["run"], record=record)
+            return cls(
+                engine, content["reading"], history=content["history"], run=content["run"], provenance=provenance
+            )
         except BadModel:
             raise
         except (FtprlError, KeyError, TypeError, ValueError, IndexError, OverflowError) as wrong:
@@ -158,11 +154,3 @@ def _check_reading(reading: Mapping[str, Any], spec: Spec) -> None:
     for name in ("dim", "seed"):
         if reading.get(name, getattr(spec, name)) != getattr(spec, name):
             raise InvalidInput(f"{name} {reading[name]!r:.40} for reading and {getattr(spec, name)} for learning")
-
-
-def _record(plain: Mapping[str, Any] | None) -> Record | None:
-    if plain is None:
-        return None
-    from ftprl.linear.record import Record
-
-    return Record.from_dict(plain)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
-from ftprl.linear.file import Picked, Tensors
-from ftprl.linear.scales import WINDOW
+from ftprl.linear.mixture import WINDOW
+from ftprl.linear.model_file import Picked, Tensors
 
 MIXTURE = "mixture."  # before the names of the mixture's arrays
 _NONE = np.empty(0, np.uint32)

@@ -141,7 +141,7 @@ def _checks(heading: str, checks: Sequence[Check]) -> str:
 
 def write(results: Sequence[Result], folder: Path) -> None:
     """From results with pictures `summary.html`, `results.json`, and each figure as SVG and PNG."""
-    from ftprl.events import line
+    from ftprl.runlog.events import line
 
     folder.mkdir(parents=True, exist_ok=True)
     for result in results:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ftprl.linear.certificate import SparseCertificate
+from ftprl.receipt.certificate import SparseCertificate
 from ftprl.receipt.certify import certify
 from ftprl.receipt.document import read, write
 from ftprl.receipt.verify import Check, Verdict, verify

@@ -7,11 +7,11 @@ from typing import Any
 
 from ftprl import check
 from ftprl.errors import InvalidInput
-from ftprl.linear import Model, file
-from ftprl.linear.certificate import Comparison, SparseCertificate, against_box, against_own
-from ftprl.linear.certificate import certify as against
-from ftprl.linear.ledger import Comparator, Kept, given_weights
-from ftprl.linear.record import Record
+from ftprl.linear import Model, model_file
+from ftprl.receipt.certificate import Comparison, SparseCertificate, against_box, against_own
+from ftprl.receipt.certificate import certify as against
+from ftprl.receipt.ledger import Comparator, Kept, given_weights
+from ftprl.receipt.provenance import Provenance, provenance_of
 
 
 def certify(
@@ -34,7 +34,7 @@ def certify(
         raise InvalidInput("certify compares with a box or with another model, got both; drop one.")
     if radius is not None:
         check.positive("radius", radius)
-    found = compared(model.engine, model.record or Record(unit_values=False), radius, other)
+    found = compared(model.engine, provenance_of(model) or Provenance(unit_values=False), radius, other)
     if exact is None:
         return found
     if radius is None:
@@ -45,7 +45,7 @@ def certify(
 
 
 def compared(
-    engine: Kept, record: Record, radius: float | None, other: str | os.PathLike[str] | None
+    engine: Kept, record: Provenance, radius: float | None, other: str | os.PathLike[str] | None
 ) -> SparseCertificate:
     """The certificate of an engine, or of its twin."""
     if radius is not None:
@@ -67,4 +67,4 @@ def weights_of(engine: Kept, path: str | os.PathLike[str]) -> tuple[Comparator, 
                 " compare models over the same features."
             )
     comparator = given_weights(other.weights(), other.engine.bias())
-    return comparator, Comparison("model", sha256=file.digest_of(path))
+    return comparator, Comparison("model", sha256=model_file.digest_of(path))

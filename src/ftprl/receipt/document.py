@@ -13,8 +13,8 @@ from ftprl._core import HASH_VERSION
 from ftprl.atomic import replacing
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear import Model, Spec
-from ftprl.linear.certificate import SparseCertificate
-from ftprl.linear.record import Record
+from ftprl.receipt.certificate import SparseCertificate
+from ftprl.receipt.provenance import Provenance, provenance_of
 
 FORMAT, FORMAT_VERSION = "ftprl-receipt", 1
 LARGEST = 64_000_000  # bytes of a receipt that is read
@@ -58,7 +58,7 @@ def document(model: Model, certificate: SparseCertificate) -> Document:
     """The receipt of a finished model."""
     from ftprl.version import __version__
 
-    if model.run is not None or model.record is None or not model.record.stream:
+    if model.run is not None or (record := provenance_of(model)) is None or not record.stream:
         raise InvalidInput(
             "a receipt to verify needs a finished run of ftprl train, got a checkpoint or a model made by hand;"
             " finish the run."
@@ -74,7 +74,7 @@ def document(model: Model, certificate: SparseCertificate) -> Document:
         "retired": list(model.engine.spec.retired),
         "certificate": certificate.to_dict(),
         "calibration": None if bins is None else bins.tolist(),
-        **model.record.to_dict(),
+        **record.to_dict(),
     }
     made = json.loads(canonical(made))  # plain lists throughout, as a reader gets them
     return {**made, "sha256": digest(made)}
@@ -100,7 +100,7 @@ def read(path: str | os.PathLike[str]) -> Document:
             raise ValueError(f"other fields than those of version {FORMAT_VERSION}")
         if not all(isinstance(found[key], dict) for key in ("spec", "reading", "certificate")):
             raise ValueError("a part of another shape")
-        Record.from_dict({key: found[key] for key in ("stream", "trail", "unit_values")})
+        Provenance.from_dict({key: found[key] for key in ("stream", "trail", "unit_values")})
         return found
     except (ValueError, KeyError, TypeError, RecursionError, InvalidInput) as wrong:
         told = " ".join(str(wrong).split())[:120]

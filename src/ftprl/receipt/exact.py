@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
 from ftprl.linear import Model, Spec
-from ftprl.linear.ledger import Kept, blocks
+from ftprl.receipt.ledger import Kept, blocks
+from ftprl.receipt.provenance import provenance_of
 from ftprl.receipt.stream import Runs
 
 Vector = NDArray[np.float64]
@@ -30,7 +31,7 @@ GAP = 1e-7  # of the loss: where the search may stop
 
 def best_fixed(model: Model, data: Any, radius: float) -> dict[str, float]:
     """The least loss of the box |u_i| <= radius / unit_i on the data a model learned, and the true regret."""
-    record = model.record
+    record = provenance_of(model)
     if record is None or not record.stream:
         raise InvalidInput("exact needs a model of a finished ftprl train, got one made by hand; train it.")
     runs = Runs(data, record.stream, model.reading, model.engine.spec)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ftprl.data import Batch
 from ftprl.linear.engine import Progress, Sums
-from ftprl.linear.reference_mixture import Mixing
-from ftprl.linear.scales import FIRST_ROW, WINDOW, leader_of, move, window_of
+from ftprl.linear.mixture import FIRST_ROW, WINDOW, leader_of, move, window_of
 from ftprl.linear.spec import Spec
+from ftprl.receipt.mixture_replay import Mixing
 
 Vector = NDArray[np.float64]
 _BINS = 20

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ftprl import data as readers
 from ftprl.data import Batch, Source
-from ftprl.data.streams import expand, lasts, shown
+from ftprl.data.files import expand, lasts, shown
 from ftprl.errors import InvalidInput
-from ftprl.linear.digest import BatchDigest, digest_of_file
 from ftprl.linear.spec import LIMIT, Spec
+from ftprl.receipt.digest import BatchDigest, digest_of_file
 
 Run = Mapping[str, Any]
 

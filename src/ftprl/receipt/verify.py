@@ -14,12 +14,12 @@ from ftprl._core import HASH_VERSION
 from ftprl.data import Batch
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Spec
-from ftprl.linear.certificate import against_own
-from ftprl.linear.digest import BatchDigest, digest_of_file
-from ftprl.linear.record import Record, asks_for_units, is_told
+from ftprl.receipt.certificate import against_own
 from ftprl.receipt.certify import compared
+from ftprl.receipt.digest import BatchDigest, digest_of_file
 from ftprl.receipt.document import Document, canonical, digest, spec_to_dict
 from ftprl.receipt.document import read as read_document
+from ftprl.receipt.provenance import Provenance, asks_for_units, is_told
 from ftprl.receipt.replay import Replay
 from ftprl.receipt.stream import Runs
 
@@ -102,7 +102,7 @@ def verify(
         check.dimension("rows", rows)
     checks = list(_papers(made))
     spec = _spec(made)
-    record = Record.from_dict({key: made[key] for key in ("stream", "trail", "unit_values")})
+    record = Provenance.from_dict({key: made[key] for key in ("stream", "trail", "unit_values")})
     comparator = _comparator(made["certificate"], other)
     try:
         runs = Runs(data, record.stream, made["reading"], spec)
@@ -165,7 +165,7 @@ class _Replaying:
     def __init__(
         self,
         made: Document,
-        record: Record,
+        record: Provenance,
         runs: Runs,
         spec: Spec,
         rows: int | None,
@@ -248,7 +248,7 @@ class _Replaying:
     def _whole(self, radius: float | None, other: str | os.PathLike[str] | None) -> list[Check]:
         """All that can be told when every row was replayed."""
         stated, slack = self.made["certificate"], self._slack()
-        record = Record(self.record.stream, (), self.unit_values)
+        record = Provenance(self.record.stream, (), self.unit_values)
         found = compared(self.twin, record, radius, other)
         if isinstance(stated.get("exact"), Mapping) and radius is not None:
             found = found.with_exact(self._exact(stated["exact"], radius))

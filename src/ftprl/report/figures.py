@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from ftprl import curves
 from ftprl.draw import RAMP, Columns, Panel, Series
 from ftprl.draw.numbers import short
 from ftprl.report.numbers import amount, count, duration, percent
-from ftprl.told import Point, Receipt, Told
+from ftprl.runlog import plots
+from ftprl.runlog.reader import Point, Receipt, Told
 
 _NOTHING = "no progress has been told yet."
 _FEW = 20  # rows: of fewer, the share of positives says little
@@ -38,7 +38,7 @@ def figures(told: Told) -> list[Figure]:
 
 def _loss(told: Told) -> Figure:
     name, title = "loss", "Progressive loss"
-    panel = curves.loss(told)
+    panel = plots.loss(told)
     if panel is None:
         return Figure(name, title, _NOTHING)
     held = any(p.holdout is not None for p in told.points)
@@ -65,11 +65,11 @@ def no_receipt(told: Told) -> str:
 
 def _regret(told: Told) -> Figure:
     name, title = "regret", "Regret and its bounds"
-    panel = curves.regret(told)
+    panel = plots.regret(told)
     if panel is None:
         return Figure(name, title, no_receipt(told))
-    points = curves.receipts(told)
-    keys = [key for key in curves.LINES if any(key in p.receipt for p in points)]
+    points = plots.receipts(told)
+    keys = [key for key in plots.LINES if any(key in p.receipt for p in points)]
     return Figure(
         name,
         title,
@@ -77,7 +77,7 @@ def _regret(told: Told) -> Figure:
         "those been there from the first row. Dashed: two proved bounds that it cannot cross, and the best promises "
         "that could have been made with all rows known in advance.",
         panel,
-        ("rows", *(curves.LINES[key] for key in keys)),
+        ("rows", *(plots.LINES[key] for key in keys)),
         [(count(p.rows), *(amount(p.receipt.get(key)) for key in keys)) for p in points],
     )
 
@@ -99,10 +99,10 @@ def _scales(told: Told) -> Figure:
         "weight in the prediction",
         [Series(n, rows, [p.weights.get(n, 0.0) for p in ends], shade=shades.get(n), colour=4) for n in names],
         log="x",
-        xlim=curves.span(rows),
+        xlim=plots.span(rows),
         stacked=True,
         ylim=(0.0, 1.0),
-        marks=curves.marks(told),
+        marks=plots.marks(told),
     )
     return Figure(
         name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from ftprl.data.streams import shown
+from ftprl.data.files import shown
 
 MOST_ROWS = 400  # of a table; a longer one shows its two ends
 MOST_LETTERS = 2000  # of a name

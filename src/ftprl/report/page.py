@@ -10,13 +10,13 @@ from typing import Literal
 
 from ftprl import draw
 from ftprl.errors import InvalidInput
-from ftprl.events import Event
-from ftprl.report import words
+from ftprl.report import sentences
 from ftprl.report.figures import Figure, figures
 from ftprl.report.html import details, esc, facts, table, tag
 from ftprl.report.numbers import amount, count, duration
 from ftprl.report.settings import settings
-from ftprl.told import Told, number, tell
+from ftprl.runlog.events import Event
+from ftprl.runlog.reader import Told, number, tell
 
 _HERE = Path(__file__).parent
 _SIZE = (5.2, 3.4)  # inches: on a phone the letters are still large enough to read, in two columns not too large
@@ -64,10 +64,10 @@ def frame(inside: str, name: str, nonce: str | None = None) -> str:
 
 
 def _head(told: Told, name: str) -> str:
-    word, sentence = words.status(told)
+    word, sentence = sentences.status(told)
     tiles = [
         _tile("rows", count(told.rows), f"in {duration(told.seconds)}"),
-        _tile("progressive loss", amount(told.progressive), words.meaning(told)),
+        _tile("progressive loss", amount(told.progressive), sentences.meaning(told)),
         _tile("rows a second", count(None if told.speed is None else round(told.speed)), "over the whole run"),
     ]
     held = [p.holdout for p in (*told.points, *told.passes) if p.holdout is not None]
@@ -76,12 +76,12 @@ def _head(told: Told, name: str) -> str:
     bad = next((n for e in reversed(told.others) if (n := number(e.get("bad_rows")))), None)
     if bad:
         tiles.append(_tile("bad rows", count(bad), "left out"))
-    mood = "bad" if words.broken(told) else "good" if "regret" in told.receipt else "none"
+    mood = "bad" if sentences.broken(told) else "good" if "regret" in told.receipt else "none"
     return (
         tag("h1", esc(os.path.basename(name) or name), " ", tag("span", word, class_=f"badge {word}"))
         + tag("p", esc(sentence), class_="failed" if told.status == "failed" else "status")
         + tag("div", *tiles, class_="tiles")
-        + tag("p", esc(words.verdict(told)), class_=f"verdict {mood}")
+        + tag("p", esc(sentences.verdict(told)), class_=f"verdict {mood}")
     )
 
 
@@ -108,10 +108,10 @@ def _card(figure: Figure, panel: draw.Panel, memory: dict[str, tuple[str, str]])
 
 
 def _receipt(told: Told) -> str:
-    said = words.receipt(told)
+    said = sentences.receipt(told)
     title = tag("h2", "The receipt in words")
     if not said:
-        return title + tag("p", esc(words.verdict(told)))
+        return title + tag("p", esc(sentences.verdict(told)))
     entries = [(name, amount(value)) for name, value in told.receipt.items()]
     paragraphs = "".join(tag("div", tag("h3", esc(head)), tag("p", esc(text))) for head, text in said)
     inside = facts("The receipt", entries)
@@ -131,7 +131,7 @@ def _settings(told: Told) -> str:
 
 
 def _events(told: Told) -> str:
-    rows = words.happened(told)
+    rows = sentences.happened(told)
     inside = facts("What happened, at which row", rows) if rows else tag("p", "Nothing has been told yet.")
     return tag("h2", "Events") + inside
 

@@ -11,12 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, final
 from urllib.parse import parse_qs, urlsplit
 
-from ftprl.data.streams import shown
+from ftprl.data.files import shown
 from ftprl.errors import FtprlError, InvalidInput
-from ftprl.events import read
 from ftprl.report.html import esc, tag
 from ftprl.report.page import PARTS, frame, parts
-from ftprl.told import tell
+from ftprl.runlog.events import read
+from ftprl.runlog.reader import tell
 
 HOST = "127.0.0.1"
 _PATIENCE = 10.0  # seconds for a request to arrive

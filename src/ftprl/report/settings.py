@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ftprl.told import Told
+from ftprl.runlog.reader import Told
 
 _WORDS = {
     "version": "of ftprl",

@@ -1,0 +1,137 @@
+"""The obvious twin of the kernel for several scales: the same numbers, to the bit (docs/scales.md).
+
+Scalars are Python floats and their functions those of the C library; lanes are NumPy arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.data import Batch
+from ftprl.linear.engine import Progress
+from ftprl.linear.spec import Spec
+from ftprl.receipt.mixture_replay import Mixing
+from oracles.linear_twin import play, step, total
+
+Vector = NDArray[np.float64]
+
+
+def _of_cells(z: Vector, R: Vector, s: Vector, S: Vector) -> Vector:
+    """One scale's cells as the twin for one scale has them, in float64."""
+    return np.stack([z, R, s, S], axis=1).astype(np.float64)
+
+
+@final
+class ReferenceScales:
+    """An `Engine` of several scales to read, one row at a time."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec, count = spec, len(spec.scales)
+        # To each scale its own spec: plays and steps are those of one scale, with s in the place of M.
+        self.each = [replace(spec, scale=h, share="capped", retired=()) for h in spec.scales]
+        self.free = [replace(one, l1=0.0, l2=0.0, lower=-math.inf, upper=math.inf) for one in self.each]
+        self.loss = spec.scalar_loss()
+        self.kind: type[np.floating[Any]] = np.float64 if spec.float64 else np.float32
+        shapes = {
+            "z": (spec.dim, count),
+            "R": (spec.dim, count),
+            "S": (spec.dim, count),
+            "s": (spec.dim,),
+            "N": (spec.dim,),
+        }
+        self.parts: dict[str, Any] = {name: np.zeros(shape, self.kind) for name, shape in shapes.items()}
+        self.intercept = np.zeros((3, count))
+        self.tallies = np.zeros(6)
+        self.mixing = Mixing(spec)
+
+    @property
+    def state(self) -> dict[str, Vector]:
+        """What the mixture remembers, by name."""
+        return self.mixing.state
+
+    @property
+    def progress(self) -> Progress:
+        """Of all rows so far."""
+        return Progress(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
+
+    def _raise(self, indices: NDArray[np.uint32], v: Vector) -> None:
+        """The units of a row's features: s follows the root of the mean square, upwards only."""
+        s, N = self.parts["s"], self.parts["N"]
+        for i, a in zip(indices.tolist(), np.abs(v).tolist(), strict=True):
+            N[i] = self.kind(float(N[i]) + 1.0)
+            m = float(s[i])
+            if a > m:
+                s[i] = self.kind(max(m, math.sqrt(m * m + (a * a - m * m) / float(N[i])), a / 16.0))
+
+    def _row(self, batch: Batch, r: int) -> tuple[NDArray[np.uint32], Vector]:
+        row = slice(int(batch.indptr[r]), int(batch.indptr[r + 1]))
+        return batch.indices[row], batch.values[row].astype(np.float64)
+
+    def _cells(self, indices: Any) -> list[Vector]:
+        z, R, S, s = (self.parts[name][indices] for name in ("z", "R", "S", "s"))
+        return [_of_cells(z[:, k], R[:, k], s, S[:, k]) for k in range(len(self.each))]
+
+    def _bases(self) -> list[Vector]:
+        one = np.ones(1)
+        return [_of_cells(z[None], R[None], one, S[None]) for z, R, S in self.intercept.T]
+
+    def _plays(self, cells: list[Vector], bases: list[Vector]) -> tuple[list[Vector], list[Vector]]:
+        x = [play(own, one) for own, one in zip(cells, self.each, strict=True)]
+        zero = np.zeros(1)
+        return x, [play(b, one) if one.intercept else zero for b, one in zip(bases, self.free, strict=True)]
+
+    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
+        """Predict and then learn each row that has a label and a weight above 0."""
+        loss, heavy, rows = 0.0, 0.0, 0
+        for r in range(len(batch)):
+            indices, v = self._row(batch, r)
+            y, weight = float(batch.y[r]), float(batch.weight[r])
+            learns = y == y and weight > 0
+            if learns:
+                self._raise(indices, v)
+            cells, bases = self._cells(indices), self._bases()
+            x, x0 = self._plays(cells, bases)
+            told = [total(a * v) + float(b[0]) for a, b in zip(x, x0, strict=True)]
+            if learns:
+                self.tallies[2] += 1.0
+                score, value = self.mixing.learn(told, y, weight, int(self.tallies[2]))
+            else:
+                score, value = self.mixing.tell(told, y)
+            if scores is not None:
+                scores[r] = score
+            if losses is not None:
+                losses[r] = value
+            if not learns:
+                continue
+            loss, heavy, rows = loss + weight * value, heavy + weight, rows + 1
+            self.tallies[:2] += [weight * value, weight]
+            for k, one in enumerate(self.each):
+                slope = weight * self.loss.slope(told[k], y)
+                parts = step(cells[k], x[k], slope * v, one, self.kind)
+                own = [np.zeros(1)] * 3
+                if one.intercept:
+                    own = step(bases[k], x0[k], np.array([slope]), self.free[k], np.float64)
+                    self.intercept[:, k] = bases[k][0, [0, 1, 3]]
+                self.mixing.state["sums"][:, k] += [total(a) + float(b[0]) for a, b in zip(parts, own, strict=True)]
+                for name, column in (("z", 0), ("R", 1), ("S", 3)):
+                    self.parts[name][indices, k] = cells[k][:, column]
+        return Progress(loss, heavy, rows)
+
+    def score(self, batch: Batch) -> Vector:
+        """The mixture's score of each row, everything as it is."""
+        scores = np.empty(len(batch))
+        for r in range(len(batch)):
+            indices, v = self._row(batch, r)
+            x, x0 = self._plays(self._cells(indices), self._bases())
+            told = [total(a * v) + float(b[0]) for a, b in zip(x, x0, strict=True)]
+            scores[r] = self.mixing.tell(told, math.nan)[0]
+        return scores
+
+    def weights(self, scale: int) -> Vector:
+        """The point that one scale plays in each cell."""
+        return play(self._cells(slice(None))[scale], self.each[scale])

@@ -1,0 +1,302 @@
+"""Several scales through the doors: the engine's answers, and the model file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from ftprl._core import ScaleLearner
+from ftprl.data import Batch
+from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear import Engine, Spec, model_file
+from ftprl.linear.model import Model
+from ftprl.linear.spec import AUTO
+from ftprl.training import train
+from ftprl.training.summary import summary
+from laws.streams import stream
+
+FOUR = (0.1, 0.2, 0.4, 0.8)
+
+
+def learned(loss: str = "logistic", dim: int = 64, rows: int = 30, receipt: bool = False, **more: Any) -> Engine:
+    engine = Engine(Spec(**{"loss": loss, "dim": dim, "scale": AUTO, **more}), receipt=receipt)
+    engine.learn(stream(0, loss, rows=rows))
+    return engine
+
+
+def test_what_a_mixture_tells() -> None:
+    engine = learned()
+    mixture = engine.mixture
+    assert mixture is not None
+    assert mixture.names == ("0.02", "0.057", "0.16", "0.45", "1.28", "3.6", "10", "29", "stack")
+    assert sum(mixture.weights) == pytest.approx(1.0)
+    assert len(mixture.losses) == 9
+    assert mixture.to_dict()["names"] == mixture.names
+    with pytest.raises(FrozenInstanceError):
+        mixture.names = ()  # type: ignore[misc]
+    assert mixture.weights[engine.leader] == max(mixture.weights[:8])
+    np.testing.assert_array_equal(engine.weights(), engine.weights(engine.leader))
+    assert engine.bias() == engine.bias(engine.leader)
+    assert Engine(Spec(dim=2)).mixture is None
+    assert Engine(Spec(dim=2)).leader == 0
+    assert Engine(Spec(dim=2)).state == {}
+    assert set(Engine(Spec(dim=2)).parts) == {"z", "R", "M", "S"}
+
+
+@pytest.mark.parametrize("scale", [-1, 8, 1.0, "0.02", True])
+def test_a_scale_that_is_not_there(scale: Any) -> None:
+    engine = learned()
+    for ask in (engine.weights, engine.bias, engine.sums_of, Model(engine).weights):
+        with pytest.raises(InvalidInput, match=r"scale needs a number from 0 to 7, got .*; "):
+            ask(scale)
+    with pytest.raises(InvalidInput, match="from 0 to 0, got 1; "):
+        Engine(Spec(dim=2)).weights(1)
+
+
+@pytest.mark.parametrize("receipt", [False, True])
+@pytest.mark.parametrize("count", [2, 4, 5, 8, 12, 16])
+@pytest.mark.parametrize("float64", [False, True])
+def test_how_cells_lie_in_memory(count: int, float64: bool, receipt: bool) -> None:
+    """In a single line, or as close together as they can."""
+    engine = Engine(Spec(dim=4, scale=tuple(range(1, count + 1)), float64=float64), receipt=receipt)
+    lanes, size = -(-count // 4) * 4, 8 if float64 else 4
+    needed = (2 * lanes + 2 + receipt * lanes) * size
+    assert engine.cells.strides[0] == (64 if needed <= 64 else needed)
+    assert ("S" in engine.parts) == receipt
+    assert engine.parts["z"].shape == (4, count)
+
+
+def test_a_mean_is_the_mixed_probability() -> None:
+    """sigma(score) = sum_j w_j p_j, all experts included."""
+    engine = learned(rows=100)
+    rows = stream(9, plain=True)
+    mixture = engine.mixture
+    assert mixture is not None
+    scores = np.stack([_scores(engine, k, rows) for k in range(8)])
+    scores = np.vstack((scores, engine.state["u"] @ np.clip(scores, -8, 8)))
+    expected = np.array(mixture.weights) @ (0.5 * (1 + np.tanh(0.5 * scores)))
+    np.testing.assert_allclose(Model(engine).predict(rows), expected, rtol=1e-12)
+
+
+def _scores(engine: Engine, k: int, rows: Batch) -> np.ndarray:
+    x = engine.weights(k)[rows.indices] * rows.values
+    return np.array([x[a:b].sum() for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]) + engine.bias(k)
+
+
+def test_squared_scores_are_the_mean_of_cut_scores() -> None:
+    engine = learned("squared", rows=100)
+    rows = stream(9, plain=True)
+    B = engine.state["facts"][1]
+    expected = engine.state["w"][:8] @ np.clip([_scores(engine, k, rows) for k in range(8)], -B, B)
+    np.testing.assert_allclose(engine.score(rows), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_score_far_out_is_finite() -> None:
+    engine = Engine(Spec(dim=1, scale=(1.0, 2.0), stack=False))  # a stack sees scores within 8 only
+    engine.learn(Batch.from_rows([{0: 1e-3}] * 50, [1.0] * 50))
+    score = engine.score(Batch.from_rows([{0: 1e6}, {0: -1e6}]))
+    assert score[0] > 800
+    assert score[1] < -800
+    assert np.isfinite(score).all()
+
+
+def test_a_copy_is_apart() -> None:
+    engine = learned(receipt=True)
+    other = engine.copy()
+    rows = stream(4)
+    np.testing.assert_array_equal(other.score(rows), engine.score(rows))
+    other.learn(rows)
+    assert engine.progress.rows < other.progress.rows
+    assert not np.array_equal(engine.state["w"], other.state["w"])
+
+
+@pytest.mark.parametrize("rows", [0, 3, 200], ids=["empty", "sparse", "dense"])
+@pytest.mark.parametrize("loss", ["logistic", "squared", "absolute"])
+@pytest.mark.parametrize(
+    ("grid", "more"), [(AUTO, {}), (FOUR, {"share": 0.0}), (AUTO[:3], {"stack": False, "l1": 0.1})]
+)
+@pytest.mark.parametrize("receipt", [False, True])
+def test_resuming_is_never_having_stopped(
+    rows: int, loss: str, grid: tuple[float, ...], more: dict[str, Any], receipt: bool, tmp_path: Path
+) -> None:
+    whole = Model(learned(loss, dim=23, rows=rows, receipt=receipt, scale=grid, float64=receipt, **more))
+    whole.save(tmp_path / "m")
+    back = Model.load(tmp_path / "m")
+    assert back.engine.spec == whole.engine.spec
+    for seed in (1, 2):
+        batch = stream(seed, loss)
+        np.testing.assert_array_equal(whole.predict(batch), back.predict(batch))
+        whole.engine.learn(batch)
+        back.engine.learn(batch)
+    whole.save(tmp_path / "a")
+    back.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_retired_model_goes_on_from_its_file(tmp_path: Path) -> None:
+    engine = learned(receipt=True)._keeping(3)
+    Model(engine).save(tmp_path / "m")
+    back = Model.load(tmp_path / "m").engine
+    assert back.spec.retired == AUTO[:3] + AUTO[7:]
+    engine.learn(stream(3))
+    back.learn(stream(3))
+    for name, array in engine.state.items():
+        np.testing.assert_array_equal(array, back.state[name])
+
+
+def test_what_the_file_holds(tmp_path: Path) -> None:
+    engine = learned(dim=4096)
+    Model(engine).save(tmp_path / "m")
+    with safe_open(tmp_path / "m", framework="numpy") as other:
+        names = set(other.keys())
+        slots, z = other.get_tensor("slots"), other.get_tensor("z")
+    small = {f"mixture.{name}" for name in ("P", "block", "facts", "seen", "totals", "u", "w", "windows")}
+    assert names == small | {"N", "R", "intercept", "s", "slots", "tallies", "z"}
+    np.testing.assert_array_equal(z, engine.parts["z"][slots])
+    assert Model(engine).occupied == len(slots) == np.count_nonzero(engine.parts["N"])
+
+
+def rewritten(path: Path, change: dict[str, Any]) -> None:
+    content, tensors = model_file.read(path)
+    model_file.write(path, content, {name: a for name, a in {**tensors, **change}.items() if a is not None})
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        ("z", (0, 0), math.nan),
+        ("R", (1, 2), -1.0),
+        ("s", 0, -1e-20),
+        ("N", 0, 0.0),
+        ("N", 0, math.inf),
+        ("intercept", (1, 0), -1.0),
+        ("intercept", (0, 0), math.inf),
+        ("mixture.w", 0, -0.1),
+        ("mixture.w", 0, 0.9),
+        ("mixture.w", 8, math.nan),
+        ("mixture.u", 0, 1e31),
+        ("mixture.P", (0, 1), 0.2),
+        ("mixture.P", (0, 0), -0.1),
+        ("mixture.P", (0, 0), 3.0),
+        ("mixture.facts", 0, 0.5),
+        ("mixture.facts", 2, -1.0),
+        ("mixture.totals", 3, math.inf),
+        ("mixture.windows", (2, 1), math.nan),
+        ("mixture.sums", (1, 1), math.nan),
+        ("tallies", 0, math.nan),
+    ],
+)
+@pytest.mark.parametrize("dim", [24, 4096], ids=["dense", "sparse"])
+def test_numbers_that_no_learning_makes(name: str, at: Any, value: float, dim: int, tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    Model(learned(dim=dim, rows=60, receipt=True)).save(path)
+    array = model_file.read(path)[1][name].copy()
+    array[at] = value
+    rewritten(path, {name: array})
+    with pytest.raises(BadModel, match=r"^[ -~]{1,400}$"):
+        Model.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"z": np.zeros((3, 7), np.float32)},
+        {"z": np.zeros(8, np.float32)},
+        {"R": None},
+        {"S": np.zeros((3, 8), np.float32)},
+        {"s": np.zeros(3)},
+        {"cells": np.zeros((3, 4), np.float32)},
+        {"slots": None},
+        {"slots": np.zeros((1, 1), np.uint32)},
+        {"mixture.w": np.full(8, 0.125)},
+        {"mixture.P": np.eye(7) / 4},
+        {"mixture.windows": np.zeros((3, 5))},
+        {"mixture.u": None},
+        {"more": np.zeros(3)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_tensors_of_another_shape(change: dict[str, Any], tmp_path: Path) -> None:
+    Model(learned(dim=4096)).save(tmp_path / "m")
+    rewritten(tmp_path / "m", change)
+    with pytest.raises(BadModel, match=r"^[ -~]{1,400}$"):
+        Model.load(tmp_path / "m")
+
+
+def test_the_core_checks_by_itself() -> None:
+    def make(**more: Any) -> ScaleLearner:
+        plain: dict[str, Any] = {
+            "float64": True,
+            "receipt": False,
+            "loss": "squared",
+            "scales": [0.1, 1.0],
+            "beta": 1.0,
+        }
+        plain |= {"l1": 0.0, "l2": 0.0, "lower": -math.inf, "upper": math.inf, "intercept": True, "tau": 0.5}
+        return ScaleLearner(**{"dim": 4, **plain, "share": None, "capped": True, "stack": True, **more})
+
+    core = make()
+    with pytest.raises(ValueError, match="a number for each cell"):
+        core.weights(np.empty(3), 0)
+    with pytest.raises(ValueError, match="the number of one"):
+        core.weights(np.empty(4), 2)
+    with pytest.raises(ValueError, match="the same table"):
+        core.take_lanes(make(dim=5), 0)
+    with pytest.raises(ValueError, match="the same table"):
+        core.take_lanes(make(), 1)
+    slots = np.array([0, 4], np.uint32)
+    with pytest.raises(ValueError, match="outside the table"):
+        core.take(slots, np.empty((2, core.width)))
+    with pytest.raises(ValueError, match="outside the table"):
+        core.put(slots, np.empty((2, core.width)))
+    for shape in ((1, core.width), (2, core.width - 1)):
+        with pytest.raises(ValueError, match="a row for each slot"):
+            core.take(slots, np.empty(shape))
+    with pytest.raises(ValueError, match="a row for each slot"):
+        core.put(slots, np.empty((2, core.width), np.float32))
+    with pytest.raises(ValueError, match="a number for each cell"):
+        core.touched(np.empty(3, np.uint32))
+    with pytest.raises(ValueError, match="2 to 16"):
+        make(scales=[1.0])
+    with pytest.raises(ValueError, match="2 to 16"):
+        make(scales=[1.0] * 17)
+    with pytest.raises(ValueError, match="loss is not known"):
+        make(loss="log")
+    with pytest.raises(ValueError, match="dim needs"):
+        make(dim=0)
+
+
+def test_a_bad_row_changes_nothing() -> None:
+    engine = learned()
+    before = engine.copy()
+    for rows in (Batch.from_rows([{0: 1.0}, {64: 1.0}], [1, 1]), Batch.from_rows([{0: 1.0}, {1: 1.0}], [1, 2])):
+        with pytest.raises(InvalidInput, match="row 1: "):
+            engine.learn(rows)
+    np.testing.assert_array_equal(engine.cells, before.cells)
+    assert engine.progress == before.progress
+
+
+def test_training_with_several_scales_can_be_taken_up_again(tmp_path: Path) -> None:
+    lines = [f"{1 if i % 3 else -1} | a:{i % 7} b{i % 5} c{i % 11}:0.5" for i in range(300)]
+    (tmp_path / "one.vw").write_text("\n".join(lines[:200]) + "\n")
+    (tmp_path / "two.vw").write_text("\n".join(lines[200:]) + "\n")
+    paths = [str(tmp_path / "one.vw"), str(tmp_path / "two.vw")]
+    whole = train(paths, bits=8, scale="auto", output=tmp_path / "whole").model
+    train(paths[0], bits=8, scale="auto", output=tmp_path / "half")
+    rest = train(paths[1], resume=tmp_path / "half", scale="auto").model
+    for name, array in whole.engine.state.items():
+        np.testing.assert_array_equal(array, rest.engine.state[name])
+    np.testing.assert_array_equal(whole.engine.cells, rest.engine.cells)
+    assert summary(tmp_path / "whole")["spec"]["scale"] == AUTO
+    np.testing.assert_array_equal(whole.predict(paths), Model.load(tmp_path / "whole").predict(paths))
+    small = Model(whole.engine._keeping(1), whole.reading)
+    small.save(tmp_path / "small")
+    assert train(paths[0], resume=tmp_path / "small", scale="auto").model.engine.spec.scales == AUTO[1:5]
+    with pytest.raises(InvalidInput, match="scale needs to be what the model was trained with"):
+        train(paths[0], resume=tmp_path / "small", scale=AUTO[:4])

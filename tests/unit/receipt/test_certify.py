@@ -1,0 +1,329 @@
+"""train --receipt, run.certificate, certify: what is kept, told and refused."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl.cli.app import run
+from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear import Engine, Model, Spec
+from ftprl.linear import mixture as scales_module
+from ftprl.receipt import certify
+from ftprl.receipt import replay as replay_module
+from ftprl.receipt.certificate import Facts, against_box
+from ftprl.receipt.digest import BatchDigest
+from ftprl.receipt.provenance import Provenance, provenance_of
+from ftprl.runlog import events
+from ftprl.training import trainer
+from laws.streams import stream
+
+Capture = pytest.CaptureFixture[str]
+BITS = {"bits": 10}
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    log(Path("log.vw"), 400, 3)
+    log(Path("more.vw"), 150, 4)
+
+
+def log(path: Path, rows: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"a{v} b{w}" for v, w in zip(rng.zipf(1.6, rows) % 20, rng.integers(0, 5, rows), strict=True)]
+    labels = np.where(rng.random(rows) < 0.4, 1, -1)
+    path.write_text("".join(f"{y} | {a}\n" for y, a in zip(labels, names, strict=True)))
+
+
+def train(data: Any = "log.vw", **more: Any) -> ftprl.Run:
+    return ftprl.train(data, receipt=True, **{**BITS, **more})
+
+
+def test_a_receipt_is_not_kept_unless_it_is_asked_for() -> None:
+    plain = ftprl.train("log.vw", **BITS)
+    assert provenance_of(plain.model) is None
+    assert "receipt" not in plain.events[-1]
+    with pytest.raises(InvalidInput, match="--receipt"):
+        _ = plain.certificate
+    with pytest.raises(InvalidInput, match="--receipt"):
+        certify(plain.model)
+
+
+def test_the_receipt_changes_nothing_that_is_learned() -> None:
+    with_one, without = train(), ftprl.train("log.vw", **BITS)
+    assert with_one.progressive == without.progressive
+    np.testing.assert_array_equal(with_one.model.weights(), without.model.weights())
+
+
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+def test_events_tell_the_receipt(scale: Any) -> None:
+    told = train(scale=scale, events="run.jsonl")
+    read = events.read("run.jsonl")
+    assert read[0]["receipt"] is True
+    progress = [event for event in read if event["event"] == "progress"]
+    with_one = [event for event in progress if "receipt" in event]
+    assert [event["rows"] for event in with_one] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    for event in [*with_one, read[-1]]:
+        receipt = event["receipt"]
+        assert receipt["regret"] <= receipt["tight"] + 1e-6 <= receipt["bound"] + 2e-6 <= receipt["theorem"] + 3e-6
+        assert len(event["calibration"]) == 20
+        assert sum(bin[0] for bin in event["calibration"]) == receipt["weight"] == receipt["rows"]
+    end = read[-1]
+    assert end["receipt"]["loss"] == told.progressive.loss
+    assert end["receipt"]["regret"] == pytest.approx(told.certificate.regret, rel=1e-9)
+    assert end["coordinates_by"] == ("rows" if scale == "auto" else "gradients")
+    for key in ("regret", "bound"):
+        total = sum(group[key] for group in end["coordinates"]) + end["receipt"]["shared"][key]
+        assert total == pytest.approx(end["receipt"][key], rel=1e-9)
+    total = sum(group["post_hoc"] for group in end["coordinates"])
+    assert total == pytest.approx(end["receipt"]["post_hoc"])
+    raw = Path("log.vw").read_bytes()
+    assert end["digests"] == [{"file": "log.vw", "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}]
+
+
+def test_calibration_is_that_of_the_predictions() -> None:
+    engine = Engine(Spec(dim=23, float64=True), receipt=True)
+    batch = stream(4)
+    scores = np.empty(len(batch))
+    engine.learn(batch, scores=scores)
+    learned = (batch.weight > 0) & (batch.y == batch.y)
+    p, y, w = 1 / (1 + np.exp(-scores[learned])), batch.y[learned], batch.weight[learned]
+    bins = np.minimum((p * 20).astype(int), 19)
+    assert engine.calibration is not None
+    for column, values in enumerate((w, w * p, w * (y > 0))):
+        np.testing.assert_allclose(engine.calibration[:, column], np.bincount(bins, values, minlength=20), rtol=1e-9)
+    assert Engine(Spec(loss="squared", dim=4), receipt=True).calibration is None
+
+
+def test_seen_groups_count_rows() -> None:
+    r = train(scale="auto")
+    names: dict[str, int] = {}
+    for row in Path("log.vw").read_text().splitlines():
+        for name in set(row.split("| ")[1].split()):
+            names[name] = names.get(name, 0) + 1
+    found = {group["seen_from"]: group["count"] for group in r.certificate.coordinates if group["seen_from"]}
+    expected: dict[float, int] = {}
+    for count in names.values():
+        low = 2.0 ** (count.bit_length() - 1)
+        expected[low] = expected.get(low, 0) + 1
+    assert found == expected
+
+
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+def test_save_load_and_resume_keep_the_receipt_to_the_bit(scale: Any) -> None:
+    whole = train(scale=scale, output="whole", passes=2, holdout=7)
+
+    class Stop(Exception):
+        pass
+
+    def stop(event: Any) -> None:
+        if event["event"] == "checkpoint" and event["rows"] == 500:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(scale=scale, checkpoint="part", every=100, passes=2, holdout=7, listener=stop, output="again")
+    ftprl.train("log.vw", resume="part", output="again")
+    assert Path("again").read_bytes() == Path("whole").read_bytes()
+    loaded = ftprl.load("whole")
+    assert provenance_of(loaded) == provenance_of(whole.model)
+    assert certify(loaded).to_dict() == whole.certificate.to_dict()
+
+
+def test_a_checkpoint_can_be_certified_but_makes_no_receipt(capsys: Capture) -> None:
+    train(checkpoint="part", every=100)
+    assert run(["certify", "part"]) == 0
+    assert run(["certify", "part", "-o", "r.json"]) == 2
+    assert "finish the run" in capsys.readouterr().err
+    assert not Path("r.json").exists()
+
+
+def test_more_data_is_one_stream() -> None:
+    first = train(output="m")
+    second = ftprl.train("more.vw", resume="m")
+    assert provenance_of(second.model) is not None
+    assert [r["rows"] for r in provenance_of(second.model).stream] == [400, 150]
+    assert second.certificate.rounds == 550
+    assert [entry["read"] for entry in provenance_of(second.model).trail][-2:] == [400 + 64, 400 + 128]
+    both = train(["log.vw", "more.vw"]).certificate
+    assert second.certificate.regret == both.regret
+    assert first.certificate.rounds == 400 or first.model is second.model
+
+
+def test_a_receipt_cannot_begin_or_end_on_the_way() -> None:
+    train(output="with")
+    ftprl.train("log.vw", output="without", **BITS)
+    for path, receipt in (("with", False), ("without", True)):
+        with pytest.raises(InvalidInput, match="from the first row on"):
+            ftprl.train("more.vw", resume=path, receipt=receipt)
+
+
+def test_retired_scales_leave_the_others_numbers_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (trainer, scales_module, replay_module):
+        monkeypatch.setattr(module, "FIRST_ROW", 2048)
+    ftprl.data.clicks.generate(5000, seed=2, path="clicks.vw")
+    fewer, all_of_them = (train("clicks.vw", scale="auto", retire=flag, bits=14) for flag in (True, False))
+    kept = fewer.model.engine.spec.scales
+    assert len(kept) == 4
+    names = ("scale", "loss")
+    before = {row["scale"]: row for row in all_of_them.certificate.scales}
+    for row in fewer.certificate.scales:
+        assert [row[n] for n in names] == [before[row["scale"]][n] for n in names]
+    k = all_of_them.model.engine.spec.scales.index(kept[0])
+    assert fewer.model.engine.sums_of(0) == all_of_them.model.engine.sums_of(k)
+
+
+def test_standard_input_has_a_digest_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("log.vw").read_bytes())))
+    record = provenance_of(train("-", format="vw").model)
+    assert record is not None
+    digest = BatchDigest()
+    source = ftprl.data.open("log.vw", dim=2**10)
+    for batch in source.batches():
+        for part in batch.cut(7):
+            digest.update(part)
+    assert record.stream[0]["files"] is None
+    assert record.stream[0]["batches"] == digest.result()
+
+
+def test_against_another_model(capsys: Capture) -> None:
+    train(output="a")
+    ftprl.train("log.vw", output="b", scale=1.0, **BITS)
+    assert run(["certify", "a", "--against", "b", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["comparator"]["kind"] == "model"
+    assert told["regret"] <= told["bound"] <= told["theorem"]
+    ftprl.train("log.vw", output="c", bits=9)
+    assert run(["certify", "a", "--against", "c"]) == 2
+    assert "expected dim=1024, got 512" in capsys.readouterr().err
+    train(output="bounded", lower=-0.01, upper=0.01, scale=0.1)
+    assert run(["certify", "bounded", "--against", "b"]) == 2
+    assert "within the model's bounds" in capsys.readouterr().err
+    assert run(["certify", "a", "--against", "b", "--radius", "1"]) == 2
+    assert run(["certify", "a", "--radius", "-1"]) == 2
+    assert run(["certify", "a", "--exact", "log.vw"]) == 2
+    assert run(["certify", "log.vw"]) == 2
+    assert run(["certify", "nothing"]) == 2
+
+
+PAPER: dict[str, Any] = {"beta": 0.0, "lower": -1.0, "upper": 1.0, "scale": 1.0, "intercept": False}
+
+
+def test_the_closed_form_is_shown_where_it_is_a_bound() -> None:
+    r = train(**PAPER)
+    assert provenance_of(r.model) is not None
+    assert provenance_of(r.model).unit_values
+    c = certify(r.model, radius=1.0)
+    assert c.proven_ratio == pytest.approx(2**0.5)
+    assert c.ratio is not None
+    assert c.ratio <= 2**0.5 * (1 + 1e-6)
+    assert c.worst_case is not None
+    assert c.closed_form is not None
+    assert c.regret <= c.bound <= c.theorem <= c.worst_case <= c.closed_form * (1 + 1e-6)
+    assert "closed form" in str(c)
+    assert c.caveats == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "radius", "reason"),
+    [
+        ({"beta": 0.5}, 1.0, "beta=0.5"),
+        ({"l2": 0.5}, 1.0, "l2=0.5"),
+        ({"intercept": True}, 1.0, "the intercept has no bounds"),
+        ({"lower": None, "upper": None}, 1.0, "without bounds"),
+        ({}, 2.0, "is not the bounds -1 to 1"),
+        ({}, None, "name one with --radius"),
+    ],
+)
+def test_and_elsewhere_the_reason_is_said(change: dict[str, Any], radius: float | None, reason: str) -> None:
+    c = certify(train(**{**PAPER, **change}).model, radius=radius)
+    assert c.worst_case is None
+    assert c.closed_form is None
+    assert c.proven_ratio is None
+    assert c.ratio_of == "theorem"
+    assert any(reason in caveat for caveat in c.caveats)
+    assert "closed form  " not in str(c)
+
+
+def test_other_values_than_one_have_no_closed_form() -> None:
+    Path("half.vw").write_text("1 | a:0.5\n-1 | a:1\n1 | b\n")
+    r = train("half.vw", **PAPER)
+    assert provenance_of(r.model) is not None
+    assert not provenance_of(r.model).unit_values
+    c = certify(r.model, radius=1.0)
+    assert c.worst_case is not None
+    assert c.theorem <= c.worst_case
+    assert c.closed_form is None
+    assert "not every |value| was 1" in c.caveats[0]
+    Path("two.vw").write_text("1 | a:2\n-1 | b:1\n")
+    c = certify(train("two.vw", **PAPER).model, radius=1.0)
+    assert "not every |value| was 1" in c.caveats[0]
+    assert c.worst_case is None
+
+
+def test_a_model_made_by_hand_has_a_certificate_and_no_closed_form_without_the_fact() -> None:
+    engine = Engine(Spec(dim=23, **PAPER), receipt=True)
+    engine.learn(stream(2, float64=False))
+    assert against_box(engine, 1.0, facts=Facts()).closed_form is None
+    assert certify(Model(engine)).rounds == engine.progress.rows
+
+
+def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
+    train(output="m")
+    assert run(["certify", "m", "--radius", "0.5"]) == 0
+    out = capsys.readouterr().out
+    for word in (
+        "total loss",
+        "regret (linearised)",
+        "bound",
+        "best in hindsight, diagonal",
+        "gain of a rate",
+        "note:",
+    ):
+        assert word in out
+    assert run(["certify", "m", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    keys = set(ftprl.Certificate.__dataclass_fields__) - {"history"}
+    assert keys <= set(told)
+    assert told["comparator"] == {"kind": "weights", "nonzero": told["comparator"]["nonzero"]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r.pop("trail"),
+        lambda r: r.update(unit_values=1),
+        lambda r: r["stream"][0].update(passes=0),
+        lambda r: r["stream"][0].update(files=None),
+        lambda r: r["stream"][0].pop("skip"),
+        lambda r: r["stream"][0]["files"][0].update(bytes=-1),
+        lambda r: r["stream"][0]["files"][0].update(sha256="ab"),
+        lambda r: r["trail"][0].pop("read"),
+        lambda r: r.update(stream=3),
+    ],
+)
+def test_a_record_that_no_training_makes(change: Any) -> None:
+    record = provenance_of(train().model)
+    assert record is not None
+    plain = json.loads(json.dumps(record.to_dict()))
+    assert Provenance.from_dict(plain).to_dict() == plain
+    change(plain)
+    with pytest.raises(InvalidInput):
+        Provenance.from_dict(plain)
+
+
+def test_a_model_with_a_damaged_calibration() -> None:
+    r = train(output="m")
+    assert r.model.engine.calibration is not None
+    r.model.engine.calibration[0, 1] = -1.0
+    r.model.save("broken")
+    with pytest.raises(BadModel):
+        ftprl.load("broken")

@@ -1,0 +1,348 @@
+"""verify: a true receipt is confirmed, any other is refused."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl.cli.app import run
+from ftprl.errors import FtprlError, InvalidInput
+from ftprl.linear import Engine, Spec
+from ftprl.linear import mixture as scales_module
+from ftprl.receipt import certify, verify
+from ftprl.receipt import replay as replay_module
+from ftprl.receipt.document import digest, document, write
+from ftprl.receipt.provenance import provenance_of
+from ftprl.receipt.replay import Replay
+from ftprl.training import trainer
+from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
+from oracles.batches import real
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    log(Path("log.vw"), 40, 3)
+    log(Path("more.vw"), 21, 4)
+
+
+def log(path: Path, rows: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lines = [
+        f"{rng.choice([-1, 1])} {rng.choice([1, 2, 0.5])} | a{rng.integers(9)} b:{rng.normal():.3f}\n"
+        for _ in range(rows)
+    ]
+    path.write_text("".join(lines))
+
+
+def receipt_of(model: ftprl.Model, **more: Any) -> dict[str, Any]:
+    made = document(model, certify(model, **more))
+    write("r.json", made)
+    return made
+
+
+def trained(data: Any = "log.vw", **more: Any) -> ftprl.Model:
+    return ftprl.train(data, receipt=True, **{"bits": 8, **more}).model
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_replay_has_the_cores_bits(loss: str, options: str, several: bool) -> None:
+    """Where the order of sums is the same, which it is, the twin agrees to the bit; exp and log are the C library's."""
+    more = {**OPTIONS[options]} | ({"scale": (0.03, 0.2, 1.0, 4.0, 9.0)} if several else {})
+    given = spec(loss, float64=False, **more)
+    engine, twin = Engine(given, receipt=True), Replay(given, retire=False)
+    batch = stream(8, loss, rows=60, float64=False)
+    engine.learn(batch)
+    twin.learn(batch)
+    slots = engine.touched()
+    for name, column in twin.parts.items():
+        found = column[slots].reshape(engine.parts[name][slots].shape)
+        np.testing.assert_array_equal(found, engine.parts[name][slots], err_msg=name)
+    np.testing.assert_array_equal(twin.intercept, engine.intercept)
+    for k in range(len(given.scales)):
+        assert twin.sums_of(k) == engine.sums_of(k)
+    assert twin.progress == engine.progress
+    if loss == "logistic":
+        np.testing.assert_array_equal(twin.calibration, engine.calibration)
+
+
+RUNS: dict[str, dict[str, Any]] = {
+    "one scale": {"scale": 0.1},
+    "all scales": {},
+    "float64": {"float64": True},
+    "two passes": {"passes": 2, "scale": 0.1},
+    "held out": {"holdout": 4},
+    "penalties": {"scale": 0.3, "l1": 0.1, "l2": 0.2, "lower": -0.5, "upper": 0.4},
+    "bayes": {"share": 0.0, "stack": False, "scale": (0.1, 1.0)},
+    "hinge": {"loss": "hinge"},
+    "squared": {"loss": "squared"},
+    "quantile": {"loss": "quantile", "tau": 0.3},
+}
+
+
+@pytest.mark.parametrize("radius", [None, 0.7])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_true_receipt_is_confirmed(name: str, radius: float | None) -> None:
+    receipt_of(trained(**RUNS[name]), radius=radius)
+    verdict = verify("r.json", "log.vw")
+    assert verdict.confirmed, str(verdict)
+    assert verdict.whole
+    assert len(verdict.checks) > 60
+
+
+def test_runs_one_after_another() -> None:
+    ftprl.train("log.vw", receipt=True, bits=8, output="m", passes=2, holdout=5)
+    receipt_of(ftprl.train(["more.vw", "log.vw"], resume="m", holdout=3).model)
+    verdict = verify("r.json", ["log.vw", "more.vw", "log.vw"])
+    assert verdict.confirmed, str(verdict)
+    assert verdict.rows == 2 * 40 + 21 + 40
+    assert not verify("r.json", ["log.vw", "log.vw", "more.vw"]).confirmed
+    with pytest.raises(InvalidInput, match="the 3 files"):
+        verify("r.json", ["log.vw", "more.vw"])
+
+
+def test_bad_rows_that_were_left_out() -> None:
+    text = Path("log.vw").read_text().splitlines()
+    text[3], text[9], text[12] = "x y z", "1 | a:1e35", "7 | a"
+    Path("bad.vw").write_text("\n".join(text) + "\n")
+    for more in ({}, {"passes": 2, "holdout": 3}):
+        model = trained("bad.vw", on_bad_row="skip", **more)
+        made = receipt_of(model)
+        assert made["stream"][0]["bad_rows"] == 3
+        verdict = verify("r.json", "bad.vw")
+        assert verdict.confirmed, str(verdict)
+
+
+def test_packed_files_tables_and_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("log.vw.gz").write_bytes(gzip.compress(Path("log.vw").read_bytes()))
+    receipt_of(trained("log.vw.gz"))
+    assert verify("r.json", "log.vw.gz").confirmed
+    refused = {one.name for one in verify("r.json", "log.vw").refused}
+    assert refused == {"stream.0.files.0.bytes", "stream.0.files.0.sha256"}  # the same rows, other bytes
+    Path("t.csv").write_text("y,a,n\n" + "".join(f"{'yes' if i % 3 else 'no'},w{i % 5},{i}\n" for i in range(30)))
+    receipt_of(trained("t.csv", label="y", positive="yes"))
+    assert verify("r.json", "t.csv").confirmed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("log.vw").read_bytes())))
+    receipt_of(trained("-", format="vw"))
+    assert verify("r.json", "log.vw").confirmed
+    rows = Path("log.vw").read_text().splitlines()
+    Path("other.vw").write_text("\n".join([*rows[:-1], "1 | a1 b:0.25"]) + "\n")
+    assert any("batches" in one.name for one in verify("r.json", "other.vw").refused)
+
+
+def test_scales_that_retired(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (trainer, scales_module, replay_module):
+        monkeypatch.setattr(module, "FIRST_ROW", 2048)
+    ftprl.data.clicks.generate(2100, seed=2, path="clicks.vw")
+    made = receipt_of(trained("clicks.vw", bits=14))
+    assert len(made["retired"]) == 4
+    verdict = verify("r.json", "clicks.vw")
+    assert verdict.confirmed, str(verdict)
+
+
+def test_a_prefix() -> None:
+    receipt_of(trained())
+    verdict = verify("r.json", "log.vw", rows=20)
+    assert verdict.confirmed
+    assert not verdict.whole
+    assert verdict.rows == 20
+    assert "a prefix" in str(verdict)
+    names = {one.name.split(".")[1] for one in verdict.checks if one.name.startswith("trail.")}
+    assert names == {"1", "2", "4", "8", "16"}
+    made = json.loads(Path("r.json").read_text())
+    for at, rows, confirmed in ((3, 8, False), (3, 7, True), (4, 8, True), (4, 16, False)):
+        forged = copy.deepcopy(made)
+        forged["trail"][at]["loss"] *= 1 + 1e-6
+        write("f.json", {**forged, "sha256": digest(forged)})
+        assert verify("f.json", "log.vw", rows=rows).confirmed == confirmed
+
+
+def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, dict | list):
+        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(entry, (*at, key))
+    else:
+        yield at
+
+
+def changed(value: Any) -> Any:
+    if isinstance(value, bool) or value is None:
+        return 0.01 if value is None else not value
+    if isinstance(value, float):
+        return value * (1 + 1e-6) if abs(value) > 1e-6 else value + 1e-6
+    if isinstance(value, int):
+        return value + 1
+    return value[:-1] + ("0" if value[-1:] != "0" else "1")
+
+
+def is_refused(made: dict[str, Any]) -> bool:
+    write("f.json", made)
+    try:
+        return not verify("f.json", "log.vw").confirmed
+    except FtprlError:
+        return True
+
+
+# Switches that nothing in this stream asks about, and words for how a file without such bytes would be read.
+IDLE = {("stream", 0, "retire"), ("stream", 0, "skip"), ("spec", "stack"), ("reading", "positive")}
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_receipt_with_anything_changed_is_refused(several: bool) -> None:
+    log(Path("log.vw"), 6, 5)
+    made = receipt_of(trained(scale=(0.1, 1.0) if several else 0.1), radius=1.0)
+    assert not is_refused(made)
+    tried = 0
+    for at in leaves(made):
+        forged = copy.deepcopy(made)
+        inside: Any = forged
+        for key in at[:-1]:
+            inside = inside[key]
+        inside[at[-1]] = changed(inside[at[-1]])
+        assert digest(forged) != forged["sha256"], f"{at}, its digest as it was"
+        if at == ("sha256",) or at in IDLE:
+            continue
+        forged["sha256"] = digest(forged)
+        assert is_refused(forged), f"{at}, with a digest made anew"
+        tried += 1
+    assert tried > 100
+
+
+def test_data_with_any_byte_changed_is_refused() -> None:
+    log(Path("log.vw"), 5, 5)
+    receipt_of(trained(scale=0.1))
+    raw = Path("log.vw").read_bytes()
+    for at in range(len(raw)):
+        Path("f.vw").write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
+        assert not verify("r.json", "f.vw").confirmed, at
+    for other in (raw[:-1], raw + b"\n", raw + raw, b"1 | a\n"):
+        Path("f.vw").write_bytes(other)
+        assert not verify("r.json", "f.vw").confirmed
+
+
+def test_exit_codes(capsys: Capture) -> None:
+    trained(output="m")
+    assert run(["certify", "m", "--radius", "1", "-o", "r.json"]) == 0
+    assert run(["verify", "r.json", "log.vw"]) == 0
+    assert "confirmed" in capsys.readouterr().out
+    made = json.loads(Path("r.json").read_text())
+    made["certificate"]["bound"] *= 0.99
+    write("f.json", made)
+    assert run(["verify", "f.json", "log.vw"]) == 1
+    out = capsys.readouterr().out
+    assert "REFUSED  sha256" in out
+    assert "REFUSED  certificate.bound" in out
+    assert run(["verify", "f.json", "log.vw", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert {one["name"] for one in told["refused"]} == {"sha256", "certificate.bound"}
+    assert run(["verify", "r.json", "more.vw"]) == 1
+    for bad in (["m", "log.vw"], ["log.vw", "log.vw"], ["r.json", "nothing.vw"], ["r.json", "log.vw", "more.vw"]):
+        assert run(["verify", *bad]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+    assert run(["verify", "r.json", "log.vw", "--rows", "0"]) == 2
+    assert run(["verify", "r.json", "log.vw", "--against", "m"]) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r["reading"].update(nonsense=1),
+        lambda r: r["reading"].update(format=3),
+        lambda r: r["reading"].update(dim="many"),
+        lambda r: r["spec"].update(scale="none"),
+        lambda r: r["spec"].pop("beta"),
+        lambda r: r["spec"].update(scale=[[1]]),
+        lambda r: r["certificate"].update(comparator={"kind": "box", "radius": "wide"}),
+        lambda r: r.update(certificate=[]),
+        lambda r: r.pop("trail"),
+        lambda r: r.update(format_version=2),
+        lambda r: r.update(stream=[{}]),
+    ],
+)
+def test_what_is_no_receipt_is_said_in_one_line(change: Any, capsys: Capture) -> None:
+    made = receipt_of(trained(scale=0.1))
+    change(made)
+    write("f.json", made)
+    assert run(["verify", "f.json", "log.vw"]) in (1, 2)
+    assert len(capsys.readouterr().err.splitlines()) <= 1
+    for text in ("", "{", "[1]", '{"format": "ftprl-receipt"}', '{"format": NaN}', "\xff" * 5):
+        Path("f.json").write_bytes(text.encode("latin-1"))
+        assert run(["verify", "f.json", "log.vw"]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_against_another_model() -> None:
+    trained(output="m")
+    trained(scale=1.0, output="other")
+    receipt_of(ftprl.load("m"), other="other")
+    assert verify("r.json", "log.vw", other="other").confirmed
+    with pytest.raises(InvalidInput, match="--against"):
+        verify("r.json", "log.vw")
+    assert not verify("r.json", "log.vw", other="m").confirmed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+@pytest.mark.parametrize("name", ["a9a.libsvm.gz", "criteo80k.vw.gz"])
+def test_real_receipts_are_confirmed(name: str, scale: Any) -> None:
+    receipt_of(trained(str(real(name)), scale=scale, bits=20), radius=1.0)
+    verdict = verify("r.json", str(real(name)))
+    assert verdict.confirmed, str(verdict)
+
+
+def test_real_receipts_are_confirmed_in_a_prefix() -> None:
+    for name in ("rcv1_small.vw.gz", "criteo80k.vw.gz"):
+        receipt_of(trained(str(real(name)), bits=18))
+        assert verify("r.json", str(real(name)), rows=300).confirmed
+
+
+def test_signs_are_the_losses_of_two_classes() -> None:
+    assert {loss for loss in LOSSES if Spec(loss=loss, dim=2).scalar_loss().binary} == set(SIGNS)
+
+
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+def test_a_receipt_does_not_depend_on_how_rows_came(scale: Any, tmp_path: Path) -> None:
+    """Many coordinates, held-out rows, a run that stops and goes on, two files: the same bytes and numbers."""
+    rng = np.random.default_rng(5)
+    ids = np.sort(rng.integers(1, 2**22, size=(7000, 40)), axis=1)
+    lines = [
+        f"{1 if i % 3 else -1} " + " ".join(f"{n}:1" for n in sorted(set(row))) for i, row in enumerate(ids.tolist())
+    ]
+    (tmp_path / "all.libsvm").write_text("\n".join(lines) + "\n")
+    (tmp_path / "a.libsvm").write_text("\n".join(lines[:1500]) + "\n")
+    (tmp_path / "b.libsvm").write_text("\n".join(lines[1500:]) + "\n")
+    whole = ftprl.train(tmp_path / "all.libsvm", receipt=True, scale=scale, holdout=3, output=tmp_path / "whole").model
+    stopped = {"checkpoint": tmp_path / "part", "every": 1000}
+    with pytest.raises(KeyboardInterrupt):
+        ftprl.train(tmp_path / "all.libsvm", receipt=True, scale=scale, holdout=3, listener=_stop_at(3000), **stopped)
+    ftprl.train(tmp_path / "all.libsvm", resume=tmp_path / "part", output=tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "whole").read_bytes()
+    parts = [tmp_path / "a.libsvm", tmp_path / "b.libsvm"]
+    cut = ftprl.train(parts, receipt=True, scale=scale, holdout=3).model
+    assert provenance_of(whole) is not None
+    assert provenance_of(cut) is not None
+    assert provenance_of(cut).trail == provenance_of(whole).trail
+    np.testing.assert_array_equal(cut.engine.own_sums(), whole.engine.own_sums())
+    np.testing.assert_array_equal(cut.engine.own_sums(cut.engine.touched()), whole.engine.own_sums())
+
+
+def _stop_at(rows: int) -> Any:
+    def listen(event: Any) -> None:
+        if event["event"] == "checkpoint" and event["rows"] >= rows:
+            raise KeyboardInterrupt
+
+    return listen

@@ -1,0 +1,346 @@
+"""The page of a run: whole for every run, safe for every name, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import ftprl
+from ftprl.cli.app import run
+from ftprl.errors import InvalidInput
+from ftprl.report import page, picture, sentences
+from ftprl.report.figures import figures
+from ftprl.report.html import MOST_ROWS, esc, table
+from ftprl.report.settings import settings as settings_of
+from ftprl.runlog.reader import tell
+from oracles.events import HOSTILE, any_events, finished, progress, receipt, start
+
+DATA = Path(__file__).parents[3] / ".." / "shared" / "data"
+
+
+class Reader(HTMLParser):
+    """Checks that elements are closed in order, and keeps what they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+
+def check(text: str) -> Reader:
+    """A page that is well formed, has no script and asks for nothing."""
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    assert reader.open == []
+    tags = {name for name, _ in reader.seen}
+    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "image", "foreignobject"}
+    ids = [attributes["id"] for _, attributes in reader.seen if "id" in attributes]
+    assert len(ids) == len(set(ids)), "every id once"
+    for _, attributes in reader.seen:
+        assert not any(name.startswith("on") for name in attributes)
+        assert all((attributes.get(name) or "#").startswith("#") for name in ("href", "src", "xlink:href"))
+    assert "@import" not in text
+    assert set(re.findall(r"url\(([^)]{1,2})", text)) <= {"#" + c for c in "lrscw"}
+    text.encode("utf-8")
+    return reader
+
+
+def test_a_finished_run_has_every_section() -> None:
+    reader = check(page(finished(), "folder/run.jsonl"))
+    names = {attributes.get("id") for _, attributes in reader.seen}
+    assert {"loss", "regret", "scales", "calibration", "speed", "coordinates"} <= names
+    assert {"head", "figures", "receipt", "settings", "events"} <= names
+    assert "Not shown" not in reader.text
+    for said in (
+        "run.jsonl",
+        "finished",
+        "1,000",
+        "the receipt holds",
+        "scales retired",
+        "a.part",
+        "1,024",
+        "12,345 bytes",
+        "ab" * 32,
+    ):
+        assert said in reader.text
+    figures_, tables = [sum(tag == name for tag, _ in reader.seen) for name in ("svg", "details")]
+    assert figures_ == 6
+    assert tables == 7, "a table for every figure, and the receipt's"
+    labels = [attributes.get("aria-label") for tag, attributes in reader.seen if tag == "svg"]
+    assert all(labels)
+
+
+def test_the_policy_forbids_everything_but_styles() -> None:
+    text = page(finished(), "run.jsonl")
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
+    assert "script-src" not in policy
+    (policy,) = re.findall(r'Policy" content="([^"]*)"', page([], "run.jsonl", nonce="abc"))
+    assert "script-src 'nonce-abc'; connect-src 'self'" in policy
+
+
+def without(*keys: str) -> list[dict[str, Any]]:
+    return [{k: v for k, v in event.items() if k not in keys} for event in finished()]
+
+
+@pytest.mark.parametrize(
+    ("events", "missing", "why"),
+    [
+        (without("receipt", "coordinates"), {"regret", "coordinates"}, "have no receipt"),
+        (
+            [{**e, "receipt": False} for e in without("coordinates", "calibration")],
+            {"regret", "calibration"},
+            "kept no",
+        ),
+        (without("mixture"), {"scales"}, "one scale was learned"),
+        (without("calibration"), {"calibration"}, "Calibration"),
+        (finished()[:1], {"loss", "regret", "scales", "speed"}, "no progress has been told yet"),
+        (finished()[:5], {"coordinates"}, "told when the run ends"),
+        ([progress(1)], {"speed", "coordinates"}, "too little time"),
+        ([{"event": "error", "rows": 0, "message": "it broke"}], {"loss"}, "it broke"),
+    ],
+)
+def test_what_is_absent_is_left_out_with_a_reason(events: list[dict[str, Any]], missing: set[str], why: str) -> None:
+    reader = check(page(events, "run.jsonl"))
+    names = {attributes.get("id") for tag, attributes in reader.seen if tag == "figure"}
+    assert not missing & names
+    assert why in reader.text
+
+
+def test_a_loss_without_probabilities_has_no_calibration() -> None:
+    events = [start(spec={"loss": "squared"}), progress(4, loss=8.0, calibration=None)]
+    reader = check(page(events, "run.jsonl"))
+    assert "this run has the squared loss" in reader.text
+    assert "typical error of ±4" in reader.text
+
+
+def test_names_from_data_are_shown_and_do_nothing() -> None:
+    data = {"files": [HOSTILE], "columns": {HOSTILE: "label", "x": HOSTILE}, "format": HOSTILE}
+    events = [
+        start(version=HOSTILE, data=data, spec={"loss": HOSTILE}, **{HOSTILE: {HOSTILE: [HOSTILE]}}),
+        progress(40, mixture={"names": [HOSTILE, "$x$"], "weights": [0.5, 0.5]}),
+        progress(80),
+        {"event": "checkpoint", "rows": 1, "path": HOSTILE},
+        {"event": "retire", "rows": 1, "kept": [HOSTILE]},
+        {"event": HOSTILE, "rows": HOSTILE},
+        {"event": "error", "rows": 3, "message": HOSTILE},
+    ]
+    text = page(events, HOSTILE)
+    reader = check(text)
+    assert reader.text.count("<script>alert(1)</script>") >= 15
+    assert reader.text.count("\\x00\\x1b[31m\\u202e") >= 15
+    labels = [attributes.get("aria-label") for tag, attributes in reader.seen if tag == "svg"]
+    assert len(labels) == 4
+
+
+@given(st.text())
+def test_text_stays_text(text: str) -> None:
+    reader = Reader()
+    reader.feed(f'<p title="{esc(text)}">{esc(text)}</p>')
+    assert reader.seen == [("p", {"title": reader.text or ""})]
+    assert reader.text.isprintable()
+
+
+def test_a_long_table_shows_its_ends() -> None:
+    rows = [(str(i), "x") for i in range(1000)]
+    text = table("t", ("a", "b"), rows)
+    assert text.count("<tr>") == MOST_ROWS + 2
+    assert "600 rows left out" in text
+
+
+BARE = {"excess": 1, "bound": 0, "regret": 0, "ratio": 0, "post_hoc": 0}
+
+
+@given(any_events())
+@example([{"event": "start", "receipt": BARE}])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_any_events_have_words_figures_and_settings(events: list[dict[str, Any]]) -> None:
+    told = tell(events)
+    for figure in figures(told):
+        assert figure.caption
+        assert all(len(row) == len(figure.head) for row in figure.rows)
+    assert sentences.verdict(told)
+    assert all(len(row) == 3 for row in (*sentences.happened(told), *settings_of(told)))
+    sentences.receipt(told), sentences.meaning(told), sentences.status(told)
+
+
+@given(any_events(), st.text(max_size=20))
+@settings(max_examples=4, suppress_health_check=list(HealthCheck), deadline=None)
+def test_any_events_make_a_page(events: list[dict[str, Any]], name: str) -> None:
+    check(page(events, name))
+
+
+# ---- words ----
+
+
+def test_the_verdict_follows_the_numbers() -> None:
+    def verdict(**more: float) -> str:
+        return sentences.verdict(
+            tell([start(), progress(100, receipt={**receipt(100), **more}), {"event": "end", "rows": 100}])
+        )
+
+    r = receipt(100)
+    assert f"{r['regret']:.2f}" in verdict()
+    assert "the receipt holds" in verdict()
+    assert "does not add up" in verdict(regret=2.0 * r["bound"])
+    assert "does not add up" in verdict(theorem=0.5 * r["bound"])
+    assert "Nothing was lost" in verdict(regret=-5.0)
+    assert "holds" in verdict(tight=r["bound"] * (1 + 1e-9)), "rounding is no lie"
+
+
+def test_a_broken_receipt_is_red_and_distrusted() -> None:
+    events = [start(), progress(100, receipt={**receipt(100), "regret": 1e6})]
+    text = page(events, "run.jsonl")
+    assert 'class="verdict bad"' in text
+    assert "Do not trust this receipt" in text
+
+
+def test_the_receipt_in_words_says_each_number() -> None:
+    said = dict(sentences.receipt(tell(finished())))
+    r = tell(finished()).receipt
+    assert f"{r['post_hoc']:.1f}" in said["What was possible"]
+    assert "5 times as much" in said["What was possible"]
+    assert f"{r['theorem']:.1f}" in said["What is proved"]
+    assert "0.16" in said["What was lost"]
+
+
+def test_checkpoints_in_a_row_are_one_line() -> None:
+    events = [start(), *({"event": "checkpoint", "rows": i, "path": "p"} for i in range(1, 50)), progress(60)]
+    lines = sentences.happened(tell(events))
+    assert len(lines) == 2
+    assert lines[1] == ("49", "checkpoint", "49 checkpoints, the last to p")
+
+
+# ---- pictures ----
+
+
+def test_pictures_of_a_run() -> None:
+    assert picture(finished(), "png").startswith(b"\x89PNG")
+    tree = ElementTree.fromstring(picture(finished(), "svg"))
+    assert tree.tag.endswith("svg")
+    assert picture(finished(), "svg") == picture(finished(), "svg")
+    with pytest.raises(InvalidInput, match="expected progress"):
+        picture([start()], "png")
+
+
+def test_run_plot(tmp_path: Path) -> None:
+    data = tmp_path / "a.vw"
+    data.write_text("".join(f"{1 if i % 3 else -1} | a{i % 7} b\n" for i in range(300)))
+    done = ftprl.train(data, bits=8)
+    figure = done.plot()
+    assert figure.axes[0].get_title() == "Progressive loss"
+    x, y = next(line.get_data() for line in figure.axes[0].get_lines() if len(line.get_xdata()) > 20)
+    assert x[-1] <= 300
+    assert y[0] == pytest.approx(0.693147, abs=1e-5)
+
+
+# ---- the command ----
+
+
+@pytest.fixture
+def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(json.dumps(event) + "\n" for event in finished()))
+    return path
+
+
+def test_the_command_writes_what_the_suffix_says(events: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", "run.jsonl"]) == 0
+    assert capsys.readouterr().err == "wrote run.html\n"
+    check(Path("run.html").read_text("utf-8"))
+    assert run(["report", "run.jsonl", "-o", "x.svg", "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert Path("x.svg").read_bytes().startswith(b"<svg")
+    assert run(["report", "run.jsonl", "-o", "picture", "--format", "png"]) == 0
+    assert Path("picture").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["absent.jsonl"], "absent.jsonl: No such file"),
+        (["empty.jsonl"], "expected events, got an empty file"),
+        (["bad.jsonl"], "bad.jsonl:1: expected an event in JSON"),
+        (["binary.jsonl"], "binary.jsonl:1: expected an event"),
+        (["deep.jsonl"], "deep.jsonl:1: expected an event"),
+        (["run.jsonl", "-o", "run.jsonl", "--format", "html"], "which is the events"),
+        (["run.jsonl", "-o", "x.pdf"], "ending in .html, .png or .svg"),
+        (["run.jsonl", "--format", "pdf"], "--format needs html, png or svg, got 'pdf'"),
+        (["run.jsonl", "--format", "png", "-o", "a.svg"], "--format png needs an output that does not end in .svg"),
+        (["run.jsonl", "-o", "absent/x.html"], "folder that can be written"),
+        (["."], "got the folder"),
+    ],
+)
+def test_bad_input_is_one_line(events: Path, args: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty.jsonl").touch()
+    Path("bad.jsonl").write_text("hello\n")
+    Path("binary.jsonl").write_bytes(bytes(range(128, 256)) + b"\n")
+    Path("deep.jsonl").write_text("[" * 100_000 + "\n")
+    before = events.read_text()
+    assert run(["report", *args]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert said in err
+    assert events.read_text() == before
+
+
+def test_a_file_name_may_be_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "<script>alert(1)<\u2215script>.vw"
+    Path(name).write_text("1 | a\n-1 | b\n" * 50)
+    assert run(["train", name, "-o", "m.ftprl", "--bits", "8", "-q", "--events", f"{name}.jsonl"]) == 0
+    assert run(["report", f"{name}.jsonl", "-o", "page.html", "-q"]) == 0
+    assert "<script>alert(1)<" in check(Path("page.html").read_text("utf-8")).text
+
+
+def test_resumed_runs_and_several_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.vw").write_text("".join(f"{1 if i % 3 else -1} | a{i % 7}:{i} b\n" for i in range(500)))
+    train = ["train", "a.vw", "-q", "--bits", "8", "--passes", "3", "--holdout", "5", "--events", "e.jsonl"]
+    assert run([*train, "-o", "a.ftprl", "--checkpoint", "p", "--every", "400"]) == 0
+    lines = Path("e.jsonl").read_text().splitlines(keepends=True)
+    at = max(i for i, line in enumerate(lines) if '"checkpoint"' in line)
+    Path("e.jsonl").write_text("".join(lines[: at + 2]) + lines[-1][:20])  # killed while it wrote a line
+    assert run([*train, "-o", "b.ftprl", "--resume", "p"]) == 0
+    assert run(["report", "e.jsonl", "-q"]) == 0
+    text = check(Path("e.html").read_text("utf-8")).text
+    for said in ("taken up again", "pass 3 is over", "held-out loss", "1,500 rows, to the end"):
+        assert said in text
+
+
+@pytest.mark.skipif(not (DATA / "bank.csv.gz").exists(), reason="the shared data sets are not here")
+def test_a_real_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = str((DATA / "bank.csv.gz").resolve())
+    told = ["train", data, "--label", "y", "--sep", ";", "--bits", "14", "-q", "-o", "m", "--events", "e.jsonl"]
+    assert run(told) == 0
+    assert run(["report", "e.jsonl", "-q"]) == 0
+    text = check(Path("e.html").read_text("utf-8")).text
+    assert "41,188" in text
+    assert "euribor3m" in text
