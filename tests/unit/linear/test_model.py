@@ -12,6 +12,7 @@ from safetensors import safe_open
 
 from ftprl.data import Batch
 from ftprl.errors import BadModel
+from ftprl.linear import model_file
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
