@@ -135,9 +135,10 @@ EIGHT_ONLY: dict[str, tuple[str, dict[str, Any]]] = {
 
 def _others() -> Iterator[Case]:
     for name, (data, options) in OPTIONS.items():
+        quick = data in QUICK_SETS or name == "theory"
         for count, scale in (("one", ONE), ("eight", {})):
             kept = {**options, **scale, "receipt": True}
-            yield Case(f"{name}: {data} {count}", data, kept, certify=name in CERTIFIED, quick=data in QUICK_SETS)
+            yield Case(f"{name}: {data} {count}", data, kept, certify=name in CERTIFIED, quick=quick)
     for name, (data, options) in EIGHT_ONLY.items():
         yield Case(f"{name}: {data}", data, {**options, "receipt": True}, quick=data in QUICK_SETS)
     for data, receipt in (("a9a", False), ("elec", True)):
