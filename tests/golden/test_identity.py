@@ -1,0 +1,380 @@
+"""Models, predictions and receipts are, bit for bit, those recorded in identity.json.
+
+A rewrite that must not change results is checked against this record: every labelled data set with every loss that its
+labels allow, with one scale and with eight, with and without a receipt, and one run for each other way to train. Only
+the public API, the command line and the documented layout of the model file are used, so that the test survives any
+move of modules. The few runs that take no time are part of the default suite; the others are marked slow.
+
+Results depend on the C library (exp, log1p) and on NumPy. The record says on which platform it was made, and the tests
+are skipped on another. To record anew, on purpose, with the version of ftprl that is installed:
+
+    python tests/golden/test_identity.py
+
+`file_format_may_differ` in the record is set to true by hand when the model file itself has to change: then its tensors
+are still compared, but not the bytes of the whole file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftprl
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+RECORD = Path(__file__).parent / "identity.json"
+CLICKS, CLICK_ROWS = "clicks.vw", 200_000  # long enough for scales to be retired, which begins after 2^17 rows
+BITS = 18
+STOP = 10_000  # rows after which an interrupted run stops
+CHECKPOINT_EVERY = 3_000
+
+NUMBER = ("squared", "absolute", "quantile", "huber")
+TWO_CLASSES = ("logistic", "hinge", "squared_hinge")
+SETS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {  # file, how it is read, losses
+    "criteo80k": ("criteo80k.vw.gz", {}, TWO_CLASSES + NUMBER),
+    "a9a": ("a9a.libsvm.gz", {}, TWO_CLASSES + NUMBER),
+    "a9a.t": ("a9a.t.libsvm.gz", {}, TWO_CLASSES + NUMBER),
+    "rcv1_small": ("rcv1_small.vw.gz", {}, TWO_CLASSES + NUMBER),
+    "elec": ("elec.csv.gz", {"label": "class"}, (*TWO_CLASSES, *NUMBER, "poisson")),  # labels 1 and 0
+    "bank": ("bank.csv.gz", {"label": "y", "sep": ";"}, TWO_CLASSES),  # labels are words
+    "sms": ("sms.tsv.gz", {"header": False, "label": "1", "text": ["2"], "positive": "spam"}, TWO_CLASSES),
+    "diamonds": ("diamonds.csv.gz", {"label": "price"}, (*NUMBER, "poisson")),
+    "bikes": (
+        "bikes.csv.gz",
+        {"label": "bikers", "categorical": ["season", "hr", "weekday"]},
+        (*NUMBER, "poisson"),
+    ),
+    "visits": ("visits.csv.gz", {"label": "mdvis"}, (*NUMBER, "poisson")),
+    "clicks": (CLICKS, {}, ("logistic", "squared")),
+}
+ONE: dict[str, Any] = {"scale": 0.1}
+QUICK_SETS = ("rcv1_small", "sms", "bikes")
+CERTIFIED = (
+    "sms logistic",
+    "bikes poisson",
+    "holdout",
+    "passes and holdout",
+    "bounds and l1",
+    "theory",
+    "float64",
+    "weights",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One training run. `certify` adds the numbers of its certificates, against its own weights and a box."""
+
+    name: str
+    data: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    certify: bool = False
+    interrupt: bool = False  # stop after a checkpoint, then resume from it
+    more: str | None = None  # a second data set, learned by resuming from the finished model
+    quick: bool = False
+
+    def read(self) -> dict[str, Any]:
+        """All options of `train`."""
+        return {"bits": BITS, **SETS[self.data][1], **self.options}
+
+
+def _matrix() -> Iterator[Case]:
+    """Every set, every loss of its labels, one scale and eight, without and with a receipt."""
+    for data, (_, _, losses) in SETS.items():
+        for loss in losses if data != "clicks" else ():
+            options = {"loss": loss} | ({"tau": 0.3} if loss == "quantile" else {})
+            for count, scale in (("one", ONE), ("eight", {})):
+                quick = data in QUICK_SETS
+                yield Case(f"{data} {loss} {count}", data, {**options, **scale}, quick=quick)
+                kept = {**options, **scale, "receipt": True}
+                yield Case(
+                    f"{data} {loss} {count} receipt", data, kept, certify=f"{data} {loss}" in CERTIFIED, quick=quick
+                )
+
+
+# Bounds and no regularisation on features of value 1: here the closed forms of the theory hold, and are certified.
+THEORY = {"lower": -0.5, "upper": 0.5, "beta": 0.0, "intercept": False}
+OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "holdout": ("a9a.t", {"holdout": 10}),
+    "passes": ("a9a.t", {"passes": 2}),
+    "passes and holdout": ("bikes", {"loss": "squared", "passes": 3, "holdout": 7}),
+    "l1": ("a9a", {"l1": 1.0}),
+    "l2": ("bank", {"l2": 0.5}),
+    "lower": ("elec", {"lower": -0.05}),
+    "upper": ("elec", {"upper": 0.3}),
+    "bounds and l1": ("sms", {"lower": -0.2, "upper": 0.4, "l1": 0.1, "l2": 0.01}),
+    "theory": ("a9a", THEORY),
+    "float64": ("elec", {"float64": True}),
+    "float64 text": ("rcv1_small", {"float64": True}),
+    "no intercept": ("sms", {"intercept": False}),
+    "seed": ("sms", {"seed": 7}),
+    "beta": ("bikes", {"loss": "poisson", "beta": 2.0}),
+    "weights": ("bank", {"weight": "age"}),
+    "small table": ("rcv1_small", {"bits": 8}),  # most cells are used, so that all are saved
+}
+EIGHT_ONLY: dict[str, tuple[str, dict[str, Any]]] = {
+    "no stack": ("a9a.t", {"stack": False}),
+    "share": ("a9a.t", {"share": 0.001}),
+    "share auto": ("elec", {"share": "auto", "loss": "squared"}),
+    "three scales": ("bikes", {"scale": (0.1, 1.0, 10.0), "loss": "squared"}),
+}
+
+
+def _others() -> Iterator[Case]:
+    for name, (data, options) in OPTIONS.items():
+        quick = data in QUICK_SETS or name == "theory"
+        for count, scale in (("one", ONE), ("eight", {})):
+            kept = {**options, **scale, "receipt": True}
+            yield Case(f"{name}: {data} {count}", data, kept, certify=name in CERTIFIED, quick=quick)
+    for name, (data, options) in EIGHT_ONLY.items():
+        yield Case(f"{name}: {data}", data, {**options, "receipt": True}, quick=data in QUICK_SETS)
+    for data, receipt in (("a9a", False), ("elec", True)):
+        for count, scale in (("one", ONE), ("eight", {})):
+            kept = {**scale, "receipt": receipt}
+            yield Case(f"interrupted: {data} {count}", data, kept, interrupt=True, certify=receipt)
+            yield Case(f"more data: a9a {count} receipt={receipt}", "a9a", kept, more="a9a.t", certify=receipt)
+    for loss in SETS["clicks"][2]:
+        for receipt in (False, True):
+            kept = {"loss": loss, "receipt": receipt}
+            yield Case(f"retired: clicks {loss} receipt={receipt}", "clicks", kept, certify=receipt)
+    yield Case("kept: clicks", "clicks", {"retire": False})
+
+
+CASES = {case.name: case for case in (*_matrix(), *_others())}
+
+
+# ---- what is recorded ----
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def tensors(model: bytes) -> str:
+    """A digest of all tensors of a model file, whatever else its header says: docs/model-file.md."""
+    start = 8 + int.from_bytes(model[:8], "little")
+    header = json.loads(model[8:start])
+    digest = hashlib.sha256()
+    for name in sorted(header.keys() - {"__metadata__"}):
+        entry = header[name]
+        digest.update(json.dumps([name, entry["dtype"], entry["shape"]]).encode())
+        first, last = entry["data_offsets"]
+        digest.update(model[start + first : start + last])
+    return digest.hexdigest()
+
+
+def numbers(value: Any, name: str = "") -> dict[str, float]:
+    """The numbers of nested dicts and lists by their path, without words: {"post_hoc.const": 1.5, ...}."""
+    if isinstance(value, Mapping | list | tuple):
+        pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+        return {k: v for key, part in pairs for k, v in numbers(part, f"{name}.{key}".lstrip(".")).items()}
+    return {name: value} if isinstance(value, int | float) and not isinstance(value, bool) else {}
+
+
+def platform_facts() -> dict[str, str]:
+    """What results depend on besides ftprl; `functions` is a digest of what these compute on this processor."""
+    x = np.linspace(-40.0, 40.0, 20_001)
+    found = [np.exp(x), np.tanh(x), np.log1p(np.abs(x)), x.sum(), np.exp(x) @ x]
+    found += [np.array([f(v) for v in x]) for f in (math.exp, math.tanh, math.expm1)]
+    found += [np.array([f(abs(v) + 1e-300) for v in x]) for f in (math.log1p, math.log, math.sqrt)]
+    return {
+        "machine": platform.machine(),
+        "libc": " ".join(platform.libc_ver()),
+        "numpy": np.__version__,
+        "functions": sha256(b"".join(np.asarray(part, "<f8").tobytes() for part in found)),
+    }
+
+
+class Interrupted(Exception):
+    """Raised by the listener of a run that is to stop."""
+
+
+def file_of(data: str, folder: Path) -> Path:
+    """The file of a data set; the click log is generated once."""
+    if data != "clicks":
+        return DATA / SETS[data][0]
+    path = folder / CLICKS
+    if not path.exists():
+        ftprl.data.clicks.generate(CLICK_ROWS, seed=1, path=path)
+    return path
+
+
+def trained(case: Case, folder: Path) -> tuple[ftprl.Run, Path, dict[str, str]]:
+    """The run, its model file, and the digests of files that were written on the way."""
+    path, output, options = file_of(case.data, folder), folder / "model.ftprl", case.read()
+    if not case.interrupt:
+        run = ftprl.train(path, output=output, **options)
+        if case.more is None:
+            return run, output, {}
+        first = digests_of(output, "first")
+        return ftprl.train(file_of(case.more, folder), resume=output, output=output), output, first
+
+    def listener(event: Mapping[str, Any]) -> None:
+        if event.get("rows", 0) >= STOP:
+            raise Interrupted
+
+    checkpoint = folder / "checkpoint.ftprl"
+    with contextlib.suppress(Interrupted):
+        ftprl.train(path, checkpoint=checkpoint, every=CHECKPOINT_EVERY, listener=listener, **options)
+        raise AssertionError("the run was not interrupted")
+    kept = digests_of(checkpoint, "checkpoint")
+    return ftprl.train(path, resume=checkpoint, output=output), output, kept
+
+
+def digests_of(path: Path, name: str) -> dict[str, str]:
+    model = path.read_bytes()
+    return {f"{name}_tensors": tensors(model), f"{name}_file": sha256(model)}
+
+
+def measured(case: Case, folder: Path) -> dict[str, Any]:
+    """What a case is recorded by."""
+    run, output, kept = trained(case, folder)
+    model = ftprl.load(output)
+    predictions = model.predict(file_of(case.data, folder))
+    found: dict[str, Any] = {
+        "predictions": sha256(np.asarray(predictions, "<f8").tobytes()),
+        **digests_of(output, "model"),
+        **kept,
+        "run": {name: value for name, value in numbers(run.to_dict()).items() if name != "seconds"},
+    }
+    if case.certify:
+        found["own"] = numbers(run.certificate.to_dict())
+        found["box"] = numbers(ftprl.receipt.certify(model, radius=0.5).to_dict())
+    return found
+
+
+def differences(found: Mapping[str, Any], expected: Mapping[str, Any], file_may_differ: bool) -> list[str]:
+    """What differs from the record; numbers that were not recorded may be there as well."""
+    wrong = []
+    for name, value in expected.items():
+        if isinstance(value, dict):
+            wrong += [
+                f"{name}: {key} is {found[name].get(key)!r}, was {number!r}"
+                for key, number in value.items()
+                if found[name].get(key) != number
+            ]
+        elif not (name.endswith("_file") and file_may_differ) and found[name] != value:
+            wrong.append(f"{name} differs")
+    return wrong
+
+
+# ---- the command line ----
+
+# A run of `train`, `predict` and `certify` by options, and the case that has the same model.
+COMMANDS = {
+    "sms logistic one receipt": ["--label", "1", "--text", "2", "--no-header", "--positive", "spam", "--scale", "0.1"],
+    "rcv1_small hinge eight receipt": ["--loss", "hinge"],
+}
+
+
+def command(*arguments: str | Path) -> str:
+    full = [sys.executable, "-m", "ftprl", *map(str, arguments)]
+    return subprocess.run(full, capture_output=True, text=True, check=True).stdout
+
+
+def commanded(name: str, folder: Path) -> dict[str, Any]:
+    path, model, text = file_of(CASES[name].data, folder), folder / "model.ftprl", folder / "predictions.txt"
+    command("train", path, "-o", model, "--bits", str(BITS), "--receipt", "-q", *COMMANDS[name])
+    command("predict", model, path, "-o", text)
+    box = json.loads(command("certify", model, "--radius", "0.5", "--json"))
+    return {"text": sha256(text.read_bytes()), **digests_of(model, "model"), "box": numbers(box)}
+
+
+# ---- the tests ----
+
+
+@pytest.fixture(scope="module")
+def record() -> dict[str, Any]:
+    """The record, where the data and the platform are those it was made with."""
+    recorded: dict[str, Any] = json.loads(RECORD.read_text())
+    for file, digest in recorded["data"].items():
+        if not (DATA / file).is_file():
+            pytest.skip(f"{file} is absent: the data sets of ../shared/data are needed to compare models")
+        if sha256((DATA / file).read_bytes()) != digest:
+            pytest.skip(f"{file} is not the file that models were recorded with")
+    for name, here in platform_facts().items():
+        if here != recorded["platform"][name]:
+            pytest.skip(f"models were recorded on another platform: {name} {recorded['platform'][name]}, here {here}")
+    return recorded
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For models and the click log, which is generated once."""
+    return tmp_path_factory.mktemp("identity")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, id=c.name, marks=() if c.quick else pytest.mark.slow) for c in CASES.values()]
+)
+def test_results_are_bit_for_bit_as_recorded(case: Case, record: dict[str, Any], folder: Path) -> None:
+    expected = record["cases"][case.name]
+    assert differences(measured(case, folder), expected, record["file_format_may_differ"]) == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_command_line_gives_what_is_recorded(name: str, record: dict[str, Any], tmp_path: Path) -> None:
+    found = commanded(name, tmp_path)
+    same = record["cases"][name]
+    expected = {key: same[key] for key in ("model_tensors", "model_file")} | record["commands"][name]
+    assert differences(found, expected, record["file_format_may_differ"]) == []
+
+
+@pytest.mark.slow
+def test_the_click_log_is_as_recorded(record: dict[str, Any], folder: Path) -> None:
+    assert sha256(file_of("clicks", folder).read_bytes()) == record["click_log"]
+
+
+def test_every_case_is_recorded_and_an_interrupted_run_ends_as_another() -> None:
+    recorded = json.loads(RECORD.read_text())
+    assert list(recorded["cases"]) == list(CASES)
+    assert list(recorded["commands"]) == list(COMMANDS)
+    for count in ("one", "eight"):
+        for interrupted, whole in (("a9a", f"a9a logistic {count}"), ("elec", f"elec logistic {count} receipt")):
+            resumed = recorded["cases"][f"interrupted: {interrupted} {count}"]
+            for name in ("predictions", "model_tensors", "model_file"):
+                assert resumed[name] == recorded["cases"][whole][name]
+
+
+def main() -> None:
+    """Record what the installed version computes."""
+    files = sorted({file for file, _, _ in SETS.values()} - {CLICKS})
+    cases, commands = {}, {}
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        for name, case in CASES.items():
+            print(name, file=sys.stderr, flush=True)
+            cases[name] = measured(case, folder)
+        for name in COMMANDS:
+            print("command:", name, file=sys.stderr, flush=True)
+            found = commanded(name, folder)
+            commands[name] = {key: found[key] for key in ("text", "box")}
+        clicks = sha256(file_of("clicks", folder).read_bytes())
+    head = {
+        "file_format_may_differ": False,
+        "platform": platform_facts(),
+        "data": {file: sha256((DATA / file).read_bytes()) for file in files},
+        "click_log": clicks,
+    }
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+    for key, entries in (("cases", cases), ("commands", commands)):  # one line per run
+        inner = ",\n".join(f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in entries.items())
+        lines.append(f"{json.dumps(key)}: {{\n{inner}\n}}")
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
