@@ -51,19 +51,21 @@ def _units() -> list[tuple[Path, list[str]]]:
     own: list[tuple[Path, list[str]]] = [(NATIVE / f"{name}.cpp", []) for name in ("main", "mutate")]
     own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
     tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning", "kernels", "scales")]
-    core = ("learner", "ledger", "losses", "marks", "memory", "scale_learner")
+    core = ("learners/learner", "learners/ledger", "learners/losses", "learners/scale_learner")
+    core += ("readers/marks", "support/memory")
     tested += [(CORE / f"{name}.cpp", COVERED) for name in core]
-    kernels = [(CORE / "kernel_portable.cpp", [*COVERED, *KERNEL]), (CORE / "marks_portable.cpp", COVERED)]
+    learners, readers = CORE / "learners", CORE / "readers"
+    kernels = [(learners / "kernel_portable.cpp", [*COVERED, *KERNEL]), (readers / "marks_portable.cpp", COVERED)]
     if platform.machine().lower() in ("x86_64", "amd64"):
-        kernels.append((CORE / "kernel_sse2.cpp", [*COVERED, *KERNEL]))
-        kernels.append((CORE / "kernel_avx2.cpp", [*COVERED, *KERNEL, "-mavx2"]))
-        kernels.append((CORE / "marks_sse2.cpp", COVERED))
-        kernels.append((CORE / "marks_avx2.cpp", [*COVERED, "-mavx2", "-mbmi", "-mpopcnt"]))
+        kernels.append((learners / "kernel_sse2.cpp", [*COVERED, *KERNEL]))
+        kernels.append((learners / "kernel_avx2.cpp", [*COVERED, *KERNEL, "-mavx2"]))
+        kernels.append((readers / "marks_sse2.cpp", COVERED))
+        kernels.append((readers / "marks_avx2.cpp", [*COVERED, "-mavx2", "-mbmi", "-mpopcnt"]))
     return kernels + tested + own
 
 
 def _headers() -> bytes:
-    files = [*CORE.glob("*.hpp"), *CORE.glob("*.inl"), *NATIVE.glob("*.hpp")]
+    files = [*CORE.rglob("*.hpp"), *CORE.rglob("*.inl"), *NATIVE.glob("*.hpp")]
     return b"".join(path.read_bytes() for path in sorted(files))
 
 

@@ -44,8 +44,8 @@ private:
 
 Rows Batch::rows(bool is_wide) const {
     const void* values = is_wide ? static_cast<const void*>(wide.data()) : narrow.data();
-    return {static_cast<std::int64_t>(indptr.size()) - 1, indptr.data(), indices.data(), values, y.data(),
-            weight.data()};
+    return {
+        static_cast<std::int64_t>(indptr.size()) - 1, indptr.data(), indices.data(), values, y.data(), weight.data()};
 }
 
 void Batch::add(std::uint32_t slot, double value) {
@@ -126,8 +126,12 @@ Batch batch_of(const std::string& body, const Setting& s) {
         const double number = free ? sign : bytes.number(s.tame);
         const bool is_count = s.tame && domain_of(s.constants.loss) == Domain::counts;
         const unsigned weight = bytes.next();
-        batch.end_row(label < 16 ? NOT_A_NUMBER : is_count ? std::fabs(number) : number,
-                      weight < 160 ? 1.0 : s.tame ? std::fabs(bytes.number(true)) : bytes.number(false));
+        batch.end_row(label < 16 ? NOT_A_NUMBER
+                      : is_count ? std::fabs(number)
+                                 : number,
+                      weight < 160 ? 1.0
+                      : s.tame     ? std::fabs(bytes.number(true))
+                                   : bytes.number(false));
     }
     batch.fit();
     return batch;
@@ -162,7 +166,8 @@ Batch distinct(const Batch& batch) {
     Batch rows;
     for (std::size_t r = 0; r < batch.y.size(); ++r) {
         const std::int64_t from = rows.indptr.back();
-        for (auto p = static_cast<std::size_t>(batch.indptr[r]); p < static_cast<std::size_t>(batch.indptr[r + 1]); ++p) {
+        for (auto p = static_cast<std::size_t>(batch.indptr[r]); p < static_cast<std::size_t>(batch.indptr[r + 1]);
+             ++p) {
             const auto row = rows.indices.begin() + from;
             if (std::find(row, rows.indices.end(), batch.indices[p]) == rows.indices.end())
                 rows.add(batch.indices[p], batch.wide[p]);
@@ -252,8 +257,18 @@ std::vector<std::int64_t> some_slots(std::uint64_t dim, Random random) {
 }
 
 std::vector<std::string> row_tokens() {
-    return {"\x01", "\x02\x01\x02", "\x04", "\x0d", "\xfa", "\xff", "\x10\x10", "\x20\x20", "\xa0", "\xf0\xff\xf0",
-            std::string("\x01\x00\x02\x10\x10", 5), std::string(8, '\0')};
+    return {"\x01",
+            "\x02\x01\x02",
+            "\x04",
+            "\x0d",
+            "\xfa",
+            "\xff",
+            "\x10\x10",
+            "\x20\x20",
+            "\xa0",
+            "\xf0\xff\xf0",
+            std::string("\x01\x00\x02\x10\x10", 5),
+            std::string(8, '\0')};
 }
 
 Told check_kernels(const std::function<Told(Random* cuts)>& learn, Random& random) {

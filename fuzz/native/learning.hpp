@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine.hpp"
-#include "learner.hpp"
+#include "learners/learner.hpp"
 
 namespace fuzz {
 
@@ -54,8 +54,8 @@ void check_same(const Told& a, const Told& b, const std::string& who);
 // The parts of these names.
 void check_finite(const Told& told, const std::vector<std::string>& names);
 
-// What is finite in float32 cells. In float64 cells a feature near 1e-160 has a weight near 1e160 or more, whose square, as
-// a receipt adds it up, is beyond every double.
+// What is finite in float32 cells. In float64 cells a feature near 1e-160 has a weight near 1e160 or more, whose
+// square, as a receipt adds it up, is beyond every double.
 const std::vector<std::string> LEDGER_PARTS = {"ledger", "ledger of some", "groups"};
 Numbers numbers_of(const ftprl::LedgerSums& sums);
 Numbers numbers_of(const ftprl::LedgerGroups& groups);

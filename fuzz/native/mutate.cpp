@@ -27,19 +27,35 @@ void change(std::string& body, const std::vector<std::string>& tokens, const std
         case 1:
             if (at < body.size()) body[at] = static_cast<char>(random.next());
             break;
-        case 2: body.insert(body.begin() + place, static_cast<char>(random.pick(BYTES))); break;
-        case 3: body.erase(at, 1 + random.below(8)); break;
-        case 4: body.erase(at, 1 + random.below(body.size() + 1)); break;
-        case 5: body.insert(at, tokens[random.below(tokens.size())]); break;
-        case 6: body.insert(at, tokens[random.below(tokens.size())] + tokens[random.below(tokens.size())]); break;
+        case 2:
+            body.insert(body.begin() + place, static_cast<char>(random.pick(BYTES)));
+            break;
+        case 3:
+            body.erase(at, 1 + random.below(8));
+            break;
+        case 4:
+            body.erase(at, 1 + random.below(body.size() + 1));
+            break;
+        case 5:
+            body.insert(at, tokens[random.below(tokens.size())]);
+            break;
+        case 6:
+            body.insert(at, tokens[random.below(tokens.size())] + tokens[random.below(tokens.size())]);
+            break;
         case 7: {
             const std::string& token = tokens[random.below(tokens.size())];
             body.replace(at, std::min(token.size(), body.size() - at), token);
             break;
         }
-        case 8: body.insert(at, piece(body, random, 40)); break;
-        case 9: body.insert(at, piece(corpus[random.below(corpus.size())], random, 80)); break;
-        case 10: body.insert(at, std::string(1 + random.below(40), body.empty() ? 'a' : body[at % body.size()])); break;
+        case 8:
+            body.insert(at, piece(body, random, 40));
+            break;
+        case 9:
+            body.insert(at, piece(corpus[random.below(corpus.size())], random, 80));
+            break;
+        case 10:
+            body.insert(at, std::string(1 + random.below(40), body.empty() ? 'a' : body[at % body.size()]));
+            break;
         default: {
             const std::string& other = corpus[random.below(corpus.size())];
             body = body.substr(0, at) + other.substr(std::min(other.size(), random.below(other.size() + 1)));

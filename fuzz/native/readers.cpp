@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "engine.hpp"
-#include "libsvm.hpp"
-#include "table.hpp"
-#include "vw.hpp"
-#include "window.hpp"
+#include "readers/libsvm.hpp"
+#include "readers/table.hpp"
+#include "readers/vw.hpp"
+#include "readers/window.hpp"
 
 namespace fuzz {
 namespace {
@@ -149,7 +149,8 @@ Reading read(Parser& parser, const std::string& body, const Options& options, co
 Reading read_file(Parser& parser, const std::string& body, const Labels& labels, Random& random) {
     static std::FILE* const file = std::tmpfile();
     law(file != nullptr && ftruncate(fileno(file), 0) == 0, "there is room for a file");
-    law(pwrite(fileno(file), body.data(), body.size(), 0) == static_cast<ssize_t>(body.size()), "a file can be written");
+    law(pwrite(fileno(file), body.data(), body.size(), 0) == static_cast<ssize_t>(body.size()),
+        "a file can be written");
     Reading out;
     Window window(2 + random.below(60));
     window.open(fileno(file), 0, body.size());
@@ -203,10 +204,18 @@ Labels labels_of(Random& random, bool numbers_only) {
     Labels labels;
     constexpr const char* positives[] = {"1", "0", "-1", "yes", "", "1e400", "2.50", "a"};
     switch (random.below(numbers_only ? 3 : 4)) {
-        case 0: labels.kind = Labels::Kind::sign; break;
-        case 1: labels.kind = Labels::Kind::number; break;
-        case 2: labels.set_positive(random.pick(positives)); break;
-        default: labels.kind = Labels::Kind::words; labels.words = {{"yes", 1.0}, {"no", -1.0}};
+        case 0:
+            labels.kind = Labels::Kind::sign;
+            break;
+        case 1:
+            labels.kind = Labels::Kind::number;
+            break;
+        case 2:
+            labels.set_positive(random.pick(positives));
+            break;
+        default:
+            labels.kind = Labels::Kind::words;
+            labels.words = {{"yes", 1.0}, {"no", -1.0}};
     }
     labels.numbers_only = numbers_only;
     return labels;
@@ -225,7 +234,8 @@ void check_parser(const std::string& body, Random& random, bool numbers_only, Ma
         other.batch_rows = 1 + random.below(5);
         other.batch_values = 1 + random.below(20);
         check_same(whole[skip], read(*make(other, labels), body, other, labels, &random));
-        if (numbers_only && random.one_in(4)) check_same(whole[skip], read_file(*make(other, labels), body, labels, random));
+        if (numbers_only && random.one_in(4))
+            check_same(whole[skip], read_file(*make(other, labels), body, labels, random));
     }
     check_skipping(whole[0], whole[1]);
 }

@@ -6,11 +6,11 @@
 #include <new>
 
 #include "engine.hpp"
-#include "labels.hpp"
-#include "names.hpp"
-#include "number.hpp"
-#include "rows.hpp"
-#include "words.hpp"
+#include "readers/labels.hpp"
+#include "readers/names.hpp"
+#include "readers/number.hpp"
+#include "readers/rows.hpp"
+#include "readers/words.hpp"
 
 namespace fuzz {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "learners/scale_learner.hpp"
 #include "learning.hpp"
-#include "scale_learner.hpp"
 
 namespace fuzz {
 namespace {
@@ -176,7 +176,8 @@ void check_retirement(ScaleLearner& old, const Batch& batch, const Setting& s, S
     const Question q{static_cast<int>(random.below(static_cast<std::size_t>(count))), 0, some_slots(s.dim, random)};
     check_same(tell(*apart, batch, s, q), tell(*in_place, batch, s, q), "apart and in place:");
     const Batch more = elsewhere(batch, s);
-    check_same(learned(apart, more, s, c, q, nullptr), learned(in_place, more, s, c, q, random.one_in(2) ? &random : nullptr),
+    check_same(learned(apart, more, s, c, q, nullptr),
+               learned(in_place, more, s, c, q, random.one_in(2) ? &random : nullptr),
                "apart and in place, learning on:");
 }
 
@@ -224,7 +225,8 @@ void run_scales(const std::string& body, Random random) {
     // Whoever makes a batch promises distinct coordinates in a row. A play and a step are made for the unit at hand:
     // with one that was raised in between they do not fit together, and z, which no bound holds, may leave every range.
     if (!repeats) {
-        check_finite(told, {"cell", "intercept", "weight", "scores", "later score", "tallies", "mixture", "calibration"});
+        check_finite(told,
+                     {"cell", "intercept", "weight", "scores", "later score", "tallies", "mixture", "calibration"});
         if (s.receipt && !s.wide_cells) check_finite(told, LEDGER_PARTS);
     }
     use_kernels("");

@@ -1,4 +1,4 @@
-"""The readers once more, in plain Python: one row at a time, dictionaries, no blocks. src/core/ says the rules."""
+"""The readers once more, in plain Python: one row at a time, dictionaries, no blocks. src/core/readers/ says the rules."""
 
 from __future__ import annotations
 

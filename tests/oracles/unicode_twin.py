@@ -1,4 +1,4 @@
-"""The tables of src/core/unicode.hpp, made from Python's own: `python tests/oracles/unicode_twin.py > FILE`."""
+"""The tables of src/core/readers/unicode.hpp, made from Python's own: `python tests/oracles/unicode_twin.py > FILE`."""
 
 import unicodedata
 

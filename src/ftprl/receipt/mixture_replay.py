@@ -29,7 +29,7 @@ _HEX = """
     0x1.745d19937b1fcp-3 0x1.3b13515f6f9efp-3 0x1.111abdc8abe16p-3 0x1.e0a2d581ab68fp-4
     0x1.bc37f0140c19ep-4 0x1.32e0d25c9c761p-4 0x1.401d3e65cdc48p-3
 """
-_ATANH = [float.fromhex(a) for a in _HEX.split()]  # as in src/core/mix.inl
+_ATANH = [float.fromhex(a) for a in _HEX.split()]  # as in src/core/learners/mix.inl
 
 
 def added(terms: Floats) -> float:

@@ -1,0 +1,18 @@
+// What the files that know Python share: bindings.cpp has the module, the others a part of it each. No other file of
+// the core knows Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+
+namespace ftprl::bindings {
+
+void bind_readers(nanobind::module_& m);
+void bind_kernels(nanobind::module_& m);
+void bind_scales(nanobind::module_& m);
+
+// A seed as Python gives it; anything else is refused by name.
+std::uint64_t seed_of(nanobind::handle value);
+
+}  // namespace ftprl::bindings

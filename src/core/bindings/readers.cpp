@@ -1,0 +1,276 @@
+// The readers as Python sees them.
+#include "bindings/bindings.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/libsvm.hpp"
+#include "readers/table.hpp"
+#include "readers/text.hpp"
+#include "readers/vw.hpp"
+#include "readers/window.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using ftprl::bindings::seed_of;
+
+std::string text_of(const nb::bytes& bytes) { return std::string(bytes.c_str(), bytes.size()); }
+nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+const ftprl::Byte* data_of(const nb::bytes& bytes) { return reinterpret_cast<const ftprl::Byte*>(bytes.c_str()); }
+
+ftprl::Dialect dialect_of(int separator, int quote) {
+    ftprl::Dialect dialect;
+    dialect.separator = static_cast<ftprl::Byte>(separator);
+    dialect.quotes = quote >= 0;
+    dialect.quote = static_cast<ftprl::Byte>(quote >= 0 ? quote : 0);
+    return dialect;
+}
+
+ftprl::Labels labels_of(const std::string& kind, const nb::bytes& positive, const nb::list& words) {
+    ftprl::Labels labels;
+    if (kind == "positive") {
+        labels.set_positive(text_of(positive));
+    } else if (kind == "words") {
+        labels.kind = ftprl::Labels::Kind::words;
+        for (nb::handle pair : words) {
+            labels.words.emplace_back(text_of(nb::cast<nb::bytes>(pair[0])), nb::cast<double>(pair[1]));
+        }
+    } else {
+        labels.kind = kind == "sign" ? ftprl::Labels::Kind::sign : ftprl::Labels::Kind::number;
+    }
+    return labels;
+}
+
+std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim, nb::handle seed, bool intercept,
+                                           bool wide, bool skip, std::size_t max_row, std::size_t batch_rows,
+                                           std::size_t batch_values, nb::handle labels, const nb::bytes& positive,
+                                           const nb::list& words, int separator, int quote) {
+    if (dim < 2 || dim > (std::uint64_t{1} << 32)) throw nb::value_error("dim must be between 2 and 2**32");
+    if (batch_rows == 0 || batch_values == 0) throw nb::value_error("a batch must have room for a row");
+    ftprl::Options options;
+    options.dim = dim;
+    options.seed = seed_of(seed);
+    options.intercept = intercept;
+    options.wide = wide;
+    options.skip = skip;
+    options.max_row = max_row;
+    options.batch_rows = batch_rows;
+    options.batch_values = batch_values;
+    ftprl::Labels expected = labels_of(nb::cast<const char*>(labels), positive, words);
+    const std::string name = nb::cast<const char*>(format);
+    if (name == "table") {
+        return std::make_unique<ftprl::TableParser>(options, std::move(expected), dialect_of(separator, quote));
+    }
+    expected.numbers_only = true;
+    if (name == "vw") return std::make_unique<ftprl::VwParser>(options, std::move(expected));
+    if (name == "libsvm") return std::make_unique<ftprl::LibsvmParser>(options, std::move(expected));
+    throw nb::value_error("format must be 'vw', 'libsvm' or 'table'");
+}
+
+template <class T>
+nb::object array_of(ftprl::Buffer<T>& buffer) {
+    const std::size_t size = buffer.size();
+    buffer.reserve(1);  // an empty array has an address, too
+    T* data = buffer.release();
+    const nb::capsule owner(data, [](void* p) noexcept { ftprl::Blocks::shared().give(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
+}
+
+// So many ones: one array for all batches whose values are all 1. It grows, and what was handed out stays.
+template <class T>
+nb::object ones(std::size_t size) {
+    using Ones = std::shared_ptr<std::vector<T>>;
+    static Ones& shared = *new Ones;  // never destroyed; guarded by the interpreter's lock
+    if (shared == nullptr || shared->size() < size) {
+        shared = std::make_shared<std::vector<T>>(std::max(2 * size, std::size_t{1} << 16), T{1});
+    }
+    const nb::capsule owner(new Ones(shared), [](void* p) noexcept { delete static_cast<Ones*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(shared->data(), {size}, owner));
+}
+
+nb::object values_of(ftprl::RowBuilder& rows) {
+    if (rows.is_plain()) return rows.wide() ? ones<double>(rows.indices.size()) : ones<float>(rows.indices.size());
+    return rows.wide() ? array_of(rows.wide_values) : array_of(rows.narrow_values);
+}
+
+nb::tuple take_rows(ftprl::Parser& parser) {
+    ftprl::RowBuilder& rows = parser.rows;
+    nb::list tags;
+    for (const auto& [row, tag] : rows.tags) tags.append(nb::make_tuple(row, bytes_of(tag)));
+    const nb::object values = values_of(rows);
+    const nb::tuple taken = nb::make_tuple(array_of(rows.indptr), array_of(rows.indices), values, array_of(rows.y),
+                                           array_of(rows.weight), tags);
+    rows.clear();
+    return taken;
+}
+
+nb::object problem_of(const ftprl::Problem& problem) {
+    if (problem.line == 0) return nb::none();
+    return nb::make_tuple(problem.line, bytes_of(problem.message));
+}
+
+void set_columns(ftprl::Parser& parser, const nb::list& columns) {
+    auto* table = dynamic_cast<ftprl::TableParser*>(&parser);
+    if (table == nullptr) throw nb::type_error("only a table has columns");
+    std::vector<ftprl::Column> ready;
+    for (nb::handle pair : columns) {
+        const int kind = nb::cast<int>(pair[0]);
+        if (kind < 0 || kind > static_cast<int>(ftprl::Column::Kind::text)) throw nb::value_error("no such kind");
+        ready.push_back(ftprl::Column{static_cast<ftprl::Column::Kind>(kind), text_of(nb::cast<nb::bytes>(pair[1]))});
+    }
+    table->set_columns(ready);
+}
+
+// The fields of the first row, where the next begins, and how many lines it takes; None when it is not whole.
+nb::object first_row(const nb::bytes& data, bool last, int separator, int quote) {
+    ftprl::Splitter split(dialect_of(separator, quote));
+    const ftprl::Byte* first = data_of(data);
+    const ftprl::Split result = split(first, first + data.size(), last);
+    if (result == ftprl::Split::cut || result == ftprl::Split::unclosed) return nb::none();
+    nb::list fields;  // none when text follows a closing quote
+    if (result == ftprl::Split::stray) split.fields.clear();
+    for (const ftprl::Field& field : split.fields) {
+        fields.append(nb::bytes(field.data, static_cast<std::size_t>(field.end - field.data)));
+    }
+    return nb::make_tuple(fields, split.next - first, split.lines);
+}
+
+nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separator, int quote, std::int64_t rows,
+                  std::size_t columns, std::size_t distinct, std::size_t label) {
+    if (from > data.size()) throw nb::value_error("from is beyond the data");
+    std::vector<ftprl::Sample> samples(columns);
+    const ftprl::Byte* first = data_of(data);
+    std::int64_t count = 0;
+    {
+        nb::gil_scoped_release free;
+        count = ftprl::look(first + from, first + data.size(), last, dialect_of(separator, quote), rows, distinct,
+                            label, samples);
+    }
+    nb::list seen;
+    nb::list values;
+    for (const ftprl::Sample& sample : samples) seen.append(nb::make_tuple(sample.present, sample.numbers));
+    if (label < columns) {
+        for (const std::string& value : samples[label].values) values.append(bytes_of(value));
+    }
+    return nb::make_tuple(count, seen, values);
+}
+
+nb::bytes lines_of(const nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>& values) {
+    std::string text;
+    {
+        const nb::gil_scoped_release free;
+        text = ftprl::number_lines(values.data(), values.size());
+    }
+    return nb::bytes(text.data(), text.size());
+}
+
+nb::list words_of(const nb::bytes& data) {
+    nb::list words;
+    const ftprl::Byte* first = data_of(data);
+    ftprl::Words()(first, first + data.size(), [&words](const ftprl::Byte* p, const ftprl::Byte* end) {
+        words.append(nb::bytes(p, static_cast<std::size_t>(end - p)));
+    });
+    return words;
+}
+
+// Holds the bytes of an object in their place.
+class View {
+public:
+    explicit View(nb::handle data) {
+        if (PyObject_GetBuffer(data.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    }
+    View(const View&) = delete;
+    View& operator=(const View&) = delete;
+    ~View() { PyBuffer_Release(&view_); }
+
+    const ftprl::Byte* data() const { return static_cast<const ftprl::Byte*>(view_.buf); }
+    std::size_t size() const { return static_cast<std::size_t>(view_.len); }
+
+private:
+    Py_buffer view_{};
+};
+
+std::size_t feed(ftprl::Parser& parser, nb::handle data, std::size_t from, bool last) {
+    const View view(data);
+    if (from > view.size()) throw nb::value_error("from is beyond the data");
+    nb::gil_scoped_release free;
+    return parser.feed(view.data(), view.size(), from, last);
+}
+
+// Feeds a parser with a part of a file; False when all of it was read.
+bool feed_part(ftprl::Window& window, ftprl::Parser& parser) {
+    bool more = false;
+    {
+        const nb::gil_scoped_release free;
+        more = window.feed(parser);
+    }
+    if (window.error == ftprl::Window::SHORTER) {
+        PyErr_SetString(PyExc_EOFError, "the file became shorter while it was read");
+        throw nb::python_error();
+    }
+    if (window.error != 0) {
+        errno = window.error;
+        PyErr_SetFromErrno(PyExc_OSError);
+        throw nb::python_error();
+    }
+    return more;
+}
+
+std::size_t end_of_rows(nb::handle data, std::size_t from, int separator, int quote) {
+    const View view(data);
+    if (from > view.size()) throw nb::value_error("start is beyond the data");
+    const ftprl::Dialect dialect = dialect_of(separator, quote);
+    const nb::gil_scoped_release free;
+    return static_cast<std::size_t>(ftprl::whole_rows(view.data() + from, view.data() + view.size(), dialect) -
+                                    view.data());
+}
+
+}  // namespace
+
+void ftprl::bindings::bind_readers(nb::module_& m) {
+    nb::class_<ftprl::Parser>(m, "Parser", "Rows from blocks of text: feed it bytes, take arrays.")
+        .def("feed", &feed, nb::arg("data"), nb::arg("start"), nb::arg("last"),
+             "Read whole rows from data[start:]; returns where it stopped.")
+        .def("take", &take_rows, "The rows read so far: indptr, indices, values, y, weight, [(row, tag)].")
+        .def("set_columns", &set_columns, nb::arg("columns"), "The kind and name of each column of a table.")
+        .def_prop_ro("full", [](ftprl::Parser& parser) { return parser.full(); })
+        .def_prop_ro("rows", [](ftprl::Parser& parser) { return parser.rows.count(); })
+        .def_prop_ro("bad", [](ftprl::Parser& parser) { return parser.bad; })
+        .def_prop_ro("problem", [](ftprl::Parser& parser) { return problem_of(parser.problem); })
+        .def_prop_ro("first_bad", [](ftprl::Parser& parser) { return problem_of(parser.first_bad); })
+        .def_prop_rw("negative", &ftprl::Parser::negative, &ftprl::Parser::set_negative,
+                     "The label that counts as -1: 0 or -1 once one was met, 1 before.")
+        .def_rw("line", &ftprl::Parser::line);
+    nb::class_<ftprl::Window>(m, "Window", "A part of a file, read and parsed bit by bit.")
+        .def(nb::init<std::size_t>(), nb::arg("size") = ftprl::Window::USUAL)
+        .def("open", &ftprl::Window::open, nb::arg("file"), nb::arg("start"), nb::arg("end"),
+             "Whole rows from one byte of an open file to another.")
+        .def("feed", &feed_part, nb::arg("parser"), "Until a batch is full or a row bad; False when all was read.");
+    m.def("parser", &make_parser, nb::arg("format"), nb::kw_only(), nb::arg("dim"), nb::arg("seed"),
+          nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
+          nb::arg("batch_values"), nb::arg("labels"), nb::arg("positive"), nb::arg("words"), nb::arg("separator"),
+          nb::arg("quote"), "A parser of one text format.");
+    m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
+    m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
+          nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"));
+    m.def("whole_rows", &end_of_rows, nb::arg("data"), nb::arg("start"), nb::arg("separator"), nb::arg("quote"),
+          "Where the last whole row of data[start:] ends.");
+    m.def("number_lines", &lines_of, nb::arg("values").noconvert(), "One number a line, as short as is exact.");
+    m.def(
+        "trim", [] { ftprl::Blocks::shared().trim(); },
+        "Give memory for batches that is not in use back to the system.");
+    m.def("words", &words_of, nb::arg("data"), "The words of a text, lower-cased.");
+}

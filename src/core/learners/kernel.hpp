@@ -1,0 +1,109 @@
+// What a kernel works on. Plain data only: this header is compiled for several instruction sets, and a
+// function defined here could end up in the program compiled for the wrong one.
+//
+// A cell is four numbers, float32 (16 bytes) or float64 (32 bytes), zero until its coordinate is seen:
+//
+//   z   g_{1:t} minus the sum of sigma x: with Q, all that the play needs
+//   R   sqrt G, the root of the sum of g^2
+//   M   the largest |value| so far
+//   S   g_{1:t}, which the play never reads: a receipt does, for q = S - z
+//
+// Q = M (beta M + R) / h is a function of the cell and is not stored. R stands there instead of G because a
+// step then takes one root and a play one fraction, and because g^2 leaves the range of a float32 long before g
+// does. Several scales a coordinate: scales.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "learners/losses.hpp"
+
+namespace ftprl {
+
+// No value, label, weight or option is larger than this, so no product of them leaves the range of a double.
+constexpr double LIMIT = 1e30;
+
+// What a learner adds up from its first row on, one double each. The first three are the weighted loss, the
+// weight and the number of the rows learned; the others are kept with a receipt (the certificate that
+// holds on all of R^n): the sum of g.x, of sigma x^2, and of g^2 / (Q + l2).
+enum Tally { LOSS, WEIGHT, ROWS, LINEAR, PROXIMAL, STABILITY, TALLIES };
+
+struct Constants {
+    double h;  // the scale
+    double beta;
+    double l1;
+    double l2;
+    double lower;
+    double upper;
+    double tau;
+    Loss loss;
+    bool intercept;
+};
+
+// Rows of a batch; `values` holds float or double, as the kernel that is chosen expects.
+struct Rows {
+    std::int64_t count;
+    const std::int64_t* indptr;
+    const std::uint32_t* indices;
+    const void* values;
+    const double* y;       // unused when scoring
+    const double* weight;  // unused when scoring
+};
+
+// Where the state lives: the cells, the intercept's own float64 cell {z, R, M, S}, the tallies.
+struct State {
+    void* cells;
+    double* intercept;
+    double* tallies;
+};
+
+// What a caller may ask for, a number a row; null when not.
+struct Out {
+    double* scores;
+    double* losses;
+};
+
+// What was learned of one batch.
+struct Totals {
+    double loss;
+    double weight;
+    std::int64_t rows;
+};
+
+// Doubles that a kernel needs to remember of each coordinate of a row while it learns it.
+constexpr int SCRATCH = 6;
+
+// What a pass over the entries of a batch found.
+struct Scan {
+    std::uint32_t largest_index;
+    bool values_fit;  // all |value| <= LIMIT, hence none NaN
+};
+
+// Learning and scoring for one type of cells and one of values. The first index is 1 when there is no l1, no l2
+// and no bound, the second 1 when a receipt is kept. `room` holds SCRATCH doubles for each coordinate of the
+// longest row, filled up to a multiple of four, and is aligned to 32 bytes.
+struct Pair {
+    Totals (*learn[2][2])(const Rows&, const Constants&, const State&, const Out&, double* room);
+    void (*score[2])(const Rows&, const Constants&, const State&, double* scores);
+};
+
+struct ScaleKernels;   // scales.hpp
+struct LedgerKernels;  // ledger.hpp
+
+// One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
+struct Kernels {
+    Pair of[2][2];
+    Scan (*scan[2])(const Rows&);
+    void (*weights[2])(const Constants&, const State&, std::uint64_t dim, double* out);
+    void (*touch[2])(const Rows&, const State&);  // the floor: read and write back every cell, compute nothing
+    const ScaleKernels* scales;                   // for several scales a coordinate
+    const LedgerKernels* ledgers;                 // for receipts
+};
+
+extern const Kernels kernels_portable;
+#if defined(FTPRL_X86)
+extern const Kernels kernels_sse2;
+extern const Kernels kernels_avx2;
+#endif
+
+}  // namespace ftprl

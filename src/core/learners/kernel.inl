@@ -1,0 +1,363 @@
+// The kernels, included once for each instruction set with FTPRL_ISA (a namespace), FTPRL_KERNELS (the
+// table), FTPRL_SCALES and FTPRL_LEDGERS (those of scales.inl and ledger.inl) defined. No template or inline function
+// of the standard library may be used here.
+//
+// All arithmetic is in double, whatever a cell stores; a stored number is rounded once, when it is stored.
+// A sum over a row adds every fourth entry from the first on, from the second on, and so on: four sums
+// s0..s3, together (s0 + s1) + (s2 + s3); the intercept comes last. The same bits for every instruction set
+// and however the rows are cut into batches.
+#include <float.h>
+#include <math.h>
+#if defined(__SSE2__) && !defined(FTPRL_PORTABLE)
+#include <immintrin.h>
+#endif
+
+#include "learners/kernel.hpp"
+#include "learners/ledger.hpp"
+#include "learners/scales.hpp"
+
+namespace ftprl {
+namespace FTPRL_ISA {
+namespace {
+
+#include "learners/lanes.inl"
+
+// Entries between the one worked on and the one fetched; measured with benchmarks/micro/kernel.py.
+constexpr std::int64_t AHEAD = 112;
+// Of four entries to fetch, so many are fetched while predicting and the others while learning: the memory
+// then works during both.
+constexpr int SPLIT = 1;
+
+#if defined(__GNUC__)
+inline void fetch(const void* p) { __builtin_prefetch(p, 1, 3); }
+#else
+inline void fetch(const void*) {}
+#endif
+
+// No gradient is larger than this, so that z, R and S, which add them up, stay in the range of a cell.
+template <class T>
+inline D cut(D g) {
+    constexpr double top = sizeof(T) == sizeof(float) ? 0x1p96 : 0x1p400;
+    return larger(smaller(g, all(top)), all(-top));
+}
+
+// The constants of the play, a copy a lane.
+struct Play {
+    D h, minus_h, beta, l1, hl2, lower, upper;
+};
+
+inline Play play_of(const Constants& c) {
+    return {all(c.h), all(-c.h), all(c.beta), all(c.l1), all(c.h * c.l2), all(c.lower), all(c.upper)};
+}
+
+// h (Q + l2). A plain play has no l1, no l2 and no bounds: the same numbers from fewer instructions.
+template <bool plain>
+inline D hold(const Play& c, D R, D M) {
+    const D hQ = M * (c.beta * M + R);
+    if constexpr (plain) return hQ;
+    return hQ + c.hl2;
+}
+
+// clip( -sgn(z) (|z| - l1)_+ / (Q + l2) ), both sides of the fraction times h; clip(0) where Q + l2 = 0.
+template <bool plain>
+inline D play(const Play& c, D z, D R, D M) {
+    const D den = hold<plain>(c, R, M);
+    if constexpr (plain) return where_positive(den, z * c.minus_h / den);
+    const D x = where_positive(den, signed_as(larger(size(z) - c.l1, all(0.0)), z) * c.minus_h / den);
+    return smaller(larger(x, c.lower), c.upper);
+}
+
+// Four coordinates of a row between their prediction and their step; M and S as their cells hold them.
+template <class T>
+struct Block {
+    D z, R, v, x;
+    Four<T> M, S;
+};
+static_assert(sizeof(Block<double>) == 4 * SCRATCH * sizeof(double), "the scratch is measured in these");
+
+// The products x v of four coordinates, of which only the first `count` count. For a row that will be learned, M is
+// raised first and the block is kept. Its parts are written one by one: a compiler may copy a whole struct in
+// pieces, and reading a number back that was written in two pieces takes long.
+template <class T, class V, bool plain, bool raise>
+inline D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, int count, Block<T>* kept) {
+    Four<T> z, R, M, S;
+    gather(at, z, R, M, S);
+    D v = wide(values);
+    if constexpr (raise && sizeof(T) == sizeof(V)) M = larger(M, size(values));
+    if constexpr (raise && sizeof(T) != sizeof(V)) M = larger(M, narrow<T>(size(v)));
+    const D wide_z = wide(z), wide_R = wide(R);
+    D x = play<plain>(c, wide_z, wide_R, wide(M));
+    if (count < 4) {
+        v = only_first(v, count);
+        x = only_first(x, count);
+    }
+    if constexpr (raise) {
+        kept->z = wide_z;
+        kept->R = wide_R;
+        kept->v = v;
+        kept->x = x;
+        kept->M = M;
+        kept->S = S;
+    }
+    return x * v;
+}
+
+// The score of entries [from, to) without the intercept. A row that will be learned leaves its blocks in `scratch`.
+template <class T, class V, bool plain, bool raise>
+inline double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std::int64_t from, std::int64_t to,
+                      std::int64_t end, Block<T>* scratch) {
+    const std::uint32_t* index = rows.indices;
+    const V* value = static_cast<const V*>(rows.values);
+    // Near the end of the batch the row itself is fetched once more, which costs little, rather than asked about.
+    const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
+    const std::int64_t whole = to - (to - from) % 4;
+    const Cell<T>* at[4];
+    D total = all(0.0);
+    std::int64_t p = from;
+    for (; p < whole; p += 4) {
+        for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
+        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        total += predict_block<T, V, plain, raise>(c, at, load(value + p), 4, raise ? scratch++ : nullptr);
+    }
+    if (p < to) {
+        const int left = static_cast<int>(to - p);
+        for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
+        for (int j = 0; j < 4; ++j) at[j] = cells + index[j < left ? p + j : p];
+        // Read on into the next row where there is one; those lanes are then forgotten.
+        Four<V> values;
+        if (p + 4 <= end) {
+            values = load(value + p);
+        } else {
+            V some[4] = {0, 0, 0, 0};
+            for (int j = 0; j < left; ++j) some[j] = value[p + j];
+            values = load(some);
+        }
+        total += predict_block<T, V, plain, raise>(c, at, values, left, raise ? scratch : nullptr);
+    }
+    return sum(total);
+}
+
+// What a receipt adds up over a row.
+struct Sums {
+    D linear, proximal, stability;
+};
+
+// What one block becomes: z, R and S after the gradients, as a cell holds them; and the sums of a receipt.
+template <class T, bool plain, bool receipt>
+inline void step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R, Four<T>& S, Sums& sums) {
+    const D g = cut<T>(slope * b.v);
+    R = narrow<T>(root(b.R * b.R + g * g));
+    // The square of a float is exact in double, hence the root is at least R; that of a double may be nothing.
+    if constexpr (sizeof(T) == sizeof(double)) R = larger(R, b.R);
+    // From what is stored: Q is then what z assumes, also when R has stalled.
+    const D M = wide(b.M), after = wide(R);
+    const D sigma = M * (after - b.R) * inverse;
+    D moved = b.z + (g - sigma * b.x);
+    // A bound may hold x far from what z asks for, and sigma x is then not tied to z.
+    if constexpr (!plain && sizeof(T) == sizeof(float)) moved = larger(smaller(moved, all(FLT_MAX)), all(-FLT_MAX));
+    z = narrow<T>(moved);
+    S = narrow<T>(wide(b.S) + g);
+    if constexpr (receipt) {
+        const D den = hold<plain>(c, after, M);
+        sums.linear += g * b.x;
+        sums.proximal += sigma * b.x * b.x;
+        sums.stability += where_positive(den, g * g * c.h / den);
+    }
+}
+
+template <class T, bool plain, bool receipt>
+inline void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
+                      std::int64_t end, D inverse, D slope, Block<T>* scratch, Sums& sums) {
+    const std::uint32_t* index = rows.indices;
+    const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
+    const std::int64_t whole = to - (to - from) % 4;
+    Cell<T>* at[4];
+    Four<T> z, R, S;
+    std::int64_t p = from;
+    for (; p < whole; p += 4) {
+        for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
+        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        step<T, plain, receipt>(c, inverse, slope, *scratch, z, R, S, sums);
+        scatter(at, z, R, scratch->M, S);
+        ++scratch;
+    }
+    if (p < to) {
+        const int left = static_cast<int>(to - p);
+        for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
+        Cell<T> none;
+        for (int j = 0; j < 4; ++j) at[j] = j < left ? cells + index[p + j] : &none;
+        step<T, plain, receipt>(c, inverse, slope, *scratch, z, R, S, sums);
+        scatter(at, z, R, scratch->M, S);
+    }
+}
+
+// The intercept's cell in all lanes, of which the first counts: a coordinate of value 1, played plainly.
+inline Block<double> intercept_block(const double* cell, const Play& c) {
+    Block<double> b = {all(cell[0]), all(cell[1]), all(1.0), all(0.0), all(cell[2]), all(cell[3])};
+    b.x = play<true>(c, b.z, b.R, b.M);
+    return b;
+}
+
+template <class T>
+inline void fetch_first(const Rows& rows, const Cell<T>* cells) {
+    const std::int64_t end = rows.indptr[rows.count];
+    for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch(cells + rows.indices[p]);
+}
+
+// A row's loss that is still to be worked out and added up.
+struct Due {
+    double value, tail, weight;
+    double* to;  // null when nobody asked
+};
+
+inline void settle(const Due& due, double* tallies, Totals& batch) {
+    const double loss = whole(due.value, due.tail);
+    if (due.to != nullptr) *due.to = loss;
+    batch.loss += due.weight * loss;
+    batch.weight += due.weight;
+    batch.rows += 1;
+    tallies[LOSS] += due.weight * loss;
+    tallies[WEIGHT] += due.weight;
+    tallies[ROWS] += 1.0;
+}
+
+template <class T, class V, bool plain, bool receipt>
+Totals learn(const Rows& rows, const Constants& constants, const State& state, const Out& out, double* room) {
+    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
+    Block<T>* scratch = reinterpret_cast<Block<T>*>(room);
+    const Play c = play_of(constants);
+    const D inverse = all(1.0 / constants.h);
+    const std::int64_t end = rows.indptr[rows.count];
+    double* tallies = state.tallies;
+    Totals batch = {0.0, 0.0, 0};
+    Due due = {0.0, 0.0, 0.0, nullptr};
+    bool any = false;
+    fetch_first(rows, cells);
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        const std::int64_t from = rows.indptr[r];
+        const std::int64_t to = rows.indptr[r + 1];
+        const double y = rows.y[r];
+        const double weight = rows.weight[r];
+        const bool labeled = y == y;
+        const bool learns = labeled && weight > 0.0;
+        Block<double> base = intercept_block(state.intercept, c);
+        const double shift = constants.intercept ? first(base.x) : 0.0;
+        const double score = (learns ? predict<T, V, plain, true>(rows, c, cells, from, to, end, scratch)
+                                     : predict<T, V, plain, false>(rows, c, cells, from, to, end, scratch)) +
+                             shift;
+        if (out.scores != nullptr) out.scores[r] = score;
+        double tail = 0.0;
+        if (!learns) {
+            if (out.losses == nullptr) continue;
+            if (labeled) {
+                const double value = constants.loss(score, y, constants.tau, tail).value;
+                out.losses[r] = whole(value, tail);
+            } else {
+                out.losses[r] = y;
+            }
+            continue;
+        }
+        const Pull pull = constants.loss(score, y, constants.tau, tail);
+        // The loss of the row before, while this row's slope is on its way.
+        if (any) settle(due, tallies, batch);
+        due = {pull.value, tail, weight, out.losses == nullptr ? nullptr : out.losses + r};
+        any = true;
+        const D slope = all(weight * pull.slope);
+        Sums sums = {all(0.0), all(0.0), all(0.0)};
+        learn_row<T, plain, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, sums);
+        Sums own_sums = {all(0.0), all(0.0), all(0.0)};
+        if (constants.intercept) {
+            D z, R, S;
+            step<double, true, receipt>(c, inverse, slope, base, z, R, S, own_sums);
+            state.intercept[0] = first(z);
+            state.intercept[1] = first(R);
+            state.intercept[3] = first(S);
+        }
+        if constexpr (receipt) {
+            tallies[LINEAR] += sum(sums.linear) + first(own_sums.linear);
+            tallies[PROXIMAL] += sum(sums.proximal) + first(own_sums.proximal);
+            tallies[STABILITY] += sum(sums.stability) + first(own_sums.stability);
+        }
+    }
+    if (any) settle(due, tallies, batch);
+    return batch;
+}
+
+template <class T, class V, bool plain>
+void score(const Rows& rows, const Constants& constants, const State& state, double* scores) {
+    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
+    const Play c = play_of(constants);
+    const double shift = constants.intercept ? first(intercept_block(state.intercept, c).x) : 0.0;
+    const std::int64_t end = rows.indptr[rows.count];
+    fetch_first(rows, cells);
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        const double part =
+            predict<T, V, plain, false>(rows, c, cells, rows.indptr[r], rows.indptr[r + 1], end, nullptr);
+        scores[r] = part + shift;
+    }
+}
+
+template <class V>
+Scan scan(const Rows& rows) {
+    const V* values = static_cast<const V*>(rows.values);
+    const std::int64_t end = rows.indptr[rows.count];
+    constexpr V limit = static_cast<V>(LIMIT);
+    std::uint32_t largest = 0;
+    std::uint32_t unfit = 0;
+    for (std::int64_t p = 0; p < end; ++p) {
+        largest = rows.indices[p] > largest ? rows.indices[p] : largest;
+        unfit |= !((values[p] < 0 ? -values[p] : values[p]) <= limit);
+    }
+    return {largest, unfit == 0};
+}
+
+template <class T>
+void weights(const Constants& constants, const State& state, std::uint64_t dim, double* out) {
+    const Cell<T>* cells = static_cast<const Cell<T>*>(state.cells);
+    const Play c = play_of(constants);
+    for (std::uint64_t i = 0; i < dim; ++i) {
+        out[i] = first(play<false>(c, all(cells[i].z), all(cells[i].R), all(cells[i].M)));
+    }
+}
+
+// The widest piece that every instruction set moves at once.
+#if defined(__GNUC__)
+typedef float Piece __attribute__((vector_size(16), may_alias));
+#else
+typedef double Piece;
+#endif
+
+template <class T>
+void touch(const Rows& rows, const State& state) {
+    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
+    const std::int64_t end = rows.indptr[rows.count];
+    fetch_first(rows, cells);
+    for (std::int64_t p = 0; p < end; ++p) {
+        if (p + AHEAD < end) fetch(cells + rows.indices[p + AHEAD]);
+        // Through volatile, or the compiler would see that nothing changes and leave it all out.
+        volatile Piece* piece = reinterpret_cast<volatile Piece*>(cells + rows.indices[p]);
+        for (std::size_t j = 0; j < sizeof(Cell<T>) / sizeof(Piece); ++j) piece[j] = piece[j];
+    }
+}
+
+}  // namespace
+}  // namespace FTPRL_ISA
+
+#define FTPRL_FOR(T, V)                                                           \
+    {{FTPRL_ISA::learn<T, V, false, false>, FTPRL_ISA::learn<T, V, false, true>}, \
+     {FTPRL_ISA::learn<T, V, true, false>, FTPRL_ISA::learn<T, V, true, true>}},  \
+    {                                                                             \
+        FTPRL_ISA::score<T, V, false>, FTPRL_ISA::score<T, V, true>               \
+    }
+
+const Kernels FTPRL_KERNELS = {
+    {{{FTPRL_FOR(float, float)}, {FTPRL_FOR(float, double)}},
+     {{FTPRL_FOR(double, float)}, {FTPRL_FOR(double, double)}}},
+    {FTPRL_ISA::scan<float>, FTPRL_ISA::scan<double>},
+    {FTPRL_ISA::weights<float>, FTPRL_ISA::weights<double>},
+    {FTPRL_ISA::touch<float>, FTPRL_ISA::touch<double>},
+    &FTPRL_SCALES,
+    &FTPRL_LEDGERS,
+};
+
+}  // namespace ftprl

@@ -1,0 +1,11 @@
+// For x86-64 processors with AVX2.
+#define FTPRL_ISA avx2
+#define FTPRL_KERNELS kernels_avx2
+#define FTPRL_SCALES scales_avx2
+#define FTPRL_LEDGERS ledgers_avx2
+// In this order: each uses what the one before defines.
+// clang-format off
+#include "learners/kernel.inl"
+#include "learners/scales.inl"
+#include "learners/ledger.inl"
+// clang-format on

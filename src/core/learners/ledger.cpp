@@ -1,0 +1,125 @@
+#include "learners/ledger.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+namespace ftprl {
+namespace {
+
+constexpr int PARTS = 16;
+constexpr std::int64_t LONG = 1 << 17;
+
+// h (Q + l2)
+inline double hold(const Constants& c, double h, double R, double M) { return M * (c.beta * M + R) + h * c.l2; }
+
+inline double play(const Constants& c, double h, double z, double held) {
+    const double pull = std::max(std::fabs(z) - c.l1, 0.0);
+    const double x = held > 0.0 ? std::copysign(pull, -z) * h / held : 0.0;
+    return std::min(std::max(x, c.lower), c.upper);
+}
+
+inline void fetch(const void* p) {
+#if defined(__GNUC__)
+    __builtin_prefetch(p, 0, 3);
+#else
+    (void)p;
+#endif
+}
+
+#include "learners/learned.inl"
+
+// The table's coordinates in equal parts, each with a sum of its own, whatever list of coordinates they are taken from:
+// a list may have some that were never learned. Of a long one another thread does some parts: whoever is free the next.
+template <class Sums, class Work>
+Sums in_parts(const Table& table, const std::int64_t* slots, std::int64_t size, const Work& work) {
+    std::array<Sums, PARTS> sums;
+    std::atomic<int> next{0};
+    const std::int64_t count = slots == nullptr ? static_cast<std::int64_t>(table.dim) : size;
+    const auto begin = [&](int k) -> std::int64_t {
+        const auto slot = static_cast<std::int64_t>(table.dim / PARTS * static_cast<std::uint64_t>(k));
+        if (k == PARTS) return count;
+        return slots == nullptr ? slot : std::lower_bound(slots, slots + size, slot) - slots;
+    };
+    const auto help = [&] {
+        for (int k = next++; k < PARTS; k = next++)
+            work({slots, begin(k), begin(k + 1)}, sums[static_cast<std::size_t>(k)]);
+    };
+    std::optional<std::thread> other;
+    try {
+        if (count >= LONG) other.emplace(help);
+    } catch (const std::system_error&) {  // none is to be had
+    }
+    help();
+    if (other) other->join();
+    for (std::size_t k = 1; k < sums.size(); ++k) {
+        const auto* from = &sums[k].sums[0][0];
+        auto* to = &sums[0].sums[0][0];
+        for (std::size_t i = 0; i < sizeof sums[0].sums / sizeof *to; ++i) to[i] += from[i];
+    }
+    return sums[0];
+}
+
+template <class T>
+void grouped(const Table& t, const Constants& c, const double* h, int leader, int scale, const Coordinates& which,
+             LedgerGroups& all) {
+    const double inverse = 1.0 / h[scale];
+    each_learned<T>(t, which, [&](const T* cell) {
+        const double M = static_cast<double>(cell[t.unit]);
+        const double led = static_cast<double>(cell[t.R + leader]);
+        const double u = play(c, h[leader], static_cast<double>(cell[t.z + leader]), hold(c, h[leader], led, M));
+        const double z = static_cast<double>(cell[t.z + scale]), R = static_cast<double>(cell[t.R + scale]);
+        const double Su = static_cast<double>(cell[t.S + scale]) * u, slope = R / M;
+        const double seen = t.counts ? static_cast<double>(cell[t.met]) : slope * slope;
+        int level = RAREST;
+        if (seen >= 0x1p-19) level = std::isfinite(seen) ? std::ilogb(seen) : RAREST + GROUPS - 1;
+        double* to = all.sums[std::min(level - RAREST, GROUPS - 1)];
+        to[0] += 1.0;
+        to[1] -= Su;
+        to[2] += hold(c, h[scale], R, M) * inverse * (0.5 * (u * u)) - (Su - z * u) + c.l1 * std::fabs(u);
+        to[3] += 2.0 * std::fabs(u) * R;
+    });
+}
+
+}  // namespace
+
+LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale) {
+    const auto group = table.wide ? grouped<double> : grouped<float>;
+    return in_parts<LedgerGroups>(table, nullptr, 0, [&](const Coordinates& which, LedgerGroups& out) {
+        group(table, constants, h, leader, scale, which, out);
+    });
+}
+
+void Calibration::add(const Rows& rows, const double* losses) {
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        const double y = rows.y[r], weight = rows.weight[r];
+        // Rows that repeat a coordinate may have no loss: it is no number, and no bin is theirs.
+        if (y != y || !(weight > 0.0) || losses[r] != losses[r]) continue;
+        const double chance = std::exp(-losses[r]), p = y > 0.0 ? chance : 1.0 - chance;
+        double* bin = bins[static_cast<int>(std::min(std::max(p * BINS, 0.0), BINS - 1.0))];
+        bin[0] += weight;
+        bin[1] += weight * p;
+        bin[2] += y > 0.0 ? weight : 0.0;
+    }
+}
+
+LedgerSums ledger_of(const Kernels& kernels, const Table& table, const Constants& constants, const std::int64_t* slots,
+                     std::int64_t count) {
+    const auto add = kernels.ledgers->one[table.wide];
+    return in_parts<LedgerSums>(table, slots, count,
+                                [&](const Coordinates& which, LedgerSums& out) { add(table, constants, which, out); });
+}
+
+LedgerSums ledger_of(const Kernels& kernels, const Table& table, const ScaleConstants& constants, int leader,
+                     const std::int64_t* slots, std::int64_t count) {
+    const auto add = kernels.ledgers->several[table.wide][(constants.count + 3) / 4 - 1];
+    return in_parts<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
+        add(table, constants, leader, which, out);
+    });
+}
+
+}  // namespace ftprl

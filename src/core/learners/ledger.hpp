@@ -1,0 +1,77 @@
+// What a receipt needs of a whole table, and of every row: sums over the cells against the weights of one scale, and
+// how often a predicted probability came true.
+#pragma once
+
+#include <cstdint>
+
+#include "learners/kernel.hpp"
+#include "learners/scales.hpp"
+
+namespace ftprl {
+
+constexpr int BINS = 20;
+
+// Of the predictions in each twentieth of [0, 1]: the weight, the sum of the probabilities, and that of the positives.
+struct Calibration {
+    double bins[BINS][3] = {};
+
+    // Rows with labels of -1 and 1, and what each cost before it was learned in log loss: p = e^-loss for its label.
+    void add(const Rows& rows, const double* losses);
+};
+
+// A table of cells as the ledger sees it: where z, R, S and the unit stand in a cell.
+struct Table {
+    const void* cells;
+    const std::uint32_t* places;  // the cell of each coordinate; null when they stand in that order
+    std::uint64_t dim;
+    std::size_t bytes;  // of a cell
+    bool wide;
+    int count;               // scales
+    int z, R, S, unit, met;  // places in a cell; `met` is above 0 in a cell that was learned
+    bool counts;             // whether `met` is the number of rows; otherwise G / unit^2 says how often
+};
+
+// S.u, the penalty, the lead of the next play, D.R, G, D^2 and |S.u| + the quadratic, as in
+// src/ftprl/receipt/ledger.py.
+constexpr int LEDGER_SUMS = 7;
+struct LedgerSums {
+    double sums[LEDGER_SUMS][MOST_SCALES] = {};
+};
+
+// Some coordinates of a table: numbers `from` to `to` of a list, or of all when it is null.
+struct Coordinates {
+    const std::int64_t* slots;
+    std::int64_t from, to;
+};
+
+// Add up cells of one type, with u the play of a cell, or of scale number `leader` in it. The numbers of lanes are
+// those of ScaleKernels.
+struct LedgerKernels {
+    void (*one[2])(const Table&, const Constants&, const Coordinates&, LedgerSums&);
+    void (*several[2][4])(const Table&, const ScaleConstants&, int leader, const Coordinates&, LedgerSums&);
+};
+
+extern const LedgerKernels ledgers_portable;
+#if defined(FTPRL_X86)
+extern const LedgerKernels ledgers_sse2;
+extern const LedgerKernels ledgers_avx2;
+#endif
+
+// The `count` cells at `slots`, which rise, or all of them when null.
+LedgerSums ledger_of(const Kernels& kernels, const Table& table, const Constants& constants, const std::int64_t* slots,
+                     std::int64_t count);
+LedgerSums ledger_of(const Kernels& kernels, const Table& table, const ScaleConstants& constants, int leader,
+                     const std::int64_t* slots, std::int64_t count);
+
+// The cells by how often they were seen, a group a power of two from 2^RAREST on: their number, and the shares -S.u,
+// penalty and D.R of scale number `scale`, with u as above.
+constexpr int RAREST = -20;
+constexpr int GROUPS = 128;
+
+struct LedgerGroups {
+    double sums[GROUPS][4] = {};
+};
+
+LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale);
+
+}  // namespace ftprl

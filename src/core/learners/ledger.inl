@@ -1,0 +1,111 @@
+// The sums of a receipt over cells, included behind scales.inl; arithmetic and rules as there.
+#include "learners/ledger.hpp"
+
+namespace ftprl {
+namespace FTPRL_ISA {
+namespace {
+
+// Few cells are added at a time, and these sums to the others: a long sum then keeps its digits.
+constexpr std::int64_t CHUNK = 4096;
+#include "learners/learned.inl"
+
+// What a cell adds to the sums, with u the play it is compared with; see LEDGER_SUMS.
+inline void add_terms(const Play& c, D inverse, D z, D R, D M, D over_M, D S, D x, D u, D* sums) {
+    const D H = hold<false>(c, R, M) * inverse;
+    const D size_u = size(u), width = size_u + size_u, fixed = c.l1 * size_u;
+    const D Su = S * u, zu = z * u, half = H * (all(0.5) * (u * u)), slope = R * over_M, side = width * M;
+    sums[0] += Su;
+    sums[1] += half - (Su - zu) + fixed;
+    sums[2] += (half + zu + fixed) - ((all(0.5) * H * x + z) * x + c.l1 * size(x));
+    sums[3] += width * R;
+    sums[4] += slope * slope;
+    sums[5] += side * side;
+    sums[6] += size(Su) + half;
+}
+
+// One scale: four cells at a time, whose sums come together at the end of a chunk.
+template <class T>
+void ledger(const Table& t, const Constants& constants, const Coordinates& which, LedgerSums& all_sums) {
+    const Play c = play_of(constants);
+    const D inverse = all(1.0 / constants.h);
+    D sums[LEDGER_SUMS];
+    for (D& part : sums) part = all(0.0);
+    const Cell<T> none = {0, 0, 1, 0};  // with a play of 0 it adds nothing
+    const Cell<T>* four[4] = {&none, &none, &none, &none};
+    int count = 0;
+    std::int64_t met = 0;
+    const auto add = [&] {
+        Four<T> z, R, M, S;
+        gather(four, z, R, M, S);
+        const D wide_z = wide(z), wide_R = wide(R), wide_M = wide(M);
+        D x = play<false>(c, wide_z, wide_R, wide_M);
+        if (count < 4) x = only_first(x, count);
+        add_terms(c, inverse, wide_z, wide_R, wide_M, all(1.0) / wide_M, wide(S), x, x, sums);
+        count = 0;
+        for (const Cell<T>*& cell : four) cell = &none;
+    };
+    const auto flush = [&] {
+        if (count > 0) add();
+        for (int j = 0; j < LEDGER_SUMS; ++j) {
+            all_sums.sums[j][0] += sum(sums[j]);
+            sums[j] = all(0.0);
+        }
+    };
+    each_learned<T>(t, which, [&](const T* cell) {
+        four[count++] = reinterpret_cast<const Cell<T>*>(cell);
+        if (count == 4) add();
+        if (++met % CHUNK == 0) flush();
+    });
+    flush();
+}
+
+template <class T, int L>
+void ledger_of_scales(const Table& t, const ScaleConstants& constants, int leader, const Coordinates& which,
+                      LedgerSums& all_sums) {
+    const Lanes<L> c = lanes_of<L>(constants);
+    D sums[L][LEDGER_SUMS];
+    for (int l = 0; l < L; ++l) {
+        for (D& part : sums[l]) part = all(0.0);
+    }
+    std::int64_t met = 0;
+    const auto flush = [&] {
+        for (int l = 0; l < L; ++l) {
+            for (int j = 0; j < LEDGER_SUMS; ++j) {
+                double* to = all_sums.sums[j] + 4 * l;
+                store(to, load(to) + sums[l][j]);
+                sums[l][j] = all(0.0);
+            }
+        }
+    };
+    each_learned<T>(t, which, [&](const T* cell) {
+        const auto unit = static_cast<double>(cell[t.unit]);
+        const D M = all(unit), over_M = all(unit > 0.0 ? 1.0 / unit : 0.0);  // a feature may have been 0 in every row
+        D z[L], R[L], x[L];
+        alignas(32) double plays[4 * L];
+        for (int l = 0; l < L; ++l) {
+            z[l] = wide_at(cell + t.z + 4 * l);
+            R[l] = wide_at(cell + t.R + 4 * l);
+            x[l] = play<false>(c.play[l], z[l], R[l], M);
+            store(plays + 4 * l, x[l]);
+        }
+        const D u = all(plays[leader]);
+        for (int l = 0; l < L; ++l) {
+            add_terms(c.play[l], c.inverse[l], z[l], R[l], M, over_M, wide_at(cell + t.S + 4 * l), x[l], u, sums[l]);
+        }
+        if (++met % CHUNK == 0) flush();
+    });
+    flush();
+}
+
+}  // namespace
+}  // namespace FTPRL_ISA
+
+const LedgerKernels FTPRL_LEDGERS = {
+    {FTPRL_ISA::ledger<float>, FTPRL_ISA::ledger<double>},
+    {{FTPRL_ISA::ledger_of_scales<float, 1>, FTPRL_ISA::ledger_of_scales<float, 2>,
+      FTPRL_ISA::ledger_of_scales<float, 3>, FTPRL_ISA::ledger_of_scales<float, 4>},
+     {FTPRL_ISA::ledger_of_scales<double, 1>, FTPRL_ISA::ledger_of_scales<double, 2>,
+      FTPRL_ISA::ledger_of_scales<double, 3>, FTPRL_ISA::ledger_of_scales<double, 4>}},
+};
+
+}  // namespace ftprl

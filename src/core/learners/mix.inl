@@ -1,0 +1,322 @@
+// From the scores of the K scales of a row to one prediction, and from its label to their slopes and new weights:
+// docs/scales.md, in its order. Included inside a namespace; no standard library templates. Every sum starts at 0
+// and runs upwards over its index.
+
+constexpr double STACK_CUT = 8.0;          // the stack sees scores cut to this
+constexpr double LEAST_CURVE = 0x1p-13;    // and takes no row for flatter
+constexpr double STACK_WEIGHT = 0x1p10;    // nor for heavier, or P would lose its last digits
+constexpr double LEAST_CHANCE = 0x1p-900;  // a mixture that gave the label less works with logarithms
+constexpr double LARGEST_SHARE = 0x1p-10;  // of Share::capped
+
+inline double most(double a, double b) { return b > a ? b : a; }
+inline double least(double a, double b) { return b < a ? b : a; }
+inline double within(double v, double bound) { return least(most(v, -bound), bound); }
+
+// log(1 + e) for e from 0 to 1, four at a time: 2 atanh(s) with s = e / (2 + e), by a polynomial in s^2 through the
+// Chebyshev points. Within 3 units in the last place, and several times as fast as the library's one by one.
+constexpr double ATANH[] = {0x1.5555555555555p-1, 0x1.9999999999944p-2, 0x1.2492492499d46p-2, 0x1.c71c71bedea97p-3,
+                            0x1.745d19937b1fcp-3, 0x1.3b13515f6f9efp-3, 0x1.111abdc8abe16p-3, 0x1.e0a2d581ab68fp-4,
+                            0x1.bc37f0140c19ep-4, 0x1.32e0d25c9c761p-4, 0x1.401d3e65cdc48p-3};
+
+inline void tails(const double* e, double* to, int n) {
+    for (int j = 0; j < n; j += 4) {
+        const D v = load(e + j), s = v / (all(2.0) + v), w = s * s;
+        D q = all(ATANH[10]);
+        for (int i = 9; i >= 0; --i) q = q * w + all(ATANH[i]);
+        store(to + j, s * (all(2.0) + w * q));
+    }
+}
+
+inline int experts(const ScaleConstants& c) { return c.count + (c.stack ? 1 : 0); }
+
+// What the mixture says of a row before its label is known, and what it pays.
+struct Told {
+    double score;
+    double loss;
+};
+
+inline double smallest(const double* v, int n) {
+    double low = v[0];
+    for (int j = 1; j < n; ++j) low = least(low, v[j]);
+    return low;
+}
+
+inline void divide_by_sum(double* w, int n) {
+    double total = 0.0;
+    for (int j = 0; j < n; ++j) total += w[j];
+    for (int j = 0; j < n; ++j) w[j] /= total;
+}
+
+// By how much a unit of weighted loss counts is 1 over this.
+inline double heat_of(const ScaleConstants& c, const Mixture& m) {
+    const double B = m.facts[LARGEST_LABEL];
+    return c.mixing == Mixing::squared ? m.facts[LARGEST_WEIGHT] * (4.0 * (B * B)) : m.facts[LARGEST_WEIGHT];
+}
+
+inline bool is_bayes(const ScaleConstants& c) { return c.sharing == Share::fixed && c.share == 0.0; }
+
+// -ln sum_j w_j e^-l_j. The weights of the Bayes mixture follow from the totals, and are taken from there: an expert
+// so far behind that its weight is 0 may yet be the only one that is right.
+inline double mixed(const ScaleConstants& c, const Mixture& m, const double* l) {
+    const int n = experts(c);
+    double total = 0.0;
+    if (!is_bayes(c)) {
+        const double low = smallest(l, n);
+        for (int j = 0; j < n; ++j) total += m.w[j] * exp(low - l[j]);
+        return low - log(total);
+    }
+    double behind[MOST_EXPERTS] = {}, sum[MOST_EXPERTS] = {};
+    const double best = smallest(m.seen, n), heat = heat_of(c, m);
+    double all_weights = 0.0;
+    for (int j = 0; j < n; ++j) {
+        behind[j] = (m.seen[j] - best) / heat;
+        sum[j] = l[j] + behind[j];
+        all_weights += exp(-behind[j]);
+    }
+    const double low = smallest(sum, n);
+    for (int j = 0; j < n; ++j) total += exp(low - sum[j]);
+    return low - log(total / all_weights);
+}
+
+inline double stack_score(const Mixture& m, const double* scores, int count) {
+    double f = 0.0;
+    for (int k = 0; k < count; ++k) f += m.u[k] * within(scores[k], STACK_CUT);
+    return f;
+}
+
+inline double mean_within(const Mixture& m, const double* scores, int count, double bound) {
+    double mean = 0.0;
+    for (int k = 0; k < count; ++k) mean += m.w[k] * within(scores[k], bound);
+    return mean;
+}
+
+// The mixture's score, and its loss where there is a label.
+Told tell(const ScaleConstants& c, const Mixture& m, const double* scores, double y) {
+    Told told = {0.0, y};
+    if (c.mixing == Mixing::log_loss) {
+        double s[MOST_EXPERTS] = {}, plus[MOST_EXPERTS] = {}, minus[MOST_EXPERTS] = {};
+        const int n = experts(c);
+        for (int j = 0; j < n; ++j) {
+            s[j] = j < c.count ? scores[j] : stack_score(m, scores, c.count);
+            plus[j] = exp(-fabs(s[j]));
+        }
+        tails(plus, minus, n);
+        for (int j = 0; j < n; ++j) {
+            plus[j] = most(-s[j], 0.0) + minus[j];
+            minus[j] += most(s[j], 0.0);
+        }
+        const double yes = mixed(c, m, plus), no = mixed(c, m, minus);
+        told.score = no - yes;
+        if (y == y) told.loss = y > 0.0 ? yes : no;
+        return told;
+    }
+    told.score = mean_within(m, scores, c.count, c.mixing == Mixing::squared ? m.facts[LARGEST_LABEL] : c.clip);
+    if (y == y) {
+        double tail = 0.0;
+        told.loss = c.base.loss(told.score, y, c.base.tau, tail).value;  // only log loss has a tail
+    }
+    return told;
+}
+
+// The weights of the Bayes mixture: they depend on the totals alone, and no expert is ever out for good.
+inline void weigh(Mixture& m, int n, double heat) {
+    const double low = smallest(m.seen, n);
+    for (int j = 0; j < n; ++j) m.w[j] = heat > 0.0 ? exp((low - m.seen[j]) / heat) : 1.0;
+    divide_by_sum(m.w, n);
+}
+
+// The weights when the rate falls to `ratio` times what it was.
+inline void cool(Mixture& m, int n, double ratio) {
+    for (int j = 0; j < n; ++j) m.w[j] = pow(m.w[j], ratio);
+    divide_by_sum(m.w, n);
+}
+
+// A new largest weight: no row may count more than 1.
+inline void admit(const ScaleConstants& c, Mixture& m, double weight) {
+    const double W = m.facts[LARGEST_WEIGHT];
+    if (!(weight > W)) return;
+    m.facts[LARGEST_WEIGHT] = weight;
+    if (c.mixing == Mixing::hedge) return;
+    if (is_bayes(c)) {
+        weigh(m, experts(c), heat_of(c, m));
+    } else {
+        cool(m, experts(c), W / weight);
+    }
+}
+
+// The weights after a row in which expert j lost l_j; `power`_j is e^-l_j, or null. t counts this row.
+inline void share_out(const ScaleConstants& c, Mixture& m, const double* l, double weight, double t,
+                      const double* power) {
+    const int n = experts(c);
+    const double heat = heat_of(c, m);
+    if (is_bayes(c)) return weigh(m, n, heat);
+    // With labels below 1e-154 the square of the largest is next to 0, or 0.
+    const double low = smallest(l, n), rate = heat > 0.0 ? least(weight / heat, DBL_MAX) : 0.0;
+    double total = 0.0;
+    for (int j = 0; j < n; ++j) {
+        m.w[j] *= power != nullptr && rate == 1.0 ? power[j] : exp(rate * (low - l[j]));
+        total += m.w[j];
+    }
+    const double falling = 1.0 / (t + 1.0);
+    const double a = c.sharing == Share::fixed     ? c.share
+                     : c.sharing == Share::falling ? falling
+                                                   : least(LARGEST_SHARE, falling);
+    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * (m.w[j] / total) + a / n;
+}
+
+// The Newton step of the stack at f, where its loss has the slope `slope`. Lanes not used are zero and stay so.
+inline void newton(const ScaleConstants& c, Mixture& m, const double* scores, double f, double e, double slope,
+                   double row_weight) {
+    const double weight = least(row_weight, STACK_WEIGHT);
+    const int lanes = (c.count + 3) / 4;
+    alignas(32) double v[MOST_SCALES] = {}, Pv[MOST_SCALES];
+    for (int k = 0; k < c.count; ++k) v[k] = within(scores[k], STACK_CUT);
+    const double p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
+    const double b = weight * most(p * (1.0 - p), LEAST_CURVE);
+    // P is symmetric: its rows, each times its own number, add up to what each row would give with v.
+    for (int l = 0; l < lanes; ++l) {
+        D part = all(0.0);
+        for (int k = 0; k < c.count; ++k) part += load(&m.P[k][4 * l]) * all(v[k]);
+        store(Pv + 4 * l, part);
+    }
+    double q = 0.0;
+    for (int k = 0; k < c.count; ++k) q += v[k] * Pv[k];
+    const double d = 1.0 + b * most(q, 0.0);
+    const double step = weight * slope / d, shrink = b / d;
+    for (int l = 0; l < lanes; ++l) {
+        const D part = load(Pv + 4 * l);
+        store(m.u + 4 * l, load(m.u + 4 * l) - all(step) * part);
+        for (int k = 0; k < c.count; ++k) {
+            store(&m.P[k][4 * l], load(&m.P[k][4 * l]) - all(shrink) * (all(Pv[k]) * part));
+        }
+    }
+    // Rounding may in the end leave a matrix that is not positive; the stack then learns its Hessian anew.
+    bool positive = true;
+    for (int k = 0; k < c.count; ++k) positive = positive && m.P[k][k] > 0.0;
+    if (positive) return;
+    for (int k = 0; k < c.count; ++k) {
+        for (int j = 0; j < c.count; ++j) m.P[k][j] = j == k ? 1.0 / STACK_RIDGE : 0.0;
+    }
+}
+
+inline Told learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight, double t,
+                           bool asked, double* l, double* slopes) {
+    const int n = experts(c);
+    double e[MOST_EXPERTS] = {}, other[MOST_EXPERTS] = {}, power[MOST_EXPERTS];
+    const double f = c.stack ? stack_score(m, scores, c.count) : 0.0;
+    double slope = 0.0;
+    for (int j = 0; j < n; ++j) {
+        const Pull pull = c.base.loss(j < c.count ? scores[j] : f, y, c.base.tau, e[j]);
+        l[j] = pull.value;
+        slope = pull.slope;
+        if (j < c.count) slopes[j] = weight * slope;
+    }
+    tails(e, other, n);
+    for (int j = 0; j < n; ++j) {
+        l[j] += other[j];
+        other[j] += most(y * (j < c.count ? scores[j] : f), 0.0);
+    }
+    admit(c, m, weight);
+    // e^-l is the probability of the label, at hand without another exponential, if it is not too small.
+    double total = 0.0;
+    for (int j = 0; j < n; ++j) {
+        const double s = j < c.count ? scores[j] : f;
+        power[j] = (y * s < 0.0 ? e[j] : 1.0) / (1.0 + e[j]);
+        total += m.w[j] * power[j];
+    }
+    const bool plain = !is_bayes(c) && total >= LEAST_CHANCE;
+    Told told = {0.0, plain ? -log(total) : mixed(c, m, l)};
+    if (asked) told.score = y * (mixed(c, m, other) - told.loss);
+    for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
+    share_out(c, m, l, weight, t, plain ? power : nullptr);
+    if (c.stack) newton(c, m, scores, f, e[c.count], slope, weight);
+    return told;
+}
+
+inline Told learn_squared(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
+                          double t) {
+    admit(c, m, weight);
+    const double B = m.facts[LARGEST_LABEL], size = fabs(y);
+    const Told told = tell(c, m, scores, y);
+    if (size > B) {
+        m.facts[LARGEST_LABEL] = size;
+        if (!is_bayes(c)) cool(m, c.count, (B / size) * (B / size));
+    }
+    double l[MOST_EXPERTS] = {}, tail = 0.0;
+    for (int k = 0; k < c.count; ++k) {
+        l[k] = c.base.loss(within(scores[k], B), y, c.base.tau, tail).value;
+        m.seen[k] += weight * l[k];
+    }
+    share_out(c, m, l, weight, t, nullptr);
+    return told;
+}
+
+// What AdaHedge pays up to now at a rate of (ln K) / gap: -(gap / ln K) ln mean_k e^(-L_k ln K / gap).
+inline double soft_minimum(const Mixture& m, int count, double gap) {
+    const double low = smallest(m.seen, count);
+    if (!(gap > 0.0)) return low;
+    const double ln = log(static_cast<double>(count));
+    double total = 0.0;
+    for (int k = 0; k < count; ++k) total += exp((low - m.seen[k]) / gap * ln);
+    return low - gap / ln * log(total / count);
+}
+
+// AdaHedge (de Rooij, van Erven, Grunwald, Koolen 2014), with what the mean of the scores loses in place of the mean
+// loss, which by convexity is no less.
+inline Told learn_hedge(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
+                        const double* l) {
+    admit(c, m, weight);
+    const Told told = tell(c, m, scores, y);
+    const double old = m.facts[GAP], before = soft_minimum(m, c.count, old);
+    for (int k = 0; k < c.count; ++k) m.seen[k] += weight * l[k];
+    const double gap = old + most(weight * told.loss - (soft_minimum(m, c.count, old) - before), 0.0);
+    m.facts[GAP] = gap;
+    const double low = smallest(m.seen, c.count), ln = log(static_cast<double>(c.count));
+    for (int k = 0; k < c.count; ++k) {
+        const double behind = low - m.seen[k];
+        m.w[k] = behind == 0.0 ? 1.0 : gap > 0.0 ? exp(behind / gap * ln) : 0.0;
+    }
+    divide_by_sum(m.w, c.count);
+    return told;
+}
+
+// What a retirement needs to know: docs/scales.md.
+inline void keep_blocks(const ScaleConstants& c, Mixture& m, const double* l, double weight, std::int64_t t) {
+    if (c.count <= WINDOW) return;
+    for (int k = 0; k < c.count; ++k) m.block[k] += weight * l[k];
+    if (t % BLOCK_ROWS != 0) return;
+    const int windows = c.count - WINDOW + 1;
+    const std::int64_t first = t - BLOCK_ROWS;
+    const bool opens = first > 0 && (first & (first - 1)) == 0, closes = (t & (t - 1)) == 0;
+    for (int i = 0; i <= windows; ++i) {
+        if (opens) {
+            m.windows[BEFORE][i] = m.windows[CURRENT][i];
+            m.windows[CURRENT][i] = 0.0;
+        }
+        m.windows[CURRENT][i] += i < windows ? smallest(m.block + i, WINDOW) : smallest(m.block, c.count);
+        if (closes) m.windows[LATEST][i] = m.windows[BEFORE][i] + m.windows[CURRENT][i];
+    }
+    for (int k = 0; k < c.count; ++k) m.block[k] = 0.0;
+}
+
+// A row that is learned: what the mixture says and pays, its new weights, and the weighted slope of each scale.
+Told mix(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight, double t, bool asked,
+         double* slopes) {
+    double l[MOST_EXPERTS] = {};
+    Told told;
+    if (c.mixing == Mixing::log_loss) {
+        told = learn_log_loss(c, m, scores, y, weight, t, asked, l, slopes);
+    } else {
+        for (int k = 0; k < c.count; ++k) {
+            double tail = 0.0;
+            const Pull pull = c.base.loss(scores[k], y, c.base.tau, tail);
+            l[k] = pull.value;  // only log loss has a tail
+            slopes[k] = weight * pull.slope;
+        }
+        told = c.mixing == Mixing::squared ? learn_squared(c, m, scores, y, weight, t)
+                                           : learn_hedge(c, m, scores, y, weight, l);
+    }
+    for (int j = 0; j < experts(c); ++j) m.totals[j] += weight * l[j];
+    keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
+    return told;
+}

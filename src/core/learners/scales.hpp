@@ -1,0 +1,82 @@
+// What the kernels for several scales a coordinate work on (docs/scales.md). Plain data only, as in kernel.hpp.
+//
+// The K scales of a coordinate fill P lanes, P the next multiple of four. A cell is float32 or float64: z[P] and R[P]
+// as for one scale, s and N, which all scales share, and with a receipt S[P]:
+//
+//   s   the unit of the feature: it follows the root of the mean square of the values, upwards only
+//   N   the rows that had this feature
+#pragma once
+
+#include "learners/kernel.hpp"
+
+namespace ftprl {
+
+constexpr int MOST_SCALES = 16;
+constexpr int MOST_EXPERTS = MOST_SCALES + 4;           // the scales and the stack, filled up to a multiple of four
+constexpr int WINDOW = 4;                               // neighbouring scales that a retirement keeps
+constexpr int MOST_WINDOWS = MOST_SCALES - WINDOW + 2;  // and, last, all scales
+constexpr int BLOCK_ROWS = 1024;
+constexpr double STACK_RIDGE = 4.0;  // the Hessian of the stack begins at this times the identity
+
+enum class Share { fixed, falling, capped };     // a number, 1/(t+1), and the least of 2^-10 and that
+enum class Mixing { log_loss, squared, hedge };  // what the loss allows
+
+struct ScaleConstants {
+    Constants base;         // its h is not used
+    int count;              // K
+    double h[MOST_SCALES];  // 1 in the lanes that are not used
+    Mixing mixing;
+    Share sharing;
+    double share;  // with Share::fixed
+    bool stack;
+    double clip;  // hedge: scores are mixed within this (infinite, but for Poisson's loss)
+};
+
+// All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there is one, the
+// stack.
+struct Mixture {
+    double P[MOST_SCALES][MOST_SCALES];  // the inverse Hessian of the stack
+    double u[MOST_SCALES];               // its weights
+    double w[MOST_EXPERTS];              // the mixture's weights
+    double totals[MOST_EXPERTS];         // the weighted loss of each expert
+    double seen[MOST_EXPERTS];           // the same as the mixture counts it: squared loss is cut
+    double facts[3];                     // Fact
+    double block[MOST_SCALES];           // the loss of each scale in the block that is under way
+    double windows[3][MOST_WINDOWS];     // Span
+    double sums[3][MOST_SCALES];         // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY
+};
+
+// The largest weight so far (at least 1), the largest |y| so far (squared loss), the gap of AdaHedge.
+enum Fact { LARGEST_WEIGHT, LARGEST_LABEL, GAP };
+
+// Sums of the least block loss in each window: over the octave before this one, over this octave, and over both as
+// they were when the number of rows was last a power of two.
+enum Span { BEFORE, CURRENT, LATEST };
+
+struct ScaleState {
+    void* cells;
+    double* intercept;  // z, R and S, MOST_SCALES doubles each; the unit is 1
+    double* tallies;
+    Mixture* mixture;
+};
+
+// Kernels for cells of one type and number of lanes, with a receipt or without. `room` holds P doubles for each
+// coordinate of the longest row and is aligned to 32 bytes. The index is 1 when there is no l1, no l2 and no bound.
+struct ScaleSet {
+    Totals (*learn[2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, const Out&, double* room);
+    void (*score[2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, double* scores);
+    void (*weights)(const ScaleConstants&, const ScaleState&, std::uint64_t dim, int scale, double* out);
+    std::size_t cell_bytes;
+};
+
+struct ScaleKernels {
+    ScaleSet of[2][2][4];  // 1 for float64; 1 with a receipt; the number of lanes over four, less one
+};
+
+extern const ScaleKernels scales_portable;
+#if defined(FTPRL_X86)
+extern const ScaleKernels scales_sse2;
+extern const ScaleKernels scales_avx2;
+#endif
+
+}  // namespace ftprl

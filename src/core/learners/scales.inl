@@ -1,0 +1,292 @@
+// The kernels for several scales, included behind kernel.inl with FTPRL_SCALES (the table) defined as well. A lane is a
+// scale. Its arithmetic is that of kernel.inl, in the same order: where every |value| is 1, and so s = M, a lane
+// learns to the bit what one scale would.
+#include "learners/scales.hpp"
+
+namespace ftprl {
+namespace FTPRL_ISA {
+namespace {
+
+#if defined(__GNUC__)
+#define FTPRL_INSIDE inline __attribute__((always_inline))
+#else
+#define FTPRL_INSIDE inline
+#endif
+
+#include "learners/mix.inl"
+
+// A cell begins at a line of memory only if it fits into one: of eight scales in 72 bytes every cell lies in two lines
+// as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used. With a
+// receipt a cell has S besides.
+template <class T, int L, bool receipt>
+struct alignas((12 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate {
+    T z[4 * L], R[4 * L], s, N, S[4 * L];
+};
+
+template <class T, int L>
+struct alignas((8 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate<T, L, false> {
+    T z[4 * L], R[4 * L], s, N;
+};
+
+// Entries fetched ahead; a cell here is longer than with one scale.
+template <class C>
+constexpr std::int64_t FAR = sizeof(C) <= 64 ? 128 : 64;
+
+template <class T, int L, bool receipt>
+inline void fetch(const Coordinate<T, L, receipt>* cell) {
+    const char* line = reinterpret_cast<const char*>(cell);
+    for (std::size_t at = 0; at < sizeof *cell; at += 64) fetch(line + at);
+    if constexpr (sizeof *cell % 64 > 8) fetch(line + sizeof *cell - 1);  // it may end one line further on
+}
+
+// The constants of four scales at a time.
+template <int L>
+struct Lanes {
+    Play play[L];
+    D inverse[L];
+};
+
+template <int L>
+inline Lanes<L> lanes_of(const ScaleConstants& c) {
+    Lanes<L> lanes;
+    for (int l = 0; l < L; ++l) {
+        double hl2[4], minus[4], inverse[4];
+        for (int j = 0; j < 4; ++j) {
+            const double h = c.h[4 * l + j];
+            minus[j] = -h;
+            hl2[j] = h * c.base.l2;
+            inverse[j] = 1.0 / h;
+        }
+        lanes.play[l] = {load(c.h + 4 * l), load(minus),       all(c.base.beta), all(c.base.l1),
+                         load(hl2),         all(c.base.lower), all(c.base.upper)};
+        lanes.inverse[l] = load(inverse);
+    }
+    return lanes;
+}
+
+// One branch a row's entry that always goes the same way is cheaper to have than a kernel for each type of values.
+inline double value_of(const Rows& rows, bool wide, std::int64_t p) {
+    return wide ? static_cast<const double*>(rows.values)[p]
+                : static_cast<double>(static_cast<const float*>(rows.values)[p]);
+}
+
+// The unit of a feature met once more with the size a: N grows, and s follows the root of the mean square upwards.
+template <class T, int L, bool receipt>
+inline void raise_unit(Coordinate<T, L, receipt>& cell, double a) {
+    cell.N = static_cast<T>(static_cast<double>(cell.N) + 1.0);
+    const double s = cell.s;
+    if (!(a > s)) return;
+    const double rms = sqrt(s * s + (a * a - s * s) / static_cast<double>(cell.N));
+    cell.s = static_cast<T>(most(most(s, rms), a * 0.0625));
+}
+
+// The products x v of one entry, added to `part`, four scales at a time. For a row that will be learned the unit is
+// raised first and the plays are left in `kept`. A call for each entry would cost as much as its work.
+template <class T, int L, bool plain, bool raise, bool receipt>
+FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L, receipt>& cell, double v, D* part, D* kept) {
+    if constexpr (raise) raise_unit(cell, fabs(v));
+    const D s = all(cell.s);
+    for (int l = 0; l < L; ++l) {
+        const D x = play<plain>(c.play[l], wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), s);
+        if constexpr (raise) kept[l] = x;
+        part[l] += x * all(v);
+    }
+}
+
+// The scores of entries [from, to) without the intercept.
+template <class T, int L, bool plain, bool raise, bool receipt>
+inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L, receipt>* cells, std::int64_t from,
+                    std::int64_t to, std::int64_t end, D* score, D* kept) {
+    constexpr std::int64_t far = FAR<Coordinate<T, L, receipt>>;
+    const std::uint32_t* index = rows.indices;
+    const std::uint32_t* next = index + (to + far <= end ? far : 0);
+    D part[4][L], last[4][L];
+    for (int j = 0; j < 4; ++j) {
+        for (int l = 0; l < L; ++l) part[j][l] = last[j][l] = all(0.0);
+    }
+    std::int64_t p = from;
+    for (; p + 4 <= to; p += 4) {
+        for (int j = 0; j < 4; ++j) {
+            fetch(cells + next[p + j]);
+            predict_entry<T, L, plain, raise, receipt>(c, cells[index[p + j]], value_of(rows, wide, p + j), part[j],
+                                                       kept);
+            if constexpr (raise) kept += L;
+        }
+    }
+    for (int j = 0; p + j < to; ++j) {
+        fetch(cells + next[p + j]);
+        predict_entry<T, L, plain, raise, receipt>(c, cells[index[p + j]], value_of(rows, wide, p + j), last[j], kept);
+        if constexpr (raise) kept += L;
+    }
+    for (int j = 0; j < 4; ++j) {
+        for (int l = 0; l < L; ++l) part[j][l] += last[j][l];
+    }
+    for (int l = 0; l < L; ++l) score[l] = (part[0][l] + part[1][l]) + (part[2][l] + part[3][l]);
+}
+
+template <class T, int L, bool plain, bool receipt>
+inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L, receipt>* cells,
+                      std::int64_t from, std::int64_t to, const D* slope, const D* kept, Sums (*sums)[L]) {
+    for (std::int64_t p = from; p < to; ++p) {
+        Coordinate<T, L, receipt>& cell = cells[rows.indices[p]];
+        const int j = receipt ? static_cast<int>((p - from) % 4) : 0;
+        const D v = all(value_of(rows, wide, p));
+        const Four<T> s = narrow<T>(all(cell.s));
+        for (int l = 0; l < L; ++l) {
+            Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
+            if constexpr (receipt) b.S = load(cell.S + 4 * l);
+            Four<T> z, R, S;
+            step<T, plain, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, S, sums[j][l]);
+            store(cell.z + 4 * l, z);
+            store(cell.R + 4 * l, R);
+            if constexpr (receipt) store(cell.S + 4 * l, S);
+        }
+    }
+}
+
+// The intercepts of four scales: a coordinate of value and unit 1, played plainly.
+inline Block<double> intercept_lanes(const double* cell, int l, const Play& c) {
+    const D one = all(1.0);
+    Block<double> b = {
+        load(cell + 4 * l), load(cell + MOST_SCALES + 4 * l), one, one, one, load(cell + 2 * MOST_SCALES + 4 * l)};
+    b.x = play<true>(c, b.z, b.R, b.M);
+    return b;
+}
+
+template <int L>
+inline void add_intercept(const Lanes<L>& c, const double* cell, bool intercept, D* score) {
+    for (int l = 0; l < L; ++l) score[l] += intercept ? intercept_lanes(cell, l, c.play[l]).x : all(0.0);
+}
+
+template <int L, bool receipt>
+inline void learn_intercept(const Lanes<L>& c, double* cell, const D* slope, Sums* sums) {
+    for (int l = 0; l < L; ++l) {
+        const Block<double> b = intercept_lanes(cell, l, c.play[l]);
+        D z, R, S;
+        step<double, true, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, S, sums[l]);
+        store(cell + 4 * l, z);
+        store(cell + MOST_SCALES + 4 * l, R);
+        if constexpr (receipt) store(cell + 2 * MOST_SCALES + 4 * l, S);
+    }
+}
+
+template <int L>
+inline void add_sums(const Sums (*sums)[L], const Sums* own, double (*to)[MOST_SCALES]) {
+    for (int l = 0; l < L; ++l) {
+        const auto add = [&](D Sums::* part, double* at) {
+            const D row = (sums[0][l].*part + sums[1][l].*part) + (sums[2][l].*part + sums[3][l].*part);
+            store(at + 4 * l, load(at + 4 * l) + (row + own[l].*part));
+        };
+        add(&Sums::linear, to[0]);
+        add(&Sums::proximal, to[1]);
+        add(&Sums::stability, to[2]);
+    }
+}
+
+template <class T, int L, bool receipt>
+inline void fetch_first(const Rows& rows, const Coordinate<T, L, receipt>* cells) {
+    const std::int64_t end = rows.indptr[rows.count];
+    for (std::int64_t p = 0; p < FAR<Coordinate<T, L, receipt>> && p < end; ++p) fetch(cells + rows.indices[p]);
+}
+
+template <class T, int L, bool plain, bool receipt>
+Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state,
+                    const Out& out, double* room) {
+    auto* cells = static_cast<Coordinate<T, L, receipt>*>(state.cells);
+    D* kept = reinterpret_cast<D*>(room);
+    const Lanes<L> c = lanes_of<L>(constants);
+    const std::int64_t end = rows.indptr[rows.count];
+    double* tallies = state.tallies;
+    Totals batch = {0.0, 0.0, 0};
+    const Sums none = {all(0.0), all(0.0), all(0.0)};
+    alignas(32) double scores[4 * L];
+    alignas(32) double slopes[4 * L] = {};
+    D score[L], slope[L];
+    fetch_first(rows, cells);
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        const std::int64_t from = rows.indptr[r];
+        const std::int64_t to = rows.indptr[r + 1];
+        const double y = rows.y[r];
+        const double weight = rows.weight[r];
+        const bool learns = y == y && weight > 0.0;
+        if (learns) {
+            predict<T, L, plain, true, receipt>(rows, wide, c, cells, from, to, end, score, kept);
+        } else {
+            predict<T, L, plain, false, receipt>(rows, wide, c, cells, from, to, end, score, kept);
+        }
+        add_intercept(c, state.intercept, constants.base.intercept, score);
+        for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
+        if (!learns) {
+            const Told told = tell(constants, *state.mixture, scores, y);
+            if (out.scores != nullptr) out.scores[r] = told.score;
+            if (out.losses != nullptr) out.losses[r] = told.loss;
+            continue;
+        }
+        const Told told =
+            mix(constants, *state.mixture, scores, y, weight, tallies[ROWS] + 1.0, out.scores != nullptr, slopes);
+        if (out.scores != nullptr) out.scores[r] = told.score;
+        if (out.losses != nullptr) out.losses[r] = told.loss;
+        batch.loss += weight * told.loss;
+        batch.weight += weight;
+        batch.rows += 1;
+        tallies[LOSS] += weight * told.loss;
+        tallies[WEIGHT] += weight;
+        tallies[ROWS] += 1.0;
+        Sums sums[4][L], own[L];
+        for (int l = 0; l < L; ++l) {
+            slope[l] = load(slopes + 4 * l);
+            if constexpr (receipt) own[l] = sums[0][l] = sums[1][l] = sums[2][l] = sums[3][l] = none;
+        }
+        learn_row<T, L, plain, receipt>(rows, wide, c, cells, from, to, slope, kept, sums);
+        if (constants.base.intercept) learn_intercept<L, receipt>(c, state.intercept, slope, own);
+        if constexpr (receipt) add_sums<L>(sums, own, state.mixture->sums);
+    }
+    return batch;
+}
+
+template <class T, int L, bool plain, bool receipt>
+void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state, double* to) {
+    auto* cells = static_cast<Coordinate<T, L, receipt>*>(state.cells);
+    const Lanes<L> c = lanes_of<L>(constants);
+    const std::int64_t end = rows.indptr[rows.count];
+    alignas(32) double scores[4 * L];
+    D score[L];
+    fetch_first(rows, cells);
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        predict<T, L, plain, false, receipt>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end, score,
+                                             nullptr);
+        add_intercept(c, state.intercept, constants.base.intercept, score);
+        for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
+        to[r] = tell(constants, *state.mixture, scores, 0.0).score;
+    }
+}
+
+template <class T, int L, bool receipt>
+void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, std::uint64_t dim, int scale,
+                      double* out) {
+    const auto* cells = static_cast<const Coordinate<T, L, receipt>*>(state.cells);
+    Constants one = constants.base;
+    one.h = constants.h[scale];
+    const Play c = play_of(one);
+    for (std::uint64_t i = 0; i < dim; ++i) {
+        out[i] = first(play<false>(c, all(cells[i].z[scale]), all(cells[i].R[scale]), all(cells[i].s)));
+    }
+}
+
+}  // namespace
+}  // namespace FTPRL_ISA
+
+#define FTPRL_SET(T, L, receipt)                                                                    \
+    {{FTPRL_ISA::learn_scales<T, L, false, receipt>, FTPRL_ISA::learn_scales<T, L, true, receipt>}, \
+     {FTPRL_ISA::score_scales<T, L, false, receipt>, FTPRL_ISA::score_scales<T, L, true, receipt>}, \
+     FTPRL_ISA::weights_of_scale<T, L, receipt>,                                                    \
+     sizeof(FTPRL_ISA::Coordinate<T, L, receipt>)}
+#define FTPRL_SETS(T, receipt) \
+    {FTPRL_SET(T, 1, receipt), FTPRL_SET(T, 2, receipt), FTPRL_SET(T, 3, receipt), FTPRL_SET(T, 4, receipt)}
+
+const ScaleKernels FTPRL_SCALES = {{
+    {FTPRL_SETS(float, false), FTPRL_SETS(float, true)},
+    {FTPRL_SETS(double, false), FTPRL_SETS(double, true)},
+}};
+
+}  // namespace ftprl

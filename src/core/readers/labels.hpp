@@ -1,0 +1,125 @@
+// What a label becomes: a number as it stands, or +1 and -1 for a loss with two classes.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/number.hpp"
+#include "readers/scan.hpp"
+
+namespace ftprl {
+
+inline constexpr double MISSING = std::numeric_limits<double>::quiet_NaN();
+
+// At most 40 bytes of what was found, in quotes: a message stays one line.
+inline std::string quoted(const Byte* p, const Byte* end) {
+    const bool cut = end - p > 40;
+    return "'" + std::string(p, cut ? p + 37 : end) + (cut ? "...'" : "'");
+}
+
+class Labels {
+public:
+    enum class Kind {
+        number,  // any finite number, as it stands
+        sign,    // 1 is +1; -1 or 0 is -1, but not both in one run
+        equal,   // `positive` is +1, anything else -1
+        words,   // the words given, whatever their case
+    };
+
+    static constexpr const char* HINT = "; name the label that counts as 1 with positive";
+
+    Kind kind = Kind::number;
+    bool numbers_only = false;  // a format whose labels are numbers: other text is a broken row, not a class
+    std::vector<std::pair<std::string, double>> words;  // in lower case
+
+    void set_positive(std::string text) {
+        kind = Kind::equal;
+        positive_ = std::move(text);
+        const auto* p = reinterpret_cast<const Byte*>(positive_.data());
+        if (parse_number(p, p + positive_.size(), target_) != Parsed::ok) target_ = MISSING;
+    }
+
+    // What counts as -1 under `sign`: 0 or -1 once it is known, 1 before.
+    double negative() const noexcept { return negative_; }
+    void set_negative(double y) noexcept { negative_ = y; }
+
+    // The label in [p, end), without blanks around; NaN when there is none. False, with the reason, when it is none of
+    // those expected.
+    bool read(const Byte* p, const Byte* end, double& y, std::string& why) {
+        if (p == end) {
+            y = MISSING;
+            return true;
+        }
+        if (usual(p, end, y)) return true;
+        if (kind == Kind::words) return word(p, end, y, why);
+        double found = 0.0;
+        const Parsed parsed = parse_number(p, end, found);
+        if (kind == Kind::equal && !(numbers_only && parsed != Parsed::ok)) {
+            const bool same = (parsed == Parsed::ok && found == target_) || positive_ == std::string(p, end);
+            y = same ? 1.0 : -1.0;
+            return true;
+        }
+        if (parsed == Parsed::malformed) return refuse("expected a number as the label", p, end, why);
+        if (parsed == Parsed::not_finite) return refuse("expected a finite number as the label", p, end, why);
+        y = found;
+        return kind == Kind::number || sign(p, end, y, why);
+    }
+
+private:
+    static bool refuse(const char* rule, const Byte* p, const Byte* end, std::string& why) {
+        why = std::string(rule) + ", got " + quoted(p, end);
+        return false;
+    }
+
+    // What most labels are, without a number being parsed: 1, and then -1 or 0.
+    bool usual(const Byte* p, const Byte* end, double& y) const noexcept {
+        if (kind != Kind::sign && kind != Kind::number) return false;
+        const bool one = end[-1] == '1';
+        if (end - p == 1 && (one || (*p == '0' && kind == Kind::sign && negative_ == 0.0))) {
+            y = one ? 1.0 : -1.0;
+            return true;
+        }
+        if (end - p != 2 || p[0] != '-' || !one || (kind == Kind::sign && negative_ != -1.0)) return false;
+        y = -1.0;
+        return true;
+    }
+
+    bool sign(const Byte* p, const Byte* end, double& y, std::string& why) {
+        if (y == 1.0) return true;
+        const bool first = (y == 0.0 || y == -1.0) && negative_ == 1.0;
+        if (first) negative_ = y;
+        if (y != negative_) {
+            const char* rule = negative_ == 1.0   ? "expected the label 1, -1 or 0"
+                               : negative_ == 0.0 ? "expected the label 1 or 0, as in the rows before"
+                                                  : "expected the label 1 or -1, as in the rows before";
+            refuse(rule, p, end, why);
+            why += HINT;
+            return false;
+        }
+        y = -1.0;
+        return true;
+    }
+
+    bool word(const Byte* p, const Byte* end, double& y, std::string& why) const {
+        std::string lower(p, end);
+        for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+        for (const auto& [text, value] : words) {
+            if (lower == text) {
+                y = value;
+                return true;
+            }
+        }
+        std::string rule = "expected the label";
+        for (std::size_t i = 0; i < words.size(); ++i) rule += (i == 0 ? " '" : " or '") + words[i].first + "'";
+        return refuse(rule.c_str(), p, end, why);
+    }
+
+    std::string positive_;
+    double target_ = MISSING;
+    double negative_ = 1.0;
+};
+
+}  // namespace ftprl

@@ -1,0 +1,188 @@
+// The libsvm format:   [label] [qid:n] id:value ...  # comment
+//
+// An id is the cell of the table, as it stands: files that count from 0 and from 1 are both read.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "readers/number.hpp"
+#include "readers/parser.hpp"
+
+namespace ftprl {
+
+class LibsvmParser final : public LineParser {
+public:
+    LibsvmParser(const Options& options, Labels labels)
+        : LineParser(options, std::move(labels), Index(std::array<Byte, 5>{' ', '\t', ':', '\n', '#'})) {}
+
+protected:
+    void parse(const Byte* p, const Byte* eol, const Byte* end) override {
+        if (plain(p, eol, end)) return;
+        eol = find(p, eol, '#');
+        while (eol != p && is_blank(eol[-1])) --eol;
+        if (p == eol) return;
+        double y = MISSING;
+        const Byte* stop = token(p, eol, end);
+        if (stop == eol || *stop != ':') {
+            std::string why;
+            if (!labels_.read(p, stop, y, why)) return refuse(std::move(why));
+            p = stop;
+        }
+        const std::size_t room = static_cast<std::size_t>(eol - p) / 3 + 1;
+        rows.begin(room);
+        if (quick(p, eol, end)) return finish(y, 1.0);
+        rows.begin(room);
+        for (p = skip_blanks(p, eol); p != eol; p = skip_blanks(p, eol)) {
+            p = pair(p, eol, end);
+            if (p == nullptr) return;
+        }
+        finish(y, 1.0);
+    }
+
+private:
+    // A row without a comment and without a fault, whose marks are read only once; false, and no row, for any other.
+    bool plain(const Byte* p, const Byte* eol, const Byte* end) {
+        const Byte* stop = token(p, eol, end);
+        if (stop == eol || find(p, stop, '#') != stop) return false;
+        const bool has_label = *stop != ':';
+        double y = MISSING;
+        std::string why;
+        rows.begin(static_cast<std::size_t>(eol - p) / 3 + 1);
+        if (!quick(has_label ? stop : p, eol, end)) return false;
+        if (has_label && !labels_.read(p, stop, y, why)) return false;
+        finish(y, 1.0);
+        return true;
+    }
+
+    // Pairs `id:1` of up to eight digits, each with a blank behind it: most of many rows. Returns how many there are;
+    // `from` is then where the next pair begins, and `mark` the mark behind its id. Kept apart from the rest, which
+    // would take the registers away from it.
+#if defined(__GNUC__)
+    __attribute__((noinline))
+#endif
+    static std::size_t plain_pairs(const Byte* base, std::size_t& from, std::uint32_t*& mark, std::size_t last,
+                                   std::uint64_t room, std::uint32_t* out) noexcept {
+        constexpr std::uint64_t one = ':' | '1' << 8 | ' ' << 16;
+        const std::uint32_t* const first = out;
+        std::uint32_t* next = mark;
+        std::size_t at = from;
+        for (;;) {
+            const std::size_t colon = *next;
+            std::uint32_t id = 0;
+            // The mark behind the colon is then the blank.
+            if (colon + 2 >= last || (detail::load4(base + colon) & 0xffffff) != one) break;
+            if (!parse_whole(base + at, colon - at, id) || id >= room) break;
+            *out++ = id;
+            next += 2;
+            at = colon + 3;
+        }
+        from = at;
+        mark = next;
+        return static_cast<std::size_t>(out - first);
+    }
+
+    // All pairs of a row without a fault, from mark to mark; false when `pair` must read them. No byte at eol is a
+    // colon.
+    bool quick(const Byte* p, const Byte* eol, const Byte* end) {
+        if (!index_.cover(p, eol, end)) return false;
+        const Byte* const base = index_.base();
+        Walk walk{index_.marks(), static_cast<std::size_t>(eol - base)};
+        const std::uint64_t room = rows.slots().room();
+        std::uint32_t* const row_slots = rows.row_slots();
+        double* const row_values = rows.row_values();
+        std::size_t size = 0;
+        bool plain = true;  // every value so far is 1, and none was written
+        std::size_t from = static_cast<std::size_t>(p - base);
+        while (from < walk.last) {
+            if (plain) {
+                std::uint32_t* mark = walk.mark;
+                size += plain_pairs(base, from, mark, walk.last, room, row_slots + size);
+                walk.mark = mark;
+            }
+            const std::size_t colon = walk.next();
+            if (colon == from) {
+                if (base[colon] == ':' || base[colon] == '#') return false;
+                from = colon + 1;
+                continue;
+            }
+            if (base[colon] != ':') return false;
+            const std::size_t stop = walk.next();
+            if (base[stop] == ':' || (base[stop] == '#' && stop != walk.last)) return false;
+            std::uint32_t id = 0;
+            if (parse_whole(base + from, colon - from, id)) {
+                double value = 1.0;
+                if (id >= room) return false;
+                if (stop != colon + 2 || base[colon + 1] != '1') {
+                    if (!read_number(base + colon + 1, base + stop, value)) return false;
+                    for (std::size_t i = 0; plain && i < size; ++i) row_values[i] = 1.0;
+                    plain = false;
+                }
+                if (!plain) row_values[size] = value;
+                row_slots[size++] = id;
+            } else if (!is_query(base + from, base + colon)) {
+                return false;
+            }
+            from = stop + 1;
+        }
+        rows.set_size(size);
+        if (plain) rows.set_plain();
+        index_.done(walk.mark);
+        return true;
+    }
+
+    static bool is_query(const Byte* p, const Byte* colon) noexcept {
+        return colon - p == 3 && p[0] == 'q' && p[1] == 'i' && p[2] == 'd';
+    }
+
+    // One id:value; returns its end, null when it is bad.
+    const Byte* pair(const Byte* p, const Byte* eol, const Byte* end) {
+        const Byte* colon = token(p, eol, end);
+        const Byte* stop = colon;
+        while (stop != eol && !is_blank(*stop)) ++stop;
+        if (colon == eol || *colon != ':') return refuse_null("expected id:value, got " + quoted(p, stop));
+        if (is_query(p, colon)) return stop;
+        std::uint64_t id = 0;
+        const Byte* q = p;
+        for (; q != colon && detail::is_digit(*q); ++q) {
+            if (id < rows.slots().dim()) id = 10 * id + static_cast<std::uint64_t>(*q - '0');
+        }
+        if (q != colon || q == p) {
+            return refuse_null("expected a whole number before ':', got " + quoted(p, colon) + " in " +
+                               quoted(p, stop));
+        }
+        if (id >= rows.slots().room()) return refuse_null(too_high(p, colon));
+        double value = 0.0;
+        const Parsed parsed = parse_number(colon + 1, stop, value);
+        if (parsed != Parsed::ok) {
+            return refuse_null((parsed == Parsed::malformed ? "expected a number after ':', got "
+                                                            : "expected a finite number after ':', got ") +
+                               quoted(colon + 1, stop) + " in " + quoted(p, stop));
+        }
+        rows.add(static_cast<std::uint32_t>(id), value);
+        return stop;
+    }
+
+    std::string too_high(const Byte* p, const Byte* colon) const {
+        const Slots& slots = rows.slots();
+        return "expected an id below " + std::to_string(slots.room()) + " (dim=" + std::to_string(slots.dim()) +
+               (slots.intercept() ? ", the last cell is the intercept's" : "") + "), got " + quoted(p, colon) +
+               "; raise dim (--bits, --dim)";
+    }
+
+    const Byte* token(const Byte* p, const Byte* eol, const Byte* end) const {
+        const Byte* stop = name_(p, end);
+        return stop < eol ? stop : eol;
+    }
+
+    const Byte* refuse_null(std::string why) {
+        refuse(std::move(why));
+        return nullptr;
+    }
+
+    Finder<4> name_{{' ', '\t', ':', '\n'}};
+};
+
+}  // namespace ftprl

@@ -1,0 +1,130 @@
+// What all text formats share: rows are read from blocks of bytes until a batch is full or a row is bad.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "readers/index.hpp"
+#include "readers/labels.hpp"
+#include "readers/rows.hpp"
+#include "readers/scan.hpp"
+
+namespace ftprl {
+
+struct Options {
+    std::uint64_t dim = 0;
+    std::uint64_t seed = 0;
+    bool intercept = true;
+    bool wide = false;        // float64 values, else float32
+    bool skip = false;        // leave bad rows out, else stop at the first
+    std::size_t max_row = 0;  // bytes of the longest row
+    std::size_t batch_rows = 0;
+    std::size_t batch_values = 0;
+};
+
+// Where and why reading stopped; `line` 0 says that it did not.
+struct Problem {
+    std::int64_t line = 0;
+    std::string message;
+};
+
+class Parser {
+public:
+    // `index` says which bytes end a token.
+    Parser(const Options& options, Labels labels, Index index)
+        : rows(Slots(options.dim, options.intercept), options.wide),
+          labels_(std::move(labels)),
+          options_(options),
+          index_(std::move(index)) {}
+    Parser(const Parser&) = delete;
+    Parser& operator=(const Parser&) = delete;
+    virtual ~Parser() = default;
+
+    // Reads whole rows from data[from, size) and returns where it stopped: at the end of the last whole row, behind
+    // the row that filled the batch, or behind a bad row (see `problem`). `last` says that nothing follows the data.
+    std::size_t feed(const Byte* data, std::size_t size, std::size_t from, bool last) {
+        const Byte* p = data + from;
+        const Byte* end = data + size;
+        index_.forget();
+        while (p != end && !full() && problem.line == 0) {
+            const Byte* next = row(p, end, last);
+            if (next == nullptr) break;
+            p = next;
+        }
+        return static_cast<std::size_t>(p - data);
+    }
+
+    bool full() noexcept { return rows.count() >= options_.batch_rows || rows.indices.size() >= options_.batch_values; }
+
+    // What all rows of a run have to agree on: see Labels.
+    double negative() const noexcept { return labels_.negative(); }
+    void set_negative(double y) noexcept { labels_.set_negative(y); }
+
+    RowBuilder rows;
+    std::int64_t line = 1;  // of the next row
+    std::int64_t bad = 0;
+    Problem problem;
+    Problem first_bad;  // of those left out
+
+protected:
+    // Reads the row at p and returns where the next one begins; null when the row is not whole.
+    virtual const Byte* row(const Byte* p, const Byte* end, bool last) = 0;
+
+    // A bad row: the reading stops, or the row is left out.
+    void refuse(std::string why) {
+        if (!options_.skip) {
+            problem = Problem{line, std::move(why)};
+            return;
+        }
+        if (bad++ == 0) first_bad = Problem{line, std::move(why)};
+    }
+
+    // Beyond this, where the next row begins is not known.
+    void give_up(std::string why) { problem = Problem{line, std::move(why)}; }
+
+    void finish(double y, double weight) {
+        if (std::fabs(y) > LARGEST)
+            return refuse("expected a label within 1e30, got one beyond it; rescale the labels");
+        if (weight > LARGEST) return refuse("expected a weight within 1e30, got one beyond it; rescale the weights");
+        if (!rows.finish(y, weight)) refuse("expected values within 1e30, got one beyond it; rescale the feature");
+    }
+
+    std::string too_long() const {
+        return "expected a row of at most " + std::to_string(options_.max_row) +
+               " bytes, got a longer one; raise max_row (--max-row)";
+    }
+
+    Labels labels_;
+    Options options_;
+    Index index_;
+};
+
+// A format with one row a line.
+class LineParser : public Parser {
+public:
+    using Parser::Parser;
+
+protected:
+    // The row in [p, eol), which is not empty. The bytes up to `end` may be looked at.
+    virtual void parse(const Byte* p, const Byte* eol, const Byte* end) = 0;
+
+    const Byte* row(const Byte* p, const Byte* end, bool last) final {
+        const Byte* newline = find(p, end, '\n');
+        if (newline == end && !last) return nullptr;
+        const Byte* next = newline == end ? end : newline + 1;
+        const Byte* eol = newline;
+        while (eol != p && (is_blank(eol[-1]) || eol[-1] == '\r')) --eol;
+        if (static_cast<std::size_t>(newline - p) > options_.max_row) {
+            give_up(too_long());
+        } else {
+            p = skip_blanks(p, eol);
+            if (p != eol) parse(p, eol, end);
+        }
+        if (problem.line == 0) ++line;
+        return next;
+    }
+};
+
+}  // namespace ftprl

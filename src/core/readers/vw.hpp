@@ -1,0 +1,252 @@
+// Vowpal Wabbit's text format:   [label [importance]] ['tag]|namespace[:weight] name[:value] ... |...
+//
+//   - A tag begins with a quote, or is the last word before the first bar and touches it.
+//   - A bar followed by a blank opens the default namespace. A name of the default namespace is hashed with the
+//     seed, one of namespace s with hash(s, seed) as its seed: the same name in two namespaces differs.
+//   - A feature without a name (":0.5") is named by its place among those: 0, 1, ...
+//   - A value is the number after the colon times the namespace's weight; without a colon it is 1.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "readers/names.hpp"
+#include "readers/number.hpp"
+#include "readers/parser.hpp"
+#include "support/hash.hpp"
+
+namespace ftprl {
+
+class VwParser final : public LineParser {
+public:
+    VwParser(const Options& options, Labels labels)
+        : LineParser(options, std::move(labels), Index(std::array<Byte, 5>{' ', '\t', ':', '|', '\n'})),
+          plain_(hash_start(options.seed)) {}
+
+protected:
+    void parse(const Byte* p, const Byte* eol, const Byte* end) override {
+        const Byte* bar = find(p, eol, '|');
+        if (bar == eol) return refuse("expected '|' after the label, got " + quoted(p, eol));
+        double y = MISSING, weight = 1.0;
+        const Byte* tag = bar;
+        const Byte* tag_end = bar;
+        if (!head(p, bar, y, weight, tag, tag_end)) return;
+        const std::size_t room = static_cast<std::size_t>(eol - bar) / 2 + 1;
+        rows.begin(room);
+        if (!quick(bar, eol, end)) {
+            rows.begin(room);
+            while (bar != eol) {
+                bar = names(bar + 1, eol, end);
+                if (bar == nullptr) return;
+            }
+        }
+        const std::size_t place = rows.count();
+        finish(y, weight);
+        if (tag != tag_end && rows.count() != place) rows.tags.emplace_back(place, std::string(tag, tag_end));
+    }
+
+private:
+    // Before the first bar. False when it is bad.
+    bool head(const Byte* p, const Byte* bar, double& y, double& weight, const Byte*& tag, const Byte*& tag_end) {
+        std::array<const Byte*, 6> ends{};  // first and last of up to three words
+        std::size_t words = 0;
+        for (const Byte* q = skip_blanks(p, bar); q != bar; q = skip_blanks(q, bar)) {
+            const Byte* first = q;
+            while (q != bar && !is_blank(*q)) ++q;
+            if (*first == '\'' || q == bar) {
+                if (skip_blanks(q, bar) != bar) {
+                    refuse("expected the tag last before '|', got " + quoted(first, q));
+                    return false;
+                }
+                tag = *first == '\'' ? first + 1 : first;
+                tag_end = q;
+                break;
+            }
+            if (words == 2) {
+                refuse("expected at most a label, an importance and a tag before '|', got " + quoted(p, bar));
+                return false;
+            }
+            ends[2 * words] = first;
+            ends[2 * words + 1] = q;
+            ++words;
+        }
+        if (words >= 1) {
+            std::string why;
+            if (!labels_.read(ends[0], ends[1], y, why)) {
+                refuse(std::move(why));
+                return false;
+            }
+        }
+        if (words == 2 && (parse_number(ends[2], ends[3], weight) != Parsed::ok || weight < 0.0)) {
+            refuse("expected an importance of at least 0 after the label, got " + quoted(ends[2], ends[3]));
+            return false;
+        }
+        return true;
+    }
+
+    // All features of a row without a fault, from mark to mark; false when `names` must read them.
+    bool quick(const Byte* bar, const Byte* eol, const Byte* end) {
+        if (!index_.cover(bar, eol, end)) return false;
+        const Slots slots = rows.slots();
+        if (!slots.masked()) return features(bar, eol, slots);
+        return features(bar, eol, Masked{static_cast<std::uint32_t>(slots.mask())});
+    }
+
+    struct Masked {
+        std::uint32_t mask;
+        std::uint32_t operator()(std::uint64_t hash) const noexcept { return static_cast<std::uint32_t>(hash) & mask; }
+    };
+
+    // Names of up to 16 bytes without a value, each with a blank behind it: most of most rows. Returns how many there
+    // are; `from` is then where the next name begins, and `mark` the mark behind it. Kept apart from the rest, which
+    // would take the registers away from it.
+    template <class Slot>
+#if defined(__GNUC__)
+    __attribute__((noinline))
+#endif
+    static std::size_t plain_names(const Byte* base, std::size_t& from, std::uint32_t*& mark, std::size_t last,
+                                   std::uint64_t start, Slot slot, std::uint32_t* out) noexcept {
+        const std::uint32_t* const first = out;
+        std::uint32_t* next = mark;
+        std::size_t at = from;
+        for (;;) {
+            const std::size_t to = *next;
+            const std::size_t n = to - at;
+            if (to >= last || n - 1 > 15 || base[to] != ' ') break;
+            *out++ = slot(hash_short(start, base + at, n));
+            ++next;
+            at = to + 1;
+        }
+        from = at;
+        mark = next;
+        return static_cast<std::size_t>(out - first);
+    }
+
+    // No byte at eol is a bar or a colon: it is a blank or the end of a line. Values are written from the first one on
+    // that is not 1; most rows have none.
+    template <class Slot>
+    bool features(const Byte* bar, const Byte* eol, const Slot slot) {
+        const Byte* const base = index_.base();
+        Walk walk{index_.marks() + 1, static_cast<std::size_t>(eol - base)};  // the first mark is the bar
+        std::uint32_t* const row_slots = rows.row_slots();
+        double* const row_values = rows.row_values();
+        std::size_t size = 0;
+        bool plain = true;
+        const auto write_ones = [&plain, row_values](std::size_t n) {
+            for (std::size_t i = 0; plain && i < n; ++i) row_values[i] = 1.0;
+            plain = false;
+        };
+        auto at = static_cast<std::size_t>(bar - base);
+        while (at != walk.last) {
+            std::size_t from = at + 1;
+            at = walk.next();
+            std::uint64_t start = plain_;
+            double scale = 1.0;
+            if (at != from) {  // a namespace
+                start = hash_start(hash_inside(plain_, base + from, at - from));
+                if (base[at] == ':') {
+                    from = at + 1;
+                    at = walk.next();
+                    if (!read_number(base + from, base + at, scale)) return false;
+                    if (plain) write_ones(size);
+                }
+            }
+            if (base[at] == ':') return false;
+            while (at != walk.last && base[at] != '|') {
+                from = at + 1;
+                if (plain) {
+                    std::uint32_t* mark = walk.mark;
+                    size += plain_names(base, from, mark, walk.last, start, slot, row_slots + size);
+                    walk.mark = mark;
+                }
+                at = walk.next();
+                if (at == from) {
+                    if (base[at] == ':') return false;  // it has no name
+                    continue;
+                }
+                row_slots[size] = slot(hash_inside(start, base + from, at - from));
+                if (base[at] == ':') {
+                    if (plain) write_ones(size);
+                    from = at + 1;
+                    at = walk.next();
+                    double value = 0.0;
+                    if (base[at] == ':' || !read_number(base + from, base + at, value)) return false;
+                    row_values[size] = value * scale;
+                } else if (!plain) {
+                    row_values[size] = scale;
+                }
+                ++size;
+            }
+        }
+        rows.set_size(size);
+        if (plain) rows.set_plain();
+        index_.done(walk.mark);
+        return true;
+    }
+
+    // The features behind a bar, up to the next bar or the end of the line; null when one is bad.
+    const Byte* names(const Byte* p, const Byte* eol, const Byte* end) {
+        std::uint64_t start = plain_;
+        double scale = 1.0;
+        if (p != eol && !is_blank(*p) && *p != '|') {
+            const Byte* stop = token(p, eol, end);
+            if (stop == p) return refuse_null("expected a namespace or a blank after '|', got ", p, eol);
+            start = hash_start(hash_from(plain_, p, static_cast<std::size_t>(stop - p)));
+            if (stop != eol && *stop == ':') {
+                stop = value(p, stop, eol, end, scale);
+                if (stop == nullptr) return nullptr;
+            }
+            p = stop;
+        }
+        std::uint64_t unnamed = 0;
+        const Slots slots = rows.slots();
+        for (;;) {
+            p = skip_blanks(p, eol);
+            if (p == eol || *p == '|') return p;
+            const Byte* stop = token(p, eol, end);
+            const Byte* next = stop;
+            double v = 1.0;
+            if (stop != eol && *stop == ':') {
+                next = value(p, stop, eol, end, v);
+                if (next == nullptr) return nullptr;
+            }
+            std::uint64_t hash = 0;
+            if (stop != p) {
+                hash = hash_name(start, p, static_cast<std::size_t>(stop - p), end);
+            } else {
+                const std::string name = std::to_string(unnamed++);
+                hash = hash_from(start, reinterpret_cast<const Byte*>(name.data()), name.size());
+            }
+            rows.add(slots(hash), v * scale);
+            p = next;
+        }
+    }
+
+    // The number behind the colon of the token at p; returns the token's end, null when it is bad.
+    const Byte* value(const Byte* p, const Byte* colon, const Byte* eol, const Byte* end, double& out) {
+        const Byte* first = colon + 1;
+        const Byte* stop = clip(word_(first, end), eol);
+        const Parsed parsed = parse_number(first, stop, out);
+        if (parsed == Parsed::ok) return stop;
+        refuse((parsed == Parsed::malformed ? "expected a number after ':', got "
+                                            : "expected a finite number after ':', got ") +
+               quoted(first, stop) + " in " + quoted(p, stop));
+        return nullptr;
+    }
+
+    const Byte* token(const Byte* p, const Byte* eol, const Byte* end) const { return clip(name_(p, end), eol); }
+    static const Byte* clip(const Byte* p, const Byte* eol) { return p < eol ? p : eol; }
+
+    const Byte* refuse_null(const char* rule, const Byte* p, const Byte* eol) {
+        refuse(rule + quoted(p, eol));
+        return nullptr;
+    }
+
+    std::uint64_t plain_;
+    Finder<5> name_{{' ', '\t', ':', '|', '\n'}};
+    Finder<4> word_{{' ', '\t', '|', '\n'}};
+};
+
+}  // namespace ftprl

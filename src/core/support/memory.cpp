@@ -1,0 +1,149 @@
+#include "support/memory.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#define FTPRL_MMAP 1
+#endif
+
+namespace ftprl {
+namespace {
+
+constexpr std::size_t HUGE_PAGE = std::size_t{1} << 21;  // a huge page
+constexpr std::size_t PAGE = 4096;
+constexpr std::size_t LINE = 64;
+
+void* aligned(void* p, std::size_t to) {
+    return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(p) + to - 1) / to * to);
+}
+
+// Takes up the pages of memory that nobody uses yet, until it is told to stop.
+class Helper {
+public:
+    explicit Helper(std::vector<std::pair<void*, std::size_t>> parts)
+        : thread_([this, parts = std::move(parts)] {
+              for (const auto& [data, size] : parts) work(static_cast<unsigned char*>(data), size);
+          }) {}
+    ~Helper() {
+        is_wanted_ = false;
+        thread_.join();
+    }
+
+private:
+    void work(volatile unsigned char* data, std::size_t size) {
+        for (std::size_t at = 0; at < size && is_wanted_; at += PAGE) data[at] = 0;
+    }
+
+    std::atomic<bool> is_wanted_{true};
+    std::thread thread_;
+};
+
+struct Expected {
+    std::vector<std::unique_ptr<Memory>> memory;
+    std::unique_ptr<Helper> helper;  // gone before the memory is
+};
+
+std::mutex expecting;
+Expected* expected = nullptr;  // never deleted at the end of a process: nobody waits for the helper then
+
+}  // namespace
+
+Memory::Memory() = default;
+
+void Memory::expect(const std::vector<Wish>& wishes) {
+    auto made = std::make_unique<Expected>();
+    std::vector<std::pair<void*, std::size_t>> parts;
+    for (const Wish& wish : wishes) {
+        made->memory.emplace_back(new Memory);
+        made->memory.back()->map(wish.bytes);
+        parts.emplace_back(made->memory.back()->data_, wish.most < wish.bytes ? wish.most : wish.bytes);
+    }
+    made->helper = std::make_unique<Helper>(std::move(parts));
+    const std::lock_guard<std::mutex> lock(expecting);
+    delete std::exchange(expected, made.release());
+}
+
+bool Memory::take_expected(std::size_t bytes) {
+    const std::lock_guard<std::mutex> lock(expecting);
+    if (expected == nullptr) return false;
+    for (auto found = expected->memory.begin(); found != expected->memory.end(); ++found) {
+        if ((*found)->size_ != bytes) continue;
+        expected->helper.reset();
+        std::swap(block_, (*found)->block_);
+        std::swap(block_size_, (*found)->block_size_);
+        std::swap(data_, (*found)->data_);
+        std::swap(size_, (*found)->size_);
+        expected->memory.erase(found);
+        if (expected->memory.empty()) delete std::exchange(expected, nullptr);
+        return true;
+    }
+    return false;
+}
+
+Memory::Memory(std::size_t bytes) {
+    if (!take_expected(bytes)) map(bytes);
+}
+
+void Memory::map(std::size_t bytes) {
+    size_ = bytes;
+    const std::size_t to = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE;
+    if (bytes > std::numeric_limits<std::size_t>::max() - to) throw std::bad_alloc();
+    block_size_ = bytes + to;
+#if defined(FTPRL_MMAP)
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+#if defined(MAP_NORESERVE)
+    flags |= MAP_NORESERVE;
+#endif
+    void* const block = mmap(nullptr, block_size_, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (block == MAP_FAILED) throw std::bad_alloc();
+    block_ = block;
+    data_ = aligned(block_, to);
+#if defined(MADV_HUGEPAGE)
+    if (to == HUGE_PAGE) madvise(data_, size_, MADV_HUGEPAGE);  // a wish: without it the table is only slower
+#endif
+#else
+    block_ = std::calloc(block_size_, 1);
+    if (block_ == nullptr) throw std::bad_alloc();
+    data_ = aligned(block_, to);
+#endif
+}
+
+Memory::~Memory() {
+#if defined(FTPRL_MMAP)
+    if (block_ != nullptr) munmap(block_, block_size_);
+#else
+    std::free(block_);
+#endif
+}
+
+void Memory::clear(std::size_t from, std::size_t to) {
+    auto* const data = static_cast<unsigned char*>(data_);
+#if defined(__linux__)
+    // Pages that are given back are zero when they are used again.
+    const std::size_t page = (from + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    if (size_ >= HUGE_PAGE && page < to && madvise(data + page, size_ - page, MADV_DONTNEED) == 0) to = page;
+#endif
+    if (from < to) std::memset(data + from, 0, to - from);
+}
+
+void Memory::copy_from(const Memory& other, std::size_t size) {
+    static const unsigned char zeros[4096] = {};
+    const auto* from = static_cast<const unsigned char*>(other.data_);
+    auto* to = static_cast<unsigned char*>(data_);
+    for (std::size_t at = 0; at < size; at += sizeof zeros) {
+        const std::size_t n = size - at < sizeof zeros ? size - at : sizeof zeros;
+        if (std::memcmp(from + at, zeros, n) != 0) std::memcpy(to + at, from + at, n);
+    }
+}
+
+}  // namespace ftprl
