@@ -20,7 +20,7 @@ READING = (*_KEPT, "label", "weight", "ignore", "categorical", "numeric", "text"
 Options = Mapping[str, Any]
 
 
-def given_options(bits: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+def settled_options(bits: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given: None is what a caller passes for one that was not."""
     given = {name: value for name, value in options.items() if value is not None and value != ()}
     for name in given:
@@ -35,7 +35,7 @@ def given_options(bits: int | None, options: Mapping[str, Any]) -> dict[str, Any
     return given
 
 
-def fresh(data: Any, given: Options, more: Options, receipt: bool) -> tuple[Model, readers.Source]:
+def new_model(data: Any, given: Options, more: Options, receipt: bool) -> tuple[Model, readers.Source]:
     """A model that knows nothing, and its data."""
     said = {"scale": "auto", **{name: value for name, value in given.items() if name in SPEC}}
     if isinstance(data, readers.Source):
@@ -67,7 +67,9 @@ def fresh(data: Any, given: Options, more: Options, receipt: bool) -> tuple[Mode
     return Model(Engine(spec, receipt=receipt), source.to_dict()), source
 
 
-def resumed(old: Model, data: Any, given: Options, more: Options, receipt: bool | None) -> tuple[Model, readers.Source]:
+def resumed_model(
+    old: Model, data: Any, given: Options, more: Options, receipt: bool | None
+) -> tuple[Model, readers.Source]:
     """A model that goes on, and its data, read as before; options may be said again, not changed."""
     kept = old.engine.spec
     for name, value in given.items():

@@ -18,8 +18,7 @@ from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Engine, Model, Spec
 from ftprl.runlog import events
 from ftprl.training import train
-from ftprl.training.run_state import Every
-from ftprl.training.trainer import next_stop
+from ftprl.training.options import CheckpointInterval
 
 ROWS = 3000
 
@@ -246,26 +245,23 @@ def test_a_cut_line_of_events_is_left_out(tmp_path: Path) -> None:
     }
 
 
-def test_stops() -> None:
-    stops, row = [], 0
-    while row < 5000:
-        row = next_stop(row)
-        stops.append(row)
-    assert stops == sorted({int(2 ** (k / 4)) for k in range(60) if int(2 ** (k / 4)) <= stops[-1]})
-
-
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [("100000", Every(rows=100_000)), (7, Every(rows=7)), ("30s", Every(seconds=30)), ("1.5m", Every(seconds=90))],
+    [
+        ("100000", CheckpointInterval(rows=100_000)),
+        (7, CheckpointInterval(rows=7)),
+        ("30s", CheckpointInterval(seconds=30)),
+        ("1.5m", CheckpointInterval(seconds=90)),
+    ],
 )
-def test_every(text: str | int, wanted: Every) -> None:
-    assert Every.parse(text) == wanted
+def test_every(text: str | int, wanted: CheckpointInterval) -> None:
+    assert CheckpointInterval.parse(text) == wanted
 
 
 @pytest.mark.parametrize("text", ["", "0", "-3", "3.5", "s", "0s", "-1m", "infs", "nans", "10x"])
 def test_every_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="every needs a number of rows or a time such as 30s"):
-        Every.parse(text)
+        CheckpointInterval.parse(text)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -386,7 +382,7 @@ def test_a_source_says_how_it_is_read(log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("stop", [1, 2, 3])
 def test_retirement_is_the_same_killed_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
     """Scales leave at a power of two of the rows learned; checkpoints before and behind lead to the same bytes."""
-    for module in ("ftprl.linear.mixture", "ftprl.training.trainer"):
+    for module in ("ftprl.linear.mixture", "ftprl.training.retirement"):
         monkeypatch.setattr(f"{module}.FIRST_ROW", 2048)
     monkeypatch.setattr("ftprl.linear.mixture.TOLERANCE", 1.5)
     path = tmp_path / "log.vw"
