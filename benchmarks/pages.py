@@ -182,7 +182,7 @@ def what() -> list[str]:
         (
             "`LearnerClassifier` makes a classifier of any learner and a loss; `best_constant` finds the constant and "
             "says whether it lies at the edge of what was tried. Each update is checked against its own paper's, "
-            "worked by hand, in `tests/unit/test_related.py` and `tests/unit/test_classifiers.py`."
+            "worked by hand, in `tests/unit/baselines/test_related.py` and `tests/unit/baselines/test_classifiers.py`."
         ),
         "",
     ]

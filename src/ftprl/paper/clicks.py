@@ -288,5 +288,5 @@ STATEMENT = Statement(
     ),
     code="ftprl.paper.sparse_box.Diagonal, ftprl.paper.sparse_box.Global, ftprl.linear.Engine",
     run=_run,
-    tests="tests/unit/test_paper_related.py",
+    tests="tests/unit/paper/test_paper_related.py",
 )

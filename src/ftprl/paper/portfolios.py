@@ -229,5 +229,5 @@ STATEMENT = Statement(
     ),
     code="ftprl.FTPRL, ftprl.sets.Simplex",
     run=_run,
-    tests="tests/unit/test_paper_related.py",
+    tests="tests/unit/paper/test_paper_related.py",
 )

@@ -241,5 +241,5 @@ STATEMENT = Statement(
     ),
     code="ftprl.baselines",
     run=_run,
-    tests="tests/unit/test_paper_related.py",
+    tests="tests/unit/paper/test_paper_related.py",
 )
