@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ftprl import check
 from ftprl.errors import InvalidInput
 from ftprl.losses import Linear
-from ftprl.sets import Box, Ellipsoid, FeasibleSet
+from ftprl.sets import Box, ConvexSet, Ellipsoid
 
 Vector = NDArray[np.float64]
 LossFunction = Callable[[Vector], tuple[float, Vector]]
@@ -24,7 +24,7 @@ LossFunction = Callable[[Vector], tuple[float, Vector]]
 class Instance:
     """A set, a first point and a stream of losses; `losses()` starts the same stream anew each time."""
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     start: Vector
     rounds: int
     losses: Callable[[], Iterator[LossFunction]]
@@ -111,7 +111,7 @@ def poor_ellipsoid(dim: int, rounds: int, condition: float = 100.0, seed: int = 
     return Instance(ellipsoid, ellipsoid.start(), T, _linear(rows))
 
 
-def gaussian(feasible: FeasibleSet, rounds: int, seed: int = 0, decades: float = 0.0, density: float = 1.0) -> Instance:
+def gaussian(feasible: ConvexSet, rounds: int, seed: int = 0, decades: float = 0.0, density: float = 1.0) -> Instance:
     """Normal gradients; each coordinate scaled by 10^U(-decades, decades), each entry kept with chance `density`."""
     T, start = check.dimension("rounds", rounds), _seed(seed)
     if not 0 <= density <= 1:
@@ -127,7 +127,7 @@ def gaussian(feasible: FeasibleSet, rounds: int, seed: int = 0, decades: float =
     return Instance(feasible, feasible.start(), T, _linear(rows))
 
 
-def sign_adversary(feasible: FeasibleSet, rounds: int) -> Instance:
+def sign_adversary(feasible: ConvexSet, rounds: int) -> Instance:
     """Answers every play with the signs of its distance from the start: it always pushes back to the middle."""
     T = check.dimension("rounds", rounds)
     middle = feasible.start()

@@ -17,6 +17,8 @@ from ftprl.paper.fits import slope
 from ftprl.paper.runner import run_one
 from ftprl.schemes import CoordinateConstant, Diagonal, Fixed, Sketch
 from ftprl.schemes.best_bound import BestBound
+from ftprl.sets import Simplex
+from ftprl.sets.balls import NormBall
 
 NAMES = (
     "axes-example",
@@ -123,8 +125,8 @@ def spoiled(right: Callable[..., Any], factor: float) -> Callable[..., Any]:
 @pytest.mark.parametrize(("name", "factor"), [("lp-post-hoc", 1.01), ("sphere", 1.01), ("best-bound", 0.7)])
 def test_a_wrong_closed_form_turns_it_red(name: str, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The independent solver, the dual bound and the stability see through a wrong constant."""
-    monkeypatch.setattr(posthoc, "_ball", spoiled(posthoc._ball, factor))
-    monkeypatch.setattr(posthoc, "_simplex", spoiled(posthoc._simplex, factor))
+    for kind in (NormBall, Simplex):
+        monkeypatch.setattr(kind, "diagonal_optimum", spoiled(kind.diagonal_optimum, factor))
     if name == "sphere":
         target = module("sphere")
         monkeypatch.setattr(target, "best_bound", spoiled(target.best_bound, factor))

@@ -12,14 +12,13 @@ from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.fits import ROUNDING, kinds, receipt, slope
 from ftprl.posthoc import best_bound as optimum
-from ftprl.posthoc import penalty_growth
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal
-from ftprl.sets import FeasibleSet, LpBall, Simplex
+from ftprl.sets import ConvexSet, LpBall, Simplex
 
 Vector = NDArray[np.float64]
 
 
-def follow(feasible: FeasibleSet, squares: Vector) -> tuple[float, float, float]:
+def follow(feasible: ConvexSet, squares: Vector) -> tuple[float, float, float]:
     """(stability / OPT, rho, largest fall of Q*) as rows of squared gradients come in."""
     G, before = np.zeros(feasible.dim), np.zeros(feasible.dim)
     stability = penalty = fall = value = 0.0
@@ -52,11 +51,11 @@ def leaders(n: int, T: int, rng: np.random.Generator) -> Vector:
 def run(full: bool, step: Step) -> Outcome:
     """Stability and growth on many streams; receipts against the proved ratios; the ratio of three schemes over p."""
     seeds = 40 if full else 2
-    sets: list[FeasibleSet] = [LpBall(6, 2.5), LpBall(6, 4.0), LpBall(6, 8.0), Simplex(6)]
+    sets: list[ConvexSet] = [LpBall(6, 2.5), LpBall(6, 4.0), LpBall(6, 8.0), Simplex(6)]
     stability = growth = fall = over = regret = 0.0
     for F in sets:
         step(f"{F!r}")
-        rho = penalty_growth(F)
+        rho = F.penalty_growth()
         ratio, regret_ratio = BestBound().proven_ratio(F), BestBound().proven_regret_ratio(F)
         assert rho is not None
         assert ratio is not None

@@ -14,7 +14,7 @@ from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.fits import ROUNDING, slope
 from ftprl.posthoc import PostHoc, best_bound
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal, Scheme
-from ftprl.sets import FeasibleSet, LpBall, Polytope
+from ftprl.sets import ConvexSet, LpBall, Polytope
 
 Vector = NDArray[np.float64]
 
@@ -24,14 +24,14 @@ SCHEMES: dict[str, Scheme] = {"diagonal": Diagonal(), "one rate": CoordinateCons
 FALLING = Polytope([[a * (i == 0), a * (i == 1), b] for i in range(2) for a in (1, -1) for b in (1, -1)], np.ones(8))
 
 
-def diagonal(feasible: FeasibleSet, G: Vector) -> PostHoc:
+def diagonal(feasible: ConvexSet, G: Vector) -> PostHoc:
     """The best diagonal in hindsight, by a program where there is no formula."""
     found = best_bound(feasible, "diagonal", G, program=True)
     assert found is not None
     return found
 
 
-def best_weights(feasible: FeasibleSet, G: Vector) -> Vector:
+def best_weights(feasible: ConvexSet, G: Vector) -> Vector:
     """Its diagonal."""
     Q = diagonal(feasible, G).Q
     assert Q is not None

@@ -13,7 +13,6 @@ from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL, Preconditioned
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.fits import ROUNDING, kinds, receipt
-from ftprl.posthoc import extreme_differences
 from ftprl.programs import full_on_vertices
 from ftprl.schemes import CoordinateConstant, Diagonal, john
 from ftprl.sets import Polytope, Preimage
@@ -43,7 +42,7 @@ class Body:
 def body(n: int, stretch: float, seed: int) -> Body:
     """A random one; what is dear is found once."""
     F = polytope(n, stretch, np.random.default_rng((n, seed)))
-    V = extreme_differences(F)
+    V = F.extreme_differences()
     assert V is not None
     return Body(F, V, john(F))
 

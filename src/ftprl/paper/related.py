@@ -32,13 +32,13 @@ from ftprl.paper.expected import ExpectedLeader
 from ftprl.paper.problems import Problem, bad_class, bound_gain, problems
 from ftprl.paper.rows import Errors, classify
 from ftprl.schemes import CoordinateConstant, Diagonal
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L2Ball, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L2Ball, Simplex
 
 Vector = NDArray[np.float64]
-Make = Callable[[FeasibleSet, Vector, float], Learner[Any]]
+Make = Callable[[ConvexSet, Vector, float], Learner[Any]]
 
 
-def _scaled(F: FeasibleSet, start: Vector, c: float) -> Learner[Any]:
+def _scaled(F: ConvexSet, start: Vector, c: float) -> Learner[Any]:
     """FTPRL-Scale: one rate in the coordinates in which the ellipsoid is a ball."""
     assert isinstance(F, Ellipsoid)
     return Preconditioned(F.A, FTPRL(L2Ball(F.dim), CoordinateConstant(c)))
@@ -69,7 +69,7 @@ ALGORITHMS: dict[str, tuple[Make, bool]] = {
     "online Newton step": (lambda F, x, c: OnlineNewtonStep(F, c, epsilon=1.0, start=x), True),
 }
 # Those that take an l1 penalty as such; the others see its slope.
-PENALISED: dict[str, Callable[[FeasibleSet, Vector, float, float], Learner[Any]]] = {
+PENALISED: dict[str, Callable[[ConvexSet, Vector, float, float], Learner[Any]]] = {
     "FTPRL, one rate": lambda F, x, c, l1: FTPRL(F, CoordinateConstant(c), x, Composite(l1, per_round=True)),
     "FTPRL-Diag": lambda F, x, c, l1: FTPRL(F, Diagonal(c), x, Composite(l1, per_round=True)),
     "dual averaging": lambda F, x, c, l1: DualAveraging(F, c, l1, start=x),
@@ -89,7 +89,7 @@ _DRAWN = (
 )
 
 
-def applies(name: str, F: FeasibleSet) -> bool:
+def applies(name: str, F: ConvexSet) -> bool:
     """Whether an algorithm is for this set (and this number of coordinates)."""
     only = {"FTPRL-Scale": Ellipsoid, "per-coordinate descent": Box, "exponentiated gradient": Simplex}
     return isinstance(F, only.get(name, object)) and (name not in _FULL or F.dim <= 6)

@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl.posthoc import best_bound, extreme_differences
-from ftprl.sets import FeasibleSet, L1Ball, L2Ball, LpBall, Polytope
+from ftprl.posthoc import best_bound
+from ftprl.sets import ConvexSet, L1Ball, L2Ball, LpBall, Polytope
 
 Vector = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ class Shape:
     """A set with its beta, its gamma, and squares G for which the diagonal scheme does worst against the best."""
 
     name: str
-    feasible: FeasibleSet
+    feasible: ConvexSet
     beta: float
     gamma: float
     worst: Vector
@@ -33,11 +33,11 @@ class Shape:
         return 2 * float(self.feasible.widths() @ np.sqrt(G)) / best.value
 
 
-def _program(F: FeasibleSet) -> tuple[float, Vector]:
+def _program(F: ConvexSet) -> tuple[float, Vector]:
     """gamma = max of sum D_i² y_i with sum v_i² y_i <= 1 at every vertex v of Fsym; the worst G is (D_i y_i)²."""
     from scipy.optimize import linprog
 
-    V = extreme_differences(F)
+    V = F.extreme_differences()
     assert V is not None
     D = F.widths()
     found = linprog(-(D**2), A_ub=V**2, b_ub=np.ones(len(V)))

@@ -13,7 +13,7 @@ from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.fits import ROOT2, ROUNDING, kinds, receipt
 from ftprl.schemes import CoordinateConstant, Full, Sketch
 from ftprl.schemes.full import SketchState
-from ftprl.sets import FeasibleSet, L2Ball
+from ftprl.sets import ConvexSet, L2Ball
 
 Vector = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def root_trace(GG: Vector) -> float:
     return float(np.sqrt(np.maximum(np.linalg.eigvalsh(GG), 0.0)).sum())
 
 
-def follow(feasible: FeasibleSet, rank: int, gs: Vector) -> tuple[float, float, float]:
+def follow(feasible: ConvexSet, rank: int, gs: Vector) -> tuple[float, float, float]:
     """The most negative eigenvalue of Gbar_t - Gbar_{t-1} - gg' and of Gbar_t - GG_t, relative; and the bound's excess.
 
     The last is tr Gbar^{1/2} over tr GG^{1/2} + n sqrt(rho), which must stay below 1.

@@ -19,7 +19,7 @@ from ftprl.paper.base import Statement, Verdict
 from ftprl.paper.expected import ExpectedLeader
 from ftprl.paper.rebalanced import best_rebalanced
 from ftprl.schemes import Diagonal
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L2Ball, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L2Ball, Simplex
 
 
 def silent(text: str) -> None:
@@ -147,7 +147,7 @@ def test_regret_is_that_of_a_game() -> None:
 
 
 @pytest.mark.parametrize("feasible", [Box(-1, 2, dim=3), Simplex(3), Ellipsoid(np.diag([1.0, 2.0, 5.0])), L2Ball(3)])
-def test_the_expected_leader_is_the_mean_of_many_draws(feasible: FeasibleSet) -> None:
+def test_the_expected_leader_is_the_mean_of_many_draws(feasible: ConvexSet) -> None:
     S = np.array([-0.3, 0.2, -0.6])
     noise = np.random.default_rng(0).random((20_000, 3)) / 0.8
     drawn = np.mean([feasible.vertex(S + p) for p in noise], axis=0)
