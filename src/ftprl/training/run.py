@@ -11,7 +11,7 @@ from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target
 from ftprl.data.files import STDIN
 from ftprl.errors import FtprlError, InvalidInput
-from ftprl.linear.engine import Progress
+from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.run_state import Course, Every
@@ -47,8 +47,8 @@ class Run:
 
     model: Model
     events: tuple[Event, ...]
-    progressive: Progress
-    holdout: Progress | None
+    progressive: LossTotals
+    holdout: LossTotals | None
     rows: int
     bad_rows: int
     first_bad: str | None

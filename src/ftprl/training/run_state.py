@@ -9,7 +9,7 @@ from typing import Any, final
 from ftprl import check
 from ftprl.data import Position
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import Progress
+from ftprl.linear.engine import LossTotals
 
 Sums = tuple[float, float, int]  # loss, weight, rows
 
@@ -153,11 +153,11 @@ def _sums(plain: Any) -> Sums:
     return float(loss), float(weight), int(rows)
 
 
-def between(a: Sums, b: Sums) -> Progress:
+def between(a: Sums, b: Sums) -> LossTotals:
     """What came between b and a; a itself, to the bit, when b is nothing."""
-    return Progress(a[0] - b[0], a[1] - b[1], a[2] - b[2])
+    return LossTotals(a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
-def added(a: Sums, b: Progress) -> Sums:
+def added(a: Sums, b: LossTotals) -> Sums:
     """Sums and what came behind them."""
     return a[0] + b.loss, a[1] + b.weight, a[2] + b.rows

@@ -19,8 +19,7 @@ from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
 from ftprl.data.files import shown
 from ftprl.errors import BadModel, InvalidInput
-from ftprl.linear.engine import Progress, RowRefused
-from ftprl.linear.mixture import FIRST_ROW, WINDOW
+from ftprl.linear.engine import LossTotals, RowRefused
 from ftprl.linear.model import Model, Vector
 from ftprl.runlog.events import Event
 from ftprl.training.run_state import Course, History, Standing, Sums, added, between
@@ -89,6 +88,7 @@ class Trainer:
 
     def __init__(self, model: Model, source: Source, course: Course) -> None:
         self.model, self.source, self.course = model, source, course
+        model.engine.retire = course.retire
         self.tell: Listener = lambda event: None
         self.before = History.from_dict(model.history)
         self._marks = marks(source)
@@ -209,7 +209,7 @@ class Trainer:
         return self.source.bad_rows + self.standing.refused
 
     @property
-    def progressive(self) -> Progress:
+    def progressive(self) -> LossTotals:
         """Of the first pass of this run: each row before it was learned."""
         return between(self.standing.progressive or self._tallies(), self.standing.began)
 
@@ -285,7 +285,7 @@ class Trainer:
 
     def _learn_all(self, batch: Batch, score: Vector | None = None) -> None:
         if self.course.holdout is None:
-            self._learn_and_retire(batch, score, None)
+            self._learn_rows(batch, score, None)
         else:
             if len(self._losses) < len(batch):
                 self._losses = np.empty(len(batch))
@@ -294,43 +294,18 @@ class Trainer:
             held = np.arange(-(row + 1) % every, len(batch), every)
             weight = batch.weight.copy()
             weight[held] = 0.0
-            self._learn_and_retire(replace(batch, weight=weight), score, losses)
+            self._learn_rows(replace(batch, weight=weight), score, losses)
             self._hold(losses[held], batch.weight[held])
         self._current = batch
         if self.standing.classes != 3:
             self._see_classes(batch)
 
-    def _learn_and_retire(self, batch: Batch, score: Vector | None, losses: Vector | None) -> None:
-        """Learn, and ask at each power of two of the rows learned whether some scales can go."""
-        at = 0
-        while at < len(batch):
-            stop = at + self._until_retirement(batch[at:])
-            self.model.engine.learn(batch[at:stop], scores=score, losses=None if losses is None else losses[at:stop])
-            at = stop
-            if self._may_retire():
-                rows = self.model.engine.progress.rows
-                if rows >= FIRST_ROW and rows & (rows - 1) == 0:
-                    self._retire()
-
-    def _may_retire(self) -> bool:
-        return self.course.retire and len(self.model.engine.spec.scales) > WINDOW
-
-    def _until_retirement(self, batch: Batch) -> int:
-        """How many rows may be learned before the next question; all of them when it is further off."""
-        if not self._may_retire():
-            return len(batch)
-        learned = self.model.engine.progress.rows
-        missing = max(FIRST_ROW, 1 << learned.bit_length()) - learned
-        if len(batch) < missing:
-            return len(batch)
-        counted = np.flatnonzero((batch.weight > 0.0) & (batch.y == batch.y))
-        return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
-
-    def _retire(self) -> None:
-        fewer = self.model.engine.retire(in_place=True)
-        if fewer is not None:
-            self.model.engine = fewer
-            self._say("retire", kept=list(fewer.spec.scales), retired=list(fewer.spec.retired))
+    def _learn_rows(self, batch: Batch, score: Vector | None, losses: Vector | None) -> None:
+        engine = self.model.engine
+        before = engine.spec.retired
+        engine.learn(batch, scores=score, losses=losses)
+        if engine.spec.retired != before:
+            self._say("retire", kept=list(engine.spec.scales), retired=list(engine.spec.retired))
 
     def _see_classes(self, batch: Batch) -> None:
         seen = self.standing.classes | int((batch.y < 0.0).any()) | 2 * int((batch.y > 0.0).any())
@@ -345,7 +320,7 @@ class Trainer:
         self.standing = replace(self.standing, held=(loss, weight, rows))
 
     @property
-    def holdout(self) -> Progress:
+    def holdout(self) -> LossTotals:
         """Of the rows held out in the present pass."""
         return between(self.standing.held, self.before.holdout)
 
