@@ -82,7 +82,7 @@ def measure(kernels: str, float64: bool, scales: int, batches: list[Batch], bits
     if not use_kernels(kernels):
         return None
     spec = Spec(dim=2**bits, float64=float64, scale=SCALES[scales])
-    engine, kept = (Engine(spec, receipt=receipt) for receipt in (False, True))
+    engine, kept = (Engine(spec, receipt=receipt, retire=False) for receipt in (False, True))
     kinds = {"learn": timed(engine.learn), "receipt": timed(kept.learn), "score": timed(engine.score)}
     core = engine._core
     if isinstance(core, Learner):

@@ -77,8 +77,14 @@ def test_a_retirement_in_place_leaves_nothing_behind(dim: int, receipt: bool) ->
     """What lay where new cells come to lie is gone: in a small table, and in one that gives pages back."""
     engine = Engine(Spec(dim=dim, scale="auto"), receipt=receipt)
     engine.learn(rows(1, dim, 9000 if dim > 50 else 4))
-    apart, before = engine._keeping(2), len(engine.touched())
-    in_place = engine._keeping(2, in_place=True)
+    before, parts, intercept = len(engine.touched()), engine.parts, engine.intercept.copy()
+    engine.keep_scales(2)
+    apart = Engine(engine.spec, receipt=receipt)
+    restore(apart, {name: np.array(a[:]) for name, a in tensors_of(engine).items()})
+    for name in ("z", "R", *(("S",) if receipt else ())):
+        np.testing.assert_array_equal(engine.parts[name], parts[name][:, 2:6])
+    np.testing.assert_array_equal(engine.intercept, intercept[:, 2:6])
+    in_place = engine
     assert_same(apart, in_place)
     apart.learn(rows(2, dim, 9000))
     in_place.learn(rows(2, dim, 9000))
@@ -148,11 +154,3 @@ def test_rows_that_do_not_fit(scale: float) -> None:
     np.testing.assert_array_equal(engine.take(slots[::-1]), new[::-1])
     engine.put(np.array([]), new[:0])
     assert engine.take(np.array([])).shape == (0, width)
-
-
-def test_scales_are_taken_over_by_a_fresh_learner_only() -> None:
-    engine = Engine(Spec(dim=64, scale=AUTO))
-    engine.learn(rows(1, 64))
-    used = engine._keeping(1)
-    with pytest.raises(ValueError, match="before anything is learned"):
-        used._core.take_lanes(engine._core, 1)  # type: ignore[union-attr,arg-type]

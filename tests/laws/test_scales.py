@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from ftprl._core import use_kernels
 from ftprl.data import Batch
+from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
+from ftprl.linear.mixture import window_of
 from ftprl.linear.spec import AUTO
 from laws.strategies import SEEDS, law
 from laws.streams import LOSSES, OPTIONS, labels, spec, stream
@@ -314,7 +316,8 @@ def test_a_retirement_keeps_what_it_keeps(loss: str, float64: bool) -> None:
     """The lanes that stay go on, to the bit, as if nothing had happened."""
     engine = Engine(spec(loss, scale=AUTO, float64=float64), receipt=True)
     engine.learn(stream(1, loss))
-    small = engine._keeping(2)
+    small = engine.copy()
+    small.keep_scales(2)
     assert small.spec.scales == AUTO[2:6]
     assert small.spec.retired == AUTO[:2] + AUTO[6:]
     assert small.progress == engine.progress
@@ -331,22 +334,54 @@ def test_a_retirement_keeps_what_it_keeps(loss: str, float64: bool) -> None:
             np.testing.assert_array_equal(small.parts[name], engine.parts[name])
         small.learn(stream(2, loss))
         engine.learn(stream(2, loss))
-    small.learn(stream(3, loss))
-    assert small.retire() is None
+    with pytest.raises(InvalidInput, match="first needs a number from 0 to 0, got 1; 4 scales are kept"):
+        small.keep_scales(1)
 
 
 def test_when_four_scales_are_as_good_as_all() -> None:
     """The rule itself, with sums put in by hand."""
-    engine = Engine(Spec(dim=2, scale=AUTO))
-    engine.tallies[2] = 2**17
-    engine.state["windows"][2] = [1002.0, 1000.9, 1000.9, 1003.0, 1010.0, 1000.0]
-    small = engine.retire()
-    assert small is not None
-    assert small.spec.scales == AUTO[1:5]
-    assert small.retire() is None
-    engine.state["windows"][2, :3] = 1001.5
-    assert engine.retire() is None
-    engine.state["windows"][2, 0] = 1000.0
-    engine.tallies[2] = 2**17 - 1
-    assert engine.retire() is None
-    assert Engine(Spec(dim=2)).retire() is None
+    state = {"windows": np.zeros((3, 6))}
+    state["windows"][2] = [1002.0, 1000.9, 1000.9, 1003.0, 1010.0, 1000.0]
+    assert window_of(state, 8, 2**17) == 1
+    assert window_of(state, 4, 2**17) is None
+    state["windows"][2, :3] = 1001.5
+    assert window_of(state, 8, 2**17) is None
+    state["windows"][2, 0] = 1000.0
+    assert window_of(state, 8, 2**17 - 1) is None
+
+
+def rows_of_one_feature(count: int, first_row: int = 0) -> Batch:
+    rng = np.random.default_rng(first_row)
+    return Batch(
+        np.arange(count + 1), np.zeros(count, np.uint32), np.ones(count, np.float32),
+        np.where(rng.random(count) < 0.9, 1.0, -1.0), np.ones(count), first_row,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("unlearned", ["label", "weight"])
+def test_scales_are_dropped_at_the_same_row_however_rows_are_cut(unlearned: str) -> None:
+    """Row 2^17 of those learned stands in the middle of a batch; rows without a label or a weight do not count."""
+    batch = rows_of_one_feature(2**17 + 1000)
+    y, weight = batch.y.copy(), batch.weight.copy()
+    y[:200], weight[:200] = (np.nan, 1.0) if unlearned == "label" else (1.0, 0.0)
+    batch = replace(batch, y=y, weight=weight)
+    s = Spec(dim=2, scale=AUTO)
+    whole, pieces, kept = Engine(s, receipt=True), Engine(s, receipt=True), Engine(s, receipt=True, retire=False)
+    scores, losses, parts = np.empty(len(batch)), np.empty(len(batch)), np.empty(len(batch))
+    totals = whole.learn(batch, scores=scores, losses=losses)
+    kept.learn(batch)
+    for at in range(0, len(batch), 10_007):
+        pieces.learn(batch[at : at + 10_007], scores=parts[at : at + 10_007])
+        stops = at + 10_007 >= 2**17 + 200
+        assert bool(pieces.spec.retired) == stops
+    assert len(whole.spec.scales) == 4
+    assert whole.spec == pieces.spec
+    assert kept.spec == s
+    np.testing.assert_array_equal(scores, parts)
+    assert totals.rows == whole.progress.rows == 2**17 + 800
+    assert totals.loss == pytest.approx(whole.progress.loss)
+    assert np.isnan(losses).any() == (unlearned == "label")
+    for name in ("cells", "intercept", "tallies"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
+    for name, array in whole.state.items():
+        np.testing.assert_array_equal(array, pieces.state[name])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import Progress, Sums
+from ftprl.linear.engine import LossTotals, RegretSums
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
@@ -64,16 +64,16 @@ class Reference:
         self.tallies = np.zeros(6)
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> LossTotals:
         """Of all rows so far."""
-        return Progress(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
+        return LossTotals(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
 
     @property
-    def sums(self) -> Sums:
+    def sums(self) -> RegretSums:
         """What a receipt needs besides the cells."""
-        return Sums(*self.tallies[3:].tolist())
+        return RegretSums(*self.tallies[3:].tolist())
 
-    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
+    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> LossTotals:
         """Predict and then learn each row that has a label and a weight above 0."""
         loss, heavy, rows = 0.0, 0.0, 0
         kind = self.cells.dtype.type
@@ -108,7 +108,7 @@ class Reference:
                 1.0,
                 *(total(a) + float(b[0]) for a, b in zip(parts, own, strict=True)),
             ]
-        return Progress(loss, heavy, rows)
+        return LossTotals(loss, heavy, rows)
 
     def score(self, batch: Batch) -> Vector:
         """x·v for each row, with the weights as they are."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import Progress
+from ftprl.linear.engine import LossTotals
 from ftprl.linear.spec import Spec
 from ftprl.receipt.mixture_replay import Mixing
 from oracles.linear_twin import play, step, total
@@ -55,9 +55,9 @@ class ReferenceScales:
         return self.mixing.state
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> LossTotals:
         """Of all rows so far."""
-        return Progress(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
+        return LossTotals(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
 
     def _raise(self, indices: NDArray[np.uint32], v: Vector) -> None:
         """The units of a row's features: s follows the root of the mean square, upwards only."""
@@ -85,7 +85,7 @@ class ReferenceScales:
         zero = np.zeros(1)
         return x, [play(b, one) if one.intercept else zero for b, one in zip(bases, self.free, strict=True)]
 
-    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
+    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> LossTotals:
         """Predict and then learn each row that has a label and a weight above 0."""
         loss, heavy, rows = 0.0, 0.0, 0
         for r in range(len(batch)):
@@ -120,7 +120,7 @@ class ReferenceScales:
                 self.mixing.state["sums"][:, k] += [total(a) + float(b[0]) for a, b in zip(parts, own, strict=True)]
                 for name, column in (("z", 0), ("R", 1), ("S", 3)):
                     self.parts[name][indices, k] = cells[k][:, column]
-        return Progress(loss, heavy, rows)
+        return LossTotals(loss, heavy, rows)
 
     def score(self, batch: Batch) -> Vector:
         """The mixture's score of each row, everything as it is."""

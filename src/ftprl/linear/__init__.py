@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ftprl.linear.engine import Engine, Progress
+from ftprl.linear.engine import Engine, LossTotals
 from ftprl.linear.model import Model, load
 from ftprl.linear.spec import Spec
 
-__all__ = ["Engine", "Model", "Progress", "Spec", "load"]
+__all__ = ["Engine", "Model", "LossTotals", "Spec", "load"]

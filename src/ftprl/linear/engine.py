@@ -13,7 +13,19 @@ from ftprl import check
 from ftprl._core import Learner, ScaleLearner
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
-from ftprl.linear.mixture import WINDOW, Cells, Mixture, columns_of, leader_of, mixture_of, move, parts_of, window_of
+from ftprl.linear.mixture import (
+    WINDOW,
+    Cells,
+    Mixture,
+    columns_of,
+    is_review,
+    leader_of,
+    mixture_of,
+    move,
+    next_review,
+    parts_of,
+    window_of,
+)
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
@@ -21,8 +33,8 @@ Vector = NDArray[np.float64]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """What some rows cost before they were learned: the weighted loss, the weight, the number of rows."""
+class LossTotals:
+    """The loss of some rows, each before it was learned: the weighted sum, the total weight, the number of rows."""
 
     loss: float
     weight: float
@@ -30,8 +42,12 @@ class Progress:
 
     @property
     def mean(self) -> float:
-        """The loss a unit of weight; NaN before the first row."""
+        """The loss per unit of weight; NaN before the first row."""
         return self.loss / self.weight if self.weight else float("nan")
+
+    def __add__(self, other: LossTotals) -> LossTotals:
+        """Of these rows and others."""
+        return LossTotals(self.loss + other.loss, self.weight + other.weight, self.rows + other.rows)
 
     def to_dict(self) -> dict[str, float]:
         """The three numbers and the mean."""
@@ -40,7 +56,7 @@ class Progress:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Sums:
+class RegretSums:
     """What a receipt adds up over all rows: g·x, sigma x² and g² / (Q + l2), each over every coordinate."""
 
     linear: float
@@ -67,15 +83,16 @@ class Engine:
     2
     """
 
-    def __init__(self, spec: Spec, *, receipt: bool = False) -> None:
+    def __init__(self, spec: Spec, *, receipt: bool = False, retire: bool = True) -> None:
         check.instance("spec", spec, Spec)
         self._spec = spec
         self._receipt = receipt
+        self.retire = retire  # whether scales that no longer contribute are dropped
         self._core = _core(spec, receipt)
 
     @property
     def spec(self) -> Spec:
-        """What was asked for."""
+        """The settings; once scales have been dropped, those that are left, with the others in `spec.retired`."""
         return self._spec
 
     @property
@@ -192,20 +209,20 @@ class Engine:
         return self._core.calibration if self._receipt and self._spec.loss == "logistic" else None
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> LossTotals:
         """Of all rows so far; the same bits however they were cut into batches."""
         loss, weight, rows = self._core.tallies[:3].tolist()
-        return Progress(loss, weight, int(rows))
+        return LossTotals(loss, weight, int(rows))
 
     @property
-    def sums(self) -> Sums:
+    def sums(self) -> RegretSums:
         """What a receipt needs besides the cells, of the leading scale; zeros without one."""
         return self.sums_of()
 
-    def sums_of(self, scale: int | None = None) -> Sums:
+    def sums_of(self, scale: int | None = None) -> RegretSums:
         """The sums of one scale; of the leading one if none is named."""
         k = self._number(scale)
-        return Sums(*(self.state["sums"][:, k] if self._spec.several else self._core.tallies[3:]).tolist())
+        return RegretSums(*(self.state["sums"][:, k] if self._spec.several else self._core.tallies[3:]).tolist())
 
     def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
         """The sums of `ledger.read` against the leading scale's weights, intercept left out; of some cells, or all."""
@@ -231,17 +248,36 @@ class Engine:
         found = np.empty(self._spec.dim, dtype=np.uint32)  # its pages are taken up only where something is written
         return found[: self._core.touched(found)]
 
-    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
+    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> LossTotals:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
 
         `scores` and `losses` are filled with a number a row when they are given: the prediction before the row was
         learned, and its loss without the weight (NaN without a label). A row at fault is refused with its number, and
         then no row of the batch has been learned.
+
+        With more than four scales, those that no longer contribute are dropped, unless `retire` is off. It is decided
+        after row 2^17 and at each later power of two of the rows learned, however they are cut into batches.
         """
         check.instance("batch", batch, Batch)
+        start = self._rows_until_review(batch)
+        totals = self._learn(batch[:start], scores, losses, slice(0, start))
+        self._review_scales()
+        while start < len(batch):
+            stop = start + self._rows_until_review(batch[start:])
+            totals = totals + self._learn(batch[start:stop], scores, losses, slice(start, stop))
+            self._review_scales()
+            start = stop
+        return totals
+
+    def _learn(self, batch: Batch, scores: Vector | None, losses: Vector | None, rows: slice) -> LossTotals:
+        """Learn some rows, whose numbers in `scores` and `losses` are `rows`."""
+        if scores is not None and rows != slice(0, len(scores)):
+            scores = scores[rows]
+        if losses is not None and rows != slice(0, len(losses)):
+            losses = losses[rows]
         arrays = (batch.indptr, batch.indices, batch.values, batch.y, batch.weight)
         try:
-            return Progress(*self._core.learn(*arrays, scores, losses, batch.first_row))
+            return LossTotals(*self._core.learn(*arrays, scores, losses, batch.first_row))
         except ValueError as wrong:
             raise _named(batch, wrong) from None
 
@@ -287,34 +323,53 @@ class Engine:
             )
         return int(scale)
 
-    def retire(self, *, in_place: bool = False) -> Engine | None:
-        """An engine with only the four neighbouring scales that matter, or None when it is too early or all may.
+    def _rows_until_review(self, batch: Batch) -> int:
+        """How many rows of a batch come before the next decision about its scales; all when it is further off."""
+        if not self._may_drop_scales():
+            return len(batch)
+        learned = self.progress.rows
+        missing = next_review(learned) - learned
+        if len(batch) < missing:
+            return len(batch)
+        counted = np.flatnonzero((batch.weight > 0.0) & (batch.y == batch.y))
+        return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
 
-        Ask at fixed numbers of rows: what is asked for depends only on the rows learned. The cells are copied, so
-        that for a moment there are two tables; in place they are moved, and the old engine is of no use any more.
-        """
-        count = len(self._spec.scales)
-        first = window_of(self.state, count, self.progress.rows) if count > WINDOW else None
-        return None if first is None else self._keeping(first, in_place)
+    def _may_drop_scales(self) -> bool:
+        return self.retire and len(self._spec.scales) > WINDOW
 
-    def _keeping(self, first: int, in_place: bool = False) -> Engine:
+    def _review_scales(self) -> None:
+        """Drop scales if this is a row number at which it is decided and four neighbours do as well as all."""
+        if not self._may_drop_scales():
+            return
+        rows = self.progress.rows
+        first = window_of(self.state, len(self._spec.scales), rows) if is_review(rows) else None
+        if first is not None:
+            self.keep_scales(first)
+
+    def keep_scales(self, first: int) -> None:
+        """Drop all scales but the four neighbours from number `first` on; what these have learned stays as it is."""
         scales = self._spec.scales
+        if not 0 <= self._number(first) <= len(scales) - WINDOW:
+            raise InvalidInput(
+                f"first needs a number from 0 to {len(scales) - WINDOW}, got {first!r}; {WINDOW} scales are kept."
+            )
         kept = scales[first : first + WINDOW]
         retired = tuple(sorted({*self._spec.retired, *scales} - {*kept}))
-        new = Engine(replace(self._spec, scale=kept, retired=retired), receipt=self._receipt)
+        fewer = Engine(replace(self._spec, scale=kept, retired=retired), receipt=self._receipt, retire=self.retire)
         assert isinstance(self._core, ScaleLearner)
-        assert isinstance(new._core, ScaleLearner)
-        new._core.take_lanes(self._core, first, in_place)
-        new.intercept[...] = self.intercept[:, first : first + WINDOW]
-        new.tallies[...] = self.tallies
-        new._core.calibration[...] = self._core.calibration
-        move(self.state, new.state, first, self._spec.stacked)
-        return new
+        assert isinstance(fewer._core, ScaleLearner)
+        fewer._core.take_lanes(self._core, first, True)
+        fewer.intercept[...] = self.intercept[:, first : first + WINDOW]
+        fewer.tallies[...] = self.tallies
+        fewer._core.calibration[...] = self._core.calibration
+        move(self.state, fewer.state, first, self._spec.stacked)
+        self._spec, self._core = fewer._spec, fewer._core
 
     def copy(self) -> Engine:
         """A second engine in the same state."""
         twin = object.__new__(Engine)
-        twin._spec, twin._receipt, twin._core = self._spec, self._receipt, self._core.copy()
+        twin._spec, twin._receipt, twin.retire = self._spec, self._receipt, self.retire
+        twin._core = self._core.copy()
         return twin
 
 

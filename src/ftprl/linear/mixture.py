@@ -57,6 +57,20 @@ def parts_of(cells: Cells, lanes: int, count: int, receipt: bool) -> dict[str, C
     return {name: cells[:, columns] for name, columns in columns_of(lanes, count, receipt).items()}
 
 
+def next_review(rows: int) -> int:
+    """The next number of rows learned at which it is decided whether scales are dropped.
+
+    >>> next_review(5), next_review(2**17)
+    (131072, 262144)
+    """
+    return max(FIRST_ROW, 1 << rows.bit_length())
+
+
+def is_review(rows: int) -> bool:
+    """Whether it is decided now: at powers of two, from `FIRST_ROW` on."""
+    return rows >= FIRST_ROW and rows & (rows - 1) == 0
+
+
 def window_of(state: State, count: int, rows: int) -> int | None:
     """The first of four neighbouring scales that do as well as all of them, or None.
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import Progress, Sums
-from ftprl.linear.mixture import FIRST_ROW, WINDOW, leader_of, move, window_of
+from ftprl.linear.engine import LossTotals, RegretSums
+from ftprl.linear.mixture import WINDOW, is_review, leader_of, move, window_of
 from ftprl.linear.spec import Spec
 from ftprl.receipt.mixture_replay import Mixing
 
@@ -103,15 +103,15 @@ class Replay:
         return {} if self.mixing is None else self.mixing.state
 
     @property
-    def progress(self) -> Progress:
-        return Progress(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
+    def progress(self) -> LossTotals:
+        return LossTotals(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
 
     @property
     def leader(self) -> int:
         return leader_of(self.state, len(self.spec.scales)) if self.spec.several else 0
 
-    def sums_of(self, scale: int | None = None) -> Sums:
-        return Sums(*self._sums[:, self.leader if scale is None else scale].tolist())
+    def sums_of(self, scale: int | None = None) -> RegretSums:
+        return RegretSums(*self._sums[:, self.leader if scale is None else scale].tolist())
 
     def touched(self) -> NDArray[np.intp]:
         return np.flatnonzero(self._place)
@@ -126,7 +126,7 @@ class Replay:
             row = slice(ends[r], ends[r + 1])
             self._row(self._places(batch.indices[row]), values[row], float(batch.y[r]), float(batch.weight[r]))
             rows = int(self.tallies[2])
-            if self.retire and rows >= FIRST_ROW and rows & (rows - 1) == 0:
+            if self.retire and is_review(rows):
                 self._retire(rows)
 
     def _places(self, slots: NDArray[np.uint32]) -> NDArray[np.int32]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import Progress as LossTotals
+from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Vector
 
 

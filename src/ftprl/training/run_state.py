@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 from ftprl.data import Position
-from ftprl.linear.engine import Progress as LossTotals
-from ftprl.linear.engine import RowRefused
+from ftprl.linear.engine import LossTotals, RowRefused
 from ftprl.linear.model import Vector
 
 NO_LOSS = LossTotals(0.0, 0.0, 0)

@@ -15,10 +15,9 @@ import numpy as np
 from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import Progress as LossTotals
+from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Event
-from ftprl.training import retirement
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
@@ -50,6 +49,7 @@ class Trainer:
     def __init__(self, model: Model, source: Source, options: RunOptions, listener: Listener) -> None:
         self.model, self.source, self.options = model, source, options
         self._listener = listener
+        model.engine.retire = options.retire
         self._before = TrainingHistory.from_dict(model.history)
         self._checkpoints = Checkpoints(source, options)
         if model.run is None:
@@ -146,10 +146,10 @@ class Trainer:
         scores, losses = self._scores[: len(batch)], self._losses[: len(batch)]
         scales = self.model.engine.spec.scales
         if self.options.holdout is None:
-            retirement.learn(self.model, batch, scores, None, self.options.retire)
+            self.model.engine.learn(batch, scores=scores)
         else:
             held = held_out(batch, self.options.holdout, self._before.rows)
-            retirement.learn(self.model, only_scored(batch, held), scores, losses, self.options.retire)
+            self.model.engine.learn(only_scored(batch, held), scores=scores, losses=losses)
             self.state.holdout = add_losses(self.state.holdout, losses[held], batch.weight[held])
         spec = self.model.engine.spec
         if spec.scales != scales:

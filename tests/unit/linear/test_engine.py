@@ -11,7 +11,7 @@ import pytest
 from ftprl._core import Learner, has_units, use_kernels
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
-from ftprl.linear import Engine, Progress, Spec
+from ftprl.linear import Engine, LossTotals, Spec
 
 SMALL = Spec(dim=8, float64=True)
 
@@ -70,7 +70,7 @@ def test_rows_that_are_not_learned_change_nothing(bad: str) -> None:
     y, weight = ([math.nan, math.nan], [1.0, 2.0]) if bad == "label" else ([1.0, -1.0], [0.0, 0.0])
     more = Batch.from_rows(rows, y, weight)
     scores, losses = np.empty((2, 2))
-    assert engine.learn(more, scores=scores, losses=losses) == Progress(0.0, 0.0, 0)
+    assert engine.learn(more, scores=scores, losses=losses) == LossTotals(0.0, 0.0, 0)
     np.testing.assert_array_equal(scores, before.score(more))
     assert np.isnan(losses).all() == (bad == "label")
     for name in ("cells", "intercept", "tallies"):

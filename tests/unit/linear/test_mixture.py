@@ -140,7 +140,8 @@ def test_resuming_is_never_having_stopped(
 
 
 def test_a_retired_model_goes_on_from_its_file(tmp_path: Path) -> None:
-    engine = learned(receipt=True)._keeping(3)
+    engine = learned(receipt=True)
+    engine.keep_scales(3)
     Model(engine).save(tmp_path / "m")
     back = Model.load(tmp_path / "m").engine
     assert back.spec.retired == AUTO[:3] + AUTO[7:]
@@ -295,7 +296,8 @@ def test_training_with_several_scales_can_be_taken_up_again(tmp_path: Path) -> N
     np.testing.assert_array_equal(whole.engine.cells, rest.engine.cells)
     assert summary(tmp_path / "whole")["spec"]["scale"] == AUTO
     np.testing.assert_array_equal(whole.predict(paths), Model.load(tmp_path / "whole").predict(paths))
-    small = Model(whole.engine._keeping(1), whole.reading)
+    whole.engine.keep_scales(1)
+    small = Model(whole.engine, whole.reading)
     small.save(tmp_path / "small")
     assert train(paths[0], resume=tmp_path / "small", scale="auto").model.engine.spec.scales == AUTO[1:5]
     with pytest.raises(InvalidInput, match="scale needs to be what the model was trained with"):

@@ -16,14 +16,11 @@ import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear import Engine, Model, Spec
-from ftprl.linear import mixture as scales_module
 from ftprl.receipt import certify
-from ftprl.receipt import replay as replay_module
 from ftprl.receipt.certificate import Facts, against_box
 from ftprl.receipt.digest import BatchDigest
 from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.runlog import events
-from ftprl.training import retirement
 from laws.streams import stream
 
 Capture = pytest.CaptureFixture[str]
@@ -167,8 +164,7 @@ def test_a_receipt_cannot_begin_or_end_on_the_way() -> None:
 
 
 def test_retired_scales_leave_the_others_numbers_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (retirement, scales_module, replay_module):
-        monkeypatch.setattr(module, "FIRST_ROW", 2048)
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 2048)
     ftprl.data.clicks.generate(5000, seed=2, path="clicks.vw")
     fewer, all_of_them = (train("clicks.vw", scale="auto", retire=flag, bits=14) for flag in (True, False))
     kept = fewer.model.engine.spec.scales

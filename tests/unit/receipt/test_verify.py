@@ -18,13 +18,10 @@ import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Engine, Spec
-from ftprl.linear import mixture as scales_module
 from ftprl.receipt import certify, verify
-from ftprl.receipt import replay as replay_module
 from ftprl.receipt.document import digest, document, write
 from ftprl.receipt.provenance import provenance_of
 from ftprl.receipt.replay import Replay
-from ftprl.training import retirement
 from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
 from oracles.batches import real
 
@@ -145,8 +142,7 @@ def test_packed_files_tables_and_standard_input(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_scales_that_retired(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (retirement, scales_module, replay_module):
-        monkeypatch.setattr(module, "FIRST_ROW", 2048)
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 2048)
     ftprl.data.clicks.generate(2100, seed=2, path="clicks.vw")
     made = receipt_of(trained("clicks.vw", bits=14))
     assert len(made["retired"]) == 4

@@ -382,8 +382,7 @@ def test_a_source_says_how_it_is_read(log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("stop", [1, 2, 3])
 def test_retirement_is_the_same_killed_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
     """Scales leave at a power of two of the rows learned; checkpoints before and behind lead to the same bytes."""
-    for module in ("ftprl.linear.mixture", "ftprl.training.retirement"):
-        monkeypatch.setattr(f"{module}.FIRST_ROW", 2048)
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 2048)
     monkeypatch.setattr("ftprl.linear.mixture.TOLERANCE", 1.5)
     path = tmp_path / "log.vw"
     path.write_bytes(clicks(4000))
