@@ -55,7 +55,7 @@ class Checkpoints:
             now, then = getattr(self._options, name), saved[name]
             if now != then:
                 raise InvalidInput(
-                    f"{name} needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
+                    f"{name}= needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
                 )
         check_same_data(self._source.files, self._fingerprints, saved["marks"])
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import final
 
 from ftprl import check
@@ -37,7 +37,7 @@ class CheckpointInterval:
                 return cls(rows=int(number))
         except ValueError:
             pass
-        raise InvalidInput(f"every needs a number of rows or a time such as 30s, 5m or 1h, got {text!r}; pass one.")
+        raise InvalidInput(f"every= needs a number of rows or a time such as 30s, 5m or 1h, got {text!r}; pass one.")
 
 
 @final
@@ -53,13 +53,18 @@ class RunOptions:
     retire: bool = True
 
     def __post_init__(self) -> None:
-        check.dimension("passes", self.passes)
+        check.dimension("passes=", self.passes)
         if self.holdout is not None and (not isinstance(self.holdout, int) or self.holdout < 2):
-            raise InvalidInput(f"holdout needs at least 2, got {self.holdout}; hold out every N-th row.")
+            raise InvalidInput(
+                f"holdout= needs a whole number of at least 2, got {self.holdout}; hold out every N-th row."
+            )
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 0):
-            raise InvalidInput(f"threads needs a number of at least 0, got {self.threads!r}; pass 1.")
+            raise InvalidInput(f"threads= needs a whole number of at least 0, got {self.threads!r}; pass 1.")
 
     @property
     def checkpoint_rows(self) -> int | None:
         """After how many rows a checkpoint is due; None where there is none or where the clock decides."""
         return None if self.checkpoint is None else self.every.rows
+
+
+RUN = tuple(entry.name for entry in fields(RunOptions))

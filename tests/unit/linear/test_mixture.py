@@ -300,5 +300,5 @@ def test_training_with_several_scales_can_be_taken_up_again(tmp_path: Path) -> N
     small = Model(whole.engine, whole.reading)
     small.save(tmp_path / "small")
     assert train(paths[0], resume=tmp_path / "small", scale="auto").model.engine.spec.scales == AUTO[1:5]
-    with pytest.raises(InvalidInput, match="scale needs to be what the model was trained with"):
+    with pytest.raises(InvalidInput, match="scale= needs to be what the model was trained with"):
         train(paths[0], resume=tmp_path / "small", scale=AUTO[:4])
