@@ -51,7 +51,7 @@ def save(figure: Figure, name: str, folder: Path) -> str:
 
 
 def regret_bars(title: str, row: dict[str, Best]) -> Figure:
-    """Regrets, least first: FTPRL, a rate a coordinate or a matrix, and one rate in three colours."""
+    """Regrets in ascending order; FTPRL, per-coordinate or matrix rates, and global rates in three colours."""
 
     def look(name: str) -> tuple[int, str]:
         return (0, "") if "FTPRL" in name else ((2, "//") if related.ALGORITHMS[name][1] else (4, ".."))
@@ -109,8 +109,8 @@ def related_page(found: related.Findings, folder: Path) -> str:
             "",
             *table(("", *(f"{p}, {found.sizes[p]}" for p in names)), rows),
             (
-                "On the bad class the best that one rate can do is to stand still, and its regret is then "
-                "T^(2/3)/2; with a rate a coordinate it grows no faster than sqrt T. On linear losses with a "
+                "On the bad class the best that a global rate can do is not to move, and its regret is then "
+                "T^(2/3)/2; with per-coordinate rates it grows no faster than sqrt T. On linear losses with a "
                 "constant chosen in hindsight, the methods that can follow the leader do so, and those do not "
                 "differ: these columns are shown, not judged. " + others(found)
             ),
@@ -127,8 +127,8 @@ def related_page(found: related.Findings, folder: Path) -> str:
             f"![Growth of the regret on the bad class]{growth}",
             "",
             (
-                "In the next figures FTPRL is blue and plain, a rate a coordinate or a matrix green with slashes, one "
-                "rate (or none) yellow with dots."
+                "In the next figures FTPRL is blue and plain, per-coordinate or matrix rates green with slashes, a "
+                "global rate (or none) yellow with dots."
             ),
             "",
             *(line for p, path in bars for line in (f"![Regrets: {p}]{path}", "")),
@@ -164,7 +164,7 @@ def what() -> list[str]:
         ("Zinkevich 2003", "`GradientDescent`", "projected at once"),
         ("Zinkevich 2004", "`LazyDescent`", "projected only to play: centred at u_t, not x_t"),
         ("Bartlett, Hazan, Rakhlin 2008", "`AdaptiveDescent`", "curvature is added as the gradients ask for it"),
-        ("Streeter, McMahan 2010", "`PerCoordinateDescent`", "a rate a coordinate, on boxes"),
+        ("Streeter, McMahan 2010", "`PerCoordinateDescent`", "per-coordinate rates, on boxes"),
         ("Duchi, Hazan, Singer 2010", "`AdaGrad`, `AdaGradDual`", "both forms, diagonal and full"),
         ("Xiao 2009", "`DualAveraging`", "l1-RDA, plain and enhanced"),
         ("Duchi, Singer 2009", "`Fobos`", "l1 and l2 by their own exact step"),
@@ -215,7 +215,7 @@ def real_page(streams: list[clicks.Stream], markets: list[portfolios.Market], fo
             (
                 "Click prediction and text are the paper's motivation; portfolios are a classic on the "
                 "simplex. The files are third-party data and no part of the project: `FTPRL_DATA` names the folder "
-                f"that has them, and without it the made-up click log and a made-up market are run. {HOW}"
+                f"that has them, and without it the synthetic click log and a synthetic market are run. {HOW}"
             ),
             "",
             "## Clicks and words",
@@ -231,7 +231,7 @@ def real_page(streams: list[clicks.Stream], markets: list[portfolios.Market], fo
             (
                 "The bounds side by side, for FTPRL at the paper's c = 2. The regret is linearised, against the best "
                 "corner of the box; B_R is what could be promised, and the last column is the best B_R that one "
-                "number could have had in hindsight over the best that one number a coordinate could have had, on the "
+                "number could have had in hindsight over the best that per-coordinate rates could have had, on the "
                 "same gradients."
             ),
             "",
@@ -301,7 +301,7 @@ def bound_table(streams: list[clicks.Stream]) -> list[str]:
             ratio = numbers[2] / numbers[3]
             gain = f"{s.gain:.2f}" if rule == "FTPRL-Diag" else ""
             rows.append((f"{s.name}: {rule}", *(f"{v:,.0f}" for v in numbers), f"{ratio:.3f}", gain))
-    return table(("", "regret", "bound", "B_R", "best in hindsight", "ratio", "gain of a number a coordinate"), rows)
+    return table(("", "regret", "bound", "B_R", "best in hindsight", "ratio", "gain of per-coordinate rates"), rows)
 
 
 def market_part(m: portfolios.Market) -> list[str]:

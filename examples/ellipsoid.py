@@ -19,7 +19,7 @@ gradients = hats @ A
 direct = play(FTPRL(Ellipsoid(A), CoordinateConstant()), gradients, history=25).certificate()
 scaled = play(Preconditioned(A, FTPRL(L2Ball(n), CoordinateConstant())), gradients, history=25).certificate()
 
-for name, receipt in (("one rate", direct), ("FTPRL-Scale", scaled)):
+for name, receipt in (("global rate", direct), ("FTPRL-Scale", scaled)):
     print(
         f"{name:<12} regret {receipt.regret:8.1f}   bound {receipt.bound:9.1f}   worst case {receipt.worst_case:9.1f}"
     )
@@ -29,7 +29,7 @@ assert won > 10
 
 fig = Figure(figsize=(7, 4), layout="constrained")
 ax = fig.subplots()
-for name, receipt, style in (("one rate", direct, "C1"), ("FTPRL-Scale", scaled, "C0")):
+for name, receipt, style in (("global rate", direct, "C1"), ("FTPRL-Scale", scaled, "C0")):
     ax.plot(receipt.history.rounds, receipt.history.series["bound"], style + "--", label=f"{name}: bound")
     ax.plot(receipt.history.rounds, receipt.history.series["regret"], style + "-", label=f"{name}: regret")
 ax.set(title="An ellipsoid with one long axis and four short ones", xlabel="round", ylabel="loss units", yscale="log")

@@ -14,7 +14,7 @@ BOTH = ("the", "a", "to", "and", "is", "in", "for", "at", "on", "me", "it", "we"
 
 
 def messages(path, rows):
-    """A made-up file of spam and ham: `label<tab>text`, mostly common words, a few that tell."""
+    """A synthetic file of spam and ham: `label<tab>text`, mostly common words, a few that tell."""
     luck = random.Random(0)
     with open(path, "w") as out:
         for _ in range(rows):

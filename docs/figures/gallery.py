@@ -28,7 +28,7 @@ def main() -> None:
     )
     for example in sorted((ROOT / "examples").glob("*.py")):
         with tempfile.TemporaryDirectory() as folder:
-            inside = Path(folder) / "a" / "b"  # no data of others stands beside a copy: the made-up kind is drawn
+            inside = Path(folder) / "a" / "b"  # no data of others stands beside a copy: the synthetic kind is drawn
             inside.mkdir(parents=True)
             os.chdir(inside)
             runpy.run_path(shutil.copy(example, inside), run_name="__main__")
