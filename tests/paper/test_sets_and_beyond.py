@@ -138,7 +138,7 @@ def test_black_box_needs_the_transpose(monkeypatch: pytest.MonkeyPatch) -> None:
     target = module("black-box")
     rng = np.random.default_rng(0)
     A, gs = rng.normal(size=(3, 3)) + 2 * np.eye(3), rng.normal(size=(30, 3)) + 0.5
-    learner = target.learners(2.0, 3)["FTPRL, one rate"]
+    learner = target.learners(2.0, 3)["FTPRL, global rate"]
     here, there, _ = target.twice(learner, 2.0, A, gs)
     np.testing.assert_allclose(here, there, rtol=1e-9)
     right = np.linalg.inv
@@ -258,7 +258,7 @@ def test_full_runs(name: str) -> None:
 
 
 def test_diagonal_scheme_is_what_the_class_separates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A diagonal scheme with one common weight for all coordinates fails on the class like one rate."""
+    """A diagonal scheme with one common weight for all coordinates fails on the class like a global rate."""
     right = Diagonal.step
 
     def common(self: Diagonal, state: Any, g: np.ndarray) -> tuple[np.ndarray, Any]:

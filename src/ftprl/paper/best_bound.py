@@ -24,10 +24,10 @@ def follow(feasible: ConvexSet, squares: Vector) -> tuple[float, float, float]:
     stability = penalty = fall = value = 0.0
     for square in squares:
         G = G + square
-        found = optimum(feasible, "diagonal", G)
-        assert found is not None
-        assert found.Q is not None
-        star, value = np.broadcast_to(found.Q, G.shape), found.value
+        optimal = optimum(feasible, "diagonal", G)
+        assert optimal is not None
+        assert optimal.Q is not None
+        star, value = np.broadcast_to(optimal.Q, G.shape), optimal.value
         live = square > 0
         stability += float((square[live] / star[live]).sum())
         if not G.any():
@@ -101,9 +101,9 @@ def _panels(sizes: tuple[int, ...], rhos: dict[float, list[float]], n: int, T: i
     ps = (2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
     gs = np.random.default_rng(5).normal(size=(T, n)) * np.arange(1, n + 1) ** -1.5
     lines = []
-    for name, scheme in (("one rate", CoordinateConstant()), ("diagonal", Diagonal()), ("best bound", BestBound())):
-        found = [receipt(FTPRL(LpBall(n, p), scheme), gs) for p in ps]
-        y = [(c.worst_case or math.nan) / (c.post_hoc["diagonal"] or math.nan) for c in found]
+    for name, scheme in (("global rate", CoordinateConstant()), ("diagonal", Diagonal()), ("best bound", BestBound())):
+        receipts = [receipt(FTPRL(LpBall(n, p), scheme), gs) for p in ps]
+        y = [(c.worst_case or math.nan) / (c.post_hoc["diagonal"] or math.nan) for c in receipts]
         lines.append(Series(name, ps, y, points=True))
     title = f"Three schemes on L_p balls, n = {n}, g_i of size i^-1.5"
     return [

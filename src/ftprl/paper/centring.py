@@ -132,13 +132,13 @@ def run(full: bool, step: Step) -> Outcome:
 def _paths(F: ConvexSet) -> Panel:
     T = 400
     gs, at = rows(T), np.arange(1, T + 1)
-    found = ways(F, gs)
+    runs = ways(F, gs)
     return Panel(
         "The plays, T = 400",
         "round t",
         "play",
         [
-            *(Series(name, at[::9], found[name][::9, 0], points=True) for name in (X, U)),
+            *(Series(name, at[::9], runs[name][::9, 0], points=True) for name in (X, U)),
             Series("best fixed point", [1, T], [HIGH, HIGH], dashed=True, colour=6),
         ],
         ylim=(LOW - 0.1, HIGH + 0.9),  # room for the names

@@ -41,10 +41,10 @@ def climb(n: int, tries: int, rng: np.random.Generator) -> tuple[float, int]:
     best, size = ratio(Box(-1, 1, dim=n), R @ R.T), 0.5
     for _ in range(tries):
         new = R + size * rng.normal(size=(n, n))
-        found = ratio(Box(-1, 1, dim=n), new @ new.T)
-        size *= 1.1 if found > best else 0.93
-        if found > best:
-            best, R = found, new
+        candidate = ratio(Box(-1, 1, dim=n), new @ new.T)
+        size *= 1.1 if candidate > best else 0.93
+        if candidate > best:
+            best, R = candidate, new
     return best, tries
 
 

@@ -127,11 +127,11 @@ class History:
 
     def lengths(self) -> list[float]:
         """g_tᵀ Q_{1:t}⁻¹ g_t for each t."""
-        total, found = np.zeros(()), []
+        total, games = np.zeros(()), []
         for Q, g in zip(self.Q, self.g, strict=True):
             total = _add(total, Q, len(g))
-            found.append(_dual(total, g))
-        return found
+            games.append(_dual(total, g))
+        return games
 
     def penalty(self) -> float:
         """sum N(Q_t)."""
@@ -159,7 +159,7 @@ def play(learner: FTPRL, oracles: Iterable[Oracle]) -> History:
         g = oracle(state.x)
         state = learner.update(state, g)
         assert isinstance(state, State)
-        kept.g.append(g)  # what the world said, not what the learner made of it
+        kept.g.append(g)  # the gradient as it came, not as the learner transformed it
         kept.Q.append(state.Q)
         kept.x.append(state.x)
     return kept
@@ -176,15 +176,15 @@ def metric(n: int, rng: np.random.Generator) -> Vector:
 
 def adaptive_histories(full: bool, step: Callable[[str], None]) -> list[History]:
     """The paper's two adaptive schemes on every set under every kind of gradients."""
-    found = []
+    games = []
     for name, F in {**sets(), **balls()}.items():
         step(f"games on the {name}")
         for i, kind in enumerate(KINDS):
             for j, scheme in enumerate((Diagonal(), CoordinateConstant())):
                 for seed in range(4 if full else 1):
                     oracles = stream(kind, F, 200 if full else 30, 100 * seed + 10 * j + i)
-                    found.append(play(FTPRL(F, scheme), oracles))
-    return found
+                    games.append(play(FTPRL(F, scheme), oracles))
+    return games
 
 
 def ratio(value: float, bound: float) -> float:

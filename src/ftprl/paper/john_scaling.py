@@ -40,7 +40,7 @@ class Body:
 
 
 def body(n: int, stretch: float, seed: int) -> Body:
-    """A random one; what is dear is found once."""
+    """A random polytope; what is expensive is computed once."""
     F = polytope(n, stretch, np.random.default_rng((n, seed)))
     V = F.extreme_differences()
     assert V is not None
@@ -84,9 +84,9 @@ def run(full: bool, step: Step) -> Outcome:
                 outer, inner = sandwich(b)
                 out, inside = max(out, outer), max(inside, inner)
                 for _, gs in kinds(n, T, seed):
-                    found = scaled(b, gs)[0]
-                    shown[n] = max(shown.get(n, 0.0), found)
-                    over = max(over, found / math.sqrt(2 * n))
+                    value = scaled(b, gs)[0]
+                    shown[n] = max(shown.get(n, 0.0), value)
+                    over = max(over, value / math.sqrt(2 * n))
     stretches = np.array([1.0, 3.0, 10.0, 30.0, 100.0])
     step("ever longer polytopes")
     curve = np.array([_at(float(s), T, seeds) for s in stretches])

@@ -37,7 +37,7 @@ def nearest(F: ConvexSet, Q: Vector, u: Vector) -> Vector:
 
     dense = psd.dense(Q, F.dim)
     dense = dense / np.linalg.eigvalsh(dense)[-1]  # the solver's tolerance is absolute
-    found = minimize(
+    solution = minimize(
         lambda x: 0.5 * (x - u) @ dense @ (x - u),
         F.start(),
         jac=lambda x: dense @ (x - u),
@@ -45,7 +45,7 @@ def nearest(F: ConvexSet, Q: Vector, u: Vector) -> Vector:
         options={"ftol": 1e-15, "maxiter": 500},
         **constraints(F),
     )
-    return np.asarray(found.x)
+    return np.asarray(solution.x)
 
 
 def run(full: bool, step: Step) -> Outcome:

@@ -64,7 +64,7 @@ def linear(name: str, made: adversaries.Instance) -> Problem:
 
 
 def bad_class(rounds: int) -> Problem:
-    """The class on which one rate must fail: x_1 = 0 and all others at -1/2 are best."""
+    """The problems on which every global rate fails: x_1 = 0 and all others at -1/2 are best."""
     made = adversaries.bad_class(rounds)
     best = -0.5 * (made.feasible.dim - 1) ** 2
     return Problem("bad class", made.feasible, made.start, list(made.losses()), best)
