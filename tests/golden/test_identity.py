@@ -252,7 +252,7 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
     }
     if case.certify:
         found["own"] = numbers(run.certificate.to_dict())
-        found["box"] = numbers(ftprl.receipt.certify(model, radius=0.5).to_dict())
+        found["box"] = numbers(ftprl.receipt.certify_model(model, radius=0.5).to_dict())
     return found
 
 

@@ -13,7 +13,7 @@ from ftprl.runlog.events import Event
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ftprl.receipt.certificate import SparseCertificate
+    from ftprl.receipt.certificate import StreamCertificate
 
 
 @final
@@ -37,13 +37,13 @@ class Run:
     path: str | None
 
     @property
-    def certificate(self) -> SparseCertificate:
-        """The receipt of all rows the model ever learned, against its own weights; needs `receipt=True`."""
-        from ftprl.receipt.certificate import against_own
+    def certificate(self) -> StreamCertificate:
+        """The certificate of all rows the model ever learned, against its own weights; needs `receipt=True`."""
+        from ftprl.receipt.certificate import own_certificate
         from ftprl.receipt.provenance import provenance_of
 
         record = provenance_of(self.model)
-        return against_own(self.model.engine, facts=None if record is None else record.facts)
+        return own_certificate(self.model.engine, unit_values=record is not None and record.unit_values)
 
     @property
     def progressive_loss(self) -> float:

@@ -27,19 +27,19 @@ from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
 from ftprl.training.schedule import Schedule, Stop
 
 if TYPE_CHECKING:
-    from ftprl.receipt.recorder import Keeper
+    from ftprl.receipt.recorder import ReceiptRecorder
 
 Listener = Callable[[Event], None]
 
 
-def _recorder(model: Model, source: Source) -> tuple[Keeper | None, Callable[[int], bool] | None]:
+def _recorder(model: Model, source: Source) -> tuple[ReceiptRecorder | None, Callable[[int], bool] | None]:
     """What keeps the receipt, and at which rows it has an entry; nothing is imported for a run without one."""
     if not model.engine.receipt:
         return None, None
-    from ftprl.receipt.provenance import is_told
-    from ftprl.receipt.recorder import Keeper
+    from ftprl.receipt.provenance import is_milestone
+    from ftprl.receipt.recorder import ReceiptRecorder
 
-    return Keeper(model, source), is_told
+    return ReceiptRecorder(model, source), is_milestone
 
 
 @final
@@ -104,12 +104,12 @@ class Trainer:
 
     def end(self) -> None:
         """Log that the run is complete."""
-        self._emit("end", bad_rows=self.bad_rows, **({} if self._recorder is None else self._recorder.tell_all()))
+        self._emit("end", bad_rows=self.bad_rows, **({} if self._recorder is None else self._recorder.summary()))
 
     def _pass(self) -> None:
         for batch, position in self.source.read(self.state.position, threads=self.options.threads):
             if self._recorder is not None:
-                self._recorder.see(batch, self.state.rows)
+                self._recorder.observe(batch, self.state.rows)
             self._learn_to_stops(batch, position)
             self._emit("tick", **self._meter.mean_losses())
             if self._checkpoints.is_due():
@@ -178,14 +178,14 @@ class Trainer:
 
     def _save_checkpoint(self) -> None:
         if self._recorder is not None:
-            self.model.provenance = self._recorder.record.to_dict()
+            self.model.provenance = self._recorder.provenance.to_dict()
         self._emit("checkpoint", path=self._checkpoints.write(self.model, self.state))
 
     # ---- events ----
 
     def _emit_progress(self, with_receipt: bool) -> None:
         holdout = self.holdout.mean if self.options.holdout else None
-        entry = self._recorder.tell(self.state.rows) if with_receipt and self._recorder is not None else {}
+        entry = self._recorder.milestone(self.state.rows) if with_receipt and self._recorder is not None else {}
         self._emit("progress", **self._meter.losses(), holdout=holdout, **entry, **self._meter.example())
 
     def _emit(self, kind: str, **fields: Any) -> None:
