@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import Learner, ScaleLearner
+from ftprl._core import Baseline, Learner, ScaleLearner
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear.mixture import WINDOW, Cells, Mixture, columns_of, leader_of, mixture_of, move, parts_of, window_of
@@ -22,20 +22,49 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What some rows cost before they were learned: the weighted loss, the weight, the number of rows."""
+    """What some rows cost before they were learned: the weighted loss, the weight, the number of rows.
+
+    `baseline` is the loss of the same rows when each is predicted from the labels before it alone (NaN when it is not
+    known), and `least` the least loss that any predictions could have: 0 but for the losses of counts.
+    """
 
     loss: float
     weight: float
     rows: int
+    baseline: float = field(default=float("nan"), compare=False)
+    least: float = field(default=0.0, compare=False)
 
     @property
     def mean(self) -> float:
         """The loss a unit of weight; NaN before the first row."""
         return self.loss / self.weight if self.weight else float("nan")
 
+    @property
+    def baseline_mean(self) -> float:
+        """The loss of the baseline a unit of weight; NaN when it is not known."""
+        return self.baseline / self.weight if self.weight else float("nan")
+
+    @property
+    def improvement(self) -> float:
+        """How much better than the baseline, in percent: 100 (baseline - loss) / (baseline - least).
+
+        0 is as good as the baseline, 100 as good as possible; NaN when there is no baseline.
+        """
+        return improvement(self.loss, self.baseline, self.least)
+
     def to_dict(self) -> dict[str, float]:
-        """The three numbers and the mean."""
-        return {**asdict(self), "mean": self.mean}
+        """The loss, weight and rows, and the mean."""
+        return {"loss": self.loss, "weight": self.weight, "rows": self.rows, "mean": self.mean}
+
+
+def improvement(loss: float, baseline: float, least: float = 0.0) -> float:
+    """How much less a loss is than that of the baseline, in percent of what can be gained at all.
+
+    >>> improvement(1.5, 2.0)
+    25.0
+    """
+    possible = baseline - least
+    return 100.0 * ((baseline - loss) / possible) if possible > 0.0 else float("nan")
 
 
 @final
@@ -72,6 +101,7 @@ class Engine:
         self._spec = spec
         self._receipt = receipt
         self._core = _core(spec, receipt)
+        self._baseline = Baseline(spec.loss, spec.tau)
 
     @property
     def spec(self) -> Spec:
@@ -195,7 +225,23 @@ class Engine:
     def progress(self) -> Progress:
         """Of all rows so far; the same bits however they were cut into batches."""
         loss, weight, rows = self._core.tallies[:3].tolist()
-        return Progress(loss, weight, int(rows))
+        return Progress(loss, weight, int(rows), self._baseline.total, float(self._baseline.numbers[2]))
+
+    @property
+    def baseline(self) -> Progress:
+        """The loss of predicting each row from the labels before it alone, of the same rows as `progress`.
+
+        The prediction is the base rate (n1 + 1/2) / (n + 1) for log loss, the mean for squared and Huber loss, its
+        logarithm for Poisson loss, a running median or quantile for absolute and quantile loss, and the majority class
+        for the hinge losses. NaN for a model that was saved without it.
+        """
+        now = self.progress
+        return Progress(now.baseline, now.weight, now.rows, now.baseline, now.least)
+
+    @property
+    def baseline_state(self) -> Vector:
+        """The numbers behind `baseline` (docs/model-file.md). A view."""
+        return self._baseline.numbers
 
     @property
     def sums(self) -> Sums:
@@ -231,19 +277,24 @@ class Engine:
         found = np.empty(self._spec.dim, dtype=np.uint32)  # its pages are taken up only where something is written
         return found[: self._core.touched(found)]
 
-    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> Progress:
+    def learn(
+        self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None, held: Vector | None = None
+    ) -> Progress:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
 
         `scores` and `losses` are filled with a number a row when they are given: the prediction before the row was
         learned, and its loss without the weight (NaN without a label). A row at fault is refused with its number, and
-        then no row of the batch has been learned.
+        then no row of the batch has been learned. `held` gets two numbers a row: the loss of the baseline on a row with
+        a label that is not learned, and the least loss any prediction of it could have; NaN for other rows.
         """
         check.instance("batch", batch, Batch)
         arrays = (batch.indptr, batch.indices, batch.values, batch.y, batch.weight)
         try:
-            return Progress(*self._core.learn(*arrays, scores, losses, batch.first_row))
+            totals = Progress(*self._core.learn(*arrays, scores, losses, batch.first_row))
         except ValueError as wrong:
             raise _named(batch, wrong) from None
+        self._baseline.learn(batch.y, batch.weight, held)
+        return totals
 
     def score(self, batch: Batch) -> Vector:
         """x·v for each row, with the weights as they are: what `weights()` and the intercept say.
@@ -307,6 +358,7 @@ class Engine:
         new._core.take_lanes(self._core, first, in_place)
         new.intercept[...] = self.intercept[:, first : first + WINDOW]
         new.tallies[...] = self.tallies
+        new._baseline = self._baseline.copy()
         new._core.calibration[...] = self._core.calibration
         move(self.state, new.state, first, self._spec.stacked)
         return new
@@ -315,6 +367,7 @@ class Engine:
         """A second engine in the same state."""
         twin = object.__new__(Engine)
         twin._spec, twin._receipt, twin._core = self._spec, self._receipt, self._core.copy()
+        twin._baseline = self._baseline.copy()
         return twin
 
 
