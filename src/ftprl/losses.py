@@ -27,6 +27,7 @@ class ScalarLoss:
     value: Callable[[float, float], float]
     slope: Callable[[float, float], float]
     binary: bool = False
+    rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
     baseline: str = "mean"  # what predicts a label from those before it: base_rate, mean, log_mean, median, ...
 
 
@@ -93,7 +94,7 @@ _TABLE = (
         binary=True,
         baseline="majority",
     ),
-    ScalarLoss("squared", lambda s, y: _half_square(s - y), lambda s, y: s - y),
+    ScalarLoss("squared", lambda s, y: _half_square(s - y), lambda s, y: s - y, rmse=True),
     ScalarLoss("absolute", lambda s, y: abs(s - y), lambda s, y: _sign(s - y), baseline="median"),
     quantile(0.5),
     ScalarLoss(
