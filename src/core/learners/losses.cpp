@@ -55,11 +55,17 @@ Pull poisson(double s, double y, double, double&) {
 struct Named {
     const char* name;
     Loss loss;
+    BaselineKind baseline;
 };
 
-constexpr Named TABLE[] = {{"logistic", logistic}, {"hinge", hinge},       {"squared_hinge", squared_hinge},
-                           {"squared", squared},   {"absolute", absolute}, {"quantile", quantile},
-                           {"huber", huber},       {"poisson", poisson}};
+constexpr Named TABLE[] = {{"logistic", logistic, BaselineKind::base_rate},
+                           {"hinge", hinge, BaselineKind::majority},
+                           {"squared_hinge", squared_hinge, BaselineKind::majority},
+                           {"squared", squared, BaselineKind::mean},
+                           {"absolute", absolute, BaselineKind::median},
+                           {"quantile", quantile, BaselineKind::quantile},
+                           {"huber", huber, BaselineKind::mean},
+                           {"poisson", poisson, BaselineKind::log_mean}};
 
 }  // namespace
 
@@ -70,6 +76,18 @@ Loss loss_named(const char* name) {
         if (std::strcmp(row.name, name) == 0) return row.loss;
     }
     return nullptr;
+}
+
+BaselineKind baseline_of(Loss loss) {
+    for (const Named& row : TABLE) {
+        if (row.loss == loss) return row.baseline;
+    }
+    return BaselineKind::mean;  // no loss is without an entry
+}
+
+const char* name_of(BaselineKind kind) {
+    constexpr const char* NAMES[] = {"base_rate", "mean", "log_mean", "median", "quantile", "majority"};
+    return NAMES[static_cast<int>(kind)];
 }
 
 Domain domain_of(Loss loss) {

@@ -21,4 +21,9 @@ Loss loss_named(const char* name);
 enum class Domain { signs, counts, numbers };
 Domain domain_of(Loss loss);
 
+// What predicts a label from those before it alone, for a yardstick: baseline.hpp.
+enum class BaselineKind { base_rate, mean, log_mean, median, quantile, majority };
+BaselineKind baseline_of(Loss loss);
+const char* name_of(BaselineKind kind);
+
 }  // namespace ftprl

@@ -12,6 +12,7 @@ from ftprl.linear.engine import Engine
 from ftprl.linear.mixture import WINDOW
 from ftprl.linear.model_file import Picked, Tensors
 
+BASELINE = "baseline"
 MIXTURE = "mixture."  # before the names of the mixture's arrays
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
@@ -22,6 +23,8 @@ _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and
 def tensors_of(engine: Engine) -> dict[str, NDArray[Any] | Picked]:
     """All that resuming needs. Only touched cells are kept when they are under half of the table."""
     tensors: dict[str, NDArray[Any] | Picked] = {"tallies": engine.tallies, **_small(engine)}
+    if np.isfinite(engine.baseline_state).all():  # not so for a model that was once saved without it
+        tensors[BASELINE] = engine.baseline_state
     slots = engine.touched()
     if 2 * len(slots) < engine.spec.dim:
         return tensors | _picked(engine, slots) | {"slots": slots}
@@ -37,7 +40,7 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
     small, table = _small(engine) | {"tallies": engine.tallies}, _picked(engine, _NONE)
     slots = tensors.get("slots")
-    if engine.spec.several and tensors.keys() - {"slots"} != small.keys() | table.keys():
+    if engine.spec.several and tensors.keys() - {"slots", BASELINE} != small.keys() | table.keys():
         raise InvalidInput(f"other tensors than {', '.join(sorted(small.keys() | table.keys()))}")
     if slots is not None:
         _check_slots(slots, engine.spec.dim)
@@ -53,8 +56,11 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     else:
         _check_cells(tensors["intercept"][None, :])
         _check_cells(tensors["cells"])
+    if BASELINE in tensors:
+        _check_baseline(tensors[BASELINE], engine)
     for name, target in small.items():
         target[...] = tensors[name]
+    engine.baseline_state[...] = tensors.get(BASELINE, np.nan)  # an older file has none, and then none is shown
     _put(engine, slots, tensors)
 
 
@@ -115,6 +121,15 @@ def _check_calibration(bins: NDArray[Any]) -> None:
     """Finite numbers of at least 0, and no more probability or positives in a bin than weight."""
     if not (np.isfinite(bins).all() and (bins >= 0).all() and (bins[:, 1:] <= bins[:, :1] * (1 + 1e-9)).all()):
         raise InvalidInput("a calibration that no learning makes")
+
+
+def _check_baseline(numbers: NDArray[Any], engine: Engine) -> None:
+    """Finite numbers, weights and counts of at least 0, a product of probabilities, a quantile within its labels."""
+    _check_shape(BASELINE, numbers, engine.baseline_state.shape, engine.baseline_state.dtype)
+    _, product, _, rows, weight, negative, positive, _, quantile, pinball, since, lowest, highest = numbers.tolist()
+    sound = bool(np.isfinite(numbers).all()) and 0.0 < product <= 1.0 and lowest <= quantile <= highest
+    if not (sound and min(rows, weight, negative, positive, pinball, since) >= 0.0):
+        raise InvalidInput("a baseline that no learning makes")
 
 
 def _check_several(engine: Engine, tensors: Tensors, *, sparse: bool) -> None:

@@ -29,10 +29,14 @@ def only_scored(batch: Batch, rows: NDArray[np.intp]) -> Batch:
     return replace(batch, weight=weight)
 
 
-def add_losses(totals: LossTotals, losses: Vector, weights: Vector) -> LossTotals:
-    """The totals with the losses of some more rows, added one by one so that no cut into batches changes a bit."""
-    loss, weight, rows = totals.loss, totals.weight, totals.rows
-    for value, importance in zip(losses.tolist(), weights.tolist(), strict=True):
+def add_losses(totals: LossTotals, losses: Vector, baselines: Vector, weights: Vector) -> LossTotals:
+    """The totals with the losses of some more rows, added one by one so that no cut into batches changes a bit.
+
+    `baselines` has two numbers a row: the loss of the baseline, and the least loss possible.
+    """
+    loss, weight, rows, baseline, least = totals.loss, totals.weight, totals.rows, totals.baseline, totals.least
+    for value, (other, lowest), importance in zip(losses.tolist(), baselines.tolist(), weights.tolist(), strict=True):
         if importance > 0.0 and value == value:  # a row without a label has no loss
             loss, weight, rows = loss + importance * value, weight + importance, rows + 1
-    return LossTotals(loss, weight, rows)
+            baseline, least = baseline + importance * other, least + importance * lowest
+    return LossTotals(loss, weight, rows, baseline, least)

@@ -7,8 +7,23 @@ from typing import Any, final
 import numpy as np
 
 from ftprl.data import Batch
+from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
 from ftprl.training.run_state import RunState, minus
+
+
+def loss_fields(totals: LossTotals, name: str = "loss") -> dict[str, float]:
+    """The mean loss, the baseline's, and the improvement in percent, as an event has them.
+
+    >>> list(loss_fields(LossTotals(1.0, 2.0, 2, 4.0))), list(loss_fields(LossTotals(1.0, 2.0, 2, 4.0), "holdout"))
+    (['loss', 'baseline', 'improvement'], ['holdout', 'holdout_baseline', 'holdout_improvement'])
+    """
+    prefix = "" if name == "loss" else f"{name}_"
+    return {
+        name: totals.mean,
+        f"{prefix}baseline": totals.baseline_mean,
+        f"{prefix}improvement": totals.improvement,
+    }
 
 
 @final
@@ -25,10 +40,14 @@ class ProgressMeter:
         """A row was met: a batch of one, and its score before it was learned."""
         self._row, self._score[0] = row, score
 
+    def pass_loss(self) -> dict[str, float]:
+        """The mean loss of this pass and its baseline."""
+        return loss_fields(minus(self._model.engine.progress, self._state.pass_start))
+
     def mean_losses(self) -> dict[str, float]:
-        """The mean loss of this pass, and that of the rows since the last progress."""
-        now = self._model.engine.progress
-        return {"loss": minus(now, self._state.pass_start).mean, "since": minus(now, self._last).mean}
+        """The mean loss of this pass, and that of the rows since the last progress, with their baselines."""
+        since = minus(self._model.engine.progress, self._last)
+        return {**self.pass_loss(), **loss_fields(since, "since")}
 
     def losses(self) -> dict[str, float]:
         """The mean losses and the weights they are means of; from here on `since` starts anew."""

@@ -9,6 +9,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Event
+from ftprl.runlog.yardstick import compared, root_mean_square
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,6 +51,21 @@ class Run:
         """The mean loss of the first pass, each row before it was learned."""
         return self.progressive.mean
 
+    @property
+    def baseline(self) -> float:
+        """The mean loss of the same rows when each is predicted from the labels before it alone; NaN when not known."""
+        return self.progressive.baseline_mean
+
+    @property
+    def improvement(self) -> float:
+        """How much better than the baseline, in percent of what can be gained at all."""
+        return self.progressive.improvement
+
+    @property
+    def rmse(self) -> float | None:
+        """The root mean squared error of the first pass, each row before it was learned; None but for squared loss."""
+        return root_mean_square(self.progressive_loss) if self.model.engine.spec.scalar_loss().rmse else None
+
     def plot(self) -> Figure:
         """The progressive loss and, where a receipt was kept, the regret under its bounds, as a Matplotlib figure."""
         from ftprl import draw
@@ -63,10 +79,14 @@ class Run:
         return draw.figure(panels)
 
     def __str__(self) -> str:
-        text = f"{self.rows} rows, progressive loss {self.progressive_loss:.6f}"
+        text = f"{self.rows} rows, progressive loss {self._compared(self.progressive)}"
         if self.holdout is not None:
-            text += f", holdout loss {self.holdout.mean:.6f}"
-        return text + (f", {self.bad_rows} bad row{'s'[: self.bad_rows > 1]} left out" if self.bad_rows else "")
+            text += f"; holdout loss {self._compared(self.holdout)}"
+        return text + (f"; {self.bad_rows} bad row{'s'[: self.bad_rows > 1]} left out" if self.bad_rows else "")
+
+    def _compared(self, totals: LossTotals) -> str:
+        rmse = self.model.engine.spec.scalar_loss().rmse
+        return compared(totals.mean, totals.baseline_mean, totals.improvement, rmse=rmse)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -74,8 +94,13 @@ class Run:
             "rows": self.rows,
             "bad_rows": self.bad_rows,
             "progressive_loss": self.progressive_loss,
+            "baseline": self.baseline,
+            "improvement": self.improvement,
+            "rmse": self.rmse,
             "weight": self.progressive.weight,
             "holdout_loss": None if self.holdout is None else self.holdout.mean,
+            "holdout_baseline": None if self.holdout is None else self.holdout.baseline_mean,
+            "holdout_improvement": None if self.holdout is None else self.holdout.improvement,
             "seconds": self.seconds,
             "model": self.path,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -10,18 +11,20 @@ from ftprl.data import Position
 from ftprl.linear.engine import LossTotals, RowRefused
 from ftprl.linear.model import Vector
 
-NO_LOSS = LossTotals(0.0, 0.0, 0)
+NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)
 _NEGATIVE, _POSITIVE = 1, 2
 
 
 def plus(a: LossTotals, b: LossTotals) -> LossTotals:
     """The totals of both."""
-    return LossTotals(a.loss + b.loss, a.weight + b.weight, a.rows + b.rows)
+    baseline, least = a.baseline + b.baseline, a.least + b.least
+    return LossTotals(a.loss + b.loss, a.weight + b.weight, a.rows + b.rows, baseline, least)
 
 
 def minus(a: LossTotals, b: LossTotals) -> LossTotals:
     """What was added from `b` to `a`; `a` itself, to the bit, when `b` is nothing."""
-    return LossTotals(a.loss - b.loss, a.weight - b.weight, a.rows - b.rows)
+    baseline, least = a.baseline - b.baseline, a.least - b.least
+    return LossTotals(a.loss - b.loss, a.weight - b.weight, a.rows - b.rows, baseline, least)
 
 
 @final
@@ -140,9 +143,11 @@ class RunState:
 
 
 def _json(totals: LossTotals) -> list[float]:
-    return [totals.loss, totals.weight, totals.rows]
+    yardstick = [totals.baseline, totals.least] if math.isfinite(totals.baseline) else []
+    return [totals.loss, totals.weight, totals.rows, *yardstick]
 
 
 def _totals(values: Any) -> LossTotals:
-    loss, weight, rows = values
-    return LossTotals(float(loss), float(weight), int(rows))
+    loss, weight, rows, *yardstick = values  # an older file has no baseline
+    baseline, least = yardstick or (math.nan, 0.0)
+    return LossTotals(float(loss), float(weight), int(rows), float(baseline), float(least))

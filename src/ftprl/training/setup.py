@@ -93,7 +93,7 @@ def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None)
     if receipt is not None and receipt != old.engine.receipt:
         had = "with" if old.engine.receipt else "without"
         raise InvalidInput(
-            f"receipt= holds from the first row on or not at all, got receipt={receipt} for a model {had} one; drop it.",
+            f"receipt= holds from the first row on or not at all, got receipt={receipt} for a model {had} it; drop it.",
             option="receipt",
         )
     _check_reading(old.reading, options)

@@ -21,7 +21,7 @@ from ftprl.runlog.events import Event
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
-from ftprl.training.progress import ProgressMeter
+from ftprl.training.progress import ProgressMeter, loss_fields
 from ftprl.training.refused import around_refused
 from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
 from ftprl.training.schedule import Schedule, Stop
@@ -104,7 +104,9 @@ class Trainer:
 
     def end(self) -> None:
         """Log that the run is complete."""
-        self._emit("end", bad_rows=self.bad_rows, **({} if self._recorder is None else self._recorder.summary()))
+        held = loss_fields(self.holdout, "holdout") if self.options.holdout else {}
+        entry = {} if self._recorder is None else self._recorder.summary()
+        self._emit("end", **loss_fields(self.progressive), **held, bad_rows=self.bad_rows, **entry)
 
     def _pass(self) -> None:
         for batch, position in self.source.read(self.state.position, threads=self.options.threads):
@@ -114,7 +116,7 @@ class Trainer:
             self._emit("tick", **self._meter.mean_losses())
             if self._checkpoints.is_due():
                 self._save_checkpoint()
-        self._emit("pass", loss=self._meter.mean_losses()["loss"], holdout=self.holdout.mean)
+        self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
         self.state.end_pass(self.model.engine.progress)
         if self.state.passes_done < self.options.passes:
             self.state.start_another_pass(self._before.holdout)
@@ -149,8 +151,9 @@ class Trainer:
             self.model.engine.learn(batch, scores=scores)
         else:
             held = held_out(batch, self.options.holdout, self._before.rows)
-            self.model.engine.learn(only_scored(batch, held), scores=scores, losses=losses)
-            self.state.holdout = add_losses(self.state.holdout, losses[held], batch.weight[held])
+            baselines = np.empty((len(batch), 2))
+            self.model.engine.learn(only_scored(batch, held), scores=scores, losses=losses, held=baselines)
+            self.state.holdout = add_losses(self.state.holdout, losses[held], baselines[held], batch.weight[held])
         spec = self.model.engine.spec
         if spec.scales != scales:
             self._emit("retire", kept=list(spec.scales), retired=list(spec.retired))
@@ -184,9 +187,9 @@ class Trainer:
     # ---- events ----
 
     def _emit_progress(self, with_receipt: bool) -> None:
-        holdout = self.holdout.mean if self.options.holdout else None
+        held = loss_fields(self.holdout, "holdout") if self.options.holdout else {"holdout": None}
         entry = self._recorder.milestone(self.state.rows) if with_receipt and self._recorder is not None else {}
-        self._emit("progress", **self._meter.losses(), holdout=holdout, **entry, **self._meter.example())
+        self._emit("progress", **self._meter.losses(), **held, **entry, **self._meter.example())
 
     def _emit(self, kind: str, **fields: Any) -> None:
         number = min(self.state.passes_done + 1, self.options.passes)

@@ -158,7 +158,7 @@ def test_what_the_file_holds(tmp_path: Path) -> None:
         names = set(other.keys())
         slots, z = other.get_tensor("slots"), other.get_tensor("z")
     small = {f"mixture.{name}" for name in ("P", "block", "facts", "seen", "totals", "u", "w", "windows")}
-    assert names == small | {"N", "R", "intercept", "s", "slots", "tallies", "z"}
+    assert names == small | {"N", "R", "baseline", "intercept", "s", "slots", "tallies", "z"}
     np.testing.assert_array_equal(z, engine.parts["z"][slots])
     assert Model(engine).occupied == len(slots) == np.count_nonzero(engine.parts["N"])
 

@@ -71,7 +71,10 @@ def test_a_run_is_the_engine_row_by_row(log: Path, tmp_path: Path) -> None:
     assert run.progressive == engine.progress
     assert run.rows == ROWS
     assert run.progressive.rows < ROWS  # rows of weight 0 are not learned
-    assert str(run) == f"3000 rows, progressive loss {engine.progress.mean:.6f}"
+    means = (
+        f"{engine.progress.mean:.6f}, baseline {engine.baseline.mean:.6f}, {-engine.progress.improvement:.1f} % worse"
+    )
+    assert str(run) == f"3000 rows, progressive loss {means}"
     assert ftprl.load(tmp_path / "m").history["rows"] == ROWS
     assert run.to_dict()["model"] == str(tmp_path / "m")
 
