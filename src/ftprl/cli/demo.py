@@ -34,20 +34,24 @@ class Result:
 
 
 def demo(
-    dim: Annotated[int, typer.Option(help="How many coordinates (features).")] = 1000,
-    rounds: Annotated[int, typer.Option(help="How many rounds.")] = 10_000,
-    alpha: Annotated[float, typer.Option(help="Feature i occurs with probability i^-alpha.")] = 1.25,
-    drift: Annotated[float, typer.Option(help="How far each sign leans to one side, 0 to 1.")] = 0.5,
-    seed: Annotated[int, typer.Option(help="The stream's seed.")] = 0,
-    clicks: Annotated[int, typer.Option(help="How many rows of a click log are learned then; 0 for none.")] = 50_000,
+    dim: Annotated[int, typer.Option(help="Number of features")] = 1000,
+    rounds: Annotated[int, typer.Option(help="Number of rounds")] = 10_000,
+    alpha: Annotated[
+        float, typer.Option(help="Exponent of the feature frequencies: feature i has probability i^-alpha")
+    ] = 1.25,
+    drift: Annotated[float, typer.Option(help="Bias of the signs of each feature, from 0 to 1")] = 0.5,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers")] = 0,
+    clicks: Annotated[
+        int, typer.Option(help="Number of rows of a synthetic click log to learn afterwards; 0 for none")
+    ] = 50_000,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Where the picture goes; the report stands beside it, as .html."),
+        typer.Option("--output", "-o", help="File for the figure; the report is written beside it, as .html"),
     ] = Path("ftprl-demo.png"),
-    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON on stdout")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no table")] = False,
 ) -> None:
-    """Play a heavy-tailed stream with three learners, learn a click log, and show the receipts of both."""
+    """Compare three learners on a heavy-tailed stream, learn a synthetic click log, and show the regret of both."""
     from ftprl.adversaries import heavy_tail
 
     folder = output.resolve().parent

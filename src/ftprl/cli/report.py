@@ -13,14 +13,12 @@ _FORMATS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="The events of a run: what train --events wrote.")],
+    run: Annotated[Path, typer.Argument(help="Events of a run, as train --events wrote them")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where it goes (default: RUN with the suffix .html).")
+        Path | None, typer.Option("--output", "-o", help="File to write [default: RUN with the extension .html]")
     ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="html, png or svg; otherwise the suffix of the output says it.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+    format: Annotated[str | None, typer.Option(help="html, png or svg [default: inferred from the output]")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only")] = False,
 ) -> None:
     """Write one page with the loss, the receipt, the scales, the calibration and the speed of a run.
 

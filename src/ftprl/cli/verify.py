@@ -1,4 +1,4 @@
-"""`ftprl verify`: whether a receipt is true."""
+"""`ftprl verify`: recompute a receipt from the data."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from typing import Annotated
 
 import typer
 
+from ftprl.cli import startup
+
 
 def verify(
-    receipt: Annotated[Path, typer.Argument(help="What ftprl certify -o wrote.")],
-    data: Annotated[list[str], typer.Argument(help="The files that were learned, in their order.")],
+    receipt: Annotated[Path, typer.Argument(help="Receipt that ftprl certify -o wrote")],
+    data: Annotated[list[str], typer.Argument(help="Files the model was trained on, in the same order")],
     rows: Annotated[
-        int | None, typer.Option(help="Replay only the first N rows; the digests are of all.", metavar="N")
+        int | None,
+        typer.Option(help="Number of rows to replay; digests still cover all the data [default: all]", metavar="N"),
     ] = None,
     against: Annotated[
-        Path | None, typer.Option(help="The other model, where the receipt compares with one.", metavar="MODEL2")
+        Path | None, typer.Option(help="Other model, if the receipt compares with one", metavar="MODEL2")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON instead of words.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of text")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress")] = False,
 ) -> None:
-    """Replay the data with slow, plain arithmetic and confirm (exit 0) or refuse (exit 1) each number of a receipt."""
+    """Recompute each number of a receipt from the data, without the compiled learner: exit 0 if all agree, else 1."""
     from ftprl.receipt import verify_receipt
     from ftprl.runlog.events import line
 
+    startup.loaded()
     verdict = verify_receipt(receipt, data, rows=rows, other=against, listener=None if quiet else _Ticker())
     if not quiet and sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
@@ -35,7 +39,7 @@ def verify(
 
 
 class _Ticker:
-    """How far a replay is, on a terminal, a few times a second."""
+    """Shows how far a replay is, on a terminal, a few times a second."""
 
     def __init__(self) -> None:
         self._shown = time.monotonic()
