@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -20,7 +20,7 @@ Begun = tuple[Stream, bytes] | None
 
 @final
 @dataclass(frozen=True, slots=True)
-class Position:
+class TextPosition:
     """A place between two rows: `skip` rows behind byte `offset` of the unpacked text of file number `file`.
 
     `rows` rows have been given before it. `bad` rows were left out before `offset`, the first at `first_bad` (file,
@@ -36,7 +36,7 @@ class Position:
     negative: float = 1.0
     first_bad: tuple[int, int, str] | None = None
 
-    def after(self, rows: int) -> Position:
+    def after(self, rows: int) -> TextPosition:
         """The place so many rows further on, in the same piece of text."""
         return replace(self, skip=self.skip + rows, rows=self.rows + rows)
 
@@ -46,7 +46,7 @@ class Position:
         return {**plain, "first_bad": None if self.first_bad is None else list(self.first_bad)}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Position:
+    def from_dict(cls, plain: Mapping[str, Any]) -> TextPosition:
         """The place that `to_dict` wrote."""
         counts = {name: plain[name] for name in ("file", "offset", "line", "skip", "rows", "bad")}
         if not all(type(n) is int and n >= 0 for n in counts.values()) or plain["negative"] not in (-1.0, 0.0, 1.0):
@@ -94,7 +94,9 @@ class Piece:
     opened: Opened | None = None
 
 
-def pieces(files: Sequence[str], plan: Plan, start: Position, store: Store, begun: Begun = None) -> Generator[Piece]:
+def pieces(
+    files: Sequence[str], plan: Plan, start: TextPosition, store: Store, begun: Begun = None
+) -> Generator[Piece]:
     """The text of the files from a place on; a file that cannot be read ends it with the error."""
     for number in range(start.file, len(files)):
         offset, line = (start.offset, start.line) if number == start.file else (0, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -11,15 +11,17 @@ from ftprl._core import Parser, parser
 from ftprl.check import dimension
 from ftprl.data import tables
 from ftprl.data.batch import Batch
-from ftprl.data.chunks import Parsed, Piece, Position, Reader, Store, parse, pieces
+from ftprl.data.chunks import Parsed, Piece, Reader, Store, TextPosition, parse, pieces
 from ftprl.data.files import STDIN, Stream, expand, lasts, shown, suffixes
+from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.labels import LabelRule, of_numbers
 from ftprl.data.prefetch import ahead, usual_threads
+from ftprl.data.protocol import Description, Position, Source
 from ftprl.errors import InvalidInput
 
 BATCH_ROWS = 16384
 BATCH_VALUES = 1 << 21
-_START = Position()
+_START = TextPosition()
 _FORMATS = {
     ".vw": "vw",
     ".libsvm": "libsvm",
@@ -73,47 +75,13 @@ class Plan:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What is read: the files, their format, what each column is for, what the labels become."""
-
-    format: str
-    files: tuple[str, ...]
-    columns: Mapping[str, str] | None
-    labels: str
-    dim: int
-    intercept: bool
-
-    def __str__(self) -> str:
-        some = ", ".join(self.files[:3]) + (f" and {len(self.files) - 3} more" if len(self.files) > 3 else "")
-        lines = [f"{'format':<12} {self.format}", f"{'files':<12} {some}", f"{'labels':<12} {self.labels}"]
-        lines.append(f"{'table':<12} {self.dim} cells{', the last one for the intercept' if self.intercept else ''}")
-        for kind in tables.KINDS if self.columns else ():
-            names = [shown(name) for name, k in (self.columns or {}).items() if k == kind]
-            if names:
-                lines.append(f"{kind:<12} {', '.join(names)}")
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "format": self.format,
-            "files": list(self.files),
-            "columns": None if self.columns is None else dict(self.columns),
-            "labels": self.labels,
-            "dim": self.dim,
-            "intercept": self.intercept,
-        }
-
-
-@final
-class Source:
-    """Files as batches, in order, in constant memory; `open` makes one."""
+class TextSource(Source):
+    """Text files as batches, in constant memory; `ftprl.data.open` makes one."""
 
     def __init__(self, files: tuple[str, ...], plan: Plan, begun: tuple[Stream, bytes] | None = None) -> None:
         self._files, self._plan, self._begun = files, plan, begun
         self._read_once = False
-        self.bad_rows = 0  # left out by the last reading
+        self._bad_rows = 0  # left out by the last reading
         self._first_bad: tuple[int, int, str] | None = None
 
     @property
@@ -130,6 +98,11 @@ class Source:
     def skips_bad_rows(self) -> bool:
         """Whether bad rows are left out rather than ending the reading."""
         return self._plan.skip
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out, up to where the last reading has come."""
+        return self._bad_rows
 
     @property
     def first_bad(self) -> str | None:
@@ -149,8 +122,25 @@ class Source:
         """The cell that belongs to the intercept alone: the last."""
         return self._plan.dim - 1 if self._plan.intercept else None
 
+    @property
+    def start(self) -> TextPosition:
+        """The position of the first row."""
+        return _START
+
+    def position(self, saved: Mapping[str, Any]) -> TextPosition:
+        """The position that `TextPosition.to_dict` saved."""
+        return TextPosition.from_dict(saved)
+
+    def fingerprint(self) -> list[tuple[int, str]] | None:
+        """The size of each file and a digest of its first and last bytes; None for what cannot be read again."""
+        return [ends_of(file) for file in self._files] if self.can_be_read_again else None
+
+    def check_unchanged(self, fingerprint: Any) -> None:
+        """Refuse files that are not those of a fingerprint taken before."""
+        check_same_files(self._files, self.fingerprint(), fingerprint)
+
     def describe(self) -> Description:
-        """What is read."""
+        """What is read: the files, their format, what each column is for, what the labels become."""
         plan, names = self._plan, tuple(shown(file) for file in self._files)
         return Description(plan.format, names, plan.columns, str(plan.labels), plan.dim, plan.intercept)
 
@@ -169,12 +159,6 @@ class Source:
             }
         return said
 
-    def batches(self, start_row: int = 0) -> Iterator[Batch]:
-        """Batches of up to 16384 rows from row `start_row` on; none spans two files."""
-        if start_row < 0:
-            raise InvalidInput(f"start_row needs a number of at least 0, got {start_row}; count rows from 0.")
-        return (batch for batch, _ in self.read(replace(_START, skip=start_row, rows=start_row), threads=0))
-
     def _claim(self) -> None:
         if not self.can_be_read_again:
             if self._read_once:
@@ -183,17 +167,23 @@ class Source:
                 )
             self._read_once = True
 
-    def read(self, start: Position = _START, *, threads: int | None = None) -> Generator[tuple[Batch, Position]]:
-        """Batches from a place on, each with the place of its first row, parsed ahead by so many threads.
+    def read(
+        self, start: Position | None = None, *, threads: int | None = None
+    ) -> Generator[tuple[Batch, TextPosition]]:
+        """Batches from a position on, each with the position of its first row, parsed ahead by that many threads.
 
         The rows and their cutting are the same for any number of threads; with 0 the caller's own does everything,
         with None there are as many as the processors are good for.
         """
+        if not isinstance(start, TextPosition | None):
+            raise InvalidInput(
+                f"start needs a position in text files, got {type(start).__name__}; pass one of its own."
+            )
         self._claim()
-        return self._read(start, usual_threads() if threads is None else threads)
+        return self._read(start or _START, usual_threads() if threads is None else threads)
 
-    def _read(self, start: Position, threads: int) -> Generator[tuple[Batch, Position]]:
-        self.bad_rows, self._first_bad = start.bad, start.first_bad
+    def _read(self, start: TextPosition, threads: int) -> Generator[tuple[Batch, TextPosition]]:
+        self._bad_rows, self._first_bad = start.bad, start.first_bad
         readers: list[Reader] = []
         negative, skip, rows, line = start.negative, start.skip, start.rows - start.skip, start.line
 
@@ -219,8 +209,8 @@ class Source:
                     # Parsed before its rows could know what those in front of it had settled.
                     parsed = parse(Reader(self._plan.parser()), piece, negative)
                 line = line if piece.line is None else piece.line
-                here = Position(piece.file, piece.offset, line, 0, rows, self.bad_rows, negative, self._first_bad)
-                self.bad_rows += parsed.bad
+                here = TextPosition(piece.file, piece.offset, line, 0, rows, self._bad_rows, negative, self._first_bad)
+                self._bad_rows += parsed.bad
                 if self._first_bad is None and parsed.first_bad is not None:
                     self._first_bad = (piece.file, line + parsed.first_bad[0], parsed.first_bad[1])
                 if parsed.negative != 1.0:
@@ -263,7 +253,7 @@ def open(
     loss: str = "logistic",
     dtype: str = "float32",
     block_size: int = 1 << 22,
-) -> Source:
+) -> TextSource:
     """Settle how files are read: paths, folders, patterns or '-', as VW text, libsvm, CSV or TSV (by their suffix).
 
     `intercept` puts a 1 into the last cell of every row, for a learner without an intercept of its own. With `columns`
@@ -304,14 +294,14 @@ def open(
             raise InvalidInput(
                 f"{given} needs a table, got the format {chosen}; drop it, or pass format (--format) csv."
             )
-        return Source(files, replace(plan, labels=of_numbers(loss, named)))
+        return TextSource(files, replace(plan, labels=of_numbers(loss, named)))
     if said and columns is not None:
         raise InvalidInput(f"columns says what each column is for, got {next(iter(said.values()))} as well; keep one.")
     plan = replace(plan, form=tables.dialect(chosen, sep, quote, header))
     return _table(files, plan, wishes, columns)
 
 
-def _table(files: tuple[str, ...], plan: Plan, wishes: tables.Wishes, columns: Mapping[str, str] | None) -> Source:
+def _table(files: tuple[str, ...], plan: Plan, wishes: tables.Wishes, columns: Mapping[str, str] | None) -> TextSource:
     """Look at the first rows, then fix the kinds of the columns and the rule of the labels."""
     assert plan.form is not None
     stream = Stream(files[0])
@@ -329,7 +319,7 @@ def _table(files: tuple[str, ...], plan: Plan, wishes: tables.Wishes, columns: M
     if lasts(files[0]):
         stream.close()
     begun = None if lasts(files[0]) else (stream, data)
-    return Source(files, replace(plan, columns=kinds, labels=rule), begun)
+    return TextSource(files, replace(plan, columns=kinds, labels=rule), begun)
 
 
 def as_named(reading: Mapping[str, Any], paths: Any, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Sources: paths, compression, standard input, broken files, starting later, and the arguments of open."""
 
 import bz2
+import dataclasses
 import gc
 import gzip
 import json
@@ -139,7 +140,7 @@ def test_going_on_from_any_place(tmp_path: Path, name: str) -> None:
     assert len(rows) == 2 * 2571
     for weights, place in whole[:: max(1, len(whole) // 6)]:
         for step in (0, len(weights) // 2, len(weights)):
-            here = data.Position.from_dict(json.loads(json.dumps(place.after(step).to_dict())))
+            here = source.position(json.loads(json.dumps(place.after(step).to_dict())))
             again = list(source.read(here))
             assert [w for batch, _ in again for w in batch.weight.tolist()] == rows[place.rows + step :]
             assert [batch.first_row for batch, _ in again][:1] == [place.rows + step]
@@ -149,10 +150,11 @@ def test_going_on_from_any_place(tmp_path: Path, name: str) -> None:
 def test_a_place_behind_the_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.vw.gz"
     path.write_bytes(gzip.compress(TEXT))
+    source = data.open(path)
     with pytest.raises(BadFormat, match="expected at least 9999 bytes of text, got"):
-        list(data.open(path).read(data.Position(offset=9999, line=50)))
+        list(source.read(dataclasses.replace(source.start, offset=9999, line=50)))
     with pytest.raises(InvalidInput, match="a position needs counts of at least 0"):
-        data.Position.from_dict({**data.Position().to_dict(), "offset": -1})
+        source.position({**source.start.to_dict(), "offset": -1})
 
 
 def test_threads_agree_on_what_counts_as_negative(tmp_path: Path) -> None:

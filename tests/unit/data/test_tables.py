@@ -207,7 +207,7 @@ def test_words() -> None:
 def test_tables_of_unicode_are_those_of_python() -> None:
     if unicodedata.unidata_version != unicode_twin.VERSION:
         pytest.skip(f"this Python has Unicode {unicodedata.unidata_version}, the tables {unicode_twin.VERSION}")
-    assert (ROOT / "src" / "core" / "unicode.hpp").read_text("utf-8") == unicode_twin.header()
+    assert (ROOT / "src" / "core" / "readers" / "unicode.hpp").read_text("utf-8") == unicode_twin.header()
     for c in [*range(1, 0xD800), *range(0xE000, 0x20000)]:
         expected = [chr(unicode_twin.lower(c)).encode()] if unicode_twin.is_word(c) else []
         assert words(chr(c).encode()) == expected
