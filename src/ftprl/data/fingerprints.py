@@ -26,7 +26,7 @@ def check_same_files(files: Sequence[str], now: Sequence[tuple[int, str]] | None
     """Refuse files that are not those a checkpoint was made with."""
     if now is None or saved is None:
         raise InvalidInput(
-            "resume needs data that can be read again, got standard input or a pipe; save it to a file and use that."
+            "resume= needs data that can be read again, got standard input or a pipe; save it to a file and use that."
         )
     then = [tuple(entry) for entry in saved]
     if list(now) == then:
