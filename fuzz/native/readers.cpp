@@ -45,8 +45,8 @@ bool is_too_long(const std::string& message) { return message.find("expected a r
 void check_problem(const Problem& problem) {
     if (problem.line == 0) return;
     law(problem.line > 0, "a line number is positive");
-    law(problem.message.find("expected ") == 0, "a reason says what was expected");
-    law(problem.message.size() < 400, "a reason is short");
+    law(problem.fault.message.find("expected ") == 0, "a reason says what was expected");
+    law(problem.fault.message.size() < 400, "a reason is short");
 }
 
 template <class T>
@@ -141,7 +141,7 @@ Reading read(Parser& parser, const std::string& body, const Options& options, co
     out.line = parser.line;
     check_problem(out.problem);
     check_problem(out.first_bad);
-    if (is_too_long(out.problem.message)) out.problem.message = "too long";  // found early or late, in other words
+    if (is_too_long(out.problem.fault.message)) out.problem.fault.message = "too long";  // found early or late, in other words
     return out;
 }
 
@@ -164,11 +164,11 @@ Reading read_file(Parser& parser, const std::string& body, const Labels& labels,
     out.first_bad = parser.first_bad;
     out.bad = parser.bad;
     out.line = parser.line;
-    if (is_too_long(out.problem.message)) out.problem.message = "too long";
+    if (is_too_long(out.problem.fault.message)) out.problem.fault.message = "too long";
     return out;
 }
 
-bool same(const Problem& a, const Problem& b) { return a.line == b.line && a.message == b.message; }
+bool same(const Problem& a, const Problem& b) { return a.line == b.line && a.fault.message == b.fault.message; }
 
 void check_same(const Reading& one, const Reading& other) {
     law(one.rows == other.rows, "blocks and batches do not matter: rows");

@@ -123,11 +123,11 @@ void run_label(const std::string& body, Random random) {
         } else {
             expected = number;
         }
-        std::string why;
+        Fault fault;
         const Exact bytes(text);
-        law(labels.read(bytes.data(), bytes.end(), y, why) == good, "a label is taken when its rule says so");
+        law(labels.read(bytes.data(), bytes.end(), y, fault) == good, "a label is taken when its rule says so");
         law(!good || same_bits(y, expected), "a label becomes what its rule says");
-        law(good == why.empty() && why.size() < 200, "a refusal has a short reason");
+        law(good == fault.message.empty() && fault.message.size() < 200, "a refusal has a short reason");
     }
 }
 

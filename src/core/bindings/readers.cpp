@@ -119,7 +119,8 @@ nb::tuple take_rows(ftprl::Parser& parser) {
 
 nb::object problem_of(const ftprl::Problem& problem) {
     if (problem.line == 0) return nb::none();
-    return nb::make_tuple(problem.line, bytes_of(problem.message));
+    const ftprl::Fault& fault = problem.fault;
+    return nb::make_tuple(problem.line, bytes_of(fault.message), fault.remedy, fault.option);
 }
 
 void set_columns(ftprl::Parser& parser, const nb::list& columns) {

@@ -27,8 +27,8 @@ protected:
         double y = MISSING;
         const Byte* stop = token(p, eol, end);
         if (stop == eol || *stop != ':') {
-            std::string why;
-            if (!labels_.read(p, stop, y, why)) return refuse(std::move(why));
+            Fault fault;
+            if (!labels_.read(p, stop, y, fault)) return refuse(std::move(fault));
             p = stop;
         }
         const std::size_t room = static_cast<std::size_t>(eol - p) / 3 + 1;
@@ -49,10 +49,10 @@ private:
         if (stop == eol || find(p, stop, '#') != stop) return false;
         const bool has_label = *stop != ':';
         double y = MISSING;
-        std::string why;
+        Fault fault;
         rows.begin(static_cast<std::size_t>(eol - p) / 3 + 1);
         if (!quick(has_label ? stop : p, eol, end)) return false;
-        if (has_label && !labels_.read(p, stop, y, why)) return false;
+        if (has_label && !labels_.read(p, stop, y, fault)) return false;
         finish(y, 1.0);
         return true;
     }
@@ -142,7 +142,7 @@ private:
         const Byte* colon = token(p, eol, end);
         const Byte* stop = colon;
         while (stop != eol && !is_blank(*stop)) ++stop;
-        if (colon == eol || *colon != ':') return refuse_null("expected id:value, got " + quoted(p, stop));
+        if (colon == eol || *colon != ':') return refuse_null(Fault{"expected id:value, got " + quoted(p, stop)});
         if (is_query(p, colon)) return stop;
         std::uint64_t id = 0;
         const Byte* q = p;
@@ -150,26 +150,26 @@ private:
             if (id < rows.slots().dim()) id = 10 * id + static_cast<std::uint64_t>(*q - '0');
         }
         if (q != colon || q == p) {
-            return refuse_null("expected a whole number before ':', got " + quoted(p, colon) + " in " +
-                               quoted(p, stop));
+            return refuse_null(
+                Fault{"expected a whole number before ':', got " + quoted(p, colon) + " in " + quoted(p, stop)});
         }
         if (id >= rows.slots().room()) return refuse_null(too_high(p, colon));
         double value = 0.0;
         const Parsed parsed = parse_number(colon + 1, stop, value);
         if (parsed != Parsed::ok) {
-            return refuse_null((parsed == Parsed::malformed ? "expected a number after ':', got "
-                                                            : "expected a finite number after ':', got ") +
-                               quoted(colon + 1, stop) + " in " + quoted(p, stop));
+            const char* rule = parsed == Parsed::malformed ? "expected a number after ':', got "
+                                                           : "expected a finite number after ':', got ";
+            return refuse_null(Fault{rule + quoted(colon + 1, stop) + " in " + quoted(p, stop)});
         }
         rows.add(static_cast<std::uint32_t>(id), value);
         return stop;
     }
 
-    std::string too_high(const Byte* p, const Byte* colon) const {
+    Fault too_high(const Byte* p, const Byte* colon) const {
         const Slots& slots = rows.slots();
-        return "expected an id below " + std::to_string(slots.room()) + " (dim=" + std::to_string(slots.dim()) +
-               (slots.intercept() ? ", the last cell is the intercept's" : "") + "), got " + quoted(p, colon) +
-               "; raise dim (--bits, --dim)";
+        return Fault{"expected an id below " + std::to_string(slots.room()) + ", the number of cells" +
+                         (slots.intercept() ? " but for the intercept's" : "") + ", got " + quoted(p, colon),
+                     "raise", "dim"};
     }
 
     const Byte* token(const Byte* p, const Byte* eol, const Byte* end) const {
@@ -177,8 +177,8 @@ private:
         return stop < eol ? stop : eol;
     }
 
-    const Byte* refuse_null(std::string why) {
-        refuse(std::move(why));
+    const Byte* refuse_null(Fault fault) {
+        refuse(std::move(fault));
         return nullptr;
     }
 

@@ -75,7 +75,7 @@ protected:
         if (result == Split::cut) return nullptr;
         if (result == Split::unclosed) {
             const bool lengthy = static_cast<std::size_t>(end - p) > options_.max_row;
-            give_up(lengthy ? too_long() : "expected a closing quote, got the end of the file");
+            give_up(lengthy ? too_long() : Fault{"expected a closing quote, got the end of the file"});
             return end;
         }
         const Byte* stop = split_.next;
@@ -147,8 +147,8 @@ private:
             if (!good) return nullptr;
             from = marks[run.end - 1] + 1;
         }
-        std::string why;
-        if (!labels_.read(label.data, label.end, y, why)) return nullptr;
+        Fault fault;
+        if (!labels_.read(label.data, label.end, y, fault)) return nullptr;
         index_.done(marks + count);
         finish(y, weight);
         if (problem.line == 0) ++line;
@@ -240,11 +240,11 @@ private:
     }
 
     bool label(const Ready& column, const Field& field, double& y) {
-        const Field found = trimmed(field);
-        std::string why;
-        if (labels_.read(found.data, found.end, y, why)) return true;
-        const std::size_t hint = why.rfind(Labels::HINT);
-        refuse(why.insert(hint == std::string::npos ? why.size() : hint, " in column " + column.name));
+        const Field text = trimmed(field);
+        Fault fault;
+        if (labels_.read(text.data, text.end, y, fault)) return true;
+        fault.message += " in column " + column.name;
+        refuse(std::move(fault));
         return false;
     }
 

@@ -73,9 +73,9 @@ private:
             ++words;
         }
         if (words >= 1) {
-            std::string why;
-            if (!labels_.read(ends[0], ends[1], y, why)) {
-                refuse(std::move(why));
+            Fault fault;
+            if (!labels_.read(ends[0], ends[1], y, fault)) {
+                refuse(std::move(fault));
                 return false;
             }
         }

@@ -1,4 +1,4 @@
-"""From paths to bytes: folders, patterns, standard input, compressed files, and what can go wrong with them."""
+"""From paths to text: folders, patterns, standard input, compressed files, and what can go wrong with them."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def shown(text: bytes | str) -> str:
 
 
 def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    """The files that are meant: those of a folder and those that fit a pattern, in the order of their names."""
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    files = [file for path in given for file in _expand_one(os.fspath(path))]
+    """The files of paths, folders and patterns; those of a folder or a pattern in the order of their names."""
+    items = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files = [file for path in items for file in _expand_one(os.fspath(path))]
     if not files:
-        raise InvalidInput("open needs at least one file, got none; pass a path, a folder, a pattern or '-'.")
+        raise InvalidInput("data needs at least one file, got none; pass a path, a folder, a pattern or '-'.")
     if STDIN in files and len(files) > 1:
-        raise InvalidInput(f"open takes '-' alone, got it among {len(files)} files; read standard input by itself.")
+        raise InvalidInput(f"data needs '-' alone, got it among {len(files)} files; read standard input by itself.")
     return tuple(files)
 
 
@@ -52,16 +52,16 @@ def _expand_one(path: str) -> list[str]:
     if path == STDIN or os.path.isfile(path):
         return [path]
     if os.path.isdir(path):
-        found = sorted(str(p) for p in Path(path).iterdir() if p.is_file() and not p.name.startswith("."))
-        if not found:
+        files = sorted(str(p) for p in Path(path).iterdir() if p.is_file() and not p.name.startswith("."))
+        if not files:
             raise InvalidInput(f"{shown(path)}: expected files in the folder, got none; check the path.")
-        return found
+        return files
     if os.path.exists(path):  # a pipe, a device
         return [path]
-    found = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
-    if not found:
+    files = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+    if not files:
         raise InvalidInput(f"{shown(path)}: no such file; check the path.")
-    return found
+    return files
 
 
 def lasts(file: str) -> bool:
@@ -76,34 +76,38 @@ def suffixes(file: str) -> tuple[str, str]:
 
 
 @final
-class Unplaced(Exception):
-    """What is wrong with a file, before it is known at which line its reader stands."""
+class ErrorWithoutLine(Exception):
+    """What is wrong with a file, before it is known at which line its reader is."""
 
-    def __init__(self, kind: type[FtprlError], name: str, why: str) -> None:
-        super().__init__(why)
-        self._kind, self._name, self._why = kind, name, why
+    def __init__(self, kind: type[FtprlError], name: str, message: str, *, option: str | tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self._kind, self._name, self._option = kind, name, option
 
     def at(self, line: int) -> FtprlError:
         """The error, with its line."""
-        return self._kind(f"{self._name}:{line}: {self._why}")
+        return self._kind(f"{self._name}:{line}: {self}", option=self._option)
 
 
-def unreadable(name: str, error: OSError | EOFError) -> Unplaced:
-    """What the system said of a file."""
+def unreadable(name: str, error: OSError | EOFError) -> ErrorWithoutLine:
+    """An error of the system about a file."""
     if isinstance(error, OSError):
-        return Unplaced(InvalidInput, name, f"{error.strerror}; check the file and its disk.")
-    return Unplaced(BadFormat, name, f"expected the file as it was, got an end too early ({error}); leave it alone.")
+        return ErrorWithoutLine(InvalidInput, name, f"{error.strerror}; check the file and its disk.")
+    return ErrorWithoutLine(
+        BadFormat,
+        name,
+        f"expected the file as it was, got an end too early ({error}); do not change it while it is read.",
+    )
 
 
 @final
-class Opened:
+class SharedFile:
     """A file that stays open as long as anybody may read from it."""
 
-    def __init__(self, file: int) -> None:
-        self.file = os.dup(file)
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = os.dup(descriptor)
 
     def __del__(self) -> None:
-        os.close(self.file)
+        os.close(self.descriptor)
 
 
 class Readable(Protocol):
@@ -193,7 +197,7 @@ def _standard_input() -> Any:
 
 @final
 class Stream:
-    """The text of one file, unpacked, as blocks of bytes; errors say the file and the line that was reached."""
+    """The text of one file, decompressed, as blocks of bytes; errors name the file and the line that was reached."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -205,9 +209,9 @@ class Stream:
         self._raw = raw
         try:
             head = self._head(raw)
-        except Unplaced as wrong:
+        except ErrorWithoutLine as error:
             self.close()
-            raise wrong.at(1) from None
+            raise error.at(1) from None
         self._packing = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), "")
         promised = _PACKED.get(suffixes(file)[1], "")
         if promised and self._packing != promised:
@@ -230,8 +234,8 @@ class Stream:
         """Up to `size` more bytes; none at the end."""
         try:
             return self._read(size)
-        except Unplaced as wrong:
-            raise wrong.at(line) from None
+        except ErrorWithoutLine as error:
+            raise error.at(line) from None
 
     def read_into(self, view: memoryview) -> int:
         """How many more bytes were put into `view`; 0 at the end. What goes wrong has no line yet."""
@@ -265,7 +269,7 @@ class Stream:
             if not data:
                 raise BadFormat(
                     f"{self.name}:{line}: expected at least {offset} bytes of text, got {at};"
-                    " go on with the data that was read before."
+                    " resume with the data that was read before."
                 )
             at += len(data)
         return data[len(data) - (at - offset) :]
@@ -287,18 +291,18 @@ class Stream:
         """How many bytes such a file has by now."""
         return os.fstat(self._raw.fileno()).st_size
 
-    def opened(self) -> Opened:
+    def shared(self) -> SharedFile:
         """The file, for those who read it on their own."""
-        return Opened(self._raw.fileno())
+        return SharedFile(self._raw.fileno())
 
     def row_end(self, start: int, stop: int) -> int:
         """Where the last whole line of bytes [start, stop) of such a file ends; `start` when none does."""
         file = self._raw.fileno()
         while stop > start:
             begin = max(start, stop - _LOOK)
-            found = self._careful(partial(os.pread, file, stop - begin, begin)).rfind(b"\n")
-            if found >= 0:
-                return begin + found + 1
+            newline = self._careful(partial(os.pread, file, stop - begin, begin)).rfind(b"\n")
+            if newline >= 0:
+                return begin + newline + 1
             stop = begin
         return start
 
@@ -312,8 +316,8 @@ class Stream:
             if isinstance(error, OSError) and error.errno is not None:
                 raise unreadable(self.name, error) from None
             why = shown(" ".join(str(error).split()))
-            told = f"expected whole {self._packing} data, got a broken file ({why})."
-            raise Unplaced(BadFormat, self.name, told) from None
+            message = f"expected whole {self._packing} data, got a broken file ({why})."
+            raise ErrorWithoutLine(BadFormat, self.name, message) from None
 
     def close(self) -> None:
         """Close the file; standard input stays open."""

@@ -64,18 +64,18 @@ class Model:
         """The point played in each cell; of several scales by the one of this number, or else by the leading one."""
         return self.engine.weights(scale)
 
-    def open(self, paths: Any, **more: Any) -> Source:
-        """Files read as in training, except that labels and weights do not matter; `more` as for `ftprl.data.open`."""
+    def open(self, data: Any, **more: Any) -> Source:
+        """Data read as in training, except that labels and weights do not matter; `more` as for `ftprl.data.open`."""
         kept = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed}
-        said = {**readers.as_named(kept, paths, more), **more}
-        columns = said.get("columns")
+        options = {**readers.settings_for(kept, data, more.get("format")), **more}
+        columns = options.get("columns")
         if columns is not None:
             unread = ("label", "weight")
-            said["columns"] = {name: "ignore" if kind in unread else kind for name, kind in columns.items()}
-        return readers.open(paths, **{**said, "loss": "squared", "positive": None})
+            options["columns"] = {name: "ignore" if kind in unread else kind for name, kind in columns.items()}
+        return readers.open(data, **{**options, "loss": "squared", "positive": None})
 
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
-        """A mean or probability a row of a batch, or of files; with `raw` the score."""
+        """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores."""
         if not isinstance(data, Batch):
             source = data if isinstance(data, Source) else self.open(data)
             parts = [self.predict(batch, raw=raw) for batch, _ in source.read()]

@@ -54,7 +54,7 @@ class Trainer:
         self._checkpoints = Checkpoints(source, options)
         if model.run is None:
             totals = model.engine.progress
-            self.state = RunState(totals, totals, self._before.holdout)
+            self.state = RunState(totals, totals, self._before.holdout, source.start)
         else:
             self.state, model.run = self._checkpoints.resume(model.run), None
         self._meter = ProgressMeter(model, self.state)
@@ -117,7 +117,7 @@ class Trainer:
             if self._checkpoints.is_due():
                 self._save_checkpoint()
         self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
-        self.state.end_pass(self.model.engine.progress)
+        self.state.end_pass(self.model.engine.progress, self.source.start)
         if self.state.passes_done < self.options.passes:
             self.state.start_another_pass(self._before.holdout)
 

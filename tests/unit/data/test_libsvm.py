@@ -31,10 +31,10 @@ def test_intercept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1 100:1", "expected an id below 100 (dim=100), got '100'; raise dim (--bits, --dim)"),
+        ("1 100:1", "expected an id below 100, the number of cells, got '100'; raise dim="),
         (
             "1 99999999999999999999:1",
-            "expected an id below 100 (dim=100), got '99999999999999999999'; raise dim (--bits, --dim)",
+            "expected an id below 100, the number of cells, got '99999999999999999999'; raise dim=",
         ),
         ("1 -1:1", "expected a whole number before ':', got '-1' in '-1:1'"),
         ("1 :1", "expected a whole number before ':', got '' in ':1'"),
@@ -44,7 +44,7 @@ def test_intercept(tmp_path: Path) -> None:
         ("1 3:x", "expected a number after ':', got 'x' in '3:x'"),
         ("1 3:inf", "expected a finite number after ':', got 'inf' in '3:inf'"),
         ("1,2 3:1", "expected a number as the label, got '1,2'"),
-        ("4 3:1", "expected the label 1, -1 or 0, got '4'; name the label that counts as 1 with positive"),
+        ("4 3:1", "expected the label 1, -1 or 0, got '4'; name the label that counts as 1 with positive="),
     ],
 )
 def test_bad_rows(tmp_path: Path, line: str, message: str) -> None:
@@ -55,7 +55,7 @@ def test_bad_rows(tmp_path: Path, line: str, message: str) -> None:
 
 def test_the_intercept_takes_the_last_id(tmp_path: Path) -> None:
     with pytest.raises(
-        BadFormat, match=r"expected an id below 99 \(dim=100, the last cell is the intercept's\), got '99'"
+        BadFormat, match=r"expected an id below 99, the number of cells but for the intercept's, got '99'; raise dim="
     ):
         read(tmp_path, "1 99:1\n", intercept=True)
 

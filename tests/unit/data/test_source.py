@@ -1,6 +1,7 @@
 """Sources: paths, compression, standard input, broken files, starting later, and the arguments of open."""
 
 import bz2
+import dataclasses
 import gc
 import gzip
 import json
@@ -139,7 +140,7 @@ def test_going_on_from_any_place(tmp_path: Path, name: str) -> None:
     assert len(rows) == 2 * 2571
     for weights, place in whole[:: max(1, len(whole) // 6)]:
         for step in (0, len(weights) // 2, len(weights)):
-            here = data.Position.from_dict(json.loads(json.dumps(place.after(step).to_dict())))
+            here = source.position(json.loads(json.dumps(place.after(step).to_dict())))
             again = list(source.read(here))
             assert [w for batch, _ in again for w in batch.weight.tolist()] == rows[place.rows + step :]
             assert [batch.first_row for batch, _ in again][:1] == [place.rows + step]
@@ -149,10 +150,11 @@ def test_going_on_from_any_place(tmp_path: Path, name: str) -> None:
 def test_a_place_behind_the_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.vw.gz"
     path.write_bytes(gzip.compress(TEXT))
+    source = data.open(path)
     with pytest.raises(BadFormat, match="expected at least 9999 bytes of text, got"):
-        list(data.open(path).read(data.Position(offset=9999, line=50)))
+        list(source.read(dataclasses.replace(source.start, offset=9999, line=50)))
     with pytest.raises(InvalidInput, match="a position needs counts of at least 0"):
-        data.Position.from_dict({**data.Position().to_dict(), "offset": -1})
+        source.position({**source.start.to_dict(), "offset": -1})
 
 
 def test_threads_agree_on_what_counts_as_negative(tmp_path: Path) -> None:
@@ -246,23 +248,23 @@ def test_a_row_that_is_too_long(tmp_path: Path) -> None:
     [
         ("none.vw", {}, "none.vw: no such file; check the path."),
         ("*.nothing", {}, "*.nothing: no such file"),
-        ([], {}, "open needs at least one file, got none"),
+        ([], {}, "data needs at least one file, got none"),
         ("empty", {}, "empty: expected files in the folder, got none"),
-        (["-", "a.vw"], {}, "open takes '-' alone, got it among 2 files"),
-        ("-", {}, "-: the format is not clear from the name; pass format (--format) csv or libsvm or tsv or vw."),
-        ("a.data", {}, "a.data: the format is not clear from the name"),
-        (["a.vw", "a.csv"], {}, "open needs files of one format, got csv, vw; pass format (--format)."),
-        ("a.vw", {"format": "json"}, "format needs one of csv, libsvm, tsv, vw, got 'json'"),
-        ("a.vw", {"label": "y"}, "label needs a table, got the format vw"),
-        ("a.vw", {"sep": ";"}, "sep needs a table, got the format vw"),
-        ("a.vw", {"positive": "spam"}, "positive needs a number for this format, got 'spam'"),
-        ("a.vw", {"dim": 1}, "dim needs a number from 2 to 2**32, got 1"),
-        ("a.vw", {"dim": 2**33}, "dim needs a number from 2 to 2**32"),
-        ("a.vw", {"dim": 2.5}, "dim needs a whole number"),
-        ("a.vw", {"seed": -1}, "seed needs a whole number from 0 to 2**64 - 1, got -1"),
-        ("a.vw", {"on_bad_row": "ignore"}, "on_bad_row needs raise or skip, got 'ignore'"),
-        ("a.vw", {"dtype": "int8"}, "dtype needs float32 or float64, got 'int8'"),
-        ("a.vw", {"loss": "cubic"}, "loss needs one of logistic, "),
+        (["-", "a.vw"], {}, "data needs '-' alone, got it among 2 files"),
+        ("-", {}, "-: the format cannot be inferred from the name; pass one of csv, libsvm, tsv, vw with format=."),
+        ("a.data", {}, "a.data: the format cannot be inferred from the name"),
+        (["a.vw", "a.csv"], {}, "data needs files of one format, got csv, vw; open them one by one, or pass format=."),
+        ("a.vw", {"format": "json"}, "format= needs one of csv, libsvm, tsv, vw, got 'json'"),
+        ("a.vw", {"label": "y"}, "label= needs a table, got the format vw"),
+        ("a.vw", {"sep": ";"}, "sep= needs a table, got the format vw"),
+        ("a.vw", {"positive": "spam"}, "positive= needs a number for this format, got 'spam'"),
+        ("a.vw", {"dim": 1}, "dim= needs a number from 2 to 2**32, got 1"),
+        ("a.vw", {"dim": 2**33}, "dim= needs a number from 2 to 2**32"),
+        ("a.vw", {"dim": 2.5}, "dim= needs a whole number"),
+        ("a.vw", {"seed": -1}, "seed= needs a whole number from 0 to 2**64 - 1, got -1"),
+        ("a.vw", {"on_bad_row": "ignore"}, "on_bad_row= needs raise or skip, got 'ignore'"),
+        ("a.vw", {"dtype": "int8"}, "dtype= needs float32 or float64, got 'int8'"),
+        ("a.vw", {"loss": "cubic"}, "loss= needs one of logistic, "),
     ],
 )
 def test_bad_arguments(

@@ -278,8 +278,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"output": "missing/m"}, "output= needs a folder that can be written"),
     ({"checkpoint": "."}, "checkpoint= needs a file"),
     ({"events": "missing/e"}, "events= needs a folder"),
-    ({"label": "y"}, "label needs a table"),
-    ({"on_bad_row": "ignore"}, "on_bad_row needs raise or skip"),
+    ({"label": "y"}, "label= needs a table"),
+    ({"on_bad_row": "ignore"}, "on_bad_row= needs raise or skip"),
 ]
 
 
