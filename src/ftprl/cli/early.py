@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ftprl._core import expect
+from ftprl._core import prefault
 
 _LONGEST_HEADER = 1_000_000
 _LARGEST_TABLE = 2**32
@@ -44,7 +44,7 @@ def expect_saved(data: Sequence[str], model: Path) -> None:
 
 def _expect(dim: int, scales: int, float64: bool, receipt: bool) -> None:
     if 0 < dim <= _LARGEST_TABLE:
-        expect(dim, scales=scales, float64=float64, receipt=receipt)
+        prefault(dim, scales=scales, float64=float64, receipt=receipt)
 
 
 def _is_long(data: Sequence[str]) -> bool:

@@ -225,7 +225,7 @@ def _assembled(
         _rounding(engine, float(reading.size[k])),
         tuple(rows),
         tuple(groups),
-        "rows" if spec.several else "gradients",
+        "rows" if engine.counts_rows else "gradients",
         None,
         _caveats(engine, k, closed),
     )
@@ -234,8 +234,8 @@ def _assembled(
 def _scale(engine: Kept, k: int, reading: Reading) -> dict[str, float]:
     """The numbers of one scale, with what the mixture lost to it."""
     sums, spec = engine.sums_of(k), engine.spec
-    own_loss = float(engine.state["totals"][k]) if spec.several else engine.progress.loss
-    excess = engine.progress.loss - own_loss if spec.several else 0.0
+    own_loss = float(engine.state["totals"][k])
+    excess = engine.progress.loss - own_loss
     r = float(reading.penalty[k]) + 0.5 * sums.proximal
     regret = sums.linear - float(reading.Su[k])
     return {
@@ -289,7 +289,7 @@ def _why_not(engine: Kept, reading: Reading, comparison: Comparison) -> str | No
 
 def _caveats(engine: Kept, k: int, closed: Mapping[str, Any]) -> tuple[str, ...]:
     told = []
-    if engine.spec.several:
+    if len(engine.spec.scales) > 1:
         told.append(
             f"the numbers are those of scale {engine.spec.scales[k]:g}, the one with the least bound, plus what the"
             " mixture lost to it (less than 0 where it gained)"
