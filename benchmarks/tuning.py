@@ -113,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of the real sets")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir(), "ftprl-tuning"))
-    parser.add_argument("--clicks", type=int, default=200_000, help="rows of the made-up click log")
+    parser.add_argument("--clicks", type=int, default=200_000, help="rows of the synthetic click log")
     parser.add_argument("--only", default="", help="sets, with commas between")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Where one rate for all must fail: the paper's bad class, played by five learners."""
+"""The paper's bad class, on which every global learning rate fails, played by five learners."""
 
 from matplotlib.figure import Figure
 
@@ -14,7 +14,7 @@ for rounds in sizes:
     best = -0.5 * m * m  # x_1 = 0, all others at -1/2
     F, start = instance.feasible, instance.start
     learners = {
-        "FTPRL, one rate": FTPRL(F, CoordinateConstant(), start),
+        "FTPRL, global rate": FTPRL(F, CoordinateConstant(), start),
         "gradient descent": GradientDescent(F, start=start),
         "gradient descent, rate 0.05": GradientDescent(F, rate=0.05, start=start),
         "FTPRL-Diag": FTPRL(F, Diagonal(), start),
@@ -26,12 +26,12 @@ for rounds in sizes:
         bound = "-" if receipt.bound is None else f"{receipt.bound:.1f}"
         print(f"  {name:<28} regret {receipt.true_regret:8.1f}   bound {bound:>8}")
         regrets.setdefault(name, []).append(receipt.true_regret)
-assert regrets["FTPRL-Diag"][-1] < regrets["FTPRL, one rate"][-1] / 3
+assert regrets["FTPRL-Diag"][-1] < regrets["FTPRL, global rate"][-1] / 3
 
 fig = Figure(figsize=(7, 4), layout="constrained")
 ax = fig.subplots()
 for (name, values), mark in zip(regrets.items(), "osD^v", strict=True):
     ax.loglog(sizes, values, mark + "-", label=name)
-ax.set(title="A class of problems on which one rate must fail", xlabel="T", ylabel="regret")
+ax.set(title="Problems on which every global rate fails", xlabel="T", ylabel="regret")
 ax.legend(frameon=False)
 fig.savefig("compare.svg")

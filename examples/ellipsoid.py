@@ -9,9 +9,9 @@ from ftprl.sets import Ellipsoid, L2Ball
 
 rng = np.random.default_rng(0)
 days, n = 1500, 5
-# One long direction and four short ones, turned: a plan that may move far along one line only.
-turn = np.linalg.qr(rng.normal(size=(n, n)))[0]
-A = np.array([1.0, 100.0, 100.0, 100.0, 100.0])[:, None] * turn
+# One long direction and four short ones, rotated: a plan that may move far along one line only.
+rotation = np.linalg.qr(rng.normal(size=(n, n)))[0]
+A = np.array([1.0, 100.0, 100.0, 100.0, 100.0])[:, None] * rotation
 hats = rng.choice((-1.0, 1.0), size=(days, n))  # in the ellipsoid's own units every direction matters alike
 hats[:, 0] = 1.0  # and along the long one there is something to learn
 gradients = hats @ A
@@ -19,17 +19,17 @@ gradients = hats @ A
 direct = play(FTPRL(Ellipsoid(A), CoordinateConstant()), gradients, history=25).certificate()
 scaled = play(Preconditioned(A, FTPRL(L2Ball(n), CoordinateConstant())), gradients, history=25).certificate()
 
-for name, receipt in (("one rate", direct), ("FTPRL-Scale", scaled)):
+for name, receipt in (("global rate", direct), ("FTPRL-Scale", scaled)):
     print(
         f"{name:<12} regret {receipt.regret:8.1f}   bound {receipt.bound:9.1f}   worst case {receipt.worst_case:9.1f}"
     )
-won = direct.regret / scaled.regret
-print(f"scaling wins by {won:.0f}x, and by {direct.worst_case / scaled.worst_case:.0f}x in the bound")
-assert won > 10
+gain = direct.regret / scaled.regret
+print(f"scaling reduces the regret by {gain:.0f}x, and the bound by {direct.worst_case / scaled.worst_case:.0f}x")
+assert gain > 10
 
 fig = Figure(figsize=(7, 4), layout="constrained")
 ax = fig.subplots()
-for name, receipt, style in (("one rate", direct, "C1"), ("FTPRL-Scale", scaled, "C0")):
+for name, receipt, style in (("global rate", direct, "C1"), ("FTPRL-Scale", scaled, "C0")):
     ax.plot(receipt.history.rounds, receipt.history.series["bound"], style + "--", label=f"{name}: bound")
     ax.plot(receipt.history.rounds, receipt.history.series["regret"], style + "-", label=f"{name}: regret")
 ax.set(title="An ellipsoid with one long axis and four short ones", xlabel="round", ylabel="loss units", yscale="log")

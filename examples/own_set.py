@@ -1,4 +1,4 @@
-"""A set of your own: thresholds that never fall, learned one noisy answer at a time."""
+"""A set of your own: non-decreasing probabilities, learned from one noisy answer at a time."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -25,8 +25,8 @@ class Stairs(ConvexSet):
         if not H.any():
             return self.vertex(z)
         weights = np.broadcast_to(H, z.shape)
-        wish = np.divide(-z, weights, out=near.copy(), where=weights > 0)
-        return np.clip(isotonic_regression(wish, weights=np.maximum(weights, 1e-12)).x, 0.0, 1.0)
+        target = np.divide(-z, weights, out=near.copy(), where=weights > 0)
+        return np.clip(isotonic_regression(target, weights=np.maximum(weights, 1e-12)).x, 0.0, 1.0)
 
     def vertex(self, g):
         tails = np.append(np.cumsum(g[::-1])[::-1], 0.0)  # the corners are (0,..,0,1,..,1)
@@ -40,7 +40,7 @@ class Stairs(ConvexSet):
 
 
 rng = np.random.default_rng(0)
-truth = np.sort(rng.beta(0.6, 0.6, size=15))  # the chance that a dose works
+truth = np.sort(rng.beta(0.6, 0.6, size=15))  # the probability that a dose works
 game, answers, mean = Game(FTPRL(Stairs(15), Diagonal(2**0.5))), np.zeros((2, 15)), np.zeros(15)
 for _ in range(3000):
     worked = rng.random() < truth[dose := rng.integers(15)]
@@ -54,6 +54,6 @@ ax = Figure(figsize=(7, 4), layout="constrained").subplots()
 ax.plot(truth, "k--", label="truth")
 ax.plot(answers[0] / answers[1], "C1x", label="plain frequencies")
 ax.step(range(15), mean, "C0-", where="mid", label="mean of the plays, never falling")
-ax.set(title="Chances that must not fall with the dose", xlabel="dose", ylabel="chance that it works")
+ax.set(title="Probabilities that must not fall with the dose", xlabel="dose", ylabel="probability that it works")
 ax.legend(frameon=False)
 ax.figure.savefig("own_set.svg")

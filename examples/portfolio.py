@@ -23,7 +23,7 @@ def log_loss(today):
 losses = [log_loss(today) for today in growth]
 best = best_in_hindsight(Simplex(6), losses)
 curves = {"best fixed mix": np.log(growth @ best.x), "equal shares": np.log(growth.mean(axis=1))}
-for name, scheme in (("one rate", CoordinateConstant(center=True)), ("best bound", BestBound(center=True))):
+for name, scheme in (("global rate", CoordinateConstant(center=True)), ("best bound", BestBound(center=True))):
     game = Game(FTPRL(Simplex(6), scheme))
     daily = []
     for loss in losses:

@@ -1,4 +1,4 @@
-"""Prices in a box while demand drifts: a rate for each product follows what one rate for all cannot."""
+"""Prices in a box while demand drifts: per-product learning rates follow what a global rate cannot."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -29,10 +29,10 @@ def run(scheme):
 
 common, slow = run(CoordinateConstant(2**0.5))
 own, prices = run(Diagonal(2**0.5))
-for name, receipt, played in (("one rate", common, slow), ("a rate a product", own, prices)):
+for name, receipt, played in (("global rate", common, slow), ("per-product rates", own, prices)):
     off = np.abs(played - ideal).mean(axis=0)
-    print(f"{name:<17} off by {off.round(2)} a day; regret {receipt.true_regret:.0f}, bound {receipt.bound:.0f}")
-print("a regret below 0 beats every fixed price: demand drifts, and the learner follows")
+    print(f"{name:<17} mean error {off.round(2)}; regret {receipt.true_regret:.0f}, bound {receipt.bound:.0f}")
+print("a regret below 0 beats every fixed price: the learner follows the drift")
 assert own.true_regret <= own.bound
 assert own.worst_case < common.worst_case
 assert np.abs(prices[:, 0] - ideal[:, 0]).mean() < np.abs(slow[:, 0] - ideal[:, 0]).mean() / 2
@@ -41,8 +41,8 @@ fig = Figure(figsize=(7, 4), layout="constrained")
 ax = fig.subplots()
 for i, colour in enumerate(("C0", "C1", "C2")):
     ax.plot(ideal[:, i], color=colour, alpha=0.35, label=None if i else "best price of the day")
-    ax.plot(slow[:, i], ":", color=colour, linewidth=1.8, label=None if i else "played, one rate for all")
-    ax.plot(prices[:, i], color=colour, linewidth=1.6, label=None if i else "played, a rate a product")
+    ax.plot(slow[:, i], ":", color=colour, linewidth=1.8, label=None if i else "played, global rate")
+    ax.plot(prices[:, i], color=colour, linewidth=1.6, label=None if i else "played, per-product rates")
 ax.set(title="Three prices in a box while demand drifts", xlabel="day", ylabel="price")
 ax.legend(frameon=False)
 fig.savefig("pricing.svg")

@@ -1,4 +1,4 @@
-"""Spam or not, in one pass over raw messages: no vocabulary, no rate to tune. Takes a TSV file, or makes one up."""
+"""Spam or not, in one pass over text: no vocabulary, no learning rate to tune. Takes a TSV file or generates one."""
 
 import random
 import sys
@@ -14,33 +14,32 @@ BOTH = ("the", "a", "to", "and", "is", "in", "for", "at", "on", "me", "it", "we"
 
 
 def messages(path, rows):
-    """A made-up file of spam and ham: `label<tab>text`, mostly common words, a few that tell."""
-    luck = random.Random(0)
+    """A synthetic file of spam and ham: `label<tab>text`, mostly common words, a few typical of their class."""
+    rng = random.Random(0)
     with open(path, "w") as out:
         for _ in range(rows):
-            spam = luck.random() < 0.15
-            told = luck.choices(SPAM if spam else HAM, k=2) + luck.choices(SPAM + HAM, k=1)
-            words = luck.choices(BOTH, k=6) + told
-            luck.shuffle(words)
+            spam = rng.random() < 0.15
+            typical = rng.choices(SPAM if spam else HAM, k=2) + rng.choices(SPAM + HAM, k=1)
+            words = rng.choices(BOTH, k=6) + typical
+            rng.shuffle(words)
             out.write(f"{'spam' if spam else 'ham'}\t{' '.join(words)}\n")
     return path
 
 
-real = Path(__file__).parents[2] / "shared" / "data" / "sms.tsv.gz"  # the SMS collection, where it is at hand
-path = sys.argv[1] if len(sys.argv) > 1 else real if real.exists() else messages("messages.tsv", 5000)
+path = sys.argv[1] if len(sys.argv) > 1 else messages("messages.tsv", 5000)
 run = ftprl.train(path, header=False, label=1, text=2, positive="spam", bits=18)
 print(run)
 
 Path("new.tsv").write_text("ham\tsee you at home tonight\nham\tfree prize call now to claim cash\n")
-for chance, line in zip(run.model.predict("new.tsv"), Path("new.tsv").read_text().splitlines(), strict=True):
-    print(f"{chance:7.2%} spam: {line[4:]}")
+for probability, line in zip(run.model.predict("new.tsv"), Path("new.tsv").read_text().splitlines(), strict=True):
+    print(f"{probability:7.2%} spam: {line[4:]}")
 
-told = [event for event in run.events if event["event"] == "progress" and event["rows"] > 15]
-rows = [event["rows"] for event in told]
+progress = [event for event in run.events if event["event"] == "progress" and event["rows"] > 15]
+rows = [event["rows"] for event in progress]
 fig = Figure(figsize=(7, 4), layout="constrained")
 ax = fig.subplots()
-ax.plot(rows, [event["since"] for event in told], "C1o:", markersize=4, label="since the mark before")
-ax.plot(rows, [event["loss"] for event in told], "C0s-", markersize=4, label="mean so far")
+ax.plot(rows, [event["since"] for event in progress], "C1o:", markersize=4, label="since the previous point")
+ax.plot(rows, [event["loss"] for event in progress], "C0s-", markersize=4, label="mean of all rows so far")
 ax.set(title="Messages, each predicted before it is learned", xlabel="messages", ylabel="log loss", xscale="log")
 ax.legend(frameon=False)
 fig.savefig("text.svg")

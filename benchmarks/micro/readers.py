@@ -1,4 +1,4 @@
-"""The readers: MB/s and rows/s for each format, on a made-up click log of 13 counts and 26 categories a row.
+"""The readers: MB/s and rows/s for each format, on a synthetic click log of 13 counts and 26 categories a row.
 
 Times are processor seconds of one thread, the best of several, so that other programs count little. MB are those of
 the text, also where the file is compressed. The last lines are peers on the same files: pyarrow makes columns of

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ftprl.game import Game
 from ftprl.learner import FTPRL, State
 from ftprl.schemes import Diagonal
-from ftprl.sets import Box, FeasibleSet, L2Ball, Polytope, Simplex
+from ftprl.sets import Box, ConvexSet, L2Ball, Polytope, Simplex
 
 Vector = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Case:
     """A set, how CVXPY writes it, and what is asked of a round: microseconds at most, times faster at least."""
 
     name: str
-    feasible: FeasibleSet
+    feasible: ConvexSet
     write: Callable[[cp.Variable], list[cp.Constraint]]
     limit: float | None
     factor: float

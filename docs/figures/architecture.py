@@ -25,7 +25,9 @@ def box(x: float, y: float, width: float, height: float, title: str, lines: list
 
 
 def arrow(x1: float, y1: float, x2: float, y2: float) -> str:
-    return f"<line x1='{x1}' y1='{y1}' x2='{x2}' y2='{y2}' stroke='#5a6478' stroke-width='1.5' marker-end='url(#head)'/>"
+    return (
+        f"<line x1='{x1}' y1='{y1}' x2='{x2}' y2='{y2}' stroke='#5a6478' stroke-width='1.5' marker-end='url(#head)'/>"
+    )
 
 
 def note(x: float, y: float, text: str) -> str:
@@ -97,7 +99,9 @@ def row() -> str:
     for x, name, lines, fill in outs:
         parts.append(box(x, 190, 140, 78, name, lines, fill))
         parts.append(arrow(x + 70, 138, x + 70, 188))
-    parts.append(note(555, 40, "the numbers do not depend on how the stream is cut into batches, nor on the number of threads"))
+    parts.append(
+        note(555, 40, "the numbers do not depend on how the stream is cut into batches, nor on the number of threads")
+    )
     return svg(1110, 290, parts)
 
 

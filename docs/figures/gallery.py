@@ -1,4 +1,4 @@
-"""Draw the figures of the gallery anew: `python docs/figures/gallery.py`. The same bytes for the same versions."""
+"""Redraw the figures of the gallery: `python docs/figures/gallery.py`. The same bytes for the same versions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def main() -> None:
             "grid.alpha": 0.25,
         }
     )
+    sys.argv = [sys.argv[0]]
     for example in sorted((ROOT / "examples").glob("*.py")):
         with tempfile.TemporaryDirectory() as folder:
-            inside = Path(folder) / "a" / "b"  # no data of others stands beside a copy: the made-up kind is drawn
-            inside.mkdir(parents=True)
+            inside = Path(folder)
             os.chdir(inside)
             runpy.run_path(shutil.copy(example, inside), run_name="__main__")
             shutil.move(f"{example.stem}.svg", ROOT / "docs" / "figures" / "gallery" / f"{example.stem}.svg")

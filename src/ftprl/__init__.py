@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ftprl.linear import Model, load
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
-    from ftprl.training import Run, train
+    from ftprl.training.run import Run
+    from ftprl.training.train import train
 
 # Where each public name lives: it is imported when it is first used, so that `import ftprl` stays cheap.
 _NAMES = {

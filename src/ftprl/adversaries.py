@@ -1,4 +1,4 @@
-"""The paper's instances and their kin: streams that separate one learner from another."""
+"""Problem instances of the paper and similar ones: streams on which learners differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ftprl import check
 from ftprl.errors import InvalidInput
 from ftprl.losses import Linear
-from ftprl.sets import Box, Ellipsoid, FeasibleSet
+from ftprl.sets import Box, ConvexSet, Ellipsoid
 
 Vector = NDArray[np.float64]
 LossFunction = Callable[[Vector], tuple[float, Vector]]
@@ -22,9 +22,9 @@ LossFunction = Callable[[Vector], tuple[float, Vector]]
 @final
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """A set, a first point and a stream of losses; `losses()` starts the same stream anew each time."""
+    """A set, a first point and a stream of losses; `losses()` restarts the same stream."""
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     start: Vector
     rounds: int
     losses: Callable[[], Iterator[LossFunction]]
@@ -41,9 +41,9 @@ def _seed(seed: int) -> int:
 
 
 def heavy_tail_rows(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.5, seed: int = 0) -> Iterator[Vector]:
-    """Gradients with g_i = ±1 with probability i^{-alpha}, else 0; each sign leans by `drift` to a side of its own.
+    """Gradients with g_i = ±1 with probability i^{-alpha}, else 0; signs are biased by `drift`, to a random side.
 
-    The lean is what makes regrets differ: with g in {0, 1} every learner loses a constant a coordinate.
+    The bias is what makes regrets differ: with g in {0, 1} every learner has the same constant regret per coordinate.
     """
     n, T = check.dimension("dim", dim), check.dimension("rounds", rounds)
     if not 0 < alpha < math.inf:
@@ -63,12 +63,12 @@ def heavy_tail(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.5, se
     """The motivating problem of the paper on [-1/2, 1/2]^n: a few frequent features and a long tail of rare ones."""
     box = Box(-0.5, 0.5, dim=dim)
     rows = heavy_tail_rows
-    next(rows(dim, rounds, alpha, drift, seed))  # bad arguments are found here, not in the first round
+    next(rows(dim, rounds, alpha, drift, seed))  # so that bad arguments raise here, not in the first round
     return Instance(box, np.zeros(box.dim), rounds, _linear(lambda: rows(dim, rounds, alpha, drift, seed)))
 
 
 def bad_class(rounds: int) -> Instance:
-    """The class on which one global rate pays T^{2/3} and the diagonal scheme sqrt T (reconstructed).
+    """Problems on which every global rate has regret T^{2/3} and the diagonal scheme sqrt T (reconstructed).
 
     With m the cube root of `rounds`: T rounds of |x_1| with slope +1 at x_1 >= 0 and -1 below, then for each of m
     further coordinates m rounds of the loss x_j, on [-1/2, 1/2]^{1+m} from the origin.
@@ -92,7 +92,7 @@ def bad_class(rounds: int) -> Instance:
 
 
 def poor_ellipsoid(dim: int, rounds: int, condition: float = 100.0, seed: int = 0) -> Instance:
-    """A turned ellipsoid whose axes differ by `condition`, with gradients of equal length in its own coordinates."""
+    """A rotated ellipsoid whose axes differ by `condition`, with gradients of equal length in its own coordinates."""
     n, T = check.dimension("dim", dim), check.dimension("rounds", rounds)
     if not condition >= 1 or not math.isfinite(condition):
         raise InvalidInput(f"condition needs a number of at least 1, got {condition!r}; 1 is a ball.")
@@ -111,8 +111,8 @@ def poor_ellipsoid(dim: int, rounds: int, condition: float = 100.0, seed: int = 
     return Instance(ellipsoid, ellipsoid.start(), T, _linear(rows))
 
 
-def gaussian(feasible: FeasibleSet, rounds: int, seed: int = 0, decades: float = 0.0, density: float = 1.0) -> Instance:
-    """Normal gradients; each coordinate scaled by 10^U(-decades, decades), each entry kept with chance `density`."""
+def gaussian(feasible: ConvexSet, rounds: int, seed: int = 0, decades: float = 0.0, density: float = 1.0) -> Instance:
+    """Normal gradients; each coordinate scaled by 10^U(-decades, decades), entries kept with probability `density`."""
     T, start = check.dimension("rounds", rounds), _seed(seed)
     if not 0 <= density <= 1:
         raise InvalidInput(f"density needs a number in [0, 1], got {density!r}; 1 keeps every entry.")
@@ -127,7 +127,7 @@ def gaussian(feasible: FeasibleSet, rounds: int, seed: int = 0, decades: float =
     return Instance(feasible, feasible.start(), T, _linear(rows))
 
 
-def sign_adversary(feasible: FeasibleSet, rounds: int) -> Instance:
+def sign_adversary(feasible: ConvexSet, rounds: int) -> Instance:
     """Answers every play with the signs of its distance from the start: it always pushes back to the middle."""
     T = check.dimension("rounds", rounds)
     middle = feasible.start()

@@ -35,7 +35,9 @@ def check_apart(
             known = name in paths and name != other and frozenset((name, other)) not in allowed
             if known and paths[name] == paths[other] and not _is_special(paths[name]):
                 raise InvalidInput(
-                    f"{name} needs a file of its own, got {os.fspath(targets[name])!r}, which is {other}; name another."
+                    f"{name} needs a file of its own, got {os.fspath(targets[name])!r}, which is {other};"
+                    " name another.",
+                    option=other.rstrip("="),
                 )
 
 

@@ -46,7 +46,7 @@ def finite(name: str, a: Vector) -> Vector:
         where = np.argwhere(~np.isfinite(a))[0]
         at = "[" + ",".join(str(int(i)) for i in where) + "]" if a.ndim else ""
         raise InvalidInput(
-            f"{name} needs finite numbers, got {name}{at}={a[tuple(where)]}; drop or clip it before the call."
+            f"{name} needs finite numbers, got {name.rstrip('=')}{at}={a[tuple(where)]}; drop or clip it first."
         )
     return a
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 
 class FtprlError(Exception):
-    """The root of all errors that ftprl raises on purpose."""
+    """The root of all errors that ftprl raises on purpose.
+
+    `options` are the options that the message names. It spells them as in Python, `label=` or `bits=10`; the command
+    line prints them as its user typed them, `--label` or `--bits 10`.
+
+    >>> InvalidInput("label= needs the name of a column, got none; pass one.", option="label").options
+    ('label',)
+    """
+
+    def __init__(self, message: str = "", *, option: str | tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.options = (option,) if isinstance(option, str) else option
 
 
 class InvalidInput(FtprlError, ValueError):

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check
-from ftprl.bounds import Certificate, History, Ledger, certify
+from ftprl.bounds import Certificate, History, Ledger
 from ftprl.errors import InvalidInput
-from ftprl.learner import FTPRL, Learner, LearnerState, gradient
+from ftprl.learner import Learner, LearnerState, gradient
 from ftprl.losses import Linear
-from ftprl.sets import ConvexSet, FeasibleSet
+from ftprl.sets import ConvexSet
 from ftprl.solver import call_clarabel
 
 Vector = NDArray[np.float64]
@@ -24,8 +24,9 @@ LossLike = Callable[[Vector], tuple[float, ArrayLike]] | ArrayLike
 
 @final
 class Game:
-    """The friendly, stateful door: play `game.x`, then `game.observe(g)`, and ask for a `certificate()` at any time.
+    """A game in progress: play `game.x`, then `game.observe(g)`, and ask for a `certificate()` at any time.
 
+    >>> from ftprl import FTPRL
     >>> from ftprl.sets import Box
     >>> from ftprl.schemes import Diagonal
     >>> game = Game(FTPRL(Box(-1, 1, dim=2), Diagonal()))
@@ -78,8 +79,8 @@ class Game:
         guess = None if hint is None else gradient("hint", hint, n)
         paid = None if loss is None else check.number("loss", loss)
         after = self.learner.advance(self.state, clean, guess)
-        self.ledger = self.ledger.record(
-            self._core,
+        self.ledger = self._core.record(
+            self.ledger,
             self.learner.core_state(self.state),
             self.learner.gradient_to_core(clean),
             self.learner.core_state(after),
@@ -98,7 +99,7 @@ class Game:
 
     def _certify(self, program: bool = False, comparator: Vector | None = None) -> Certificate:
         state = self.learner.core_state(self.state)
-        return certify(self._core, state, self.ledger, program=program, comparator=comparator)
+        return self._core.certificate(state, self.ledger, program=program, comparator=comparator)
 
     def certificate(
         self, *, program: bool = False, comparator: ArrayLike | None = None, best_loss: float | None = None
@@ -121,8 +122,7 @@ class Game:
         best = self._best_loss if best_loss is None else check.number("best_loss", best_loss)
         true = None if best is None or self._loss is None else self._loss - best
         caveats = made.caveats
-        composite = self._core.composite if isinstance(self._core, FTPRL) else None
-        if composite is not None and composite.per_round and true is not None:
+        if self._core.adds_to_losses and true is not None:
             true, caveats = None, (*caveats, "the true regret is not known with a composite term in every round")
         if best_loss is not None and self._loss is None:
             caveats = (*caveats, "the true regret needs the loss of every round; pass loss= to observe()")
@@ -164,6 +164,7 @@ def play(
 
     With `hindsight` the best fixed point against the losses themselves is found afterwards, for the true regret.
 
+    >>> from ftprl import FTPRL
     >>> from ftprl.sets import Box
     >>> from ftprl.schemes import Diagonal
     >>> play(FTPRL(Box(-1, 1, dim=1), Diagonal()), [[1.0], [1.0]]).certificate().regret
@@ -196,7 +197,7 @@ class Hindsight:
 
 
 def best_in_hindsight(
-    feasible: FeasibleSet, losses: Sequence[LossLike], tol: float = 1e-7, steps: int = 400
+    feasible: ConvexSet, losses: Sequence[LossLike], tol: float = 1e-7, steps: int = 400
 ) -> Hindsight:
     """Minimise the sum of the losses over F: exactly when they are linear, by a level bundle method otherwise."""
     check.instance("best_in_hindsight", feasible, ConvexSet)
@@ -220,7 +221,7 @@ def best_in_hindsight(
 
 
 def _level_bundle(
-    feasible: FeasibleSet, f: Callable[[Vector], tuple[float, Vector]], tol: float, steps: int
+    feasible: ConvexSet, f: Callable[[Vector], tuple[float, Vector]], tol: float, steps: int
 ) -> Hindsight:
     """Cut the graph of f by its tangents; step to the nearest point where the model reaches a level."""
     from scipy.sparse import csc_matrix, vstack

@@ -27,6 +27,8 @@ class ScalarLoss:
     value: Callable[[float, float], float]
     slope: Callable[[float, float], float]
     binary: bool = False
+    rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
+    baseline: str = "mean"  # what predicts a label from those before it: base_rate, mean, log_mean, median, ...
 
 
 def _sign(d: float) -> float:
@@ -64,27 +66,48 @@ def quantile(tau: float) -> ScalarLoss:
     def slope(s: float, y: float) -> float:
         return 0.0 if s == y else (1.0 - tau if s > y else -tau)
 
-    return ScalarLoss("quantile", lambda s, y: tau * max(y - s, 0.0) + (1.0 - tau) * max(s - y, 0.0), slope)
+    def value(s: float, y: float) -> float:
+        return tau * max(y - s, 0.0) + (1.0 - tau) * max(s - y, 0.0)
+
+    return ScalarLoss("quantile", value, slope, baseline="quantile")
 
 
 _TABLE = (
-    ScalarLoss("logistic", lambda s, y: _softplus(-y * s), lambda s, y: -y * _sigmoid(-y * s), binary=True),
-    ScalarLoss("hinge", lambda s, y: max(1.0 - y * s, 0.0), lambda s, y: -y if y * s < 1.0 else 0.0, binary=True),
+    ScalarLoss(
+        "logistic",
+        lambda s, y: _softplus(-y * s),
+        lambda s, y: -y * _sigmoid(-y * s),
+        binary=True,
+        baseline="base_rate",
+    ),
+    ScalarLoss(
+        "hinge",
+        lambda s, y: max(1.0 - y * s, 0.0),
+        lambda s, y: -y if y * s < 1.0 else 0.0,
+        binary=True,
+        baseline="majority",
+    ),
     ScalarLoss(
         "squared_hinge",
         lambda s, y: _half_square(max(1.0 - y * s, 0.0)),
         lambda s, y: -y * max(1.0 - y * s, 0.0),
         binary=True,
+        baseline="majority",
     ),
-    ScalarLoss("squared", lambda s, y: _half_square(s - y), lambda s, y: s - y),
-    ScalarLoss("absolute", lambda s, y: abs(s - y), lambda s, y: _sign(s - y)),
+    ScalarLoss("squared", lambda s, y: _half_square(s - y), lambda s, y: s - y, rmse=True),
+    ScalarLoss("absolute", lambda s, y: abs(s - y), lambda s, y: _sign(s - y), baseline="median"),
     quantile(0.5),
     ScalarLoss(
         "huber",
         lambda s, y: _half_square(s - y) if abs(s - y) <= 1.0 else abs(s - y) - 0.5,
         lambda s, y: min(max(s - y, -1.0), 1.0),
     ),
-    ScalarLoss("poisson", lambda s, y: math.exp(_clamp(s)) - y * _clamp(s), lambda s, y: math.exp(_clamp(s)) - y),
+    ScalarLoss(
+        "poisson",
+        lambda s, y: math.exp(_clamp(s)) - y * _clamp(s),
+        lambda s, y: math.exp(_clamp(s)) - y,
+        baseline="log_mean",
+    ),
 )
 SCALAR_LOSSES: Mapping[str, ScalarLoss] = MappingProxyType({loss.name: loss for loss in _TABLE})
 

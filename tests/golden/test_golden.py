@@ -18,8 +18,8 @@ from ftprl.schemes.diagonal import DiagonalState
 from ftprl.sets import (
     Box,
     CappedSimplex,
+    ConvexSet,
     Ellipsoid,
-    FeasibleSet,
     Intersection,
     L1Ball,
     L2Ball,
@@ -130,7 +130,7 @@ def test_scale_on_an_ellipsoid() -> None:
 @pytest.mark.parametrize("name", ["general_Q_full_box", "general_Q_full_l2"])
 def test_given_full_matrices(name: str) -> None:
     given, want = entry(name)
-    feasible: FeasibleSet = Box(given["lo"], given["hi"]) if "lo" in given else L2Ball(2, given["R"])
+    feasible: ConvexSet = Box(given["lo"], given["hi"]) if "lo" in given else L2Ball(2, given["R"])
     plays, _, _ = run(FTPRL(feasible, Fixed(given["Q"]), start=given["x1"]), given["g"])
     close(plays, want["X"], rtol=RTOL if "lo" in given else 1e-9)
 
@@ -214,7 +214,7 @@ def test_post_hoc_on_a_product_of_balls() -> None:
     close(found.Q, np.repeat(want["alpha"], 2))
 
 
-PROJECTIONS: dict[str, FeasibleSet] = {
+PROJECTIONS: dict[str, ConvexSet] = {
     "l2_r1": L2Ball(4),
     "l1_r1": L1Ball(4),
     "simplex_s1": Simplex(4),

@@ -14,9 +14,16 @@ from hypothesis import strategies as st
 from ftprl import data
 from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
-from ftprl.receipt.certificate import Comparison, Facts, SparseCertificate, against_box, against_own, certify, so_far
+from ftprl.receipt.certificate import (
+    Comparison,
+    StreamCertificate,
+    box_certificate,
+    certificate_against,
+    own_certificate,
+    running_certificate,
+)
 from ftprl.receipt.exact import pulls
-from ftprl.receipt.ledger import given_weights
+from ftprl.receipt.ledger import fixed_weights
 from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
 from oracles.batches import real
 
@@ -75,7 +82,7 @@ class Literal:
         return {"regret": regret, "bound": r + 0.5 * stab, "theorem": r + stab}
 
 
-def chain(c: SparseCertificate) -> None:
+def chain(c: StreamCertificate) -> None:
     """regret <= tight <= bound <= theorem <= worst case <= closed form, within what rounding may do."""
     slack = c.rounding + 1e-9 * (abs(c.regret) + abs(c.theorem))
     assert c.regret <= c.tight + slack
@@ -97,7 +104,7 @@ def test_one_scale_is_the_theorem_taken_literally(loss: str, options: str) -> No
     engine, literal = Engine(given_spec, receipt=True), Literal(given_spec)
     engine.learn(batch)
     literal.learn(batch)
-    c = against_own(engine)
+    c = own_certificate(engine)
     u = defaultdict(float, {i: float(w) for i, w in enumerate(engine.weights())}) | {"intercept": engine.bias()}
     expected = literal.certificate(u)
     scale = abs(expected["theorem"]) + math.fsum(abs(g * x) for _, g, x, _, _ in literal.steps)
@@ -116,11 +123,11 @@ def test_the_chain_holds_for_any_comparator(seed: int, loss: str, options: str, 
     rng = np.random.default_rng(seed)
     u = np.clip(rng.normal(size=given_spec.dim) * 10 ** rng.uniform(-2, 1), given_spec.lower, given_spec.upper)
     bias = float(rng.normal()) if given_spec.intercept else 0.0
-    at = certify(engine, given_weights(u, bias), Comparison("model"))
+    at = certificate_against(engine, fixed_weights(u, bias), Comparison("model"))
     chain(at)
-    chain(against_own(engine))
+    chain(own_certificate(engine))
     if given_spec.lower <= 0 <= given_spec.upper:
-        chain(against_box(engine, float(10 ** rng.uniform(-2, 1))))
+        chain(box_certificate(engine, float(10 ** rng.uniform(-2, 1))))
 
 
 def raw(engine: Engine, batches: list[Batch], weights: Any = None) -> tuple[float, float]:
@@ -160,10 +167,10 @@ def test_on_real_data_the_regret_is_that_of_the_raw_predictions(name: str, float
     source = data.open(real(name), dim=2**18, dtype=dtype, **SETS[name])
     engine = Engine(Spec(dim=2**18, float64=float64), receipt=True)
     regret, size = raw(engine, list(source.batches()))
-    c = against_own(engine)
+    c = own_certificate(engine)
     assert c.regret == pytest.approx(regret, abs=1e-6 * size if float64 else c.rounding)
     chain(c)
-    chain(against_box(engine, 1.0))
+    chain(box_certificate(engine, 1.0))
     assert sum(g["regret"] for g in c.coordinates) + c.shared["regret"] == pytest.approx(c.regret, rel=1e-9)
     assert sum(g["bound"] for g in c.coordinates) + c.shared["bound"] == pytest.approx(c.bound, rel=1e-9)
 
@@ -174,7 +181,7 @@ def test_on_real_data_with_all_scales(name: str) -> None:
     engine = Engine(Spec(dim=2**18, scale="auto"), receipt=True)
     for batch in source.batches():
         engine.learn(batch)
-    for c in (against_own(engine), against_box(engine, 1.0), so_far(engine)):
+    for c in (own_certificate(engine), box_certificate(engine, 1.0), running_certificate(engine)):
         chain(c)
         assert c.bound == min(row["bound"] for row in c.scales)
     fixed = 0.0  # against the leader's weights: the true regret of the mixture lies below
@@ -183,7 +190,7 @@ def test_on_real_data_with_all_scales(name: str) -> None:
         rows = np.repeat(np.arange(len(batch)), np.diff(batch.indptr))
         score = np.bincount(rows, batch.values * u[batch.indices], minlength=len(batch)) + bias
         fixed += float(np.logaddexp(0.0, -batch.y * score).sum())
-    own = against_own(engine)
+    own = own_certificate(engine)
     assert engine.progress.loss - fixed <= own.regret + own.rounding
 
 
@@ -212,14 +219,14 @@ def test_labels_against_the_prediction(kind: str, loss: str, several: bool) -> N
         engine.learn(Batch.from_rows([row], y=[y], float64=True), scores=told)
         slopes.append(float(own(told, np.array([y]))[1][0]))
         scores.append(float(told[0]))
-    for c in (against_own(engine), against_box(engine, 1.0), against_box(engine, 100.0)):
+    for c in (own_certificate(engine), box_certificate(engine, 1.0), box_certificate(engine, 100.0)):
         chain(c)
     if not several:
         u, bias = engine.weights(), engine.bias()
         fixed = [sum(u[i] * v for i, v in row.items()) + bias for row in rows]
         terms = [s * (a - b) for s, a, b in zip(slopes, scores, fixed, strict=True)]
         size = sum(abs(s) * (abs(a) + abs(b)) for s, a, b in zip(slopes, scores, fixed, strict=True))
-        assert against_own(engine).regret == pytest.approx(math.fsum(terms), abs=1e-6 * size)
+        assert own_certificate(engine).regret == pytest.approx(math.fsum(terms), abs=1e-6 * size)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(LOSSES), st.floats(0.05, 20.0), st.booleans())
@@ -235,7 +242,7 @@ def test_the_papers_ratio_where_it_is_one(seed: int, loss: str, radius: float, a
         if adverse and loss != "poisson":
             y = -1.0 if engine.score(Batch.from_rows([row]))[0] > 0 else 1.0
         engine.learn(Batch.from_rows([row], y=[y]))
-    c = against_box(engine, radius, facts=Facts(unit_values=True))
+    c = box_certificate(engine, radius, unit_values=True)
     chain(c)
     assert c.proven_ratio == pytest.approx(math.sqrt(2))
     assert c.ratio_of == "worst_case"
@@ -253,7 +260,7 @@ def test_the_gain_of_a_rate_a_coordinate_does_not_depend_on_units() -> None:
     plain.learn(Batch.from_rows(rows, y=y, float64=True))
     stretched = [{i: v * 2.0 ** (3 * i) for i, v in row.items()} for row in rows]
     scaled.learn(Batch.from_rows(stretched, y=y, float64=True))
-    a, b = against_box(plain, 1.0), against_box(scaled, 1.0)
+    a, b = box_certificate(plain, 1.0), box_certificate(scaled, 1.0)
     for name in ("regret", "bound", "theorem", "gain", "ratio"):
         assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-12)
 
@@ -263,8 +270,8 @@ def test_the_gain_of_a_rate_a_coordinate_does_not_depend_on_units() -> None:
 def test_the_fast_sums_are_those_of_numpy(scale: Any, float64: bool) -> None:
     engine = Engine(Spec(dim=23, scale=scale, float64=float64, l1=0.05, l2=0.1), receipt=True)
     engine.learn(stream(3, float64=float64))
-    slow = against_own(engine)
-    for fast in (so_far(engine, grouped=True), so_far(engine, np.arange(23), grouped=True)):
+    slow = own_certificate(engine)
+    for fast in (running_certificate(engine, grouped=True), running_certificate(engine, np.arange(23), grouped=True)):
         for name, value in slow.brief().items():
             assert fast.brief()[name] == pytest.approx(value, rel=1e-10), name
         for a, b in zip(fast.coordinates, slow.coordinates, strict=True):
@@ -284,7 +291,7 @@ def test_a_feature_that_was_always_zero_adds_nothing(scale: Any, nothing: float,
     for more in ({}, {5: nothing}):
         engine = Engine(Spec(dim=8, scale=scale, **bounds), receipt=True)
         engine.learn(Batch.from_rows([row | more for row in rows], y=y, float64=True))
-        told.append([so_far(engine), against_own(engine), against_box(engine, 1.0)])
+        told.append([running_certificate(engine), own_certificate(engine), box_certificate(engine, 1.0)])
     for without, with_it in zip(*told, strict=True):
         assert with_it.gain is not None
         expected = without.brief()

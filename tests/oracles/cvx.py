@@ -16,7 +16,7 @@ from ftprl.sets.simplex import Shares
 Vector = NDArray[np.float64]
 
 
-def constraints(feasible: sets.FeasibleSet, x: cp.Expression) -> list[cp.Constraint]:
+def constraints(feasible: sets.ConvexSet, x: cp.Expression) -> list[cp.Constraint]:
     """F as CVXPY writes it, from the definition of each set and none of its methods."""
     if isinstance(feasible, sets.Box):
         low, high = np.isfinite(feasible.lower), np.isfinite(feasible.upper)
@@ -51,7 +51,7 @@ def literal(gs: Sequence[Vector], Qs: Sequence[Vector], xs: Sequence[Vector], x:
 
 
 def leader(
-    feasible: sets.FeasibleSet, gs: Sequence[Vector], Qs: Sequence[Vector], xs: Sequence[Vector]
+    feasible: sets.ConvexSet, gs: Sequence[Vector], Qs: Sequence[Vector], xs: Sequence[Vector]
 ) -> tuple[Vector, bool]:
     """The minimiser that CVXPY finds for the same objective, and whether it claims to be accurate."""
     n = feasible.dim

@@ -11,8 +11,8 @@ from ftprl.schemes import BestBound, BlockConstant, CoordinateConstant, Diagonal
 from ftprl.sets import (
     Box,
     CappedSimplex,
+    ConvexSet,
     Ellipsoid,
-    FeasibleSet,
     Halfspace,
     Intersection,
     L1Ball,
@@ -24,7 +24,7 @@ from ftprl.sets import (
     Simplex,
 )
 
-Maker = Callable[[np.random.Generator, int], FeasibleSet]
+Maker = Callable[[np.random.Generator, int], ConvexSet]
 
 
 def _matrix(rng: np.random.Generator, n: int) -> np.ndarray:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ftprl.sets import (
     Box,
     CappedSimplex,
+    ConvexSet,
     Ellipsoid,
-    FeasibleSet,
     Intersection,
     L1Ball,
     L2Ball,
@@ -39,7 +39,7 @@ def solve(problem: cp.Problem) -> float:
     return float(problem.value)
 
 
-def minimum(F: FeasibleSet, Q: Vector, h: Vector) -> tuple[float, Vector]:
+def minimum(F: ConvexSet, Q: Vector, h: Vector) -> tuple[float, Vector]:
     """min over F of ½ x'Qx + h·x."""
     x = cp.Variable(F.dim)
     w, V = np.linalg.eigh(Q)
@@ -48,7 +48,7 @@ def minimum(F: FeasibleSet, Q: Vector, h: Vector) -> tuple[float, Vector]:
     return value, np.array(x.value)
 
 
-def corners(F: FeasibleSet) -> Vector | None:
+def corners(F: ConvexSet) -> Vector | None:
     """The vertices of F, from what its definition says; None for a curved set."""
     n = F.dim
     if isinstance(F, Box):
@@ -72,7 +72,7 @@ def corners(F: FeasibleSet) -> Vector | None:
     return None
 
 
-def _basic_points(F: FeasibleSet) -> Vector | None:
+def _basic_points(F: ConvexSet) -> Vector | None:
     """Every point where n independent rows hold with equality and the others are met."""
     conic = F.conic()
     if not conic.polyhedral:
@@ -94,7 +94,7 @@ def differences(V: Vector) -> Vector:
     return np.array([v - w for v, w in itertools.combinations(V, 2)])
 
 
-def N_brute(F: FeasibleSet, Q: Vector) -> float:
+def N_brute(F: ConvexSet, Q: Vector) -> float:
     """max of ½ y'Qy over differences of vertices: exact on a polytope, for the maximum is at a vertex."""
     V = corners(F)
     assert V is not None
@@ -102,7 +102,7 @@ def N_brute(F: FeasibleSet, Q: Vector) -> float:
     return 0.5 * float(np.einsum("ij,jk,ik->i", Y, Q, Y).max())
 
 
-def N_climb(F: FeasibleSet, Q: Vector, rng: np.random.Generator, tries: int = 12) -> float:
+def N_climb(F: ConvexSet, Q: Vector, rng: np.random.Generator, tries: int = 12) -> float:
     """A lower bound on N by climbing: the linearised maximum of a convex function, from random starts."""
     V = corners(F)
 
@@ -122,7 +122,7 @@ def N_climb(F: FeasibleSet, Q: Vector, rng: np.random.Generator, tries: int = 12
     return best
 
 
-def N_diagonal(F: FeasibleSet, lam: Any) -> Any:
+def N_diagonal(F: ConvexSet, lam: Any) -> Any:
     """N(diag(lam)) as a convex expression."""
     if isinstance(F, Box):
         return 0.5 * (F.widths() ** 2) @ lam
@@ -141,14 +141,14 @@ def N_diagonal(F: FeasibleSet, lam: Any) -> Any:
     return cp.max(0.5 * (differences(V) ** 2) @ lam)
 
 
-def opt_diagonal(F: FeasibleSet, G: Vector) -> tuple[float, Vector]:
+def opt_diagonal(F: ConvexSet, G: Vector) -> tuple[float, Vector]:
     """inf over diagonals of N + sum G_i/l_i, G > 0."""
     lam = cp.Variable(F.dim, pos=True)
     value = solve(cp.Problem(cp.Minimize(N_diagonal(F, lam) + G @ cp.inv_pos(lam))))
     return value, np.array(lam.value)
 
 
-def opt_full(F: FeasibleSet, gs: Vector) -> float:
+def opt_full(F: ConvexSet, gs: Vector) -> float:
     """inf over positive definite Q of N(Q) + sum g'Q⁻¹g; on a flat set only the span of Fsym counts."""
     V = corners(F)
     Y = None

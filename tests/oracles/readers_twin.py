@@ -1,4 +1,4 @@
-"""The readers once more, in plain Python: one row at a time, dictionaries, no blocks. src/core/readers/ says the rules."""
+"""The text readers again, in pure Python: one row at a time, dictionaries, no blocks. The rules: src/core/readers/."""
 
 from __future__ import annotations
 

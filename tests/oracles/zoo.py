@@ -23,8 +23,8 @@ from ftprl.schemes import (
 from ftprl.sets import (
     Box,
     CappedSimplex,
+    ConvexSet,
     Ellipsoid,
-    FeasibleSet,
     Halfspace,
     Intersection,
     L1Ball,
@@ -43,7 +43,7 @@ ROOT2 = math.sqrt(2.0)
 _A = np.array([[1.0, 0.4, -0.2], [0.1, 0.8, 0.3], [-0.3, 0.2, 1.5]])
 _FACES = np.array([[1.0, 1.0, 0.5], [-1.0, 0.3, 0.2], [0.2, -1.0, -0.4], [0.1, 0.2, -1.0], [0.4, -0.1, 1.0]])
 
-SETS: dict[str, FeasibleSet] = {
+SETS: dict[str, ConvexSet] = {
     "box": Box([-1.0, 0.5, -0.1], [1.0, 2.5, 0.3]),
     "l2": L2Ball(3, 1.5, [0.2, -0.1, 0.0]),
     "l1": L1Ball(3, 0.8),
@@ -96,7 +96,7 @@ def schemes(c: float) -> dict[str, Scheme]:
 SCHEMES = tuple(schemes(2.0))
 
 
-def admits(feasible: FeasibleSet, scheme: Scheme) -> bool:
+def admits(feasible: ConvexSet, scheme: Scheme) -> bool:
     """Whether the scheme plays on the set."""
     try:
         scheme.init(feasible)
@@ -108,7 +108,7 @@ def admits(feasible: FeasibleSet, scheme: Scheme) -> bool:
 PAIRS = [(s, k) for s in SETS for k, scheme in schemes(2.0).items() if admits(SETS[s], scheme)]
 
 
-def gradients(kind: str, feasible: FeasibleSet, rounds: int, seed: int) -> Iterator[Callable[[Vector], Vector]]:
+def gradients(kind: str, feasible: ConvexSet, rounds: int, seed: int) -> Iterator[Callable[[Vector], Vector]]:
     """A stream of oracles: each answers a play with a gradient."""
     rng = np.random.default_rng(seed)
     n, middle = feasible.dim, feasible.start()
@@ -156,7 +156,7 @@ def run(learner: FTPRL, oracles: Iterator[Callable[[Vector], Vector]]) -> Run:
     return Run(game, naive, totals)
 
 
-def random_point(feasible: FeasibleSet, rng: np.random.Generator) -> Vector:
+def random_point(feasible: ConvexSet, rng: np.random.Generator) -> Vector:
     """A random point of F: a mixture of extreme points and the start."""
     points = [feasible.start(), *(feasible.vertex(rng.normal(size=feasible.dim)) for _ in range(3))]
     return np.asarray(rng.dirichlet(np.full(4, 0.5)) @ np.array(points))

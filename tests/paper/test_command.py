@@ -120,7 +120,7 @@ def test_what_holds_instead_must_hold_and_saves_nothing() -> None:
     good, bad = Check("other", 0.1, "<=", 1.0), Check("other", 2.0, "<=", 1.0)
     said = fake("false", 0.7, Verdict.FAILS)
     for instead, red in ((good, False), (bad, True)):
-        outcome = Outcome([Check("value", 0.7, "<=", 0.5)], instead=[instead], remark="made-up data")
+        outcome = Outcome([Check("value", 0.7, "<=", 0.5)], instead=[instead], remark="synthetic data")
         result = runner.Result(said, outcome, 0.0)
         assert outcome.verdict is Verdict.FAILS
         assert result.red is red
@@ -128,11 +128,11 @@ def test_what_holds_instead_must_hold_and_saves_nothing() -> None:
 
 
 def test_a_remark_stands_in_the_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = Outcome([Check("value", 0.2, "<=", 0.5)], remark="made-up data")
+    outcome = Outcome([Check("value", 0.2, "<=", 0.5)], remark="synthetic data")
     said = replace(fake("good", 0.2), run=lambda full, step: outcome)
     monkeypatch.setattr(registry, "chosen", lambda wanted: [said])
     assert run(["paper", "run", "-j", "1"]) == 0
-    assert "value: 0.2 <= 0.5 (made-up data)" in capsys.readouterr().out
+    assert "value: 0.2 <= 0.5 (synthetic data)" in capsys.readouterr().out
 
 
 def test_an_expected_failure_is_not_red(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_docs_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_steps_are_told_as_they_happen() -> None:
     heard: list[runner.Progress] = []
-    runner.run([fake("a", 0.1), fake("b", 0.1)], tell=heard.append)
+    runner.run([fake("a", 0.1), fake("b", 0.1)], on_progress=heard.append)
     assert [(p.name, p.text, p.done, p.total) for p in heard] == [
         ("a", "working", 0, 2),
         ("a", "holds", 1, 2),

@@ -17,6 +17,8 @@ from ftprl.paper.fits import slope
 from ftprl.paper.runner import run_one
 from ftprl.schemes import CoordinateConstant, Diagonal, Fixed, Sketch
 from ftprl.schemes.best_bound import BestBound
+from ftprl.sets import Simplex
+from ftprl.sets.balls import NormBall
 
 NAMES = (
     "axes-example",
@@ -123,8 +125,8 @@ def spoiled(right: Callable[..., Any], factor: float) -> Callable[..., Any]:
 @pytest.mark.parametrize(("name", "factor"), [("lp-post-hoc", 1.01), ("sphere", 1.01), ("best-bound", 0.7)])
 def test_a_wrong_closed_form_turns_it_red(name: str, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The independent solver, the dual bound and the stability see through a wrong constant."""
-    monkeypatch.setattr(posthoc, "_ball", spoiled(posthoc._ball, factor))
-    monkeypatch.setattr(posthoc, "_simplex", spoiled(posthoc._simplex, factor))
+    for kind in (NormBall, Simplex):
+        monkeypatch.setattr(kind, "diagonal_optimum", spoiled(kind.diagonal_optimum, factor))
     if name == "sphere":
         target = module("sphere")
         monkeypatch.setattr(target, "best_bound", spoiled(target.best_bound, factor))
@@ -136,7 +138,7 @@ def test_black_box_needs_the_transpose(monkeypatch: pytest.MonkeyPatch) -> None:
     target = module("black-box")
     rng = np.random.default_rng(0)
     A, gs = rng.normal(size=(3, 3)) + 2 * np.eye(3), rng.normal(size=(30, 3)) + 0.5
-    learner = target.learners(2.0, 3)["FTPRL, one rate"]
+    learner = target.learners(2.0, 3)["FTPRL, global rate"]
     here, there, _ = target.twice(learner, 2.0, A, gs)
     np.testing.assert_allclose(here, there, rtol=1e-9)
     right = np.linalg.inv
@@ -256,7 +258,7 @@ def test_full_runs(name: str) -> None:
 
 
 def test_diagonal_scheme_is_what_the_class_separates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A diagonal scheme with one common weight for all coordinates fails on the class like one rate."""
+    """A diagonal scheme with one common weight for all coordinates fails on the class like a global rate."""
     right = Diagonal.step
 
     def common(self: Diagonal, state: Any, g: np.ndarray) -> tuple[np.ndarray, Any]:

@@ -1,4 +1,4 @@
-"""The class on which one rate for all coordinates pays T^{2/3} and the diagonal scheme sqrt T; heavy tails."""
+"""Problems on which global rates have regret T^{2/3} and the diagonal scheme sqrt T; heavy tails."""
 
 import math
 from functools import cache
@@ -94,7 +94,7 @@ def test_every_constant_rate_pays(learner: str, eta: float) -> None:
 
 
 def test_falling_rates_pay_too() -> None:
-    """Bad class: any non-increasing rates, such as D/sqrt(2G) and random ones, pay T^{2/3}/4."""
+    """Bad class: any non-increasing rates, such as D/sqrt(2G) and random ones, have regret T^{2/3}/4."""
     T = 512
     assert regret(T, "descent") >= T ** (2 / 3) / 4
     instance = bad_class(T)
@@ -111,7 +111,7 @@ def test_falling_rates_pay_too() -> None:
 
 @pytest.mark.parametrize(("T", "value"), [(1000, 50.25)])
 def test_the_best_constant_rate(T: int, value: float) -> None:
-    """Bad class: the best of many constant rates still pays 50.25 at T = 1000."""
+    """Bad class: the best of many constant rates still has regret 50.25 at T = 1000."""
     found = min(regret(T, "descent", eta) for eta in (0.02, 0.05, 0.1, 0.1001, 0.2, 0.25, 0.5, 0.500001, 0.75))
     assert found >= T ** (2 / 3) / 4
     assert found >= value * (1 - 0.02)

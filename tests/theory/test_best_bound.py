@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ftprl import FTPRL, Game, Unsupported, best_bound
-from ftprl.posthoc import penalty_growth
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal, Scheme
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, LpBall, Polytope, Preimage, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L1Ball, LpBall, Polytope, Preimage, Simplex
 from oracles.posthoc import opt_diagonal
 from oracles.zoo import ROOT2, SETS
 
 SEEDS = st.integers(0, 2**32 - 1)
-MONOTONE: dict[str, FeasibleSet] = {
+MONOTONE: dict[str, ConvexSet] = {
     "box": Box([-1.0, 0.0, 0.0, 3.0], [1.0, 0.3, 5.0, 4.0]),
     "l1": L1Ball(4),
     "lp3": LpBall(4, 3.0, 0.5),
@@ -58,19 +57,19 @@ def test_stability_growth_and_bounds(name: str, seed: int) -> None:
         made = game.certificate()
         if found.value:
             rho = penalty / (0.5 * F.sq_diameter(star))
-            assert 1 - 1e-9 <= rho <= penalty_growth(F) * (1 + 1e-9)
+            assert 1 - 1e-9 <= rho <= F.penalty_growth() * (1 + 1e-9)
             assert made.regret <= (1 + rho) / 2 * found.value * (1 + 1e-9)
             assert made.worst_case <= (rho / 2 + 1) * found.value * (1 + 1e-9)
-            assert made.closed_form == pytest.approx((penalty_growth(F) / 2 + 1) * found.value)
+            assert made.closed_form == pytest.approx((F.penalty_growth() / 2 + 1) * found.value)
 
 
 def test_growth_values() -> None:
     """rho: 1 for const, boxes and p <= 2; n^{2/p} for p > 2; 3/2 on the simplex; b = sqrt(2/rho) by default."""
     want = {"box": 1.0, "l1": 1.0, "lp3": 4 ** (2 / 3), "lp4": 2.0, "simplex": 1.5, "axis ellipsoid": 1.0}
     for name, rho in want.items():
-        assert penalty_growth(MONOTONE[name]) == pytest.approx(rho)
+        assert MONOTONE[name].penalty_growth() == pytest.approx(rho)
         assert BestBound().proven_ratio(MONOTONE[name]) == pytest.approx(math.sqrt(2 * rho))
-    assert penalty_growth(MONOTONE["preimage"]) == pytest.approx(2.0)
+    assert MONOTONE["preimage"].penalty_growth() == pytest.approx(2.0)
     assert BestBound(family="const").proven_ratio(MONOTONE["lp4"]) == pytest.approx(ROOT2)
 
 

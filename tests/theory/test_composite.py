@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ftprl import FTPRL, Certificate, Composite, Game
 from ftprl.schemes import CoordinateConstant, Diagonal, Full
-from ftprl.sets import Box, FeasibleSet, L2Ball
+from ftprl.sets import Box, ConvexSet, L2Ball
 from oracles.naive import Naive
 from oracles.zoo import ROOT2, SETS, random_point
 
@@ -17,7 +17,7 @@ COMPOSITES = {"l1": (0.3, 0.0), "l2": (0.0, 0.7), "both": (0.2, 1.5), "strong": 
 
 def assert_covered(game: Game, rng: np.random.Generator, tol: float = 1e-8) -> None:
     """The chain from regret to worst_case, against the best point and against others."""
-    F: FeasibleSet = game.learner.feasible
+    F: ConvexSet = game.learner.feasible
     for x in (None, F.start(), random_point(F, rng), random_point(F, rng)):
         made: Certificate = game.certificate(comparator=x)
         slack = tol * (1 + abs(made.worst_case))
@@ -28,7 +28,7 @@ def assert_covered(game: Game, rng: np.random.Generator, tol: float = 1e-8) -> N
         assert made.theorem <= made.worst_case + slack
 
 
-def start_of(F: FeasibleSet, where: str, psi: Composite, rng: np.random.Generator) -> np.ndarray:
+def start_of(F: ConvexSet, where: str, psi: Composite, rng: np.random.Generator) -> np.ndarray:
     """A start that Psi likes best, or any point of F."""
     if where == "anywhere":
         return random_point(F, rng)

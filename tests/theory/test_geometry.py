@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ftprl import psd
-from ftprl.sets import Box, CappedSimplex, Ellipsoid, FeasibleSet, L1Ball, LpBall, Polytope, Simplex
+from ftprl.sets import Box, CappedSimplex, ConvexSet, Ellipsoid, L1Ball, LpBall, Polytope, Simplex
 from oracles.posthoc import N_brute, N_climb, corners, differences, gamma_lp
 from oracles.zoo import SETS, random_point, random_psd
 
@@ -76,7 +76,7 @@ def test_N_is_a_monotone_gauge(name: str) -> None:
             assert F.sq_diameter(P + Q) <= (F.sq_diameter(P) + F.sq_diameter(Q)) * (1 + 1e-9)
 
 
-GAMMA: dict[str, tuple[FeasibleSet, float]] = {
+GAMMA: dict[str, tuple[ConvexSet, float]] = {
     "box": (Box([-1.0, 2.0, 0.0], [1.0, 5.0, 0.5]), 1.0),
     "l1": (L1Ball(4, 0.7), 4.0),
     "lpinf": (LpBall(3, math.inf), 1.0),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ftprl import FTPRL, Game, InvalidInput, Preconditioned
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal, Full, Scheme
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, L2Ball, LpBall, Product, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L1Ball, L2Ball, LpBall, Product, Simplex
 from oracles.zoo import PAIRS, SETS, gradients, random_point, run, schemes
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -122,7 +122,7 @@ def test_translation(name: str, scheme: Scheme) -> None:
 
 @pytest.mark.parametrize("scheme", [CoordinateConstant(), Diagonal(), BestBound()])
 @pytest.mark.parametrize("F", [L2Ball(4), L1Ball(4), LpBall(4, 3.0), Simplex(4), Box(-1, 1, dim=4)], ids=repr)
-def test_permutation(F: FeasibleSet, scheme: Scheme) -> None:
+def test_permutation(F: ConvexSet, scheme: Scheme) -> None:
     """The order of the coordinates does not matter."""
     rng = np.random.default_rng(5)
     order, gs = rng.permutation(4), sparse(rng, 15, 4)
@@ -200,7 +200,7 @@ def test_zero_rounds_change_nothing(set_name: str, scheme: str) -> None:
 @pytest.mark.parametrize(
     "F", [Box(-1, 2), L2Ball(1), L1Ball(1, 2.0), LpBall(1, 3.0), Simplex(1), Ellipsoid([[2.0]])], ids=repr
 )
-def test_one_dimension(F: FeasibleSet) -> None:
+def test_one_dimension(F: ConvexSet) -> None:
     """n = 1: all schemes are one, and a single point has no regret."""
     gs = np.random.default_rng(0).normal(size=(10, 1))
     runs = [played(FTPRL(F, scheme), gs) for scheme in (CoordinateConstant(), Diagonal(), Full())]

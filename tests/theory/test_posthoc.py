@@ -10,8 +10,8 @@ from ftprl import best_bound, psd
 from ftprl.sets import (
     Box,
     CappedSimplex,
+    ConvexSet,
     Ellipsoid,
-    FeasibleSet,
     L1Ball,
     L2Ball,
     LpBall,
@@ -22,7 +22,7 @@ from oracles.naive import outer_sum
 from oracles.posthoc import N_diagonal, corners, differences, dual_diagonal, dual_full, opt_diagonal, opt_full
 from oracles.zoo import ROOT2, SETS, random_psd
 
-CLOSED: dict[str, FeasibleSet] = {
+CLOSED: dict[str, ConvexSet] = {
     "box": Box([-1.0, 0.0, 2.0], [1.0, 0.5, 5.0]),
     "l1": L1Ball(3, 0.7),
     "lp1.5": LpBall(3, 1.5, 2.0),
@@ -122,7 +122,7 @@ def test_block_closed_form() -> None:
     assert found.value == pytest.approx(0.5 * F.sq_diameter(found.Q) + float((G / found.Q).sum()))
 
 
-PROGRAMS: dict[str, FeasibleSet] = {
+PROGRAMS: dict[str, ConvexSet] = {
     "polytope": SETS["polytope"],
     "polytope eq": SETS["polytope eq"],
     "capped": CappedSimplex(4, 0.5),

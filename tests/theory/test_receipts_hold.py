@@ -17,7 +17,6 @@ from ftprl.sets import (
     CappedSimplex,
     ConvexSet,
     Ellipsoid,
-    FeasibleSet,
     Intersection,
     L2Ball,
     LpBall,
@@ -56,7 +55,7 @@ def test_a_set_far_from_the_origin_keeps_its_receipt(offset: float, scheme: Diag
 def test_units_do_not_matter(size: float, scheme: Diagonal, kind: str) -> None:
     """F -> sF: points and bounds scale with s, whatever the solvers' tolerances are."""
 
-    def build(s: float) -> FeasibleSet:
+    def build(s: float) -> ConvexSet:
         rng = np.random.default_rng(3)
         if kind == "polytope":
             C = np.vstack((rng.normal(size=(6, 3)), np.eye(3), -np.eye(3)))

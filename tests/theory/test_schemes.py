@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ftprl import FTPRL, Game, Preconditioned, best_bound, john, psd
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal, Fixed, Full, Sketch
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, L2Ball, LpBall, Polytope, Preimage, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L1Ball, L2Ball, LpBall, Polytope, Preimage, Simplex
 from oracles.naive import best_bound_total, const_total, diagonal_total, full_total, outer_sum, play
 from oracles.posthoc import minimum, opt_diagonal
 from oracles.zoo import KINDS, PAIRS, ROOT2, SETS, gradients, run, schemes
@@ -219,7 +219,7 @@ def test_bounds_are_ordered_on_a_box() -> None:
         assert forms == sorted(forms)
 
 
-JOHN: dict[str, FeasibleSet] = {
+JOHN: dict[str, ConvexSet] = {
     "box": Box([-1.0, 0.0, 0.0], [1.0, 0.2, 5.0]),
     "l1": L1Ball(3, 0.5),
     "l2": L2Ball(3, 2.0),

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "learners/learner.hpp"
 #include "support/dispatch.hpp"
@@ -27,12 +28,11 @@ namespace {
 
 using ftprl::Learner;
 using ftprl::NamedArray;
+using ftprl::bindings::check_length;
+using ftprl::bindings::Column;
+using ftprl::bindings::Target;
+using ftprl::bindings::Values;
 
-template <class T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <int dimensions>
-using Target = nb::ndarray<double, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
 using Slots = nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // ---- options ----
@@ -106,13 +106,6 @@ Entries entries_of(const Column<std::int64_t>& indptr, const Column<std::uint32_
     e.rows.indices = indices.data();
     e.rows.values = values.data();
     return e;
-}
-
-void check_length(const char* name, std::size_t got, std::int64_t rows) {
-    if (static_cast<std::int64_t>(got) == rows) return;
-    throw nb::value_error((std::string(name) + " needs a number for each of the " + std::to_string(rows) +
-                           " rows, got " + std::to_string(got))
-                              .c_str());
 }
 
 Entries labelled_entries_of(const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,

@@ -59,16 +59,16 @@ constexpr double NO_CLIP = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-// name, function, labels, how scales are mixed, within which scores
+// name, function, labels, how scales are mixed, within which scores, baseline
 const Loss LOSSES[] = {
-    {"logistic", logistic, Labels::signs, Mixing::log_loss, NO_CLIP},
-    {"hinge", hinge, Labels::signs, Mixing::hedge, NO_CLIP},
-    {"squared_hinge", squared_hinge, Labels::signs, Mixing::hedge, NO_CLIP},
-    {"squared", squared, Labels::numbers, Mixing::squared, NO_CLIP},
-    {"absolute", absolute, Labels::numbers, Mixing::hedge, NO_CLIP},
-    {"quantile", quantile, Labels::numbers, Mixing::hedge, NO_CLIP},
-    {"huber", huber, Labels::numbers, Mixing::hedge, NO_CLIP},
-    {"poisson", poisson, Labels::nonnegative, Mixing::hedge, CLAMP},
+    {"logistic", logistic, Labels::signs, Mixing::log_loss, NO_CLIP, BaselineKind::base_rate},
+    {"hinge", hinge, Labels::signs, Mixing::hedge, NO_CLIP, BaselineKind::majority},
+    {"squared_hinge", squared_hinge, Labels::signs, Mixing::hedge, NO_CLIP, BaselineKind::majority},
+    {"squared", squared, Labels::numbers, Mixing::squared, NO_CLIP, BaselineKind::mean},
+    {"absolute", absolute, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::median},
+    {"quantile", quantile, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::quantile},
+    {"huber", huber, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::mean},
+    {"poisson", poisson, Labels::nonnegative, Mixing::hedge, CLAMP, BaselineKind::log_mean},
 };
 const std::size_t LOSS_COUNT = sizeof LOSSES / sizeof *LOSSES;
 
@@ -79,6 +79,11 @@ const Loss* loss_named(const char* name) {
         if (std::strcmp(loss.name, name) == 0) return &loss;
     }
     return nullptr;
+}
+
+const char* name_of(BaselineKind kind) {
+    constexpr const char* NAMES[] = {"base_rate", "mean", "log_mean", "median", "quantile", "majority"};
+    return NAMES[static_cast<int>(kind)];
 }
 
 }  // namespace ftprl

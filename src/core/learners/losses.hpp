@@ -19,12 +19,17 @@ double total_loss(double value, double tail);
 enum class Labels { signs, nonnegative, positive, numbers };  // -1 and 1; y >= 0; y > 0; any y
 enum class Mixing { log_loss, squared, hedge };               // how the predictions of several scales are combined
 
+// What predicts a label from those before it alone, for a yardstick: baseline.hpp.
+enum class BaselineKind { base_rate, mean, log_mean, median, quantile, majority };
+const char* name_of(BaselineKind kind);
+
 struct Loss {
     const char* name;
     LossFunction at;
     Labels labels;
     Mixing mixing;
     double clip;  // scores are mixed within [-clip, clip]; infinite for most losses
+    BaselineKind baseline;
 };
 
 extern const Loss LOSSES[];

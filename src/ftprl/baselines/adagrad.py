@@ -12,7 +12,7 @@ from ftprl import check, psd
 from ftprl.baselines.descent import refuse_hint
 from ftprl.errors import InvalidInput
 from ftprl.learner import Learner, LearnerState, starting_point
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -35,7 +35,7 @@ class AdaGrad(Learner[AdaGradState]):
     the root of the sum of g gᵀ instead of its diagonal, and one rate.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     rate: ArrayLike | None = None
     start: ArrayLike | None = None
     full: bool = False
@@ -80,7 +80,7 @@ class AdaGradDual(Learner[DualState]):
     `AdaGrad`; the bound of its paper wants delta of at least the largest |g_i|.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     rate: ArrayLike | None = None
     start: ArrayLike | None = None
     full: bool = False
@@ -108,7 +108,7 @@ class AdaGradDual(Learner[DualState]):
         return DualState(x, t, S, G, state.centre)
 
 
-def _check_rate(rate: ArrayLike | None, feasible: FeasibleSet, full: bool, who: str) -> None:
+def _check_rate(rate: ArrayLike | None, feasible: ConvexSet, full: bool, who: str) -> None:
     check.instance("full", full, bool)
     if rate is None:
         if not np.isfinite(feasible.widths()).all():
@@ -123,14 +123,14 @@ def _check_rate(rate: ArrayLike | None, feasible: FeasibleSet, full: bool, who: 
         raise InvalidInput(f"rate needs numbers above 0, got {found.min():g}; pass positive rates.")
 
 
-def _rate(rate: ArrayLike | None, feasible: FeasibleSet, full: bool) -> Vector:
+def _rate(rate: ArrayLike | None, feasible: ConvexSet, full: bool) -> Vector:
     """The given rate; otherwise D over sqrt 2, with the widest side for a diagonal, the diameter for a full matrix."""
     if rate is not None:
         return np.asarray(rate, dtype=float)
     return np.asarray((feasible.diameter() if full else feasible.widths().max()) / np.sqrt(2.0))
 
 
-def _nothing(feasible: FeasibleSet, full: bool) -> PSD:
+def _nothing(feasible: ConvexSet, full: bool) -> PSD:
     n = feasible.dim
     return np.zeros((n, n)) if full else np.zeros(n)
 

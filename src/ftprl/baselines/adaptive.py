@@ -13,7 +13,7 @@ from ftprl import check
 from ftprl.baselines.descent import nearest, refuse_hint
 from ftprl.errors import InvalidInput, Unsupported
 from ftprl.learner import Learner, LearnerState, starting_point
-from ftprl.sets import Box, FeasibleSet
+from ftprl.sets import Box, ConvexSet
 
 Vector = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class AdaptiveDescent(Learner[AdaptiveState]):
     log T and sqrt T. `scale` multiplies D.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     scale: float = 1.0
     curvature: float = 0.0
     start: ArrayLike | None = None
@@ -85,7 +85,7 @@ class PerCoordinateDescent(Learner[PerCoordinateState]):
     With the default scale 1/sqrt 2 the regret is at most sqrt 2 · sum D_i sqrt(G_i).
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     scale: float = math.sqrt(0.5)
     start: ArrayLike | None = None
 

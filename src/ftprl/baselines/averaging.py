@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl import check
 from ftprl.baselines.descent import refuse_hint
 from ftprl.learner import Learner, LearnerState, starting_point
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class DualAveraging(Learner[AveragingState]):
     most (gamma B² + G²/gamma) sqrt T: `gamma` = G/B is the best choice.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     gamma: float = 1.0
     l1: float = 0.0
     rho: float = 0.0

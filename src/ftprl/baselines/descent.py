@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl import check
 from ftprl.errors import InvalidInput, Unsupported
 from ftprl.learner import Learner, LearnerState, starting_point
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 Rate = float | Callable[[int], float]
@@ -25,7 +25,7 @@ def refuse_hint(hint: ArrayLike | None, who: str) -> None:
         raise Unsupported(f"{who} takes no hint; use FTPRL, or leave the hint out.")
 
 
-def check_rate(rate: Rate | None, feasible: FeasibleSet, who: str) -> None:
+def check_rate(rate: Rate | None, feasible: ConvexSet, who: str) -> None:
     """A rate above 0, or a bounded set from which one can be made."""
     if rate is None and not math.isfinite(feasible.diameter()):
         raise InvalidInput(f"{who} needs a bounded set or a rate, got {feasible!r} and none; pass rate=0.1.")
@@ -33,14 +33,14 @@ def check_rate(rate: Rate | None, feasible: FeasibleSet, who: str) -> None:
         check.positive("rate", rate)
 
 
-def rate_at(rate: Rate | None, t: int, feasible: FeasibleSet, G: float) -> float:
+def rate_at(rate: Rate | None, t: int, feasible: ConvexSet, G: float) -> float:
     """The rate of round t; without one D / sqrt(2 sum |g|²), and 0 while there was no gradient."""
     if rate is None:
         return feasible.diameter() / math.sqrt(2 * G) if G else 0.0
     return check.positive("rate", rate(t)) if callable(rate) else rate
 
 
-def nearest(feasible: FeasibleSet, target: Vector, near: Vector) -> Vector:
+def nearest(feasible: ConvexSet, target: Vector, near: Vector) -> Vector:
     """The point of F nearest to `target`."""
     return feasible.argmin(np.array(1.0), -target, near)
 
@@ -61,7 +61,7 @@ class GradientDescent(Learner[DescentState]):
     `rate` is a number, a function of t = 1, 2, ..., or None for D / sqrt(2 sum |g_s|²), which needs no tuning.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     rate: Rate | None = None
     start: ArrayLike | None = None
 
@@ -99,7 +99,7 @@ class LazyDescent(Learner[LazyState]):
     with a rate that falls it may not come back in time.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     rate: Rate | None = None
     start: ArrayLike | None = None
 

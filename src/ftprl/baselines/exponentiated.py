@@ -13,7 +13,7 @@ from ftprl import check
 from ftprl.baselines.descent import Rate, refuse_hint
 from ftprl.errors import InvalidInput, Unsupported
 from ftprl.learner import Learner, LearnerState, starting_point
-from ftprl.sets import FeasibleSet, Simplex
+from ftprl.sets import ConvexSet, Simplex
 
 Vector = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class ExponentiatedGradient(Learner[ExponentiatedState]):
     s (ln n / rate + rate/8 · sum (max g - min g)²). None takes rate = sqrt(4 ln n / that sum), which needs no tuning.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     rate: Rate | None = None
     start: ArrayLike | None = None
 

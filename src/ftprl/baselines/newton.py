@@ -13,7 +13,7 @@ from ftprl import check
 from ftprl.baselines.descent import refuse_hint
 from ftprl.errors import InvalidInput
 from ftprl.learner import Learner, LearnerState, starting_point
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -36,7 +36,7 @@ class OnlineNewtonStep(Learner[NewtonState]):
     is O(n log T). `epsilon` None takes 1/(gamma D)², the choice of that bound.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     gamma: float
     epsilon: float | None = None
     start: ArrayLike | None = None
@@ -82,7 +82,7 @@ class NewtonLeader(Learner[LeaderState]):
     all rounds, each replaced by its own parabola. There weight = (1 + 1/beta) delta = 1/4.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     weight: float = 0.25
     epsilon: float = 1.0
     start: ArrayLike | None = None

@@ -12,7 +12,7 @@ from ftprl import check
 from ftprl.baselines.descent import refuse_hint
 from ftprl.errors import InvalidInput
 from ftprl.learner import Learner, LearnerState
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class PerturbedLeader(Learner[PerturbedState]):
     plays the mean of several such vertices: the same expectation for linear losses, and less noise.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     epsilon: float
     seed: int = 0
     draws: int = 1

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl import check
 from ftprl.baselines.descent import Rate, check_rate, nearest, rate_at, refuse_hint
 from ftprl.learner import Learner, LearnerState, starting_point
-from ftprl.sets import FeasibleSet, L2Ball
+from ftprl.sets import ConvexSet, L2Ball
 
 Vector = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Fobos(Learner[FobosState]):
     `GradientDescent`, to which it reduces without a penalty.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     rate: Rate | None = None
     l1: float = 0.0
     l2: float = 0.0
@@ -70,7 +70,7 @@ class Pegasos(Learner[LearnerState]):
     With |g + l2 x| <= B the regret, penalty included, is at most B² (1 + ln T) / (2 l2).
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     l2: float
     start: ArrayLike | None = None
 

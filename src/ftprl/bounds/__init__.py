@@ -1,7 +1,7 @@
 """The receipt: running sums while a game is played, and the certificate they add up to at any moment."""
 
 from ftprl.bounds.certificate import Certificate, History
-from ftprl.bounds.certify import certify
+from ftprl.bounds.certify import Bounds, certify
 from ftprl.bounds.ledger import Ledger
 
-__all__ = ["Certificate", "History", "Ledger", "certify"]
+__all__ = ["Bounds", "Certificate", "History", "Ledger", "certify"]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd
-from ftprl.learner import FTPRL, Composite, Learner, LearnerState, State
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -53,61 +50,18 @@ class Ledger(NamedTuple):
         zero = np.zeros(dim)
         return Ledger(0, zero, zero, np.zeros((dim, dim)) if full else None, zero, False, 0.0, zero, zero)
 
-    def record(self, learner: Learner[Any], before: LearnerState, g: Vector, after: LearnerState) -> Ledger:
-        """One round of a core learner: `g` was seen at `before.x`, and `after` is what it made of it."""
-        origin, moved = (self.origin, self.moved) if self.t else (before.x, bool(before.x.any()))
-        x = before.x - origin if moved else before.x
-        gain, S = self.gain + float(g.dot(x)), self.S + g
-        seen = after.seen if isinstance(after, State) else g
-        G, GG = seen * seen, None if self.GG is None else self.GG + np.outer(seen, seen)
+    def add_round(self, x: Vector, g: Vector) -> Ledger:
+        """One more round of any learner: `g` was seen at `x`. Regret needs no more than this."""
+        origin, moved = self.first_play(x)
+        gain = self.gain + float(g.dot(x - origin if moved else x))
+        GG = None if self.GG is None else self.GG + np.outer(g, g)
+        G = g * g
         G += self.G
-        if not isinstance(learner, FTPRL):
-            return Ledger(self.t + 1, S, G, GG, origin, moved, gain, self.z, self.q)
-        assert isinstance(before, State)
-        assert isinstance(after, State)
-        total, leader = after.scheme.total, after.leader - origin if moved else after.leader
-        Qx = psd.apply(after.Q, x)
-        if moved or before.t != self.t:
-            z = self.z + (seen if before.hint is None else learner.scheme.effective(learner.feasible, g))
-            z -= Qx
-        else:
-            z = after.z  # the same sum, since x_1 = 0
-        d = x - leader
-        psi = None if learner.composite is None else _psi(learner.composite, self, before.x, after)
-        length = psd.dual_quad(total if psi is None else self._weights(learner.composite, total), seen)
-        hinted = self.hinted or before.hint is not None
-        return Ledger(
-            self.t + 1,
-            S,
-            G,
-            GG,
-            origin,
-            moved,
-            gain,
-            z,
-            self.q + Qx,
-            self.k + float(x.dot(Qx)),
-            self.stability + length,
-            self.delta + float(d.dot(z)) + 0.5 * psd.between(total, d, x + leader) + (psi.delta if psi else 0.0),
-            self.penalty + learner.scheme.penalty(after.scheme, after.Q),
-            self.solver_slack + (_slack(learner, before, length) if before.gap else 0.0),
-            self.leader_slack + after.leader_gap if hinted else after.leader_gap,
-            psi.total if psi else 0.0,
-            psi.first if psi else 0.0,
-            psi.drift if psi else 0.0,
-            max(self.worst_gap, after.gap),
-            hinted,
-            self.t + 1 if self.out_of_range is None and math.isinf(length) else self.out_of_range,
-        )
+        return Ledger(self.t + 1, self.S + g, G, GG, origin, moved, gain, self.z, self.q)
 
-    def _weights(self, composite: Composite | None, total: PSD) -> PSD:
-        """The curvature that a round's gradient meets: a penalty added once counts from the second round on.
-
-        In the first it need not, since x_1 may be any point, not only one that minimises Psi.
-        """
-        if composite is None or composite.per_round or not self.t:
-            return total
-        return psd.add(total, np.array(composite.l2))
+    def first_play(self, x: Vector) -> tuple[Vector, bool]:
+        """x_1 and whether it is not 0, where x is the point played now."""
+        return (self.origin, self.moved) if self.t else (x, bool(x.any()))
 
     @property
     def loss(self) -> float:
@@ -122,33 +76,3 @@ class Ledger(NamedTuple):
     def linear_regret(self, x: Vector) -> float:
         """sum g_t·(x_t - x)."""
         return self.gain - float(self.S @ (x - self.origin))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Psi:
-    """What a round does to the sums of a composite term."""
-
-    delta: float
-    total: float
-    first: float
-    drift: float
-
-
-def _psi(composite: Composite, sums: Ledger, x: Vector, after: State) -> _Psi:
-    here, there = composite.value(x), composite.value(after.leader)
-    first = sums.psi_first if sums.t else here
-    delta = composite.times(after.t) * (here - there)
-    if not composite.per_round:
-        return _Psi(delta, 0.0, first, 0.0)
-    return _Psi(delta, sums.psi + here, first, sums.psi_drift + here - there)
-
-
-def _slack(learner: FTPRL, before: State, length: float) -> float:
-    """What the gap of the step before can add to this round's share of the bounds.
-
-    |g_t| sqrt(2 gap); and the gap itself where it does not cancel: under hints, and with a penalty in every round.
-    """
-    whole = before.hint is not None or (learner.composite is not None and learner.composite.per_round)
-    lost = math.sqrt(2 * before.gap * length) if math.isfinite(length) else 0.0
-    return lost + (before.gap if whole else 0.0)

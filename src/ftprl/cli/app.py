@@ -10,7 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ftprl.cli.help import GroupedCommand
 from ftprl.errors import FtprlError
+from ftprl.options import as_typed
 
 # Commands and groups of commands, each in the module of its name.
 _COMMANDS = ("demo", "train", "predict", "inspect", "certify", "verify", "report", "watch")
@@ -34,7 +36,7 @@ def _app(args: list[str]) -> typer.Typer:
     for name in wanted:
         module = import_module(f"ftprl.cli.{name}")
         if name in _COMMANDS:
-            app.command()(getattr(module, name))
+            app.command(cls=GroupedCommand)(getattr(module, name))
         else:
             app.add_typer(module.app, name=name)
     return app
@@ -66,7 +68,7 @@ def run(args: list[str] | None = None) -> int:
         code = _app(given)(args=given, prog_name="ftprl", standalone_mode=False)
         sys.stdout.flush()
     except FtprlError as error:
-        return _refuse(str(error))
+        return _refuse(as_typed(str(error), error.options))
     except BrokenPipeError:  # whoever read the output has seen enough
         return 141
     except MemoryError:

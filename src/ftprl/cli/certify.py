@@ -35,14 +35,13 @@ def certify(
     from ftprl import receipt
     from ftprl.atomic import check_apart, check_target
     from ftprl.linear import Model
-    from ftprl.receipt.document import document
     from ftprl.runlog.events import line
 
     check_target("--output", output)
     read = {f"the data file {path}": path for path in exact or () if Path(path).is_file()}
     check_apart({"--output": output}, {"the model": model, "the other model": against, **read})
     learned = Model.load(model)
-    found = receipt.certify(learned, radius=radius, other=against, exact=exact or None)
+    certificate = receipt.certify_model(learned, radius=radius, other=against, exact=exact or None)
     if output is not None:
-        receipt.write(output, document(learned, found))
-    print(line(found.to_dict()) if as_json else found)
+        receipt.write_receipt(output, receipt.make_receipt(learned, certificate))
+    print(line(certificate.to_dict()) if as_json else certificate)

@@ -1,7 +1,8 @@
-"""`ftprl inspect`: what a model is and what it has learned."""
+"""`ftprl inspect`: the settings, the loss and the weights of a model."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,26 +14,28 @@ def inspect(
     top: Annotated[int, typer.Option(help="How many of the largest weights.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON instead of a table.")] = False,
 ) -> None:
-    """Show a model's settings, its size, and its largest weights by cell."""
+    """Show a model's settings, its size, its loss beside the baseline's, and its largest weights by cell."""
     from ftprl.errors import InvalidInput
     from ftprl.runlog.events import line
     from ftprl.training.summary import summary
 
     if top < 0:
         raise InvalidInput(f"--top needs a number of at least 0, got {top}; pass one.")
-    told = summary(model, top)
-    print(line(told) if as_json else "\n".join(_table(told)))
+    facts = summary(model, top)
+    print(line(facts) if as_json else "\n".join(_table(facts)))
 
 
-def _table(told: dict[str, Any]) -> list[str]:
+def _table(facts: dict[str, Any]) -> list[str]:
     from ftprl.data.files import shown
+    from ftprl.losses import SCALAR_LOSSES
+    from ftprl.runlog.yardstick import compared
 
-    spec, reading, history = told["spec"], told["reading"], told["history"]
+    spec, reading, history = facts["spec"], facts["reading"], facts["history"]
     lines = [
-        f"{'file':<14} {shown(told['file'])}, {told['bytes']} bytes, sha256 {told['sha256'][:16]}...",
+        f"{'file':<14} {shown(facts['file'])}, {facts['bytes']} bytes, sha256 {facts['sha256'][:16]}...",
         f"{'model':<14} {spec['loss']}, {' '.join(f'{k}={v}' for k, v in spec.items() if k not in ('loss', 'dim'))}",
-        f"{'table':<14} {spec['dim']} cells, {told['occupied']} occupied, {told['nonzero']} weights not 0",
-        f"{'intercept':<14} {told['intercept']:.6g}",
+        f"{'table':<14} {spec['dim']} cells, {facts['occupied']} occupied, {facts['nonzero']} weights not 0",
+        f"{'intercept':<14} {facts['intercept']:.6g}",
     ]
     if reading:
         lines.append(f"{'read as':<14} {reading.get('format')}, hash seed {reading.get('seed')}")
@@ -42,32 +45,41 @@ def _table(told: dict[str, Any]) -> list[str]:
             lines.append(f"{kind:<14} {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}")
     if history:
         lines.append(f"{'rows':<14} {history['rows']}, {history['bad_rows']} bad ones left out")
+        rmse = SCALAR_LOSSES[spec["loss"]].rmse
         for name in ("progressive", "holdout"):
-            loss, weight, rows = history[name]
-            if rows:
-                lines.append(f"{name:<14} mean loss {loss / weight:.6f} over {rows} rows")
-    if told["unfinished"]:
-        lines.append(f"{'checkpoint':<14} of a run after {told['unfinished']['rows']} rows; go on with --resume")
-    lines += _mixture(told)
-    if told["largest"]:
+            if history[name][2]:
+                means = compared(*facts[name].values(), rmse=rmse)
+                lines.append(f"{name:<14} mean loss {means}, over {history[name][2]} rows")
+    if facts["unfinished"]:
+        lines.append(f"{'checkpoint':<14} of a run after {facts['unfinished']['rows']} rows; continue it with --resume")
+    lines += _mixture(facts)
+    if facts["largest"]:
         lines += ["", f"{'cell':>14} {'weight':>14}"]
-        lines += [f"{entry['cell']:>14} {entry['weight']:>14.6g}" for entry in told["largest"]]
+        lines += [f"{entry['cell']:>14} {entry['weight']:>14.6g}" for entry in facts["largest"]]
     return lines
 
 
-def _mixture(told: dict[str, Any]) -> list[str]:
-    """The scales, their weights and losses, and whether the grid may be too short."""
-    if told["mixture"] is None:
+def _mixture(facts: dict[str, Any]) -> list[str]:
+    """The scales, their weights and losses beside the baseline's, and whether the grid may be too short."""
+    if facts["mixture"] is None:
         return []
-    names, weights, losses = (told["mixture"][key] for key in ("names", "weights", "losses"))
+    names, weights, losses = (facts["mixture"][key] for key in ("names", "weights", "losses"))
     lines = ["", f"{'scale':>14} {'weight':>14} {'mean loss':>14}"]
     for name, share, loss in zip(names, weights, losses, strict=True):
-        lines.append(f"{name:>14} {share:>14.6g} {loss / told['weight'] if told['weight'] else 0.0:>14.6f}")
-    scales = told["spec"]["scale"]
-    if told["spec"]["retired"]:
-        lines.append(f"{'retired':>14} {', '.join(f'{h:g}' for h in told['spec']['retired'])}")
+        lines.append(f"{name:>14} {share:>14.6g} {_mean(loss, facts):>14}")
+    if math.isfinite(facts["baseline_loss"]):
+        lines.append(f"{'baseline':>14} {'':>14} {_mean(facts['baseline_loss'], facts):>14}")
+    scales = facts["spec"]["scale"]
+    if facts["spec"]["retired"]:
+        lines.append(f"{'retired':>14} {', '.join(f'{h:g}' for h in facts['spec']['retired'])}")
     best = min(range(len(scales)), key=losses.__getitem__)
-    every = sorted((*scales, *told["spec"]["retired"]))
+    every = sorted((*scales, *facts["spec"]["retired"]))
     if scales[best] in (every[0], every[-1]):
         lines.append(f"note: the best scale, {scales[best]:g}, is at an end of the grid; add more beyond it")
     return lines
+
+
+def _mean(loss: float, facts: dict[str, Any]) -> str:
+    from ftprl.runlog.yardstick import digits
+
+    return digits(loss / facts["weight"] if facts["weight"] else 0.0)

@@ -1,4 +1,4 @@
-"""What a run shows while it runs: a table at doubling row numbers, and on a terminal a line that moves."""
+"""What `train` shows while it runs: a table with a line at each power of two, and on a terminal a line that moves."""
 
 from __future__ import annotations
 
@@ -8,13 +8,25 @@ import time
 from typing import Any, TextIO
 
 from ftprl.data.files import shown
+from ftprl.losses import SCALAR_LOSSES
 from ftprl.runlog.events import Event
+from ftprl.runlog.yardstick import compared, digits, root_mean_square
 from ftprl.training.trainer import Listener
 
-_HEAD = (
-    f"{'rows':>12} {'weight':>12} {'mean loss':>10} {'since last':>10} {'label':>8} {'predicted':>10} {'features':>9}"
-)
-_PATIENCE = 0.1  # seconds between two updates of the moving line
+REFRESH_SECONDS = 0.1  # seconds between two updates of the moving line
+_WIDTHS = {
+    "rows": 10,
+    "weight": 10,
+    "mean loss": 10,
+    "RMSE": 10,
+    "baseline": 10,
+    "better": 8,
+    "since last": 10,
+    "label": 8,
+    "predicted": 10,
+    "features": 8,
+    "held out": 10,
+}
 
 
 def show(out: TextIO) -> Listener:
@@ -23,25 +35,36 @@ def show(out: TextIO) -> Listener:
 
 
 class _Table:
+    """One line at each power of two of the rows: the mean loss, the baseline, and how much better the model is."""
+
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._held = False
+        self._has_holdout = False
+        self._has_rmse = False
         self._last = (0, 0.0, 0.0)  # the pass, the loss and the weight of the last line
 
     def hear(self, event: Event) -> None:
         """Write what belongs into the table."""
         kind = event["event"]
         if kind in ("start", "resume"):
-            self._held = event["holdout_every"] is not None
+            self._has_holdout = event["holdout_every"] is not None
+            self._has_rmse = SCALAR_LOSSES[event["spec"]["loss"]].rmse
             self._line("\n".join(_settings(event)))
             self._line("")
-            self._line(_HEAD + (f" {'held out':>10}" if self._held else ""))
+            self._line(self._head())
         elif kind == "progress" and event["rows"] & (event["rows"] - 1) == 0:
             self._line(self._progress(event))
         elif kind == "retire":
-            self._line(f"from here on with the scales {_plain(event['kept'])}; the others were hopeless")
+            self._line(f"scales that no longer contribute are dropped; kept: {_value(event['kept'])}")
         elif kind == "pass" and event["pass"] > 1:
-            self._line(f"pass {event['pass']}: mean loss {event['loss']:.6f}")
+            means = compared(event["loss"], event["baseline"], event["improvement"], rmse=self._has_rmse)
+            self._line(f"pass {event['pass']}: mean loss {means}")
+
+    def _head(self) -> str:
+        names = ["rows", "weight", "mean loss", *(["RMSE"] if self._has_rmse else []), "baseline", "better"]
+        names += ["since last", "label", "predicted", "features"]
+        names += ["held out", "baseline", "better"] if self._has_holdout else []
+        return " ".join(f"{name:>{_WIDTHS[name]}}" for name in names)
 
     def _progress(self, event: Event) -> str:
         weight = event["pass_weight"]
@@ -49,11 +72,17 @@ class _Table:
         before = self._last[1:] if self._last[0] == event["pass"] else (0.0, 0.0)
         self._last = (event["pass"], loss, weight)
         since = (loss - before[0]) / (weight - before[1]) if weight > before[1] else None
-        cells = [f"{event['rows']:>12}", f"{event['weight']:>12.6g}", _loss(event["loss"]), _loss(since)]
+        cells = [f"{event['rows']:>10}", f"{event['weight']:>10.6g}", _loss(event["loss"])]
+        if self._has_rmse:
+            cells.append(f"{root_mean_square(event['loss']):>10.6g}")
+        cells += [_loss(event["baseline"]), _percent(event["improvement"]), _loss(since)]
         if "label" in event:
             label = "unknown" if math.isnan(event["label"]) else f"{event['label']:.6g}"
-            cells += [f"{label:>8}", f"{event['prediction']:>10.4f}", f"{event['features']:>9}"]
-        return " ".join([*cells, _loss(event["holdout"])] if self._held else cells)
+            cells += [f"{label:>8}", f"{event['prediction']:>10.4f}", f"{event['features']:>8}"]
+        if self._has_holdout:
+            held = (_loss(event["holdout"]), _loss(event["holdout_baseline"]), _percent(event["holdout_improvement"]))
+            cells += held
+        return " ".join(cells)
 
     def _line(self, text: str) -> None:
         with contextlib.suppress(OSError):  # a log that nobody reads any more does not stop the learning
@@ -75,7 +104,7 @@ class _Live(_Table):
         if event["event"] in ("start", "resume"):
             self._began = (now, event["rows"])
         if event["event"] == "tick":
-            if now - self._shown >= _PATIENCE:
+            if now - self._shown >= REFRESH_SECONDS:
                 self._shown = now
                 with contextlib.suppress(OSError):
                     self._out.write("\r" + self._moment(event, now) + "\x1b[K")
@@ -88,7 +117,8 @@ class _Live(_Table):
     def _moment(self, event: Event, now: float) -> str:
         seconds, rows = now - self._began[0], event["rows"] - self._began[1]
         speed = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
-        return f"{event['rows']:>12} rows  {speed:>18}  mean loss {event['loss']:.6f}  lately {event['since']:.6f}"
+        means = compared(event["loss"], event["baseline"], event["improvement"])
+        return f"{event['rows']:>10} rows  {speed:>18}  mean loss {means}"
 
     def _clear(self) -> None:
         if self._is_moving:
@@ -97,7 +127,11 @@ class _Live(_Table):
 
 
 def _loss(value: float | None) -> str:
-    return f"{'-':>10}" if value is None or math.isnan(value) else f"{value:>10.6f}"
+    return f"{'-' if value is None or math.isnan(value) else digits(value):>10}"
+
+
+def _percent(value: float) -> str:
+    return f"{'-':>8}" if math.isnan(value) else f"{value:>6.1f} %" if abs(value) < 10_000.0 else f"{value:>6.0e} %"
 
 
 def _settings(event: Event) -> list[str]:
@@ -111,16 +145,16 @@ def _settings(event: Event) -> list[str]:
     for kind in ("label", "weight", "categorical", "numeric", "text", "ignore"):
         names = [shown(name) for name, k in kinds.items() if k == kind]
         if names:
-            told = ", ".join(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
-            lines.append(f"{kind:<12} {told}")
-    options = [f"{name}={_plain(value)}" for name, value in spec.items() if name not in ("loss", "dim")]
+            listed = ", ".join(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
+            lines.append(f"{kind:<12} {listed}")
+    options = [f"{name}={_value(value)}" for name, value in spec.items() if name not in ("loss", "dim")]
     lines.append(f"{'model':<12} {spec['loss']}, {spec['dim']} cells, {' '.join(options)}")
     if event["event"] == "resume":
         lines.append(f"{'resumed':<12} after {event['rows']} rows")
     return lines
 
 
-def _plain(value: Any) -> str:
+def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(f"{entry:g}" for entry in value) or "none"
     if value is None or isinstance(value, bool):

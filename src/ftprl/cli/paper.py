@@ -27,7 +27,7 @@ def _root(context: typer.Context) -> None:
 
 @app.command("list")
 def list_statements() -> None:
-    """One statement a line: its name, where it stands, its title."""
+    """List the statements: name, place in the paper, title."""
     from ftprl.paper.registry import chosen
 
     every = chosen([])
@@ -85,7 +85,9 @@ def run(
         _check_folder(option, folder)
     statements = chosen(name or [])
     drawn = output is not None or docs is not None
-    results = runner.run(statements, full=full, drawn=drawn, workers=jobs, tell=_Teller(sys.stderr).hear)
+    results = runner.run(
+        statements, full=full, drawn=drawn, workers=jobs, on_progress=_ProgressPrinter(sys.stderr).show
+    )
     if output is not None:
         page.write(results, output)
     if docs is not None:
@@ -113,22 +115,22 @@ def _table(results: Sequence[Result]) -> list[str]:
     width, verdict = max(len(r.statement.name) for r in results), max(len(r.verdict.value) for r in results)
     lines = []
     for r in results:
-        told = f"RED: {r.error or 'expected ' + r.statement.expected.value}" if r.red else f"{r.number}"
-        told += f" ({r.outcome.remark})" if r.outcome.remark else ""
-        lines.append(f"{r.statement.name:<{width}}  {r.verdict.value:<{verdict}}  {told}")
+        detail = f"RED: {r.error or 'expected ' + r.statement.expected.value}" if r.red else f"{r.number}"
+        detail += f" ({r.outcome.remark})" if r.outcome.remark else ""
+        lines.append(f"{r.statement.name:<{width}}  {r.verdict.value:<{verdict}}  {detail}")
         if r.red:
             failed = [c for c in (*r.outcome.stated, *r.outcome.corrected, *r.outcome.instead) if not c.ok]
             lines += [f"{'':<{width}}    {check}" for check in failed]
     return [*lines, "", summary(results)]
 
 
-class _Teller:
-    """A line for each verdict; on a terminal also one that moves, with what is being done."""
+class _ProgressPrinter:
+    """One line per verdict; on a terminal also a status line that is redrawn."""
 
     def __init__(self, out: TextIO) -> None:
         self._out, self._moves, self._shown = out, out.isatty(), 0.0
 
-    def hear(self, progress: Progress) -> None:
+    def show(self, progress: Progress) -> None:
         """Write what happened."""
         head = f"[{progress.done:>2}/{progress.total}] {progress.name}: {progress.text}"
         if progress.result is not None:

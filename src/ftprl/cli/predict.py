@@ -1,4 +1,4 @@
-"""`ftprl predict`: one number a row."""
+"""`ftprl predict`: one prediction per row."""
 
 from __future__ import annotations
 
@@ -10,24 +10,37 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from ftprl.cli import early, reading
+from ftprl.cli import early
+from ftprl.cli.options import keywords, option, warn_of_bad_rows
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A model or a checkpoint.")],
     data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input.")],
+    *,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where the numbers go instead of stdout.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write the predictions to [default: stdout]", rich_help_panel="output"
+        ),
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Scores instead of means or probabilities.")] = False,
-    format: reading.Format = None,
-    sep: reading.Sep = None,
-    quote: reading.Quote = None,
-    no_header: reading.NoHeader = False,
-    on_bad_row: reading.OnBadRow = None,
-    max_row: reading.MaxRow = 16_000_000,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Write scores instead of means or probabilities", rich_help_panel="output"),
+    ] = False,
+    format: Annotated[str | None, option("format")] = None,
+    sep: Annotated[str | None, option("sep")] = None,
+    quote: Annotated[str | None, option("quote")] = None,
+    no_header: Annotated[bool, option("header")] = False,
+    on_bad_row: Annotated[str | None, option("on_bad_row")] = None,
+    max_row: Annotated[int | None, option("max_row")] = None,
 ) -> None:
-    """Write a mean or probability a line, one for each row of the data, which is read as in training."""
+    """Write one prediction per row, one per line: probabilities for logistic loss, means for the others.
+
+    The data is read as in training; it may lack the label.
+    """
+    typed: dict[str, Any] = {"format": format, "sep": sep, "quote": quote, "no_header": no_header}
+    typed |= {"on_bad_row": on_bad_row, "max_row": max_row}
     early.expect_saved(data, model)
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.linear import Model
@@ -35,13 +48,8 @@ def predict(
 
     check_target("--output", output)
     learned = Model.load(model)
-    asked = {"format": format, "sep": reading.character(sep), "quote": quote, "header": False if no_header else None}
-    source = learned.open(
-        data,
-        on_bad_row=on_bad_row or "raise",
-        max_row=max_row,
-        **{name: value for name, value in asked.items() if value is not None},
-    )
+    reading = {name: value for name, value in keywords(typed).items() if value is not None}
+    source = learned.open(data, **reading)
     read = {f"the data file {file}": file for file in source.files if file != "-"}
     check_apart({"--output": output}, {**read, "the model": model})
     lines = Lines(learned, source, raw=raw)
@@ -51,7 +59,7 @@ def predict(
             if not source.can_be_read_again:
                 out.flush()  # somebody may wait for the answer before asking on
         out.flush()
-    reading.tell_bad_rows(lines.bad_rows, lines.first_bad)
+    warn_of_bad_rows(lines.bad_rows, lines.first_bad)
 
 
 def _stdout() -> BinaryIO:

@@ -1,4 +1,4 @@
-"""`ftprl train`: from text to a model, in one pass unless more are asked for."""
+"""`ftprl train`: from text files to a model."""
 
 from __future__ import annotations
 
@@ -8,82 +8,62 @@ from typing import Annotated
 
 import typer
 
-from ftprl.cli import early, reading
+from ftprl.cli import early
+from ftprl.cli.options import keywords, option, warn_of_bad_rows
 
 
 def train(
     data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the model goes.")],
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            help="logistic (default), hinge, squared_hinge, squared, absolute, quantile, huber or poisson.",
-        ),
-    ] = None,
-    bits: Annotated[int | None, typer.Option(help="The table has 2^BITS cells (default 22).")] = None,
-    dim: Annotated[int | None, typer.Option(help="The table has DIM cells, instead of --bits.")] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(help="auto (default): eight scales at once, nothing to tune; one: 0.1; or several: 0.01,0.1,1."),
-    ] = None,
-    share: Annotated[
-        str | None,
-        typer.Option(help="What several scales hand round: capped (default), auto = 1/(t+1), or a number; 0 is Bayes."),
-    ] = None,
-    no_stack: Annotated[bool, typer.Option("--no-stack", help="Mix the scales only, without a stack of them.")] = False,
-    no_retire: Annotated[bool, typer.Option("--no-retire", help="Keep scales that a long run can do without.")] = False,
-    receipt: Annotated[
-        bool | None,
-        typer.Option(
-            "--receipt/--no-receipt", help="Keep what certify and verify need (default: no).", show_default=False
-        ),
-    ] = None,
-    beta: Annotated[float | None, typer.Option(help="Of the scheme (default 0.3; 1 with one scale).")] = None,
-    l1: Annotated[float | None, typer.Option(help="L1 penalty: sparse weights (default 0).")] = None,
-    l2: Annotated[float | None, typer.Option(help="L2 penalty (default 0).")] = None,
-    lower: Annotated[float | None, typer.Option(help="No weight below this.")] = None,
-    upper: Annotated[float | None, typer.Option(help="No weight above this.")] = None,
-    tau: Annotated[float | None, typer.Option(help="Which quantile, for that loss (default 0.5).")] = None,
-    no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Learn no intercept.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Of the feature hash (default 0).")] = None,
-    float64: Annotated[bool, typer.Option("--float64", help="Cells of twice the size and precision.")] = False,
-    passes: Annotated[int | None, typer.Option(help="Read the data so many times (default 1).")] = None,
-    holdout: Annotated[
-        int | None,
-        typer.Option(help="Do not learn every N-th row; report its loss apart.", metavar="N"),
-    ] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="Keep the run here, so that it can be resumed.")] = None,
-    every: Annotated[
-        str | None,
-        typer.Option(help="How often: rows such as 100000, or a time such as 30s (default), 5m, 1h."),
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(help="Go on from a checkpoint in the same data, or from a model with more data."),
-    ] = None,
-    events: Annotated[Path | None, typer.Option(help="Write what happens as JSON lines.")] = None,
-    format: reading.Format = None,
-    label: reading.Label = None,
-    positive: reading.Positive = None,
-    weight: reading.Weight = None,
-    ignore: reading.Ignore = None,
-    categorical: reading.Categorical = None,
-    numeric: reading.Numeric = None,
-    text: reading.Text = None,
-    sep: reading.Sep = None,
-    quote: reading.Quote = None,
-    no_header: reading.NoHeader = False,
-    on_bad_row: reading.OnBadRow = None,
-    max_row: reading.MaxRow = 16_000_000,
-    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+    *,
+    format: Annotated[str | None, option("format")] = None,
+    label: Annotated[str | None, option("label")] = None,
+    positive: Annotated[str | None, option("positive")] = None,
+    weight: Annotated[str | None, option("weight")] = None,
+    ignore: Annotated[list[str] | None, option("ignore")] = None,
+    categorical: Annotated[list[str] | None, option("categorical")] = None,
+    numeric: Annotated[list[str] | None, option("numeric")] = None,
+    text: Annotated[list[str] | None, option("text")] = None,
+    sep: Annotated[str | None, option("sep")] = None,
+    quote: Annotated[str | None, option("quote")] = None,
+    no_header: Annotated[bool, option("header")] = False,
+    on_bad_row: Annotated[str | None, option("on_bad_row")] = None,
+    max_row: Annotated[int | None, option("max_row")] = None,
+    loss: Annotated[str | None, option("loss")] = None,
+    tau: Annotated[float | None, option("tau")] = None,
+    bits: Annotated[int | None, option("bits")] = None,
+    dim: Annotated[int | None, option("dim")] = None,
+    seed: Annotated[int | None, option("seed")] = None,
+    no_intercept: Annotated[bool, option("intercept")] = False,
+    float64: Annotated[bool, option("float64")] = False,
+    lower: Annotated[float | None, option("lower")] = None,
+    upper: Annotated[float | None, option("upper")] = None,
+    scale: Annotated[str | None, option("scale")] = None,
+    beta: Annotated[float | None, option("beta")] = None,
+    l1: Annotated[float | None, option("l1")] = None,
+    l2: Annotated[float | None, option("l2")] = None,
+    share: Annotated[str | None, option("share")] = None,
+    no_stack: Annotated[bool, option("stack")] = False,
+    no_retire: Annotated[bool, option("retire")] = False,
+    passes: Annotated[int | None, option("passes")] = None,
+    holdout: Annotated[int | None, option("holdout")] = None,
+    receipt: Annotated[bool | None, option("receipt")] = None,
+    checkpoint: Annotated[Path | None, option("checkpoint")] = None,
+    every: Annotated[str | None, option("every")] = None,
+    resume: Annotated[Path | None, option("resume")] = None,
+    threads: Annotated[int | None, option("threads")] = None,
+    output: Annotated[Path, option("output")],
+    events: Annotated[Path | None, option("events")] = None,
+    as_json: Annotated[bool, option("as_json")] = False,
+    quiet: Annotated[bool, option("quiet")] = False,
 ) -> None:
-    """Learn a linear model from VW text, libsvm, CSV or TSV, predicting each row before it is learned.
+    """Learn a linear model from VW text, libsvm, CSV or TSV files, predicting each row before it is learned.
 
     ftprl train clicks.vw.gz -o clicks.ftprl
 
-    ftprl train bank.csv --label y --sep ';' -o bank.ftprl --checkpoint bank.part --every 30s
+    ftprl train bank.csv --label y --sep ';' -o bank.ftprl
     """
+    arguments = keywords(locals())
+    del arguments["as_json"], arguments["quiet"]
     if resume is None:
         early.expect_new(data, bits, dim, scale, float64, bool(receipt))
     else:
@@ -92,72 +72,11 @@ def train(
     from ftprl.runlog.events import line
     from ftprl.training import train as learn
 
-    listener = None if quiet else show(sys.stderr)
-    run = learn(
-        data,
-        output=output,
-        resume=resume,
-        passes=passes,
-        holdout=holdout,
-        checkpoint=checkpoint,
-        every=every,
-        events=events,
-        listener=listener,
-        on_bad_row=on_bad_row,
-        max_row=max_row,
-        bits=bits,
-        loss=loss,
-        dim=dim,
-        scale=_scale(scale),
-        share=_number_or_word("--share", share),
-        stack=False if no_stack else None,
-        retire=False if no_retire else None,
-        receipt=receipt,
-        beta=beta,
-        l1=l1,
-        l2=l2,
-        lower=lower,
-        upper=upper,
-        tau=tau,
-        intercept=False if no_intercept else None,
-        seed=seed,
-        float64=float64 or None,
-        format=format,
-        label=label,
-        positive=positive,
-        weight=weight,
-        ignore=reading.several(ignore),
-        categorical=reading.several(categorical),
-        numeric=reading.several(numeric),
-        text=reading.several(text),
-        sep=reading.character(sep),
-        quote=quote,
-        header=False if no_header else None,
-    )
-    reading.tell_bad_rows(run.bad_rows, run.first_bad)
+    run = learn(**arguments, listener=None if quiet else show(sys.stderr))
+    warn_of_bad_rows(run.bad_rows, run.first_bad)
     if run.only_class is not None:
         print(f"ftprl: every label was {run.only_class}; check the labels, and --positive", file=sys.stderr)
     if not quiet:
         print(f"{run}; wrote {output}", file=sys.stderr)
     if as_json:
         print(line(run.to_dict()))
-
-
-def _scale(text: str | None) -> str | float | tuple[float, ...] | None:
-    """`auto`, a number, or several with commas between them."""
-    if text is None or "," not in text:
-        return _number_or_word("--scale", text)
-    return tuple(_number("--scale", part) for part in text.split(","))
-
-
-def _number_or_word(name: str, text: str | None) -> str | float | None:
-    return text if text is None or text.isalpha() else _number(name, text)
-
-
-def _number(name: str, text: str) -> float:
-    from ftprl.errors import InvalidInput
-
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidInput(f"{name} needs a number, got {text!r}; see ftprl train --help.") from None

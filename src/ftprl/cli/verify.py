@@ -23,10 +23,10 @@ def verify(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Replay the data with slow, plain arithmetic and confirm (exit 0) or refuse (exit 1) each number of a receipt."""
-    from ftprl.receipt import verify as check
+    from ftprl.receipt import verify_receipt
     from ftprl.runlog.events import line
 
-    verdict = check(receipt, data, rows=rows, other=against, listener=None if quiet else _Ticker())
+    verdict = verify_receipt(receipt, data, rows=rows, other=against, listener=None if quiet else _Ticker())
     if not quiet and sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     print(line(verdict.to_dict()) if as_json else verdict)

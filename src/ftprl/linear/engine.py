@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import Learner, RowError
+from ftprl._core import Baseline, Learner, RowError
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear.mixture import WINDOW, Cells, Mixture, is_review, leader_of, mixture_of, next_review, window_of
@@ -23,11 +23,17 @@ _OUTPUTS = 1  # scores of a row
 @final
 @dataclass(frozen=True, slots=True)
 class LossTotals:
-    """The loss of some rows, each before it was learned: the weighted sum, the total weight, the number of rows."""
+    """The loss of some rows, each before it was learned: the weighted sum, the total weight, the number of rows.
+
+    `baseline` is the loss of the same rows when each is predicted from the labels before it alone (NaN when it is not
+    known), and `least` the least loss that any predictions could have: 0 but for the losses of counts.
+    """
 
     loss: float
     weight: float
     rows: int
+    baseline: float = field(default=float("nan"), compare=False)
+    least: float = field(default=0.0, compare=False)
 
     @property
     def mean(self) -> float:
@@ -36,11 +42,40 @@ class LossTotals:
 
     def __add__(self, other: LossTotals) -> LossTotals:
         """Of these rows and others."""
-        return LossTotals(self.loss + other.loss, self.weight + other.weight, self.rows + other.rows)
+        return LossTotals(
+            self.loss + other.loss,
+            self.weight + other.weight,
+            self.rows + other.rows,
+            self.baseline + other.baseline,
+            self.least + other.least,
+        )
+
+    @property
+    def baseline_mean(self) -> float:
+        """The loss of the baseline per unit of weight; NaN when it is not known."""
+        return self.baseline / self.weight if self.weight else float("nan")
+
+    @property
+    def improvement(self) -> float:
+        """How much better than the baseline, in percent: 100 (baseline - loss) / (baseline - least).
+
+        0 is as good as the baseline, 100 as good as possible; NaN when there is no baseline.
+        """
+        return improvement(self.loss, self.baseline, self.least)
 
     def to_dict(self) -> dict[str, float]:
-        """The three numbers and the mean."""
-        return {**asdict(self), "mean": self.mean}
+        """The loss, weight and rows, and the mean."""
+        return {"loss": self.loss, "weight": self.weight, "rows": self.rows, "mean": self.mean}
+
+
+def improvement(loss: float, baseline: float, least: float = 0.0) -> float:
+    """How much less a loss is than that of the baseline, in percent of what can be gained at all.
+
+    >>> improvement(1.5, 2.0)
+    25.0
+    """
+    possible = baseline - least
+    return 100.0 * ((baseline - loss) / possible) if possible > 0.0 else float("nan")
 
 
 @final
@@ -78,6 +113,7 @@ class Engine:
         self._receipt = receipt
         self.retire = retire  # whether scales that no longer contribute are dropped
         self._core = _learner(spec, receipt)
+        self._baseline = Baseline(spec.loss, spec.tau)
 
     @property
     def spec(self) -> Spec:
@@ -191,7 +227,23 @@ class Engine:
     def progress(self) -> LossTotals:
         """Of all rows so far; the same bits however they were cut into batches."""
         loss, weight, rows = self._core.tallies[:3].tolist()
-        return LossTotals(loss, weight, int(rows))
+        return LossTotals(loss, weight, int(rows), self._baseline.total, float(self._baseline.numbers[2]))
+
+    @property
+    def baseline(self) -> LossTotals:
+        """The loss of predicting each row from the labels before it alone, of the same rows as `progress`.
+
+        The prediction is the base rate (n1 + 1/2) / (n + 1) for log loss, the mean for squared and Huber loss, its
+        logarithm for Poisson loss, a running median or quantile for absolute and quantile loss, and the majority class
+        for the hinge losses. NaN for a model that was saved without it.
+        """
+        now = self.progress
+        return LossTotals(now.baseline, now.weight, now.rows, now.baseline, now.least)
+
+    @property
+    def baseline_state(self) -> Vector:
+        """The numbers behind `baseline` (docs/model-file.md). A view."""
+        return self._baseline.numbers
 
     @property
     def sums(self) -> RegretSums:
@@ -221,12 +273,15 @@ class Engine:
         slots = np.empty(self._spec.dim, dtype=np.uint32)  # takes up memory only where something is written
         return slots[: self._core.touched(slots)]
 
-    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> LossTotals:
+    def learn(
+        self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None, held: Vector | None = None
+    ) -> LossTotals:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
 
         `scores` and `losses` are filled with a number a row when they are given: the prediction before the row was
         learned, and its loss without the weight (NaN without a label). A row at fault is refused with its number, and
-        then no row of the batch has been learned.
+        then no row of the batch has been learned. `held` gets two numbers per row: the baseline's loss on a row with
+        a label that is not learned, and the least loss any prediction of it could have; NaN for other rows.
 
         With more than four scales, those that no longer contribute are dropped, unless `retire` is off. It is decided
         after row 2^17 and at each later power of two of the rows learned, however they are cut into batches.
@@ -235,25 +290,29 @@ class Engine:
         start = self._rows_until_review(batch)
         if start < len(batch):
             self._check(batch)
-        totals = self._learn(batch[:start], scores, losses, slice(0, start))
+        totals = self._learn(batch[:start], scores, losses, held, slice(0, start))
         self._review_scales()
         while start < len(batch):
             stop = start + self._rows_until_review(batch[start:])
-            totals = totals + self._learn(batch[start:stop], scores, losses, slice(start, stop))
+            totals = totals + self._learn(batch[start:stop], scores, losses, held, slice(start, stop))
             self._review_scales()
             start = stop
         return totals
 
-    def _learn(self, batch: Batch, scores: Vector | None, losses: Vector | None, rows: slice) -> LossTotals:
-        """Learn some rows, whose numbers in `scores` and `losses` are `rows`."""
+    def _learn(
+        self, batch: Batch, scores: Vector | None, losses: Vector | None, held: Vector | None, rows: slice
+    ) -> LossTotals:
+        """Learn some rows, whose numbers in `scores`, `losses` and `held` are `rows`."""
         if scores is not None and rows != slice(0, len(scores)):
             scores = scores[rows]
         if losses is not None and rows != slice(0, len(losses)):
             losses = losses[rows]
         try:
-            return LossTotals(*self._core.learn(*_labelled(batch), _column(scores), losses, first_row=batch.first_row))
+            parts = self._core.learn(*_labelled(batch), _column(scores), losses, first_row=batch.first_row)
         except ValueError as error:
             raise _refusal(batch, error) from None
+        self._baseline.learn(batch.y, batch.weight, None if held is None else held[rows])
+        return LossTotals(*parts)
 
     def _check(self, batch: Batch) -> None:
         """Refuse a batch with a bad row before some of its rows are learned."""
@@ -339,6 +398,7 @@ class Engine:
         twin = object.__new__(Engine)
         twin._spec, twin._receipt, twin.retire = self._spec, self._receipt, self.retire
         twin._core = self._core.copy()
+        twin._baseline = self._baseline.copy()
         return twin
 
 

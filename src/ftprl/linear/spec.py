@@ -62,34 +62,37 @@ class Spec:
 
         if self.loss not in SCALAR_LOSSES:
             known = ", ".join(SCALAR_LOSSES)
-            raise InvalidInput(f"loss needs a known name, got {self.loss!r}; use one of {known}.")
-        settle("dim", check.dimension("dim", self.dim))
+            raise InvalidInput(f"loss= needs a known name, got {self.loss!r}; use one of {known}.")
+        settle("dim", check.dimension("dim=", self.dim))
         if self.dim > LARGEST_DIM:
-            raise InvalidInput(f"dim needs at most 2**32 cells, got {self.dim}; hash into fewer.")
+            raise InvalidInput(f"dim= needs at most 2**32 cells, got {self.dim}; hash into fewer.")
         settle("scale", _scale(self.scale))
         if self.beta is None:
             settle("beta", BETA if self.several else 1.0)
         for name in ("beta", "l1", "l2"):
-            settle(name, _option(name, check.positive(name, getattr(self, name), zero=True)))
-        settle("lower", _bound("lower", self.lower))
-        settle("upper", _bound("upper", self.upper))
+            settle(name, _option(f"{name}=", check.positive(f"{name}=", getattr(self, name), zero=True)))
+        settle("lower", _bound("lower=", self.lower))
+        settle("upper", _bound("upper=", self.upper))
         if not self.lower <= self.upper or self.lower == math.inf or self.upper == -math.inf:
             raise InvalidInput(
-                f"Spec needs lower <= upper with a number between, got lower={self.lower!r} and upper={self.upper!r};"
-                " swap them or drop one."
+                f"lower= needs to be at most upper=, with a number between, got lower={self.lower!r} and"
+                f" upper={self.upper!r}; swap them or drop one.",
+                option=("lower", "upper"),
             )
         for name in ("intercept", "float64", "stack"):
-            settle(name, _flag(name, getattr(self, name)))
+            settle(name, _flag(f"{name}=", getattr(self, name)))
         settle("seed", _seed(self.seed))
-        settle("tau", check.number("tau", self.tau))
+        settle("tau", check.number("tau=", self.tau))
         quantile(self.tau)
         settle("share", _share(self.share))
         if not self.several and self.share != "capped":
-            raise InvalidInput(f"share needs several scales, got share={self.share!r} with one; drop it.")
+            raise InvalidInput(
+                f"share= needs several scales, got share={self.share!r} with one; drop it.", option="share"
+            )
         settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
-            raise InvalidInput(f"retired needs several scales that stayed, got {self.retired!r} with one; drop it.")
+            raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -141,16 +144,16 @@ def _scale(value: object) -> float | tuple[float, ...]:
     """One scale, or several as a tuple."""
     if isinstance(value, str):
         if value != "auto":
-            raise InvalidInput(f"scale needs a number, several, or 'auto', got {value!r}; pass one.")
+            raise InvalidInput(f"scale= needs a number, several, or 'auto', got {value!r}; pass one.")
         return AUTO
     if not isinstance(value, tuple | list | np.ndarray) or np.ndim(value) == 0:
-        return _option("scale", check.positive("scale", value))  # type: ignore[arg-type]
-    scales = tuple(_option("scale", check.positive("scale", h)) for h in value)
+        return _option("scale=", check.positive("scale=", value))  # type: ignore[arg-type]
+    scales = tuple(_option("scale=", check.positive("scale=", h)) for h in value)
     if len(scales) == 1:
         return scales[0]
     rising = all(a < b for a, b in itertools.pairwise(scales))
     if not 2 <= len(scales) <= MOST_SCALES or not rising:
-        raise InvalidInput(f"scale needs at most {MOST_SCALES} numbers that rise, got {scales!r:.80}; sort them.")
+        raise InvalidInput(f"scale= needs at most {MOST_SCALES} numbers that rise, got {scales!r:.80}; sort them.")
     return scales
 
 
@@ -158,18 +161,18 @@ def _share(value: object) -> float | str:
     if isinstance(value, str):
         if value in ("auto", "capped"):
             return value
-    elif 0.0 <= (share := check.number("share", value)) < 1.0:  # type: ignore[arg-type]
-        return _option("share", share)  # of less, nothing may be left for an expert, and all weights become 0 / 0
-    raise InvalidInput(f"share needs a number from 0 to below 1, 'auto' or 'capped', got {value!r}; pass one.")
+    elif 0.0 <= (share := check.number("share=", value)) < 1.0:  # type: ignore[arg-type]
+        return _option("share=", share)  # of less, nothing may be left for an expert, and all weights become 0 / 0
+    raise InvalidInput(f"share= needs a number from 0 to below 1, 'auto' or 'capped', got {value!r}; pass one.")
 
 
 def _retired(value: object, scales: tuple[float, ...]) -> tuple[float, ...]:
     if not isinstance(value, tuple | list | np.ndarray):
-        raise InvalidInput(f"retired needs the scales that left, got {value!r:.60}; leave it out for none.")
-    left = tuple(_option("retired", check.positive("retired", h)) for h in value)
+        raise InvalidInput(f"retired= needs the scales that left, got {value!r:.60}; leave it out for none.")
+    left = tuple(_option("retired=", check.positive("retired=", h)) for h in value)
     rising = all(a < b for a, b in itertools.pairwise(left))
     if not rising or set(left) & set(scales) or len(left) + len(scales) > MOST_SCALES:
-        raise InvalidInput(f"retired needs other scales than those in use, got {left!r:.80}; leave it out for none.")
+        raise InvalidInput(f"retired= needs other scales than those in use, got {left!r:.80}; leave it out for none.")
     return left
 
 
@@ -203,5 +206,5 @@ def _flag(name: str, value: object) -> bool:
 
 def _seed(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**64:
-        raise InvalidInput(f"seed needs a whole number from 0 to 2**64 - 1, got {value!r}; pass one.")
+        raise InvalidInput(f"seed= needs a whole number from 0 to 2**64 - 1, got {value!r}; pass one.")
     return int(value)

@@ -12,6 +12,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
 from ftprl.linear.model_file import Picked, Tensors
 
+BASELINE = "baseline"
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
 _LARGEST_STACK = 1e30  # no weight of a stack gets near it
@@ -21,6 +22,8 @@ _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and
 def tensors_of(engine: Engine) -> dict[str, NDArray[Any] | Picked]:
     """All that resuming needs. Only touched cells are kept when they are under half of the table."""
     arrays: dict[str, NDArray[Any] | Picked] = {**engine.saved_arrays}
+    if np.isfinite(engine.baseline_state).all():  # not so for a model that was once saved without it
+        arrays[BASELINE] = engine.baseline_state
     slots = engine.touched()
     if 2 * len(slots) < engine.spec.dim:
         return arrays | _picked(engine, slots) | {"slots": slots}
@@ -36,7 +39,7 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
     arrays, table = engine.saved_arrays, _picked(engine, _NONE)
     slots = tensors.get("slots")
-    if tensors.keys() - {"slots"} != arrays.keys() | table.keys():
+    if tensors.keys() - {"slots", BASELINE} != arrays.keys() | table.keys():
         raise InvalidInput(f"other tensors than {', '.join(sorted(arrays.keys() | table.keys()))}")
     if slots is not None:
         _check_slots(slots, engine.spec.dim)
@@ -45,11 +48,14 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     for name, picked in table.items():
         rows = engine.spec.dim if slots is None else len(slots)
         _check_shape(name, tensors[name], (rows, *picked.shape[1:]), picked.dtype)
+    if BASELINE in tensors:
+        _check_shape(BASELINE, tensors[BASELINE], engine.baseline_state.shape, engine.baseline_state.dtype)
     for name, check in _CHECKS.items():
         if name in tensors and not check(tensors):
             raise InvalidInput(f"{name} that no learning makes")
     for name, target in arrays.items():
         target[...] = tensors[name]
+    engine.baseline_state[...] = tensors.get(BASELINE, np.nan)  # an older file has none, and then none is shown
     _put(engine, slots, tensors)
 
 
@@ -123,9 +129,17 @@ def _is_stack(P: NDArray[Any]) -> bool:
     return bool((P == P.T).all() and (np.diag(P) > 0).all() and (np.abs(P) <= _LARGEST_P).all())
 
 
+def _is_baseline(numbers: NDArray[Any]) -> bool:
+    """Finite numbers, weights and counts of at least 0, a product of probabilities, a quantile within its labels."""
+    _, product, _, rows, weight, negative, positive, _, quantile, pinball, since, lowest, highest = numbers.tolist()
+    sound = _is_finite(numbers) and 0.0 < product <= 1.0 and lowest <= quantile <= highest
+    return sound and min(rows, weight, negative, positive, pinball, since) >= 0.0
+
+
 # What is true of the tensors that learning makes, each where a file has it.
 _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "tallies": lambda t: _is_finite(t["tallies"][:3]),
+    BASELINE: lambda t: _is_baseline(t[BASELINE]),
     "calibration": lambda t: _is_calibration(t["calibration"]),
     "intercept": lambda t: _is_intercept(t["intercept"]),
     "cells": lambda t: _is_table(t["cells"]),

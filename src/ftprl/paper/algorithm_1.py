@@ -48,8 +48,8 @@ def rows(kind: str, T: int) -> Vector:
 
 def share(history: History) -> float:
     """Regret over the corollary's bound; infinite for plays that are not numbers."""
-    found = ratio(history.regret(), 2 * history.products())
-    return found if np.isfinite(found) else np.inf
+    share = ratio(history.regret(), 2 * history.products())
+    return share if np.isfinite(share) else np.inf
 
 
 def run(full: bool, step: Step) -> Outcome:
@@ -77,7 +77,7 @@ def run(full: bool, step: Step) -> Outcome:
     return Outcome(
         [
             Check("as printed: regret / bound, equal gradients", max(map(ratio, printed, bounds)), "<=", 1 + ROUNDING),
-            Check("as printed but for the sign: streams with plays that are no numbers", lost, "<=", 0),
+            Check("as printed but for the sign: streams with NaN plays", lost, "<=", 0),
         ],
         [
             Check("corrected: regret / bound, equal gradients", max(map(ratio, corrected, bounds)), "<=", 1 + ROUNDING),
@@ -108,8 +108,8 @@ STATEMENT = Statement(
     claim="The pseudo-code of FTPRL-Diag plays the points for which Corollary 2 bounds the regret.",
     instance="A box in two dimensions: equal gradients; leaning ones; a coordinate that no gradient touches; a"
     " coordinate of width 0.",
-    measured="Regret over the corollary's bound, at most 1, for the pseudo-code as printed and as corrected; plays"
-    " that are no numbers; the corrected plays against the library's, equal to 1e-9.",
+    measured="Regret over the corollary's bound, at most 1, for the pseudo-code as printed and as corrected; NaN"
+    " plays; the corrected plays against the library's, equal to 1e-9.",
     code="ftprl.schemes.Diagonal",
     run=run,
     expected=Verdict.CORRECTED,

@@ -19,7 +19,7 @@ Vector = NDArray[np.float64]
 def algorithm(A: Vector, gs: Vector, *, hat_gradient: bool, hat_centre: bool) -> Vector:
     """The pseudo-code on {|Ax| <= 1}, line by line: the plays x_1 .. x_{T+1}.
 
-    As printed it adds up g for its hat (`hat_gradient` False) and centres at x_t for its hat (`hat_centre` False).
+    As printed it uses g untransformed (`hat_gradient` False) and centres at the untransformed x_t (`hat_centre` False).
     """
     inverse = np.linalg.inv(A)
     n = len(A)
@@ -83,7 +83,7 @@ def _outside() -> tuple[float, float]:
     return tuple(max(float(np.abs(x).max()) - 0.1, 0.0) for x in (on_ball, np.array(inside)))  # type: ignore[return-value]
 
 
-G, X, BOTH, NONE = "g for its hat", "x for its hat", "both, as printed", "corrected"
+G, X, BOTH, NONE = "untransformed g", "untransformed x", "both, as printed", "corrected"
 READINGS = {G: (False, True), X: (True, False), BOTH: (False, False), NONE: (True, True)}  # which hats are kept
 
 
@@ -112,8 +112,8 @@ def run(full: bool, step: Step) -> Outcome:
     return Outcome(
         [
             Check("as printed: largest regret / bound", max(shares[BOTH]), "<=", limit),
-            Check("g for its hat alone, A = diag(1, 10): largest regret / bound", max(shares[G]), "<=", limit),
-            Check("x for its hat alone, A = 0.02: largest regret / bound", max(shares[X]), "<=", limit),
+            Check("untransformed g alone, A = diag(1, 10): largest regret / bound", max(shares[G]), "<=", limit),
+            Check("untransformed x alone, A = 0.02: largest regret / bound", max(shares[X]), "<=", limit),
             Check("as printed, F a part of the ball: how far plays leave F", on_ball, "<=", ROUNDING),
         ],
         [
@@ -124,8 +124,8 @@ def run(full: bool, step: Step) -> Outcome:
         panels=panels,
         numbers=[
             (
-                f"At T = {lengths[-1]}, g for its hat alone costs {shares[G][-1]:.1f} times the bound at"
-                f" A = diag(1, 10), x for its hat alone {shares[X][-1]:.1f} times at A = 0.02, both together there"
+                f"At T = {lengths[-1]}, untransformed g alone has {shares[G][-1]:.1f} times the bound at"
+                f" A = diag(1, 10), untransformed x alone {shares[X][-1]:.1f} times at A = 0.02, both together there"
                 f" {shares[BOTH][-1]:.1f} times."
             ),
         ],
@@ -141,8 +141,8 @@ def _panel(title: str, lengths: list[int], curves: dict[str, list[float]]) -> Pa
         "regret (units of loss)",
         [
             *(
-                Series(f"{told}, slope {slope(lengths[2:], curves[name][2:]):.2f}", lengths, curves[name], points=True)
-                for name, told in names.items()
+                Series(f"{label}, slope {slope(lengths[2:], curves[name][2:]):.2f}", lengths, curves[name], points=True)
+                for name, label in names.items()
             ),
             Series("the bound, slope 0.50", lengths, curves["bound"], dashed=True, colour=6),
         ],
@@ -156,8 +156,8 @@ STATEMENT = Statement(
     place="Algorithm 2",
     claim="The pseudo-code of FTPRL-Scale plays on {|Ax| <= 1} the points for which the regret is at most 4"
     " sqrt(sum |A^-T g_t|²).",
-    instance="Each of two slips alone, and both: g added up for its hat, A = diag(1, 10) under equal gradients; x_t"
-    " taken for its hat, A = 0.02 with a first gradient of the other sign. A small box inside the ball {|Ax| <= 1}.",
+    instance="Each of two misprints alone, and both: g added up untransformed, A = diag(1, 10) under equal gradients;"
+    " x_t used untransformed, A = 0.02 with a first gradient of the other sign. A small box in the ball {|Ax| <= 1}.",
     measured="Regret over the bound, at most 1, up to 10,000 rounds (full: 100,000); how far plays leave F; the"
     " corrected plays against the library's, equal to 1e-9.",
     code="ftprl.Preconditioned",

@@ -22,7 +22,7 @@ EXACT = 1e-9
 
 
 def both(a: Vector, gs: Vector) -> tuple[Certificate, Certificate]:
-    """The receipts of one rate for all on {|x/a|₂ <= 1}, and of FTPRL-Scale there."""
+    """The certificates of a global rate on {|x/a|₂ <= 1}, and of FTPRL-Scale there."""
     A = np.diag(1 / a)
     direct = receipt(FTPRL(Ellipsoid(A), CoordinateConstant()), gs)
     return direct, receipt(Preconditioned(A, FTPRL(L2Ball(len(a)), CoordinateConstant())), gs)
@@ -38,7 +38,7 @@ def thin(eps: float, T: int) -> tuple[Vector, Vector]:
     """One axis of length 1 and the others of length eps, with gradients ±1/a_i: a_i² G_i is the same for all."""
     rng = np.random.default_rng(0)
     a = np.array([1.0] + [eps] * (N - 1))
-    # Fair coins along the short axes make the one rate small; the long axis, where a direction can be learned, waits.
+    # Fair coins along the short axes make the global rate small; the long axis, with something to learn, waits.
     hats = rng.choice((-1.0, 1.0), size=(T, N))
     hats[:, 0] = 1.0
     return a, hats / a
@@ -62,12 +62,12 @@ def run(full: bool, step: Step) -> Outcome:
         off = max(off, direct.regret / one - 1, scaled.regret / two - 1)
         worse = max(worse, scaled.closed_form / direct.closed_form)
     eps = np.array([1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001])
-    found = []
+    values = []
     for e in eps:
         step(f"axes of {e:g}")
         direct, scaled = both(*thin(float(e), T))
-        found.append((direct.closed_form, scaled.closed_form, direct.regret, scaled.regret))
-    table = np.array(found, dtype=float)
+        values.append((direct.closed_form, scaled.closed_form, direct.regret, scaled.regret))
+    table = np.array(values, dtype=float)
     gain, lost = table[:, 0] / table[:, 1], table[:, 2] / table[:, 3]
     return Outcome(
         stated=[
@@ -92,8 +92,8 @@ def _panels(eps: Vector, table: Vector) -> list[Panel]:
         return Series(f"{name}: bound, slope {fitted + 0.0:.1f}", eps, table[:, column], dashed=True, points=True)
 
     lines = [
-        bound("one rate", 0),
-        Series("one rate: regret", eps, table[:, 2], points=True),
+        bound("global rate", 0),
+        Series("global rate: regret", eps, table[:, 2], points=True),
         bound("FTPRL-Scale", 1),
         Series("FTPRL-Scale: regret", eps, table[:, 3], points=True),
     ]

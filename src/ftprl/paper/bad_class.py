@@ -1,4 +1,4 @@
-"""The class of problems on which one rate for all coordinates pays T^{2/3}, and a rate a coordinate sqrt T."""
+"""Problems on which any global learning rate has regret T^{2/3}, and per-coordinate rates sqrt T."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ftprl.schemes import CoordinateConstant, Diagonal, Fixed
 Vector = NDArray[np.float64]
 
 QUICK, FULL = (1000, 2197, 4913, 9261), (1000, 3375, 8000, 27_000, 64_000)
-# Times T^{-1/3}. Standing still, the limit of small rates, is added: it costs m²/2, and none of these costs less.
+# Times T^{-1/3}. Never moving, the limit of small rates, is added: its regret is m²/2, and none of these has less.
 RATES = (0.02, 0.1, 0.5, 2.0)
 MORE = (0.005, 0.02, 0.1, 0.5, 1.0, 2.0)
 
@@ -30,7 +30,7 @@ def learners(T: int, rates: tuple[float, ...]) -> dict[str, list[Learner[Any]]]:
     F, start = instance.feasible, instance.start
     m = F.dim - 1
     return {
-        "FTPRL, one rate": [FTPRL(F, CoordinateConstant(), start)],
+        "FTPRL, global rate": [FTPRL(F, CoordinateConstant(), start)],
         "gradient descent, best constant rate": [GradientDescent(F, r / m, start) for r in rates],
         "FTPRL, best constant rate": [FTPRL(F, Fixed([m / r]), start) for r in rates],
         "FTPRL-Diag": [FTPRL(F, Diagonal(), start)],
@@ -50,7 +50,7 @@ def still(T: int) -> float:
 
 def schedules(T: int, count: int, seed: int = 0) -> Vector:
     """Random non-increasing rates, one in each row: powers of t, or drops at random times, of random size."""
-    m, found = round(T ** (1 / 3)), []
+    m, schedules = round(T ** (1 / 3)), []
     rounds = np.arange(1, T + m * m + 1)
     for k in range(count):
         rng = np.random.default_rng((seed, k))  # the same shapes for each T
@@ -58,8 +58,8 @@ def schedules(T: int, count: int, seed: int = 0) -> Vector:
         falls = np.searchsorted(np.sort(rng.uniform(0, rounds[-1], size=6)), rounds)
         shape = rounds**-power if k % 2 else np.cumprod(np.append(1.0, rng.uniform(0.1, 1, size=6)))[falls]
         # A power ends, drops begin, near the rates that matter, 1/m.
-        found.append(scale / m * shape * (T**power if k % 2 else 1.0))
-    return np.array(found)
+        schedules.append(scale / m * shape * (T**power if k % 2 else 1.0))
+    return np.array(schedules)
 
 
 def scheduled(T: int, rates: Vector, proximal: bool) -> Vector:
@@ -84,13 +84,13 @@ def scheduled(T: int, rates: Vector, proximal: bool) -> Vector:
 
 def measure(sizes: tuple[int, ...], rates: tuple[float, ...], step: Step) -> dict[str, list[float]]:
     """The regret of each kind of learner for each T."""
-    found: dict[str, list[float]] = {}
+    regrets: dict[str, list[float]] = {}
     for T in sizes:
         for name, kind in learners(T, rates).items():
             step(f"T = {T}: {name}")
             tried = [regret(learner, T) for learner in kind]
-            found.setdefault(name, []).append(min([*tried, still(T)] if len(kind) > 1 else tried))
-    return found
+            regrets.setdefault(name, []).append(min([*tried, still(T)] if len(kind) > 1 else tried))
+    return regrets
 
 
 def escape(T: int) -> float:
@@ -105,21 +105,21 @@ def escape(T: int) -> float:
 def run(full: bool, step: Step) -> Outcome:
     """Regrets over T, their fitted exponents, and the two proved bounds."""
     sizes = FULL if full else QUICK
-    found = measure(sizes, MORE if full else RATES, step)
+    regrets = measure(sizes, MORE if full else RATES, step)
     step("random non-increasing rates")
     count = 60 if full else 12
     some = np.array([[scheduled(t, schedules(t, count), way) for way in (False, True)] for t in sizes])
     T = np.array(sizes, dtype=float)
     m = np.round(np.cbrt(T))
-    single = [name for name in found if name != "FTPRL-Diag"]
-    diagonal = np.array(found["FTPRL-Diag"])
-    same = np.allclose(found[single[1]], found[single[2]], rtol=1e-3)
-    least = min(float((np.array(found[name]) / (T ** (2 / 3) / 4)).min()) for name in single)
+    single = [name for name in regrets if name != "FTPRL-Diag"]
+    diagonal = np.array(regrets["FTPRL-Diag"])
+    same = np.allclose(regrets[single[1]], regrets[single[2]], rtol=1e-3)
+    least = min(float((np.array(regrets[name]) / (T ** (2 / 3) / 4)).min()) for name in single)
     return Outcome(
         stated=[
-            *(Check(f"{name}: fitted exponent of T", slope(T, found[name]), ">=", 0.65) for name in single),
+            *(Check(f"{name}: fitted exponent of T", slope(T, regrets[name]), ">=", 0.65) for name in single),
             Check("FTPRL-Diag: fitted exponent of T", slope(T, diagonal), "<=", 0.52),
-            Check("one rate: regret over T^(2/3)/4, least", least, ">=", 1.0),
+            Check("global rates: regret over T^(2/3)/4, smallest", least, ">=", 1.0),
             Check(
                 f"{2 * count} random non-increasing rates: exponent of the least regret",
                 slope(T, some.min(axis=(1, 2))),
@@ -141,32 +141,32 @@ def run(full: bool, step: Step) -> Outcome:
         ],
         panels=[
             Panel(
-                "The class on which one rate must fail",
+                "Problems on which every global rate fails",
                 "T",
                 "regret",
                 [
                     *(
                         Series(f"{name}: slope {slope(T, y):.3f}", T, y, points=True)
-                        for name, y in found.items()
+                        for name, y in regrets.items()
                         if name != single[2] or not same  # one line would hide the other
                     ),
                     Series("T^(2/3) / 4", T, T ** (2 / 3) / 4, dashed=True, colour=6),
                 ],
                 log=True,
-                note=f"fitted: {slope(T, found[single[0]]):.3f} against {slope(T, diagonal):.3f}",
+                note=f"fitted: {slope(T, regrets[single[0]]):.3f} against {slope(T, diagonal):.3f}",
             )
         ],
         numbers=[
-            *(["FTPRL with the best constant multiple of I pays what gradient descent pays."] if same else []),
+            *(["FTPRL with the best constant multiple of I has the same regret as gradient descent."] if same else []),
             (
-                f"At T = {sizes[-1]} one adaptive rate has a regret of {found[single[0]][-1]:.1f}, the best constant"
-                f" rate {found[single[1]][-1]:.1f} (to stand still costs {still(sizes[-1]):.1f}), the best of"
-                f" {2 * count} random schedules {some[-1].min():.1f}, a rate a coordinate {diagonal[-1]:.1f}."
+                f"At T = {sizes[-1]} one adaptive global rate has a regret of {regrets[single[0]][-1]:.1f}, the best"
+                f" constant rate {regrets[single[1]][-1]:.1f} (never moving has {still(sizes[-1]):.1f}), the best of"
+                f" {2 * count} random schedules {some[-1].min():.1f}, per-coordinate rates {diagonal[-1]:.1f}."
             ),
             (
                 "The first phase must not be the linear losses x_1 and -x_1 in turn: a growing multiple of I can then"
                 f" wait in a corner of the box, with a regret of {escape(sizes[0]):.2f} at T = {sizes[0]}, where the"
-                f" class as it is costs the best constant rate {found[single[1]][0]:.2f}."
+                f" class as it is gives the best constant rate {regrets[single[1]][0]:.2f}."
             ),
         ],
     )
@@ -174,14 +174,14 @@ def run(full: bool, step: Step) -> Outcome:
 
 STATEMENT = Statement(
     name="bad-class",
-    title="A class on which one rate pays T^(2/3), and a rate a coordinate sqrt T",
+    title="Problems on which global rates have regret T^(2/3), per-coordinate rates sqrt T",
     place="Theorem 1, Section 1.2",
     claim="There are problems on which gradient descent with any non-increasing global rate, and FTPRL with any"
     " non-decreasing multiple of I, have regret of order T^(2/3), while diagonal FTPRL has O(sqrt T).",
     instance="Our construction, since the paper only cites one: with m = T^(1/3), on [-1/2, 1/2]^(1+m), T rounds of"
     " |x_1|, then m rounds of x_j for each of m further coordinates.",
-    measured="Exponents fitted over T: at least 0.65 for one rate (adaptive, the best of constant ones down to standing"
-    " still, and the least of random non-increasing schedules), at most 0.52 for a rate a coordinate; every regret on"
+    measured="Exponents fitted over T: at least 0.65 for global rates (adaptive, the best constant one, 0 included, and"
+    " the best of random non-increasing schedules), at most 0.52 for per-coordinate rates; every regret on"
     " its side of the proved bounds.",
     code="ftprl.adversaries.bad_class",
     run=run,

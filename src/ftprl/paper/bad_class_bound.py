@@ -36,13 +36,13 @@ def run(full: bool, step: Step) -> Outcome:
     step("the guarantee of FTPRL-Diag")
     inside = guarantee(40 if full else 8, 60)
     sizes = FULL if full else QUICK
-    found, order = [], []
+    regrets, order = [], []
     for T in sizes:
         step(f"T = {T}")
         instance = adversaries.bad_class(T)
-        found.append(regret(FTPRL(instance.feasible, Diagonal(), instance.start), T))
+        regrets.append(regret(FTPRL(instance.feasible, Diagonal(), instance.start), T))
         order.append(instance.feasible.diameter() * math.sqrt(instance.rounds))  # M = 1
-    exponent = slope(sizes, found)
+    exponent = slope(sizes, regrets)
     level = np.array(order) / np.array(sizes) ** (2 / 3)
     return Outcome(
         stated=[Check("FTPRL-Diag: fitted exponent of T on the class", exponent, ">=", 0.65)],
@@ -59,7 +59,7 @@ def run(full: bool, step: Step) -> Outcome:
                 "loss units",
                 [
                     Series(f"M D sqrt T: slope {slope(sizes, order):.3f}", sizes, order, dashed=True, points=True),
-                    Series(f"FTPRL-Diag, regret: slope {exponent:.3f}", sizes, found, points=True),
+                    Series(f"FTPRL-Diag, regret: slope {exponent:.3f}", sizes, regrets, points=True),
                 ],
                 log=True,
             )

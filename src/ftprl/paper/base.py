@@ -10,7 +10,7 @@ from typing import Any, Literal, final
 
 from ftprl.draw import Panel
 
-Step = Callable[[str], None]  # told what is being done, for the progress line
+Step = Callable[[str], None]  # called with what is being done, for the progress line
 
 
 @final
@@ -56,7 +56,7 @@ class Check:
 @final
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment found: checks of the statement as printed, and of its correction where there is one.
+    """The result of an experiment: checks of the statement as printed, and of its correction where there is one.
 
     A statement that is false as printed fails one of `stated`; it holds with a correction when all of `corrected` are
     met: the same statement, mended. `instead` is what does hold where only another statement can be made: it does not

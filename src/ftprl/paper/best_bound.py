@@ -12,23 +12,22 @@ from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.fits import ROUNDING, kinds, receipt, slope
 from ftprl.posthoc import best_bound as optimum
-from ftprl.posthoc import penalty_growth
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal
-from ftprl.sets import FeasibleSet, LpBall, Simplex
+from ftprl.sets import ConvexSet, LpBall, Simplex
 
 Vector = NDArray[np.float64]
 
 
-def follow(feasible: FeasibleSet, squares: Vector) -> tuple[float, float, float]:
+def follow(feasible: ConvexSet, squares: Vector) -> tuple[float, float, float]:
     """(stability / OPT, rho, largest fall of Q*) as rows of squared gradients come in."""
     G, before = np.zeros(feasible.dim), np.zeros(feasible.dim)
     stability = penalty = fall = value = 0.0
     for square in squares:
         G = G + square
-        found = optimum(feasible, "diagonal", G)
-        assert found is not None
-        assert found.Q is not None
-        star, value = np.broadcast_to(found.Q, G.shape), found.value
+        optimal = optimum(feasible, "diagonal", G)
+        assert optimal is not None
+        assert optimal.Q is not None
+        star, value = np.broadcast_to(optimal.Q, G.shape), optimal.value
         live = square > 0
         stability += float((square[live] / star[live]).sum())
         if not G.any():
@@ -52,11 +51,11 @@ def leaders(n: int, T: int, rng: np.random.Generator) -> Vector:
 def run(full: bool, step: Step) -> Outcome:
     """Stability and growth on many streams; receipts against the proved ratios; the ratio of three schemes over p."""
     seeds = 40 if full else 2
-    sets: list[FeasibleSet] = [LpBall(6, 2.5), LpBall(6, 4.0), LpBall(6, 8.0), Simplex(6)]
+    sets: list[ConvexSet] = [LpBall(6, 2.5), LpBall(6, 4.0), LpBall(6, 8.0), Simplex(6)]
     stability = growth = fall = over = regret = 0.0
     for F in sets:
         step(f"{F!r}")
-        rho = penalty_growth(F)
+        rho = F.penalty_growth()
         ratio, regret_ratio = BestBound().proven_ratio(F), BestBound().proven_regret_ratio(F)
         assert rho is not None
         assert ratio is not None
@@ -102,9 +101,9 @@ def _panels(sizes: tuple[int, ...], rhos: dict[float, list[float]], n: int, T: i
     ps = (2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
     gs = np.random.default_rng(5).normal(size=(T, n)) * np.arange(1, n + 1) ** -1.5
     lines = []
-    for name, scheme in (("one rate", CoordinateConstant()), ("diagonal", Diagonal()), ("best bound", BestBound())):
-        found = [receipt(FTPRL(LpBall(n, p), scheme), gs) for p in ps]
-        y = [(c.worst_case or math.nan) / (c.post_hoc["diagonal"] or math.nan) for c in found]
+    for name, scheme in (("global rate", CoordinateConstant()), ("diagonal", Diagonal()), ("best bound", BestBound())):
+        receipts = [receipt(FTPRL(LpBall(n, p), scheme), gs) for p in ps]
+        y = [(c.worst_case or math.nan) / (c.post_hoc["diagonal"] or math.nan) for c in receipts]
         lines.append(Series(name, ps, y, points=True))
     title = f"Three schemes on L_p balls, n = {n}, g_i of size i^-1.5"
     return [

@@ -14,24 +14,24 @@ from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.fits import ROUNDING, slope
 from ftprl.posthoc import PostHoc, best_bound
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal, Scheme
-from ftprl.sets import FeasibleSet, LpBall, Polytope
+from ftprl.sets import ConvexSet, LpBall, Polytope
 
 Vector = NDArray[np.float64]
 
 P = 4.0
-SCHEMES: dict[str, Scheme] = {"diagonal": Diagonal(), "one rate": CoordinateConstant(), "best bound": BestBound()}
+SCHEMES: dict[str, Scheme] = {"diagonal": Diagonal(), "global rate": CoordinateConstant(), "best bound": BestBound()}
 # max(|x1|, |x2|) + |x3| <= 1: there the best diagonal can fall.
 FALLING = Polytope([[a * (i == 0), a * (i == 1), b] for i in range(2) for a in (1, -1) for b in (1, -1)], np.ones(8))
 
 
-def diagonal(feasible: FeasibleSet, G: Vector) -> PostHoc:
+def diagonal(feasible: ConvexSet, G: Vector) -> PostHoc:
     """The best diagonal in hindsight, by a program where there is no formula."""
-    found = best_bound(feasible, "diagonal", G, program=True)
-    assert found is not None
-    return found
+    optimal = best_bound(feasible, "diagonal", G, program=True)
+    assert optimal is not None
+    return optimal
 
 
-def best_weights(feasible: FeasibleSet, G: Vector) -> Vector:
+def best_weights(feasible: ConvexSet, G: Vector) -> Vector:
     """Its diagonal."""
     Q = diagonal(feasible, G).Q
     assert Q is not None
@@ -83,8 +83,8 @@ def run(full: bool, step: Step) -> Outcome:
     """Ratios over n on the hard sequence; a weight that falls; the centred way out."""
     sizes = (16, 64, 256, 1024, 4096) if full else (16, 64, 256, 1024)
     step(f"no diagonal scheme competes, n up to {sizes[-1]}")
-    found = {name: [hard(scheme, n) for n in sizes] for name, scheme in SCHEMES.items()}
-    least = min(y / lower(n) for curve in found.values() for n, y in zip(sizes, curve, strict=True))
+    ratios = {name: [hard(scheme, n) for n in sizes] for name, scheme in SCHEMES.items()}
+    least = min(y / lower(n) for curve in ratios.values() for n, y in zip(sizes, curve, strict=True))
     step("a weight that falls")
     G1 = np.linspace(1.0, 9.0, 17 if full else 9)
     weights = np.array([best_weights(FALLING, np.array([v, 1.0, 1.0])) for v in G1])
@@ -94,7 +94,7 @@ def run(full: bool, step: Step) -> Outcome:
         stated=[
             Check("L4, hard sequence: B_R over m^(1/p)/sqrt(3) OPT, least of all schemes", least, ">=", 1.0),
             Check(
-                "L4: exponent of the best scheme's ratio in n", min(slope(sizes, y) for y in found.values()), ">=", 0.1
+                "L4: exponent of the best scheme's ratio in n", min(slope(sizes, y) for y in ratios.values()), ">=", 0.1
             ),
             Check("weight l_2 at G = (9,1,1) over that at (1,1,1)", float(weights[-1, 1] / weights[0, 1]), "<=", 0.95),
             Check("BestBound refuses that set", refused(), ">=", 1.0),
@@ -108,7 +108,7 @@ def run(full: bool, step: Step) -> Outcome:
                 [
                     *(
                         Series(f"{name}, slope {slope(sizes, y):.2f}", sizes, y, points=True)
-                        for name, y in found.items()
+                        for name, y in ratios.items()
                     ),
                     Series("proved for every scheme", sizes, [lower(n) for n in sizes], dashed=True, colour=6),
                 ],

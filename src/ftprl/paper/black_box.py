@@ -32,8 +32,8 @@ def learners(p: float, n: int) -> dict[str, Learner[Any]]:
     """Four that see nothing but gradients."""
     ball = LpBall(n, p)
     return {
-        "FTPRL, one rate": FTPRL(ball, CoordinateConstant()),
-        "FTPRL, a rate a coordinate": FTPRL(ball, Diagonal()),
+        "FTPRL, global rate": FTPRL(ball, CoordinateConstant()),
+        "FTPRL, per-coordinate rates": FTPRL(ball, Diagonal()),
         "gradient descent": GradientDescent(ball),
         "AdaGrad": AdaGrad(ball),
     }
@@ -96,16 +96,16 @@ def run(full: bool, step: Step) -> Outcome:
     step("best matrices in hindsight")
     gs = np.random.default_rng(1).normal(size=(60, 2)) @ [[1.0, 0.4], [0.0, 0.5]]
     angles = np.linspace(0.0, math.pi / 2, 25 if full else 13)
-    found = [optima(turned(a), gs) for a in angles]
-    off = max(abs(o["full"] / o["full, image"] - 1) for o in found)
-    other = max(max(o["diagonal"] / o["diagonal, image"], o["diagonal, image"] / o["diagonal"]) for o in found)
+    results = [optima(turned(a), gs) for a in angles]
+    off = max(abs(o["full"] / o["full, image"] - 1) for o in results)
+    other = max(max(o["diagonal"] / o["diagonal, image"], o["diagonal, image"] / o["diagonal"]) for o in results)
     return Outcome(
         stated=[
             Check("regret on the set against its image, largest relative difference in any round", worst, "<=", EXACT),
             Check("how far a point leaves |Ax|_p <= 1", outside, "<=", EXACT),
             Check("best full matrix on the set against its image, relative difference", off, "<=", 10 * ROUNDING),
         ],
-        panels=_panels(shown, angles, found),
+        panels=_panels(shown, angles, results),
         numbers=[
             "A need not be symmetric if gradients become A^-T g instead of A^-1 g.",
             (
@@ -116,7 +116,7 @@ def run(full: bool, step: Step) -> Outcome:
     )
 
 
-def _panels(shown: list[tuple[str, Vector, Vector]], angles: Vector, found: list[dict[str, float]]) -> list[Panel]:
+def _panels(shown: list[tuple[str, Vector, Vector]], angles: Vector, results: list[dict[str, float]]) -> list[Panel]:
     curves: list[Series] = []
     for k, (name, here, there) in enumerate(shown):
         t = np.arange(1, len(here) + 1)
@@ -127,8 +127,8 @@ def _panels(shown: list[tuple[str, Vector, Vector]], angles: Vector, found: list
         ]
     degrees = np.degrees(angles)
     lines = [
-        Series(name, degrees, [o[name] for o in found], dashed="image" in name, points=True, colour=k // 2)
-        for k, name in enumerate(found[0])
+        Series(name, degrees, [o[name] for o in results], dashed="image" in name, points=True, colour=k // 2)
+        for k, name in enumerate(results[0])
     ]
     return [
         Panel("The same regret on |Ax|₂ <= 1 and on the unit ball", "round", "regret", curves),

@@ -12,7 +12,7 @@ from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import ROUNDING, answers, play, slope
 from ftprl.schemes import CoordinateConstant
-from ftprl.sets import Box, FeasibleSet
+from ftprl.sets import Box, ConvexSet
 
 Vector = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ def rows(T: int) -> Vector:
     return np.where(np.arange(T) < T // 4, 1.0, -1.0)[:, None]
 
 
-def lazy(F: FeasibleSet, gs: Vector, rate: Callable[[float], float]) -> Vector:
+def lazy(F: ConvexSet, gs: Vector, rate: Callable[[float], float]) -> Vector:
     """Lazily-projected gradient descent: u_{t+1} = u_t - rate g_t, x_t = the point of F nearest to u_t.
 
     With falling rates it is FTRL with r_t centred at u_t, outside of F.
@@ -41,7 +41,7 @@ def lazy(F: FeasibleSet, gs: Vector, rate: Callable[[float], float]) -> Vector:
     return np.array(plays)
 
 
-def at_start(F: FeasibleSet, gs: Vector) -> Vector:
+def at_start(F: ConvexSet, gs: Vector) -> Vector:
     """Dual averaging: the same weights, all centred at the first play."""
     x, S, G, plays, first = F.start(), np.zeros(F.dim), 0.0, [], F.start()
     for g in gs:
@@ -62,13 +62,13 @@ def literal(gs: Vector, low: float, high: float) -> Vector:
     return np.array(plays)
 
 
-def regret(F: FeasibleSet, gs: Vector, plays: Vector) -> float:
+def regret(F: ConvexSet, gs: Vector, plays: Vector) -> float:
     """Against the best fixed point."""
     S = gs.sum(axis=0)
     return float((gs * plays).sum() - S @ F.vertex(S))
 
 
-def ways(F: FeasibleSet, gs: Vector) -> dict[str, Vector]:
+def ways(F: ConvexSet, gs: Vector) -> dict[str, Vector]:
     """The plays of each."""
     D = F.diameter()
     return {
@@ -129,16 +129,16 @@ def run(full: bool, step: Step) -> Outcome:
     )
 
 
-def _paths(F: FeasibleSet) -> Panel:
+def _paths(F: ConvexSet) -> Panel:
     T = 400
     gs, at = rows(T), np.arange(1, T + 1)
-    found = ways(F, gs)
+    runs = ways(F, gs)
     return Panel(
         "The plays, T = 400",
         "round t",
         "play",
         [
-            *(Series(name, at[::9], found[name][::9, 0], points=True) for name in (X, U)),
+            *(Series(name, at[::9], runs[name][::9, 0], points=True) for name in (X, U)),
             Series("best fixed point", [1, T], [HIGH, HIGH], dashed=True, colour=6),
         ],
         ylim=(LOW - 0.1, HIGH + 0.9),  # room for the names

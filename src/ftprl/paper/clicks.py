@@ -1,4 +1,4 @@
-"""Click prediction and text, the paper's motivation: one rate for all against a rate for each coordinate."""
+"""Click prediction and text, the paper's motivation: a global learning rate against per-coordinate rates."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ MARKS = 16
 # Each rule with the first constant of its grid and the last: the grid is widened until the best is inside. For FTPRL
 # the constant is the c of c sqrt(G)/D; there c = 2, the paper's, is always among them.
 RULES: dict[str, tuple[type[Rule], float, float]] = {
-    "FTPRL, one rate": (Global, 2.0, 4096.0),
+    "FTPRL, global rate": (Global, 2.0, 4096.0),
     "FTPRL-Diag": (Diagonal, 2.0, 256.0),
     "descent, fixed rate": (FixedDescent, 2.0**-8, 1.0),
-    "descent, one rate": (GlobalDescent, 2.0**-2, 32.0),
-    "descent, rate a coordinate": (PerCoordinateDescent, 2.0**-6, 2.0),
+    "descent, global rate": (GlobalDescent, 2.0**-2, 32.0),
+    "descent, per-coordinate rates": (PerCoordinateDescent, 2.0**-6, 2.0),
 }
-PAPER = ("FTPRL, one rate", "FTPRL-Diag")
+PAPER = ("FTPRL, global rate", "FTPRL-Diag")
 
 
 @final
@@ -83,7 +83,7 @@ class Tuned:
 @final
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """What was found on one stream."""
+    """The results on one stream."""
 
     name: str
     rows: int
@@ -96,12 +96,12 @@ class Stream:
 
     @property
     def gain(self) -> float:
-        """The best bound in hindsight with one number over the best with one a coordinate, on the same gradients."""
+        """The best bound in hindsight of a global rate over that of per-coordinate rates, on the same gradients."""
         t = self.tuned["FTPRL-Diag"]
-        found, i = t.account.bounds, t.at(2.0)
-        assert found.post_hoc is not None
-        assert found.post_hoc_one is not None
-        return float(found.post_hoc_one[i] / found.post_hoc[i])
+        bounds, i = t.account.bounds, t.at(2.0)
+        assert bounds.post_hoc is not None
+        assert bounds.post_hoc_one is not None
+        return float(bounds.post_hoc_one[i] / bounds.post_hoc[i])
 
 
 def tune(kind: type[Rule], rows: Rows, low: float, high: float, radius: float, marks: Vector) -> Tuned:
@@ -124,9 +124,9 @@ def join(parts: Iterable[Account]) -> Account:
     order = np.argsort(np.concatenate([a.constants for a in accounts]))
 
     def columns(of: Sequence[Any], kind: type) -> dict[str, Any]:
-        found = {f.name: [getattr(a, f.name) for a in of] for f in fields(kind)}
+        columns = {f.name: [getattr(a, f.name) for a in of] for f in fields(kind)}
         return {
-            name: np.concatenate(v, axis=-1)[..., order] for name, v in found.items() if isinstance(v[0], np.ndarray)
+            name: np.concatenate(v, axis=-1)[..., order] for name, v in columns.items() if isinstance(v[0], np.ndarray)
         }
 
     return Account(**columns(accounts, Account), bounds=Bounds(**columns([a.bounds for a in accounts], Bounds)))
@@ -153,17 +153,17 @@ def study(rows: Rows, name: str, step: Step, radius: float = RADIUS) -> Stream:
 
 
 def streams(full: bool, step: Step) -> list[Stream]:
-    """The made-up click log, and the real streams that are there."""
+    """The synthetic click log, and the real streams that are there."""
     limit = 80_000 if full else 5_000
-    made = study(real.made_up_clicks(min(limit, 20_000)), "made-up clicks", step)
+    made = study(real.synthetic_clicks(min(limit, 20_000)), "synthetic clicks", step)
     there = [name for name in real.STREAMS if real.available(name)]
     return [made, *(study(real.read_stream(name, limit), name, step) for name in there)]
 
 
-def chain(found: Iterable[Stream]) -> float:
+def chain(studied: Iterable[Stream]) -> float:
     """The largest ratio of a number to the next of regret, bound, theorem's bound, B_R: at most 1 if all hold."""
     worst = 0.0
-    for stream in found:
+    for stream in studied:
         for rule in PAPER:
             account = stream.tuned[rule].account
             a = account.bounds
@@ -174,10 +174,10 @@ def chain(found: Iterable[Stream]) -> float:
     return worst
 
 
-def competitive(found: Iterable[Stream]) -> float:
+def competitive(studied: Iterable[Stream]) -> float:
     """The largest B_R over the best in hindsight, at the paper's c = 2."""
     ratios = []
-    for stream in found:
+    for stream in studied:
         for rule in PAPER:
             t = stream.tuned[rule]
             a, i = t.account.bounds, t.at(2.0)
@@ -187,44 +187,49 @@ def competitive(found: Iterable[Stream]) -> float:
     return max(ratios)
 
 
-def worst_ratio(found: Iterable[Stream], ours: str, other: str) -> float:
+def worst_ratio(studied: Iterable[Stream], ours: str, other: str) -> float:
     """The largest ratio of two rules' losses over the streams, each at its best constant."""
-    return max(s.tuned[ours].loss / s.tuned[other].loss for s in found)
+    return max(s.tuned[ours].loss / s.tuned[other].loss for s in studied)
 
 
-def judged(found: list[Stream]) -> Outcome:
+def judged(studied: list[Stream]) -> Outcome:
     """The checks: what the paper claims, each with its limit."""
-    edges = sum(t.at_edge for s in found for t in s.tuned.values())
+    edges = sum(t.at_edge for s in studied for t in s.tuned.values())
     checks = [
         Check(
-            "FTPRL-Diag's loss over FTPRL's with one rate, worst stream", worst_ratio(found, *PAPER[::-1]), "<=", 1.0
-        ),
-        Check(
-            "descent: loss with a rate a coordinate over one rate, worst stream",
-            worst_ratio(found, "descent, rate a coordinate", "descent, one rate"),
+            "FTPRL-Diag's loss over FTPRL's with a global rate, worst stream",
+            worst_ratio(studied, *PAPER[::-1]),
             "<=",
             1.0,
         ),
-        Check("best bound with one number over one a coordinate, least stream", min(s.gain for s in found), ">=", 1.2),
-        Check("regret <= bound <= theorem <= B_R, largest ratio of neighbours", chain(found), "<=", 1 + 1e-9),
-        Check("B_R over the best in hindsight at c = 2, largest", competitive(found), "<=", ROOT2 + 1e-9),
+        Check(
+            "descent: loss with per-coordinate rates over a global rate, worst stream",
+            worst_ratio(studied, "descent, per-coordinate rates", "descent, global rate"),
+            "<=",
+            1.0,
+        ),
+        Check(
+            "best bound of a global rate over per-coordinate rates, smallest", min(s.gain for s in studied), ">=", 1.2
+        ),
+        Check("regret <= bound <= theorem <= B_R, largest ratio of neighbours", chain(studied), "<=", 1 + 1e-9),
+        Check("B_R over the best in hindsight at c = 2, largest", competitive(studied), "<=", ROOT2 + 1e-9),
         Check("rules whose best constant is at the edge of its grid", float(edges), "<=", 0.0),
     ]
-    remark = "" if any(s.name in real.STREAMS for s in found) else real.MADE_UP
-    return Outcome(checks, panels=panels(found), numbers=sentences(found), remark=remark)
+    remark = "" if any(s.name in real.STREAMS for s in studied) else real.SYNTHETIC
+    return Outcome(checks, panels=panels(studied), numbers=sentences(studied), remark=remark)
 
 
-def sentences(found: list[Stream]) -> list[str]:
+def sentences(studied: list[Stream]) -> list[str]:
     """What the figure does not say."""
     lines = []
-    for s in found:
+    for s in studied:
         order = sorted(s.tuned, key=lambda rule: s.tuned[rule].loss)
-        told = "; ".join(f"{rule} {s.tuned[rule].loss:.4f}" for rule in order)
+        listed = "; ".join(f"{rule} {s.tuned[rule].loss:.4f}" for rule in order)
         lines.append(
-            f"{s.name}, {s.rows:,} rows, {s.features:,} features: {told}; eight scales at once, untuned "
-            f"{s.untuned:.4f}. The best bound with one number is {s.gain:.2f} times the best with one a coordinate."
+            f"{s.name}, {s.rows:,} rows, {s.features:,} features: {listed}; eight scales at once, untuned "
+            f"{s.untuned:.4f}. The best bound of a global rate is {s.gain:.2f} times that of per-coordinate rates."
         )
-    return lines + real.missing(real.STREAMS, (s.name for s in found))
+    return lines + real.missing(real.STREAMS, (s.name for s in studied))
 
 
 def tail(stream: Stream) -> Series:
@@ -256,11 +261,11 @@ def tuning(stream: Stream) -> Panel:
     )
 
 
-def panels(found: list[Stream]) -> list[Panel]:
+def panels(studied: list[Stream]) -> list[Panel]:
     """The heavy tails of all streams, and the losses on the one that is most like what the paper has in mind."""
-    shown = next((s for s in found if s.name == "criteo"), found[0])
+    shown = next((s for s in studied if s.name == "criteo"), studied[0])
     tails = Panel(
-        "Heavy tails of the features", "rank of the feature", "share of rows", [tail(s) for s in found], log=True
+        "Heavy tails of the features", "rank of the feature", "share of rows", [tail(s) for s in studied], log=True
     )
     return [tails, losses(shown)]
 
@@ -271,14 +276,14 @@ def _run(full: bool, step: Step) -> Outcome:
 
 STATEMENT = Statement(
     name="clicks",
-    title="On click logs and text a rate for each coordinate beats one rate for all",
+    title="On click logs and text per-coordinate learning rates beat a global rate",
     place="Section 1.2, the motivation",
     claim=(
         "Where a few features are frequent and most are rare, as in click prediction and text, adapting each "
-        "coordinate gives less loss and a smaller bound than one adaptive rate, for FTPRL as for gradient descent."
+        "coordinate gives less loss and a smaller bound than a global adaptive rate, for FTPRL as for gradient descent."
     ),
     instance=(
-        f"Log loss on the box of half-width {RADIUS:g}, every feature a coordinate: a made-up click log, and criteo, "
+        f"Log loss on the box of half-width {RADIUS:g}, every feature a coordinate: a synthetic click log, and criteo, "
         "a9a, rcv1 and SMS words where their files are at hand. Five rules, each at the best constant of a grid that "
         "is widened until the best lies inside."
     ),
@@ -288,5 +293,5 @@ STATEMENT = Statement(
     ),
     code="ftprl.paper.sparse_box.Diagonal, ftprl.paper.sparse_box.Global, ftprl.linear.Engine",
     run=_run,
-    tests="tests/unit/test_paper_related.py",
+    tests="tests/unit/paper/test_paper_related.py",
 )

@@ -12,12 +12,12 @@ from ftprl.learner import FTPRL, Composite
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import KINDS, ROUNDING, Oracle, answers, marks, play, ratio, stream
 from ftprl.schemes import CoordinateConstant, Diagonal, Scheme
-from ftprl.sets import Box, FeasibleSet, L1Ball, L2Ball
+from ftprl.sets import Box, ConvexSet, L1Ball, L2Ball
 
 Vector = NDArray[np.float64]
 
 
-def sides(F: FeasibleSet, scheme: Scheme, psi: Composite, oracles: list[Oracle]) -> tuple[float, float]:
+def sides(F: ConvexSet, scheme: Scheme, psi: Composite, oracles: list[Oracle]) -> tuple[float, float]:
     """The regret of f_t + Psi and r(x*) + ½ stability, from the plays; Psi(x_1) = 0."""
     history = play(FTPRL(F, scheme, start=np.zeros(F.dim), composite=psi), oracles)
     T = len(history.g)

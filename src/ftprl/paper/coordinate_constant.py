@@ -1,4 +1,4 @@
-"""Corollary 1: one adaptive rate for all coordinates."""
+"""Corollary 1: one adaptive learning rate for all coordinates."""
 
 from __future__ import annotations
 

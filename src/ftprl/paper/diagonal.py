@@ -1,4 +1,4 @@
-"""Corollary 2: FTPRL-Diag, a rate for each coordinate."""
+"""Corollary 2: FTPRL-Diag, per-coordinate learning rates."""
 
 from __future__ import annotations
 

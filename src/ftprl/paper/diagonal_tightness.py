@@ -48,10 +48,10 @@ def searched(T: int) -> Vector:
         return -value, -slope_a * a
 
     start = 3 * np.log(np.arange(1, T + 1))
-    found = minimize(
+    solution = minimize(
         negative, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-12}
     )
-    return np.asarray(np.exp((found.x - found.x.max()) / 2))
+    return np.asarray(np.exp((solution.x - solution.x.max()) / 2))
 
 
 def regret_over_products(gs: Vector, start: float) -> float:
@@ -82,14 +82,14 @@ def climb(T: int, trials: int, rng: np.random.Generator) -> tuple[Vector, float]
 def large_regrets(full: bool, step: Step) -> tuple[list[int], list[float]]:
     """For each T the largest regret / best diagonal of several climbs, measured in a game of the library."""
     rng, lengths = np.random.default_rng(11), [1, 2, 3, 4, 6, 8, 12, 20]
-    found = []
+    ratios = []
     for T in lengths:
         step(f"searching for large regret in {T} rounds")
         climbs = [climb(T, 8000 if full else 1200, rng) for _ in range(20 if full else 4)]
         gs, start = max(climbs, key=lambda made: regret_over_products(*made))
         history = game(gs, start)
-        found.append(history.regret() / best_diagonal(history))
-    return lengths, found
+        ratios.append(history.regret() / best_diagonal(history))
+    return lengths, ratios
 
 
 def run(full: bool, step: Step) -> Outcome:

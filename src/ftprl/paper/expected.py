@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ftprl.learner import Learner, LearnerState
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, Simplex
 
 Vector = NDArray[np.float64]
 NODES = 4096  # where there is no formula for the mean, of points that fill the cube evenly
@@ -39,7 +39,7 @@ class ExpectedLeader(Learner[ExpectedState]):
     For linear losses it loses what the perturbed leader loses on average; for curved ones less, by Jensen.
     """
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     epsilon: float
     count: int = NODES
 

@@ -46,12 +46,12 @@ class Table:
 def tables(count: int, seed: int) -> list[Table]:
     """Random functions, some of which change by little from round to round and some by much."""
     rng = np.random.default_rng(seed)
-    found = []
+    made = []
     for _ in range(count):
         shape = (int(rng.integers(1, 30)), int(rng.integers(2, 12)))
         f = rng.normal(size=shape) * 10.0 ** rng.uniform(-2, 2, size=(shape[0], 1))
-        found.append(Table(f + rng.normal(size=shape[1]), rng.exponential(size=shape) * 10.0 ** rng.uniform(-2, 2)))
-    return found
+        made.append(Table(f + rng.normal(size=shape[1]), rng.exponential(size=shape) * 10.0 ** rng.uniform(-2, 2)))
+    return made
 
 
 def size(history: History) -> float:

@@ -11,15 +11,15 @@ from ftprl import programs
 from ftprl.draw import Panel, Series
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.fits import ROUNDING, slope
-from ftprl.posthoc import best_bound, extreme_differences
-from ftprl.sets import Box, FeasibleSet, L1Ball
+from ftprl.posthoc import best_bound
+from ftprl.sets import Box, ConvexSet, L1Ball
 
 Vector = NDArray[np.float64]
 
 LIMIT = math.sqrt(math.pi / 2)
 
 
-def ratio(feasible: FeasibleSet, GG: Vector) -> float:
+def ratio(feasible: ConvexSet, GG: Vector) -> float:
     """OPT_diag / OPT_full, the second from a semidefinite program over the corners of Fsym."""
     G = np.ascontiguousarray(np.diagonal(GG))
     diagonal = best_bound(feasible, "diagonal", G, program=True)
@@ -41,17 +41,17 @@ def climb(n: int, tries: int, rng: np.random.Generator) -> tuple[float, int]:
     best, size = ratio(Box(-1, 1, dim=n), R @ R.T), 0.5
     for _ in range(tries):
         new = R + size * rng.normal(size=(n, n))
-        found = ratio(Box(-1, 1, dim=n), new @ new.T)
-        size *= 1.1 if found > best else 0.93
-        if found > best:
-            best, R = found, new
+        candidate = ratio(Box(-1, 1, dim=n), new @ new.T)
+        size *= 1.1 if candidate > best else 0.93
+        if candidate > best:
+            best, R = candidate, new
     return best, tries
 
 
 def uncorrelated(n: int, rng: np.random.Generator) -> float:
     """How far the program's best full matrix is from the best diagonal's closed form when GG is diagonal."""
     box, G = Box(0.0, rng.exponential(size=n) + 0.1), rng.exponential(size=n) + 0.1
-    corners, closed = extreme_differences(box), best_bound(box, "diagonal", G)
+    corners, closed = box.extreme_differences(), best_bound(box, "diagonal", G)
     assert corners is not None
     assert closed is not None
     return abs(closed.value / programs.full_on_vertices(corners, np.diag(G))[0] - 1)

@@ -10,7 +10,7 @@ from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import KINDS, ROUNDING, History, answers, in_order, play, ratio, sets, stream
 from ftprl.schemes import Diagonal, Fixed
-from ftprl.sets import Box, FeasibleSet
+from ftprl.sets import Box, ConvexSet
 
 Vector = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ def singular(seed: int) -> Fixed:
     return Fixed(rule)
 
 
-def point(F: FeasibleSet, rng: np.random.Generator) -> Vector:
+def point(F: ConvexSet, rng: np.random.Generator) -> Vector:
     """A random point of F: a mixture of extreme ones."""
     corners = [F.vertex(rng.normal(size=F.dim)) for _ in range(4)]
     return np.asarray(rng.dirichlet(np.full(4, 0.5)) @ np.array(corners))

@@ -104,8 +104,8 @@ def run(full: bool, step: Step) -> Outcome:
             + ".",
             (
                 "This compares bounds. With gradients 0 and 1 the diagonal scheme's regret is 1/2 for each coordinate"
-                f" seen; with signs that lean by 0.2 and n = 100 the regrets are {lost[0]:.3g} for one rate and"
-                f" {lost[1]:.3g} for a rate a coordinate."
+                f" seen; with signs biased by 0.2 and n = 100 the regrets are {lost[0]:.3g} for a global rate and"
+                f" {lost[1]:.3g} for per-coordinate rates."
             ),
         ],
     )
@@ -128,15 +128,15 @@ def _panels(
     ]
     panels = [Panel(f"n = {WIDE} coordinates, T grows", "T", "bound", growing, log=True)]
     late = SIZES >= 1000
-    for title, found, ylabel in (
+    for title, values, ylabel in (
         (f"T = {LONG:.0e} rounds, n grows".replace("+0", ""), over_n, "bound / sqrt(T)"),
         ("As many coordinates as rounds, n = T", equal, "bound"),
     ):
         lines = []
-        scale = math.sqrt(LONG) if found is over_n else 1.0
+        scale = math.sqrt(LONG) if values is over_n else 1.0
         for alpha in ALPHAS:
             for k, name in enumerate(("diagonal", "constant")):
-                y = found[alpha][:, k] / scale
+                y = values[alpha][:, k] / scale
                 fitted = f"{name}, alpha = {alpha:g}: slope {slope(SIZES[late], y[late]):.2f}"
                 lines.append(Series(fitted, SIZES, y, dashed=k == 1, points=True, colour=ALPHAS.index(alpha)))
         panels.append(Panel(title, "n", ylabel, lines, log=True))
@@ -157,7 +157,7 @@ STATEMENT = Statement(
     title="Heavy-tailed features: sqrt(T) n^(1-alpha/2) against sqrt(nT)",
     place="Section 1.2",
     claim="On [-1/2, 1/2]^n with g_i = 1 with probability i^-alpha, alpha in [1, 2), one global rate has a bound of"
-    " order sqrt(nT), a rate a coordinate one of order sqrt(T) n^(1-alpha/2); with n = T the latter is"
+    " order sqrt(nT), per-coordinate rates one of order sqrt(T) n^(1-alpha/2); with n = T the latter is"
     " T^((3-alpha)/2).",
     instance="alpha = 1, 1.25 and 1.5; n from 100 to 100,000 with a billion rounds, T from 10^6 to 10^10 with n = 1000,"
     " and n = T.",

@@ -11,12 +11,12 @@ from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import ROOT2, ROUNDING, balls, ratio, sets
 from ftprl.schemes import Diagonal
-from ftprl.sets import Box, FeasibleSet
+from ftprl.sets import Box, ConvexSet
 
 Vector = NDArray[np.float64]
 
 
-def regret(F: FeasibleSet, gs: Vector, guesses: Vector | None) -> float:
+def regret(F: ConvexSet, gs: Vector, guesses: Vector | None) -> float:
     """Against the best fixed point, with the loss added up from the plays."""
     game = Game(FTPRL(F, Diagonal(ROOT2)), hint=None if guesses is None else guesses[0])
     paid = 0.0
@@ -28,12 +28,12 @@ def regret(F: FeasibleSet, gs: Vector, guesses: Vector | None) -> float:
     return paid - float(S @ F.vertex(S))
 
 
-def bound(F: FeasibleSet, errors: Vector) -> float:
+def bound(F: ConvexSet, errors: Vector) -> float:
     """sqrt 2 sum D_i sqrt(sum of squared errors of the guesses)."""
     return ROOT2 * float(F.widths() @ np.linalg.norm(errors, axis=0))
 
 
-def gradients(F: FeasibleSet, T: int, seed: int) -> Vector:
+def gradients(F: ConvexSet, T: int, seed: int) -> Vector:
     """A slow random walk: tomorrow is like today."""
     rng = np.random.default_rng(seed)
     return np.cumsum(rng.normal(scale=0.1, size=(T, F.dim)), axis=0) + rng.normal(size=F.dim)

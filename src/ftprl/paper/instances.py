@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL, State
 from ftprl.schemes import CoordinateConstant, Diagonal
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, L2Ball, LpBall, Polytope, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L1Ball, L2Ball, LpBall, Polytope, Simplex
 
 Vector = NDArray[np.float64]
 Oracle = Callable[[Vector], Vector]
@@ -27,7 +27,7 @@ _A = np.array([[1.0, 0.4, -0.2], [0.1, 0.8, 0.3], [-0.3, 0.2, 1.5]])
 _FACES = np.array([[1.0, 1.0, 0.5], [-1.0, 0.3, 0.2], [0.2, -1.0, -0.4], [0.1, 0.2, -1.0], [0.4, -0.1, 1.0]])
 
 
-def sets() -> dict[str, FeasibleSet]:
+def sets() -> dict[str, ConvexSet]:
     """Sets of three dimensions in which steps are exact with full matrices too.
 
     One is far from 0: the paper plays 0 first, which is no loss of generality only if steps do not depend on it.
@@ -42,7 +42,7 @@ def sets() -> dict[str, FeasibleSet]:
     }
 
 
-def balls() -> dict[str, FeasibleSet]:
+def balls() -> dict[str, ConvexSet]:
     """Curved sets whose steps are exact for diagonal matrices."""
     return {"L1 ball": L1Ball(3, 0.8), "L1.5 ball": LpBall(3, 1.5), "L3 ball": LpBall(3, 3.0, 0.7)}
 
@@ -56,7 +56,7 @@ def _answer(g: Vector) -> Oracle:
     return lambda x: g
 
 
-def stream(kind: Kind, feasible: FeasibleSet, rounds: int, seed: int) -> Iterator[Oracle]:
+def stream(kind: Kind, feasible: ConvexSet, rounds: int, seed: int) -> Iterator[Oracle]:
     """Gradients of one kind, each as an answer to a play."""
     rng = np.random.default_rng(seed)
     n, middle = feasible.dim, feasible.start()
@@ -102,7 +102,7 @@ def _add(P: Vector, Q: Vector, n: int) -> Vector:
 class History:
     """Every round of a game, so that each formula can be evaluated as it is written, without the ledger."""
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     x: list[Vector] = field(default_factory=list)  # x_1 .. x_T, x_{T+1}
     g: list[Vector] = field(default_factory=list)
     Q: list[Vector] = field(default_factory=list)
@@ -127,11 +127,11 @@ class History:
 
     def lengths(self) -> list[float]:
         """g_tᵀ Q_{1:t}⁻¹ g_t for each t."""
-        total, found = np.zeros(()), []
+        total, games = np.zeros(()), []
         for Q, g in zip(self.Q, self.g, strict=True):
             total = _add(total, Q, len(g))
-            found.append(_dual(total, g))
-        return found
+            games.append(_dual(total, g))
+        return games
 
     def penalty(self) -> float:
         """sum N(Q_t)."""
@@ -159,7 +159,7 @@ def play(learner: FTPRL, oracles: Iterable[Oracle]) -> History:
         g = oracle(state.x)
         state = learner.update(state, g)
         assert isinstance(state, State)
-        kept.g.append(g)  # what the world said, not what the learner made of it
+        kept.g.append(g)  # the gradient as it came, not as the learner transformed it
         kept.Q.append(state.Q)
         kept.x.append(state.x)
     return kept
@@ -176,15 +176,15 @@ def metric(n: int, rng: np.random.Generator) -> Vector:
 
 def adaptive_histories(full: bool, step: Callable[[str], None]) -> list[History]:
     """The paper's two adaptive schemes on every set under every kind of gradients."""
-    found = []
+    games = []
     for name, F in {**sets(), **balls()}.items():
         step(f"games on the {name}")
         for i, kind in enumerate(KINDS):
             for j, scheme in enumerate((Diagonal(), CoordinateConstant())):
                 for seed in range(4 if full else 1):
                     oracles = stream(kind, F, 200 if full else 30, 100 * seed + 10 * j + i)
-                    found.append(play(FTPRL(F, scheme), oracles))
-    return found
+                    games.append(play(FTPRL(F, scheme), oracles))
+    return games
 
 
 def ratio(value: float, bound: float) -> float:

@@ -13,7 +13,6 @@ from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL, Preconditioned
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.fits import ROUNDING, kinds, receipt
-from ftprl.posthoc import extreme_differences
 from ftprl.programs import full_on_vertices
 from ftprl.schemes import CoordinateConstant, Diagonal, john
 from ftprl.sets import Polytope, Preimage
@@ -41,9 +40,9 @@ class Body:
 
 
 def body(n: int, stretch: float, seed: int) -> Body:
-    """A random one; what is dear is found once."""
+    """A random polytope; what is expensive is computed once."""
     F = polytope(n, stretch, np.random.default_rng((n, seed)))
-    V = extreme_differences(F)
+    V = F.extreme_differences()
     assert V is not None
     return Body(F, V, john(F))
 
@@ -85,9 +84,9 @@ def run(full: bool, step: Step) -> Outcome:
                 outer, inner = sandwich(b)
                 out, inside = max(out, outer), max(inside, inner)
                 for _, gs in kinds(n, T, seed):
-                    found = scaled(b, gs)[0]
-                    shown[n] = max(shown.get(n, 0.0), found)
-                    over = max(over, found / math.sqrt(2 * n))
+                    value = scaled(b, gs)[0]
+                    shown[n] = max(shown.get(n, 0.0), value)
+                    over = max(over, value / math.sqrt(2 * n))
     stretches = np.array([1.0, 3.0, 10.0, 30.0, 100.0])
     step("ever longer polytopes")
     curve = np.array([_at(float(s), T, seeds) for s in stretches])

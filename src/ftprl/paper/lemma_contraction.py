@@ -9,12 +9,12 @@ from ftprl import psd
 from ftprl.draw import Panel, Series
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import ROUNDING, balls, in_order, metric, sets
-from ftprl.sets import Box, FeasibleSet
+from ftprl.sets import Box, ConvexSet
 
 Vector = NDArray[np.float64]
 
 
-def project(F: FeasibleSet, Q: Vector, u: Vector) -> Vector:
+def project(F: ConvexSet, Q: Vector, u: Vector) -> Vector:
     """The point of F nearest to u in the norm of Q."""
     return F.argmin(Q, -psd.apply(Q, u), F.start())
 

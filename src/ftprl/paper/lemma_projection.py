@@ -11,13 +11,13 @@ from ftprl import psd
 from ftprl.draw import Panel, Series
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import in_order, metric, sets
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L2Ball, Polytope, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L2Ball, Polytope, Simplex
 
 Vector = NDArray[np.float64]
 TOLERANCE = 1e-5  # SLSQP finds values to about 1e-12, hence points to about their root
 
 
-def constraints(F: FeasibleSet) -> dict[str, Any]:
+def constraints(F: ConvexSet) -> dict[str, Any]:
     """F as SciPy's SLSQP wants it: functions that are at least 0, or equal to 0, on F."""
     if isinstance(F, Box):
         return {"bounds": list(zip(F.lower, F.upper, strict=True))}
@@ -31,13 +31,13 @@ def constraints(F: FeasibleSet) -> dict[str, Any]:
     return {"constraints": [{"type": "ineq", "fun": lambda x: F.d - F.C @ x, "jac": lambda x: -F.C}]}
 
 
-def nearest(F: FeasibleSet, Q: Vector, u: Vector) -> Vector:
+def nearest(F: ConvexSet, Q: Vector, u: Vector) -> Vector:
     """The point of F nearest to u in the norm of Q, by a solver that knows nothing of this library."""
     from scipy.optimize import minimize
 
     dense = psd.dense(Q, F.dim)
     dense = dense / np.linalg.eigvalsh(dense)[-1]  # the solver's tolerance is absolute
-    found = minimize(
+    solution = minimize(
         lambda x: 0.5 * (x - u) @ dense @ (x - u),
         F.start(),
         jac=lambda x: dense @ (x - u),
@@ -45,7 +45,7 @@ def nearest(F: FeasibleSet, Q: Vector, u: Vector) -> Vector:
         options={"ftol": 1e-15, "maxiter": 500},
         **constraints(F),
     )
-    return np.asarray(found.x)
+    return np.asarray(solution.x)
 
 
 def run(full: bool, step: Step) -> Outcome:

@@ -44,8 +44,8 @@ def minimised(p: float, G: Vector) -> float:
         return bound(p, lam, G), 2 * size * (lam / size) ** q - G / lam
 
     first = np.full(N, 0.5 * math.log(G.sum()))
-    found = minimize(value_and_slope, first, jac=True, method="L-BFGS-B", options={"maxiter": 4000, "ftol": 1e-15})
-    return float(found.fun)
+    optimal = minimize(value_and_slope, first, jac=True, method="L-BFGS-B", options={"maxiter": 4000, "ftol": 1e-15})
+    return float(optimal.fun)
 
 
 def ratio(p: float, G: Vector) -> float:
@@ -96,16 +96,16 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _value(p: float, G: Vector) -> float:
-    found = best_bound(LpBall(N, p), "diagonal", G)
-    assert found is not None
-    return found.value
+    optimal = best_bound(LpBall(N, p), "diagonal", G)
+    assert optimal is not None
+    return optimal.value
 
 
 def _uneven(p: float, G: Vector) -> float:
-    found = best_bound(LpBall(N, p), "diagonal", G)
-    assert found is not None
-    assert found.Q is not None
-    return float(found.Q.max() / found.Q.min())
+    optimal = best_bound(LpBall(N, p), "diagonal", G)
+    assert optimal is not None
+    assert optimal.Q is not None
+    return float(optimal.Q.max() / optimal.Q.min())
 
 
 def _panels() -> list[Panel]:
@@ -119,7 +119,7 @@ def _panels() -> list[Panel]:
         for p in (math.inf, 6.0, 3.0, 2.0)
     ]
     return [
-        Panel(f"What a rate a coordinate gains, n = {N}", "p", "best constant / best diagonal", over_p, log="x"),
+        Panel(f"Gain of per-coordinate rates, n = {N}", "p", "best constant / best diagonal", over_p, log="x"),
         Panel("The best diagonal in hindsight", "skew s of G_i = i^-s", "largest / smallest weight", over_skew, "y"),
     ]
 

@@ -104,8 +104,8 @@ def _table(results: Sequence[Result]) -> str:
 def _section(result: Result) -> str:
     s, out = result.statement, result.outcome
     facts = [("Claim", s.claim), ("Instance", s.instance), ("Measured", s.measured), ("Correction", s.correction)]
-    told = "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts if text)
-    told += "".join(
+    definitions = "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts if text)
+    definitions += "".join(
         f"<dt>{name}</dt><dd><code>{html.escape(text)}</code></dd>"
         for name, text in (("Code", s.code), ("Tests", s.tests))
         if text
@@ -122,7 +122,7 @@ def _section(result: Result) -> str:
     return (
         f'<section id="{s.name}"{" class=red" if result.red else ""}><h2>{html.escape(s.title)}</h2>'
         f'<p><span class="place">{html.escape(s.place)}, <code>{s.name}</code></span> · {_verdict(result)}</p>'
-        f"<dl>{told}</dl>{broken}<table>{checks}</table>{picture}{numbers}"
+        f"<dl>{definitions}</dl>{broken}<table>{checks}</table>{picture}{numbers}"
         f'<p class="soft">{result.seconds:.1f} s, {"full" if result.full else "quick"}</p></section>'
     )
 
@@ -135,7 +135,7 @@ def _checks(heading: str, checks: Sequence[Check]) -> str:
         f'<td class="number">{relation(c)} {shown(c.limit)}</td><td>{"met" if c.ok else "not met"}</td></tr>'
         for c in checks
     )
-    head = f'<th>{heading}</th><th class="number">found</th><th class="number">limit</th><th></th>'
+    head = f'<th>{heading}</th><th class="number">measured</th><th class="number">limit</th><th></th>'
     return f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
 
 
@@ -148,8 +148,8 @@ def write(results: Sequence[Result], folder: Path) -> None:
         if result.picture is not None:
             save(folder / f"{result.statement.name}.svg", result.picture.svg_file)
             save(folder / f"{result.statement.name}.png", result.picture.png)
-    told = json.loads(line({"results": [result.to_dict() for result in results]}))
-    save(folder / "results.json", (json.dumps(told, indent=1) + "\n").encode())
+    values = json.loads(line({"results": [result.to_dict() for result in results]}))
+    save(folder / "results.json", (json.dumps(values, indent=1) + "\n").encode())
     save(folder / "summary.html", html_page(results).encode())
 
 

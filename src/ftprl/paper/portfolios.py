@@ -26,7 +26,7 @@ Vector = NDArray[np.float64]
 
 # The scheme at a constant c; follow-the-best-bound's b is c/sqrt 2, so that c = 2 is the paper's in all of them.
 SCHEMES: dict[str, Callable[[float], Scheme]] = {
-    "FTPRL, one rate": lambda c: CoordinateConstant(c, center=True),
+    "FTPRL, global rate": lambda c: CoordinateConstant(c, center=True),
     "FTPRL-Diag": lambda c: Diagonal(c, center=True),
     "FTPRL, full": lambda c: Full(c, center=True),
     "FTPRL, best bound": lambda c: BestBound(b=c / math.sqrt(2), center=True),
@@ -53,7 +53,7 @@ GRIDS = {
     "Newton leader": (0.0625, 0.25, 1.0),
 }
 
-# The best bound's line lies on that of one rate, gradient descent's near exponentiated gradient's.
+# The best bound's line coincides with that of the global rate, gradient descent's near exponentiated gradient's.
 DRAWN = tuple(who for who in (*SCHEMES, *OTHERS) if who not in ("FTPRL, best bound", "gradient descent"))
 
 
@@ -70,7 +70,7 @@ class Played:
 @final
 @dataclass(frozen=True, eq=False)
 class Market:
-    """What was found on one market; `receipts` are FTPRL's at the paper's c = 2 and at the best constant."""
+    """The results on one market; `receipts` are FTPRL's at the paper's c = 2 and at the best constant."""
 
     name: str
     R: Vector
@@ -120,26 +120,26 @@ def study(R: Vector, name: str, step: Step) -> Market:
             runs[c] = grow(maker(c), R)
             return -float(runs[c].sum())
 
-        found = best_constant(float, GRIDS[who], cost, widen=2)
-        played[who] = Played(found, runs[found.constant], runs[OWN[who]])
+        tuned = best_constant(float, GRIDS[who], cost, widen=2)
+        played[who] = Played(tuned, runs[tuned.constant], runs[OWN[who]])
         if who in SCHEMES:
-            receipts[who] = receipt(maker(2.0), R, best), receipt(maker(found.constant), R, best)
+            receipts[who] = receipt(maker(2.0), R, best), receipt(maker(tuned.constant), R, best)
     return Market(name, R, best, played, receipts)
 
 
 def markets(full: bool, step: Step) -> list[Market]:
-    """The real markets that are there; a made-up one where there is none."""
+    """The real markets that are there; a synthetic one where there is none."""
     days = {"NYSE": 5651 if full else 300, "DJIA": 507 if full else 200}
     there = [name for name in real.MARKETS if real.available(name)]
     if not there:
-        return [study(real.made_up_market(1500 if full else 300), "made-up market", step)]
+        return [study(real.synthetic_market(1500 if full else 300), "synthetic market", step)]
     return [study(real.read_market(name, days[name]), name, step) for name in there]
 
 
-def chain(found: list[Market]) -> float:
+def chain(studied: list[Market]) -> float:
     """The largest ratio of neighbours in true regret <= regret <= tight <= bound <= theorem <= B_R <= closed form."""
     worst = 0.0
-    for market in found:
+    for market in studied:
         for c in itertools.chain(*market.receipts.values()):
             links = [c.true_regret, c.regret, c.tight, c.bound, c.theorem, c.worst_case, c.closed_form]
             pairs = itertools.pairwise(links)
@@ -158,34 +158,36 @@ def steady(days: int = 200) -> float:
     return max(math.inf if c.true_regret is None or c.bound is None else c.true_regret / c.bound for c in receipts)
 
 
-def promised(found: list[Market]) -> float:
+def promised(studied: list[Market]) -> float:
     """The largest ratio B_R over best in hindsight, in units of what is proved of it; where something is."""
-    receipts = [c for m in found for pair in m.receipts.values() for c in pair]
+    receipts = [c for m in studied for pair in m.receipts.values() for c in pair]
     return max(c.ratio / c.proven_ratio for c in receipts if c.ratio is not None and c.proven_ratio is not None)
 
 
-def judged(found: list[Market]) -> Outcome:
-    """The receipts decide; who earns most is told, not judged, since the paper claims nothing of it."""
-    stale = max(m.rebalanced.gap for m in found)
+def judged(studied: list[Market]) -> Outcome:
+    """The receipts decide; who earns most is reported, not judged, since the paper claims nothing of it."""
+    stale = max(m.rebalanced.gap for m in studied)
     checks = [
-        Check("true regret <= regret <= ... <= closed form, largest ratio of neighbours", chain(found), "<=", 1 + 1e-9),
-        Check("B_R over best in hindsight, over what is proved, largest", promised(found), "<=", 1 + 1e-9),
+        Check(
+            "true regret <= regret <= ... <= closed form, largest ratio of neighbours", chain(studied), "<=", 1 + 1e-9
+        ),
+        Check("B_R over best in hindsight, over what is proved, largest", promised(studied), "<=", 1 + 1e-9),
         Check("a market with one steady winner: true regret over bound, largest", steady(), "<=", 1.0),
         Check("log wealth that the best constant-rebalanced portfolio may lack", stale, "<=", 1e-4),
     ]
-    remark = "" if any(m.name in real.MARKETS for m in found) else real.MADE_UP
-    return Outcome(checks, panels=[curves(m) for m in found], numbers=sentences(found), remark=remark)
+    remark = "" if any(m.name in real.MARKETS for m in studied) else real.SYNTHETIC
+    return Outcome(checks, panels=[curves(m) for m in studied], numbers=sentences(studied), remark=remark)
 
 
-def sentences(found: list[Market]) -> list[str]:
+def sentences(studied: list[Market]) -> list[str]:
     """Who earned what, and what was not run."""
-    return [sentence(m) for m in found] + real.missing(real.MARKETS, (m.name for m in found))
+    return [sentence(m) for m in studied] + real.missing(real.MARKETS, (m.name for m in studied))
 
 
 def sentence(m: Market) -> str:
     """Final wealth, the winner first."""
     order = sorted(m.played, key=lambda who: -m.played[who].growth.sum())
-    told = "; ".join(
+    listed = "; ".join(
         f"{who} {math.exp(m.played[who].growth.sum()):.4g}{' (edge of its grid)' if m.played[who].best.at_edge else ''}"
         for who in order
     )
@@ -193,7 +195,7 @@ def sentence(m: Market) -> str:
     return (
         f"{m.name}, {len(m.R)} days, {m.R.shape[1]} assets, wealth from 1: best constant-rebalanced portfolio "
         f"{math.exp(m.rebalanced.log_wealth):.4g}, best asset {float(m.R.prod(axis=0).max()):.4g}, equal "
-        f"shares {even:.4g}; learners at their best constants: {told}."
+        f"shares {even:.4g}; learners at their best constants: {listed}."
     )
 
 
@@ -218,8 +220,8 @@ STATEMENT = Statement(
         "constant-rebalanced portfolio, with every scheme. Which learner earns most is shown, not claimed."
     ),
     instance=(
-        "NYSE(O), 36 stocks, and DJIA, 30 stocks, where their files are at hand, otherwise a made-up market. "
-        "FTPRL with one rate, diagonal, full and best-bound schemes on centred gradients; exponentiated gradient, "
+        "NYSE(O), 36 stocks, and DJIA, 30 stocks, where their files are at hand, otherwise a synthetic market. "
+        "FTPRL with global, diagonal, full and best-bound schemes on centred gradients; exponentiated gradient, "
         "gradient descent, online Newton step; each at the best constant of a grid that is widened by up to two "
         "steps."
     ),
@@ -229,5 +231,5 @@ STATEMENT = Statement(
     ),
     code="ftprl.FTPRL, ftprl.sets.Simplex",
     run=_run,
-    tests="tests/unit/test_paper_related.py",
+    tests="tests/unit/paper/test_paper_related.py",
 )

@@ -15,7 +15,7 @@ from ftprl.game import best_in_hindsight
 from ftprl.learner import Learner
 from ftprl.losses import absolute, logistic
 from ftprl.paper.rows import heavy_rows
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, Simplex
 
 Vector = NDArray[np.float64]
 Loss = Callable[[Vector], tuple[float, Vector]]
@@ -27,7 +27,7 @@ class Problem:
     """Losses over a set, a first point, and the least total loss of a fixed point."""
 
     name: str
-    feasible: FeasibleSet
+    feasible: ConvexSet
     start: Vector
     losses: Sequence[Loss]
     best: float
@@ -51,7 +51,7 @@ class Problem:
         return paid - self.best
 
 
-def convex(name: str, F: FeasibleSet, losses: Sequence[Loss]) -> Problem:
+def convex(name: str, F: ConvexSet, losses: Sequence[Loss]) -> Problem:
     """A problem whose best point is found by a bundle method; its proved lower bound counts."""
     return Problem(name, F, F.start(), losses, best_in_hindsight(F, losses, tol=3e-4).lower)
 
@@ -64,7 +64,7 @@ def linear(name: str, made: adversaries.Instance) -> Problem:
 
 
 def bad_class(rounds: int) -> Problem:
-    """The class on which one rate must fail: x_1 = 0 and all others at -1/2 are best."""
+    """The problems on which every global rate fails: x_1 = 0 and all others at -1/2 are best."""
     made = adversaries.bad_class(rounds)
     best = -0.5 * (made.feasible.dim - 1) ** 2
     return Problem("bad class", made.feasible, made.start, list(made.losses()), best)

@@ -1,4 +1,4 @@
-"""Where real data are, and how they are read; a made-up stream stands in where there are none."""
+"""Where real data are, and how they are read; a synthetic stream stands in where there are none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "rcv1": ("rcv1_small.vw.gz", {}),
     "sms": ("sms.tsv.gz", {"header": False, "label": "1", "positive": "spam", "text": ["2"]}),
 }
-MADE_UP = "made-up data"  # what a line of the table says where no real data are
+SYNTHETIC = "synthetic data"  # what a line of the table says where no real data are
 MARKETS = {"NYSE": "nyse-o.csv.gz", "DJIA": "djia.csv.gz"}
 
 
@@ -42,9 +42,9 @@ def available(name: str) -> bool:
     return (folder() / (STREAMS[name][0] if name in STREAMS else MARKETS[name])).is_file()
 
 
-def missing(names: Iterable[str], found: Iterable[str]) -> list[str]:
+def missing(names: Iterable[str], present: Iterable[str]) -> list[str]:
     """A sentence about what was not run for want of data, or nothing."""
-    there = set(found)
+    there = set(present)
     absent = [name for name in names if name not in there]
     return [f"Not run, since their files are not in {folder()} (FTPRL_DATA): {', '.join(absent)}."] if absent else []
 
@@ -56,8 +56,8 @@ def read_stream(name: str, limit: int) -> Rows:
     return collect(source.batches(), limit)
 
 
-def made_up_clicks(limit: int, seed: int = 7) -> Rows:
-    """The first rows of a made-up click log, with an intercept; a count k above 1 is written as 1 + ln k."""
+def synthetic_clicks(limit: int, seed: int = 7) -> Rows:
+    """The first rows of a synthetic click log, with an intercept; a count k above 1 is written as 1 + ln k."""
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "clicks.vw"
         clicks.generate(limit, seed, path)
@@ -95,7 +95,7 @@ def read_market(name: str, days: int) -> Vector:
         return np.array([[float(v) for v in line.split(",")] for line in islice(lines, days)])
 
 
-def made_up_market(days: int, assets: int = 12, seed: int = 7) -> Vector:
+def synthetic_market(days: int, assets: int = 12, seed: int = 7) -> Vector:
     """Price relatives with one common movement, and two assets that swing against each other."""
     rng = np.random.default_rng(seed)
     common = rng.normal(2e-4, 0.008, size=(days, 1))

@@ -35,14 +35,14 @@ def increments(n: int, seed: int) -> Fixed:
 
 def histories(full: bool, step: Step) -> list[tuple[str, History]]:
     """Every set under every kind of gradients, with random matrices."""
-    found = []
+    games = []
     for name, F in sets().items():
         for i, kind in enumerate(KINDS):
             step(f"{name}, {kind} gradients")
             for seed in range(4 if full else 1):
                 learner = FTPRL(F, increments(F.dim, 100 * seed + i))
-                found.append((name, play(learner, stream(kind, F, 400 if full else 80, 10 * seed + i))))
-    return found
+                games.append((name, play(learner, stream(kind, F, 400 if full else 80, 10 * seed + i))))
+    return games
 
 
 def run(full: bool, step: Step) -> Outcome:

@@ -32,14 +32,14 @@ from ftprl.paper.expected import ExpectedLeader
 from ftprl.paper.problems import Problem, bad_class, bound_gain, problems
 from ftprl.paper.rows import Errors, classify
 from ftprl.schemes import CoordinateConstant, Diagonal
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L2Ball, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L2Ball, Simplex
 
 Vector = NDArray[np.float64]
-Make = Callable[[FeasibleSet, Vector, float], Learner[Any]]
+Make = Callable[[ConvexSet, Vector, float], Learner[Any]]
 
 
-def _scaled(F: FeasibleSet, start: Vector, c: float) -> Learner[Any]:
-    """FTPRL-Scale: one rate in the coordinates in which the ellipsoid is a ball."""
+def _scaled(F: ConvexSet, start: Vector, c: float) -> Learner[Any]:
+    """FTPRL-Scale: a global rate in the coordinates in which the ellipsoid is a ball."""
     assert isinstance(F, Ellipsoid)
     return Preconditioned(F.A, FTPRL(L2Ball(F.dim), CoordinateConstant(c)))
 
@@ -48,9 +48,9 @@ def _falling(c: float) -> Callable[[int], float]:
     return lambda t: c / math.sqrt(t)
 
 
-# One constant each: what it multiplies is in the algorithm's own words. A rate a coordinate is marked by True.
+# One constant each: what it multiplies depends on the algorithm. Per-coordinate rates are marked by True.
 ALGORITHMS: dict[str, tuple[Make, bool]] = {
-    "FTPRL, one rate": (lambda F, x, c: FTPRL(F, CoordinateConstant(c), x), False),
+    "FTPRL, global rate": (lambda F, x, c: FTPRL(F, CoordinateConstant(c), x), False),
     "FTPRL-Diag": (lambda F, x, c: FTPRL(F, Diagonal(c), x), True),
     "FTPRL-Scale": (_scaled, False),
     "gradient descent, fixed rate": (lambda F, x, c: GradientDescent(F, c, x), False),
@@ -69,19 +69,19 @@ ALGORITHMS: dict[str, tuple[Make, bool]] = {
     "online Newton step": (lambda F, x, c: OnlineNewtonStep(F, c, epsilon=1.0, start=x), True),
 }
 # Those that take an l1 penalty as such; the others see its slope.
-PENALISED: dict[str, Callable[[FeasibleSet, Vector, float, float], Learner[Any]]] = {
-    "FTPRL, one rate": lambda F, x, c, l1: FTPRL(F, CoordinateConstant(c), x, Composite(l1, per_round=True)),
+PENALISED: dict[str, Callable[[ConvexSet, Vector, float, float], Learner[Any]]] = {
+    "FTPRL, global rate": lambda F, x, c, l1: FTPRL(F, CoordinateConstant(c), x, Composite(l1, per_round=True)),
     "FTPRL-Diag": lambda F, x, c, l1: FTPRL(F, Diagonal(c), x, Composite(l1, per_round=True)),
     "dual averaging": lambda F, x, c, l1: DualAveraging(F, c, l1, start=x),
     "FOBOS, rate c/sqrt t": lambda F, x, c, l1: Fobos(F, _falling(c), l1, start=x),
 }
 WIDEN = 6
 _FULL = ("AdaGrad, full matrix", "online Newton step")  # quadratic programs in every round: small dimensions only
-_ONE_RATE = ("FTPRL, one rate", "gradient descent, fixed rate", "adaptive descent", "FOBOS, rate c/sqrt t")
-_RATE_EACH = ("FTPRL-Diag", "per-coordinate descent", "AdaGrad, mirror descent", "AdaGrad, dual averaging")
-# The other global rates lie on gradient descent's line, the other rates a coordinate on per-coordinate descent's.
+_GLOBAL_RATE = ("FTPRL, global rate", "gradient descent, fixed rate", "adaptive descent", "FOBOS, rate c/sqrt t")
+_PER_COORDINATE = ("FTPRL-Diag", "per-coordinate descent", "AdaGrad, mirror descent", "AdaGrad, dual averaging")
+# The other global rates lie on gradient descent's line, the other per-coordinate rates on per-coordinate descent's.
 _DRAWN = (
-    "FTPRL, one rate",
+    "FTPRL, global rate",
     "FTPRL-Diag",
     "gradient descent, fixed rate",
     "per-coordinate descent",
@@ -89,7 +89,7 @@ _DRAWN = (
 )
 
 
-def applies(name: str, F: FeasibleSet) -> bool:
+def applies(name: str, F: ConvexSet) -> bool:
     """Whether an algorithm is for this set (and this number of coordinates)."""
     only = {"FTPRL-Scale": Ellipsoid, "per-coordinate descent": Box, "exponentiated gradient": Simplex}
     return isinstance(F, only.get(name, object)) and (name not in _FULL or F.dim <= 6)
@@ -121,7 +121,7 @@ class Findings:
     sizes: Mapping[str, str]
     rounds: tuple[int, ...]
     growth: Mapping[str, tuple[float, ...]]  # regret on the bad class for each number of rounds
-    gain: float  # on the paper's heavy tails, the best bound with one number over the best with one a coordinate
+    gain: float  # on the paper's heavy tails, the best bound of a global rate over that of per-coordinate rates
     errors: Errors
 
     def slope(self, name: str) -> float:
@@ -130,8 +130,8 @@ class Findings:
 
     def ratio(self, problem: str, ours: str, other: str) -> float:
         """One algorithm's regret over another's."""
-        found = self.problems[problem]
-        return found[ours].cost / found[other].cost
+        row = self.problems[problem]
+        return row[ours].cost / row[other].cost
 
 
 def study(full: bool, step: Step) -> Findings:
@@ -142,67 +142,71 @@ def study(full: bool, step: Step) -> Findings:
     tried = [grown[-1], *((problem, compare(problem, step, refine)) for problem in problems(full))]
     step("classifiers")
     return Findings(
-        {problem.name: found for problem, found in tried},
+        {problem.name: tuned for problem, tuned in tried},
         {problem.name: problem.size for problem, _ in tried},
         rounds,
-        {name: tuple(found[name].cost for _, found in grown) for name in grown[-1][1]},
+        {name: tuple(tuned[name].cost for _, tuned in grown) for name in grown[-1][1]},
         bound_gain(1000, 2000 if full else 500),
         classify(1200 if full else 500),
     )
 
 
-def judged(found: Findings) -> Outcome:
+def judged(findings: Findings) -> Outcome:
     """What the paper says of the comparison; where another wins, the sentences say so."""
-    one = min(found.slope(name) for name in _ONE_RATE)
-    each = max(found.slope(name) for name in _RATE_EACH)
+    one = min(findings.slope(name) for name in _GLOBAL_RATE)
+    each = max(findings.slope(name) for name in _PER_COORDINATE)
     heavy, poor = "heavy-tailed features", "poor ellipsoid"
     ours, theirs = (
-        found.ratio(heavy, "FTPRL-Diag", "FTPRL, one rate"),
-        found.ratio(heavy, "per-coordinate descent", "gradient descent, fixed rate"),
+        findings.ratio(heavy, "FTPRL-Diag", "FTPRL, global rate"),
+        findings.ratio(heavy, "per-coordinate descent", "gradient descent, fixed rate"),
     )
-    scaled = found.ratio(poor, "FTPRL-Scale", "FTPRL, one rate")
+    scaled = findings.ratio(poor, "FTPRL-Scale", "FTPRL, global rate")
     checks = [
-        Check("heavy-tailed features: FTPRL-Diag's regret over FTPRL's with one rate", ours, "<=", 1.0),
+        Check("heavy-tailed features: FTPRL-Diag's regret over FTPRL's with a global rate", ours, "<=", 1.0),
         Check("heavy-tailed features: per-coordinate over global descent", theirs, "<=", 1.0),
-        Check("heavy tails: best bound with one number over one a coordinate", found.gain, ">=", 2.0),
-        Check("bad class: least exponent of a global rate, tuned for each T", one, ">=", 0.6),
-        Check("bad class: largest exponent of a rate a coordinate", each, "<=", 0.55),
-        Check("poor ellipsoid: FTPRL-Scale's regret over FTPRL's with one rate", scaled, "<=", 0.5),
+        Check("heavy tails: best bound of a global rate over per-coordinate rates", findings.gain, ">=", 2.0),
+        Check("bad class: smallest exponent of a global rate, tuned for each T", one, ">=", 0.6),
+        Check("bad class: largest exponent of per-coordinate rates", each, "<=", 0.55),
+        Check("poor ellipsoid: FTPRL-Scale's regret over FTPRL's with a global rate", scaled, "<=", 0.5),
     ]
-    return Outcome(checks, panels=panels(found), numbers=sentences(found))
+    return Outcome(checks, panels=panels(findings), numbers=sentences(findings))
 
 
-def winners(found: Findings) -> dict[str, list[str]]:
+def winners(findings: Findings) -> dict[str, list[str]]:
     """The algorithms of each problem, the least regret first."""
-    return {p: sorted(row, key=lambda name: row[name].cost) for p, row in found.problems.items()}
+    return {p: sorted(row, key=lambda name: row[name].cost) for p, row in findings.problems.items()}
 
 
-def sentences(found: Findings) -> list[str]:
+def sentences(findings: Findings) -> list[str]:
     """Who wins where, and what has no inner best constant."""
     lines = []
-    for problem, order in winners(found).items():
-        row = found.problems[problem]
+    for problem, order in winners(findings).items():
+        row = findings.problems[problem]
         place = 1 + order.index("FTPRL-Diag")
-        told = "; ".join(f"{name} {row[name].cost:.4g}" for name in order[:4])
+        listed = "; ".join(f"{name} {row[name].cost:.4g}" for name in order[:4])
         lines.append(
-            f"{problem} ({found.sizes[problem]}), least regret first: {told}. FTPRL-Diag is number {place} of "
+            f"{problem} ({findings.sizes[problem]}), least regret first: {listed}. FTPRL-Diag is number {place} of "
             f"{len(order)} with {row['FTPRL-Diag'].cost:.4g}."
         )
-    edges = [f"{name} ({p})" for p, row in found.problems.items() for name, best in row.items() if best.at_edge]
+    edges = [f"{name} ({p})" for p, row in findings.problems.items() for name, best in row.items() if best.at_edge]
     if edges:
         lines.append(
             f"Best constant at the edge of a grid that was widened six times: {', '.join(edges)}. On the bad class "
-            "that is the edge at which nothing moves: standing still is the best that one rate can do there. On linear "
-            "losses it is the edge at which the leader is followed without restraint."
+            "that is the edge at which nothing moves: never moving is the best that a global rate can do there. On "
+            "linear losses it is the edge at which the leader is followed without restraint."
         )
-    told = "; ".join(f"{name} {share:.3f}" for name, (share, _) in sorted(found.errors.items(), key=lambda e: e[1][0]))
-    return [*lines, f"Classification of rows with heavy-tailed features, share of errors: {told}."]
+    listed = "; ".join(
+        f"{name} {share:.3f}" for name, (share, _) in sorted(findings.errors.items(), key=lambda e: e[1][0])
+    )
+    return [*lines, f"Classification of rows with heavy-tailed features, share of errors: {listed}."]
 
 
-def panels(found: Findings) -> list[Panel]:
+def panels(findings: Findings) -> list[Panel]:
     """Growth on the bad class, with the fitted exponents."""
     lines = [
-        Series(f"{name}: T^{found.slope(name):.2f}", found.rounds, found.growth[name], _dashed(name), points=True)
+        Series(
+            f"{name}: T^{findings.slope(name):.2f}", findings.rounds, findings.growth[name], _dashed(name), points=True
+        )
         for name in _DRAWN
     ]
     return [Panel("The bad class, each at its best constant for each T", "rounds T", "regret", lines, log=True)]
@@ -221,8 +225,8 @@ STATEMENT = Statement(
     title="Related work side by side, each algorithm at its best constant",
     place="Sections 1.2 and 4",
     claim=(
-        "Rates for each coordinate beat one rate where features are heavy-tailed, in loss and in the bound, and "
-        "on a class of problems one rate, however it is chosen, pays T^(2/3) where they pay sqrt T; on an "
+        "Per-coordinate rates beat a global rate where features are heavy-tailed, in loss and in the bound, and "
+        "on a class of problems any global rate has regret T^(2/3) where they have sqrt T; on an "
         "ellipsoid, scaling the coordinates does the same."
     ),
     instance=(
@@ -237,9 +241,9 @@ STATEMENT = Statement(
     measured=(
         "Regret against the best fixed point: ratios of at most 1 on heavy tails, at most 1/2 on the ellipsoid. A "
         "gain of the best bound of at least 2 on the paper's heavy tails. Exponents on the bad class of at least "
-        "0.6 for global rates and at most 0.55 for rates a coordinate."
+        "0.6 for global rates and at most 0.55 for per-coordinate rates."
     ),
     code="ftprl.baselines",
     run=_run,
-    tests="tests/unit/test_paper_related.py",
+    tests="tests/unit/paper/test_paper_related.py",
 )

@@ -18,17 +18,17 @@ Vector = NDArray[np.float64]
 
 def games(c: float, full: bool) -> list[History]:
     """The diagonal scheme with constant c on boxes, and on an interval from its end, where the regret is largest."""
-    found = []
+    played = []
     for number in range(40 if full else 12):
         rng = np.random.default_rng(number)
         n = int(rng.integers(1, 6))
         F = Box(-rng.random(n) - 0.1, rng.random(n) + 0.1)
         oracles = stream(KINDS[number % 6], F, 400 if full else 100, number)
-        found.append(play(FTPRL(F, Diagonal(c), start=F.lower), oracles))
+        played.append(play(FTPRL(F, Diagonal(c), start=F.lower), oracles))
     for T in (1, 2, 4, 8, 16):
         gs = np.concatenate(([1.0], np.full(T - 1, 1.0 / T)))
-        found.append(play(FTPRL(Box(-0.5, 0.5), Diagonal(c), start=[0.5]), answers(gs[:, None])))
-    return [*found, play(FTPRL(Box(-0.5, 0.5), Diagonal(c)), answers(np.ones((1000, 1))))]
+        played.append(play(FTPRL(Box(-0.5, 0.5), Diagonal(c), start=[0.5]), answers(gs[:, None])))
+    return [*played, play(FTPRL(Box(-0.5, 0.5), Diagonal(c)), answers(np.ones((1000, 1))))]
 
 
 def run(full: bool, step: Step) -> Outcome:

@@ -57,7 +57,7 @@ def makers(dim: int) -> dict[str, Callable[[float], Classifier[Any]]]:
         "AROW, full": lambda c: Arow(dim, c, full=True),
         "Pegasos": lambda c: LearnerClassifier(Pegasos.svm(dim, c), "hinge"),
         "FTPRL-Diag, log loss": lambda c: LearnerClassifier(FTPRL(box, Diagonal(c))),
-        "FTPRL, one rate, log loss": lambda c: LearnerClassifier(FTPRL(box, CoordinateConstant(c))),
+        "FTPRL, global rate, log loss": lambda c: LearnerClassifier(FTPRL(box, CoordinateConstant(c))),
         "gradient descent, log loss": lambda c: LearnerClassifier(GradientDescent(box, c)),
         "AdaGrad, log loss": lambda c: LearnerClassifier(AdaGrad(box, c)),
     }
@@ -66,8 +66,8 @@ def makers(dim: int) -> dict[str, Callable[[float], Classifier[Any]]]:
 def classify(count: int) -> Errors:
     """Every classifier at its best constant: its share of errors."""
     V, y = heavy_rows(count)
-    found = {
+    tuned = {
         name: best_constant(make, (0.1, 0.4, 1.6, 6.4), lambda c: mistakes(c, V, y), widen=8)
         for name, make in makers(V.shape[1]).items()
     }
-    return {name: (best.cost, best) for name, best in found.items()}
+    return {name: (best.cost, best) for name, best in tuned.items()}

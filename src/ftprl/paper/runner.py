@@ -1,4 +1,4 @@
-"""Run experiments one after another or in several processes, and tell what is going on."""
+"""Run experiments one after another or in several processes, and report progress."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Result:
         return next((check for check in checks if not check.ok), checks[0] if checks else None)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """As values that JSON can hold."""
         s = self.statement
-        told = {key: getattr(s, key) for key in ("name", "title", "place", "claim", "instance", "measured", "code")}
+        texts = {key: getattr(s, key) for key in ("name", "title", "place", "claim", "instance", "measured", "code")}
         return {
-            **told,
+            **texts,
             "tests": s.tests,
             "correction": s.correction,
             "expected": s.expected.value,
@@ -100,36 +100,36 @@ def run(
     full: bool = False,
     drawn: bool = False,
     workers: int = 1,
-    tell: Listener = lambda progress: None,
+    on_progress: Listener = lambda progress: None,
 ) -> list[Result]:
     """Run all of them and give the results in the same order; with several workers, each in a process of its own."""
     one_by_one = workers < 2 or len(statements) < 2
-    how = (statements, full, drawn, tell)
-    found = _here(*how) if one_by_one else _spread(*how, workers)
+    how = (statements, full, drawn, on_progress)
+    finished = _here(*how) if one_by_one else _spread(*how, workers)
     results: dict[str, Result] = {}
-    for result in found:
+    for result in finished:
         results[result.statement.name] = result
         name = result.statement.name
-        tell(Progress(name, result.verdict.value, len(results), len(statements), result))
+        on_progress(Progress(name, result.verdict.value, len(results), len(statements), result))
     return [results[s.name] for s in statements]
 
 
-def _here(statements: Sequence[Statement], full: bool, drawn: bool, tell: Listener) -> Iterator[Result]:
+def _here(statements: Sequence[Statement], full: bool, drawn: bool, on_progress: Listener) -> Iterator[Result]:
     for done, s in enumerate(statements):
 
         def step(text: str, name: str = s.name, done: int = done) -> None:
-            tell(Progress(name, text, done, len(statements)))
+            on_progress(Progress(name, text, done, len(statements)))
 
         yield run_one(s, full, step, drawn)
 
 
-_steps: Any = None  # a worker's way to tell its steps
+_steps: Any = None  # the queue on which a worker reports its steps
 
 
 def _attach(queue: Any) -> None:
     global _steps
     _steps = queue
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt ends a worker without a word
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt ends a worker silently
 
 
 def _work(name: str, full: bool, drawn: bool) -> tuple[Outcome, float, str, Picture | None]:
@@ -137,7 +137,9 @@ def _work(name: str, full: bool, drawn: bool) -> tuple[Outcome, float, str, Pict
     return made.outcome, made.seconds, made.error, made.picture
 
 
-def _spread(statements: Sequence[Statement], full: bool, drawn: bool, tell: Listener, workers: int) -> Iterator[Result]:
+def _spread(
+    statements: Sequence[Statement], full: bool, drawn: bool, on_progress: Listener, workers: int
+) -> Iterator[Result]:
     import multiprocessing
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
     from concurrent.futures.process import BrokenProcessPool
@@ -152,7 +154,7 @@ def _spread(statements: Sequence[Statement], full: bool, drawn: bool, tell: List
             ready, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
             while not queue.empty():
                 name, text = queue.get()
-                tell(Progress(name, text, len(statements) - len(pending) - len(ready), len(statements)))
+                on_progress(Progress(name, text, len(statements) - len(pending) - len(ready), len(statements)))
             for future in ready:
                 outcome, seconds, error, made = future.result()
                 yield Result(futures[future], outcome, seconds, full, error, made)
@@ -161,4 +163,4 @@ def _spread(statements: Sequence[Statement], full: bool, drawn: bool, tell: List
     finally:
         pool.shutdown(wait=not pending, cancel_futures=True)
         del pool, queue
-        gc.collect()  # the queues' semaphores go now: a command leaves without a last cleaning
+        gc.collect()  # the queues' semaphores go now: a command exits without a final collection

@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl.posthoc import best_bound, extreme_differences
-from ftprl.sets import FeasibleSet, L1Ball, L2Ball, LpBall, Polytope
+from ftprl.posthoc import best_bound
+from ftprl.sets import ConvexSet, L1Ball, L2Ball, LpBall, Polytope
 
 Vector = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ class Shape:
     """A set with its beta, its gamma, and squares G for which the diagonal scheme does worst against the best."""
 
     name: str
-    feasible: FeasibleSet
+    feasible: ConvexSet
     beta: float
     gamma: float
     worst: Vector
@@ -33,15 +33,15 @@ class Shape:
         return 2 * float(self.feasible.widths() @ np.sqrt(G)) / best.value
 
 
-def _program(F: FeasibleSet) -> tuple[float, Vector]:
+def _program(F: ConvexSet) -> tuple[float, Vector]:
     """gamma = max of sum D_i² y_i with sum v_i² y_i <= 1 at every vertex v of Fsym; the worst G is (D_i y_i)²."""
     from scipy.optimize import linprog
 
-    V = extreme_differences(F)
+    V = F.extreme_differences()
     assert V is not None
     D = F.widths()
-    found = linprog(-(D**2), A_ub=V**2, b_ub=np.ones(len(V)))
-    return -float(found.fun), np.asarray((D * found.x) ** 2)
+    solution = linprog(-(D**2), A_ub=V**2, b_ub=np.ones(len(V)))
+    return -float(solution.fun), np.asarray((D * solution.x) ** 2)
 
 
 def _polytope(n: int, faces: int, seed: int) -> Polytope:
@@ -60,11 +60,11 @@ def _ball(n: int, p: float) -> Shape:
 
 def shapes(full: bool) -> list[Shape]:
     """Balls and random polytopes, from the smallest beta to the largest."""
-    found = [_ball(n, p) for n, p in ((3, 1), (3, 2), (8, 2), (3, 4), (8, 4))]
+    solution = [_ball(n, p) for n, p in ((3, 1), (3, 2), (8, 2), (3, 4), (8, 4))]
     for seed in range(12 if full else 5):
         n = 2 + seed % (4 if full else 2)
         F = _polytope(n, n + 2 + seed % 2, seed)
         beta = F.beta()
         assert beta is not None
-        found.append(Shape(f"polytope {seed + 1}, n={n}", F, beta, *_program(F)))
-    return sorted(found, key=lambda s: s.beta)
+        solution.append(Shape(f"polytope {seed + 1}, n={n}", F, beta, *_program(F)))
+    return sorted(solution, key=lambda s: s.beta)

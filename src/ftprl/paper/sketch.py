@@ -13,7 +13,7 @@ from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.fits import ROOT2, ROUNDING, kinds, receipt
 from ftprl.schemes import CoordinateConstant, Full, Sketch
 from ftprl.schemes.full import SketchState
-from ftprl.sets import FeasibleSet, L2Ball
+from ftprl.sets import ConvexSet, L2Ball
 
 Vector = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def root_trace(GG: Vector) -> float:
     return float(np.sqrt(np.maximum(np.linalg.eigvalsh(GG), 0.0)).sum())
 
 
-def follow(feasible: FeasibleSet, rank: int, gs: Vector) -> tuple[float, float, float]:
+def follow(feasible: ConvexSet, rank: int, gs: Vector) -> tuple[float, float, float]:
     """The most negative eigenvalue of Gbar_t - Gbar_{t-1} - gg' and of Gbar_t - GG_t, relative; and the bound's excess.
 
     The last is tr Gbar^{1/2} over tr GG^{1/2} + n sqrt(rho), which must stay below 1.
@@ -67,7 +67,7 @@ def run(full: bool, step: Step) -> Outcome:
     whole = receipt(FTPRL(ball, Full(ROOT2)), gs)
     one = receipt(FTPRL(ball, CoordinateConstant(ROOT2)), gs)
     ranks = sorted({1, 2, 3, 4, 5, 6, 8, n // 2, n, n + 1})
-    found = [receipt(FTPRL(ball, Sketch(r, ROOT2)), gs) for r in ranks]
+    receipts = [receipt(FTPRL(ball, Sketch(r, ROOT2)), gs) for r in ranks]
     assert whole.closed_form_strong is not None
     assert one.closed_form_strong is not None
     return Outcome(
@@ -77,12 +77,12 @@ def run(full: bool, step: Step) -> Outcome:
             Check("regret over sqrt(2) D tr Gbar^1/2, largest", over, "<=", 1.0),
             Check(
                 "rank n + 1: regret against Full, relative difference",
-                abs(found[-1].regret / whole.regret - 1),
+                abs(receipts[-1].regret / whole.regret - 1),
                 "<=",
                 1e-6,
             ),
             Check(
-                "Full's bound over one rate's, which it can never beat",
+                "Full's bound over a global rate's, which it can never beat",
                 whole.closed_form_strong / one.closed_form_strong,
                 ">=",
                 1 - ROUNDING,
@@ -97,14 +97,14 @@ def run(full: bool, step: Step) -> Outcome:
                     Series(
                         "sketch: bound",
                         ranks,
-                        [c.closed_form_strong or math.nan for c in found],
+                        [c.closed_form_strong or math.nan for c in receipts],
                         dashed=True,
                         points=True,
                     ),
                     Series("full: bound", ranks, [whole.closed_form_strong] * len(ranks), dashed=True, points=True),
-                    Series("one rate: bound", [1, n + 1], [one.closed_form_strong] * 2, dashed=True, colour=6),
-                    Series("sketch: receipt's bound", ranks, [c.bound or math.nan for c in found], points=True),
-                    Series("sketch: regret", ranks, [c.regret for c in found], points=True),
+                    Series("global rate: bound", [1, n + 1], [one.closed_form_strong] * 2, dashed=True, colour=6),
+                    Series("sketch: receipt's bound", ranks, [c.bound or math.nan for c in receipts], points=True),
+                    Series("sketch: regret", ranks, [c.regret for c in receipts], points=True),
                 ],
                 log=True,
             )
@@ -112,8 +112,8 @@ def run(full: bool, step: Step) -> Outcome:
         numbers=[
             (
                 f"With rank 4 the a-priori bound is"
-                f" {(found[3].closed_form_strong or math.nan) / whole.closed_form_strong:.3f} times Full's; regret"
-                f" {found[3].regret:.3g} against {whole.regret:.3g} for Full and {one.regret:.3g} for one rate."
+                f" {(receipts[3].closed_form_strong or math.nan) / whole.closed_form_strong:.3f} times Full's; regret"
+                f" {receipts[3].regret:.3g} against {whole.regret:.3g} for Full and {one.regret:.3g} for a global rate."
             )
         ],
     )
@@ -129,7 +129,7 @@ STATEMENT = Statement(
     instance="The unit L2 ball; normal, sparse, badly scaled, one-dimensional and nearly low-rank gradients; ranks"
     " from 1 to n + 1.",
     measured="Both matrix orders in every round, to 1e-9 of the trace; the two bounds; with rank n + 1 the same"
-    " regret as the full matrix, to 1e-6. A full matrix's a-priori bound must not be below that of one rate.",
+    " regret as the full matrix, to 1e-6. A full matrix's a-priori bound must not be below that of a global rate.",
     code="ftprl.schemes.Sketch",
     run=run,
     tests="tests/paper/test_sets_and_beyond.py",

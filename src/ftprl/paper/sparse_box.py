@@ -1,8 +1,8 @@
-"""Log loss on sparse rows over the box [-R, R]^n, many constants side by side, O(nnz) a row: the dense learners' twins.
+"""Log loss on sparse rows over the box [-R, R]^n, many constants side by side, O(nnz) per row.
 
-One column of every array belongs to one constant. Coordinates that a row does not name stay where they are under each
-of these rules, so a row touches no others. For one rate this is not plain: every coordinate's z changes in every round.
-But m = z + a x does not while x stands still (a term centred at x cannot move it), and m is what is kept.
+These are sparse versions of the dense learners. Each array has one column per constant. Coordinates that are 0 in a row
+stay where they are under each of these rules, so only the row's own are updated. For a global rate this is not obvious:
+every round. But m = z + a x is constant while x does not move (a term centred at x cannot move it): m is stored.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Bounds:
     theorem: Vector | None = None  # r + stability
     worst_case: Vector | None = None  # B_R
     post_hoc: Vector | None = None  # the best B_R of the rule's family in hindsight
-    post_hoc_one: Vector | None = None  # the best B_R with one number for all, against the same gradients
+    post_hoc_one: Vector | None = None  # the best B_R of a global rate, on the same gradients
 
 
 @final
@@ -84,7 +84,7 @@ class Rule(ABC):
 
     @abstractmethod
     def bounds(self) -> Bounds:
-        """What can be said of the regret."""
+        """The regret and its bounds."""
 
 
 def run(rule: Rule, rows: Rows, marks: Vector) -> Account:
@@ -111,7 +111,7 @@ def run(rule: Rule, rows: Rows, marks: Vector) -> Account:
 
 @final
 class Global(Rule):
-    """FTPRL with one rate: Q_{1:t} = (c/D) sqrt(sum |g|²) I."""
+    """FTPRL with a global rate: Q_{1:t} = (c/D) sqrt(sum |g|²) I."""
 
     def __init__(self, dim: int, constants: Vector, radius: float) -> None:
         super().__init__(dim, constants, radius)

@@ -135,10 +135,10 @@ def _over_sizes(ones: dict[int, tuple[float, float]]) -> Panel:
 
 STATEMENT = Statement(
     name="sphere",
-    title="A sphere needs one number only; FTPRL-Scale carries that over to ellipsoids",
+    title="On a sphere a global rate is enough; FTPRL-Scale extends that to ellipsoids",
     place="Theorem 6, Section 3.4",
     claim="On the unit sphere the coordinate-constant scheme is sqrt(2)-competitive with all positive semidefinite"
-    " matrices, on the L_p balls with p < 2 with all diagonal ones; FTPRL-Scale carries the first over to ellipsoids.",
+    " matrices, on the L_p balls with p < 2 with all diagonal ones; FTPRL-Scale extends the first to ellipsoids.",
     instance="Turned ellipsoids whose axes differ by 1 to 1000, and L_p balls with 1 <= p < 2, under normal, sparse,"
     " badly scaled and nearly one-dimensional gradients.",
     measured="B_R over the best bound in hindsight, at most sqrt(2) up to 1e-7; that best bound must meet a dual bound"

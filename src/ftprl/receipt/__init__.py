@@ -1,10 +1,23 @@
-"""Receipts of sparse runs: `certify` writes one from a model, `verify` replays the data and confirms each number."""
+"""Receipts of training runs: how good the predictions were, proved, and checked by learning the data once more.
+
+`ledger` and `certificate` compute the numbers, `provenance` and `recorder` keep what a run adds to its model,
+`document` is the JSON file, `replay`, `audit` and `verify` check it. For games and schemes see `ftprl.bounds`.
+"""
 
 from __future__ import annotations
 
-from ftprl.receipt.certificate import SparseCertificate
-from ftprl.receipt.certify import certify
-from ftprl.receipt.document import read, write
-from ftprl.receipt.verify import Check, Verdict, verify
+from ftprl.receipt.certificate import StreamCertificate
+from ftprl.receipt.certify import certify_model
+from ftprl.receipt.document import make_receipt, read_receipt, write_receipt
+from ftprl.receipt.verify import Check, Verdict, verify_receipt
 
-__all__ = ["Check", "SparseCertificate", "Verdict", "certify", "read", "verify", "write"]
+__all__ = [
+    "Check",
+    "StreamCertificate",
+    "Verdict",
+    "certify_model",
+    "make_receipt",
+    "read_receipt",
+    "verify_receipt",
+    "write_receipt",
+]

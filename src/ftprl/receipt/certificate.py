@@ -1,4 +1,4 @@
-"""The receipt of a sparse run: numbers that print and become JSON, from an engine and a comparator."""
+"""The certificate of a training stream: its regret against fixed weights, and bounds on it, to print or as JSON."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.linear.engine import Engine
+from ftprl.linear.spec import Spec
 from ftprl.receipt import ledger
-from ftprl.receipt.ledger import Comparator, Kept, Reading, Slots
+from ftprl.receipt.ledger import Certifiable, Comparator, Slots, StreamLedger
 
 Vector = NDArray[np.float64]
-Plain = dict[str, Any]
+Json = dict[str, Any]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """With what the plays are compared: the model's own `weights`, a `box` of a radius, or another `model`."""
+    """The fixed weights u of a comparison: the model's own `weights`, all of a `box`, or those of another `model`."""
 
     kind: str
     radius: float | None = None
@@ -30,22 +31,14 @@ class Comparison:
 
     def __str__(self) -> str:
         if self.kind == "box":
-            return f"every u with |u| <= {self.radius:g} / unit"
-        return "the model's own weights" if self.kind == "weights" else "the weights of another model"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the closed forms depend on and the cells do not say: whether every |value| was 0 or 1."""
-
-    unit_values: bool = False
+            return f"the best weights with |u_i| <= {self.radius:g} / (largest |value| of feature i)"
+        return "the model's final weights" if self.kind == "weights" else "the weights of the other model"
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class SparseCertificate:
-    """How far the predictions of a stream are, at most, from fixed weights; every number is proved, not estimated.
+class StreamCertificate:
+    """How much more the predictions of a stream lost, at most, than fixed weights would have; proved, not estimated.
 
     regret <= tight <= bound <= theorem, and theorem <= worst_case <= closed_form where these are bounds. With several
     scales the numbers are those of one scale, each with `excess` = loss(mixture) - loss(scale) added; post_hoc and
@@ -80,133 +73,174 @@ class SparseCertificate:
 
     @property
     def true_regret(self) -> float | None:
-        """Against the best fixed weights of the box, proved from above; None unless they were looked for."""
+        """At most this much above the loss of the best fixed weights of the box; None unless these were computed."""
         return None if self.exact is None else float(self.exact["true_regret"])
 
     @property
     def gain(self) -> float | None:
-        """How many times the best coordinate-constant bound is larger than the best diagonal one."""
+        """How many times smaller the best bound is with per-coordinate learning rates than with a single one."""
         const, diagonal = self.post_hoc["const"], self.post_hoc["diagonal"]
         return const / diagonal if const is not None and diagonal else None
 
     def __repr__(self) -> str:
-        return f"SparseCertificate(rounds={self.rounds}, regret={self.regret:.6g}, bound={self.bound:.6g})"
+        return f"StreamCertificate(rounds={self.rounds}, regret={self.regret:.6g}, bound={self.bound:.6g})"
 
-    def to_dict(self) -> Plain:
-        """Plain numbers, strings and lists, ready for JSON: the keys of `Certificate`, and more."""
-        kept = (
+    def to_dict(self) -> Json:
+        """Numbers, strings and lists, ready for JSON: the keys of `ftprl.Certificate`, and more."""
+        names = (
             "rounds regret true_regret tight bound theorem worst_case closed_form closed_form_strong ratio ratio_of"
             " proven_ratio proven_regret_ratio weight loss scale excess gain rounding coordinates_by"
         )
-        out: Plain = {name: _plain(getattr(self, name)) for name in kept.split()}
+        out: Json = {name: _json_number(getattr(self, name)) for name in names.split()}
         out |= {"family": "diagonal", "solver_gap": 0.0, "caveats": list(self.caveats)}
         out["comparator"] = {name: value for name, value in asdict(self.comparison).items() if value is not None}
-        out["post_hoc"] = {name: _plain(value) for name, value in self.post_hoc.items()}
+        out["post_hoc"] = {name: _json_number(value) for name, value in self.post_hoc.items()}
         out["shared"] = dict(self.shared)
         out["scales"] = [dict(row) for row in self.scales]
         out["coordinates"] = [dict(row) for row in self.coordinates]
         out["exact"] = None if self.exact is None else dict(self.exact)
         return out
 
-    def brief(self) -> Plain:
-        """What an event tells of it: docs/events.md."""
+    def brief(self) -> Json:
+        """The numbers that an event of a run has: docs/events.md."""
         names = ("weight", "loss", "scale", "excess", "regret", "tight", "bound", "theorem", "gain", "ratio")
-        out = {"rows": self.rounds, **{name: _plain(getattr(self, name)) for name in names}}
-        out |= {"post_hoc": _plain(self.post_hoc["diagonal"] or None), "const": _plain(self.post_hoc["const"] or None)}
+        out = {"rows": self.rounds, **{name: _json_number(getattr(self, name)) for name in names}}
+        out |= {
+            "post_hoc": _json_number(self.post_hoc["diagonal"] or None),
+            "const": _json_number(self.post_hoc["const"] or None),
+        }
         return out | {"shared": dict(self.shared)}
 
     def __str__(self) -> str:
-        ratio = f"ratio {self.ratio_of}/best" + (", that scale alone" if self.excess else "")
-        rows: list[tuple[str, float | None, str]] = [
-            ("total loss", self.loss, f"of the predictions, {self.loss / (self.weight or 1.0):.6g} a row"),
-            ("regret (linearised)", self.regret, f"against {self.comparison}"),
-            ("true regret", self.true_regret, "at most, against the best fixed weights of the box"),
-            ("tight bound", self.tight, "regret + the next play's lead"),
-            ("bound", self.bound, "r + half the stability"),
-            ("theorem's bound", self.theorem, "r + stability"),
-            ("worst case B_R", self.worst_case, "what could be promised"),
-            ("closed form", self.closed_form, "the paper's constants"),
-            ("closed form, strong", self.closed_form_strong, "half the stability"),
-            ("best in hindsight, const", self.post_hoc["const"], "smallest B_R of one rate for all coordinates"),
-            ("best in hindsight, diagonal", self.post_hoc["diagonal"], "smallest B_R of a rate a coordinate"),
-            ("gain of a rate a coordinate", self.gain, "const / diagonal"),
-            (ratio, self.ratio, "" if self.proven_ratio is None else f"proved: at most {self.proven_ratio:.4g}"),
+        rows = [row for row in self._table() if row[1] is not None]
+        cells = [
+            (name, f"{value:.6g}", self._per_row(value) if in_loss else "", note) for name, value, in_loss, note in rows
         ]
-        shown = [(name, f"{value:.6g}", note) for name, value, note in rows if value is not None]
-        width, digits = (max(len(row[i]) for row in shown) for i in (0, 1))
-        lines = [f"after {self.rounds} row{'s' if self.rounds != 1 else ''}"]
-        lines += [f"  {name:<{width}}  {value:>{digits}}  {note}".rstrip() for name, value, note in shown]
+        cells.insert(0, ("", "total", "per row" if self.weight == self.rounds else "per weight", ""))
+        width, total, mean = (max(len(row[i]) for row in cells) for i in range(3))
+        lines = [f"after {self.rounds} row{'s' if self.rounds != 1 else ''}, compared with {self.comparison}"]
+        lines += [f"  {a:<{width}}  {b:>{total}}  {c:>{mean}}  {d}".rstrip() for a, b, c, d in cells]
         return "\n".join([*lines, *(f"  note: {caveat}" for caveat in self.caveats)])
 
-    def with_exact(self, exact: Mapping[str, Any]) -> SparseCertificate:
-        """The same with the true regret."""
+    def _per_row(self, value: float | None) -> str:
+        return f"{(value or 0.0) / (self.weight or 1.0):.4g}"
+
+    def _table(self) -> list[tuple[str, float | None, bool, str]]:
+        """Label, number, whether it is a loss (and has a mean per row), explanation."""
+        of = "theorem's bound" if self.ratio_of == "theorem" else "worst case"
+        alone = " (of that scale alone)" if self.excess else ""
+        proved = "" if self.proven_ratio is None else f"; proved to be at most {self.proven_ratio:.4g}"
+        return [
+            ("total loss", self.loss, True, "of the predictions, each made before its row was learned"),
+            ("regret (linearised)", self.regret, True, "total loss minus that of the fixed weights is at most this"),
+            (
+                "true regret",
+                self.true_regret,
+                True,
+                "the same for the best fixed weights of the box, found by optimisation",
+            ),
+            ("tight bound", self.tight, True, "regret + how far the fixed weights are from optimal for the past rows"),
+            ("bound", self.bound, True, "what the theory guarantees for this stream: regret cannot be above it"),
+            (
+                "theorem's bound",
+                self.theorem,
+                True,
+                "the same guarantee as the paper states it, with twice the stability",
+            ),
+            ("worst case", self.worst_case, True, "guaranteed for these learning rates, whatever weights were played"),
+            ("closed form", self.closed_form, True, "the paper's formula in the gradients alone"),
+            ("closed form, strong", self.closed_form_strong, True, "the same with half the stability"),
+            (
+                "best bound, one rate",
+                self.post_hoc["const"],
+                True,
+                "smallest worst case of a single fixed learning rate, in hindsight",
+            ),
+            (
+                "best bound, rates",
+                self.post_hoc["diagonal"],
+                True,
+                "smallest worst case of fixed per-coordinate rates, in hindsight",
+            ),
+            ("gain", self.gain, False, "times smaller with per-coordinate learning rates than with a single one"),
+            ("ratio", self.ratio, False, f"{of} / best bound with per-coordinate rates{alone}{proved}"),
+        ]
+
+    def with_exact(self, exact: Mapping[str, Any]) -> StreamCertificate:
+        """The same certificate with the true regret."""
         return replace(self, exact=exact)
 
 
-def _plain(value: Any) -> Any:
+def _json_number(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def against_own(engine: Kept, *, facts: Facts | None = None, grouped: bool = True) -> SparseCertificate:
+def own_certificate(engine: Certifiable, *, unit_values: bool = False, grouped: bool = True) -> StreamCertificate:
     """The certificate against the model's own weights, those of the leading scale."""
-    return certify(engine, ledger.own_weights(engine), Comparison("weights"), facts=facts, grouped=grouped)
+    own = ledger.own_weights(engine)
+    return certificate_against(engine, own, Comparison("weights"), unit_values=unit_values, grouped=grouped)
 
 
-def against_box(engine: Kept, radius: float, *, facts: Facts | None = None) -> SparseCertificate:
+def box_certificate(engine: Certifiable, radius: float, *, unit_values: bool = False) -> StreamCertificate:
     """The certificate against every u of the box |u_i| <= radius / unit_i (and within the bounds)."""
-    return certify(engine, ledger.box(radius), Comparison("box", radius=radius), facts=facts)
+    return certificate_against(engine, ledger.box(radius), Comparison("box", radius=radius), unit_values=unit_values)
 
 
-def certify(
-    engine: Kept,
+def certificate_against(
+    engine: Certifiable,
     comparator: Comparator,
     comparison: Comparison,
     *,
-    facts: Facts | None = None,
+    unit_values: bool = False,
     slots: Slots | None = None,
     grouped: bool = True,
-) -> SparseCertificate:
-    """The certificate of all rows that an engine learned, by the scale with the least bound."""
+) -> StreamCertificate:
+    """The certificate of all rows that an engine learned, by the scale with the smallest bound.
+
+    `unit_values` says that every |value| was 0 or 1: only then is the closed form a bound.
+    """
     slots = engine.touched() if slots is None else slots
-    reading = ledger.read(engine, comparator, slots)
-    groups = ledger.read(engine, comparator, slots, grouped=_least(engine, reading)[1]).groups if grouped else []
-    return _assembled(engine, reading, comparison, facts or Facts(), groups)
+    sums = ledger.stream_ledger(engine, comparator, slots)
+    groups = []
+    if grouped:
+        groups = ledger.stream_ledger(engine, comparator, slots, grouped=_smallest(engine, sums)[1]).groups
+    return _assembled(engine, sums, comparison, unit_values, groups)
 
 
-def so_far(engine: Engine, slots: Slots | None = None, *, grouped: bool = False) -> SparseCertificate:
-    """The certificate against an engine's own weights, fast, while a run is under way; with coordinates if grouped."""
-    reading = ledger.read_own(engine, slots)
-    groups = ledger.own_groups(engine, _least(engine, reading)[1]) if grouped else []
-    return _assembled(engine, reading, Comparison("weights"), Facts(), groups)
+def running_certificate(engine: Engine, slots: Slots | None = None, *, grouped: bool = False) -> StreamCertificate:
+    """The certificate against an engine's own weights, fast, during a run; with groups of coordinates if `grouped`."""
+    sums = ledger.own_stream_ledger(engine, slots)
+    groups = ledger.own_groups(engine, _smallest(engine, sums)[1]) if grouped else []
+    return _assembled(engine, sums, Comparison("weights"), False, groups)
 
 
-def _least(engine: Kept, reading: Reading) -> tuple[list[dict[str, float]], int]:
-    """The numbers of every scale, and which has the least bound."""
-    rows = [_scale(engine, k, reading) for k in range(len(engine.spec.scales))]
+def _smallest(engine: Certifiable, sums: StreamLedger) -> tuple[list[dict[str, float]], int]:
+    """The numbers of every scale, and the number of the one with the smallest bound."""
+    rows = [scale_numbers(engine, k, sums) for k in range(len(engine.spec.scales))]
     return rows, min(range(len(rows)), key=lambda j: rows[j]["bound"])
 
 
 def _assembled(
-    engine: Kept, reading: Reading, comparison: Comparison, facts: Facts, groups: list[Plain]
-) -> SparseCertificate:
+    engine: Certifiable, sums: StreamLedger, comparison: Comparison, unit_values: bool, groups: list[Json]
+) -> StreamCertificate:
     spec, progress = engine.spec, engine.progress
-    rows, k = _least(engine, reading)
+    rows, k = _smallest(engine, sums)
     own = rows[k]
     post = {
-        "const": math.sqrt(2.0 * float(reading.D2[k]) * float(reading.G[k])),
-        "diagonal": math.sqrt(2.0) * float(reading.DR[k]),
+        "const": math.sqrt(2.0 * float(sums.D2[k]) * float(sums.G[k])),
+        "diagonal": math.sqrt(2.0) * float(sums.DR[k]),
         "full": None,
     }
-    closed = _closed(engine, k, reading, comparison, facts)
+    closed = closed_forms(engine, k, sums, comparison, unit_values)
     worst = closed.get("worst_case")
     of = "theorem" if worst is None else "worst_case"
     best = post["diagonal"] or None
     counted = own["theorem"] - own["excess"] if worst is None else worst - own["excess"]
-    return SparseCertificate(
+    return StreamCertificate(
         progress.rows,
         progress.weight,
         progress.loss,
-        replace(comparison, nonzero=None if comparison.kind == "box" else reading.nonzero),
+        replace(comparison, nonzero=None if comparison.kind == "box" else sums.nonzero),
         spec.scales[k],
         own["excess"],
         own["regret"],
@@ -221,47 +255,48 @@ def _assembled(
         of,
         closed.get("proven_ratio"),
         closed.get("proven_regret_ratio"),
-        {"regret": own["regret"] + float(reading.Su[k]), "bound": own["bound"] - float(reading.penalty[k])},
-        _rounding(engine, float(reading.size[k])),
+        {"regret": own["regret"] + float(sums.Su[k]), "bound": own["bound"] - float(sums.penalty[k])},
+        rounding_of(engine, float(sums.size[k])),
         tuple(rows),
         tuple(groups),
         "rows" if engine.counts_rows else "gradients",
         None,
-        _caveats(engine, k, closed),
+        caveats_of(spec, spec.scales[k], sums.units, comparison, unit_values),
     )
 
 
-def _scale(engine: Kept, k: int, reading: Reading) -> dict[str, float]:
+def scale_numbers(engine: Certifiable, k: int, sums: StreamLedger) -> dict[str, float]:
     """The numbers of one scale, with what the mixture lost to it."""
-    sums, spec = engine.sums_of(k), engine.spec
+    totals, spec = engine.sums_of(k), engine.spec
     own_loss = float(engine.state["totals"][k])
     excess = engine.progress.loss - own_loss
-    r = float(reading.penalty[k]) + 0.5 * sums.proximal
-    regret = sums.linear - float(reading.Su[k])
+    r = float(sums.penalty[k]) + 0.5 * totals.proximal
+    regret = totals.linear - float(sums.Su[k])
     return {
         "scale": spec.scales[k],
         "loss": own_loss,
         "excess": excess,
         "regret": regret + excess,
-        "tight": regret + float(reading.lead[k]) + excess,
-        "bound": r + 0.5 * sums.stability + excess,
-        "theorem": r + sums.stability + excess,
+        "tight": regret + float(sums.lead[k]) + excess,
+        "bound": r + 0.5 * totals.stability + excess,
+        "theorem": r + totals.stability + excess,
     }
 
 
-def _closed(engine: Kept, k: int, reading: Reading, comparison: Comparison, facts: Facts) -> dict[str, Any]:
-    """B_R and the closed forms with their ratios, where they are bounds; otherwise the reason why not."""
+def closed_forms(
+    engine: Certifiable, k: int, sums: StreamLedger, comparison: Comparison, unit_values: bool
+) -> dict[str, float]:
+    """B_R and the closed forms with their ratios, where they are bounds."""
     spec = engine.spec
-    why = _why_not(engine, reading, comparison)
-    if why is not None:
-        return {"why": f"the worst case and the closed form are not bounds for this run: {why}"}
+    if no_worst_case(spec, sums.units, comparison) is not None:
+        return {}
     D, h = spec.upper - spec.lower, spec.scales[k]
-    c, excess = D / h, _scale(engine, k, reading)["excess"]
-    DR, stability = float(reading.DR[k]), engine.sums_of(k).stability
-    found: dict[str, Any] = {"worst_case": 0.5 * c * DR + stability + excess}  # ½ Q D², Q = sqrt(G) / h
-    if not facts.unit_values:
-        return found | {"why": "the closed form is not a bound for this run: not every |value| was 1"}
-    return found | {
+    c, excess = D / h, scale_numbers(engine, k, sums)["excess"]
+    DR, stability = float(sums.DR[k]), engine.sums_of(k).stability
+    forms = {"worst_case": 0.5 * c * DR + stability + excess}  # ½ Q D², Q = sqrt(G) / h
+    if not unit_values:
+        return forms
+    return forms | {
         "closed_form": (c / 2 + 2 / c) * DR + excess,
         "closed_form_strong": (c / 2 + 1 / c) * DR + excess,
         "proven_ratio": (c / 2 + 2 / c) / math.sqrt(2.0),
@@ -269,17 +304,17 @@ def _closed(engine: Kept, k: int, reading: Reading, comparison: Comparison, fact
     }
 
 
-def _why_not(engine: Kept, reading: Reading, comparison: Comparison) -> str | None:
-    spec = engine.spec
+def no_worst_case(spec: Spec, units: tuple[float, float], comparison: Comparison) -> str | None:
+    """Why the worst case is no bound for this run; None where it is one."""
     if comparison.kind != "box":
-        return "they are about a box; name one with --radius"
+        return "they hold for a box of weights; pass one with --radius"
     if not (math.isfinite(spec.lower) and math.isfinite(spec.upper)):
-        return "it was trained without bounds, so that plays may leave the box"
+        return "it was trained without --lower and --upper, so that its weights may leave the box"
     if spec.intercept:
         return "the intercept has no bounds; train with --no-intercept"
     if spec.beta != 0.0 or spec.l1 != 0.0 or spec.l2 != 0.0:
         return f"beta={spec.beta:g}, l1={spec.l1:g} and l2={spec.l2:g} are not all 0"
-    low, high = reading.units
+    low, high = units
     if low < high or (high and high != 1.0):
         return "not every |value| was 1, so that the box is not the bounds"
     if not spec.upper == -spec.lower == comparison.radius:
@@ -287,19 +322,24 @@ def _why_not(engine: Kept, reading: Reading, comparison: Comparison) -> str | No
     return None
 
 
-def _caveats(engine: Kept, k: int, closed: Mapping[str, Any]) -> tuple[str, ...]:
-    told = []
-    if len(engine.spec.scales) > 1:
-        told.append(
-            f"the numbers are those of scale {engine.spec.scales[k]:g}, the one with the least bound, plus what the"
-            " mixture lost to it (less than 0 where it gained)"
+def caveats_of(
+    spec: Spec, scale: float, units: tuple[float, float], comparison: Comparison, unit_values: bool
+) -> tuple[str, ...]:
+    """What the numbers do not say by themselves, in words."""
+    notes = []
+    if len(spec.scales) > 1:
+        notes.append(
+            f"the numbers are those of scale {scale:g}, the one with the smallest bound, plus the loss of the mixture"
+            " minus that of this scale (below 0 where mixing helped)"
         )
-    if "why" in closed:
-        told.append(str(closed["why"]))
-    return tuple(told)
+    if (reason := no_worst_case(spec, units, comparison)) is not None:
+        notes.append(f"the worst case and the closed form are not bounds for this run: {reason}")
+    elif not unit_values:
+        notes.append("the closed form is not a bound for this run: not every |value| was 1")
+    return tuple(notes)
 
 
-def _rounding(engine: Kept, size: float) -> float:
+def rounding_of(engine: Certifiable, size: float) -> float:
     """How far S, kept in a cell, may have drifted: a random walk of roundings over all rows, four times as long."""
     unit = 2.0**-53 if engine.spec.float64 else 2.0**-24
     return 4.0 * unit * math.sqrt(max(engine.progress.rows, 1)) * size

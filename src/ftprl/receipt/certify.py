@@ -1,4 +1,4 @@
-"""From a model to its certificate: against its own weights, a box named afterwards, or another model."""
+"""From a model to its certificate: against its own weights, a box of weights chosen afterwards, or another model."""
 
 from __future__ import annotations
 
@@ -7,64 +7,67 @@ from typing import Any
 
 from ftprl import check
 from ftprl.errors import InvalidInput
-from ftprl.linear import Model, model_file
-from ftprl.receipt.certificate import Comparison, SparseCertificate, against_box, against_own
-from ftprl.receipt.certificate import certify as against
-from ftprl.receipt.ledger import Comparator, Kept, given_weights
+from ftprl.linear import Model, Spec, model_file
+from ftprl.receipt.certificate import (
+    Comparison,
+    StreamCertificate,
+    box_certificate,
+    certificate_against,
+    own_certificate,
+)
+from ftprl.receipt.ledger import fixed_weights
 from ftprl.receipt.provenance import Provenance, provenance_of
 
 
-def certify(
+def certify_model(
     model: Model,
     *,
     radius: float | None = None,
     other: str | os.PathLike[str] | None = None,
     exact: Any = None,
-) -> SparseCertificate:
-    """The certificate of all rows that a model learned.
+) -> StreamCertificate:
+    """How much more a model's predictions lost, at most, than fixed weights would have, over all rows it learned.
 
     With `radius` against every u of the box |u_i| <= radius / unit_i; with `other` against the weights of another model
     file; otherwise against the model's own. With `exact`, the data it learned, also the true regret in the box.
 
-    >>> certify(load("clicks.ftprl"), radius=1.0).regret  # doctest: +SKIP
+    >>> certify_model(load("clicks.ftprl"), radius=1.0).regret  # doctest: +SKIP
     """
     if not model.engine.receipt:
-        raise InvalidInput("certify needs a model that kept a receipt, got one without; train it with --receipt.")
+        raise InvalidInput("certify needs a model that was trained with --receipt, got one without; train it again.")
     if radius is not None and other is not None:
         raise InvalidInput("certify compares with a box or with another model, got both; drop one.")
+    if exact is not None and radius is None:
+        raise InvalidInput("exact looks for the best weights of a box, got no radius; pass one, such as --radius 1.")
     if radius is not None:
         check.positive("radius", radius)
-    found = compared(model.engine, provenance_of(model) or Provenance(unit_values=False), radius, other)
-    if exact is None:
-        return found
-    if radius is None:
-        raise InvalidInput("exact looks for the best weights of a box, got no radius; name one, such as --radius 1.")
+    certificate = _compared(model, radius, other)
+    if exact is None or radius is None:
+        return certificate
     from ftprl.receipt.exact import best_fixed
 
-    return found.with_exact(best_fixed(model, exact, radius))
+    return certificate.with_exact(best_fixed(model, exact, radius))
 
 
-def compared(
-    engine: Kept, record: Provenance, radius: float | None, other: str | os.PathLike[str] | None
-) -> SparseCertificate:
-    """The certificate of an engine, or of its twin."""
+def _compared(model: Model, radius: float | None, other: str | os.PathLike[str] | None) -> StreamCertificate:
+    engine, unit_values = model.engine, (provenance_of(model) or Provenance(unit_values=False)).unit_values
     if radius is not None:
-        return against_box(engine, radius, facts=record.facts)
+        return box_certificate(engine, radius, unit_values=unit_values)
     if other is None:
-        return against_own(engine, facts=record.facts)
-    comparator, comparison = weights_of(engine, other)
-    return against(engine, comparator, comparison, facts=record.facts)
+        return own_certificate(engine, unit_values=unit_values)
+    their = other_model(engine.spec, other)
+    comparison = Comparison("model", sha256=model_file.digest_of(other))
+    comparator = fixed_weights(their.weights(), their.engine.bias())
+    return certificate_against(engine, comparator, comparison, unit_values=unit_values)
 
 
-def weights_of(engine: Kept, path: str | os.PathLike[str]) -> tuple[Comparator, Comparison]:
-    """Another model as a comparator; refuses one over other features."""
-    other, spec = Model.load(path), engine.spec
-    theirs = other.engine.spec
+def other_model(spec: Spec, path: str | os.PathLike[str]) -> Model:
+    """Another model to compare with; refuses one over other features."""
+    other = Model.load(path)
     for name in ("dim", "seed", "intercept"):
-        if getattr(theirs, name) != getattr(spec, name):
+        ours, theirs = getattr(spec, name), getattr(other.engine.spec, name)
+        if theirs != ours:
             raise InvalidInput(
-                f"{os.fspath(path)}: expected {name}={getattr(spec, name)}, got {getattr(theirs, name)};"
-                " compare models over the same features."
+                f"{os.fspath(path)}: expected {name}={ours}, got {theirs}; compare models over the same features."
             )
-    comparator = given_weights(other.weights(), other.engine.bias())
-    return comparator, Comparison("model", sha256=model_file.digest_of(path))
+    return other

@@ -1,4 +1,4 @@
-"""SHA-256 of what a run reads: the raw bytes of its files, by a thread beside it, or the rows themselves."""
+"""SHA-256 of the data of a run: of the raw bytes of its files, in a background thread, or of the rows themselves."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ftprl.data import Batch
 from ftprl.data.files import shown
 from ftprl.errors import InvalidInput
 
-_ROOM = 1 << 16  # stays in the nearer caches: four times as much takes half as long again
+_BUFFER = 1 << 16  # fits the first caches: a buffer four times as large takes half as long again
 Entry = dict[str, Any]
 
 
 def digest_of_file(file: str, stop: threading.Event | None = None) -> Entry:
     """The number of bytes of a file and their SHA-256."""
-    digest, size, room = hashlib.sha256(), 0, bytearray(_ROOM)
-    view = memoryview(room)
+    digest, size, buffer = hashlib.sha256(), 0, bytearray(_BUFFER)
+    view = memoryview(buffer)
     try:
         with open(file, "rb", buffering=0) as raw:
-            while (count := raw.readinto(room)) and not (stop is not None and stop.is_set()):
+            while (count := raw.readinto(buffer)) and not (stop is not None and stop.is_set()):
                 digest.update(view[:count])
                 size += count
     except OSError as error:
@@ -34,38 +34,38 @@ def digest_of_file(file: str, stop: threading.Event | None = None) -> Entry:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _give_way() -> None:
-    """Let the learner's threads go first: only at the end is a digest waited for."""
-    if sys.platform == "linux":  # elsewhere it would be the whole process that gives way
+def _lower_priority() -> None:
+    """Let the learner's threads run first: the digest is needed only at the end."""
+    if sys.platform == "linux":  # elsewhere it would be the priority of the whole process
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
 
 
 @final
 class FileDigests:
-    """The digests of files, one after another in a thread of their own, ready when they are asked for."""
+    """The digests of files, computed one after another in a background thread."""
 
     def __init__(self, files: Sequence[str]) -> None:
-        self._files, self._found = tuple(files), list[Entry]()
-        self._wrong: BaseException | None = None
+        self._files, self._digests = tuple(files), list[Entry]()
+        self._error: BaseException | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="ftprl-digest", daemon=True)
         self._thread.start()
 
     def _work(self) -> None:
-        _give_way()
+        _lower_priority()
         try:
             for file in self._files:
-                self._found.append(digest_of_file(file, self._stop))
-        except BaseException as wrong:
-            self._wrong = wrong
+                self._digests.append(digest_of_file(file, self._stop))
+        except BaseException as error:
+            self._error = error
 
     def result(self) -> list[Entry]:
         """Wait for all of them."""
         self._thread.join()
-        if self._wrong is not None:
-            raise self._wrong
-        return self._found
+        if self._error is not None:
+            raise self._error
+        return self._digests
 
     def close(self) -> None:
         """Stop early."""

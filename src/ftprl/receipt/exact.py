@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
 from ftprl.linear import Model, Spec
-from ftprl.receipt.ledger import Kept, blocks
+from ftprl.receipt.learned_data import LearnedData
+from ftprl.receipt.ledger import Certifiable, coordinate_blocks
 from ftprl.receipt.provenance import provenance_of
-from ftprl.receipt.stream import Runs
 
 Vector = NDArray[np.float64]
 Pulls = Callable[[Vector, Vector], tuple[Vector, Vector, Vector | None]]
@@ -32,20 +32,20 @@ GAP = 1e-7  # of the loss: where the search may stop
 def best_fixed(model: Model, data: Any, radius: float) -> dict[str, float]:
     """The least loss of the box |u_i| <= radius / unit_i on the data a model learned, and the true regret."""
     record = provenance_of(model)
-    if record is None or not record.stream:
+    if record is None or not record.runs:
         raise InvalidInput("exact needs a model of a finished ftprl train, got one made by hand; train it.")
-    runs = Runs(data, record.stream, model.reading, model.engine.spec)
-    runs.check_digests()
-    return best_of(model.engine, runs, radius)
+    learned = LearnedData(data, record.runs, model.reading, model.engine.spec)
+    learned.check_digests()
+    return best_of(model.engine, learned, radius)
 
 
-def best_of(engine: Kept, runs: Runs, radius: float) -> dict[str, float]:
+def best_of(engine: Certifiable, data: LearnedData, radius: float) -> dict[str, float]:
     """The same for an engine or its twin."""
-    problem = Problem(engine, runs, radius)
+    problem = Problem(engine, data, radius)
     small = problem.smooth and len(problem.start) <= SMALL
-    found = descend(problem, 100 if small else STEPS)
+    near = descend(problem, 100 if small else STEPS)
     if small:  # with many coordinates at their bounds Newton's steps get short, and cost more than they bring
-        newton(problem, found)
+        newton(problem, near)
     return regrets(engine.progress.loss, problem.best, problem.least)
 
 
@@ -80,8 +80,8 @@ def descend(problem: Problem, steps: int) -> Vector:
     limits = np.stack([problem.low * stretch, problem.high * stretch], axis=1)
     options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 0.0, "maxcor": 20}
     with suppress(StopIteration):
-        found = minimize(step, best * stretch, jac=True, method="L-BFGS-B", bounds=limits, options=options)
-        best = np.clip(found.x / stretch, problem.low, problem.high)
+        result = minimize(step, best * stretch, jac=True, method="L-BFGS-B", bounds=limits, options=options)
+        best = np.clip(result.x / stretch, problem.low, problem.high)
     return best
 
 
@@ -134,11 +134,11 @@ def _conjugate(problem: Problem, t: Vector, goal: Vector, free: NDArray[np.bool_
 class Problem:
     """f(t) = the total loss of the fixed weights t_i / unit_i, with its gradient, over a box."""
 
-    def __init__(self, engine: Kept, runs: Runs, radius: float) -> None:
+    def __init__(self, engine: Certifiable, data: LearnedData, radius: float) -> None:
         spec = engine.spec
         self._pulls = pulls(spec)
         self._intercept = spec.intercept
-        own = [b for b in blocks(engine) if not b.free]
+        own = [b for b in coordinate_blocks(engine) if not b.free]
         slots = np.concatenate([b.slots for b in own if b.slots is not None] or [np.empty(0, np.intp)])
         unit = np.concatenate([b.unit[:, 0] for b in own] or [np.empty(0)])
         self._place = np.full(spec.dim, -1, np.int64)
@@ -148,10 +148,10 @@ class Problem:
         self.low, self.high = np.full(size, -radius), np.full(size, radius)
         self.low[: len(slots)] = np.maximum(-radius, spec.lower * unit)
         self.high[: len(slots)] = np.minimum(radius, spec.upper * unit)
-        plays = [b.play()[:, engine.leader] * b.unit[:, 0] for b in blocks(engine)]
+        plays = [b.play()[:, engine.leader] * b.unit[:, 0] for b in coordinate_blocks(engine)]
         self.start = np.clip(np.concatenate(plays) if plays else np.empty(0), self.low, self.high)
         self.best, self.least = math.inf, -math.inf
-        self._runs, self._kept = runs, list[Any]()
+        self._data, self._kept = data, list[Any]()
         self._fits = False
         self._load(engine)
 
@@ -170,7 +170,7 @@ class Problem:
         """Whether the best loss is proved to be near the least."""
         return self.gap <= GAP
 
-    def _load(self, engine: Kept) -> None:
+    def _load(self, engine: Certifiable) -> None:
         weight, entries = 0.0, 0
         for part in self._read():
             weight += float(part[2].sum())
@@ -196,8 +196,8 @@ class Problem:
         from scipy.sparse import csr_array
 
         before = 0
-        for number, run in enumerate(self._runs.stream):
-            for batch, _ in self._runs.batches(number, before):
+        for number, run in enumerate(self._data.runs):
+            for batch, _ in self._data.batches(number, before):
                 learned = (batch.weight > 0) & (batch.y == batch.y)
                 column = self._place[batch.indices]
                 known = column >= 0  # others stand in no row that was learned

@@ -1,6 +1,6 @@
-"""What a receipt reads off an engine: the sums over all coordinates against a comparator u, for every scale at once.
+"""Sums over all coordinates against fixed weights u, for every scale at once: what a certificate is computed from.
 
-For every u the play may choose, with q = S - z and the sums k of sigma x² and stab of g² / (Q + l2),
+For every u that the learner could have played, with q = S - z and the sums k of sigma x² and stab of g² / (Q + l2),
 
     sum g·x - S·u  <=  ½ ((Q + l2)·u² - 2 q·u + k) + l1 |u|₁ + ½ stab.
 
@@ -24,12 +24,12 @@ from ftprl.linear.spec import Spec
 Vector = NDArray[np.float64]
 Slots = NDArray[np.integer[Any]]
 
-_ROOM = 1 << 14  # coordinates at a time: their arrays stay in the cache
+_AT_ONCE = 1 << 14  # coordinates at a time: their arrays stay in the cache
 _RAREST = -20  # below 2^-19 all sums of squared slopes are one group
 
 
-class Kept(Protocol):
-    """What a receipt is read off: an `Engine`, or the twin that replays it."""
+class Certifiable(Protocol):
+    """What a certificate is computed from: an `Engine`, or the `Replay` of one."""
 
     @property
     def spec(self) -> Spec: ...
@@ -52,8 +52,8 @@ class Kept(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """Some coordinates: a row each, and a column a scale. `free` is the intercept: no penalty and no bounds."""
+class CoordinateBlock:
+    """Some coordinates, one per row, with one column per scale. `free` marks the intercept: no penalty, no bounds."""
 
     slots: Slots | None  # None for the intercept
     z: Vector
@@ -98,43 +98,45 @@ class Block:
         return np.asarray(np.clip(x, *self.limits))
 
 
-Comparator = Callable[[Block], tuple[Vector, Vector]]  # u, one column or one a scale, and the widths D of its box
+Comparator = Callable[
+    [CoordinateBlock], tuple[Vector, Vector]
+]  # u, one column for all scales or one per scale, and the widths D of its box
 
 
-def blocks(engine: Kept, slots: Slots | None = None) -> Iterator[Block]:
+def coordinate_blocks(engine: Certifiable, slots: Slots | None = None) -> Iterator[CoordinateBlock]:
     """All coordinates that were ever learned, and last the intercept; `slots` are cells that may have been."""
     spec = engine.spec
     slots = engine.touched() if slots is None else slots
-    for at in range(0, len(slots), _ROOM):
-        own = slots[at : at + _ROOM]
+    for at in range(0, len(slots), _AT_ONCE):
+        own = slots[at : at + _AT_ONCE]
         parts = engine.parts_at(own)
         met = parts["count" if engine.counts_rows else "unit"] > 0
         own = own[met]
         z, R, S, M = (parts[name][met].astype(np.float64).reshape(len(own), -1) for name in ("z", "R", "S", "unit"))
         with np.errstate(over="ignore"):
             often = parts["count"][met].astype(np.float64)[:, None] if engine.counts_rows else (R / M) ** 2
-        yield Block(own, z, R, S, M, often, spec)
+        yield CoordinateBlock(own, z, R, S, M, often, spec)
     if spec.intercept:
         one = np.ones((1, 1))
         cell = engine.intercept
-        yield Block(None, cell[:1], cell[1:2], cell[2:3], one, one * engine.progress.rows, spec)
+        yield CoordinateBlock(None, cell[:1], cell[1:2], cell[2:3], one, one * engine.progress.rows, spec)
 
 
-def own_weights(engine: Kept) -> Comparator:
-    """The weights of the leading scale, in the least box around 0 that has them."""
+def own_weights(engine: Certifiable) -> Comparator:
+    """The weights of the leading scale, in the smallest box around 0 that contains them."""
     k = engine.leader
 
-    def choose(b: Block) -> tuple[Vector, Vector]:
+    def choose(b: CoordinateBlock) -> tuple[Vector, Vector]:
         u = b.play()[:, k : k + 1]
         return u, 2.0 * np.abs(u)
 
     return choose
 
 
-def given_weights(weights: Vector, bias: float) -> Comparator:
-    """Weights named by somebody, in the least box around 0 that has them."""
+def fixed_weights(weights: Vector, bias: float) -> Comparator:
+    """Weights that are passed in, in the smallest box around 0 that contains them."""
 
-    def choose(b: Block) -> tuple[Vector, Vector]:
+    def choose(b: CoordinateBlock) -> tuple[Vector, Vector]:
         u = np.full((1, 1), bias) if b.slots is None else weights[b.slots, None]
         low, high = b.limits
         if ((u < low) | (u > high)).any():
@@ -154,7 +156,7 @@ def _worst(u: Vector, low: float, high: float) -> float:
 def box(radius: float) -> Comparator:
     """The best point, for each scale, of the box |u| <= radius / unit within the model's bounds."""
 
-    def choose(b: Block) -> tuple[Vector, Vector]:
+    def choose(b: CoordinateBlock) -> tuple[Vector, Vector]:
         lower, upper = b.limits
         side = b.over_unit(radius)
         low, high = np.maximum(-side, lower), np.minimum(side, upper)
@@ -171,29 +173,31 @@ def box(radius: float) -> Comparator:
 
 @final
 @dataclass(slots=True, eq=False)
-class Reading:
-    """The sums against one comparator, a number a scale."""
+class StreamLedger:
+    """The sums over all coordinates against one comparator u, one number per scale."""
 
     Su: Vector  # S·u
     penalty: Vector  # ½ (Q + l2)·u² - q·u + l1 |u|₁
-    lead: Vector  # H(u) - H(x) for the next play x
+    lead: Vector  # H(u) - H(x), with x the weights that would be played next
     DR: Vector  # D·sqrt(G)
     G: Vector  # the sum of all G / unit²: of the gradients as if features were measured in their units
     D2: Vector  # the sum of (D unit)², likewise
-    size: Vector  # |S|·|u| + ½ Q·u²: what rounding is measured by
+    size: Vector  # |S|·|u| + ½ Q·u²: what rounding is relative to
     units: tuple[float, float]  # the least and the largest unit of a coordinate, the intercept's left out
     nonzero: int | None  # coordinates of u that are not 0, of the first scale
     groups: list[dict[str, Any]]
 
 
-def read(engine: Kept, comparator: Comparator, slots: Slots | None = None, *, grouped: int | None = None) -> Reading:
+def stream_ledger(
+    engine: Certifiable, comparator: Comparator, slots: Slots | None = None, *, grouped: int | None = None
+) -> StreamLedger:
     """The sums over all coordinates; with `grouped` also by how often they were seen, for the scale of that number."""
     if not engine.receipt:
-        raise InvalidInput("a receipt needs a model that kept one, got one without; train with --receipt.")
+        raise InvalidInput("a certificate needs a model trained with --receipt, got one without; train it again.")
     sums = np.zeros((7, len(engine.spec.scales)))
     groups: dict[int | None, Vector] = {}
     low, high, nonzero = np.inf, 0.0, 0
-    for b in blocks(engine, slots):
+    for b in coordinate_blocks(engine, slots):
         u, D = comparator(b)
         nonzero += int(np.count_nonzero(u[:, 0]))
         if b.slots is not None and len(b.slots):
@@ -202,36 +206,38 @@ def read(engine: Kept, comparator: Comparator, slots: Slots | None = None, *, gr
         sums += [np.add.reduce(np.broadcast_to(a, b.z.shape), axis=0) for a in terms]
         if grouped is not None:
             _group(groups, b, grouped, terms)
-    return _reading(sums, (low, high), nonzero, _shown(groups))
+    return _ledger_of(sums, (low, high), nonzero, _in_order(groups))
 
 
-def _reading(sums: Vector, units: tuple[float, float], nonzero: int | None, groups: list[dict[str, Any]]) -> Reading:
+def _ledger_of(
+    sums: Vector, units: tuple[float, float], nonzero: int | None, groups: list[dict[str, Any]]
+) -> StreamLedger:
     Su, penalty, lead, DR, G, D2, size = sums
-    return Reading(Su, penalty, lead, DR, G, D2, size, units, nonzero, groups)
+    return StreamLedger(Su, penalty, lead, DR, G, D2, size, units, nonzero, groups)
 
 
-def read_own(engine: Engine, slots: Slots | None = None) -> Reading:
-    """As `read` against the engine's own weights, by the compiled core; of cells that may have been learned, or all."""
+def own_stream_ledger(engine: Engine, slots: Slots | None = None) -> StreamLedger:
+    """As `stream_ledger` against the engine's own weights, by the compiled core; `slots` as in `coordinate_blocks`."""
     if not engine.receipt:
-        raise InvalidInput("a receipt needs a model that kept one, got one without; train with --receipt.")
+        raise InvalidInput("a certificate needs a model trained with --receipt, got one without; train it again.")
     sums = engine.own_sums(slots)
-    for b in blocks(engine, np.empty(0, np.intp)):
+    for b in coordinate_blocks(engine, np.empty(0, np.intp)):
         sums += [np.broadcast_to(a, b.z.shape)[0] for a in _terms(b, *own_weights(engine)(b))]
-    return _reading(sums, (np.nan, np.nan), None, [])
+    return _ledger_of(sums, (np.nan, np.nan), None, [])
 
 
 def own_groups(engine: Engine, scale: int) -> list[dict[str, Any]]:
-    """The groups of `read` against the engine's own weights, by the compiled core."""
+    """The groups of `stream_ledger` against the engine's own weights, by the compiled core."""
     groups: dict[int | None, Vector] = {}
-    for b in blocks(engine, np.empty(0, np.intp)):
+    for b in coordinate_blocks(engine, np.empty(0, np.intp)):
         _group(groups, b, scale, _terms(b, *own_weights(engine)(b)))
-    found = engine.own_groups(scale)
-    found[:, 3] *= np.sqrt(2.0)
-    return _shown(groups | {j + _RAREST: found[j] for j in np.flatnonzero(found[:, 0]).tolist()})
+    sums_of_groups = engine.own_groups(scale)
+    sums_of_groups[:, 3] *= np.sqrt(2.0)
+    return _in_order(groups | {j + _RAREST: sums_of_groups[j] for j in np.flatnonzero(sums_of_groups[:, 0]).tolist()})
 
 
-def _terms(b: Block, u: Vector, D: Vector) -> list[Vector]:
-    """What `Reading` adds up, a row a coordinate."""
+def _terms(b: CoordinateBlock, u: Vector, D: Vector) -> list[Vector]:
+    """What `StreamLedger` adds up, a row a coordinate."""
     hold, absolute = b.hold(), b.l1 * np.abs(u)
     Su, half = b.S * u, 0.5 * hold * u * u
     zu, x = b.z * u, b.play()
@@ -240,7 +246,7 @@ def _terms(b: Block, u: Vector, D: Vector) -> list[Vector]:
     return [Su, half - (Su - zu) + absolute, lead, D * b.R, slopes * slopes, sides * sides, np.abs(Su) + half]
 
 
-def _group(groups: dict[int | None, Vector], b: Block, k: int, terms: list[Vector]) -> None:
+def _group(groups: dict[int | None, Vector], b: CoordinateBlock, k: int, terms: list[Vector]) -> None:
     shares = [np.broadcast_to(a, b.z.shape)[:, k] for a in (-terms[0], terms[1], np.sqrt(2.0) * terms[3])]
     if b.slots is None:
         groups[None] = np.array([1.0, *(a[0] for a in shares)])
@@ -253,12 +259,12 @@ def _group(groups: dict[int | None, Vector], b: Block, k: int, terms: list[Vecto
         groups[j] = groups.get(j, np.zeros(4)) + add
 
 
-def _shown(groups: dict[int | None, Vector]) -> list[dict[str, Any]]:
+def _in_order(groups: dict[int | None, Vector]) -> list[dict[str, Any]]:
     ordered = [*sorted(j for j in groups if j is not None), *([None] if None in groups else [])]
-    shown = []
+    listed = []
     for j in ordered:
         count, *shares = groups[j].tolist()
         limits = (None, None) if j is None else (0.0 if j == _RAREST else 2.0**j, 2.0 ** (j + 1))
         named = dict(zip(("regret", "bound", "post_hoc"), shares, strict=True))
-        shown.append({"seen_from": limits[0], "seen_to": limits[1], "count": int(count), **named})
-    return shown
+        listed.append({"seen_from": limits[0], "seen_to": limits[1], "count": int(count), **named})
+    return listed

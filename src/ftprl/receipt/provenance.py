@@ -1,4 +1,4 @@
-"""What a model remembers for its receipt besides its cells: which data it read and how, and its numbers on the way."""
+"""What a model keeps for its receipt besides its cells: which data it read and how, and its certificates on the way."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from typing import Any, final
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
-from ftprl.receipt.certificate import Facts
 
 _SEGMENT = ("bad_rows", "batches", "files", "holdout", "passes", "retire", "rows", "skip")
 _MOST = 100_000  # entries of a list that a model may carry
+_OFTEN = 2**12  # rows up to which every power of two is a milestone
 
 
-_OFTEN = 2**12  # rows up to which a receipt is told at every power of two
+def is_milestone(rows: int) -> bool:
+    """Whether a certificate is recorded after so many rows of a run: powers of two, beyond 4096 powers of 16.
 
-
-def is_told(rows: int) -> bool:
-    """Whether a receipt is told after so many rows of a run: powers of two, and of 16 where it takes long.
-
-    >>> [rows for rows in (1, 2, 3, 2**12, 2**14, 2**16) if is_told(rows)]
+    >>> [rows for rows in (1, 2, 3, 2**12, 2**14, 2**16) if is_milestone(rows)]
     [1, 2, 4096, 65536]
     """
     return rows & (rows - 1) == 0 and (rows <= _OFTEN or rows.bit_length() % 4 == 1)
@@ -31,48 +28,45 @@ def is_told(rows: int) -> bool:
 @final
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The runs that made a model, one after another, the receipts told on the way, and what the cells do not say.
+    """The runs that made a model, one after another, and the certificates recorded on the way.
 
     A run has its `files` (`bytes` and `sha256` of each) or, of what cannot be read again, the digest of its `batches`;
     the `passes`, `holdout`, `retire` and `skip` it was asked for, the `rows` it read in all passes and those it left
-    out. The `trail` has the receipt against the model's own weights after `read` rows of all runs.
+    out. A milestone is the certificate against the model's own weights after `read` rows of all runs. `unit_values` is
+    whether every |value| was 0 or 1, where that matters.
     """
 
-    stream: tuple[Mapping[str, Any], ...] = ()
-    trail: tuple[Mapping[str, Any], ...] = ()
+    runs: tuple[Mapping[str, Any], ...] = ()
+    milestones: tuple[Mapping[str, Any], ...] = ()
     unit_values: bool = True
 
     @property
-    def read(self) -> int:
+    def rows_read(self) -> int:
         """Rows read in the runs that are over."""
-        return sum(int(run["rows"]) for run in self.stream)
+        return sum(int(run["rows"]) for run in self.runs)
 
-    @property
-    def facts(self) -> Facts:
-        return Facts(self.unit_values)
+    def with_milestone(self, read: int, brief: Mapping[str, Any]) -> Provenance:
+        """With one more certificate on the way."""
+        return replace(self, milestones=(*self.milestones, {"read": read, **brief}))
 
-    def told(self, read: int, brief: Mapping[str, Any]) -> Provenance:
-        """With one more receipt on the way."""
-        return replace(self, trail=(*self.trail, {"read": read, **brief}))
-
-    def ran(self, run: Mapping[str, Any]) -> Provenance:
+    def with_run(self, run: Mapping[str, Any]) -> Provenance:
         """With one more run."""
-        return replace(self, stream=(*self.stream, dict(run)))
+        return replace(self, runs=(*self.runs, dict(run)))
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """As JSON values."""
         return {
-            "stream": [dict(run) for run in self.stream],
-            "trail": [dict(entry) for entry in self.trail],
+            "stream": [dict(run) for run in self.runs],
+            "trail": [dict(entry) for entry in self.milestones],
             "unit_values": self.unit_values,
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Provenance:
+    def from_dict(cls, values: Mapping[str, Any]) -> Provenance:
         """What `to_dict` wrote; refuses what it did not."""
-        if not isinstance(plain, Mapping) or set(plain) != {"stream", "trail", "unit_values"}:
+        if not isinstance(values, Mapping) or set(values) != {"stream", "trail", "unit_values"}:
             raise InvalidInput("a record without its stream and trail")
-        stream, trail, unit = plain["stream"], plain["trail"], plain["unit_values"]
+        stream, trail, unit = values["stream"], values["trail"], values["unit_values"]
         whole = isinstance(stream, list) and isinstance(trail, list) and isinstance(unit, bool)
         if not whole or len(stream) > _MOST or len(trail) > _MOST:
             raise InvalidInput("a record of another shape")
@@ -105,8 +99,8 @@ def _check_run(run: Any) -> None:
         raise InvalidInput("a run that no training makes")
 
 
-def asks_for_units(spec: Spec) -> bool:
-    """Whether it matters for a receipt that every |value| is 1: only there can the closed form be a bound."""
+def needs_unit_values(spec: Spec) -> bool:
+    """Whether it matters for a certificate that every |value| is 1: only there can the closed form be a bound."""
     bounded = math.isfinite(spec.lower) and math.isfinite(spec.upper)
     return bounded and not spec.intercept and spec.beta == spec.l1 == spec.l2 == 0.0
 

@@ -1,7 +1,7 @@
-"""A run once more, with NumPy alone: the twin of all kernels, the K scales of a row at once.
+"""A run learned again with NumPy alone, row by row, all scales of a row at once.
 
-The arithmetic is that of linear/reference.py and linear/reference_scales.py, in the same order, so that the numbers are
-those of the compiled core to the bit; nothing here calls it.
+The arithmetic is that of the compiled kernels, in the same order, so that the numbers are theirs to the bit; nothing
+here calls them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ftprl.receipt.mixture_replay import Mixing
 
 Vector = NDArray[np.float64]
 _BINS = 20
-_ROOM = 1 << 12  # cells at first
+_FIRST_CELLS = 1 << 12
 _CUT = {np.float32: 2.0**96, np.float64: 2.0**400}
 
 
@@ -42,19 +42,19 @@ def _total(terms: Vector) -> Vector:
 
 @final
 class _Column:
-    """A part of the cells, by their slots: only cells that were met have a place."""
+    """One part of all cells, by slot; only cells that were learned are stored."""
 
     def __init__(self, array: NDArray[Any], place: NDArray[np.int32]) -> None:
         self._array, self._place = array, place
 
     def __getitem__(self, slots: NDArray[np.intp]) -> NDArray[Any]:
-        found: NDArray[Any] = self._array[self._place[slots]]
-        return found
+        values: NDArray[Any] = self._array[self._place[slots]]
+        return values
 
 
 @final
 class Replay:
-    """One scale or several, learned row by row; what a receipt is read off stands where an `Engine` has it."""
+    """A learner with one scale or several, whose state has the names that it has in an `Engine`."""
 
     receipt = True
 
@@ -65,23 +65,23 @@ class Replay:
         self.tallies = np.zeros(3)
         self.calibration = np.zeros((_BINS, 3)) if spec.loss == "logistic" else None
         K = len(spec.scales)
-        # A cell's place among those that were met; place 0 is nobody's.
+        # Where a slot's cell is stored; 0 means nowhere yet.
         self._place, self._met = np.zeros(spec.dim, np.int32), 1
-        self._table = {name: np.zeros((_ROOM, K), self.kind) for name in "zRS"}
-        self._unit, self._count = np.zeros(_ROOM, self.kind), np.zeros(_ROOM, self.kind)
+        self._table = {name: np.zeros((_FIRST_CELLS, K), self.kind) for name in "zRS"}
+        self._unit, self._count = np.zeros(_FIRST_CELLS, self.kind), np.zeros(_FIRST_CELLS, self.kind)
         self._base = np.zeros((3, K))
         self._sums = np.zeros((3, K))
         self.mixing = Mixing(spec) if K > 1 else None
-        self._settle()
+        self._set_constants()
 
-    def _settle(self) -> None:
+    def _set_constants(self) -> None:
         spec = self.spec
         self._h = np.array(spec.scales)
         self._inverse = np.array([1.0 / h for h in spec.scales])
         self._hl2 = self._h * spec.l2
-        self._plain = not (spec.l1 or spec.l2 or spec.bounded)
+        self._unconstrained = not (spec.l1 or spec.l2 or spec.bounded)
 
-    # ---- what a receipt is read off ----
+    # ---- the state that a certificate is computed from ----
 
     @property
     def parts(self) -> Mapping[str, Any]:
@@ -93,6 +93,7 @@ class Replay:
 
     @property
     def intercept(self) -> Vector:
+        """z, R and S of the intercept, one row each with one column per scale."""
         return self._base
 
     @property
@@ -147,16 +148,15 @@ class Replay:
         unit = self._raised(at, np.abs(v))[:, None]
         z, R = self._table["z"][at].astype(np.float64), self._table["R"][at].astype(np.float64)
         x, column = self._played(z, R, unit), v[:, None]
-        told = _total(x * column)
+        scores = _total(x * column)
         base = None
         if self.spec.intercept:
             held = self._free(self._base[1])
             base = np.divide(self._base[0] * -self._h, held, out=np.zeros_like(held), where=held > 0)
-            told = told + base
-        scores = told.tolist()
+            scores = scores + base
         self.tallies[2] += 1.0
-        value = self._pay(scores, y, weight)
-        slopes = np.array([weight * self.loss.slope(s, y) for s in scores])
+        value = self._mixed_loss(scores.tolist(), y, weight)
+        slopes = np.array([weight * self.loss.slope(s, y) for s in scores.tolist()])
         terms = self._stepped(at, z, R, unit, x, slopes * column)
         sums = [_total(a) for a in terms]
         if base is not None:
@@ -169,7 +169,7 @@ class Replay:
             p = chance if y > 0 else 1.0 - chance
             self.calibration[min(int(p * _BINS), _BINS - 1)] += [weight, weight * p, weight if y > 0 else 0.0]
 
-    def _pay(self, scores: list[float], y: float, weight: float) -> float:
+    def _mixed_loss(self, scores: list[float], y: float, weight: float) -> float:
         if self.mixing is None:
             return float(self.loss.value(scores[0], y))
         return self.mixing.learn(scores, y, weight, int(self.tallies[2]))[1]
@@ -196,13 +196,13 @@ class Replay:
 
     def _hold(self, R: Vector, unit: Vector) -> Vector:
         held: Vector = unit * (self.spec.beta * unit + R)
-        return held if self._plain else held + self._hl2
+        return held if self._unconstrained else held + self._hl2
 
     def _played(self, z: Vector, R: Vector, unit: Vector) -> Vector:
         held, spec = self._hold(R, unit), self.spec
-        pull = z * -self._h if self._plain else np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z) * self._h
+        pull = z * -self._h if self._unconstrained else np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z) * self._h
         x = np.divide(pull, held, out=np.zeros_like(pull), where=held > 0)
-        return x if self._plain else np.asarray(np.clip(x, spec.lower, spec.upper))
+        return x if self._unconstrained else np.asarray(np.clip(x, spec.lower, spec.upper))
 
     def _stepped(
         self, at: NDArray[np.int32], z: Vector, R: Vector, unit: Vector, x: Vector, g: Vector
@@ -212,7 +212,7 @@ class Replay:
         new = np.maximum(np.sqrt(R * R + g * g).astype(self.kind), R)
         sigma = unit * (new - R) * self._inverse
         moved = z + (g - sigma * x)
-        self._table["z"][at] = moved if self._plain else np.clip(moved, -most, most)
+        self._table["z"][at] = moved if self._unconstrained else np.clip(moved, -most, most)
         self._table["R"][at] = new
         self._table["S"][at] = self._table["S"][at].astype(np.float64) + g
         held = self._hold(new, unit)
@@ -230,7 +230,7 @@ class Replay:
         return g * x, sigma * x * x, stability
 
     def _retire(self, rows: int) -> None:
-        """Keep only the four neighbouring scales that matter, if the rows learned say so."""
+        """Drop all but four neighbouring scales, if these do as well as all of them."""
         count = len(self.spec.scales)
         first = window_of(self.state, count, rows) if count > WINDOW else None
         if first is None or self.mixing is None:
@@ -243,4 +243,4 @@ class Replay:
         self.mixing = fewer
         self._table = {name: np.ascontiguousarray(table[:, kept]) for name, table in self._table.items()}
         self._base, self._sums = self._base[:, kept].copy(), self._sums[:, kept].copy()
-        self._settle()
+        self._set_constants()

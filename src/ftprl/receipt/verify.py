@@ -1,4 +1,4 @@
-"""Whether a receipt is true: its digest, its data, and each of its numbers, from a replay with the NumPy twin."""
+"""Whether a receipt is true: its digest, its data, and each of its numbers, recomputed by a replay of the data."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ftprl import check
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
-from ftprl.linear import Spec
-from ftprl.receipt.certificate import against_own
-from ftprl.receipt.certify import compared
+from ftprl.linear import Spec, model_file
+from ftprl.receipt.audit import Audit, Comparator
+from ftprl.receipt.certificate import Comparison, caveats_of
+from ftprl.receipt.certify import other_model
 from ftprl.receipt.digest import BatchDigest, digest_of_file
-from ftprl.receipt.document import Document, canonical, digest, spec_to_dict
-from ftprl.receipt.document import read as read_document
-from ftprl.receipt.provenance import Provenance, asks_for_units, is_told
+from ftprl.receipt.document import Document, canonical, digest, read_receipt, spec_to_dict
+from ftprl.receipt.learned_data import LearnedData
+from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
 from ftprl.receipt.replay import Replay
-from ftprl.receipt.stream import Runs
 
-RELATIVE = 1e-9  # the twin has the core's bits where both use one C library; elsewhere its last digits may differ
-ABSOLUTE = 1e-12  # of the total loss, for numbers that are small differences of large ones
-DIFFERENCES = {"regret", "tight", "bound", "theorem", "excess", "worst_case"}
-EXACT = 1e-6  # of the total loss, for what an optimiser found
+RELATIVE = 1e-9  # the replay has the core's bits where both use one C library; elsewhere its last digits may differ
+ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
+DIFFERENCES = {"regret", "tight", "bound", "theorem", "excess", "worst_case", "closed_form", "closed_form_strong"}
+EXACT = 1e-6  # of the total loss, for what an optimiser computed
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One number, or one fact: what the receipt says and what was found."""
+    """One number or fact of a receipt: as it is stated, and as it was recomputed."""
 
     name: str
     stated: Any
@@ -48,7 +48,7 @@ class Check:
 @final
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Every check, and how many rows were replayed; `whole` is False when only a prefix of the rows was."""
+    """Every check, and how many rows were replayed; `whole` is False when only the first rows were."""
 
     checks: tuple[Check, ...]
     rows: int
@@ -56,12 +56,12 @@ class Verdict:
 
     @property
     def confirmed(self) -> bool:
-        """Whether all is as the receipt says."""
+        """Whether all that was checked is as the receipt states it."""
         return all(one.ok for one in self.checks)
 
     @property
     def refused(self) -> tuple[Check, ...]:
-        """What is not."""
+        """The checks that failed."""
         return tuple(one for one in self.checks if not one.ok)
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Verdict:
         return "\n".join([*lines, f"{head} ({good} confirmed, {self.rows} rows replayed{of})"])
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """As JSON values."""
         refused = [{"name": one.name, "stated": one.stated, "found": one.found} for one in self.refused]
         return {
             "confirmed": self.confirmed,
@@ -83,7 +83,7 @@ class Verdict:
         }
 
 
-def verify(
+def verify_receipt(
     receipt: str | os.PathLike[str],
     data: Any,
     *,
@@ -91,222 +91,239 @@ def verify(
     other: str | os.PathLike[str] | None = None,
     listener: Callable[[int], None] | None = None,
 ) -> Verdict:
-    """Replay the data of a receipt and confirm or refuse each of its numbers; with `rows` a prefix only.
+    """Learn the data of a receipt again and confirm or refuse each of its numbers; with `rows` the first rows only.
 
-    The numbers on the way, at powers of two of the rows read (of 16 beyond 4096), are what a prefix is held
-    against. `other` is the model
-    that the receipt compares with, where it names one. `listener` hears the rows replayed so far.
+    The certificates on the way, at powers of two of the rows read (of 16 beyond 4096), are what the first rows are
+    checked by. `other` is the model that the receipt compares with, where it names one. `listener` is called with the
+    number of rows replayed so far.
     """
-    made = read_document(receipt)
+    stated = read_receipt(receipt)
     if rows is not None:
         check.dimension("rows", rows)
-    checks = list(_papers(made))
-    spec = _spec(made)
-    record = Provenance.from_dict({key: made[key] for key in ("stream", "trail", "unit_values")})
-    comparator = _comparator(made["certificate"], other)
+    checks = list(_check_header(stated))
+    spec = _spec(stated)
+    provenance = Provenance.from_dict({key: stated[key] for key in ("stream", "trail", "unit_values")})
+    comparator = _comparator(stated["certificate"], other, spec)
     try:
-        runs = Runs(data, record.stream, made["reading"], spec)
-    except (TypeError, AttributeError, ValueError) as wrong:
-        if isinstance(wrong, FtprlError):
+        learned = LearnedData(data, provenance.runs, stated["reading"], spec)
+    except (TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, FtprlError):
             raise
-        told = " ".join(str(wrong).split())[:120]
-        raise BadFormat(f"{os.fspath(receipt)}: expected how data is read, got {told}; make it again.") from None
-    for own in runs.sources:
-        checks += _compare("reading", made["reading"], _as_read(own.to_dict(), made["reading"]), 0.0)
-    checks += _digests(runs)
-    replay = _Replaying(made, record, runs, spec, rows, listener)
+        message = " ".join(str(error).split())[:120]
+        raise BadFormat(f"{os.fspath(receipt)}: expected how data is read, got {message}; make it again.") from None
+    for own in learned.sources:
+        checks += _compare("reading", stated["reading"], _as_read(own.to_dict(), stated["reading"]), {})
+    checks += _check_digests(learned)
+    replaying = _Replaying(stated, provenance, learned, spec, rows, listener)
     try:
-        checks += replay.run(*comparator)
-    except FtprlError as wrong:  # the rows are not those that were learned
-        checks.append(Check("replay", "rows that can be read", str(wrong), False))
-    return Verdict(tuple(checks), replay.read, replay.whole)
+        checks += replaying.run(comparator)
+    except FtprlError as error:  # the rows are not those that were learned
+        checks.append(Check("replay", "rows that can be read", str(error), False))
+    return Verdict(tuple(checks), replaying.read, replaying.whole)
 
 
-def _papers(made: Document) -> Iterator[Check]:
-    """What can be told without the data."""
+def _check_header(stated: Document) -> Iterator[Check]:
+    """What can be checked without the data."""
     from ftprl.version import __version__
 
-    found = digest(made)
-    yield Check("sha256", made["sha256"], found, made["sha256"] == found)
-    yield Check("version", made["version"], __version__, made["version"] == __version__)
-    yield Check("hash_version", made["hash_version"], HASH_VERSION, made["hash_version"] == HASH_VERSION)
+    own = digest(stated)
+    yield Check("sha256", stated["sha256"], own, stated["sha256"] == own)
+    yield Check("version", stated["version"], __version__, stated["version"] == __version__)
+    yield Check("hash_version", stated["hash_version"], HASH_VERSION, stated["hash_version"] == HASH_VERSION)
     for name in ("dim", "seed", "loss"):
-        told = made["reading"].get(name, made["spec"].get(name))
-        yield Check(f"reading.{name}", told, made["spec"].get(name), told == made["spec"].get(name))
+        reading, learning = stated["reading"].get(name, stated["spec"].get(name)), stated["spec"].get(name)
+        yield Check(f"reading.{name}", reading, learning, reading == learning)
 
 
-def _spec(made: Document) -> Spec:
+def _spec(stated: Document) -> Spec:
     try:
-        spec = Spec.from_dict(made["spec"])
-    except (TypeError, ValueError) as wrong:
-        raise InvalidInput(f"a receipt needs a spec that can be learned, got {wrong}; make it again.") from None
-    if canonical(spec_to_dict(spec)) != canonical(made["spec"]):
+        spec = Spec.from_dict(stated["spec"])
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"a receipt needs a spec that can be learned, got {error}; make it again.") from None
+    if canonical(spec_to_dict(spec)) != canonical(stated["spec"]):
         raise InvalidInput("a receipt needs its spec in full, got other fields; make it again.")
     return spec
 
 
-def _as_read(found: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
-    """How files are read, but for what their own suffix says of separators."""
-    if found.get("format") != stated.get("format"):
-        found = {**found, **{name: stated[name] for name in ("format", "sep", "quote") if name in stated}}
-    return dict(found)
+def _as_read(actual: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """How files are read, except for what a file's extension decides about separators."""
+    if actual.get("format") != stated.get("format"):
+        actual = {**actual, **{name: stated[name] for name in ("format", "sep", "quote") if name in stated}}
+    return dict(actual)
 
 
-def _digests(runs: Runs) -> Iterator[Check]:
-    for number, (files, run) in enumerate(zip(runs.files, runs.stream, strict=True)):
+def _check_digests(learned: LearnedData) -> Iterator[Check]:
+    for number, (files, run) in enumerate(zip(learned.files, learned.runs, strict=True)):
         for i, file in enumerate(files if run["files"] is not None else ()):
-            yield from _compare(f"stream.{number}.files.{i}", run["files"][i], digest_of_file(file), 0.0)
+            yield from _compare(f"stream.{number}.files.{i}", run["files"][i], digest_of_file(file), {})
 
 
 @final
 class _Replaying:
-    """The replay of all runs, with the numbers on the way."""
+    """The replay of all runs, compared with the receipt at its milestones and at the end."""
 
     def __init__(
         self,
-        made: Document,
-        record: Provenance,
-        runs: Runs,
+        stated: Document,
+        provenance: Provenance,
+        learned: LearnedData,
         spec: Spec,
         rows: int | None,
         listener: Callable[[int], None] | None,
     ) -> None:
-        self.made, self.record, self.runs, self.rows = made, record, runs, rows
+        self.stated, self.provenance, self.learned, self.rows = stated, provenance, learned, rows
         self.listener = listener or (lambda read: None)
-        self.twin = Replay(spec, retire=False)
-        self.read, self.met = 0, 0
-        self.unit_values = asks_for_units(spec)
-        self.found: list[dict[str, Any]] = []  # the runs as they were replayed
+        self.replay = Replay(spec, retire=False)
+        self.read = 0  # rows, in all passes
+        self.rows_before = 0  # of the data of earlier runs
+        self.unit_values = needs_unit_values(spec)
+        self.runs: list[dict[str, Any]] = []  # as they were replayed
+        self.milestones = list(provenance.milestones)  # that are still to come
+        self.stops = self._expected_milestones()
+        self.checks: list[Check] = []
 
     @property
     def whole(self) -> bool:
-        return len(self.found) == len(self.record.stream)
+        return len(self.runs) == len(self.provenance.runs)
 
-    def run(self, radius: float | None, other: str | os.PathLike[str] | None) -> list[Check]:
-        checks: list[Check] = []
-        trail = list(self.record.trail)
-        stops = self._stops()
-        for number in range(len(self.record.stream)):
-            if not self._run(number, trail, stops, checks):
-                return checks
-        checks += [Check(f"trail.{entry['read']}", "a row that was read", None, False) for entry in trail]
-        return checks + self._whole(radius, other)
+    def run(self, comparator: Comparator) -> list[Check]:
+        for number in range(len(self.provenance.runs)):
+            if not self._run(number):
+                return self.checks
+        left = [Check(f"trail.{entry['read']}", "a row that was read", None, False) for entry in self.milestones]
+        return self.checks + left + self._check_end(comparator)
 
-    def _stops(self) -> list[int]:
-        """Where the trail has to have an entry, of the rows of each run."""
+    def _expected_milestones(self) -> list[int]:
+        """The numbers of rows after which a receipt has to have a certificate, run by run."""
         stops, before = [], 0
-        for run in self.record.stream:
-            stops += [before + 2**k for k in range(run["rows"].bit_length()) if is_told(2**k) and 2**k <= run["rows"]]
+        for run in self.provenance.runs:
+            powers = (2**k for k in range(run["rows"].bit_length()))
+            stops += [before + rows for rows in powers if is_milestone(rows) and rows <= run["rows"]]
             before += run["rows"]
         return stops
 
-    def _run(self, number: int, trail: list[Any], stops: list[int], checks: list[Check]) -> bool:
-        """One run; False when the prefix that was asked for ends in it."""
-        run, began, bad = self.record.stream[number], self.read, 0
-        self.twin.retire = run["retire"]
+    def _run(self, number: int) -> bool:
+        """Replay one run; False when the last row that was asked for is in it."""
+        run, began, bad = self.provenance.runs[number], self.read, 0
+        self.replay.retire = run["retire"]
         digests = BatchDigest()
         for number_of_pass in range(run["passes"]):
             bad = 0
-            for batch, unfit in self.runs.batches(number, self.met):
+            for batch, unfit in self.learned.batches(number, self.rows_before):
                 if number_of_pass == 0 and run["batches"] is not None:
                     digests.update(batch)
                 bad += unfit
                 self.unit_values = self.unit_values and bool(((np.abs(batch.values) == 1) | (batch.values == 0)).all())
-                if not self._rows(batch, trail, stops, checks):
+                if not self._learn(batch):
                     return False
-            bad += self.runs.sources[number].bad_rows
-        self.met += (self.read - began) // run["passes"]
-        found = {**run, "rows": self.read - began, "bad_rows": bad}
+            bad += self.learned.sources[number].bad_rows
+        self.rows_before += (self.read - began) // run["passes"]
+        replayed = {**run, "rows": self.read - began, "bad_rows": bad}
         if run["batches"] is not None:
-            found["batches"] = digests.result()
-        self.found.append(found)
+            replayed["batches"] = digests.result()
+        self.runs.append(replayed)
         return True
 
-    def _rows(self, batch: Batch, trail: list[Any], stops: list[int], checks: list[Check]) -> bool:
+    def _learn(self, batch: Batch) -> bool:
+        """Replay rows up to each milestone; False at the last row that was asked for."""
         at = 0
         while at < len(batch):
-            ahead = len(batch) - at
-            if stops:
-                ahead = min(ahead, stops[0] - self.read)
+            count = len(batch) - at
+            if self.stops:
+                count = min(count, self.stops[0] - self.read)
             if self.rows is not None:
-                ahead = min(ahead, self.rows - self.read)
-                if ahead == 0:
+                count = min(count, self.rows - self.read)
+                if count == 0:
                     return False
-            self.twin.learn(batch[at : at + ahead])
-            at, self.read = at + ahead, self.read + ahead
-            if stops and self.read == stops[0]:
-                stops.pop(0)
-                stated = trail.pop(0) if trail else None
-                found = {"read": self.read, **against_own(self.twin, grouped=False).brief()}
-                checks += _compare(f"trail.{self.read}", stated, found, self._slack())
+            self.replay.learn(batch[at : at + count])
+            at, self.read = at + count, self.read + count
+            if self.stops and self.read == self.stops[0]:
+                self.stops.pop(0)
+                self._check_milestone()
             self.listener(self.read)
         return True
 
-    def _slack(self) -> float:
-        return ABSOLUTE * abs(self.twin.progress.loss)
+    def _check_milestone(self) -> None:
+        stated = self.milestones.pop(0) if self.milestones else None
+        audit = Audit(self.replay, Comparator())
+        brief = {"read": self.read, **audit.brief()}
+        self.checks += _compare(f"trail.{self.read}", stated, brief, _tolerances(audit))
 
-    def _whole(self, radius: float | None, other: str | os.PathLike[str] | None) -> list[Check]:
-        """All that can be told when every row was replayed."""
-        stated, slack = self.made["certificate"], self._slack()
-        record = Provenance(self.record.stream, (), self.unit_values)
-        found = compared(self.twin, record, radius, other)
-        if isinstance(stated.get("exact"), Mapping) and radius is not None:
-            found = found.with_exact(self._exact(stated["exact"], radius))
-        bins = self.twin.calibration
-        checks = _compare("certificate", stated, _plain(found.to_dict()), slack)
-        checks += _compare("calibration", self.made["calibration"], None if bins is None else bins.tolist(), slack)
-        checks += _compare("stream", self.made["stream"], self.found, 0.0)
-        checks += _compare("unit_values", self.made["unit_values"], self.unit_values, 0.0)
-        return checks + _compare("retired", self.made["retired"], list(self.twin.spec.retired), 0.0)
+    def _check_end(self, comparator: Comparator) -> list[Check]:
+        """All that can be checked when every row was replayed."""
+        stated = self.stated["certificate"]
+        audit = Audit(self.replay, comparator, unit_values=self.unit_values)
+        found, tolerances = audit.certificate(), _tolerances(audit)
+        if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
+            found |= self._exact(stated["exact"], comparator.radius)
+        found["caveats"] = self._caveats(audit, comparator, found["scale"])
+        checks = _compare("certificate", stated, found, tolerances)
+        bins = self.replay.calibration
+        checks += _compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
+        checks += _compare("stream", self.stated["stream"], self.runs, {})
+        checks += _compare("unit_values", self.stated["unit_values"], self.unit_values, {})
+        return checks + _compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
+
+    def _caveats(self, audit: Audit, comparator: Comparator, scale: float) -> list[str]:
+        """The words that belong to the numbers."""
+        kind = "box" if comparator.radius is not None else "weights"
+        comparison = Comparison(kind, radius=comparator.radius)
+        return list(caveats_of(self.replay.spec, scale, audit.units, comparison, self.unit_values))
 
     def _exact(self, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
-        """The best fixed weights looked for once more; the losses stated stand if they are as near as it gets.
+        """The best fixed weights computed once more; the stated losses stand if they are as near as it gets.
 
         What is stated of the regret has to follow from them.
         """
-        from ftprl.receipt.exact import best_of, regrets
+        from ftprl.receipt.exact import best_of
 
-        found = best_of(self.twin, self.runs, radius)
-        near = EXACT * max(abs(self.twin.progress.loss), 1.0)
-        for name in ("best_loss", "best_loss_at_least"):
-            if isinstance(stated.get(name), int | float) and abs(stated[name] - found[name]) <= near:
-                found[name] = stated[name]
-        return regrets(self.twin.progress.loss, found["best_loss"], found["best_loss_at_least"])
+        solved, loss = best_of(self.replay, self.learned, radius), self.replay.progress.loss
+        near = EXACT * max(abs(loss), 1.0)
+        best, least = (
+            stated[name] if _is_near(stated.get(name), solved[name], near) else solved[name]
+            for name in ("best_loss", "best_loss_at_least")
+        )
+        exact = {"best_loss": best, "best_loss_at_least": least}
+        exact |= {"true_regret": loss - least, "true_regret_at_least": loss - best}
+        return {"exact": exact, "true_regret": exact["true_regret"]}
 
 
-def _comparator(
-    stated: Mapping[str, Any], other: str | os.PathLike[str] | None
-) -> tuple[float | None, str | os.PathLike[str] | None]:
-    """The radius or the other model that a receipt names."""
-    told = stated.get("comparator")
-    kind = told.get("kind") if isinstance(told, Mapping) else None
+def _is_near(stated: Any, value: float, near: float) -> bool:
+    return type(stated) in (int, float) and abs(stated - value) <= near
+
+
+def _tolerances(audit: Audit) -> dict[str, float]:
+    """What may differ, by name, besides the relative tolerance: the last digits of differences of large sums."""
+    slack = ABSOLUTE * audit.size
+    best = audit.certificate()["post_hoc"]["diagonal"]
+    return dict.fromkeys(DIFFERENCES, slack) | {"ratio": slack / best if best else 0.0}
+
+
+def _comparator(stated: Mapping[str, Any], other: str | os.PathLike[str] | None, spec: Spec) -> Comparator:
+    """The fixed weights that a receipt names: its own, a box, or those of another model."""
+    named = stated.get("comparator")
+    kind = named.get("kind") if isinstance(named, Mapping) else None
     if kind == "model":
         if other is None:
             raise InvalidInput("the receipt compares with another model, got none; name it with --against.")
-        return None, other
+        model = other_model(spec, other)
+        return Comparator(None, model.weights(), model.engine.bias(), model_file.digest_of(other))
     if other is not None:
         raise InvalidInput("the receipt compares with no other model, got one; drop --against.")
     if kind == "box":
-        assert isinstance(told, Mapping)
-        return check.positive("the receipt's radius", told.get("radius", 0.0)), None
-    return None, None
+        assert isinstance(named, Mapping)
+        return Comparator(check.positive("the receipt's radius", named.get("radius", 0.0)))
+    return Comparator()
 
 
-def _plain(value: Any) -> Any:
-    """As a reader of JSON gets it."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
-
-
-def _compare(name: str, stated: Any, found: Any, slack: float) -> list[Check]:
-    """Each leaf of what is stated against what was found."""
+def _compare(name: str, stated: Any, found: Any, tolerances: Mapping[str, float]) -> list[Check]:
+    """Each leaf of what is stated against what was recomputed."""
     if isinstance(stated, Mapping) and isinstance(found, Mapping):
         keys = sorted({*stated, *found})
-        return [c for k in keys for c in _compare(f"{name}.{k}", stated.get(k), found.get(k), slack)]
+        return [c for k in keys for c in _compare(f"{name}.{k}", stated.get(k), found.get(k), tolerances)]
     if _is_list(stated) and _is_list(found) and len(stated) == len(found):
-        return [c for i in range(len(found)) for c in _compare(f"{name}.{i}", stated[i], found[i], slack)]
-    return [Check(name, stated, found, _same(stated, found, slack if name.split(".")[-1] in DIFFERENCES else 0.0))]
+        return [c for i in range(len(found)) for c in _compare(f"{name}.{i}", stated[i], found[i], tolerances)]
+    return [Check(name, stated, found, _same(stated, found, tolerances.get(name.split(".")[-1], 0.0)))]
 
 
 def _is_list(value: Any) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ftprl import check
 from ftprl.errors import InvalidInput
 from ftprl.posthoc import Family
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -22,7 +22,7 @@ PSD = NDArray[np.float64]
 class SchemeState:
     """What a scheme remembers: the set it plays on and `total` = Q_{1:t}."""
 
-    feasible: FeasibleSet
+    feasible: ConvexSet
     total: PSD
 
 
@@ -45,14 +45,14 @@ class Scheme(ABC):
         return None
 
     @abstractmethod
-    def init(self, feasible: FeasibleSet) -> SchemeState:
+    def init(self, feasible: ConvexSet) -> SchemeState:
         """The state before the first round."""
 
     @abstractmethod
     def step(self, state: SchemeState, g: Vector) -> tuple[PSD, SchemeState]:
         """Q_t, which may depend on g_1..g_t, and the next state."""
 
-    def effective(self, feasible: FeasibleSet, g: Vector) -> Vector:
+    def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
         """The part of g that the bounds count: with `center` its component in the span of Fsym, else all of g."""
         if not feasible.widths().any():
             return np.zeros_like(g)  # a single point: nothing to lose
@@ -70,11 +70,11 @@ class Scheme(ABC):
         """The bound as a formula in the gradients, where theory has one."""
         return None
 
-    def proven_ratio(self, feasible: FeasibleSet) -> float | None:
+    def proven_ratio(self, feasible: ConvexSet) -> float | None:
         """kappa with B_R <= kappa times the post-hoc optimum of `family`, where that is proved."""
         return None
 
-    def proven_regret_ratio(self, feasible: FeasibleSet) -> float | None:
+    def proven_regret_ratio(self, feasible: ConvexSet) -> float | None:
         """The same for the regret alone."""
         return None
 
@@ -89,7 +89,7 @@ def checked_c(c: float) -> float:
     return check.positive("c", c)
 
 
-def finite_diameter(feasible: FeasibleSet, who: str) -> float:
+def finite_diameter(feasible: ConvexSet, who: str) -> float:
     """D, refused where it is infinite."""
     D = feasible.diameter()
     if not math.isfinite(D):

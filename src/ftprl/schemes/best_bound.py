@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ftprl import check
 from ftprl.errors import InvalidInput, Unsupported
-from ftprl.posthoc import Family, best_bound, penalty_growth
+from ftprl.posthoc import Family, best_bound
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, finite_diameter
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -49,8 +49,8 @@ class BestBound(Scheme):
         if self.b is not None:
             check.positive("b", self.b)
 
-    def _rho(self, feasible: FeasibleSet) -> float:
-        rho = 1.0 if self.family == "const" else penalty_growth(feasible)
+    def _rho(self, feasible: ConvexSet) -> float:
+        rho = 1.0 if self.family == "const" else feasible.penalty_growth()
         if rho is None:
             raise Unsupported(
                 f"BestBound needs a set whose best diagonal never falls, got {feasible!r}, where that is not proved;"
@@ -58,7 +58,7 @@ class BestBound(Scheme):
             )
         return rho
 
-    def init(self, feasible: FeasibleSet) -> BestBoundState:
+    def init(self, feasible: ConvexSet) -> BestBoundState:
         """Q_{1:0} = 0."""
         finite_diameter(feasible, "BestBound")
         rho = self._rho(feasible)
@@ -72,14 +72,14 @@ class BestBound(Scheme):
         assert isinstance(state, BestBoundState)
         g = self.effective(state.feasible, g)
         G = state.G + g * g
-        found = best_bound(state.feasible, self.family, G)
-        if found is None or found.Q is None:  # a single point: nothing to choose
+        best = best_bound(state.feasible, self.family, G)
+        if best is None or best.Q is None:  # a single point: nothing to choose
             return np.zeros_like(state.total), BestBoundState(state.feasible, state.total, G, 0.0, state.b, state.rho)
-        star = np.broadcast_to(found.Q, state.total.shape)
+        star = np.broadcast_to(best.Q, state.total.shape)
         total = np.maximum(state.b * star, state.total)
-        return total - state.total, BestBoundState(state.feasible, total, G, found.value, state.b, state.rho)
+        return total - state.total, BestBoundState(state.feasible, total, G, best.value, state.b, state.rho)
 
-    def effective(self, feasible: FeasibleSet, g: Vector) -> Vector:
+    def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
         """g without the coordinates that cannot move."""
         g = super().effective(feasible, g)
         D = feasible.widths()
@@ -91,7 +91,7 @@ class BestBound(Scheme):
         b, rho = state.b, state.rho
         return ClosedForm((b * rho / 2 + 1 / b) * state.value, (b * rho / 2 + 1 / (2 * b)) * state.value)
 
-    def _factor(self, feasible: FeasibleSet, stability: float) -> float | None:
+    def _factor(self, feasible: ConvexSet, stability: float) -> float | None:
         exact = feasible.is_exact("diameter" if self.family == "const" else "diagonal")
         if not exact:
             return None
@@ -99,10 +99,10 @@ class BestBound(Scheme):
         b = math.sqrt(2 / rho) if self.b is None else self.b
         return b * rho / 2 + stability / b
 
-    def proven_ratio(self, feasible: FeasibleSet) -> float | None:
+    def proven_ratio(self, feasible: ConvexSet) -> float | None:
         """b rho/2 + 1/b."""
         return self._factor(feasible, 1.0)
 
-    def proven_regret_ratio(self, feasible: FeasibleSet) -> float | None:
+    def proven_regret_ratio(self, feasible: ConvexSet) -> float | None:
         """b rho/2 + 1/(2b)."""
         return self._factor(feasible, 0.5)

@@ -13,7 +13,7 @@ from ftprl import check
 from ftprl.errors import InvalidInput, Unsupported
 from ftprl.posthoc import Family
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, checked_c, constants, finite_diameter, growth
-from ftprl.sets import FeasibleSet, Product
+from ftprl.sets import ConvexSet, Product
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -52,12 +52,12 @@ class CoordinateConstant(Scheme):
         if self.diameter is not None:
             check.positive("diameter", self.diameter)
 
-    def init(self, feasible: FeasibleSet) -> ConstantState:
+    def init(self, feasible: ConvexSet) -> ConstantState:
         """Q_{1:0} = 0."""
         D = finite_diameter(feasible, "CoordinateConstant") if self.diameter is None else self._given(feasible)
         return ConstantState(feasible, np.zeros(()), 0.0, D)
 
-    def _given(self, feasible: FeasibleSet) -> float:
+    def _given(self, feasible: ConvexSet) -> float:
         """The user's diameter, refused where it is certainly too small."""
         assert self.diameter is not None
         widths = feasible.widths()
@@ -97,12 +97,12 @@ class CoordinateConstant(Scheme):
         paper, strong = constants(self.c)
         return ClosedForm(paper * state.D * state.root, strong * state.D * state.root)
 
-    def proven_ratio(self, feasible: FeasibleSet) -> float | None:
+    def proven_ratio(self, feasible: ConvexSet) -> float | None:
         """(c/2 + 2/c)/sqrt 2 against the constant family, on any set whose diameter is exact."""
         exact = feasible.is_exact("diameter") and self.diameter is None
         return constants(self.c)[0] / _ROOT2 if exact else None
 
-    def proven_regret_ratio(self, feasible: FeasibleSet) -> float | None:
+    def proven_regret_ratio(self, feasible: ConvexSet) -> float | None:
         """(c/2 + 1/c)/sqrt 2."""
         exact = feasible.is_exact("diameter") and self.diameter is None
         return constants(self.c)[1] / _ROOT2 if exact else None
@@ -133,7 +133,7 @@ class BlockConstant(Scheme):
     def __post_init__(self) -> None:
         checked_c(self.c)
 
-    def init(self, feasible: FeasibleSet) -> BlockState:
+    def init(self, feasible: ConvexSet) -> BlockState:
         """Q_{1:0} = 0."""
         product = _as_product(feasible)
         D = np.array([finite_diameter(s, "BlockConstant") for s in product.sets])
@@ -157,7 +157,7 @@ class BlockConstant(Scheme):
         firsts = [b.start for b in _as_product(state.feasible).blocks]
         return 0.5 * float(Q[firsts] @ state.D**2)
 
-    def effective(self, feasible: FeasibleSet, g: Vector) -> Vector:
+    def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
         """g without the blocks that are single points."""
         g = super().effective(feasible, g)
         parts = [np.zeros(s.dim) if s.diameter() == 0 else np.ones(s.dim) for s in _as_product(feasible).sets]
@@ -170,16 +170,16 @@ class BlockConstant(Scheme):
         S = float(state.D @ state.roots)
         return ClosedForm(paper * S, strong * S)
 
-    def proven_ratio(self, feasible: FeasibleSet) -> float | None:
+    def proven_ratio(self, feasible: ConvexSet) -> float | None:
         """(c/2 + 2/c)/sqrt 2 against one constant a block."""
         return constants(self.c)[0] / _ROOT2 if _as_product(feasible).is_exact("diameter") else None
 
-    def proven_regret_ratio(self, feasible: FeasibleSet) -> float | None:
+    def proven_regret_ratio(self, feasible: ConvexSet) -> float | None:
         """(c/2 + 1/c)/sqrt 2."""
         return constants(self.c)[1] / _ROOT2 if _as_product(feasible).is_exact("diameter") else None
 
 
-def _as_product(feasible: FeasibleSet) -> Product:
+def _as_product(feasible: ConvexSet) -> Product:
     if isinstance(feasible, Product):
         return feasible
     raise Unsupported(f"BlockConstant needs a Product of sets, got {feasible!r}; use CoordinateConstant there.")

@@ -13,7 +13,7 @@ from ftprl import check, psd
 from ftprl.errors import InvalidInput
 from ftprl.posthoc import Family
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, checked_c, constants
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -54,7 +54,7 @@ class Diagonal(Scheme):
                 raise InvalidInput(f"widths needs numbers above 0, got {self.widths!r}; pass a guess for each range.")
             object.__setattr__(self, "widths", guess)
 
-    def init(self, feasible: FeasibleSet) -> DiagonalState:
+    def init(self, feasible: ConvexSet) -> DiagonalState:
         """Q_{1:0} = 0."""
         n = feasible.dim
         if self.widths is None:
@@ -90,7 +90,7 @@ class Diagonal(Scheme):
             np.divide(Q, both, out=Q, where=both > 0)
         return Q, DiagonalState(state.feasible, state.rate * root, G, root, state.rate)
 
-    def effective(self, feasible: FeasibleSet, g: Vector) -> Vector:
+    def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
         """g without the coordinates that cannot move."""
         g = feasible.tangent(g) if self.center else g
         D = feasible.widths()
@@ -105,13 +105,13 @@ class Diagonal(Scheme):
         S = float(state.feasible.widths() @ state.root)
         return ClosedForm(paper * S, strong * S)
 
-    def _competes(self, feasible: FeasibleSet) -> bool:
+    def _competes(self, feasible: ConvexSet) -> bool:
         return self.widths is None and feasible.is_exact("widths") and feasible.is_exact("diagonal")
 
-    def proven_ratio(self, feasible: FeasibleSet) -> float | None:
+    def proven_ratio(self, feasible: ConvexSet) -> float | None:
         """(c/2 + 2/c) sqrt(gamma/2) against the diagonal family."""
         return constants(self.c)[0] * math.sqrt(feasible.gamma() / 2) if self._competes(feasible) else None
 
-    def proven_regret_ratio(self, feasible: FeasibleSet) -> float | None:
+    def proven_regret_ratio(self, feasible: ConvexSet) -> float | None:
         """(c/2 + 1/c) sqrt(gamma/2)."""
         return constants(self.c)[1] * math.sqrt(feasible.gamma() / 2) if self._competes(feasible) else None

@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from ftprl import check, programs
 from ftprl.errors import Unsupported
-from ftprl.posthoc import extreme_differences
-from ftprl.sets import Box, ConvexSet, Ellipsoid, FeasibleSet, Polytope, Preimage, Product
+from ftprl.sets import Box, ConvexSet, Ellipsoid, Polytope, Preimage, Product
 from ftprl.sets.balls import NormBall
 
 Vector = NDArray[np.float64]
 
 
-def john(feasible: FeasibleSet) -> Vector:
+def john(feasible: ConvexSet) -> Vector:
     """A with |A(x - y)|₂ <= 1 for all x, y in F, as tight as John's ellipsoid where that is at hand.
 
     Play `Preconditioned(A, FTPRL(Preimage(inv(A), F), CoordinateConstant(diameter=1.0)))`: its bound is within
@@ -40,7 +39,7 @@ def john(feasible: FeasibleSet) -> Vector:
         return np.eye(n) / feasible.diameter()
     if isinstance(feasible, Ellipsoid):
         return feasible.A / 2
-    V = extreme_differences(feasible)
+    V = feasible.extreme_differences()
     if V is not None and np.linalg.matrix_rank(V / D) == n:
         return _around_points(V)
     conic = feasible.conic()
@@ -52,7 +51,7 @@ def john(feasible: FeasibleSet) -> Vector:
     return np.linalg.inv(B) / (2 * n)
 
 
-def _has_interior(feasible: FeasibleSet) -> bool:
+def _has_interior(feasible: ConvexSet) -> bool:
     if isinstance(feasible, Polytope) and feasible.inner_radius <= 1e-9 * float(feasible.widths().max()):
         return False
     probe = np.eye(feasible.dim)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl import psd
 from ftprl.errors import InvalidInput
 from ftprl.schemes.base import Scheme, SchemeState
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Fixed(Scheme):
                 f"Fixed needs a sequence of matrices or a function rule(t, g), got {self.rule!r}; wrap it in a list."
             )
 
-    def init(self, feasible: FeasibleSet) -> FixedState:
+    def init(self, feasible: ConvexSet) -> FixedState:
         """Q_{1:0} = 0."""
         return FixedState(feasible, np.zeros(()), 0)
 
@@ -55,7 +55,7 @@ class Fixed(Scheme):
         Q = psd.as_psd(raw, state.feasible.dim, f"Q_{t}")
         return Q, FixedState(state.feasible, psd.add(state.total, Q), t)
 
-    def effective(self, feasible: FeasibleSet, g: Vector) -> Vector:
+    def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
         """g without the coordinates that cannot move, so that they need no weight."""
         D = feasible.widths()
         return g if D.all() else np.where(D == 0, 0.0, g)

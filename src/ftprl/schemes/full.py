@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ftprl import check
 from ftprl.posthoc import Family
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, checked_c, constants, finite_diameter
-from ftprl.sets import FeasibleSet
+from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -48,7 +48,7 @@ class Full(Scheme):
         checked_c(self.c)
         check.positive("delta", self.delta, zero=True)
 
-    def init(self, feasible: FeasibleSet) -> FullState:
+    def init(self, feasible: ConvexSet) -> FullState:
         """Q_{1:0} = 0."""
         n = feasible.dim
         R = math.sqrt(self.delta) * np.eye(n)
@@ -110,7 +110,7 @@ class Sketch(Scheme):
         check.dimension("rank", self.rank)
         checked_c(self.c)
 
-    def init(self, feasible: FeasibleSet) -> SketchState:
+    def init(self, feasible: ConvexSet) -> SketchState:
         """Nothing seen."""
         n = feasible.dim
         D = finite_diameter(feasible, "Sketch")

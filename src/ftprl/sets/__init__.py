@@ -1,8 +1,9 @@
 """F, what may be played: convex sets with an exact quadratic argmin, a linear one, and their geometry."""
 
 from ftprl.sets.balls import Ellipsoid, L1Ball, L2Ball, LpBall
-from ftprl.sets.base import ConvexSet, FeasibleSet, Quantity
+from ftprl.sets.base import ConvexSet, Quantity
 from ftprl.sets.box import Box
+from ftprl.sets.hindsight import Family, PostHoc
 from ftprl.sets.intersection import Intersection
 from ftprl.sets.polytope import Halfspace, Polytope
 from ftprl.sets.simplex import CappedSimplex, Simplex
@@ -14,13 +15,14 @@ __all__ = [
     "CappedSimplex",
     "ConvexSet",
     "Ellipsoid",
-    "FeasibleSet",
+    "Family",
     "Halfspace",
     "Intersection",
     "L1Ball",
     "L2Ball",
     "LpBall",
     "Polytope",
+    "PostHoc",
     "Preimage",
     "Product",
     "Quantity",

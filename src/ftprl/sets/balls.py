@@ -9,11 +9,12 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ftprl import check, psd
+from ftprl import check, programs, psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier
 from ftprl.sets.base import ExactSet, MixedSet, Quantity, checked_center, scaled_tolerance
 from ftprl.sets.box import Box, inscribed
+from ftprl.sets.hindsight import ROOT2, PostHoc, on_live_coordinates
 from ftprl.solver import Conic, Solution, keep_near, minimise_conic
 
 Vector = NDArray[np.float64]
@@ -142,6 +143,26 @@ class NormBall(MixedSet):
         rows = four * float(np.linalg.norm(np.abs(Q).sum(axis=1), q))
         return min(rows, psd.largest(Q) * self.diameter() ** 2)
 
+    def diagonal_optimum(self, G: Vector) -> PostHoc:
+        """2 sqrt 2 r |sqrt G|_{p*}, with p* = 2 for p <= 2."""
+        return ball_optimum(self.p, self.radius, G)
+
+    def full_optimum(self, G: Vector, GG: Vector | None, program: bool) -> PostHoc | None:
+        """The best constant for p = 2, which no full matrix beats; else by program."""
+        return ball_optimum(2.0, self.radius, G) if self.p == 2.0 else super().full_optimum(G, GG, program)
+
+    def extreme_differences(self) -> Vector | None:
+        """2 r e_i for p = 1."""
+        return 2 * self.radius * np.eye(self.dim) if self.p == 1.0 else super().extreme_differences()
+
+    def quadratically_convex(self) -> bool:
+        """For p >= 2."""
+        return self.p >= 2
+
+    def penalty_growth(self) -> float:
+        """1 for p <= 2, n^{2/p} above."""
+        return 1.0 if self.p <= 2 else float(self.dim) ** (2 / self.p)
+
     def conic(self) -> Conic:
         """The ball for a conic solver."""
         return self._conic
@@ -149,6 +170,17 @@ class NormBall(MixedSet):
     @cached_property
     def _conic(self) -> Conic:
         return lp_conic(self.dim, self.p, self.radius).substitute(np.eye(self.dim), self.center)
+
+
+def ball_optimum(p: float, r: float, G: Vector) -> PostHoc:
+    """The best diagonal on the L_p ball of radius r: constant for p <= 2."""
+    total = float(G.sum())
+    if p <= 2:
+        return PostHoc(2 * ROOT2 * r * math.sqrt(total), np.full_like(G, math.sqrt(total / 2) / r), True)
+    q = p / (p - 2) if math.isfinite(p) else 1.0
+    S = float((G ** (q / (q + 1))).sum())
+    Q = G ** (1 / (q + 1)) * (S ** ((q - 1) / (2 * q)) / (ROOT2 * r)) if S else np.zeros_like(G)
+    return PostHoc(2 * ROOT2 * r * float(np.linalg.norm(np.sqrt(G), dual_exponent(p))), Q, True)
 
 
 def lp_conic(n: int, p: float, radius: float) -> Conic:
@@ -369,6 +401,37 @@ class Ellipsoid(ExactSet):
     def inner_box(self) -> Box | None:
         """The inscribed box when the axes are those of the coordinates."""
         return inscribed(self.center, self, math.sqrt(self.dim)) if self.axis_aligned else None
+
+    def diagonal_optimum(self, G: Vector) -> PostHoc | None:
+        """2 sqrt 2 sqrt(sum a_i² G_i), a_i the half-axes, when these are those of the coordinates."""
+        if not self.axis_aligned:
+            return None
+        a2 = np.diagonal(self.A) ** 2
+        total = float((G / a2).sum())
+        return PostHoc(2 * ROOT2 * math.sqrt(total), math.sqrt(total / 2) * a2, True)
+
+    def diagonal_program(self, G: Vector) -> PostHoc:
+        """A semidefinite program."""
+        live = G > 0
+        shape = np.linalg.inv(self.A.T @ self.A)[np.ix_(live, live)]
+        return on_live_coordinates(G, programs.diagonal_on_ellipsoid(np.linalg.inv(shape), G[live]))
+
+    def full_optimum(self, G: Vector, GG: Vector | None, program: bool) -> PostHoc | None:
+        """2 sqrt 2 sqrt(tr A^{-T} GG A^{-1}), at a multiple of A'A."""
+        if self.axis_aligned:
+            return self.diagonal_optimum(G)
+        if GG is None:
+            return None
+        total = float(np.trace(self.hat(GG)))
+        return PostHoc(2 * ROOT2 * math.sqrt(total), math.sqrt(total / 2) * (self.A.T @ self.A), True)
+
+    def quadratically_convex(self) -> bool:
+        """When its axes are those of the coordinates."""
+        return self.axis_aligned
+
+    def penalty_growth(self) -> float | None:
+        """1 when its axes are those of the coordinates."""
+        return 1.0 if self.axis_aligned else None
 
     def conic(self) -> Conic:
         """One second-order cone."""

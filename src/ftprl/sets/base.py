@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check, psd
 from ftprl.errors import InvalidInput, Unsupported
+from ftprl.sets import hindsight
+from ftprl.sets.hindsight import Family, PostHoc
 from ftprl.solver import Conic, Solution, minimise_conic
 
 if TYPE_CHECKING:
@@ -21,66 +23,10 @@ PSD = NDArray[np.float64]
 Quantity = Literal["widths", "diameter", "diagonal", "full"]
 
 
-class FeasibleSet(Protocol):
-    """F, what may be played: non-empty, closed, convex. `Fsym` is {x - y : x, y in F}."""
-
-    @property
-    def dim(self) -> int: ...
-
-    def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
-        """A minimiser over F of ½ xᵀHx + z·x that keeps directions without weight at `near` where it can."""
-
-    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """`argmin`, with an upper bound on how far its value may be from the minimum."""
-
-    def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
-        """The same with `l1·|x|₁` added."""
-
-    def vertex(self, g: Vector) -> Vector:
-        """A minimiser over F of g·x."""
-
-    def sq_diameter(self, Q: PSD) -> float:
-        """The maximum of yᵀQy over Fsym, or an upper bound where `is_exact` says no."""
-
-    def widths(self) -> Vector:
-        """D_i, the width of F along each axis."""
-
-    def diameter(self) -> float:
-        """D, the L2 diameter of F, or an upper bound where `is_exact` says no."""
-
-    def is_exact(self, what: Quantity) -> bool:
-        """Whether `widths`, `diameter`, or `sq_diameter` of diagonal or full matrices is exact."""
-
-    def bounds(self) -> tuple[Vector, Vector]:
-        """The smallest and the largest value of each coordinate: the outer box."""
-
-    def start(self) -> Vector:
-        """A point to play first: the centre where there is one."""
-
-    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """Membership, up to atol·(1 + scale)."""
-
-    def tangent(self, g: Vector) -> Vector:
-        """The part of g that matters on F: its component in the span of Fsym."""
-
-    def gamma(self) -> float:
-        """An upper bound on the gamma of theory: Diagonal is sqrt(2 gamma)-competitive on F."""
-
-    def beta(self) -> float | None:
-        """Outer box over inner box, the largest ratio of widths; None where no inner box is known."""
-
-    def inner_box(self) -> Box | None:
-        """A box inside F whose widths are those of the outer box over `beta`."""
-
-    def outer_box(self) -> Box:
-        """The smallest box around F."""
-
-    def conic(self) -> Conic:
-        """F for a conic solver."""
-
-
 class ConvexSet(ABC):
-    """The base of every set: give it `dim`, `argmin`, `vertex`, `widths` and `contains`; it does the rest.
+    """F, the points that may be played: non-empty, closed and convex; `Fsym` is {x - y : x, y in F}.
+
+    Derive from it and write `dim`, `argmin`, `vertex`, `widths` and `contains`; the rest has defaults.
 
     A set of your own inherits bounds that hold on any convex set: diameter sqrt(sum D²), sq_diameter
     sum |Q_ij| D_i D_j, gamma = dim. The gap of its `argmin` is measured through `vertex`, so a step that is not
@@ -94,7 +40,7 @@ class ConvexSet(ABC):
 
     @abstractmethod
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
-        """A minimiser over F of ½ xᵀHx + z·x."""
+        """A minimiser over F of ½ xᵀHx + z·x that keeps directions without weight at `near` where it can."""
 
     @abstractmethod
     def vertex(self, g: Vector) -> Vector:
@@ -165,11 +111,11 @@ class ConvexSet(ABC):
         return g
 
     def gamma(self) -> float:
-        """n, which holds on every set."""
+        """An upper bound on gamma: Diagonal is sqrt(2 gamma)-competitive on F. n holds on every set."""
         return float(self.dim)
 
     def beta(self) -> float | None:
-        """None: no inner box is known."""
+        """The widths of the outer box over those of an inner one, the largest ratio; None where none is known."""
         return None
 
     def inner_box(self) -> Box | None:
@@ -183,8 +129,69 @@ class ConvexSet(ABC):
         low, high = self.bounds()
         return Box(low, np.maximum(low, high))
 
+    def post_hoc(self, family: Family, G: Vector, GG: Vector | None = None, *, program: bool = False) -> PostHoc | None:
+        """The smallest bound that a fixed matrix of the family could have had; None where that cannot be computed.
+
+        `G` holds sum g_i² for each coordinate, `GG` is sum g gᵀ; see `ftprl.best_bound`, which checks its arguments.
+        """
+        if not G.any():
+            return PostHoc(0.0, np.zeros(()), True)
+        if family == "const":
+            return hindsight.const_optimum(self, float(G.sum()))
+        if family == "block":
+            return self.block_optimum(G)
+        if family == "diagonal" or self.dim == 1:
+            return self._diagonal_or_bound(G, program)
+        return self.full_optimum(G, GG, program)
+
+    def _diagonal_or_bound(self, G: Vector, program: bool) -> PostHoc:
+        closed = self.diagonal_optimum(G)
+        if closed is None and program:
+            closed = self.diagonal_program(G)
+        return hindsight.separate_optimum(self, G) if closed is None else closed
+
+    def block_optimum(self, G: Vector) -> PostHoc | None:
+        """The best multiple of the identity on each factor of a product; None on other sets."""
+        return None
+
+    def diagonal_optimum(self, G: Vector) -> PostHoc | None:
+        """The best diagonal by a formula; None where there is none."""
+        return None
+
+    def diagonal_program(self, G: Vector) -> PostHoc | None:
+        """The best diagonal by a convex program; None where F is no small polytope."""
+        V = self.extreme_differences()
+        return None if V is None else hindsight.diagonal_by_program(V, G)
+
+    def full_optimum(self, G: Vector, GG: Vector | None, program: bool) -> PostHoc | None:
+        """The best full matrix, by a convex program over the vertices of Fsym; None without GG or `program`."""
+        if GG is None or not program or self.dim > hindsight.MAX_PROGRAM_DIM:
+            return None
+        V = self.extreme_differences()
+        return None if V is None else hindsight.full_by_program(V, GG)
+
+    def extreme_differences(self) -> Vector | None:
+        """Points among which, up to sign, all vertices of Fsym are; None where F is not a small polytope."""
+        if self.dim > hindsight.MAX_PROGRAM_DIM:
+            return None
+        from ftprl.sets.polytope import Polytope
+
+        try:
+            conic = self.conic()
+            return Polytope(conic.C, conic.d, conic.A, conic.b).difference_vertices() if conic.polyhedral else None
+        except Unsupported:
+            return None
+
+    def quadratically_convex(self) -> bool:
+        """Whether it is known that a full matrix can beat a diagonal one by at most sqrt(pi/2) in the bound."""
+        return False
+
+    def penalty_growth(self) -> float | None:
+        """rho >= sum N(increments of Q*) / N(Q*), where the best diagonal never falls; None where it may."""
+        return None
+
     def conic(self) -> Conic:
-        """A set of one's own has no conic form unless it says so."""
+        """F as linear rows and cones for a solver; a set of your own has none unless you write it."""
         raise Unsupported(
             f"{type(self).__name__} has no conic form, which this needs; give it conic() or use a set of ftprl."
         )

@@ -13,6 +13,7 @@ from ftprl import check, psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier
 from ftprl.sets.base import ConvexSet, MixedSet, Quantity
+from ftprl.sets.hindsight import ROOT2, PostHoc, axis_sum
 from ftprl.solver import Conic, Solution
 
 Vector = NDArray[np.float64]
@@ -175,6 +176,26 @@ class Box(MixedSet):
 
     def gamma(self) -> float:
         """1."""
+        return 1.0
+
+    def diagonal_optimum(self, G: Vector) -> PostHoc:
+        """sqrt 2 sum D_i sqrt(G_i)."""
+        D = self._widths
+        Q = np.divide(np.sqrt(2 * G), D, out=np.zeros_like(G), where=(D > 0) & np.isfinite(D))
+        return PostHoc(ROOT2 * axis_sum(D, G), Q, True)
+
+    def full_optimum(self, G: Vector, GG: Vector | None, program: bool) -> PostHoc | None:
+        """The diagonal one where GG is diagonal; else by program."""
+        if GG is not None and not np.any(GG - np.diag(np.diagonal(GG))):
+            return self.diagonal_optimum(G)
+        return super().full_optimum(G, GG, program)
+
+    def quadratically_convex(self) -> bool:
+        """A box is."""
+        return True
+
+    def penalty_growth(self) -> float:
+        """1: the penalties of a box add up."""
         return 1.0
 
     def beta(self) -> float:

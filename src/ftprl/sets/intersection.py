@@ -14,7 +14,7 @@ from ftprl import check, psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier
 from ftprl.sets.balls import NormBall, l1_separable
-from ftprl.sets.base import ConvexSet, FeasibleSet, Frozen, Quantity, require_same_dim, require_sets
+from ftprl.sets.base import ConvexSet, Frozen, Quantity, require_same_dim, require_sets
 from ftprl.sets.box import Box
 from ftprl.sets.polytope import Halfspace
 from ftprl.sets.simplex import Shares
@@ -33,7 +33,7 @@ class Intersection(Frozen, ConvexSet):
     array([0.75, 0.25])
     """
 
-    def __init__(self, inner: FeasibleSet, box: Box) -> None:
+    def __init__(self, inner: ConvexSet, box: Box) -> None:
         require_sets("Intersection", inner)
         check.instance("the second part of an Intersection", box, Box)
         require_same_dim("Intersection", inner.dim, box.dim)

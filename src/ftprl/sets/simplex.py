@@ -13,6 +13,7 @@ from ftprl import check, psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier
 from ftprl.sets.base import MixedSet, Quantity, scaled_tolerance
+from ftprl.sets.hindsight import ROOT2, PostHoc
 from ftprl.solver import Conic, Solution
 
 Vector = NDArray[np.float64]
@@ -129,6 +130,26 @@ class Simplex(Shares):
     def gamma(self) -> float:
         """n/2."""
         return max(self.dim / 2, 1.0)
+
+    def diagonal_optimum(self, G: Vector) -> PostHoc:
+        """2 s sqrt(G) unless one coordinate has more than half of G; then s sqrt 2 (sqrt(max) + sqrt(rest))."""
+        s = self.scale
+        if self.dim == 1:
+            return PostHoc(0.0, np.zeros(1), True)
+        total, top = float(G.sum()), float(G.max())
+        rest = max(total - top, 0.0)
+        value = s * 2 * math.sqrt(total) if 2 * top <= total else s * ROOT2 * (math.sqrt(top) + math.sqrt(rest))
+        return PostHoc(value, np.sqrt(np.maximum(2 * G, min(total, 2 * rest))) / s, True)
+
+    def extreme_differences(self) -> Vector:
+        """s (e_i - e_j)."""
+        i, j = np.triu_indices(self.dim, 1)
+        eye = self.scale * np.eye(self.dim)
+        return eye[i] - eye[j]
+
+    def penalty_growth(self) -> float:
+        """3/2."""
+        return 1.5
 
 
 @final

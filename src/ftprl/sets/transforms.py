@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check, psd
 from ftprl.errors import InvalidInput
-from ftprl.sets.base import ConvexSet, FeasibleSet, Frozen, Quantity, require_same_dim, require_sets
+from ftprl.sets.base import ConvexSet, Frozen, Quantity, require_same_dim, require_sets
 from ftprl.sets.box import Box
+from ftprl.sets.hindsight import PostHoc, const_optimum, stack_blocks
 from ftprl.solver import Conic, Solution, keep_near, minimise_conic
 
 Vector = NDArray[np.float64]
@@ -28,7 +29,7 @@ class Preimage(Frozen, ConvexSet):
     array([1.])
     """
 
-    def __init__(self, A: ArrayLike, inner: FeasibleSet) -> None:
+    def __init__(self, A: ArrayLike, inner: ConvexSet) -> None:
         self.A, self._inverse = check.invertible("A", A)
         require_sets("Preimage", inner)
         require_same_dim("Preimage", len(self.A), inner.dim)
@@ -64,9 +65,9 @@ class Preimage(Frozen, ConvexSet):
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
         """The inner set's minimiser and gap in the coordinates Ax."""
-        found = self.inner.minimise(self.hat(H), self._inverse.T @ z, self.A @ near)
-        x = self._inverse @ found.x
-        return Solution(x if psd.definite(H) else keep_near(self, H, z, x, near), found.gap)
+        hat = self.inner.minimise(self.hat(H), self._inverse.T @ z, self.A @ near)
+        x = self._inverse @ hat.x
+        return Solution(x if psd.definite(H) else keep_near(self, H, z, x, near), hat.gap)
 
     def vertex(self, g: Vector) -> Vector:
         """A^{-1} of the inner set's vertex for A^{-T} g."""
@@ -131,6 +132,33 @@ class Preimage(Frozen, ConvexSet):
         ends = np.sort((box.lower * scale, box.upper * scale), axis=0)
         return Box(ends[0], ends[1])
 
+    def diagonal_optimum(self, G: Vector) -> PostHoc | None:
+        """The inner one for a diagonal A."""
+        if not self.diagonal:
+            return None
+        a2 = np.diagonal(self.A) ** 2
+        inner = self.inner.diagonal_optimum(G / a2)
+        return None if inner is None else PostHoc(inner.value, None if inner.Q is None else inner.Q * a2, inner.exact)
+
+    def full_optimum(self, G: Vector, GG: Vector | None, program: bool) -> PostHoc | None:
+        """The inner one, of A^{-T} GG A^{-1}."""
+        if GG is None:
+            return None
+        hat = self.hat_full(GG)
+        inner = self.inner.post_hoc("full", np.diagonal(hat), hat, program=program)
+        if inner is None or inner.Q is None:
+            return inner
+        return PostHoc(inner.value, self.A.T @ psd.dense(inner.Q, self.dim) @ self.A, inner.exact)
+
+    def extreme_differences(self) -> Vector | None:
+        """A^{-1} of the inner ones."""
+        inner = self.inner.extreme_differences()
+        return None if inner is None else np.asarray(np.linalg.solve(self.A, inner.T).T, dtype=np.float64)
+
+    def penalty_growth(self) -> float | None:
+        """The inner one for a diagonal A."""
+        return self.inner.penalty_growth() if self.diagonal else None
+
     def conic(self) -> Conic:
         """The inner set's, in Ax."""
         return self._conic
@@ -148,7 +176,7 @@ class Product(Frozen, ConvexSet):
     array([2., 1., 1.])
     """
 
-    def __init__(self, *sets: FeasibleSet) -> None:
+    def __init__(self, *sets: ConvexSet) -> None:
         if not sets:
             raise InvalidInput("Product needs at least one set, got none; pass the factors.")
         require_sets("Product", *sets)
@@ -175,7 +203,7 @@ class Product(Frozen, ConvexSet):
             rest[block, block] = 0.0
         return not rest.any()
 
-    def _each(self, solve: Callable[[FeasibleSet, slice], Solution]) -> Solution:
+    def _each(self, solve: Callable[[ConvexSet, slice], Solution]) -> Solution:
         parts = [solve(s, b) for s, b in zip(self.sets, self.blocks, strict=True)]
         return Solution(np.concatenate([p.x for p in parts]), sum(p.gap for p in parts))
 
@@ -195,7 +223,7 @@ class Product(Frozen, ConvexSet):
             return minimise_conic(self, H, z, near, l1)
         return self._each(lambda s, b: s.minimise_l1(self._block(H, b), z[b], l1, near[b]))
 
-    def _gather(self, part: Callable[[FeasibleSet, slice], Vector]) -> Vector:
+    def _gather(self, part: Callable[[ConvexSet, slice], Vector]) -> Vector:
         return np.concatenate([part(s, b) for s, b in zip(self.sets, self.blocks, strict=True)])
 
     def vertex(self, g: Vector) -> Vector:
@@ -254,6 +282,21 @@ class Product(Frozen, ConvexSet):
         if len(boxes) < len(self.sets):
             return None
         return Box(np.concatenate([b.lower for b in boxes]), np.concatenate([b.upper for b in boxes]))
+
+    def block_optimum(self, G: Vector) -> PostHoc:
+        """sqrt 2 sum D_k sqrt(G_k): the best constant on each factor."""
+        parts = [const_optimum(s, float(G[b].sum())) for s, b in zip(self.sets, self.blocks, strict=True)]
+        return stack_blocks(self.sets, parts)
+
+    def diagonal_optimum(self, G: Vector) -> PostHoc | None:
+        """The sum of the factors', when each has a formula."""
+        optima = [s.diagonal_optimum(G[b]) for s, b in zip(self.sets, self.blocks, strict=True)]
+        parts = [p for p in optima if p is not None]
+        return stack_blocks(self.sets, parts) if len(parts) == len(optima) else None
+
+    def quadratically_convex(self) -> bool:
+        """When every factor is."""
+        return all(s.quadratically_convex() for s in self.sets)
 
     def conic(self) -> Conic:
         """All factors' rows and cones, side by side."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from ftprl.training.run import Run, train
+from ftprl.training.run import Run
+from ftprl.training.train import train
 
 __all__ = ["Run", "train"]

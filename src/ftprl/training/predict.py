@@ -11,13 +11,14 @@ from ftprl._core import number_lines
 from ftprl.data import Batch, Source
 from ftprl.linear.engine import RowRefused
 from ftprl.linear.model import Model
+from ftprl.training.refused import around_refused
 
 _SURE = 1e-15  # a probability is printed no nearer to 0 and 1 than this
 
 
 @final
 class Lines:
-    """Blocks of lines, a number for each row; bad rows have none where the source leaves them out."""
+    """Predictions as blocks of text, one number per line and row; none for bad rows where the source skips them."""
 
     def __init__(self, model: Model, source: Source, *, raw: bool = False, threads: int | None = None) -> None:
         self._model, self._source, self._raw, self._threads = model, source, raw, threads
@@ -30,26 +31,15 @@ class Lines:
 
     @property
     def first_bad(self) -> str | None:
-        """Where the first of them stands, and why."""
+        """Where the first of them is, and why it was left out."""
         return self._source.first_bad or self._refusal or None
 
     def __iter__(self) -> Iterator[bytes]:
         for batch, _ in self._source.read(threads=self._threads):
-            yield from self._of(batch)
+            yield from around_refused(batch, self._text, self._refuse if self._source.skips_bad_rows else None)
 
-    def _of(self, batch: Batch) -> Iterator[bytes]:
-        while len(batch):
-            try:
-                yield self._text(batch)
-                return
-            except RowRefused as wrong:
-                if not self._source.skips_bad_rows:
-                    raise
-                self._refused, self._refusal = self._refused + 1, self._refusal or str(wrong)
-                at = wrong.row - batch.first_row
-            if at:
-                yield self._text(batch[:at])
-            batch = batch[at + 1 :]
+    def _refuse(self, refusal: RowRefused) -> None:
+        self._refused, self._refusal = self._refused + 1, self._refusal or str(refusal)
 
     def _text(self, batch: Batch) -> bytes:
         values = self._model.predict(batch, raw=self._raw)

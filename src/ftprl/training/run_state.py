@@ -1,163 +1,153 @@
-"""How a run goes over its data, where it stands, and what its model has read: all that is kept between two rows."""
+"""What is kept between two rows: how far a run has come, and what its model had read before it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from ftprl import check
 from ftprl.data import Position
-from ftprl.errors import InvalidInput
-from ftprl.linear.engine import LossTotals
+from ftprl.linear.engine import LossTotals, RowRefused
+from ftprl.linear.model import Vector
 
-Sums = tuple[float, float, int]  # loss, weight, rows
-
-NOTHING: Sums = (0.0, 0.0, 0)
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)
+_NEGATIVE, _POSITIVE = 1, 2
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Every:
-    """How often a checkpoint is written: after so many rows, or seconds.
+def plus(a: LossTotals, b: LossTotals) -> LossTotals:
+    """The totals of both."""
+    baseline, least = a.baseline + b.baseline, a.least + b.least
+    return LossTotals(a.loss + b.loss, a.weight + b.weight, a.rows + b.rows, baseline, least)
 
-    >>> Every.parse("100000"), Every.parse("30s")
-    (Every(rows=100000, seconds=None), Every(rows=None, seconds=30.0))
-    """
 
-    rows: int | None = None
-    seconds: float | None = None
-
-    @classmethod
-    def parse(cls, text: str | int) -> Every:
-        """`100000` rows, or a time such as `30s`, `5m`, `1h`."""
-        said = str(text).strip()
-        number, unit = (said[:-1], said[-1]) if said[-1:] in _UNITS else (said, "")
-        try:
-            if unit:
-                seconds = float(number) * _UNITS[unit]
-                if 0 < seconds < float("inf"):
-                    return cls(seconds=seconds)
-            elif int(number) > 0:
-                return cls(rows=int(number))
-        except ValueError:
-            pass
-        raise InvalidInput(f"every needs a number of rows or a time such as 30s, 5m or 1h, got {text!r}; pass one.")
+def minus(a: LossTotals, b: LossTotals) -> LossTotals:
+    """What was added from `b` to `a`; `a` itself, to the bit, when `b` is nothing."""
+    baseline, least = a.baseline - b.baseline, a.least - b.least
+    return LossTotals(a.loss - b.loss, a.weight - b.weight, a.rows - b.rows, baseline, least)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Course:
-    """How a run goes over its data: how often, with which rows held out, and where it is kept meanwhile."""
-
-    passes: int = 1
-    holdout: int | None = None
-    checkpoint: str | None = None
-    every: Every = field(default_factory=lambda: Every(seconds=30.0))
-    threads: int | None = None
-    retire: bool = True
-
-    def __post_init__(self) -> None:
-        check.dimension("passes", self.passes)
-        if self.holdout is not None and (not isinstance(self.holdout, int) or self.holdout < 2):
-            raise InvalidInput(f"holdout needs at least 2, got {self.holdout}; hold out every N-th row.")
-        if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 0):
-            raise InvalidInput(f"threads needs a number of at least 0, got {self.threads!r}; pass 1.")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class History:
-    """What a model has read, over all its runs: rows met for the first time, and what they cost."""
+class TrainingHistory:
+    """What a model has read in all its runs: rows (each counted once, not once a pass), bad rows and losses."""
 
     rows: int = 0
     bad_rows: int = 0
-    progressive: Sums = NOTHING
-    holdout: Sums = NOTHING
+    progressive: LossTotals = NO_LOSS
+    holdout: LossTotals = NO_LOSS
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """As JSON values."""
         return {
             "rows": self.rows,
             "bad_rows": self.bad_rows,
-            "progressive": list(self.progressive),
-            "holdout": list(self.holdout),
+            "progressive": _json(self.progressive),
+            "holdout": _json(self.holdout),
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> History:
-        """The history that `to_dict` wrote; nothing for a model that was made by hand."""
-        if not plain:
+    def from_dict(cls, values: Mapping[str, Any]) -> TrainingHistory:
+        """The history that `to_dict` wrote; an empty one for a model that was not made by `train`."""
+        if not values:
             return cls()
-        return cls(int(plain["rows"]), int(plain["bad_rows"]), _sums(plain["progressive"]), _sums(plain["holdout"]))
+        progressive, holdout = _totals(values["progressive"]), _totals(values["holdout"])
+        return cls(int(values["rows"]), int(values["bad_rows"]), progressive, holdout)
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a run stands between two rows: all that a checkpoint keeps besides the model.
+@dataclass(slots=True)
+class RunState:
+    """How far a run has come: all that a checkpoint keeps besides the model.
 
-    `began` are the engine's tallies at the begin of the run and `pass_began` at that of the pass; `progressive` are
-    those at the end of the first pass, once it is over. `held` is what held-out rows cost. `refused` rows were read
-    but could not be learned, the first for the reason `refusal`. `classes` has bit 0 once a label was negative and
-    bit 1 once one was positive.
+    `run_start` and `pass_start` are the engine's loss totals at the start of the run and of the present pass,
+    `first_pass` those at the end of the first pass once it is over. `holdout` are the totals of held-out rows.
+    `refused_rows` were read but could not be learned, the first for the reason `first_refusal`. `classes` has bit 0
+    set once a label was negative and bit 1 once one was positive. `rows` counts the rows of all passes, `position` is
+    where the next one stands.
     """
 
-    began: Sums
-    pass_began: Sums
-    held: Sums
-    passed: int = 0
+    run_start: LossTotals
+    pass_start: LossTotals
+    holdout: LossTotals
+    passes_done: int = 0
     rows: int = 0
-    refused: int = 0
-    refusal: str | None = None
+    refused_rows: int = 0
+    first_refusal: str | None = None
     classes: int = 0
-    place: Position = field(default_factory=Position)
-    progressive: Sums | None = None
+    position: Position = field(default_factory=Position)
+    first_pass: LossTotals | None = None
+
+    def advance(self, rows: int, position: Position) -> None:
+        """Some more rows were read."""
+        self.rows += rows
+        self.position = position
+
+    def refuse(self, refusal: RowRefused) -> None:
+        """A row was left out because it cannot be learned."""
+        self.refused_rows += 1
+        self.first_refusal = self.first_refusal or str(refusal)
+
+    def see_labels(self, y: Vector) -> None:
+        """Remember which classes there are."""
+        if self.classes != _NEGATIVE | _POSITIVE:
+            self.classes |= _NEGATIVE * bool((y < 0.0).any()) | _POSITIVE * bool((y > 0.0).any())
+
+    @property
+    def only_class(self) -> int | None:
+        """1 or -1 when every label so far has been of that class."""
+        return {_NEGATIVE: -1, _POSITIVE: 1}.get(self.classes)
+
+    def end_pass(self, totals: LossTotals) -> None:
+        """The data was read to its end, at these totals of the engine."""
+        self.passes_done += 1
+        self.position = Position()
+        self.pass_start = totals
+        self.first_pass = self.first_pass or totals
+
+    def start_another_pass(self, holdout: LossTotals) -> None:
+        """Count held-out and refused rows from anew, so that in the end each is counted once."""
+        self.holdout, self.refused_rows = holdout, 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """As JSON values, under the names of the model file."""
         return {
-            "began": list(self.began),
-            "pass_began": list(self.pass_began),
-            "held": list(self.held),
-            "passed": self.passed,
+            "began": _json(self.run_start),
+            "pass_began": _json(self.pass_start),
+            "held": _json(self.holdout),
+            "passed": self.passes_done,
             "rows": self.rows,
-            "refused": self.refused,
-            "refusal": self.refusal,
+            "refused": self.refused_rows,
+            "refusal": self.first_refusal,
             "classes": self.classes,
-            "place": self.place.to_dict(),
-            "progressive": None if self.progressive is None else list(self.progressive),
+            "place": self.position.to_dict(),
+            "progressive": None if self.first_pass is None else _json(self.first_pass),
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Standing:
-        """What `to_dict` wrote."""
-        first = plain["progressive"]
+    def from_dict(cls, values: Mapping[str, Any]) -> RunState:
+        """The state that `to_dict` wrote."""
+        first_pass = values["progressive"]
         return cls(
-            _sums(plain["began"]),
-            _sums(plain["pass_began"]),
-            _sums(plain["held"]),
-            int(plain["passed"]),
-            int(plain["rows"]),
-            int(plain["refused"]),
-            None if plain["refusal"] is None else str(plain["refusal"]),
-            int(plain["classes"]),
-            Position.from_dict(plain["place"]),
-            None if first is None else _sums(first),
+            run_start=_totals(values["began"]),
+            pass_start=_totals(values["pass_began"]),
+            holdout=_totals(values["held"]),
+            passes_done=int(values["passed"]),
+            rows=int(values["rows"]),
+            refused_rows=int(values["refused"]),
+            first_refusal=None if values["refusal"] is None else str(values["refusal"]),
+            classes=int(values["classes"]),
+            position=Position.from_dict(values["place"]),
+            first_pass=None if first_pass is None else _totals(first_pass),
         )
 
 
-def _sums(plain: Any) -> Sums:
-    loss, weight, rows = plain
-    return float(loss), float(weight), int(rows)
+def _json(totals: LossTotals) -> list[float]:
+    yardstick = [totals.baseline, totals.least] if math.isfinite(totals.baseline) else []
+    return [totals.loss, totals.weight, totals.rows, *yardstick]
 
 
-def between(a: Sums, b: Sums) -> LossTotals:
-    """What came between b and a; a itself, to the bit, when b is nothing."""
-    return LossTotals(a[0] - b[0], a[1] - b[1], a[2] - b[2])
-
-
-def added(a: Sums, b: LossTotals) -> Sums:
-    """Sums and what came behind them."""
-    return a[0] + b.loss, a[1] + b.weight, a[2] + b.rows
+def _totals(values: Any) -> LossTotals:
+    loss, weight, rows, *yardstick = values  # an older file has no baseline
+    baseline, least = yardstick or (math.nan, 0.0)
+    return LossTotals(float(loss), float(weight), int(rows), float(baseline), float(least))

@@ -1,9 +1,8 @@
-"""What is trained, and on what: a new model or one that goes on, with its data read as its options say."""
+"""What is trained, and on what: a new model or one that is resumed, and its data, opened as the options say."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,107 +12,130 @@ from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
+from ftprl.options import names
 
-SPEC = tuple(field.name for field in fields(Spec))
-_KEPT = ("format", "positive", "sep", "quote", "header")  # options of reading that a model keeps by their own names
-READING = (*_KEPT, "label", "weight", "ignore", "categorical", "numeric", "text")
+SPEC = names("Spec")
+READING = names("open")
+_COLUMNS = ("label", "weight", "ignore", "categorical", "numeric", "text")
+_NOT_KEPT = ("on_bad_row", "max_row")  # a model may read other files with other limits
 Options = Mapping[str, Any]
 
 
-def given_options(bits: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given: None is what a caller passes for one that was not."""
-    given = {name: value for name, value in options.items() if value is not None and value != ()}
-    for name in given:
-        if name not in SPEC and name not in READING:
-            raise InvalidInput(f"train has no option {name!r}; it has {', '.join(sorted((*SPEC, *READING)))}.")
+def model_options(arguments: Options) -> dict[str, Any]:
+    """The settings of the model and its data that were passed; None is an option that was not."""
+    options = {name: arguments[name] for name in SPEC if arguments[name] is not None}
+    options |= {name: arguments[name] for name in READING if arguments[name] is not None and arguments[name] != ()}
+    bits = arguments["bits"]
     if bits is not None:
-        if "dim" in given:
-            raise InvalidInput(f"train needs bits or dim, got bits={bits} and dim={given['dim']}; keep one.")
+        if "dim" in options:
+            raise InvalidInput(
+                f"bits= and dim= are two ways to set the size of the table, got bits={bits} and dim={options['dim']};"
+                " keep one.",
+                option=("bits", "dim"),
+            )
         if isinstance(bits, bool) or not isinstance(bits, int | np.integer) or not 1 <= bits <= 32:
-            raise InvalidInput(f"bits needs a whole number from 1 to 32, got {bits!r}; the table has 2**bits cells.")
-        given["dim"] = 2 ** int(bits)
-    return given
+            raise InvalidInput(f"bits= needs a whole number from 1 to 32, got {bits!r}; the table has 2**bits cells.")
+        options["dim"] = 2 ** int(bits)
+    return options
 
 
-def fresh(data: Any, given: Options, more: Options, receipt: bool) -> tuple[Model, readers.Source]:
-    """A model that knows nothing, and its data."""
-    said = {"scale": "auto", **{name: value for name, value in given.items() if name in SPEC}}
+def _pick(options: Options, wanted: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name in wanted}
+
+
+def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, readers.Source]:
+    """A model that has learned nothing, and its data."""
+    settings = {"scale": "auto", **_pick(options, SPEC)}
     if isinstance(data, readers.Source):
-        kept = data.to_dict()
-        if kept["intercept"]:
-            raise InvalidInput("a model has an intercept of its own, got a Source with another; open it without.")
-        for name in given:
-            if name in READING:
-                raise InvalidInput(f"a Source says how it is read, got {name}={given[name]!r} as well; drop it.")
-        shared = {"dim": kept["dim"], "seed": kept["seed"], "loss": kept["loss"], "float64": kept["dtype"] == "float64"}
-        for name, value in shared.items():
-            if said.get(name, value) != value:
-                raise InvalidInput(f"the Source was opened with {name}={value!r}, got {said[name]!r}; open it anew.")
-        return Model(Engine(Spec(**(shared | said)), receipt=receipt), kept), data
-    spec = Spec(**said)
+        return Model(Engine(_spec_for(data, options, settings), receipt=receipt), data.to_dict()), data
+    spec = Spec(**settings)
     source = readers.open(
         data,
         dim=spec.dim,
         seed=spec.seed,
         loss=spec.loss,
         dtype="float64" if spec.float64 else "float32",
-        **more,
-        **{name: value for name, value in given.items() if name in READING},
+        **_pick(options, READING),
     )
     columns = source.describe().columns
     if columns is not None and "label" not in columns.values():
         some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
-        raise InvalidInput(f"label needs the name of a column, got none; pass one of {some}.")
+        raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
     return Model(Engine(spec, receipt=receipt), source.to_dict()), source
 
 
-def resumed(old: Model, data: Any, given: Options, more: Options, receipt: bool | None) -> tuple[Model, readers.Source]:
-    """A model that goes on, and its data, read as before; options may be said again, not changed."""
-    kept = old.engine.spec
-    for name, value in given.items():
-        if name in SPEC and not _same(kept, name, value):
+def _spec_for(source: readers.Source, options: Options, settings: Options) -> Spec:
+    """The spec of a model for a source, which has some of its settings already."""
+    reading = source.to_dict()
+    if reading["intercept"]:
+        raise InvalidInput("a model has its own intercept, got a Source with another; open it without intercept=True.")
+    for name in _pick(options, READING):
+        raise InvalidInput(
+            f"{name}= belongs to ftprl.data.open when the data is a Source, got {name}={options[name]!r}; drop it."
+        )
+    shared = {
+        "dim": reading["dim"],
+        "seed": reading["seed"],
+        "loss": reading["loss"],
+        "float64": reading["dtype"] == "float64",
+    }
+    for name, value in shared.items():
+        if settings.get(name, value) != value:
             raise InvalidInput(
-                f"{name} needs to be what the model was trained with, got {value!r} instead of"
-                f" {getattr(kept, name)!r}; drop it."
+                f"{name}= needs to be what the Source was opened with, {value!r}, got {settings[name]!r}; open it anew."
             )
+    return Spec(**{**shared, **settings})
+
+
+def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None) -> tuple[Model, readers.Source]:
+    """A model that is trained further, and its data, read as before; options may be repeated, not changed."""
+    _check_spec(old.engine.spec, options)
     if receipt is not None and receipt != old.engine.receipt:
         had = "with" if old.engine.receipt else "without"
         raise InvalidInput(
-            f"a receipt is kept from the first row on or not at all, got receipt={receipt} for a model {had} one;"
-            " drop it."
+            f"receipt= holds from the first row on or not at all, got receipt={receipt} for a model {had} it; drop it.",
+            option="receipt",
         )
-    _agree(old.reading, given)
+    _check_reading(old.reading, options)
     if isinstance(data, readers.Source):
         if data.to_dict() != old.reading:
             raise InvalidInput("a Source needs to read as the model's data was read; pass the paths instead.")
         return old, data
-    return old, readers.open(data, labelled=True, **more, **readers.as_named(old.reading, data, {}))
+    limits = _pick(options, _NOT_KEPT)
+    if old.run is not None:
+        limits.setdefault("on_bad_row", old.run["on_bad_row"])
+    return old, readers.open(data, labelled=True, **limits, **readers.as_named(old.reading, data, {}))
 
 
-def _same(kept: Spec, name: str, value: Any) -> bool:
-    if name == "scale":  # those of today, or those it began with
-        return Spec(scale=value).scales in (kept.scales, tuple(sorted(kept.scales + kept.retired)))
-    return Spec(**{**_spec_of(kept), name: value}) == kept
+def _check_spec(spec: Spec, options: Options) -> None:
+    """Refuse a setting of the model that differs from what it was trained with."""
+    for name, value in _pick(options, SPEC).items():
+        if name == "scale":  # those of today, or those it began with
+            same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
+        else:
+            same = Spec(**{**{field: getattr(spec, field) for field in (*SPEC, "retired")}, name: value}) == spec
+        if not same:
+            raise _changed(name, value, getattr(spec, name))
 
 
-def _spec_of(spec: Spec) -> dict[str, Any]:
-    return {name: getattr(spec, name) for name in SPEC}
-
-
-def _agree(reading: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _check_reading(reading: Options, options: Options) -> None:
     """Refuse an option of reading that differs from what a model keeps."""
     columns = reading.get("columns") or {}
-    for name, value in given.items():
-        if name in SPEC:
+    for name, value in _pick(options, READING).items():
+        if name in _NOT_KEPT:
             continue
-        if name in _KEPT:
-            same = str(reading.get(name)) == str(value)
-            told = reading.get(name)
+        if name in _COLUMNS:
+            wanted = [str(value)] if isinstance(value, str | int) else [str(entry) for entry in value]
+            kept = ", ".join(column for column, kind in columns.items() if kind == name) or None
+            same = all(columns.get(column) == name for column in wanted)
         else:
-            names = [str(value)] if isinstance(value, str | int) else [str(entry) for entry in value]
-            told = ", ".join(column for column, kind in columns.items() if kind == name) or None
-            same = all(columns.get(column) == name for column in names)
+            kept = reading.get(name)
+            same = str(kept) == str(value)
         if not same:
-            raise InvalidInput(
-                f"{name} needs to be what the model was trained with, got {value!r} instead of {told!r}; drop it."
-            )
+            raise _changed(name, value, kept)
+
+
+def _changed(name: str, value: object, kept: object) -> InvalidInput:
+    return InvalidInput(
+        f"{name}= needs to be what the model was trained with, got {value!r} instead of {kept!r}; drop it."
+    )

@@ -1,359 +1,197 @@
-"""One run over the data: predict, pay and learn row by row, with progress, held-out rows, passes and checkpoints.
+"""One run over the data: each row is predicted, then learned, with progress, held-out rows, passes and checkpoints.
 
-Everything that a run tells or keeps happens at row numbers, so that neither the cutting into batches nor the number of
-threads can be seen in it; only checkpoints may go by the clock, and they leave no trace in the model.
+Everything a run logs or keeps happens at row numbers (`Schedule`), so that neither the cutting into batches nor the
+number of threads can be seen in it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
-from ftprl.data.files import shown
-from ftprl.errors import BadModel, InvalidInput
-from ftprl.linear.engine import LossTotals, RowRefused
-from ftprl.linear.model import Model, Vector
+from ftprl.errors import InvalidInput
+from ftprl.linear.engine import LossTotals
+from ftprl.linear.model import Model
 from ftprl.runlog.events import Event
-from ftprl.training.run_state import Course, History, Standing, Sums, added, between
+from ftprl.training.checkpoint import Checkpoints
+from ftprl.training.holdout import add_losses, held_out, only_scored
+from ftprl.training.options import RunOptions
+from ftprl.training.progress import ProgressMeter, loss_fields
+from ftprl.training.refused import around_refused
+from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
+from ftprl.training.schedule import Schedule, Stop
 
 if TYPE_CHECKING:
-    from ftprl.receipt.recorder import Keeper
+    from ftprl.receipt.recorder import ReceiptRecorder
 
 Listener = Callable[[Event], None]
 
 
-def next_stop(rows: int) -> int:
-    """The next row number after which progress is told: the whole parts of 2^(k/4)."""
-    k = max(0, 4 * (rows.bit_length() - 1) - 1) if rows else 0
-    while (stop := int(2.0 ** (k / 4))) <= rows:
-        k += 1
-    return stop
-
-
-Mark = tuple[int, str]  # the size of a file, and a digest of its first and last bytes
-
-_ENDS = 65_536
-
-
-def marks(source: Source) -> list[Mark] | None:
-    """How a run knows its files again; None for what cannot be read again."""
-    return [_mark(file) for file in source.files] if source.can_be_read_again else None
-
-
-def _mark(file: str) -> Mark:
-    with open(file, "rb") as raw:
-        size = os.fstat(raw.fileno()).st_size
-        ends = raw.read(_ENDS)
-        raw.seek(max(0, size - _ENDS))
-        return size, hashlib.sha256(ends + raw.read(_ENDS)).hexdigest()
-
-
-def same_data(files: Sequence[str], now: Sequence[Mark] | None, kept: Sequence[Sequence[Any]] | None) -> None:
-    """Refuse files that are not those a checkpoint was made with."""
-    if now is None or kept is None:
-        raise InvalidInput(
-            "resume needs data that can be read again, got standard input or a pipe; save it to a file and use that."
-        )
-    then = [tuple(mark) for mark in kept]
-    if list(now) == then:
-        return
-    told = f"{len(then)} files, got {len(now)}"
-    if len(now) == len(then):
-        which = next(i for i in range(len(now)) if now[i] != then[i])
-        told = f"{then[which][0]} bytes in {shown(files[which])}, got {now[which][0]}"
-        if then[which][0] == now[which][0]:
-            told = f"{shown(files[which])} as it was, got other bytes"
-    raise InvalidInput(f"a checkpoint needs the data it was made with, expected {told}; pass the same files.")
-
-
-def _keeper(model: Model, source: Source) -> Keeper | None:
+def _recorder(model: Model, source: Source) -> tuple[ReceiptRecorder | None, Callable[[int], bool] | None]:
+    """What keeps the receipt, and at which rows it has an entry; nothing is imported for a run without one."""
     if not model.engine.receipt:
-        return None
-    from ftprl.receipt.recorder import Keeper  # what only receipts need
+        return None, None
+    from ftprl.receipt.provenance import is_milestone
+    from ftprl.receipt.recorder import ReceiptRecorder
 
-    return Keeper(model, source)
+    return ReceiptRecorder(model, source), is_milestone
 
 
 @final
 class Trainer:
-    """A model on its way through a source; `run` takes it to the end."""
+    """Takes a model through a source: `run` to the end of the data, then `end` once the model is saved."""
 
-    def __init__(self, model: Model, source: Source, course: Course) -> None:
-        self.model, self.source, self.course = model, source, course
-        model.engine.retire = course.retire
-        self.tell: Listener = lambda event: None
-        self.before = History.from_dict(model.history)
-        self._marks = marks(source)
-        now = self._tallies()
+    def __init__(self, model: Model, source: Source, options: RunOptions, listener: Listener) -> None:
+        self.model, self.source, self.options = model, source, options
+        self._listener = listener
+        model.engine.retire = options.retire
+        self._before = TrainingHistory.from_dict(model.history)
+        self._checkpoints = Checkpoints(source, options)
         if model.run is None:
-            self.standing = Standing(began=now, pass_began=now, held=self.before.holdout)
+            totals = model.engine.progress
+            self.state = RunState(totals, totals, self._before.holdout)
         else:
-            self.standing = self._resumed(model.run)
-            model.run = None
-        self._last = now
-        self._score = np.full(1, np.nan)  # of the row that is shown
+            self.state, model.run = self._checkpoints.resume(model.run), None
+        self._meter = ProgressMeter(model, self.state)
+        self._recorder, receipt_rows = _recorder(model, source)
+        self._schedule = Schedule(options.checkpoint_rows, receipt_rows)
+        self._scores = np.empty(0)
         self._losses = np.empty(0)
-        self._keeper = _keeper(model, source)
-        self._clock = self._saved = time.monotonic()
-        self._current: Batch | None = None
+        self._clock = time.monotonic()
 
-    def _tallies(self) -> Sums:
-        loss, weight, rows = self.model.engine.tallies[:3].tolist()
-        return loss, weight, int(rows)
-
-    # ---- where it stands ----
-
-    def _resumed(self, run: Mapping[str, Any]) -> Standing:
-        """The standing of a checkpoint, if it fits the course and the files."""
-        for name in ("passes", "holdout", "retire"):
-            now, then = getattr(self.course, name), run[name]
-            if now != then:
-                raise InvalidInput(
-                    f"{name} needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
-                )
-        same_data(self.source.files, self._marks, run["marks"])
-        try:
-            return Standing.from_dict(run["standing"])
-        except (KeyError, TypeError, ValueError) as wrong:
-            raise BadModel(f"a checkpoint needs a place in the data, got {wrong}; start anew.") from None
-
-    def save_checkpoint(self) -> None:
-        """Keep the model and where the run stands."""
-        assert self.course.checkpoint is not None
-        self.model.run = {
-            "holdout": self.course.holdout,
-            "passes": self.course.passes,
-            "retire": self.course.retire,
-            "marks": self._marks,
-            "on_bad_row": "skip" if self.source.skips_bad_rows else "raise",
-            "standing": self.standing.to_dict(),
-        }
-        if self._keeper is not None:
-            self.model.provenance = self._keeper.record.to_dict()
-        try:
-            self.model.save(self.course.checkpoint)
-        finally:
-            self.model.run = None
-        self._saved = time.monotonic()
-        self._say("checkpoint", path=self.course.checkpoint)
-
-    # ---- the run ----
-
-    def run(self) -> History:
-        """Learn all that is left; returns what the model has read, which is stored in it too."""
-        self._say("resume" if self.standing.rows else "start")
-        if self._keeper is not None:
-            self._keeper.start()
-        try:
-            while self.standing.passed < self.course.passes:
-                self._pass()
-            trim()  # what comes now needs memory of its own
-            history = self._finish()
-        except BaseException:
-            if self._keeper is not None:
-                self._keeper.close()
-            raise
-        self.model.history = history.to_dict()
-        if self._keeper is not None:
-            course = self.course
-            self._keeper.finish(
-                passes=course.passes,
-                holdout=course.holdout,
-                retire=course.retire,
-                rows=self.standing.rows,
-                bad_rows=self.bad_rows,
-            )
-        return history
-
-    def _finish(self) -> History:
-        """What the model has read; refuses a run that learned nothing."""
-        s, progressive = self.standing, self.progressive
-        if progressive.rows == 0 and s.held == self.before.holdout:
-            raise InvalidInput(
-                f"train needs rows with a label and a weight above 0, got none in {s.rows} rows; check the label."
-            )
-        if s.classes == 1 and self.model.reading.get("positive") is not None:
-            raise InvalidInput(
-                f"positive needs a label of the data, got {self.model.reading['positive']!r}, which no row has; fix it."
-            )
-        same = self.before.progressive == s.began
-        first = s.progressive if same and s.progressive is not None else added(self.before.progressive, progressive)
-        return History(
-            self.before.rows + s.rows // self.course.passes,
-            self.before.bad_rows + self.bad_rows,
-            first,
-            s.held,
-        )
-
-    def end(self) -> None:
-        """Say that all is done."""
-        self._say("end", bad_rows=self.bad_rows, **({} if self._keeper is None else self._keeper.tell_all()))
-
-    @property
-    def only_class(self) -> int | None:
-        """The label of every row, 1 or -1, when a loss with two classes met one of them only."""
-        binary = self.model.engine.spec.scalar_loss().binary
-        return {1: -1, 2: 1}.get(self.standing.classes) if binary else None
+    # ---- results ----
 
     @property
     def bad_rows(self) -> int:
-        """How many rows were left out in the present pass: by the reader, or because they cannot be learned."""
-        return self.source.bad_rows + self.standing.refused
+        """How many rows of the present pass were left out: by the reader, or because they cannot be learned."""
+        return self.source.bad_rows + self.state.refused_rows
 
     @property
     def progressive(self) -> LossTotals:
-        """Of the first pass of this run: each row before it was learned."""
-        return between(self.standing.progressive or self._tallies(), self.standing.began)
-
-    def _pass(self) -> None:
-        for batch, place in self.source.read(self.standing.place, threads=self.course.threads):
-            at = 0
-            if self._keeper is not None:
-                self._keeper.see(batch, self.standing.rows)
-            while at < len(batch):
-                ahead = self._until_stop()
-                stop = min(len(batch), at + ahead)
-                if stop - at == ahead:  # the last row before something is told is shown with its prediction
-                    self._learn(batch[at : stop - 1])
-                    self._learn(batch[stop - 1 : stop], self._score)
-                else:
-                    self._learn(batch[at:stop])
-                self._advance(stop - at, place.after(stop))
-                at = stop
-            self._say("tick", **self._losses_now())
-            if self._is_due_by_time():
-                self.save_checkpoint()
-        now, s = self._tallies(), self.standing
-        self._say("pass", loss=between(now, s.pass_began).mean, holdout=self.holdout.mean)
-        last = s.passed + 1 == self.course.passes
-        self.standing = replace(
-            s,
-            passed=s.passed + 1,
-            place=Position(),
-            pass_began=now,
-            held=s.held if last else self.before.holdout,
-            refused=s.refused if last else 0,
-            progressive=s.progressive or now,
-        )
-
-    def _until_stop(self) -> int:
-        rows = self.standing.rows
-        stop = next_stop(rows)
-        every = self.course.every.rows
-        if self.course.checkpoint is not None and every is not None:
-            stop = min(stop, (rows // every + 1) * every)
-        return stop - rows
-
-    def _advance(self, count: int, place: Position) -> None:
-        self.standing = replace(self.standing, rows=self.standing.rows + count, place=place)
-        rows, every = self.standing.rows, self.course.every.rows
-        if rows == next_stop(rows - 1):
-            self._progress()
-        if self.course.checkpoint is not None and every is not None and rows % every == 0:
-            self.save_checkpoint()
-
-    def _is_due_by_time(self) -> bool:
-        seconds = self.course.every.seconds
-        due = self.course.checkpoint is not None and seconds is not None
-        return due and time.monotonic() - self._saved >= (seconds or 0.0)
-
-    # ---- rows ----
-
-    def _learn(self, batch: Batch, score: Vector | None = None) -> None:
-        """Learn the rows that are not held out; a row that cannot be learned is left out if bad rows are."""
-        while len(batch):
-            try:
-                self._learn_all(batch, score)
-                return
-            except RowRefused as wrong:
-                if not self.source.skips_bad_rows:
-                    raise
-                s = self.standing
-                self.standing = replace(s, refused=s.refused + 1, refusal=s.refusal or str(wrong))
-                at = wrong.row - batch.first_row
-            if at:
-                self._learn_all(batch[:at])
-            batch = batch[at + 1 :]
-
-    def _learn_all(self, batch: Batch, score: Vector | None = None) -> None:
-        if self.course.holdout is None:
-            self._learn_rows(batch, score, None)
-        else:
-            if len(self._losses) < len(batch):
-                self._losses = np.empty(len(batch))
-            every, losses = self.course.holdout, self._losses[: len(batch)]
-            row = self.before.rows + batch.first_row
-            held = np.arange(-(row + 1) % every, len(batch), every)
-            weight = batch.weight.copy()
-            weight[held] = 0.0
-            self._learn_rows(replace(batch, weight=weight), score, losses)
-            self._hold(losses[held], batch.weight[held])
-        self._current = batch
-        if self.standing.classes != 3:
-            self._see_classes(batch)
-
-    def _learn_rows(self, batch: Batch, score: Vector | None, losses: Vector | None) -> None:
-        engine = self.model.engine
-        before = engine.spec.retired
-        engine.learn(batch, scores=score, losses=losses)
-        if engine.spec.retired != before:
-            self._say("retire", kept=list(engine.spec.scales), retired=list(engine.spec.retired))
-
-    def _see_classes(self, batch: Batch) -> None:
-        seen = self.standing.classes | int((batch.y < 0.0).any()) | 2 * int((batch.y > 0.0).any())
-        if seen != self.standing.classes:
-            self.standing = replace(self.standing, classes=seen)
-
-    def _hold(self, losses: Vector, weights: Vector) -> None:
-        loss, weight, rows = self.standing.held
-        for value, importance in zip(losses.tolist(), weights.tolist(), strict=True):
-            if importance > 0.0 and value == value:  # a row without a label has no loss
-                loss, weight, rows = loss + importance * value, weight + importance, rows + 1
-        self.standing = replace(self.standing, held=(loss, weight, rows))
+        """The loss of the first pass of this run, each row before it was learned."""
+        return minus(self.state.first_pass or self.model.engine.progress, self.state.run_start)
 
     @property
     def holdout(self) -> LossTotals:
-        """Of the rows held out in the present pass."""
-        return between(self.standing.held, self.before.holdout)
+        """The loss of the rows held out in the present pass."""
+        return minus(self.state.holdout, self._before.holdout)
 
-    # ---- what it tells ----
+    # ---- the run ----
 
-    def _progress(self) -> None:
-        """The mean loss so far, since the last time, and the row just met."""
-        now, losses = self._tallies(), self._losses_now()
-        self._last = now
-        self._say(
-            "progress",
-            **losses,
-            weight=now[1] - self.standing.began[1],
-            pass_weight=now[1] - self.standing.pass_began[1],
-            holdout=self.holdout.mean if self.course.holdout else None,
-            **({} if self._keeper is None else self._keeper.tell(self.standing.rows)),
-            **self._row(),
-            **({} if self.model.engine.mixture is None else {"mixture": self.model.engine.mixture.to_dict()}),
+    def run(self) -> None:
+        """Learn all that is left, and store in the model what it has read."""
+        self._emit("resume" if self.state.rows else "start")
+        try:
+            if self._recorder is not None:
+                self._recorder.start()
+            while self.state.passes_done < self.options.passes:
+                self._pass()
+            trim()  # saving needs memory of its own
+            self.model.history = self._history().to_dict()
+        except BaseException:
+            if self._recorder is not None:
+                self._recorder.close()
+            raise
+        if self._recorder is not None:
+            o = self.options
+            counts = {"rows": self.state.rows, "bad_rows": self.bad_rows}
+            self._recorder.finish(passes=o.passes, holdout=o.holdout, retire=o.retire, **counts)
+
+    def end(self) -> None:
+        """Log that the run is complete."""
+        held = loss_fields(self.holdout, "holdout") if self.options.holdout else {}
+        entry = {} if self._recorder is None else self._recorder.summary()
+        self._emit("end", **loss_fields(self.progressive), **held, bad_rows=self.bad_rows, **entry)
+
+    def _pass(self) -> None:
+        for batch, position in self.source.read(self.state.position, threads=self.options.threads):
+            if self._recorder is not None:
+                self._recorder.observe(batch, self.state.rows)
+            self._learn_to_stops(batch, position)
+            self._emit("tick", **self._meter.mean_losses())
+            if self._checkpoints.is_due():
+                self._save_checkpoint()
+        self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
+        self.state.end_pass(self.model.engine.progress)
+        if self.state.passes_done < self.options.passes:
+            self.state.start_another_pass(self._before.holdout)
+
+    def _learn_to_stops(self, batch: Batch, position: Position) -> None:
+        """Learn a batch, cut at the stops of the schedule."""
+        at = 0
+        while at < len(batch):
+            stop = self._schedule.after(self.state.rows)
+            end = min(len(batch), at + stop.row - self.state.rows)
+            on_refusal = self.state.refuse if self.source.skips_bad_rows else None
+            for _ in around_refused(batch[at:end], self._learn, on_refusal):
+                pass
+            self.state.advance(end - at, position.after(end))
+            if self.state.rows == stop.row:
+                self._at_stop(stop)
+            at = end
+
+    def _at_stop(self, stop: Stop) -> None:
+        if stop.progress:
+            self._emit_progress(stop.receipt)
+        if stop.checkpoint:
+            self._save_checkpoint()
+
+    def _learn(self, batch: Batch) -> None:
+        """Learn the rows that are not held out, or none if one is refused."""
+        if len(self._scores) < len(batch):
+            self._scores, self._losses = np.empty(len(batch)), np.empty(len(batch))
+        scores, losses = self._scores[: len(batch)], self._losses[: len(batch)]
+        scales = self.model.engine.spec.scales
+        if self.options.holdout is None:
+            self.model.engine.learn(batch, scores=scores)
+        else:
+            held = held_out(batch, self.options.holdout, self._before.rows)
+            baselines = np.empty((len(batch), 2))
+            self.model.engine.learn(only_scored(batch, held), scores=scores, losses=losses, held=baselines)
+            self.state.holdout = add_losses(self.state.holdout, losses[held], baselines[held], batch.weight[held])
+        spec = self.model.engine.spec
+        if spec.scales != scales:
+            self._emit("retire", kept=list(spec.scales), retired=list(spec.retired))
+        self.state.see_labels(batch.y)
+        self._meter.see(batch[-1:], scores[-1])
+
+    def _history(self) -> TrainingHistory:
+        """What the model has read, with this run; refuses a run that learned nothing."""
+        state, before, progressive = self.state, self._before, self.progressive
+        if progressive.rows == 0 and state.holdout == before.holdout:
+            raise InvalidInput(
+                f"train needs rows with a label and a weight above 0, got none in {state.rows} rows; check label=.",
+                option="label",
+            )
+        positive = self.model.reading.get("positive")
+        if state.only_class == -1 and positive is not None:
+            raise InvalidInput(f"positive= needs a label of the data, got {positive!r}, which no row has; fix it.")
+        # What follows on the totals of the runs before is taken as it is: the sum could differ in the last bit.
+        goes_on = before.progressive == state.run_start and state.first_pass is not None
+        total = state.first_pass if goes_on else None
+        rows = before.rows + state.rows // self.options.passes
+        return TrainingHistory(
+            rows, before.bad_rows + self.bad_rows, total or plus(before.progressive, progressive), state.holdout
         )
 
-    def _losses_now(self) -> dict[str, float]:
-        now = self._tallies()
-        return {"loss": between(now, self.standing.pass_began).mean, "since": between(now, self._last).mean}
+    def _save_checkpoint(self) -> None:
+        if self._recorder is not None:
+            self.model.provenance = self._recorder.provenance.to_dict()
+        self._emit("checkpoint", path=self._checkpoints.write(self.model, self.state))
 
-    def _row(self) -> dict[str, Any]:
-        if self._current is None:
-            return {}
-        mean = float(self.model.mean(self._score)[0])
-        row = self._current[-1:]
-        return {"label": float(row.y[0]), "prediction": mean, "features": len(row.indices)}
+    # ---- events ----
 
-    def _say(self, kind: str, **more: Any) -> None:
-        s = self.standing
-        number = min(s.passed + 1, self.course.passes)
-        event: Event = {"event": kind, "rows": s.rows, "pass": number, "seconds": time.monotonic() - self._clock}
-        self.tell({**event, **more})
+    def _emit_progress(self, with_receipt: bool) -> None:
+        held = loss_fields(self.holdout, "holdout") if self.options.holdout else {"holdout": None}
+        entry = self._recorder.milestone(self.state.rows) if with_receipt and self._recorder is not None else {}
+        self._emit("progress", **self._meter.losses(), **held, **entry, **self._meter.example())
+
+    def _emit(self, kind: str, **fields: Any) -> None:
+        number = min(self.state.passes_done + 1, self.options.passes)
+        seconds = time.monotonic() - self._clock
+        self._listener({"event": kind, "rows": self.state.rows, "pass": number, "seconds": seconds, **fields})

@@ -35,7 +35,7 @@ def test_z_whatever_the_first_play_and_round(start: list[float], before: int, rn
     for t, g in enumerate(rng.normal(size=(6, 3))):
         hint = 0.5 * g if t == 3 else None
         after = learner.update(state, g, hint)
-        ledger, state = ledger.record(learner, state, g, after), after
+        ledger, state = learner.record(ledger, state, g, after), after
         np.testing.assert_allclose(ledger.z, ledger.S - ledger.q, atol=1e-13)
     assert ledger.moved == (before > 0 or any(start))
     if not ledger.moved:
@@ -52,7 +52,7 @@ def test_sums_against_their_definitions(F: Box, scheme: Diagonal, rng: np.random
     plays, increments = [], []
     for g in rows:
         after = learner.update(state, g)
-        ledger = ledger.record(learner, state, g, after)
+        ledger = learner.record(ledger, state, g, after)
         loss += float(g @ state.x)
         k += psd.quad(after.Q, state.x - F.start())
         stability += psd.dual_quad(after.total, g)

@@ -55,17 +55,19 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     assert "logistic, 1024 cells, scale=0.02,0.057,0.16,0.45,1.28,3.6,10,29 beta=0.3" in lines[2]
     rows = [int(line.split()[0]) for line in lines[5:-1]]
     assert rows == [1, 2, 4, 8, 16, 32, 64, 128, 256]
-    assert lines[-1] == f"400 rows, progressive loss {told['progressive_loss']:.6f}; wrote m.ftprl"
+    means = f"{told['progressive_loss']:.6f}, baseline {told['baseline']:.6f}, {-told['improvement']:.1f} % worse"
+    assert lines[-1] == f"400 rows, progressive loss {means}; wrote m.ftprl"
     assert "\x1b" not in err
 
 
 def test_the_table_says_what_came_since_its_last_line(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "--holdout", "5") == 0
     lines = [line.split() for line in capsys.readouterr().err.splitlines()[4:-1]]
-    assert lines[0][-2:] == ["held", "out"]
+    assert lines[0][-4:] == ["held", "out", "baseline", "better"]
     loss = weight = 0.0
     for cells in lines[1:]:
-        now, mean, since = (float(cells[i]) for i in (1, 2, 3))
+        now, mean, baseline, better, since = (float(cells[i]) for i in (1, 2, 3, 4, 6))
+        assert better == pytest.approx(100.0 * (1.0 - mean / baseline), abs=0.06)
         assert since == pytest.approx((mean * now - loss) / (now - weight), abs=1e-4)
         loss, weight = mean * now, now
 
@@ -147,7 +149,7 @@ def test_inspect_shows_a_checkpoint_and_a_table(capsys: Capture) -> None:
     assert ftprl("train", "log.csv", "-o", "m", "-q", *said) == 0
     assert ftprl("inspect", "c") == 0
     out = capsys.readouterr().out
-    assert "of a run after 300 rows; go on with --resume" in out
+    assert "of a run after 300 rows; continue it with --resume" in out
     assert "categorical    a" in out
     assert ftprl("train", "log.csv", "-o", "n", "--resume", "c", "-q") == 0
     assert Path("m").read_bytes() == Path("n").read_bytes()
@@ -210,23 +212,23 @@ BAD = [
     (["train", "cols.csv", "--label", "y"], ["cols.csv:3:", "2 columns", "got 3"]),
     (["train", "late.csv", "--label", "y"], ["late.csv:12002:", "'x'", "column 'n'"]),
     (["train", "late.csv", "--label", "z"], ["late.csv", "'z'", "'y', 'n'"]),
-    (["train", "late.csv"], ["label", "'y', 'n'"]),
+    (["train", "late.csv"], ["--label", "'y', 'n'"]),
     (["train", "three.csv", "--label", "y"], ["'red', 'blue', 'green'", "positive"]),
     (["train", "three.csv", "--label", "y", "--loss", "squared"], ["three.csv:2:", "'red'", "a number"]),
     (["train", "ids.libsvm"], ["ids.libsvm:1:", "5000000"]),
     (["train", "log.vw", "bad.vw"], ["bad.vw:2:"]),
     (["train", "log.vw", "missing.vw"], ["missing.vw", "no such file"]),
     (["train", "log.unknown"], ["log.unknown", "no such file"]),
-    (["train", "log.vw", "--loss", "best"], ["'best'", "logistic"]),
-    (["train", "log.vw", "--scale", "0"], ["scale", "0.0"]),
-    (["train", "log.vw", "--lower", "2", "--upper", "1"], ["lower=2.0", "upper=1.0"]),
-    (["train", "log.vw", "--bits", "40"], ["bits", "40"]),
-    (["train", "log.vw", "--every", "5"], ["every", "checkpoint"]),
-    (["train", "log.vw", "--every", "soon", "--checkpoint", "c"], ["'soon'", "30s"]),
+    (["train", "log.vw", "--loss", "best"], ["--loss", "'best'", "logistic"]),
+    (["train", "log.vw", "--scale", "0"], ["--scale", "0.0"]),
+    (["train", "log.vw", "--lower", "2", "--upper", "1"], ["--lower 2.0", "--upper 1.0"]),
+    (["train", "log.vw", "--bits", "40"], ["--bits", "40"]),
+    (["train", "log.vw", "--every", "5"], ["--every", "--checkpoint"]),
+    (["train", "log.vw", "--every", "soon", "--checkpoint", "c"], ["--every", "'soon'", "30s"]),
     (["train", "log.vw", "--resume", "not.ftprl"], ["not.ftprl"]),
-    (["train", "log.vw", "--resume", "good.ftprl", "--scale", "0.7"], ["scale", "0.7", "0.1"]),
-    (["train", "log.vw", "--on-bad-row", "maybe"], ["on_bad_row", "'maybe'"]),
-    (["train", "-", "--format", "vw", "--passes", "2"], ["passes=2", "standard input"]),
+    (["train", "log.vw", "--resume", "good.ftprl", "--scale", "0.7"], ["--scale", "0.7", "0.1"]),
+    (["train", "log.vw", "--on-bad-row", "maybe"], ["--on-bad-row", "'maybe'"]),
+    (["train", "-", "--format", "vw", "--passes", "2"], ["--passes 2", "standard input"]),
     (["predict", "missing.ftprl", "log.vw"], ["missing.ftprl", "No such file"]),
     (["predict", "not.ftprl", "log.vw"], ["not.ftprl"]),
     (["predict", "cut.ftprl", "log.vw"], ["cut.ftprl", "expected"]),
@@ -309,7 +311,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_gets_a_line_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr("ftprl.cli.live._PATIENCE", 0.0)
+    monkeypatch.setattr("ftprl.cli.live.REFRESH_SECONDS", 0.0)
     assert ftprl(*TRAIN) == 0
     text = screen.getvalue()
     assert "rows/s" in text

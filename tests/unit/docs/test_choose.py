@@ -9,7 +9,7 @@ import pytest
 
 from ftprl import FTPRL, Preconditioned, best_bound, john, play
 from ftprl.schemes import BestBound, BlockConstant, CoordinateConstant, Diagonal, Scheme
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, L2Ball, LpBall, Polytope, Preimage, Product, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L1Ball, L2Ball, LpBall, Polytope, Preimage, Product, Simplex
 
 PAGE = (Path(__file__).parents[3] / "docs" / "choose.md").read_text()
 TABLE = [
@@ -35,7 +35,7 @@ def row(where: str, scheme: str, against: str) -> tuple[str, str]:
     return found[0][3], found[0][4]
 
 
-def proved(scheme: type, feasible: FeasibleSet) -> tuple[float, float]:
+def proved(scheme: type, feasible: ConvexSet) -> tuple[float, float]:
     """The library's ratios: of B_R with c = 2, of the regret with the better constant."""
     if scheme is BestBound:
         rho = (BestBound().proven_ratio(feasible) or math.nan) ** 2 / 2
@@ -49,7 +49,7 @@ def proved(scheme: type, feasible: FeasibleSet) -> tuple[float, float]:
     return first, second
 
 
-def worst(feasible: FeasibleSet, own: str, other: str) -> float:
+def worst(feasible: ConvexSet, own: str, other: str) -> float:
     """The largest ratio of two families' best bounds over gradients of many kinds, a single coordinate among them."""
     rng = np.random.default_rng(1)
     most = 0.0
@@ -75,7 +75,7 @@ OWN = [  # where the family of the table is the scheme's own
 
 
 @pytest.mark.parametrize(("where", "scheme", "against", "feasible", "p"), OWN, ids=lambda v: str(v)[:24])
-def test_own_family(where: str, scheme: type, against: str, feasible: FeasibleSet, p: float) -> None:
+def test_own_family(where: str, scheme: type, against: str, feasible: ConvexSet, p: float) -> None:
     cells = row(where, scheme.__name__, against)
     want = tuple(value(cell, p, feasible.gamma()) for cell in cells)
     assert proved(scheme, feasible) == pytest.approx(want)
@@ -92,7 +92,7 @@ OTHER = [  # where the scheme's own family is worse than that of the table by a 
 
 
 @pytest.mark.parametrize(("where", "own", "other", "against", "feasible", "p"), OTHER, ids=lambda v: str(v)[:24])
-def test_constant_against_more(where: str, own: str, other: str, against: str, feasible: FeasibleSet, p: float) -> None:
+def test_constant_against_more(where: str, own: str, other: str, against: str, feasible: ConvexSet, p: float) -> None:
     """CoordinateConstant against a larger family: its ratio times what the other gains; single gradients attain it."""
     cells = row(where, "CoordinateConstant", against)
     gain = worst(feasible, own, other)
@@ -109,7 +109,7 @@ def test_constant_against_more(where: str, own: str, other: str, against: str, f
     ],
     ids=["box", "product", "parallelotope"],
 )
-def test_against_full_matrices(where: str, scheme: type, feasible: FeasibleSet) -> None:
+def test_against_full_matrices(where: str, scheme: type, feasible: ConvexSet) -> None:
     """Where squares are convex a full matrix gains at most sqrt(pi/2), in the coordinates of the box."""
     name = "Preconditioned" if where.startswith("`Pre") else scheme.__name__
     want = tuple(value(cell) for cell in row(where, name, "full"))

@@ -1,4 +1,4 @@
-"""Examples where they stand alone: nothing beside them but what they make up themselves."""
+"""Examples run outside the repository, with generated data and with a file of the user."""
 
 import contextlib
 import io
@@ -31,9 +31,9 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_text_makes_messages_up(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(shutil.copy(EXAMPLES / "text.py", alone))
     monkeypatch.setattr(sys, "argv", ["text.py"])
-    said = run(path)
-    assert said.startswith("5000 rows")
-    ham, spam = (float(v) for v in re.findall(r"([\d.]+)% spam", said))
+    output = run(path)
+    assert output.startswith("5000 rows")
+    ham, spam = (float(v) for v in re.findall(r"([\d.]+)% spam", output))
     assert ham < 10 < 90 < spam
 
 

@@ -164,7 +164,7 @@ def test_what_the_file_holds(tmp_path: Path) -> None:
         names = set(other.keys())
         slots, z = other.get_tensor("slots"), other.get_tensor("z")
     small = {f"mixture.{name}" for name in ("P", "block", "facts", "seen", "totals", "u", "w", "windows")}
-    assert names == small | {"N", "R", "intercept", "s", "slots", "tallies", "z"}
+    assert names == small | {"N", "R", "baseline", "intercept", "s", "slots", "tallies", "z"}
     np.testing.assert_array_equal(z, engine.parts["z"][slots])
     assert Model(engine).occupied == len(slots) == np.count_nonzero(engine.parts["count"])
 
@@ -316,5 +316,5 @@ def test_training_with_several_scales_can_be_taken_up_again(tmp_path: Path) -> N
     small = Model(whole.engine, whole.reading)
     small.save(tmp_path / "small")
     assert train(paths[0], resume=tmp_path / "small", scale="auto").model.engine.spec.scales == AUTO[1:5]
-    with pytest.raises(InvalidInput, match="scale needs to be what the model was trained with"):
+    with pytest.raises(InvalidInput, match="scale= needs to be what the model was trained with"):
         train(paths[0], resume=tmp_path / "small", scale=AUTO[:4])

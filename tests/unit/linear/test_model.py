@@ -53,7 +53,7 @@ def test_the_bare_safetensors_package_reads_it(tmp_path: Path) -> None:
     raw = (tmp_path / "m").read_bytes()
     assert digest == hashlib.sha256(raw.replace(digest.encode(), b"")).hexdigest()
     with safe_open(tmp_path / "m", framework="numpy") as other:
-        assert set(other.keys()) == {"cells", "intercept", "slots", "tallies"}
+        assert set(other.keys()) == {"baseline", "cells", "intercept", "slots", "tallies"}
         slots, cells = other.get_tensor("slots"), other.get_tensor("cells")
         assert other.metadata()["format"] == "ftprl-model"
     np.testing.assert_array_equal(cells, model.engine.cells[slots])

@@ -19,7 +19,7 @@ from ftprl.paper.base import Statement, Verdict
 from ftprl.paper.expected import ExpectedLeader
 from ftprl.paper.rebalanced import best_rebalanced
 from ftprl.schemes import Diagonal
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L2Ball, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L2Ball, Simplex
 
 
 def silent(text: str) -> None:
@@ -76,14 +76,14 @@ def test_the_newton_leader_on_the_whole_of_nyse() -> None:
 
 @pytest.fixture(scope="module")
 def market() -> portfolios.Market:
-    return portfolios.study(real.made_up_market(40, assets=4), "made-up market", silent)
+    return portfolios.study(real.synthetic_market(40, assets=4), "synthetic market", silent)
 
 
 def test_a_market_is_judged(market: portfolios.Market) -> None:
     outcome = portfolios.judged([market])
     assert outcome.verdict is Verdict.HOLDS, [str(c) for c in outcome.stated]
     assert set(market.played) == {*portfolios.SCHEMES, *portfolios.OTHERS}
-    assert "made-up market, 40 days, 4 assets" in outcome.numbers[0]
+    assert "synthetic market, 40 days, 4 assets" in outcome.numbers[0]
     assert "NYSE, DJIA" in outcome.numbers[1]
     for who, (at_two, _) in market.receipts.items():
         assert at_two.true_regret == pytest.approx(market.regret(who)[-1] + market.rebalanced.gap, abs=1e-9)
@@ -147,7 +147,7 @@ def test_regret_is_that_of_a_game() -> None:
 
 
 @pytest.mark.parametrize("feasible", [Box(-1, 2, dim=3), Simplex(3), Ellipsoid(np.diag([1.0, 2.0, 5.0])), L2Ball(3)])
-def test_the_expected_leader_is_the_mean_of_many_draws(feasible: FeasibleSet) -> None:
+def test_the_expected_leader_is_the_mean_of_many_draws(feasible: ConvexSet) -> None:
     S = np.array([-0.3, 0.2, -0.6])
     noise = np.random.default_rng(0).random((20_000, 3)) / 0.8
     drawn = np.mean([feasible.vertex(S + p) for p in noise], axis=0)
@@ -170,8 +170,8 @@ def test_a_penalty_is_paid_by_all_and_known_to_some() -> None:
     assert best.cost == problem.regret(own, knows=True)
 
 
-def test_made_up_data_are_named_in_the_table(market: portfolios.Market) -> None:
-    assert portfolios.judged([replace(market, name="made-up market")]).remark == "made-up data"
+def test_synthetic_data_are_named_in_the_table(market: portfolios.Market) -> None:
+    assert portfolios.judged([replace(market, name="synthetic market")]).remark == "synthetic data"
     assert portfolios.judged([replace(market, name="NYSE")]).remark == ""
 
 
@@ -212,8 +212,8 @@ def findings() -> related.Findings:
 def test_the_verdict_follows_from_the_numbers() -> None:
     good = findings()
     assert related.judged(good).verdict is Verdict.HOLDS
-    assert good.slope("FTPRL, one rate") == pytest.approx(2 / 3)
-    slow = {**good.growth, "FTPRL-Diag": good.growth["FTPRL, one rate"]}
+    assert good.slope("FTPRL, global rate") == pytest.approx(2 / 3)
+    slow = {**good.growth, "FTPRL-Diag": good.growth["FTPRL, global rate"]}
     assert related.judged(replace(good, growth=slow)).verdict is Verdict.FAILS
     quick = {**good.growth, "adaptive descent": good.growth["FTPRL-Diag"]}
     assert related.judged(replace(good, growth=quick)).verdict is Verdict.FAILS
@@ -288,7 +288,7 @@ def test_pages_are_written_from_what_was_found(
     assert "| FTPRL-Diag | **2** | **2** |" in text
     assert "**Holds.**" in text
     monkeypatch.setenv("FTPRL_DATA", str(tmp_path))
-    stream = clicks.study(real.made_up_clicks(600), "made-up <clicks>", silent)
+    stream = clicks.study(real.synthetic_clicks(600), "synthetic <clicks>", silent)
     text += pages.real_page([stream], [market], tmp_path)
     figures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
     assert len(figures) == 6

@@ -145,8 +145,8 @@ def test_the_grid_is_widened_and_sorted(rng: np.random.Generator) -> None:
     assert found.account.curve.shape == (2, len(c))
 
 
-def test_made_up_clicks_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = real.made_up_clicks(500, seed=3)
+def test_synthetic_clicks_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = real.synthetic_clicks(500, seed=3)
     assert len(rows) == 500
     assert set(rows.y) == {-1.0, 1.0}
     assert rows.counts()[0] == 500  # the intercept
@@ -175,10 +175,10 @@ def test_the_folder_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Any)
     assert real.missing("abc", iter("cab")) == []
 
 
-def test_without_real_data_the_made_up_log_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_without_real_data_the_synthetic_log_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("FTPRL_DATA", str(tmp_path))
     told: list[str] = []
-    found = [clicks.study(real.made_up_clicks(1500), "made-up clicks", told.append)]
+    found = [clicks.study(real.synthetic_clicks(1500), "synthetic clicks", told.append)]
     outcome = clicks.judged(found)
     assert len(told) == len(clicks.RULES) + 1
     assert all(check.ok for check in outcome.stated), [str(c) for c in outcome.stated]
@@ -191,5 +191,5 @@ def test_a_rule_that_goes_uphill_is_found_out(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("FTPRL_DATA", str(tmp_path))
     rightly = sparse_box.Diagonal.step
     monkeypatch.setattr(sparse_box.Diagonal, "step", lambda self, at, x, g: rightly(self, at, x, -g))
-    outcome = clicks.judged([clicks.study(real.made_up_clicks(400), "made-up clicks", lambda text: None)])
+    outcome = clicks.judged([clicks.study(real.synthetic_clicks(400), "synthetic clicks", lambda text: None)])
     assert not all(check.ok for check in outcome.stated)

@@ -16,8 +16,8 @@ import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear import Engine, Model, Spec
-from ftprl.receipt import certify
-from ftprl.receipt.certificate import Facts, against_box
+from ftprl.receipt import certify_model
+from ftprl.receipt.certificate import box_certificate
 from ftprl.receipt.digest import BatchDigest
 from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.runlog import events
@@ -52,7 +52,7 @@ def test_a_receipt_is_not_kept_unless_it_is_asked_for() -> None:
     with pytest.raises(InvalidInput, match="--receipt"):
         _ = plain.certificate
     with pytest.raises(InvalidInput, match="--receipt"):
-        certify(plain.model)
+        certify_model(plain.model)
 
 
 def test_the_receipt_changes_nothing_that_is_learned() -> None:
@@ -132,7 +132,7 @@ def test_save_load_and_resume_keep_the_receipt_to_the_bit(scale: Any) -> None:
     assert Path("again").read_bytes() == Path("whole").read_bytes()
     loaded = ftprl.load("whole")
     assert provenance_of(loaded) == provenance_of(whole.model)
-    assert certify(loaded).to_dict() == whole.certificate.to_dict()
+    assert certify_model(loaded).to_dict() == whole.certificate.to_dict()
 
 
 def test_a_checkpoint_can_be_certified_but_makes_no_receipt(capsys: Capture) -> None:
@@ -147,9 +147,9 @@ def test_more_data_is_one_stream() -> None:
     first = train(output="m")
     second = ftprl.train("more.vw", resume="m")
     assert provenance_of(second.model) is not None
-    assert [r["rows"] for r in provenance_of(second.model).stream] == [400, 150]
+    assert [r["rows"] for r in provenance_of(second.model).runs] == [400, 150]
     assert second.certificate.rounds == 550
-    assert [entry["read"] for entry in provenance_of(second.model).trail][-2:] == [400 + 64, 400 + 128]
+    assert [entry["read"] for entry in provenance_of(second.model).milestones][-2:] == [400 + 64, 400 + 128]
     both = train(["log.vw", "more.vw"]).certificate
     assert second.certificate.regret == both.regret
     assert first.certificate.rounds == 400 or first.model is second.model
@@ -186,8 +186,8 @@ def test_standard_input_has_a_digest_of_its_rows(monkeypatch: pytest.MonkeyPatch
     for batch in source.batches():
         for part in batch.cut(7):
             digest.update(part)
-    assert record.stream[0]["files"] is None
-    assert record.stream[0]["batches"] == digest.result()
+    assert record.runs[0]["files"] is None
+    assert record.runs[0]["batches"] == digest.result()
 
 
 def test_against_another_model(capsys: Capture) -> None:
@@ -217,7 +217,7 @@ def test_the_closed_form_is_shown_where_it_is_a_bound() -> None:
     r = train(**PAPER)
     assert provenance_of(r.model) is not None
     assert provenance_of(r.model).unit_values
-    c = certify(r.model, radius=1.0)
+    c = certify_model(r.model, radius=1.0)
     assert c.proven_ratio == pytest.approx(2**0.5)
     assert c.ratio is not None
     assert c.ratio <= 2**0.5 * (1 + 1e-6)
@@ -234,13 +234,13 @@ def test_the_closed_form_is_shown_where_it_is_a_bound() -> None:
         ({"beta": 0.5}, 1.0, "beta=0.5"),
         ({"l2": 0.5}, 1.0, "l2=0.5"),
         ({"intercept": True}, 1.0, "the intercept has no bounds"),
-        ({"lower": None, "upper": None}, 1.0, "without bounds"),
+        ({"lower": None, "upper": None}, 1.0, "without --lower and --upper"),
         ({}, 2.0, "is not the bounds -1 to 1"),
-        ({}, None, "name one with --radius"),
+        ({}, None, "pass one with --radius"),
     ],
 )
 def test_and_elsewhere_the_reason_is_said(change: dict[str, Any], radius: float | None, reason: str) -> None:
-    c = certify(train(**{**PAPER, **change}).model, radius=radius)
+    c = certify_model(train(**{**PAPER, **change}).model, radius=radius)
     assert c.worst_case is None
     assert c.closed_form is None
     assert c.proven_ratio is None
@@ -254,13 +254,13 @@ def test_other_values_than_one_have_no_closed_form() -> None:
     r = train("half.vw", **PAPER)
     assert provenance_of(r.model) is not None
     assert not provenance_of(r.model).unit_values
-    c = certify(r.model, radius=1.0)
+    c = certify_model(r.model, radius=1.0)
     assert c.worst_case is not None
     assert c.theorem <= c.worst_case
     assert c.closed_form is None
     assert "not every |value| was 1" in c.caveats[0]
     Path("two.vw").write_text("1 | a:2\n-1 | b:1\n")
-    c = certify(train("two.vw", **PAPER).model, radius=1.0)
+    c = certify_model(train("two.vw", **PAPER).model, radius=1.0)
     assert "not every |value| was 1" in c.caveats[0]
     assert c.worst_case is None
 
@@ -268,8 +268,8 @@ def test_other_values_than_one_have_no_closed_form() -> None:
 def test_a_model_made_by_hand_has_a_certificate_and_no_closed_form_without_the_fact() -> None:
     engine = Engine(Spec(dim=23, **PAPER), receipt=True)
     engine.learn(stream(2, float64=False))
-    assert against_box(engine, 1.0, facts=Facts()).closed_form is None
-    assert certify(Model(engine)).rounds == engine.progress.rows
+    assert box_certificate(engine, 1.0).closed_form is None
+    assert certify_model(Model(engine)).rounds == engine.progress.rows
 
 
 def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
@@ -280,8 +280,8 @@ def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
         "total loss",
         "regret (linearised)",
         "bound",
-        "best in hindsight, diagonal",
-        "gain of a rate",
+        "best bound, rates",
+        "per-coordinate learning rates",
         "note:",
     ):
         assert word in out

@@ -15,7 +15,7 @@ from ftprl.cli.app import run
 from ftprl.errors import InvalidInput
 from ftprl.linear import Spec
 from ftprl.losses import quantile
-from ftprl.receipt import certify, verify
+from ftprl.receipt import certify_model, verify_receipt
 from ftprl.receipt.document import digest
 from ftprl.receipt.exact import pulls
 from laws.streams import LOSSES, labels
@@ -56,7 +56,7 @@ def small_log(loss: str, seed: int = 1) -> tuple[Any, Any]:
 def test_the_best_loss_is_that_of_an_independent_solver(loss: str, passes: int) -> None:
     X, y = small_log(loss)
     model = ftprl.train("s.libsvm", receipt=True, loss=loss, dim=16, float64=True, scale=0.3, passes=passes).model
-    c = certify(model, radius=0.8, exact="s.libsvm")
+    c = certify_model(model, radius=0.8, exact="s.libsvm")
     assert c.exact is not None
     u, b = cp.Variable(4), cp.Variable()
     s = X @ u + b
@@ -88,14 +88,14 @@ def test_bounds_held_out_rows_and_more_data() -> None:
     small_log("logistic")
     ftprl.train("s.libsvm", receipt=True, dim=16, output="m", lower=-0.1, upper=0.2, scale=0.3, holdout=3)
     model = ftprl.train("s.libsvm", resume="m").model
-    c = certify(model, radius=1.0, exact=["s.libsvm", "s.libsvm"])
+    c = certify_model(model, radius=1.0, exact=["s.libsvm", "s.libsvm"])
     assert c.true_regret is not None
     assert c.true_regret <= c.regret + c.rounding
     with pytest.raises(InvalidInput, match="2 files"):
-        certify(model, radius=1.0, exact="s.libsvm")
+        certify_model(model, radius=1.0, exact="s.libsvm")
     Path("t.libsvm").write_text("".join(Path("s.libsvm").read_text().splitlines(keepends=True)[:70]))
     with pytest.raises(InvalidInput, match="the data that was learned"):
-        certify(model, radius=1.0, exact=["s.libsvm", "t.libsvm"])
+        certify_model(model, radius=1.0, exact=["s.libsvm", "t.libsvm"])
 
 
 def test_verify_looks_once_more(capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,17 +104,17 @@ def test_verify_looks_once_more(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["certify", "m", "--radius", "1", "--exact", "s.libsvm", "-o", "r.json", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["true_regret"] == told["exact"]["true_regret"]
-    assert verify("r.json", "s.libsvm").confirmed
+    assert verify_receipt("r.json", "s.libsvm").confirmed
     made = json.loads(Path("r.json").read_text())
     made["certificate"]["exact"]["true_regret"] -= 0.01
     Path("f.json").write_text(json.dumps(made))
-    assert "certificate.exact.true_regret" in {one.name for one in verify("f.json", "s.libsvm").refused}
+    assert "certificate.exact.true_regret" in {one.name for one in verify_receipt("f.json", "s.libsvm").refused}
 
 
 def test_true_regret_on_census_data() -> None:
     path = str(real("a9a.libsvm.gz"))
     model = ftprl.train(path, receipt=True, bits=12).model
-    c = certify(model, radius=1.0, exact=path)
+    c = certify_model(model, radius=1.0, exact=path)
     assert c.true_regret is not None
     assert c.exact is not None
     assert c.true_regret <= c.regret
@@ -125,7 +125,7 @@ def test_true_regret_on_census_data() -> None:
 def test_true_regret_on_clicks() -> None:
     path = str(real("criteo80k.vw.gz"))
     model = ftprl.train(path, receipt=True, bits=20).model
-    c = certify(model, radius=0.1, exact=path)
+    c = certify_model(model, radius=0.1, exact=path)
     assert c.true_regret is not None
     assert c.exact is not None
     assert c.true_regret <= c.regret
@@ -137,7 +137,7 @@ def test_other_data_of_the_same_weight_is_refused() -> None:
     Path("t.vw").write_text("1 | a b\n-1 | c c\n" * 20)
     ftprl.train("s.vw", bits=8, receipt=True, output="m")
     with pytest.raises(InvalidInput, match=r"t\.vw: expected the data that was learned, of SHA-256"):
-        certify(ftprl.load("m"), radius=1.0, exact="t.vw")
+        certify_model(ftprl.load("m"), radius=1.0, exact="t.vw")
 
 
 @pytest.mark.parametrize("name", ["best_loss", "best_loss_at_least", "true_regret", "true_regret_at_least"])
@@ -145,11 +145,11 @@ def test_a_small_change_of_any_exact_number_is_refused(name: str) -> None:
     Path("s.vw").write_text("1 | a b\n-1 | b c\n1 | c\n" * 10)
     ftprl.train("s.vw", bits=8, receipt=True, output="m")
     assert run(["certify", "m", "--radius", "1", "--exact", "s.vw", "-o", "r.json"]) == 0
-    assert verify("r.json", "s.vw").confirmed
+    assert verify_receipt("r.json", "s.vw").confirmed
     made = json.loads(Path("r.json").read_text())
     made["certificate"]["exact"][name] *= 1 + 1e-7
     made["sha256"] = digest({key: value for key, value in made.items() if key != "sha256"})
     Path("f.json").write_text(json.dumps(made))
-    refused = {one.name for one in verify("f.json", "s.vw").refused}
+    refused = {one.name for one in verify_receipt("f.json", "s.vw").refused}
     assert refused
     assert all(one.startswith("certificate.") for one in refused), "the digest itself is right"

@@ -18,8 +18,8 @@ import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Engine, Spec
-from ftprl.receipt import certify, verify
-from ftprl.receipt.document import digest, document, write
+from ftprl.receipt import certify_model, verify_receipt
+from ftprl.receipt.document import digest, make_receipt, write_receipt
 from ftprl.receipt.provenance import provenance_of
 from ftprl.receipt.replay import Replay
 from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
@@ -45,8 +45,8 @@ def log(path: Path, rows: int, seed: int) -> None:
 
 
 def receipt_of(model: ftprl.Model, **more: Any) -> dict[str, Any]:
-    made = document(model, certify(model, **more))
-    write("r.json", made)
+    made = make_receipt(model, certify_model(model, **more))
+    write_receipt("r.json", made)
     return made
 
 
@@ -95,7 +95,7 @@ RUNS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", RUNS)
 def test_a_true_receipt_is_confirmed(name: str, radius: float | None) -> None:
     receipt_of(trained(**RUNS[name]), radius=radius)
-    verdict = verify("r.json", "log.vw")
+    verdict = verify_receipt("r.json", "log.vw")
     assert verdict.confirmed, str(verdict)
     assert verdict.whole
     assert len(verdict.checks) > 60
@@ -104,12 +104,12 @@ def test_a_true_receipt_is_confirmed(name: str, radius: float | None) -> None:
 def test_runs_one_after_another() -> None:
     ftprl.train("log.vw", receipt=True, bits=8, output="m", passes=2, holdout=5)
     receipt_of(ftprl.train(["more.vw", "log.vw"], resume="m", holdout=3).model)
-    verdict = verify("r.json", ["log.vw", "more.vw", "log.vw"])
+    verdict = verify_receipt("r.json", ["log.vw", "more.vw", "log.vw"])
     assert verdict.confirmed, str(verdict)
     assert verdict.rows == 2 * 40 + 21 + 40
-    assert not verify("r.json", ["log.vw", "log.vw", "more.vw"]).confirmed
+    assert not verify_receipt("r.json", ["log.vw", "log.vw", "more.vw"]).confirmed
     with pytest.raises(InvalidInput, match="the 3 files"):
-        verify("r.json", ["log.vw", "more.vw"])
+        verify_receipt("r.json", ["log.vw", "more.vw"])
 
 
 def test_bad_rows_that_were_left_out() -> None:
@@ -120,25 +120,25 @@ def test_bad_rows_that_were_left_out() -> None:
         model = trained("bad.vw", on_bad_row="skip", **more)
         made = receipt_of(model)
         assert made["stream"][0]["bad_rows"] == 3
-        verdict = verify("r.json", "bad.vw")
+        verdict = verify_receipt("r.json", "bad.vw")
         assert verdict.confirmed, str(verdict)
 
 
 def test_packed_files_tables_and_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("log.vw.gz").write_bytes(gzip.compress(Path("log.vw").read_bytes()))
     receipt_of(trained("log.vw.gz"))
-    assert verify("r.json", "log.vw.gz").confirmed
-    refused = {one.name for one in verify("r.json", "log.vw").refused}
+    assert verify_receipt("r.json", "log.vw.gz").confirmed
+    refused = {one.name for one in verify_receipt("r.json", "log.vw").refused}
     assert refused == {"stream.0.files.0.bytes", "stream.0.files.0.sha256"}  # the same rows, other bytes
     Path("t.csv").write_text("y,a,n\n" + "".join(f"{'yes' if i % 3 else 'no'},w{i % 5},{i}\n" for i in range(30)))
     receipt_of(trained("t.csv", label="y", positive="yes"))
-    assert verify("r.json", "t.csv").confirmed
+    assert verify_receipt("r.json", "t.csv").confirmed
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("log.vw").read_bytes())))
     receipt_of(trained("-", format="vw"))
-    assert verify("r.json", "log.vw").confirmed
+    assert verify_receipt("r.json", "log.vw").confirmed
     rows = Path("log.vw").read_text().splitlines()
     Path("other.vw").write_text("\n".join([*rows[:-1], "1 | a1 b:0.25"]) + "\n")
-    assert any("batches" in one.name for one in verify("r.json", "other.vw").refused)
+    assert any("batches" in one.name for one in verify_receipt("r.json", "other.vw").refused)
 
 
 def test_scales_that_retired(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,13 +146,13 @@ def test_scales_that_retired(monkeypatch: pytest.MonkeyPatch) -> None:
     ftprl.data.clicks.generate(2100, seed=2, path="clicks.vw")
     made = receipt_of(trained("clicks.vw", bits=14))
     assert len(made["retired"]) == 4
-    verdict = verify("r.json", "clicks.vw")
+    verdict = verify_receipt("r.json", "clicks.vw")
     assert verdict.confirmed, str(verdict)
 
 
 def test_a_prefix() -> None:
     receipt_of(trained())
-    verdict = verify("r.json", "log.vw", rows=20)
+    verdict = verify_receipt("r.json", "log.vw", rows=20)
     assert verdict.confirmed
     assert not verdict.whole
     assert verdict.rows == 20
@@ -163,8 +163,8 @@ def test_a_prefix() -> None:
     for at, rows, confirmed in ((3, 8, False), (3, 7, True), (4, 8, True), (4, 16, False)):
         forged = copy.deepcopy(made)
         forged["trail"][at]["loss"] *= 1 + 1e-6
-        write("f.json", {**forged, "sha256": digest(forged)})
-        assert verify("f.json", "log.vw", rows=rows).confirmed == confirmed
+        write_receipt("f.json", {**forged, "sha256": digest(forged)})
+        assert verify_receipt("f.json", "log.vw", rows=rows).confirmed == confirmed
 
 
 def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -186,9 +186,9 @@ def changed(value: Any) -> Any:
 
 
 def is_refused(made: dict[str, Any]) -> bool:
-    write("f.json", made)
+    write_receipt("f.json", made)
     try:
-        return not verify("f.json", "log.vw").confirmed
+        return not verify_receipt("f.json", "log.vw").confirmed
     except FtprlError:
         return True
 
@@ -224,10 +224,10 @@ def test_data_with_any_byte_changed_is_refused() -> None:
     raw = Path("log.vw").read_bytes()
     for at in range(len(raw)):
         Path("f.vw").write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
-        assert not verify("r.json", "f.vw").confirmed, at
+        assert not verify_receipt("r.json", "f.vw").confirmed, at
     for other in (raw[:-1], raw + b"\n", raw + raw, b"1 | a\n"):
         Path("f.vw").write_bytes(other)
-        assert not verify("r.json", "f.vw").confirmed
+        assert not verify_receipt("r.json", "f.vw").confirmed
 
 
 def test_exit_codes(capsys: Capture) -> None:
@@ -237,7 +237,7 @@ def test_exit_codes(capsys: Capture) -> None:
     assert "confirmed" in capsys.readouterr().out
     made = json.loads(Path("r.json").read_text())
     made["certificate"]["bound"] *= 0.99
-    write("f.json", made)
+    write_receipt("f.json", made)
     assert run(["verify", "f.json", "log.vw"]) == 1
     out = capsys.readouterr().out
     assert "REFUSED  sha256" in out
@@ -272,7 +272,7 @@ def test_exit_codes(capsys: Capture) -> None:
 def test_what_is_no_receipt_is_said_in_one_line(change: Any, capsys: Capture) -> None:
     made = receipt_of(trained(scale=0.1))
     change(made)
-    write("f.json", made)
+    write_receipt("f.json", made)
     assert run(["verify", "f.json", "log.vw"]) in (1, 2)
     assert len(capsys.readouterr().err.splitlines()) <= 1
     for text in ("", "{", "[1]", '{"format": "ftprl-receipt"}', '{"format": NaN}', "\xff" * 5):
@@ -285,10 +285,10 @@ def test_against_another_model() -> None:
     trained(output="m")
     trained(scale=1.0, output="other")
     receipt_of(ftprl.load("m"), other="other")
-    assert verify("r.json", "log.vw", other="other").confirmed
+    assert verify_receipt("r.json", "log.vw", other="other").confirmed
     with pytest.raises(InvalidInput, match="--against"):
-        verify("r.json", "log.vw")
-    assert not verify("r.json", "log.vw", other="m").confirmed
+        verify_receipt("r.json", "log.vw")
+    assert not verify_receipt("r.json", "log.vw", other="m").confirmed
 
 
 @pytest.mark.slow
@@ -296,14 +296,14 @@ def test_against_another_model() -> None:
 @pytest.mark.parametrize("name", ["a9a.libsvm.gz", "criteo80k.vw.gz"])
 def test_real_receipts_are_confirmed(name: str, scale: Any) -> None:
     receipt_of(trained(str(real(name)), scale=scale, bits=20), radius=1.0)
-    verdict = verify("r.json", str(real(name)))
+    verdict = verify_receipt("r.json", str(real(name)))
     assert verdict.confirmed, str(verdict)
 
 
 def test_real_receipts_are_confirmed_in_a_prefix() -> None:
     for name in ("rcv1_small.vw.gz", "criteo80k.vw.gz"):
         receipt_of(trained(str(real(name)), bits=18))
-        assert verify("r.json", str(real(name)), rows=300).confirmed
+        assert verify_receipt("r.json", str(real(name)), rows=300).confirmed
 
 
 def test_signs_are_the_losses_of_two_classes() -> None:
@@ -331,7 +331,7 @@ def test_a_receipt_does_not_depend_on_how_rows_came(scale: Any, tmp_path: Path) 
     cut = ftprl.train(parts, receipt=True, scale=scale, holdout=3).model
     assert provenance_of(whole) is not None
     assert provenance_of(cut) is not None
-    assert provenance_of(cut).trail == provenance_of(whole).trail
+    assert provenance_of(cut).milestones == provenance_of(whole).milestones
     np.testing.assert_array_equal(cut.engine.own_sums(), whole.engine.own_sums())
     np.testing.assert_array_equal(cut.engine.own_sums(cut.engine.touched()), whole.engine.own_sums())
 

@@ -19,7 +19,7 @@ from ftprl.schemes import (
     SchemeState,
     Sketch,
 )
-from ftprl.sets import Box, Ellipsoid, FeasibleSet, L1Ball, L2Ball, LpBall, Polytope, Preimage, Product, Simplex
+from ftprl.sets import Box, ConvexSet, Ellipsoid, L1Ball, L2Ball, LpBall, Polytope, Preimage, Product, Simplex
 
 F = Product(Box(-1, [1.0, 0.5]), L2Ball(2, 1.5))
 ALL = [
@@ -36,7 +36,7 @@ ALL = [
 ]
 
 
-def run(scheme: Scheme, F: FeasibleSet, rows: np.ndarray) -> tuple[list[np.ndarray], SchemeState]:
+def run(scheme: Scheme, F: ConvexSet, rows: np.ndarray) -> tuple[list[np.ndarray], SchemeState]:
     state, Qs = scheme.init(F), []
     for g in rows:
         Q, state = scheme.step(state, g)
@@ -109,7 +109,7 @@ def test_sketch_is_above_full(rows: np.ndarray) -> None:
 @pytest.mark.parametrize(
     "G", [Box(-1, 1, dim=4), LpBall(4, 3), Simplex(4), Ellipsoid(np.diag([1.0, 2, 3, 4]))], ids=repr
 )
-def test_best_bound_follows_the_post_hoc_optimum(G: FeasibleSet, rows: np.ndarray) -> None:
+def test_best_bound_follows_the_post_hoc_optimum(G: ConvexSet, rows: np.ndarray) -> None:
     state = run(BestBound(b=1.0), G, rows)[1]
     best = best_bound(G, "diagonal", (rows**2).sum(axis=0))
     assert best is not None
@@ -192,7 +192,7 @@ def test_proven_ratios() -> None:
 @pytest.mark.parametrize(
     "G", [Box([-1, 0], [2, 1]), L2Ball(2), LpBall(2, 4), L1Ball(2), Ellipsoid([[1.0, 0.4], [0, 2]])], ids=repr
 )
-def test_john_is_around_all_differences(G: FeasibleSet, rng: np.random.Generator) -> None:
+def test_john_is_around_all_differences(G: ConvexSet, rng: np.random.Generator) -> None:
     A = john(G)
     ends = np.array([G.vertex(g) for g in rng.normal(size=(60, 2))])
     lengths = np.linalg.norm((ends[:, None] - ends).reshape(-1, 2) @ A.T, axis=1)

@@ -1,4 +1,4 @@
-"""The rows that a record's runs learned, read again from the data: passes, held-out rows and rows left out included."""
+"""The rows that a model's runs learned, read again from the data: passes, held-out rows and skipped rows included."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Run = Mapping[str, Any]
 
 
 @final
-class Runs:
-    """Files given once more, dealt out to the runs that read them."""
+class LearnedData:
+    """The files that were learned, assigned to the runs that read them."""
 
-    def __init__(self, data: Any, stream: Sequence[Run], reading: Mapping[str, Any], spec: Spec) -> None:
+    def __init__(self, data: Any, runs: Sequence[Run], reading: Mapping[str, Any], spec: Spec) -> None:
         files = list(expand(data))
-        wanted = sum(1 if run["files"] is None else len(run["files"]) for run in stream)
+        wanted = sum(1 if run["files"] is None else len(run["files"]) for run in runs)
         if len(files) != wanted:
             raise InvalidInput(
                 f"data needs the {wanted} file{'s'[: wanted > 1]} that were learned, in their order, got {len(files)};"
@@ -33,23 +33,21 @@ class Runs:
             )
         if not all(lasts(file) for file in files):
             raise InvalidInput("data needs files that can be read again, got standard input or a pipe; save it first.")
-        self.spec, self.stream = spec, stream
+        self.spec, self.runs = spec, runs
         self.files: list[list[str]] = []
-        for run in stream:
+        for run in runs:
             count = 1 if run["files"] is None else len(run["files"])
             self.files.append(files[:count])
             del files[:count]
-        self.sources: list[Source] = [
-            self._open(own, run, reading) for own, run in zip(self.files, stream, strict=True)
-        ]
+        self.sources: list[Source] = [self._open(own, run, reading) for own, run in zip(self.files, runs, strict=True)]
 
     def _open(self, files: list[str], run: Run, reading: Mapping[str, Any]) -> Source:
-        said = readers.as_named(reading, files, {})
-        return readers.open(files, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **said)
+        options = readers.as_named(reading, files, {})
+        return readers.open(files, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **options)
 
     def check_digests(self) -> None:
         """Refuse files other than those that were learned."""
-        for number, run in enumerate(self.stream):
+        for number, run in enumerate(self.runs):
             if run["files"] is None:
                 digest = BatchDigest()
                 for batch, _ in self.sources[number].read(threads=0):
@@ -59,11 +57,11 @@ class Runs:
             for file, entry in zip(self.files[number], run["files"], strict=True):
                 self._compare(file, digest_of_file(file), entry)
 
-    def _compare(self, file: str, found: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
-        if dict(found) != dict(kept):
+    def _compare(self, file: str, digest: Mapping[str, Any], learned: Mapping[str, Any]) -> None:
+        if dict(digest) != dict(learned):
             raise InvalidInput(
-                f"{shown(file)}: expected the data that was learned, of SHA-256 {kept['sha256'][:12]}..., got"
-                f" {found['sha256'][:12]}...; pass the same files, in their order."
+                f"{shown(file)}: expected the data that was learned, of SHA-256 {learned['sha256'][:12]}..., got"
+                f" {digest['sha256'][:12]}...; pass the same files, in their order."
             )
 
     def batches(self, number: int, before: int) -> Iterator[tuple[Batch, int]]:
@@ -71,7 +69,7 @@ class Runs:
 
         `before` is the number of rows that earlier runs met for the first time.
         """
-        run = self.stream[number]
+        run = self.runs[number]
         for batch, _ in self.sources[number].read(threads=0):
             unfit = ~_fits(batch, self.spec) if run["skip"] else np.zeros(len(batch), np.bool_)
             weight = np.where(unfit, 0.0, batch.weight)

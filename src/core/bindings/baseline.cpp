@@ -1,0 +1,62 @@
+// The baseline as Python sees it.
+#include "learners/baseline.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bindings/arrays.hpp"
+#include "bindings/bindings.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using namespace ftprl::bindings;
+using Pairs = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+std::unique_ptr<ftprl::Baseline> make_baseline(const char* loss, double tau) {
+    const ftprl::Loss* chosen = ftprl::loss_named(loss);
+    if (chosen == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
+    return std::make_unique<ftprl::Baseline>(chosen, tau);
+}
+
+void learn_labels(ftprl::Baseline& baseline, const Column<double>& y, const Column<double>& weight,
+                  std::optional<Pairs> others) {
+    const auto count = static_cast<std::int64_t>(y.size());
+    check_length("weight", weight.size(), count);
+    if (others) {
+        check_length("others", others->shape(0), count);
+        if (others->shape(1) != 2) throw nb::value_error("others needs two numbers for each row");
+    }
+    const nb::gil_scoped_release free;
+    baseline.learn(y.data(), weight.data(), count, others ? others->data() : nullptr);
+}
+
+nb::object numbers_of(nb::handle self) {
+    double* numbers = nb::cast<ftprl::Baseline&>(self).numbers();
+    return nb::cast(nb::ndarray<nb::numpy, double>(numbers, {ftprl::BASELINE_NUMBERS}, self));
+}
+
+}  // namespace
+
+void ftprl::bindings::bind_baseline(nb::module_& m) {
+    nb::class_<ftprl::Baseline>(m, "Baseline", "The loss of predicting each label from those before it alone.")
+        .def(nb::new_(&make_baseline), nb::arg("loss"), nb::arg("tau"))
+        .def("learn", &learn_labels, nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+             nb::arg("others").noconvert().none() = nb::none(),
+             "Predict and learn the labels; `others` gets the loss and the least loss of rows that are not learned.")
+        .def("copy", [](const ftprl::Baseline& self) { return std::make_unique<ftprl::Baseline>(self); })
+        .def_prop_ro(
+            "kind", [](const ftprl::Baseline& self) { return ftprl::name_of(self.kind()); },
+            "What the prediction is: base_rate, mean, log_mean, median, quantile or majority.")
+        .def_prop_ro(
+            "total", [](const ftprl::Baseline& self) { return self.total(); }, "The loss of all rows learned.")
+        .def_prop_ro("numbers", &numbers_of, "All that it remembers; a view.");
+}

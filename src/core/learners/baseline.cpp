@@ -1,0 +1,186 @@
+#include "learners/baseline.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+namespace ftprl {
+namespace {
+
+constexpr double SMALL_PRODUCT = 0x1p-500;  // far above the smallest double divided by the smallest probability
+constexpr double LARGEST_STEP = 1e300;      // 1 / tau may be infinite, and infinity times 0 is no number
+
+// A row's loss, and the least that any score could have had.
+struct RowLoss {
+    double loss;
+    double least;
+};
+
+double value_of(const Loss* loss, double score, double y, double tau) {
+    double tail = 0.0;
+    const double value = loss->at(score, y, tau, tail).value;
+    return total_loss(value, tail);
+}
+
+// Each rule predicts a label, then learns it. No branch depends on a label where that can be helped: many would be
+// guessed wrong, and the baseline must cost next to nothing beside the learner.
+
+struct Mean {
+    const Loss* loss;
+    double tau;
+
+    static double mean(const BaselineState& s) { return s.weight > 0.0 ? s.sum / s.weight : 0.0; }
+    RowLoss predict(const BaselineState& s, double y) const { return {value_of(loss, mean(s), y, tau), 0.0}; }
+    static void learn(BaselineState& s, double y, double c) { s.sum += c * y; }
+};
+
+struct LogMean {
+    const Loss* loss;
+    double tau;
+    double* counts;  // the least loss of labels 0, 1, 2, ..., NaN where it is not known yet
+
+    static double score(const BaselineState& s) {
+        return s.sum > 0.0 ? std::log(Mean::mean(s)) : -std::log(s.rows + 1.0);
+    }
+    RowLoss predict(const BaselineState& s, double y) const { return {value_of(loss, score(s), y, tau), least(y)}; }
+    double least(double y) const {
+        const int count = y < SMALL_COUNTS ? static_cast<int>(y) : -1;
+        if (count != y) return exact(y);
+        if (counts[count] != counts[count]) counts[count] = exact(y);
+        return counts[count];
+    }
+    double exact(double y) const { return y > 0.0 ? value_of(loss, std::log(y), y, tau) : 0.0; }
+    static void learn(BaselineState& s, double y, double c) { Mean::learn(s, y, c); }
+};
+
+struct Quantile {
+    double tau;
+    double times;     // the row's loss in pinball losses: the absolute loss is two of tau = 1/2
+    double up, down;  // the steps for a label above and below
+
+    explicit Quantile(double tau, double times)
+        : tau(tau), times(times), up(2.0 / (1.0 - tau)), down(-std::min(2.0 / tau, LARGEST_STEP)) {}
+
+    double pinball(const BaselineState& s, double y) const {
+        const double d = y - s.quantile;
+        return (d > 0.0 ? tau : tau - 1.0) * d;
+    }
+    RowLoss predict(const BaselineState& s, double y) const { return {times * pinball(s, y), 0.0}; }
+    void learn(BaselineState& s, double y, double c) const {
+        if (s.rows == 0.0) {
+            s.quantile = s.lowest = s.highest = y;
+            return;
+        }
+        s.lowest = y < s.lowest ? y : s.lowest;
+        s.highest = y > s.highest ? y : s.highest;
+        const double part = c / (s.weight + c);
+        const double rate = y > s.quantile ? part * up : (y < s.quantile ? part * down : 0.0);
+        s.since += c;
+        s.pinball += (c / s.since) * (pinball(s, y) - s.pinball);
+        const double q = s.quantile + s.pinball * rate;
+        s.quantile = q < s.lowest ? s.lowest : (q > s.highest ? s.highest : q);
+    }
+};
+
+// Two classes, y = -1 or 1: their weights.
+void learn_class(BaselineState& s, double y, double c) {
+    s.positive += c * (0.5 + 0.5 * y);
+    s.negative += c * (0.5 - 0.5 * y);
+}
+
+struct Majority {
+    double losses[3];  // of a wrong class, of none, of the right one
+
+    explicit Majority(const Loss* loss, double tau)
+        : losses{value_of(loss, -1.0, 1.0, tau), value_of(loss, 0.0, 1.0, tau), value_of(loss, 1.0, 1.0, tau)} {}
+
+    RowLoss predict(const BaselineState& s, double y) const {
+        const double lead = (s.positive - s.negative) * y;
+        return {losses[1 + (lead > 0.0) - (lead < 0.0)], 0.0};
+    }
+    static void learn(BaselineState& s, double y, double c) { learn_class(s, y, c); }
+};
+
+struct BaseRate {
+    static double probability(const BaselineState& s, double y) {
+        const double same = (0.5 + 0.5 * y) * s.positive + (0.5 - 0.5 * y) * s.negative;
+        return (same + 0.5) / (s.positive + s.negative + 1.0);
+    }
+    static RowLoss predict(const BaselineState& s, double y) { return {-std::log(probability(s, y)), 0.0}; }
+    static void learn(BaselineState& s, double y, double c) { learn_class(s, y, c); }
+};
+
+template <class Rule>
+void add_loss(BaselineState& s, const Rule& rule, double y, double c) {
+    const RowLoss row = rule.predict(s, y);
+    s.loss += c * row.loss;
+    s.least += c * row.least;
+}
+
+// A logarithm is slow: of rows with weight 1 the probabilities are multiplied, and one is taken now and then.
+void add_loss(BaselineState& s, const BaseRate& rule, double y, double c) {
+    if (c != 1.0) {
+        s.loss += c * rule.predict(s, y).loss;
+        return;
+    }
+    s.product *= BaseRate::probability(s, y);
+    if (s.product < SMALL_PRODUCT) {
+        s.loss -= std::log(s.product);
+        s.product = 1.0;
+    }
+}
+
+template <class Rule>
+BaselineState learned(BaselineState s, const Rule& rule, const double* y, const double* weight, std::int64_t count,
+                      double* others) {
+    for (std::int64_t r = 0; r < count; ++r) {
+        const bool labelled = y[r] == y[r];
+        const bool learns = labelled && weight[r] > 0.0;
+        if (others != nullptr) {
+            constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
+            const RowLoss row = labelled && !learns ? rule.predict(s, y[r]) : RowLoss{NONE, NONE};
+            others[2 * r] = row.loss;
+            others[2 * r + 1] = row.least;
+        }
+        if (!learns) continue;
+        add_loss(s, rule, y[r], weight[r]);
+        rule.learn(s, y[r], weight[r]);
+        s.weight += weight[r];
+        s.rows += 1.0;
+    }
+    return s;
+}
+
+}  // namespace
+
+Baseline::Baseline(const Loss* loss, double tau) : loss_(loss), tau_(tau) {
+    std::fill(std::begin(counts_), std::end(counts_), std::numeric_limits<double>::quiet_NaN());
+}
+
+void Baseline::learn(const double* y, const double* weight, std::int64_t count, double* others) {
+    switch (kind()) {
+        case BaselineKind::base_rate:
+            state_ = learned(state_, BaseRate{}, y, weight, count, others);
+            break;
+        case BaselineKind::mean:
+            state_ = learned(state_, Mean{loss_, tau_}, y, weight, count, others);
+            break;
+        case BaselineKind::log_mean:
+            state_ = learned(state_, LogMean{loss_, tau_, counts_}, y, weight, count, others);
+            break;
+        case BaselineKind::median:
+            state_ = learned(state_, Quantile(0.5, 2.0), y, weight, count, others);
+            break;
+        case BaselineKind::quantile:
+            state_ = learned(state_, Quantile(tau_, 1.0), y, weight, count, others);
+            break;
+        case BaselineKind::majority:
+            state_ = learned(state_, Majority(loss_, tau_), y, weight, count, others);
+            break;
+    }
+}
+
+double Baseline::total() const { return state_.loss - std::log(state_.product); }
+
+}  // namespace ftprl

@@ -1,0 +1,38 @@
+"""The help of a command as plain text, its options in groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help lists its options under the groups they belong to."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, then each group in the order in which its first option was declared."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                is_argument = parameter.param_type_name == "argument"
+                group = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None)
+                name, text = record
+                sections.setdefault(_title(group), []).append((name, _with_losses(text)))
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def _title(group: str | None) -> str:
+    return group if group == "Arguments" else "Options" if group is None else f"{group.capitalize()} options"
+
+
+def _with_losses(text: str) -> str:
+    """The names of the losses are looked up here, since importing them takes long."""
+    if "{losses}" not in text:
+        return text
+    from ftprl.losses import SCALAR_LOSSES
+
+    return text.replace("{losses}", ", ".join(SCALAR_LOSSES))

@@ -1,0 +1,98 @@
+"""Options of the command line from the table of `ftprl.options`, and from what was typed to keywords of Python."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import typer
+
+from ftprl.errors import InvalidInput
+from ftprl.options import BY_NAME
+
+
+def option(name: str) -> typer.models.OptionInfo:
+    """What Typer needs to know of an option."""
+    entry = BY_NAME[name]
+    spellings = [entry.switch or entry.typed] + ([entry.short] if entry.short else [])
+    info: typer.models.OptionInfo = typer.Option(
+        *spellings,
+        help=entry.line(_spelled),
+        metavar=entry.metavar or None,
+        show_default=False,
+        rich_help_panel=entry.group,
+    )
+    return info
+
+
+def _spelled(name: str) -> str:
+    return "{losses}" if name == "losses" else BY_NAME[name].typed  # the list is filled in when the help is shown
+
+
+def _columns(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Columns named one by one or with commas between them; quotes keep a comma inside a name."""
+    import csv
+
+    return tuple(part for row in csv.reader(names or ()) for part in row if part) or None
+
+
+def _character(text: str | None) -> str | None:
+    """A separator as it is typed in a shell: `\\\\t` and `tab` are a tab."""
+    return "\t" if text in ("\\t", "tab") else text
+
+
+def _scale(text: str | None) -> str | float | tuple[float, ...] | None:
+    """`auto`, a number, or several with commas between them."""
+    if text is None or "," not in text:
+        return _number_or_word("--scale", text)
+    return tuple(_number("--scale", part) for part in text.split(","))
+
+
+def _share(text: str | None) -> str | float | None:
+    return _number_or_word("--share", text)
+
+
+def _number_or_word(name: str, text: str | None) -> str | float | None:
+    return text if text is None or text.isalpha() else _number(name, text)
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"{name} needs a number, got {text!r}; see ftprl train --help.") from None
+
+
+_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "scale": _scale,
+    "share": _share,
+    "sep": _character,
+    "ignore": _columns,
+    "categorical": _columns,
+    "numeric": _columns,
+    "text": _columns,
+}
+
+
+def keywords(typed: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of Python for the parameters of a command; None for an option that was not used.
+
+    >>> keywords({"no_header": True, "sep": "tab", "ignore": ["a,b"], "float64": False, "receipt": None})
+    {'header': False, 'sep': '\\t', 'ignore': ('a', 'b'), 'float64': None, 'receipt': None}
+    """
+    found: dict[str, Any] = {}
+    for parameter, value in typed.items():
+        name = parameter.removeprefix("no_")
+        entry = BY_NAME.get(name)
+        if entry is not None and entry.switch is not None and isinstance(value, bool) and "/" not in entry.switch:
+            found[name] = (not parameter.startswith("no_")) if value else None
+        else:
+            found[name] = _PARSERS.get(name, lambda same: same)(value)
+    return found
+
+
+def warn_of_bad_rows(count: int, first: str | None) -> None:
+    """Print one line about rows that were left out."""
+    if count:
+        print(f"ftprl: left out {count} bad row{'s'[: count > 1]}; the first: {first}", file=sys.stderr)

@@ -1,0 +1,19 @@
+"""Learners: FTPRL, the change of coordinates around any learner, and the base class that baselines share."""
+
+from ftprl.learner.base import Learner, LearnerState, gradient, starting_point
+from ftprl.learner.composite import Composite
+from ftprl.learner.ftprl import FTPRL
+from ftprl.learner.preconditioned import Preconditioned, PreconditionedState
+from ftprl.learner.state import State
+
+__all__ = [
+    "FTPRL",
+    "Composite",
+    "Learner",
+    "LearnerState",
+    "Preconditioned",
+    "PreconditionedState",
+    "State",
+    "gradient",
+    "starting_point",
+]

@@ -1,0 +1,135 @@
+"""What a learner is: it plays points of a set, learns from gradients, and gives its certificate."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check, psd
+from ftprl.bounds import Bounds, Certificate, Ledger, certify
+from ftprl.errors import InvalidInput
+from ftprl.sets import ConvexSet
+
+Vector = NDArray[np.float64]
+
+_LARGE, _SMALL = 1e150, 1e-150  # squares of gradients beyond these leave the range of a float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearnerState:
+    """What every learner's state has: the point to play and the number of rounds behind it."""
+
+    x: Vector
+    t: int
+
+
+S = TypeVar("S", bound=LearnerState)
+
+
+class Learner(ABC, Generic[S]):
+    """Plays points of `feasible`: `init()` gives a state, play `state.x`, `update(state, g)` gives the next."""
+
+    feasible: ConvexSet
+
+    @abstractmethod
+    def init(self, hint: ArrayLike | None = None) -> S:
+        """The state before the first round; `hint` is a guess of the first gradient."""
+
+    @abstractmethod
+    def advance(self, state: S, g: Vector, hint: Vector | None) -> S:
+        """`update` without its checks: the arguments are clean vectors of the right length."""
+
+    def update(self, state: S, g: ArrayLike, hint: ArrayLike | None = None) -> S:
+        """The state after seeing the gradient `g` at `state.x`; `state` itself is unchanged.
+
+        `hint` is a guess of the next gradient, used for the next point alone.
+        """
+        n = self.feasible.dim
+        guess = None if hint is None else gradient("hint", hint, n)
+        return self.advance(state, gradient("g", g, n), guess)
+
+    @property
+    def adds_to_losses(self) -> bool:
+        """Whether a term of the learner's own, such as a per-round penalty, counts in every round's loss."""
+        return False
+
+    def record(self, ledger: Ledger, before: S, g: Vector, after: S) -> Ledger:
+        """The ledger with one more round: `g` was seen at `before.x`, and `after` is the state it led to."""
+        return ledger.add_round(before.x, g)
+
+    def certificate(
+        self, state: S, ledger: Ledger, *, program: bool = False, comparator: Vector | None = None
+    ) -> Certificate:
+        """Regret and bounds after the rounds of `ledger`, against the best point of F or a given one."""
+        x = comparator if comparator is not None else self.best_fixed(state, ledger)
+        return certify(self.feasible, ledger, x, self.regret(ledger, x), self.bounds(state, ledger, x), program)
+
+    def best_fixed(self, state: S, ledger: Ledger) -> Vector | None:
+        """A best fixed point, near the current play where there are several; None on an unbounded set."""
+        feasible = self.feasible
+        if not ledger.t:
+            return state.x
+        if not np.isfinite(feasible.widths()).all() and ledger.S.any():
+            return None
+        solution = feasible.minimise(psd.zero(), ledger.S, state.x)
+        if solution.gap > 1e-9 * (1 + abs(ledger.gain)):
+            return min(solution.x, feasible.vertex(ledger.S), key=lambda x: float(ledger.S @ x))
+        return solution.x
+
+    def regret(self, ledger: Ledger, x: Vector | None) -> float:
+        """The linearised regret against x; infinite where there is no x to compare with."""
+        return math.inf if x is None else ledger.linear_regret(x)
+
+    def bounds(self, state: S, ledger: Ledger, x: Vector | None) -> Bounds:
+        """Upper bounds on the regret against x; none unless the learner has some."""
+        return Bounds()
+
+    def core(self) -> Learner[Any]:
+        """The learner whose regret and bounds are meant: itself, unless it plays in other coordinates."""
+        return self
+
+    def core_state(self, state: S) -> LearnerState:
+        """The core learner's state."""
+        return state
+
+    def to_core(self, x: Vector) -> Vector:
+        """A point in the core learner's coordinates."""
+        return x
+
+    def from_core(self, x: Vector) -> Vector:
+        """A point of the core learner in this learner's coordinates."""
+        return x
+
+    def gradient_to_core(self, g: Vector) -> Vector:
+        """A gradient in the core learner's coordinates."""
+        return g
+
+
+def gradient(name: str, value: ArrayLike, dim: int) -> Vector:
+    """Check a gradient: finite, of the right length, and not so small that its square is lost."""
+    # A copy: the state keeps what it was given, whatever the caller does with the array afterwards.
+    g = check.array(name, value)
+    if g.shape != (dim,):
+        check.vector(name, g, dim)
+    size = np.abs(g)
+    i = size.argmax()  # of a NaN if there is one; with argmin far quicker than max() and min()
+    if not size[i] < _LARGE:
+        check.finite(name, g)
+        raise InvalidInput(f"{name} needs entries below 1e150, got {name}[{i}]={g[i]:g}; rescale the losses.")
+    return g if size[size.argmin()] >= _SMALL else np.where(size < _SMALL, 0.0, g)
+
+
+def starting_point(feasible: ConvexSet, start: ArrayLike | None) -> Vector:
+    """x_1: the given point, which must lie in F, or the set's own start."""
+    if start is None:
+        return feasible.start()
+    x = check.vector("start", start, feasible.dim)
+    if not feasible.contains(x):
+        shown = np.array2string(x, precision=4, threshold=6).replace("\n", "")
+        raise InvalidInput(f"start needs a point of {feasible!r}, got {shown} outside; pass a point inside or None.")
+    return x

@@ -1,0 +1,108 @@
+"""Follow the proximally regularised leader: the paper's algorithm, on any set and with any scheme."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check, psd
+from ftprl.bounds import Bounds, Ledger
+from ftprl.learner import accounting
+from ftprl.learner.base import Learner, gradient, starting_point
+from ftprl.learner.composite import Composite
+from ftprl.learner.state import State
+from ftprl.schemes import Scheme
+from ftprl.sets import ConvexSet, Solution
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FTPRL(Learner[State]):
+    """x_{t+1} = argmin over F of g_{1:t}·x + sum_s ½ (x-x_s)ᵀQ_s(x-x_s).
+
+    >>> from ftprl.sets import Box
+    >>> from ftprl.schemes import Diagonal
+    >>> learner = FTPRL(Box(-1, 1, dim=1), Diagonal())
+    >>> learner.update(learner.init(), [0.5]).x
+    array([-1.])
+    """
+
+    feasible: ConvexSet
+    scheme: Scheme
+    start: ArrayLike | None = None
+    composite: Composite | None = None
+
+    def __post_init__(self) -> None:
+        check.instance("feasible", self.feasible, ConvexSet)
+        check.instance("scheme", self.scheme, Scheme)
+        if self.composite is not None:
+            check.instance("composite", self.composite, Composite)
+        if self.start is not None:
+            object.__setattr__(self, "start", check.frozen(starting_point(self.feasible, self.start)))
+
+    def init(self, hint: ArrayLike | None = None) -> State:
+        """x_1 is `start`; with a hint, the best point against it."""
+        x = starting_point(self.feasible, self.start)
+        zero = np.zeros(self.feasible.dim)
+        m = None if hint is None else gradient("hint", hint, self.feasible.dim)
+        scheme = self.scheme.init(self.feasible)
+        gap, leader = 0.0, x
+        if m is not None:
+            play = self._minimise(psd.zero(), m, x, 0)
+            x, gap = play.x, play.gap
+        return State(x, 0, zero, scheme, psd.zero(), zero, m, leader, gap, 0.0)
+
+    def advance(self, state: State, g: Vector, hint: Vector | None) -> State:
+        """One round: the scheme weighs the gradient, z collects it, the set finds the leader."""
+        feasible = self.feasible
+        error = g if state.hint is None else g - state.hint
+        Q, scheme = self.scheme.step(state.scheme, error)
+        seen = self.scheme.effective(feasible, error)
+        moved = seen if state.hint is None else self.scheme.effective(feasible, g)
+        z = state.z + moved
+        z -= psd.apply(Q, state.x)
+        t = state.t + 1
+        best = play = self._minimise(scheme.total, z, state.x, t)
+        best.x.setflags(write=False)  # a state is a value
+        if hint is not None:
+            play = self._minimise(scheme.total, z + hint, state.x, t)
+            play.x.setflags(write=False)
+        return State(play.x, t, z, scheme, Q, seen, hint, best.x, play.gap, best.gap)
+
+    def _minimise(self, H: PSD, z: Vector, near: Vector, t: int) -> Solution:
+        if self.composite is None:
+            return self.feasible.minimise(H, z, near)
+        return self.composite.minimise(self.feasible, H, z, near, t)
+
+    @property
+    def adds_to_losses(self) -> bool:
+        """Whether Psi is added to every round's loss."""
+        return self.composite is not None and self.composite.per_round
+
+    def record(self, ledger: Ledger, before: State, g: Vector, after: State) -> Ledger:
+        """The ledger with one more round, and its share of every term of the bounds."""
+        return accounting.record(self.feasible, self.scheme, self.composite, ledger, before, g, after)
+
+    def best_fixed(self, state: State, ledger: Ledger) -> Vector | None:
+        """A best fixed point; with Psi in every round, one against the losses and Psi together."""
+        bounded = bool(np.isfinite(self.feasible.widths()).all()) or not ledger.S.any()
+        if self.composite is None or not self.composite.per_round or not ledger.t or not bounded:
+            return super(FTPRL, self).best_fixed(state, ledger)
+        return self.composite.minimise(self.feasible, psd.zero(), ledger.S, state.x, ledger.t).x
+
+    def regret(self, ledger: Ledger, x: Vector | None) -> float:
+        """The linearised regret against x, Psi included when it is part of every round."""
+        linear = super(FTPRL, self).regret(ledger, x)
+        if x is None or self.composite is None or not self.composite.per_round:
+            return linear
+        return linear + (ledger.psi - ledger.t * self.composite.value(x))
+
+    def bounds(self, state: State, ledger: Ledger, x: Vector | None) -> Bounds:
+        """The chain of bounds, with what inexact steps and composite terms add to it."""
+        return accounting.bounds(self.feasible, self.scheme, self.composite, ledger, state, x)

@@ -1,0 +1,35 @@
+"""What FTPRL remembers between rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.learner.base import LearnerState
+from ftprl.schemes import SchemeState
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class State(LearnerState):
+    """After t rounds: `z` = g_{1:t} - sum Q_s x_s, the scheme's state, and what the last round did."""
+
+    z: Vector
+    scheme: SchemeState
+    Q: PSD  # Q_t, the increment of the last round
+    seen: Vector  # what the bounds count of the last gradient (minus its hint)
+    hint: Vector | None  # m_{t+1}, the guess with which x was chosen
+    leader: Vector  # the minimiser of H_t without the hint; x itself when there is none
+    gap: float  # how far x may be from the minimum it stands for
+    leader_gap: float
+
+    @property
+    def total(self) -> PSD:
+        """Q_{1:t}."""
+        return self.scheme.total

@@ -1,0 +1,254 @@
+"""Every option of training in one table: name, group, help and default, for the command line, Python and the docs.
+
+Nothing heavy is imported here: the command line reads the table before anything else is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, final
+
+Group = Literal["data", "model", "learning", "run", "output"]
+Home = Literal["Spec", "open", "train", "cli"]
+
+GROUPS: tuple[Group, ...] = ("data", "model", "learning", "run", "output")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option; in `help`, `{name}` stands for another option, spelled as the reader would type it.
+
+    `home` says what takes it: a field of `Spec`, an argument of `ftprl.data.open`, `train` itself, or the command
+    line alone. `default` is what is shown; None is "not set". A switch has a spelling of its own on the command
+    line, such as `--no-header` for `header=False`, and may have a `switch_help` that fits it.
+
+    >>> BY_NAME["beta"].typed, BY_NAME["header"].typed
+    ('--beta', '--no-header')
+    >>> print(BY_NAME["every"].line())
+    Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
+    """
+
+    name: str
+    group: Group
+    home: Home
+    metavar: str
+    help: str
+    default: str | None = None
+    switch: str | None = None
+    switch_help: str | None = None
+    short: str | None = None
+
+    @property
+    def typed(self) -> str:
+        """As it is typed on the command line."""
+        return (self.switch or "--" + self.name.replace("_", "-")).split("/")[0]
+
+    def line(self, spelled: Callable[[str], str] | None = None) -> str:
+        """The help text with the default, for Python unless another spelling of options is passed."""
+        text = self.help if spelled is None else self.switch_help or self.help
+        text = re.sub(r"\{(\w+)\}", lambda match: (spelled or _in_python)(match[1]), text)
+        shown = self.default if spelled is None or self.switch_help is None else None
+        return text + (f" [default: {shown}]" if shown is not None else "")
+
+
+def _in_python(name: str) -> str:
+    return "a name in `ftprl.losses.SCALAR_LOSSES`" if name == "losses" else f"`{name}`"
+
+
+_TABLE = (
+    # ---- data ----
+    Option("format", "data", "open", "TEXT", "File format: vw, libsvm, csv or tsv", "inferred from the file extension"),
+    Option("label", "data", "open", "COL", "Column with the label; csv and tsv files need one"),
+    Option(
+        "positive",
+        "data",
+        "open",
+        "TEXT",
+        "Label of the positive class; all others are negative",
+        "1, yes, true, y or t",
+    ),
+    Option("weight", "data", "open", "COL", "Column with the weight of the row", "every weight is 1"),
+    Option("ignore", "data", "open", "COL", "Columns to leave out"),
+    Option("categorical", "data", "open", "COL", "Columns of categories", "inferred from the first 10000 rows"),
+    Option("numeric", "data", "open", "COL", "Columns of numbers", "inferred from the first 10000 rows"),
+    Option("text", "data", "open", "COL", "Columns of text, split into lower-case words"),
+    Option("sep", "data", "open", "CHAR", "Character between columns; \\t is a tab", "a comma in csv, a tab in tsv"),
+    Option("quote", "data", "open", "CHAR", "Quote character; '' for none", '" in csv, none in tsv'),
+    Option(
+        "header",
+        "data",
+        "open",
+        "",
+        "Whether the first row has the names of the columns; otherwise they are 1, 2, ...",
+        "True",
+        switch="--no-header",
+        switch_help="Read the first row as data; columns are named 1, 2, ...",
+    ),
+    Option(
+        "on_bad_row",
+        "data",
+        "open",
+        "TEXT",
+        "What to do at a row that cannot be read or learned: raise an error, or skip and count it",
+        "raise",
+    ),
+    Option("max_row", "data", "open", "BYTES", "Longest row, in bytes", "16000000"),
+    # ---- model ----
+    Option("loss", "model", "Spec", "TEXT", "Loss function: {losses}", "logistic"),
+    Option("tau", "model", "Spec", "FLOAT", "Quantile that the quantile loss estimates, from 0 to 1", "0.5"),
+    Option("bits", "model", "train", "INT", "Size of the weight table: 2^bits cells", "22"),
+    Option("dim", "model", "Spec", "INT", "Size of the weight table in cells, instead of {bits}", "2^22"),
+    Option("seed", "model", "Spec", "INT", "Seed of the hash that assigns features to cells", "0"),
+    Option(
+        "intercept",
+        "model",
+        "Spec",
+        "",
+        "Whether to learn an intercept",
+        "True",
+        switch="--no-intercept",
+        switch_help="Learn no intercept",
+    ),
+    Option(
+        "float64",
+        "model",
+        "Spec",
+        "",
+        "Whether to use double precision, which takes twice the memory",
+        "False",
+        switch="--float64",
+        switch_help="Use double precision, which takes twice the memory",
+    ),
+    Option("lower", "model", "Spec", "FLOAT", "Lower bound of every weight"),
+    Option("upper", "model", "Spec", "FLOAT", "Upper bound of every weight"),
+    # ---- learning ----
+    Option(
+        "scale",
+        "learning",
+        "Spec",
+        "H[,H...]",
+        "Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them",
+        "auto",
+    ),
+    Option("beta", "learning", "Spec", "FLOAT", "Initial regularisation strength", "0.3; 1 with a single scale"),
+    Option("l1", "learning", "Spec", "FLOAT", "L1 penalty, for sparse weights", "0"),
+    Option("l2", "learning", "Spec", "FLOAT", "L2 penalty, for small weights", "0"),
+    Option(
+        "share",
+        "learning",
+        "Spec",
+        "TEXT",
+        "Part of the mixture weights that is spread evenly over the scales after row t: a number, auto for 1/(t+1), or"
+        " capped for min(2^-10, 1/(t+1))",
+        "capped",
+    ),
+    Option(
+        "stack",
+        "learning",
+        "Spec",
+        "",
+        "Whether to add to the mixture a combination of all scales that is learned too (logistic loss)",
+        "True",
+        switch="--no-stack",
+        switch_help="Mix the scales alone, without a learned combination of them",
+    ),
+    Option(
+        "retire",
+        "learning",
+        "train",
+        "",
+        "Whether to drop scales that no longer contribute",
+        "True",
+        switch="--no-retire",
+        switch_help="Keep scales that no longer contribute",
+    ),
+    # ---- run ----
+    Option("passes", "run", "train", "INT", "Number of passes over the data", "1"),
+    Option(
+        "holdout",
+        "run",
+        "train",
+        "N",
+        "Hold out every N-th row: predict it, do not learn it, and report its loss separately",
+    ),
+    Option(
+        "receipt",
+        "run",
+        "train",
+        "",
+        "Whether to keep what `certify` and `verify` need to bound the regret",
+        "False",
+        switch="--receipt/--no-receipt",
+        switch_help="Keep what certify and verify need to bound the regret [default: no-receipt]",
+    ),
+    Option("checkpoint", "run", "train", "PATH", "File to save the run to, so that it can be resumed"),
+    Option(
+        "every",
+        "run",
+        "train",
+        "TEXT",
+        "Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h",
+        "30s",
+    ),
+    Option(
+        "resume",
+        "run",
+        "train",
+        "PATH",
+        "Checkpoint to continue with the same data, or model to continue with more data",
+    ),
+    Option(
+        "threads",
+        "run",
+        "train",
+        "INT",
+        "Number of threads that parse the data; the result does not depend on it",
+        "from the number of processors",
+    ),
+    # ---- output ----
+    Option("output", "output", "train", "PATH", "File to save the model to", short="-o"),
+    Option("events", "output", "train", "PATH", "File to log the run to, in JSON lines, for `report` and `watch`"),
+    Option("listener", "output", "train", "", "Function that is called with each event of the run"),
+    Option("as_json", "output", "cli", "", "Print the result as one line of JSON on stdout", switch="--json"),
+    Option("quiet", "output", "cli", "", "Print errors and warnings only", switch="--quiet", short="-q"),
+)
+
+BY_NAME = {option.name: option for option in _TABLE}
+TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`
+COMMAND = tuple(option for option in _TABLE if option.name != "listener")  # the options of `ftprl train`
+
+
+def names(home: Home) -> tuple[str, ...]:
+    """The options that `home` takes."""
+    return tuple(option.name for option in _TABLE if option.home == home)
+
+
+def as_typed(message: str, options: tuple[str, ...]) -> str:
+    """A message with its options as they are typed on the command line; in Python they are `label=`, `bits=10`.
+
+    Only the options that an error names are replaced, or one that its message begins with: the rest may be data.
+
+    >>> as_typed("use bits= or dim=, got bits=10 and dim=5", ("bits", "dim"))
+    'use --bits or --dim, got --bits 10 and --dim 5'
+    """
+    first = re.match(r"(\w+)(?==| needs )", message)
+    if first is not None and first[1] in BY_NAME:
+        message = _replaced(f"{first[1]}={message[first.end() :].removeprefix('=')}", first[1], count=1)
+    for name in options:
+        message = _replaced(message, name)
+    return message
+
+
+def _replaced(message: str, name: str, count: int = 0) -> str:
+    option = BY_NAME.get(name)
+    if option is None:
+        return message
+    value = r"(?:True|False)?" if option.switch else ""  # a switch has no value
+
+    def typed(match: re.Match[str]) -> str:
+        return option.typed + (" " if message[match.end() : match.end() + 1].strip(" ,;.:") else "")
+
+    return re.sub(rf"(?<![\w-]){name}={value}", typed, message, count=count)

@@ -1,0 +1,284 @@
+"""The certificate once more, from the state of a replay alone: what `verify` compares a receipt with.
+
+Nothing here calls `ledger` or `certificate`, which made the numbers that are checked: the formulas are written out a
+second time, as docs/receipt.md has them, so that a fault in one of the two does not confirm itself. With
+H(v) = ½ (Q + l2) v² + z v + l1 |v| for each coordinate,
+
+    regret   = sum g·x - S·u                  tight   = regret + H(u) - min H
+    r        = H(u) - S·u + ½ sum sigma x²    bound   = r + ½ sum g² / (Q + l2)
+    theorem  = r + sum g² / (Q + l2)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.linear.spec import Spec
+from ftprl.receipt.replay import Replay
+
+Vector = NDArray[np.float64]
+_AT_ONCE = 1 << 14  # coordinates
+_FEWEST = 2.0**-19  # coordinates seen less often are one group
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Comparator:
+    """Fixed weights u: a box of this radius, weights with their intercept, or, with neither, the model's own."""
+
+    radius: float | None = None
+    weights: Vector | None = None
+    bias: float = 0.0
+    sha256: str | None = None  # of the model that the weights are from
+
+
+@final
+@dataclass(slots=True, eq=False)
+class _Scale:
+    """Sums over all coordinates for one scale."""
+
+    Su: list[float] = field(default_factory=list)
+    Hu: list[float] = field(default_factory=list)
+    Hx: list[float] = field(default_factory=list)
+    DR: list[float] = field(default_factory=list)
+    G: list[float] = field(default_factory=list)
+    D2: list[float] = field(default_factory=list)
+    size: list[float] = field(default_factory=list)
+
+
+@final
+class Audit:
+    """The numbers of a replayed stream against one comparator, for every scale."""
+
+    def __init__(self, replay: Replay, comparator: Comparator, *, unit_values: bool = False) -> None:
+        self._replay, self._comparator, self._unit_values = replay, comparator, unit_values
+        self._scales = [_Scale() for _ in replay.spec.scales]
+        self._groups: list[dict[float | None, list[float]]] = [{} for _ in replay.spec.scales]
+        self._nonzero, self._units = 0, [math.inf, 0.0]
+        for c in _coordinates(replay):
+            self._add(c)
+
+    def _add(self, c: _Coordinates) -> None:
+        h, spec = np.array(self._replay.spec.scales), self._replay.spec
+        l1, l2 = (0.0, 0.0) if c.slots is None else (spec.l1, spec.l2)
+        low, high = (-math.inf, math.inf) if c.slots is None else (spec.lower, spec.upper)
+        hold = c.unit * (spec.beta * c.unit + c.R) / h + l2
+        x = _weights(c.z, hold, l1, low, high)
+        u, D = self._weights_and_widths(c, x, low, high)
+        H_u = 0.5 * hold * u**2 + c.z * u + l1 * np.abs(u)
+        H_x = 0.5 * hold * x**2 + c.z * x + l1 * np.abs(x)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            counted = np.where(c.unit > 0, (c.R / c.unit) ** 2, 0.0)
+        terms = {
+            "Su": c.S * u,
+            "Hu": H_u,
+            "Hx": H_x,
+            "DR": D * c.R,
+            "G": counted,
+            "D2": (D * c.unit) ** 2 + 0.0 * c.R,
+            "size": np.abs(c.S * u) + 0.5 * hold * u**2,
+        }
+        for k, sums in enumerate(self._scales):
+            for name, values in terms.items():
+                getattr(sums, name).append(math.fsum(values[:, k].tolist()))
+            shares = (-terms["Su"][:, k], (H_u - terms["Su"])[:, k], math.sqrt(2.0) * terms["DR"][:, k])
+            self._add_groups(self._groups[k], c, k, counted, shares)
+        self._nonzero += int(np.count_nonzero(u[:, 0]))
+        if c.slots is not None and len(c.unit):
+            self._units = [min(self._units[0], float(c.unit.min())), max(self._units[1], float(c.unit.max()))]
+
+    def _weights_and_widths(self, c: _Coordinates, x: Vector, low: float, high: float) -> tuple[Vector, Vector]:
+        comparator = self._comparator
+        if comparator.radius is not None:
+            with np.errstate(divide="ignore"):
+                side = np.where(c.unit > 0, comparator.radius / c.unit, 0.0)
+            bottom, top = np.maximum(-side, low), np.minimum(side, high)
+            nothing = np.minimum(np.maximum(0.0, low), high)  # for a feature that was always 0
+            bottom, top = (np.where(c.unit > 0, a, nothing) for a in (bottom, top))
+            middle = np.minimum(np.maximum(0.0, bottom), top)
+            u = np.where(c.S > 0, bottom, np.where(c.S < 0, top, middle))
+            return u, top - bottom
+        if comparator.weights is not None:
+            u = np.array([[comparator.bias]]) if c.slots is None else comparator.weights[c.slots][:, None]
+        else:
+            u = x[:, [self._replay.leader]]
+        return u, 2.0 * np.abs(u)
+
+    def _add_groups(
+        self, groups: dict[float | None, list[float]], c: _Coordinates, k: int, counted: Vector, shares: Any
+    ) -> None:
+        """Coordinates by how often they were seen: in rows, or with one scale by what their gradients add up to."""
+        if c.slots is None:
+            groups[None] = [1.0, *(float(share[0]) for share in shares)]
+            return
+        seen = c.rows if c.rows is not None else counted[:, k]
+        for level in np.unique(np.floor(np.log2(np.maximum(seen, _FEWEST / 2)))).tolist():
+            own = np.floor(np.log2(np.maximum(seen, _FEWEST / 2))) == level
+            before = groups.get(level, [0.0] * 4)
+            add = [float(own.sum()), *(math.fsum(share[own].tolist()) for share in shares)]
+            groups[level] = [a + b for a, b in zip(before, add, strict=True)]
+
+    # ---- from sums to numbers ----
+
+    def _of(self, k: int, name: str) -> float:
+        return math.fsum(getattr(self._scales[k], name))
+
+    def _row(self, k: int) -> dict[str, float]:
+        """The numbers of one scale, `excess` included."""
+        replay, spec = self._replay, self._replay.spec
+        loss = float(replay.tallies[0])
+        own = float(replay.state["totals"][k])
+        totals, Su, H = replay.sums_of(k), self._of(k, "Su"), self._of(k, "Hu")
+        regret, r = totals.linear - Su, H - Su + 0.5 * totals.proximal
+        numbers = {
+            "regret": regret,
+            "tight": regret + (H - self._of(k, "Hx")),
+            "bound": r + 0.5 * totals.stability,
+            "theorem": r + totals.stability,
+        }
+        excess = loss - own
+        return {"scale": spec.scales[k], "loss": own, "excess": excess} | {a: b + excess for a, b in numbers.items()}
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """The smallest and the largest unit of a coordinate."""
+        return self._units[0], self._units[1]
+
+    @property
+    def size(self) -> float:
+        """How large the sums are whose differences the numbers are: what rounding is relative to."""
+        totals = [self._replay.sums_of(k) for k in range(len(self._scales))]
+        sums = [abs(t.linear) + t.proximal + t.stability + self._of(k, "size") for k, t in enumerate(totals)]
+        return max(sums) + abs(float(self._replay.tallies[0]))
+
+    def brief(self) -> dict[str, Any]:
+        """The numbers that a milestone has."""
+        whole = self.certificate()
+        names = ["weight", "loss", "scale", "excess", "regret", "tight", "bound", "theorem", "gain", "ratio", "shared"]
+        numbers = {name: whole[name] for name in names}
+        post = whole["post_hoc"]
+        return {
+            "rows": whole["rounds"],
+            **numbers,
+            "post_hoc": post["diagonal"] or None,
+            "const": post["const"] or None,
+        }
+
+    def certificate(self) -> dict[str, Any]:
+        """All numbers of a certificate; what it says in words is not among them."""
+        replay, spec = self._replay, self._replay.spec
+        rows = [self._row(k) for k in range(len(spec.scales))]
+        k = min(range(len(rows)), key=lambda j: rows[j]["bound"])
+        own, stability = rows[k], replay.sums_of(k).stability
+        diagonal = math.sqrt(2.0) * self._of(k, "DR")
+        const = math.sqrt(2.0 * self._of(k, "D2") * self._of(k, "G"))
+        closed = self._closed(k, own["excess"], stability)
+        of = "theorem" if closed["worst_case"] is None else "worst_case"
+        promised = own["theorem"] if closed["worst_case"] is None else closed["worst_case"]
+        Su, H = self._of(k, "Su"), self._of(k, "Hu")
+        return {
+            **{name: value for name, value in own.items() if name != "loss"},
+            **closed,
+            "rounds": int(replay.tallies[2]),
+            "weight": float(replay.tallies[1]),
+            "loss": float(replay.tallies[0]),
+            "true_regret": None,
+            "exact": None,
+            "post_hoc": {"const": const, "diagonal": diagonal, "full": None},
+            "gain": const / diagonal if diagonal else None,
+            "ratio": (promised - own["excess"]) / diagonal if diagonal else None,
+            "ratio_of": of,
+            "shared": {"regret": own["regret"] + Su, "bound": own["bound"] - (H - Su)},
+            "rounding": self._rounding(k),
+            "scales": rows,
+            "coordinates": _listed(self._groups[k]),
+            "coordinates_by": "rows" if self._replay.counts_rows else "gradients",
+            "comparator": self._compared_with(),
+            "family": "diagonal",
+            "solver_gap": 0.0,
+        }
+
+    def _compared_with(self) -> dict[str, Any]:
+        if self._comparator.radius is not None:
+            return {"kind": "box", "radius": self._comparator.radius}
+        own = {"kind": "weights"} if self._comparator.weights is None else {"kind": "model"}
+        named = {} if self._comparator.sha256 is None else {"sha256": self._comparator.sha256}
+        return {**own, **named, "nonzero": self._nonzero}
+
+    def _closed(self, k: int, excess: float, stability: float) -> dict[str, float | None]:
+        """B_R and the closed forms, under the conditions of the paper: a box equal to the bounds, every |value| 1."""
+        spec = self._replay.spec
+        names = ("worst_case", "closed_form", "closed_form_strong", "proven_ratio", "proven_regret_ratio")
+        forms: dict[str, float | None] = dict.fromkeys(names)
+        ones = self._units[0] > self._units[1] or self._units == [1.0, 1.0] or self._units[1] == 0.0
+        if not (_is_paper(spec) and ones and self._comparator.radius == spec.upper == -spec.lower):
+            return forms
+        c, DR = (spec.upper - spec.lower) / spec.scales[k], self._of(k, "DR")
+        forms["worst_case"] = 0.5 * c * DR + stability + excess
+        if self._unit_values:
+            paper, strong = c / 2 + 2 / c, c / 2 + 1 / c
+            forms |= {"closed_form": paper * DR + excess, "closed_form_strong": strong * DR + excess}
+            forms |= {"proven_ratio": paper / math.sqrt(2.0), "proven_regret_ratio": strong / math.sqrt(2.0)}
+        return forms
+
+    def _rounding(self, k: int) -> float:
+        unit = 2.0**-53 if self._replay.spec.float64 else 2.0**-24
+        return 4.0 * unit * math.sqrt(max(float(self._replay.tallies[2]), 1.0)) * self._of(k, "size")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Coordinates:
+    """Some learned coordinates, one per row with one column per scale; `slots` is None for the intercept."""
+
+    slots: NDArray[np.intp] | None
+    z: Vector
+    R: Vector
+    S: Vector
+    unit: Vector
+    rows: Vector | None  # how many rows had each; None where they are not counted
+
+
+def _coordinates(replay: Replay) -> Iterator[_Coordinates]:
+    slots = replay.touched()
+    for at in range(0, len(slots), _AT_ONCE):
+        some = slots[at : at + _AT_ONCE]
+        parts = {name: np.asarray(part, np.float64) for name, part in replay.parts_at(some).items()}
+        rows, unit = parts.get("count"), parts["unit"]
+        learned = (unit if rows is None else rows) > 0
+        z, R, S = (parts[name][learned] for name in "zRS")
+        yield _Coordinates(some[learned], z, R, S, unit[learned][:, None], None if rows is None else rows[learned])
+    if replay.spec.intercept:
+        z, R, S = replay.intercept
+        yield _Coordinates(None, z[None], R[None], S[None], np.ones((1, 1)), None)
+
+
+def _weights(z: Vector, hold: Vector, l1: float, low: float, high: float) -> Vector:
+    """The minimiser of ½ hold v² + z v + l1 |v| from low to high; the point nearest 0 where hold is 0."""
+    shrunk = np.where(z > 0, np.minimum(l1 - z, 0.0), np.maximum(-z - l1, 0.0))
+    x = np.divide(shrunk, hold, out=np.zeros_like(shrunk), where=hold > 0)
+    return np.asarray(np.minimum(np.maximum(x, low), high))
+
+
+def _is_paper(spec: Spec) -> bool:
+    bounded = math.isfinite(spec.lower) and math.isfinite(spec.upper)
+    return bounded and not spec.intercept and spec.beta == 0 and spec.l1 == 0 and spec.l2 == 0
+
+
+def _listed(groups: dict[float | None, list[float]]) -> list[dict[str, Any]]:
+    """The groups of coordinates as a certificate lists them: the rarest first, the intercept last."""
+    listed = []
+    for level in sorted(groups, key=lambda level: math.inf if level is None else level):
+        count, regret, bound, post_hoc = groups[level]
+        limits: tuple[float | None, float | None] = (None, None)
+        if level is not None:
+            limits = (2.0**level if 2.0**level >= _FEWEST else 0.0, 2.0 ** (level + 1.0))
+        names = {"seen_from": limits[0], "seen_to": limits[1], "count": int(count)}
+        listed.append({**names, "regret": regret, "bound": bound, "post_hoc": post_hoc})
+    return listed

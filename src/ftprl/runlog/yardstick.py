@@ -1,0 +1,54 @@
+"""A loss in words, beside the baseline: the loss of predicting each row from the labels before it alone."""
+
+from __future__ import annotations
+
+import math
+
+
+def compared(loss: float, baseline: float | None, improvement: float | None, *, rmse: bool = False) -> str:
+    """A mean loss, the baseline's, and by how much it is better; without a baseline the loss alone.
+
+    With `rmse` (squared loss, ½(s - y)²) each mean is followed by its root mean squared error.
+
+    >>> compared(0.45, 0.5, 10.0)
+    '0.450000, baseline 0.500000, 10.0 % better'
+    >>> compared(2.0, 8.0, 75.0, rmse=True)
+    '2.000000 (RMSE 2), baseline 8.000000 (RMSE 4), 75.0 % better'
+    """
+    text = _mean(loss, rmse)
+    if baseline is None or not math.isfinite(baseline):
+        return text
+    text += f", baseline {_mean(baseline, rmse)}"
+    return text if improvement is None or not math.isfinite(improvement) else f"{text}, {better(improvement)}"
+
+
+def better(improvement: float) -> str:
+    """An improvement in percent as words.
+
+    >>> better(12.345), better(-3.0)
+    ('12.3 % better', '3.0 % worse')
+    """
+    return f"{abs(improvement):.1f} % {'worse' if improvement < 0.0 else 'better'}"
+
+
+def root_mean_square(loss: float) -> float:
+    """The root mean squared error behind a mean squared loss ½(s - y)²; NaN for what is no such loss.
+
+    >>> root_mean_square(2.0)
+    2.0
+    """
+    return math.sqrt(2.0 * loss) if loss >= 0.0 else math.nan
+
+
+def digits(loss: float) -> str:
+    """A mean loss in at most ten characters, or eleven when it is large and negative.
+
+    >>> digits(0.503782), digits(4488273.32), digits(13730440.0)
+    ('0.503782', '4488273', '1.373e+07')
+    """
+    size = abs(loss)
+    return f"{loss:.6f}" if size < 1e3 else f"{loss:.7g}" if size < 1e7 else f"{loss:.4g}"
+
+
+def _mean(loss: float, rmse: bool) -> str:
+    return f"{digits(loss)} (RMSE {root_mean_square(loss):.6g})" if rmse else digits(loss)

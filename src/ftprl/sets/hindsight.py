@@ -1,0 +1,88 @@
+"""The smallest bound that one fixed matrix could have had in hindsight: its type, and the formulas that sets share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import programs
+
+if TYPE_CHECKING:
+    from ftprl.sets.base import ConvexSet
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+Family = Literal["const", "diagonal", "full", "block"]
+
+ROOT2 = math.sqrt(2.0)
+MAX_PROGRAM_DIM = 8
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PostHoc:
+    """OPT of a family: its value, an optimal Q where it is known, and whether the value is OPT or above it."""
+
+    value: float
+    Q: PSD | None
+    exact: bool
+
+
+def const_optimum(feasible: ConvexSet, total: float) -> PostHoc:
+    """D sqrt(2 G), the best multiple of the identity."""
+    D = feasible.diameter()
+    if D == 0.0:
+        return PostHoc(0.0, None, True)
+    return PostHoc(D * math.sqrt(2 * total), np.array(math.sqrt(2 * total) / D), feasible.is_exact("diameter"))
+
+
+def axis_sum(D: Vector, G: Vector) -> float:
+    """sum D_i sqrt(G_i) over the coordinates that saw a gradient; an infinite width without one costs nothing."""
+    live = G > 0
+    return float(D[live] @ np.sqrt(G[live]))
+
+
+def separate_optimum(feasible: ConvexSet, G: Vector) -> PostHoc:
+    """sqrt 2 sum D_i sqrt(G_i), an upper bound over diagonals on any set; or the best constant, if that is smaller."""
+    D = feasible.widths()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        Q = np.where(D > 0, np.sqrt(2 * G) / D, 0.0)
+    separate, common = PostHoc(ROOT2 * axis_sum(D, G), Q, False), const_optimum(feasible, float(G.sum()))
+    return separate if separate.value <= common.value else PostHoc(common.value, common.Q, False)
+
+
+def stack_blocks(sets: Iterable[ConvexSet], parts: list[PostHoc]) -> PostHoc:
+    """The optimum of a product from those of its factors: values add up, diagonals follow each other."""
+    Q = np.concatenate(
+        [np.broadcast_to(0.0 if p.Q is None else p.Q, (s.dim,)) for s, p in zip(sets, parts, strict=True)]
+    )
+    return PostHoc(sum(p.value for p in parts), Q, all(p.exact for p in parts))
+
+
+def on_live_coordinates(G: Vector, solution: tuple[float, Vector]) -> PostHoc:
+    """A program's answer on the coordinates with G > 0, written out for all of them."""
+    Q = np.zeros_like(G)
+    Q[G > 0] = solution[1]
+    return PostHoc(solution[0], Q, True)
+
+
+def diagonal_by_program(V: Vector, G: Vector) -> PostHoc:
+    """The best diagonal where the vertices of Fsym are known, up to sign: the rows of V."""
+    live = G > 0
+    return on_live_coordinates(G, programs.diagonal_on_vertices(V[:, live], G[live]))
+
+
+def full_by_program(V: Vector, GG: Vector) -> PostHoc:
+    """The best full matrix where the vertices of Fsym are known, up to sign: the rows of V."""
+    # Within the span of Fsym: outside it Q costs nothing, and the program would send it to infinity.
+    _, s, W = np.linalg.svd(V, full_matrices=False)
+    B = W[s > 1e-9 * s.max(initial=0.0)].T
+    if not B.size or not (B.T @ GG @ B).any():
+        return PostHoc(0.0, None, True)
+    value, Q = programs.full_on_vertices(V @ B, B.T @ GG @ B)
+    return PostHoc(value, B @ Q @ B.T, True)

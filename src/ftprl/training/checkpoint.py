@@ -1,0 +1,64 @@
+"""Checkpoints: a model file that also has the state of the run, from which the run can be resumed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, final
+
+from ftprl.data import Source
+from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear.model import Model
+from ftprl.training.fingerprints import check_same_data, fingerprints
+from ftprl.training.options import RunOptions
+from ftprl.training.run_state import RunState
+
+
+@final
+class Checkpoints:
+    """Writes the checkpoints of one run, and reads the one that it is resumed from."""
+
+    def __init__(self, source: Source, options: RunOptions) -> None:
+        self._source, self._options = source, options
+        self._fingerprints = fingerprints(source)
+        self._written = time.monotonic()
+
+    def is_due(self) -> bool:
+        """Whether enough time has passed, where the clock decides."""
+        seconds = self._options.every.seconds
+        if self._options.checkpoint is None or seconds is None:
+            return False
+        return time.monotonic() - self._written >= seconds
+
+    def write(self, model: Model, state: RunState) -> str:
+        """Save the model with the state of the run; returns the path."""
+        options = self._options
+        assert options.checkpoint is not None
+        model.run = {
+            "holdout": options.holdout,
+            "passes": options.passes,
+            "retire": options.retire,
+            "marks": self._fingerprints,
+            "on_bad_row": "skip" if self._source.skips_bad_rows else "raise",
+            "standing": state.to_dict(),
+        }
+        try:
+            model.save(options.checkpoint)
+        finally:
+            model.run = None
+        self._written = time.monotonic()
+        return options.checkpoint
+
+    def resume(self, saved: Mapping[str, Any]) -> RunState:
+        """The state of a checkpoint, if the options and the files are those it was made with."""
+        for name in ("passes", "holdout", "retire"):
+            now, then = getattr(self._options, name), saved[name]
+            if now != then:
+                raise InvalidInput(
+                    f"{name}= needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
+                )
+        check_same_data(self._source.files, self._fingerprints, saved["marks"])
+        try:
+            return RunState.from_dict(saved["standing"])
+        except (KeyError, TypeError, ValueError) as wrong:
+            raise BadModel(f"a checkpoint needs a place in the data, got {wrong}; start anew.") from None

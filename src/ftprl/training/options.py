@@ -1,0 +1,70 @@
+"""How a run goes over its data: passes, held-out rows, checkpoints, threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import final
+
+from ftprl import check
+from ftprl.errors import InvalidInput
+
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CheckpointInterval:
+    """How often a checkpoint is written: after so many rows, or after so many seconds.
+
+    >>> CheckpointInterval.parse("100000"), CheckpointInterval.parse("30s")
+    (CheckpointInterval(rows=100000, seconds=None), CheckpointInterval(rows=None, seconds=30.0))
+    """
+
+    rows: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def parse(cls, text: str | int) -> CheckpointInterval:
+        """`100000` rows, or a time such as `30s`, `5m`, `1h`."""
+        stripped = str(text).strip()
+        number, unit = (stripped[:-1], stripped[-1]) if stripped[-1:] in _SECONDS else (stripped, "")
+        try:
+            if unit:
+                seconds = float(number) * _SECONDS[unit]
+                if 0 < seconds < float("inf"):
+                    return cls(seconds=seconds)
+            elif int(number) > 0:
+                return cls(rows=int(number))
+        except ValueError:
+            pass
+        raise InvalidInput(f"every= needs a number of rows or a time such as 30s, 5m or 1h, got {text!r}; pass one.")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of one run that are not settings of the model: they say how its data is read and kept safe."""
+
+    passes: int = 1
+    holdout: int | None = None
+    checkpoint: str | None = None
+    every: CheckpointInterval = field(default_factory=lambda: CheckpointInterval(seconds=30.0))
+    threads: int | None = None
+    retire: bool = True
+
+    def __post_init__(self) -> None:
+        check.dimension("passes=", self.passes)
+        if self.holdout is not None and (not isinstance(self.holdout, int) or self.holdout < 2):
+            raise InvalidInput(
+                f"holdout= needs a whole number of at least 2, got {self.holdout}; hold out every N-th row."
+            )
+        if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 0):
+            raise InvalidInput(f"threads= needs a whole number of at least 0, got {self.threads!r}; pass 1.")
+
+    @property
+    def checkpoint_rows(self) -> int | None:
+        """After how many rows a checkpoint is due; None where there is none or where the clock decides."""
+        return None if self.checkpoint is None else self.every.rows
+
+
+RUN = tuple(entry.name for entry in fields(RunOptions))

@@ -1,0 +1,68 @@
+"""What a progress event reports: mean losses, and the last row with its prediction before it was learned."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from ftprl.data import Batch
+from ftprl.linear.engine import LossTotals
+from ftprl.linear.model import Model
+from ftprl.training.run_state import RunState, minus
+
+
+def loss_fields(totals: LossTotals, name: str = "loss") -> dict[str, float]:
+    """The mean loss, the baseline's, and the improvement in percent, as an event has them.
+
+    >>> list(loss_fields(LossTotals(1.0, 2.0, 2, 4.0))), list(loss_fields(LossTotals(1.0, 2.0, 2, 4.0), "holdout"))
+    (['loss', 'baseline', 'improvement'], ['holdout', 'holdout_baseline', 'holdout_improvement'])
+    """
+    prefix = "" if name == "loss" else f"{name}_"
+    return {
+        name: totals.mean,
+        f"{prefix}baseline": totals.baseline_mean,
+        f"{prefix}improvement": totals.improvement,
+    }
+
+
+@final
+class ProgressMeter:
+    """Measures the loss of a model since the start of a pass and since the last progress event."""
+
+    def __init__(self, model: Model, state: RunState) -> None:
+        self._model, self._state = model, state
+        self._last = model.engine.progress
+        self._row: Batch | None = None
+        self._score = np.full(1, np.nan)
+
+    def see(self, row: Batch, score: float) -> None:
+        """A row was met: a batch of one, and its score before it was learned."""
+        self._row, self._score[0] = row, score
+
+    def pass_loss(self) -> dict[str, float]:
+        """The mean loss of this pass and its baseline."""
+        return loss_fields(minus(self._model.engine.progress, self._state.pass_start))
+
+    def mean_losses(self) -> dict[str, float]:
+        """The mean loss of this pass, and that of the rows since the last progress, with their baselines."""
+        since = minus(self._model.engine.progress, self._last)
+        return {**self.pass_loss(), **loss_fields(since, "since")}
+
+    def losses(self) -> dict[str, float]:
+        """The mean losses and the weights they are means of; from here on `since` starts anew."""
+        fields, now = self.mean_losses(), self._model.engine.progress
+        self._last = now
+        fields["weight"] = now.weight - self._state.run_start.weight
+        fields["pass_weight"] = now.weight - self._state.pass_start.weight
+        return fields
+
+    def example(self) -> dict[str, Any]:
+        """The last row that was learned or held out, and the mixture behind its prediction."""
+        fields: dict[str, Any] = {}
+        if self._row is not None:
+            fields["label"] = float(self._row.y[0])
+            fields["prediction"] = float(self._model.mean(self._score)[0])
+            fields["features"] = len(self._row.indices)
+        mixture = self._model.engine.mixture
+        return fields if mixture is None else {**fields, "mixture": mixture.to_dict()}

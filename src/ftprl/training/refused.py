@@ -1,0 +1,29 @@
+"""Rows that the learner refuses, such as a label outside the loss's domain: left out where bad rows are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from ftprl.data import Batch
+from ftprl.linear.engine import RowRefused
+
+T = TypeVar("T")
+
+
+def around_refused(
+    batch: Batch, work: Callable[[Batch], T], on_refusal: Callable[[RowRefused], None] | None
+) -> Iterator[T]:
+    """`work` on all rows of a batch but those it refuses; without `on_refusal` the first of those is an error."""
+    while len(batch):
+        try:
+            yield work(batch)
+            return
+        except RowRefused as refusal:
+            if on_refusal is None:
+                raise
+            on_refusal(refusal)
+            at = refusal.row - batch.first_row
+        if at:
+            yield work(batch[:at])
+        batch = batch[at + 1 :]

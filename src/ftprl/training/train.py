@@ -1,0 +1,260 @@
+"""`train`: from files to a model in one call, the same job as `ftprl train`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+from ftprl import data as readers
+from ftprl.atomic import check_apart, check_target
+from ftprl.data.files import STDIN
+from ftprl.errors import FtprlError, InvalidInput
+from ftprl.linear.model import Model
+from ftprl.runlog.events import Event, Writer
+from ftprl.training.options import RUN, CheckpointInterval, RunOptions
+from ftprl.training.run import Run
+from ftprl.training.setup import model_options, new_model, resumed_model
+from ftprl.training.trainer import Listener, Trainer
+from ftprl.version import __version__
+
+Path = str | os.PathLike[str]
+Columns = str | int | Sequence[str | int]
+
+RECEIPT = False  # whether a receipt is kept by default: docs/adr/0008-receipts.md
+
+# A finished run may put its model where its checkpoint was, and a model may be resumed into its own file.
+_MAY_BE_ONE = tuple(
+    frozenset(pair)
+    for pair in (
+        ("output=", "checkpoint="),
+        ("output=", "the model to resume"),
+        ("checkpoint=", "the model to resume"),
+    )
+)
+
+
+def train(
+    data: Any,
+    *,
+    format: str | None = None,
+    label: str | int | None = None,
+    positive: str | float | None = None,
+    weight: str | int | None = None,
+    ignore: Columns | None = None,
+    categorical: Columns | None = None,
+    numeric: Columns | None = None,
+    text: Columns | None = None,
+    sep: str | None = None,
+    quote: str | None = None,
+    header: bool | None = None,
+    on_bad_row: str | None = None,
+    max_row: int | None = None,
+    loss: str | None = None,
+    tau: float | None = None,
+    bits: int | None = None,
+    dim: int | None = None,
+    seed: int | None = None,
+    intercept: bool | None = None,
+    float64: bool | None = None,
+    lower: float | None = None,
+    upper: float | None = None,
+    scale: float | Sequence[float] | str | None = None,
+    beta: float | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
+    share: float | str | None = None,
+    stack: bool | None = None,
+    retire: bool | None = None,
+    passes: int | None = None,
+    holdout: int | None = None,
+    receipt: bool | None = None,
+    checkpoint: Path | None = None,
+    every: str | int | None = None,
+    resume: Path | None = None,
+    threads: int | None = None,
+    output: Path | None = None,
+    events: Path | None = None,
+    listener: Listener | None = None,
+) -> Run:
+    """Learn a linear model from files and return the `Run`; each row is predicted before it is learned.
+
+    `data` is a path, a folder, a pattern, several of these, "-" for standard input, or a `Source` that
+    `ftprl.data.open` made. An option that is None has its default or, with `resume`, the value of the resumed model.
+
+    >>> train("clicks.csv.gz", label="click", output="clicks.ftprl").progressive_loss  # doctest: +SKIP
+
+    Data options:
+
+    - `format`: File format: vw, libsvm, csv or tsv [default: inferred from the file extension]
+    - `label`: Column with the label; csv and tsv files need one
+    - `positive`: Label of the positive class; all others are negative [default: 1, yes, true, y or t]
+    - `weight`: Column with the weight of the row [default: every weight is 1]
+    - `ignore`: Columns to leave out
+    - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
+    - `numeric`: Columns of numbers [default: inferred from the first 10000 rows]
+    - `text`: Columns of text, split into lower-case words
+    - `sep`: Character between columns; \\t is a tab [default: a comma in csv, a tab in tsv]
+    - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
+    - `header`: Whether the first row has the names of the columns; otherwise they are 1, 2, ... [default: True]
+    - `on_bad_row`: What to do at a row that cannot be read or learned: raise an error, or skip and count it [default:
+      raise]
+    - `max_row`: Longest row, in bytes [default: 16000000]
+
+    Model options:
+
+    - `loss`: Loss function: a name in `ftprl.losses.SCALAR_LOSSES` [default: logistic]
+    - `tau`: Quantile that the quantile loss estimates, from 0 to 1 [default: 0.5]
+    - `bits`: Size of the weight table: 2^bits cells [default: 22]
+    - `dim`: Size of the weight table in cells, instead of `bits` [default: 2^22]
+    - `seed`: Seed of the hash that assigns features to cells [default: 0]
+    - `intercept`: Whether to learn an intercept [default: True]
+    - `float64`: Whether to use double precision, which takes twice the memory [default: False]
+    - `lower`: Lower bound of every weight
+    - `upper`: Upper bound of every weight
+
+    Learning options:
+
+    - `scale`: Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them [default:
+      auto]
+    - `beta`: Initial regularisation strength [default: 0.3; 1 with a single scale]
+    - `l1`: L1 penalty, for sparse weights [default: 0]
+    - `l2`: L2 penalty, for small weights [default: 0]
+    - `share`: Part of the mixture weights that is spread evenly over the scales after row t: a number, auto for
+      1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
+    - `stack`: Whether to add to the mixture a combination of all scales that is learned too (logistic loss) [default:
+      True]
+    - `retire`: Whether to drop scales that no longer contribute [default: True]
+
+    Run options:
+
+    - `passes`: Number of passes over the data [default: 1]
+    - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately
+    - `receipt`: Whether to keep what `certify` and `verify` need to bound the regret [default: False]
+    - `checkpoint`: File to save the run to, so that it can be resumed
+    - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
+    - `resume`: Checkpoint to continue with the same data, or model to continue with more data
+    - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
+      processors]
+
+    Output options:
+
+    - `output`: File to save the model to
+    - `events`: File to log the run to, in JSON lines, for `report` and `watch`
+    - `listener`: Function that is called with each event of the run
+    """
+    arguments, clock = dict(locals()), time.monotonic()
+    targets = {"output=": output, "checkpoint=": checkpoint, "events=": events}
+    for name, path in targets.items():
+        check_target(name, path)
+    old = None if resume is None else Model.load(resume)
+    if old is None:
+        model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt)
+    else:
+        model, source = resumed_model(old, data, model_options(arguments), receipt)
+    files = {f"the data file {file}": file for file in source.files if file != STDIN}
+    check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
+    run_options = _run_options(arguments, None if old is None else old.run, source)
+    model.check_size()
+    log = _EventLog(events, listener, _settings(model, source, run_options))
+    trainer = Trainer(model, source, run_options, log.add)
+    _run(trainer, log, output)
+    only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
+    return Run(
+        model=model,
+        events=tuple(log.events),
+        progressive=trainer.progressive,
+        holdout=trainer.holdout if run_options.holdout else None,
+        rows=trainer.state.rows,
+        bad_rows=trainer.bad_rows,
+        first_bad=source.first_bad or trainer.state.first_refusal,
+        only_class=only_class,
+        seconds=time.monotonic() - clock,
+        path=None if output is None else os.fspath(output),
+    )
+
+
+def _run(trainer: Trainer, log: _EventLog, output: Path | None) -> None:
+    """Train and save; what goes wrong is logged too."""
+    log.open(append=trainer.state.rows > 0)
+    try:
+        trainer.run()
+        if output is not None:
+            trainer.model.save(output)
+        trainer.end()
+    except (FtprlError, OSError, KeyboardInterrupt) as wrong:
+        log.add({"event": "error", "rows": trainer.state.rows, "message": str(wrong) or type(wrong).__name__})
+        raise
+    finally:
+        log.close()
+
+
+@final
+class _EventLog:
+    """The events of a run: collected, written to a file, and passed on to the listener."""
+
+    def __init__(self, path: Path | None, listener: Listener | None, settings: dict[str, Any]) -> None:
+        self.events: list[Event] = []
+        self._path, self._listener, self._settings = path, listener, settings
+        self._writer: Writer | None = None
+
+    def open(self, *, append: bool) -> None:
+        """Open the file, if one was asked for."""
+        self._writer = None if self._path is None else Writer(self._path, append=append)
+
+    def add(self, event: Event) -> None:
+        """An event: the first also has the settings of the run, ticks are for the listener alone."""
+        if event["event"] in ("start", "resume"):
+            event = {**event, **self._settings}
+        if event["event"] != "tick":
+            self.events.append(event)
+            if self._writer is not None:
+                self._writer.write(event)
+        if self._listener is not None:
+            self._listener(event)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _run_options(
+    arguments: Mapping[str, Any], checkpoint: Mapping[str, Any] | None, source: readers.Source
+) -> RunOptions:
+    """The options of this run; those that were not passed again are as in the checkpoint it resumes."""
+    passed = {name: arguments[name] for name in RUN if arguments[name] is not None}
+    if "every" in passed:
+        if "checkpoint" not in passed:
+            raise InvalidInput(
+                f"every= is the checkpoint interval, got every={passed['every']!r} without a checkpoint;"
+                " pass checkpoint= as well.",
+                option=("every", "checkpoint"),
+            )
+        passed["every"] = CheckpointInterval.parse(passed["every"])
+    if "checkpoint" in passed:
+        passed["checkpoint"] = os.fspath(passed["checkpoint"])
+    kept = {} if checkpoint is None else {name: checkpoint[name] for name in ("passes", "holdout", "retire")}
+    options = RunOptions(**{**kept, **passed})
+    if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
+        what = f"passes={options.passes}" if checkpoint is None else "resume="
+        raise InvalidInput(
+            f"{what} needs data that can be read again, got standard input or a pipe; save it to a file and train on"
+            " that.",
+            option=("passes", "resume"),
+        )
+    return options
+
+
+def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict[str, Any]:
+    """What decides the result of the run, for its first event."""
+    return {
+        "version": __version__,
+        "spec": model.engine.spec.to_dict(),
+        "data": source.describe().to_dict(),
+        "passes": options.passes,
+        "holdout_every": options.holdout,
+        "retire": options.retire,
+        "receipt": model.engine.receipt,
+    }

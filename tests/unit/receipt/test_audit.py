@@ -1,0 +1,147 @@
+"""A fault in the modules that compute a certificate is found by verify: it recomputes every number on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl.receipt import certificate, certify_model, ledger, make_receipt, verify_receipt, write_receipt
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+COMPARED = {"own weights": {}, "box": {"radius": 0.7}, "other model": {"other": "other"}}
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    rows = [f"{rng.choice([-1, 1])} | a{rng.integers(5)} b:{rng.normal():.3f}\n" for _ in range(20)]
+    Path("log.vw").write_text("".join(rows))
+
+
+def scaled(name: str, factor: float) -> Patch:
+    """One number of every scale multiplied."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        right = certificate.scale_numbers
+
+        def wrong(*arguments: Any) -> dict[str, float]:
+            numbers = right(*arguments)
+            return {**numbers, name: numbers[name] * factor}
+
+        monkeypatch.setattr(certificate, "scale_numbers", wrong)
+
+    return plant
+
+
+def without_stability(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = certificate.scale_numbers
+
+    def wrong(engine: Any, k: int, sums: Any) -> dict[str, float]:
+        numbers, stability = right(engine, k, sums), engine.sums_of(k).stability
+        return {**numbers, "bound": numbers["bound"] - 0.5 * stability, "theorem": numbers["theorem"] - stability}
+
+    monkeypatch.setattr(certificate, "scale_numbers", wrong)
+
+
+def excess_subtracted(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = certificate.scale_numbers
+
+    def wrong(*arguments: Any) -> dict[str, float]:
+        numbers = right(*arguments)
+        signs = {name: numbers[name] - 2 * numbers["excess"] for name in ("regret", "tight", "bound", "theorem")}
+        return {**numbers, **signs, "excess": -numbers["excess"]}
+
+    monkeypatch.setattr(certificate, "scale_numbers", wrong)
+
+
+def ledger_changed(**change: Callable[[Any], Any]) -> Patch:
+    """Sums of the ledger changed, whichever comparator they are against."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        right = ledger.stream_ledger
+
+        def wrong(*arguments: Any, **more: Any) -> Any:
+            sums = right(*arguments, **more)
+            return replace(sums, **{name: by(getattr(sums, name)) for name, by in change.items()})
+
+        monkeypatch.setattr(ledger, "stream_ledger", wrong)
+
+    return plant
+
+
+def no_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificate, "rounding_of", lambda *arguments: 0.0)
+
+
+def groups_of_half_the_regret(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**group, "regret": 0.5 * group["regret"]} for group in groups]
+
+
+FAULTS: dict[str, Patch] = {
+    "bound a tenth smaller": scaled("bound", 0.9),
+    "regret a millionth smaller": scaled("regret", 1 - 1e-6),
+    "tight a tenth smaller": scaled("tight", 0.9),
+    "theorem a tenth smaller": scaled("theorem", 0.9),
+    "no stability": without_stability,
+    "no penalty": ledger_changed(penalty=lambda a: 0.0 * a),
+    "S·u of the other sign": ledger_changed(Su=lambda a: -a),
+    "no lead": ledger_changed(lead=lambda a: 0.0 * a - 1.0),
+    "best bound in hindsight": ledger_changed(DR=lambda a: 1.5 * a),
+    "best bound of one rate": ledger_changed(G=lambda a: 2.0 * a),
+    "widths": ledger_changed(D2=lambda a: 2.0 * a),
+    "groups": ledger_changed(groups=groups_of_half_the_regret),
+    "rounding 0": no_rounding,
+}
+
+
+def verified(scale: Any, compared: dict[str, Any]) -> ftprl.receipt.Verdict:
+    ftprl.train("log.vw", bits=6, scale=0.5, output="other")
+    model = ftprl.train("log.vw", bits=6, scale=scale, receipt=True).model
+    write_receipt("r.json", make_receipt(model, certify_model(model, **compared)))
+    return verify_receipt("r.json", "log.vw", other=compared.get("other"))
+
+
+@pytest.mark.parametrize("compared", COMPARED)
+@pytest.mark.parametrize("scale", [0.1, (0.05, 0.4, 2.0)], ids=["one scale", "several"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_the_certificate_is_found(
+    fault: str, scale: Any, compared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert verified(scale, COMPARED[compared]).confirmed
+    FAULTS[fault](monkeypatch)
+    assert not verified(scale, COMPARED[compared]).confirmed
+
+
+@pytest.mark.parametrize("compared", COMPARED)
+def test_an_excess_of_the_other_sign_is_found(compared: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    excess_subtracted(monkeypatch)
+    assert not verified((0.05, 0.4, 2.0), COMPARED[compared]).confirmed
+
+
+def test_closed_forms_are_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("log.vw").write_text("1 | a b\n-1 | a\n1 | b\n-1 | c\n")
+    options: dict[str, Any] = {"beta": 0.0, "lower": -1.0, "upper": 1.0, "scale": 1.0, "intercept": False}
+
+    def verdict() -> ftprl.receipt.Verdict:
+        model = ftprl.train("log.vw", bits=6, receipt=True, **options).model
+        write_receipt("r.json", make_receipt(model, certify_model(model, radius=1.0)))
+        return verify_receipt("r.json", "log.vw")
+
+    assert verdict().confirmed
+    right = certificate.closed_forms
+    for name in ("worst_case", "closed_form", "closed_form_strong", "proven_ratio"):
+        with monkeypatch.context() as patch:
+
+            def wrong(*arguments: Any, name: str = name) -> dict[str, float]:
+                forms = right(*arguments)
+                return {**forms, name: 0.99 * forms[name]} if forms else forms
+
+            patch.setattr(certificate, "closed_forms", wrong)
+            assert f"certificate.{name}" in {one.name for one in verdict().refused}

@@ -1,0 +1,153 @@
+"""A run shows its loss beside the baseline: of its first pass, of held-out rows, resumed or in one go."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl import data
+from ftprl.linear import Spec, model_file
+from ftprl.linear.model import Model
+from ftprl.runlog.yardstick import compared
+from ftprl.training import train
+from ftprl.training.summary import summary
+from oracles.baseline_twin import BaselineTwin
+
+LOSSES = {"logistic": 1, "hinge": 1, "squared": 0, "absolute": 0, "quantile": 0, "huber": 0, "poisson": 2}
+
+
+@pytest.fixture(params=LOSSES)
+def loss(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def log(tmp_path: Path, loss: str) -> Path:
+    rng = np.random.default_rng(8)
+    lines = []
+    for _ in range(700):
+        x = rng.normal()
+        y = (x + rng.normal(), 1 if rng.random() < 0.3 else -1, rng.poisson(math.exp(0.5 * x)))[LOSSES[loss]]
+        lines.append(f"{y:.4g} {rng.choice([0, 1, 1, 2.5])} | x:{x:.3f}\n")
+    path = tmp_path / "log.vw"
+    path.write_text("".join(lines))
+    return path
+
+
+def trained(log: Path, loss: str, **more: Any) -> ftprl.Run:
+    return train(log, loss=loss, tau=0.8, bits=6, **more)
+
+
+def twins(log: Path, loss: str, holdout: int | None, passes: int = 1) -> tuple[BaselineTwin, BaselineTwin]:
+    """The rows learned in the first pass, and those held out in the last, each predicted from the rows before it."""
+    spec = Spec(loss=loss, tau=0.8)
+    learned, held = BaselineTwin(spec.scalar_loss(), 0.8), BaselineTwin(spec.scalar_loss(), 0.8)
+    first = learned
+    for number in range(passes):
+        held = BaselineTwin(spec.scalar_loss(), 0.8)
+        for batch in data.open(log, dim=64, loss=loss).batches():
+            for i, (y, c) in enumerate(zip(batch.y.tolist(), batch.weight.tolist(), strict=True)):
+                if c and holdout and (batch.first_row + i) % holdout == holdout - 1:
+                    held.total += c * spec.scalar_loss().value(learned.score(), y)
+                    held.least += c * held.least_of(y)
+                    held.weight.append(c)
+                elif c:
+                    learned.learn(y, c)
+        if number == 0:
+            first = BaselineTwin(spec.scalar_loss(), 0.8, total=learned.total, least=learned.least)
+            first.weight = list(learned.weight)
+    return first, held
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_of_the_first_pass_and_of_held_out_rows(log: Path, loss: str, passes: int) -> None:
+    run = trained(log, loss, holdout=7, passes=passes)
+    first, held = twins(log, loss, 7, passes)
+    assert run.baseline == pytest.approx(first.total / sum(first.weight), rel=1e-9)
+    assert run.holdout is not None
+    assert run.holdout.baseline_mean == pytest.approx(held.total / sum(held.weight), rel=1e-9)
+    assert run.progressive.least == pytest.approx(first.least, rel=1e-9)
+    assert run.holdout.least == pytest.approx(held.least, rel=1e-9)
+    gain = 100.0 * (first.total - run.progressive.loss) / (first.total - first.least)
+    assert run.improvement == pytest.approx(gain, rel=1e-9)
+    end = run.events[-1]
+    assert (end["loss"], end["baseline"], end["improvement"]) == (run.progressive_loss, run.baseline, run.improvement)
+    assert end["holdout_baseline"] == run.holdout.baseline_mean
+    last_pass = next(e for e in reversed(run.events) if e["event"] == "pass")
+    assert last_pass["holdout_improvement"] == run.holdout.improvement
+    assert (last_pass["baseline"] == run.baseline) == (passes == 1)
+    told = run.to_dict()
+    assert (told["baseline"], told["improvement"]) == (run.baseline, run.improvement)
+    assert told["holdout_baseline"] == run.holdout.baseline_mean
+    assert (told["rmse"] is not None) == (loss == "squared")
+
+
+def test_every_progress_event_has_it(log: Path, loss: str) -> None:
+    run = trained(log, loss, holdout=7)
+    points = [e for e in run.events if e["event"] == "progress"]
+    for e in points[1:]:
+        names = ("loss", "baseline", "improvement", "since", "since_baseline", "since_improvement")
+        assert all(isinstance(e[name], float) for name in (*names, "holdout_baseline", "holdout_improvement"))
+    totals = [e["baseline"] * e["pass_weight"] for e in points if e["pass_weight"]]
+    gaps = np.diff([e["pass_weight"] for e in points if e["pass_weight"]])
+    since = [e["since_baseline"] for e in points if e["pass_weight"]][1:]
+    moved = gaps > 0
+    np.testing.assert_allclose(np.diff(totals)[moved], (gaps * since)[moved], rtol=1e-6, atol=1e-6)
+
+
+def test_a_resumed_run_shows_the_same(log: Path, loss: str, tmp_path: Path) -> None:
+    whole = trained(log, loss, holdout=7, output=tmp_path / "whole")
+    trained(log, loss, holdout=7, checkpoint=tmp_path / "part", every=300)
+    resumed = train(log, resume=tmp_path / "part", output=tmp_path / "resumed")
+    assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert str(resumed) == str(whole)
+    assert resumed.holdout is not None
+    assert whole.holdout is not None
+    assert resumed.holdout.baseline == whole.holdout.baseline
+
+
+def test_more_data_counts_on(log: Path, loss: str, tmp_path: Path) -> None:
+    trained(log, loss, output=tmp_path / "m")
+    train(log, resume=tmp_path / "m", output=tmp_path / "m")
+    found = summary(tmp_path / "m")
+    model = Model.load(tmp_path / "m")
+    assert found["progressive"]["baseline"] == pytest.approx(model.engine.baseline.mean, rel=1e-12)
+    assert found["progressive"]["improvement"] == pytest.approx(model.engine.progress.improvement, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared"], indirect=True)
+def test_squared_loss_has_its_rmse(log: Path, loss: str) -> None:
+    run = trained(log, loss)
+    rmse, other = math.sqrt(2.0 * run.progressive_loss), math.sqrt(2.0 * run.baseline)
+    assert run.rmse == rmse
+    assert f"(RMSE {rmse:.6g}), baseline {run.baseline:.6f} (RMSE {other:.6g})" in str(run)
+
+
+@pytest.mark.parametrize("loss", ["logistic"], indirect=True)
+def test_a_model_without_it_goes_on_without(log: Path, loss: str, tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    trained(log, loss, output=path, holdout=7)
+    content, tensors = model_file.read(path)
+    del tensors["baseline"]
+    content["history"] |= {name: content["history"][name][:3] for name in ("progressive", "holdout")}
+    model_file.write(path, content, tensors)
+    assert math.isnan(summary(path)["progressive"]["baseline"])
+    run = train(log, resume=path, output=path, holdout=7, events=tmp_path / "events")
+    assert math.isnan(run.baseline)
+    assert "baseline" not in str(run)
+    assert run.holdout is not None
+    assert math.isnan(run.holdout.baseline)
+    last = json.loads((tmp_path / "events").read_text().splitlines()[-1])
+    assert last["baseline"] is None
+    assert len(Model.load(path).history["progressive"]) == 3
+
+
+def test_words() -> None:
+    assert compared(0.5, None, None) == compared(0.5, math.nan, math.nan) == "0.500000"
+    assert compared(0.5, 0.0, math.nan) == "0.500000, baseline 0.000000"
