@@ -51,8 +51,8 @@ def _units() -> list[tuple[Path, list[str]]]:
     own: list[tuple[Path, list[str]]] = [(NATIVE / f"{name}.cpp", []) for name in ("main", "mutate")]
     own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
     tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning", "kernels", "scales")]
-    core = ("learners/learner", "learners/ledger", "learners/losses", "learners/scale_learner")
-    core += ("readers/marks", "support/memory")
+    core = ("learners/learner", "learners/ledger", "learners/losses", "learners/multi_scale")
+    core += ("learners/rows", "learners/single_scale", "readers/marks", "support/dispatch", "support/memory")
     tested += [(CORE / f"{name}.cpp", COVERED) for name in core]
     learners, readers = CORE / "learners", CORE / "readers"
     kernels = [(learners / "kernel_portable.cpp", [*COVERED, *KERNEL]), (readers / "marks_portable.cpp", COVERED)]
@@ -105,7 +105,8 @@ def build_driver(mode: str) -> Path:
 
 def build_extension() -> tuple[Path | None, str]:
     """The package with a sanitized core in a folder of its own, or the reason why not."""
-    sources = sorted([*CORE.iterdir(), *(ROOT / "src" / "ftprl").rglob("*.py"), ROOT / "CMakeLists.txt"])
+    core = [*CORE.rglob("*.?pp"), *CORE.rglob("*.inl")]
+    sources = sorted([*core, *(ROOT / "src" / "ftprl").rglob("*.py"), ROOT / "CMakeLists.txt"])
     made_of = hashlib.sha256(sys.version.encode() + b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     folder = BUILD / f"package-{made_of}"
     if folder.exists():

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ftprl._core import Learner, use_kernels
+from ftprl._core import Learner, use_instruction_set
 from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
 from ftprl.linear.spec import AUTO
@@ -79,13 +79,16 @@ def timed(run: Callable[[Batch], object]) -> Callable[[Batch], float]:
 
 
 def measure(kernels: str, float64: bool, scales: int, batches: list[Batch], bits: int, rounds: int) -> Line | None:
-    if not use_kernels(kernels):
+    if not use_instruction_set(kernels):
         return None
     spec = Spec(dim=2**bits, float64=float64, scale=SCALES[scales])
     engine, kept = (Engine(spec, receipt=receipt, retire=False) for receipt in (False, True))
     kinds = {"learn": timed(engine.learn), "receipt": timed(kept.learn), "score": timed(engine.score)}
-    core = engine._core
-    if isinstance(core, Learner):
+    if scales == 1:
+        core = Learner(
+            2**bits, float64=float64, receipt=False, loss=spec.loss, scales=spec.scales, beta=spec.beta, l1=0.0, l2=0.0,
+            lower=spec.lower, upper=spec.upper, intercept=True, tau=spec.tau,
+        )  # fmt: skip
         kinds["floor"] = lambda b: core.touch(b.indptr, b.indices, b.values)
     count = sum(map(len, batches))
     times = {name: 1e9 * s / count for name, s in best(kinds, batches, rounds).items()}
@@ -120,7 +123,7 @@ def main() -> None:
             f"{line.kernels:<10}{line.cells:<10}{line.scales:>6}{floor}{line.learn:>7.0f}{line.receipt:>9.0f}"
             f"{line.score:>7.0f}{ratio}{1e3 / line.learn:>8.2f}M"
         )
-    use_kernels("")
+    use_instruction_set("")
     if options.json:
         versions = {"python": platform.python_version(), "numpy": np.__version__}
         options.json.write_text(json.dumps({"versions": versions, "lines": [asdict(x) for x in lines]}, indent=1))

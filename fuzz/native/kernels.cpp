@@ -2,7 +2,8 @@
 //
 //   - rows are refused exactly when they break a rule, and then nothing is learned
 //   - portable == SSE2 == AVX2, to the bit, in every cell, tally, score, loss, weight and sum of a receipt, however the
-//     rows are cut into batches, and also when a copy of the learner goes on
+//     rows are cut into batches, and also when a copy of the learner goes on, or another one into which the cells are
+//     put
 //   - from options and rows within their limits no number becomes NaN or infinite
 #include <cstdlib>
 
@@ -13,51 +14,38 @@ namespace {
 
 using namespace ftprl;
 
-Numbers cells_of(const Learner& learner) {
-    const std::size_t count = 4 * static_cast<std::size_t>(learner.dim());
-    if (learner.wide_cells()) {
-        const auto* cells = static_cast<const double*>(learner.cells());
-        return {cells, cells + count};
-    }
-    const auto* cells = static_cast<const float*>(learner.cells());
-    return {cells, cells + count};
-}
-
-Told learned(const Batch& batch, const Setting& s, const std::vector<std::int64_t>& slots, Random* cuts) {
-    auto learner = std::make_unique<Learner>(s.dim, s.wide_cells, s.receipt, s.constants);
-    Told told = learn_all(learner, batch, s, cuts, [](const Learner& old) { return std::make_unique<Learner>(old); });
-    Numbers weights(s.dim);
-    learner->weights(weights.data());
-    const double* bins = &learner->calibration().bins[0][0];
-    told.emplace_back("cell", cells_of(*learner));
-    told.emplace_back("intercept", Numbers(learner->intercept(), learner->intercept() + 4));
-    told.emplace_back("tallies", Numbers(learner->tallies(), learner->tallies() + TALLIES));
-    told.emplace_back("weight", std::move(weights));
-    told.emplace_back("calibration", Numbers(bins, bins + 3 * BINS));
-    told.emplace_back("later score", scores_of(*learner, batch, s));
-    if (s.receipt) {
-        const auto count = static_cast<std::int64_t>(slots.size());
-        told.emplace_back("ledger", numbers_of(learner->ledger(nullptr, 0)));
-        told.emplace_back("ledger of some", numbers_of(learner->ledger(slots.data(), count)));
-        told.emplace_back("groups", numbers_of(learner->groups()));
-    }
+LearnerState learned(const Batch& batch, const Setting& s, const LearnerOptions& options, const Question& q,
+                     Random* cuts) {
+    Owned learner = Learner::make(options);
+    LearnerState state = learn_all(learner, batch, s, cuts, [&](Learner& old) {
+        return cuts->one_in(2) ? old.copy() : moved(old, options, *cuts);
+    });
+    const LearnerState after = state_of(*learner, batch, s, q);
+    state.insert(state.end(), after.begin(), after.end());
+    const Numbers before = cells_of(*learner);
     learner->touch(batch.rows(s.wide_values));
-    check_same(cells_of(*learner), told[2].second, "touching changes nothing: cell");
-    return told;
+    check_same(cells_of(*learner), before, "touching changes nothing: cell");
+    return state;
 }
 
 void run_kernel(const std::string& body, Random random) {
     const Setting s = setting_of(random);
     const Batch batch = batch_of(body, s);
-    use_kernels("");
-    const Learner judge(s.dim, s.wide_cells, s.receipt, s.constants);
-    if (!admits(judge, batch, s, random)) return;
-    if (std::getenv("FUZZ_TELL") != nullptr) tell_input(batch, s);
-    if (random.one_in(16)) Learner::expect(s.dim, s.wide_cells);
-    const std::vector<std::int64_t> slots = some_slots(s.dim, random);
-    const Told told = check_kernels([&](Random* cuts) { return learned(batch, s, slots, cuts); }, random);
-    check_finite(told, {"cell", "intercept", "weight", "scores", "later score"});
-    if (s.receipt && !s.wide_cells) check_finite(told, LEDGER_PARTS);
+    LearnerOptions options;
+    options.dim = s.dim;
+    options.wide_cells = s.wide_cells;
+    options.receipt = s.receipt;
+    options.constants.base = s.constants;
+    options.constants.count = 1;
+    options.constants.h[0] = s.constants.h;
+    use_instruction_set("");
+    if (!admits(*Learner::make(options), batch, s, random)) return;
+    if (std::getenv("FUZZ_TELL") != nullptr) print_input(batch, s);
+    if (random.one_in(16)) Learner::prefault(options);
+    const Question q{0, 0, some_slots(s.dim, random)};
+    const LearnerState state = check_kernels([&](Random* cuts) { return learned(batch, s, options, q, cuts); }, random);
+    check_finite(state, {"cell", "intercept", "weight", "scores", "later score"});
+    if (s.receipt && !s.wide_cells) check_finite(state, LEDGER_PARTS);
 }
 
 }  // namespace

@@ -17,8 +17,6 @@ constexpr double HARD[] = {0.0,     -0.0,   1.0,          -1.0,       0.5,    2.
                            1e-20,   1e-30,  1e-38,        1e-45,      -1e-45, 1e-160, 1.5e-162, 1e-300,      5e-324,
                            -5e-324, 0x1p96, 1.0000001e30, 3e38,       1e300,  INF,    -INF,     NOT_A_NUMBER};
 constexpr std::size_t TAME = 28;  // so many of them, from the first, are within the limits
-constexpr const char* LOSSES[] = {"logistic", "hinge",    "squared_hinge", "squared",
-                                  "absolute", "quantile", "huber",         "poisson"};
 
 // The bytes of a body, and zeros after its end.
 class Bytes {
@@ -38,14 +36,34 @@ private:
     std::size_t at_ = 0;
 };
 
+bool is_label(double y, Labels labels) {
+    if (labels == Labels::signs) return std::fabs(y) == 1.0;
+    if (labels == Labels::nonnegative && y < 0.0) return false;
+    if (labels == Labels::positive && y <= 0.0) return false;
+    return std::fabs(y) <= LIMIT;
+}
+
+// A label that a loss takes, from any number within the limits.
+double tamed(double number, Labels labels) {
+    if (labels == Labels::nonnegative) return std::fabs(number);
+    if (labels == Labels::positive) return number == 0.0 ? 1.0 : std::fabs(number);
+    return number;
+}
+
 }  // namespace
 
 // ---- rows ----
 
 Rows Batch::rows(bool is_wide) const {
     const void* values = is_wide ? static_cast<const void*>(wide.data()) : narrow.data();
-    return {
-        static_cast<std::int64_t>(indptr.size()) - 1, indptr.data(), indices.data(), values, y.data(), weight.data()};
+    Rows rows{};
+    rows.count = static_cast<std::int64_t>(indptr.size()) - 1;
+    rows.indptr = indptr.data();
+    rows.indices = indices.data();
+    rows.values = values;
+    rows.y = y.data();
+    rows.weight = weight.data();
+    return rows;
 }
 
 void Batch::add(std::uint32_t slot, double value) {
@@ -94,18 +112,18 @@ Setting setting_of(Random& random) {
     s.wide_values = random.one_in(2);
     s.receipt = random.one_in(2);
     s.tame = !random.one_in(4);
-    const bool plain = random.one_in(2);
+    const bool unconstrained = random.one_in(2);
     double lower = -random.pick(sides), upper = random.pick(sides);
     if (random.one_in(4)) lower = upper == INF ? 0.5 : upper;  // both above 0: a play away from where it starts
-    s.constants = Constants{random.pick(scales),
-                            random.one_in(2) ? 1.0 : random.pick(amounts),
-                            plain ? 0.0 : random.pick(amounts),
-                            plain ? 0.0 : random.pick(amounts),
-                            plain ? -INF : lower,
-                            plain ? INF : upper,
-                            random.one_in(2) ? 0.5 : 0.9,
-                            loss_named(random.pick(LOSSES)),
-                            random.one_in(2)};
+    s.constants.h = random.pick(scales);
+    s.constants.beta = random.one_in(2) ? 1.0 : random.pick(amounts);
+    s.constants.l1 = unconstrained ? 0.0 : random.pick(amounts);
+    s.constants.l2 = unconstrained ? 0.0 : random.pick(amounts);
+    s.constants.lower = unconstrained ? -INF : lower;
+    s.constants.upper = unconstrained ? INF : upper;
+    s.constants.tau = random.one_in(2) ? 0.5 : 0.9;
+    s.constants.loss = &LOSSES[random.below(LOSS_COUNT)];
+    s.constants.intercept = random.one_in(2);
     return s;
 }
 
@@ -122,12 +140,11 @@ Batch batch_of(const std::string& body, const Setting& s) {
         }
         const unsigned label = bytes.next();
         const double sign = label % 2 == 0 ? 1.0 : -1.0;
-        const bool free = s.tame && domain_of(s.constants.loss) == Domain::signs;
-        const double number = free ? sign : bytes.number(s.tame);
-        const bool is_count = s.tame && domain_of(s.constants.loss) == Domain::counts;
+        const Labels labels = s.constants.loss->labels;
+        const double number = s.tame && labels == Labels::signs ? sign : bytes.number(s.tame);
         const unsigned weight = bytes.next();
         batch.end_row(label < 16 ? NOT_A_NUMBER
-                      : is_count ? std::fabs(number)
+                      : s.tame   ? tamed(number, labels)
                                  : number,
                       weight < 160 ? 1.0
                       : s.tame     ? std::fabs(bytes.number(true))
@@ -148,10 +165,7 @@ bool is_good(const Batch& batch, const Setting& s) {
     for (std::size_t r = 0; r < batch.y.size(); ++r) {
         const double y = batch.y[r], w = batch.weight[r];
         good = good && w >= 0.0 && w <= LIMIT;
-        const Domain domain = domain_of(s.constants.loss);
-        const bool fits = domain == Domain::signs ? std::fabs(y) == 1.0
-                                                  : std::fabs(y) <= LIMIT && !(domain == Domain::counts && y < 0.0);
-        good = good && (std::isnan(y) || fits);
+        good = good && (std::isnan(y) || is_label(y, s.constants.loss->labels));
     }
     return good;
 }
@@ -188,15 +202,13 @@ std::pair<Batch, bool> broken(const Batch& batch, Random& random) {
     return {std::move(rows), covers};
 }
 
-void tell_input(const Batch& batch, const Setting& s) {
+void print_input(const Batch& batch, const Setting& s) {
     const Constants& c = s.constants;
     std::fprintf(stderr,
                  "dim %llu cells64 %d values64 %d receipt %d intercept %d h %g beta %g l1 %g l2 %g lower %g upper %g "
-                 "tau %g loss",
+                 "tau %g loss %s\n",
                  static_cast<unsigned long long>(s.dim), s.wide_cells, s.wide_values, s.receipt, c.intercept, c.h,
-                 c.beta, c.l1, c.l2, c.lower, c.upper, c.tau);
-    for (const char* name : LOSSES)
-        std::fprintf(stderr, "%s", loss_named(name) == c.loss ? (std::string(" ") + name + "\n").c_str() : "");
+                 c.beta, c.l1, c.l2, c.lower, c.upper, c.tau, c.loss->name);
     for (std::size_t r = 0; r < batch.y.size(); ++r) {
         std::fprintf(stderr, "y %g weight %g:", batch.y[r], batch.weight[r]);
         for (std::int64_t p = batch.indptr[r]; p < batch.indptr[r + 1]; ++p) {
@@ -207,7 +219,7 @@ void tell_input(const Batch& batch, const Setting& s) {
     }
 }
 
-// ---- what is told ----
+// ---- the state of a learner ----
 
 void check_same(const Numbers& a, const Numbers& b, const std::string& what) {
     law(a.size() == b.size(), what.c_str());
@@ -221,15 +233,15 @@ void check_same(const Numbers& a, const Numbers& b, const std::string& what) {
     }
 }
 
-void check_same(const Told& a, const Told& b, const std::string& who) {
+void check_same(const LearnerState& a, const LearnerState& b, const std::string& who) {
     law(a.size() == b.size(), who.c_str());
     for (std::size_t i = 0; i < a.size(); ++i) check_same(a[i].second, b[i].second, who + " " + a[i].first);
 }
 
-void check_finite(const Told& told, const std::vector<std::string>& names) {
+void check_finite(const LearnerState& state, const std::vector<std::string>& names) {
     for (const std::string& name : names) {
         bool is_there = false;
-        for (const auto& [part, numbers] : told) {
+        for (const auto& [part, numbers] : state) {
             if (name != part) continue;
             is_there = true;
             for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -248,6 +260,131 @@ Numbers numbers_of(const LedgerSums& sums) {
 
 Numbers numbers_of(const LedgerGroups& groups) {
     return {&groups.sums[0][0], &groups.sums[0][0] + sizeof groups.sums / sizeof(double)};
+}
+
+bool admits(const Learner& learner, const Batch& batch, const Setting& s, Random& random) {
+    const RowFault fault = learner.find_fault(batch.rows(s.wide_values), s.wide_values, batch.size(), true);
+    law(!fault == is_good(batch, s), "rows are refused exactly when they break a rule");
+    law(fault.message.size() < 300, "a fault has a short message");
+    law(fault.row < static_cast<std::int64_t>(batch.y.size()), "a fault names a row of the batch");
+    if (batch.indptr.size() > 1) {
+        // Arrays that do not fit together are refused before they are read.
+        const auto [rows, covers] = broken(batch, random);
+        const RowFault shape = learner.find_fault(rows.rows(s.wide_values), s.wide_values, batch.size(), true);
+        law(covers || shape, "rows that do not cover the entries are refused");
+    }
+    return !fault;
+}
+
+LearnerState learn_all(Owned& learner, const Batch& batch, const Setting& s, Random* cuts, const Exchange& exchange) {
+    Numbers all_scores, all_losses;
+    for (std::size_t from = 0; from < batch.y.size();) {
+        const std::size_t left = batch.y.size() - from;
+        const std::size_t count = cuts == nullptr ? left : 1 + cuts->below(left);
+        const Batch part = batch.slice(from, from + count);
+        Numbers scores(count), losses(count);
+        learner->learn(part.rows(s.wide_values), s.wide_values, {scores.data(), losses.data()});
+        all_scores.insert(all_scores.end(), scores.begin(), scores.end());
+        all_losses.insert(all_losses.end(), losses.begin(), losses.end());
+        from += count;
+        if (cuts != nullptr && cuts->one_in(3)) learner = exchange(*learner);
+    }
+    return {{"scores", std::move(all_scores)}, {"losses", std::move(all_losses)}};
+}
+
+Numbers scores_of(const Learner& learner, const Batch& batch, const Setting& s) {
+    Numbers scores(batch.y.size());
+    learner.score(batch.rows(s.wide_values), s.wide_values, scores.data());
+    return scores;
+}
+
+std::vector<std::uint32_t> all_slots(std::uint64_t dim) {
+    std::vector<std::uint32_t> slots(dim);
+    for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = static_cast<std::uint32_t>(i);
+    return slots;
+}
+
+std::vector<unsigned char> taken(const Learner& learner, const std::vector<std::uint32_t>& slots) {
+    std::vector<unsigned char> cells(slots.size() * learner.cell_bytes());
+    learner.take(slots.data(), slots.size(), cells.data());
+    return cells;
+}
+
+namespace {
+
+template <class T>
+Numbers numbers_in(const std::vector<unsigned char>& bytes) {
+    std::vector<T> numbers(bytes.size() / sizeof(T));
+    if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    return {numbers.begin(), numbers.end()};
+}
+
+// All arrays, one after another.
+Numbers joined(const std::vector<NamedArray>& arrays) {
+    Numbers all;
+    for (const NamedArray& array : arrays) {
+        for (int r = 0; r < std::max(array.rows, 1); ++r) {
+            const double* row = array.data + static_cast<std::ptrdiff_t>(r) * array.stride;
+            all.insert(all.end(), row, row + array.columns);
+        }
+    }
+    return all;
+}
+
+}  // namespace
+
+Numbers cells_of(const Learner& learner) {
+    const std::vector<unsigned char> bytes = taken(learner, all_slots(learner.dim()));
+    return learner.wide_cells() ? numbers_in<double>(bytes) : numbers_in<float>(bytes);
+}
+
+LearnerState state_of(Learner& learner, const Batch& batch, const Setting& s, const Question& q) {
+    Numbers weights, one(s.dim), intercept(3 * static_cast<std::size_t>(learner.scales()));
+    for (int k = 0; k < learner.scales(); ++k) {
+        learner.weights(k, one.data());
+        weights.insert(weights.end(), one.begin(), one.end());
+    }
+    learner.intercept(intercept.data());
+    std::vector<std::uint32_t> touched(s.dim);
+    touched.resize(learner.touched(touched.data()));
+    const double* bins = &learner.calibration().bins[0][0];
+    LearnerState state = {{"cell", cells_of(learner)},
+                          {"touched", Numbers(touched.begin(), touched.end())},
+                          {"intercept", std::move(intercept)},
+                          {"tallies", Numbers(learner.tallies(), learner.tallies() + TALLIES)},
+                          {"mixture", joined(learner.mixture())},
+                          {"saved", joined(learner.saved_arrays())},
+                          {"calibration", Numbers(bins, bins + 3 * BINS)},
+                          {"weight", std::move(weights)},
+                          {"later score", scores_of(learner, batch, s)},
+                          {"score elsewhere", scores_of(learner, elsewhere(batch, s), s)}};
+    if (!s.receipt) return state;
+    const auto count = static_cast<std::int64_t>(q.slots.size());
+    state.emplace_back("ledger", numbers_of(learner.ledger(q.leader, nullptr, 0)));
+    state.emplace_back("ledger of some", numbers_of(learner.ledger(q.leader, q.slots.data(), count)));
+    state.emplace_back("groups", numbers_of(learner.groups(q.leader, q.scale)));
+    return state;
+}
+
+Owned moved(Learner& old, const LearnerOptions& options, Random& random) {
+    std::vector<std::uint32_t> slots = all_slots(old.dim());
+    if (random.one_in(2)) slots.resize(old.touched(slots.data()));
+    if (random.one_in(2)) std::reverse(slots.begin(), slots.end());
+    Owned fresh = Learner::make(options);
+    fresh->put(slots.data(), slots.size(), taken(old, slots).data());
+    copy_arrays(old, *fresh);
+    return fresh;
+}
+
+void copy_arrays(Learner& from, Learner& to) {
+    const std::vector<NamedArray> old = from.saved_arrays(), fresh = to.saved_arrays();
+    law(old.size() == fresh.size(), "learners of a kind save the same arrays");
+    for (std::size_t i = 0; i < old.size(); ++i) {
+        for (int r = 0; r < std::max(old[i].rows, 1); ++r) {
+            const double* row = old[i].data + static_cast<std::ptrdiff_t>(r) * old[i].stride;
+            std::copy(row, row + old[i].columns, fresh[i].data + static_cast<std::ptrdiff_t>(r) * fresh[i].stride);
+        }
+    }
 }
 
 std::vector<std::int64_t> some_slots(std::uint64_t dim, Random random) {
@@ -271,14 +408,14 @@ std::vector<std::string> row_tokens() {
             std::string(8, '\0')};
 }
 
-Told check_kernels(const std::function<Told(Random* cuts)>& learn, Random& random) {
-    use_kernels("portable");
-    Told portable = learn(nullptr);
+LearnerState check_kernels(const std::function<LearnerState(Random* cuts)>& learn, Random& random) {
+    use_instruction_set("portable");
+    LearnerState portable = learn(nullptr);
     for (const char* name : {"sse2", "avx2"}) {
-        if (!use_kernels(name)) continue;
+        if (!use_instruction_set(name)) continue;
         check_same(portable, learn(random.one_in(2) ? &random : nullptr), std::string("portable and ") + name);
     }
-    use_kernels("portable");
+    use_instruction_set("portable");
     check_same(portable, learn(&random), "whole and in batches:");
     return portable;
 }

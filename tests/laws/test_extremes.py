@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ftprl._core import use_kernels
+from ftprl._core import use_instruction_set
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
 from oracles.linear_twin import Reference
 from oracles.scales_twin import ReferenceScales
 
-KERNELS = [name for name in ("portable", "sse2", "avx2") if use_kernels(name)]
-use_kernels("")
+KERNELS = [name for name in ("portable", "sse2", "avx2") if use_instruction_set(name)]
+use_instruction_set("")
 
 
 @pytest.mark.parametrize("side", [{"lower": 0.5}, {"upper": -0.5}])
@@ -24,9 +24,9 @@ def test_a_play_held_by_a_bound_keeps_the_cells_finite(name: str, side: dict[str
     spec = Spec(loss="huber", dim=4, intercept=False, **side)
     batch = Batch.from_rows([{0: 1e30}, {1: 1.0}, {0: 1.0}], y=[0.0, np.nan, np.nan])
     twin = Reference(spec)
-    use_kernels(name)
+    use_instruction_set(name)
     engine, alone = Engine(spec), Engine(spec)
-    use_kernels("")
+    use_instruction_set("")
     scores, one_by_one = np.empty((2, 3))
     engine.learn(batch, scores=scores)
     for r in range(3):
@@ -52,9 +52,9 @@ def test_gradients_whose_square_is_zero(name: str, float64: bool) -> None:
     weight = np.array([1.5e-162, 1.0, 1e29, 1.0, 1.0])
     batch = Batch.from_rows([{0: 1.0}] * 5, y=[1.0, 1.0, 1.0, -1.0, 1.0], weight=weight)
     for small in ({"beta": 1e-30}, {"beta": 0.0, "l2": 1e-30}):
-        use_kernels(name)
+        use_instruction_set(name)
         engine = Engine(Spec(loss="squared_hinge", dim=2, scale=1e30, float64=float64, **small))
-        use_kernels("")
+        use_instruction_set("")
         scores = np.empty(5)
         engine.learn(batch, scores=scores)
         assert np.isfinite(scores).all()
@@ -68,9 +68,9 @@ def test_labels_whose_square_is_next_to_zero(name: str, label: float) -> None:
     # The rate of the mixture is 1 / (4 B²), infinite for the largest label B = 1e-160: its weights became exp(inf * 0).
     spec = Spec(loss="squared", dim=2, scale=(0.1, 1.0, 10.0))
     batch = Batch.from_rows([{0: 1.0}] * 4, y=[label, -label, 1.0, -1.0])
-    use_kernels(name)
+    use_instruction_set(name)
     engine = Engine(spec)
-    use_kernels("")
+    use_instruction_set("")
     twin = ReferenceScales(spec)
     for r in range(4):
         engine.learn(batch[r : r + 1])
@@ -93,9 +93,9 @@ def test_a_loss_that_is_no_number_stays_out_of_the_calibration(name: str) -> Non
     # and what was added to it was written somewhere in memory.
     indices, values = np.array([0, 1, 1, 1, 0, 1], np.uint32), np.array([3.0, 1e-45, 1e-7, 1e20, -5e-324, 0.0])
     batch = Batch(np.array([0, 2, 4, 6]), indices, values, np.array([1.0, 1.0, -1.0]), np.array([3.0, 1e29, 5e-324]))
-    use_kernels(name)
+    use_instruction_set(name)
     engine = Engine(Spec(dim=2, scale=(0.02, 0.022), beta=0.0, intercept=False), receipt=True)
-    use_kernels("")
+    use_instruction_set("")
     losses = np.empty(3)
     engine.learn(batch, losses=losses)
     assert np.isnan(losses).tolist() == [False, False, True]

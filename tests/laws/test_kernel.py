@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from ftprl._core import use_kernels
+from ftprl._core import use_instruction_set
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.learner import FTPRL, Composite
@@ -23,15 +23,15 @@ from laws.strategies import SEEDS, law
 from laws.streams import LOSSES, OPTIONS, spec, stream
 from oracles.linear_twin import Reference
 
-KERNELS = [name for name in ("portable", "sse2", "avx2") if use_kernels(name)]
-use_kernels("")
+KERNELS = [name for name in ("portable", "sse2", "avx2") if use_instruction_set(name)]
+use_instruction_set("")
 
 
 @pytest.fixture(params=KERNELS)
 def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
-    use_kernels(request.param)
+    use_instruction_set(request.param)
     yield request.param
-    use_kernels("")
+    use_instruction_set("")
 
 
 def run(learner: Engine | Reference, batch: Batch) -> tuple[np.ndarray, ...]:
@@ -58,14 +58,14 @@ def test_kernel_equals_twin_to_the_bit(loss: str, options: str, seed: int, cells
     twin = Reference(s)
     expected = run(twin, batch)
     for name in KERNELS:
-        use_kernels(name)
+        use_instruction_set(name)
         for receipt in (False, True):
             engine = Engine(s, receipt=receipt)
             assert_same(run(engine, batch), expected)
             assert engine.progress == twin.progress
             assert not receipt or engine.sums == twin.sums
             assert receipt or not engine.tallies[3:].any()
-    use_kernels("")
+    use_instruction_set("")
 
 
 @law(12)
@@ -187,7 +187,8 @@ def bound(engine: Engine, u: np.ndarray, u0: float) -> tuple[float, float]:
     """Both sides of the certificate: LinRegret(u), and what it is at most."""
     s, sums = engine.spec, engine.sums
     left = right = 0.0
-    parts = [(engine.cells.astype(np.float64), u, s.l1, s.l2), (engine.intercept[None, :], np.array([u0]), 0.0, 0.0)]
+    base = np.insert(engine.intercept, 2, 1.0, axis=0).T  # its unit is 1
+    parts = [(engine.cells.astype(np.float64), u, s.l1, s.l2), (base, np.array([u0]), 0.0, 0.0)]
     for (z, R, M, S), at, l1, l2 in ((cells.T, at, l1, l2) for cells, at, l1, l2 in parts):
         Q = M * (s.beta * M + R) / s.scale
         left -= float(S @ at)

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ftprl import data
-from ftprl._core import use_kernels, words
+from ftprl._core import use_instruction_set, words
 from ftprl.errors import BadFormat, FtprlError
 from oracles.batches import keys, rows_of, same
 from oracles.readers_twin import Row, Twin, read_csv, read_lines
@@ -235,10 +235,10 @@ def test_instruction_sets_read_alike(folder: Path, name: str) -> None:
     assert len(expected) == 3000
     try:
         for kernel in ("portable", "sse2", "avx2"):
-            if use_kernels(kernel):
+            if use_instruction_set(kernel):
                 assert rows() == expected
     finally:
-        use_kernels("")
+        use_instruction_set("")
 
 
 @SLOW

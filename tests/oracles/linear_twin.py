@@ -32,7 +32,7 @@ def play(cells: Vector, spec: Spec) -> Vector:
     """clip(-sgn(z)(|z| - l1)_+ / (Q + l2)), and clip(0) where Q + l2 = 0."""
     z, R, M, _ = cells.T
     pull = np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z) * spec.scales[0]
-    x: Vector = np.clip(_over(pull, _hold(R, M, spec)), spec.lower, spec.upper)
+    x: Vector = np.clip(_over(pull, _strength(R, M, spec)), spec.lower, spec.upper)
     return x
 
 
@@ -46,7 +46,7 @@ def step(cells: Vector, x: Vector, g: Vector, spec: Spec, kind: type[np.floating
     cells[:, 0] = np.clip(z + (g - sigma * x), -most, most).astype(kind)
     cells[:, 1] = new
     cells[:, 3] = (S + g).astype(kind)
-    return [g * x, sigma * x * x, _over(g * g * spec.scales[0], _hold(new, M, spec))]
+    return [g * x, sigma * x * x, _over(g * g * spec.scales[0], _strength(new, M, spec))]
 
 
 @final
@@ -60,8 +60,13 @@ class Reference:
         self.loss = spec.scalar_loss()
         self.cells: NDArray[np.float32] | NDArray[np.float64]
         self.cells = np.zeros((spec.dim, 4)) if spec.float64 else np.zeros((spec.dim, 4), np.float32)
-        self.intercept = np.array([0.0, 0.0, 1.0, 0.0])
+        self.base = np.array([0.0, 0.0, 1.0, 0.0])  # the intercept's cell, always float64
         self.tallies = np.zeros(6)
+
+    @property
+    def intercept(self) -> Vector:
+        """z, R and S of the intercept, one row each."""
+        return self.base[[0, 1, 3], None]
 
     @property
     def progress(self) -> LossTotals:
@@ -81,7 +86,7 @@ class Reference:
             indices, v = _entries(batch, r)
             y, weight = float(batch.y[r]), float(batch.weight[r])
             learns = y == y and weight > 0
-            cells, base = self.cells[indices].astype(np.float64), self.intercept[None, :].copy()
+            cells, base = self.cells[indices].astype(np.float64), self.base[None, :].copy()
             if learns:
                 cells[:, 2] = np.maximum(cells[:, 2], np.abs(v).astype(kind))
             x = play(cells, self.spec)
@@ -100,7 +105,7 @@ class Reference:
             own = [np.zeros(1)] * 3
             if self.spec.intercept:
                 own = step(base, x0, np.array([slope]), self.free, np.float64)
-                self.intercept[:] = base[0]
+                self.base[:] = base[0]
             loss, heavy, rows = loss + weight * value, heavy + weight, rows + 1
             self.tallies += [
                 weight * value,
@@ -112,7 +117,7 @@ class Reference:
 
     def score(self, batch: Batch) -> Vector:
         """x·v for each row, with the weights as they are."""
-        x0 = float(play(self.intercept[None, :], self.free)[0]) if self.spec.intercept else 0.0
+        x0 = float(play(self.base[None, :], self.free)[0]) if self.spec.intercept else 0.0
         scores = np.empty(len(batch))
         for r in range(len(batch)):
             indices, v = _entries(batch, r)
@@ -129,7 +134,7 @@ def _entries(batch: Batch, r: int) -> tuple[NDArray[np.uint32], Vector]:
     return batch.indices[row], batch.values[row].astype(np.float64)
 
 
-def _hold(R: Vector, M: Vector, spec: Spec) -> Vector:
+def _strength(R: Vector, M: Vector, spec: Spec) -> Vector:
     """h (Q + l2), with Q = M (beta M + R) / h and R = sqrt G."""
     return M * (spec.beta * M + R) + spec.scales[0] * spec.l2
 

@@ -41,8 +41,8 @@ class ReferenceScales:
             "z": (spec.dim, count),
             "R": (spec.dim, count),
             "S": (spec.dim, count),
-            "s": (spec.dim,),
-            "N": (spec.dim,),
+            "unit": (spec.dim,),
+            "count": (spec.dim,),
         }
         self.parts: dict[str, Any] = {name: np.zeros(shape, self.kind) for name, shape in shapes.items()}
         self.intercept = np.zeros((3, count))
@@ -61,7 +61,7 @@ class ReferenceScales:
 
     def _raise(self, indices: NDArray[np.uint32], v: Vector) -> None:
         """The units of a row's features: s follows the root of the mean square, upwards only."""
-        s, N = self.parts["s"], self.parts["N"]
+        s, N = self.parts["unit"], self.parts["count"]
         for i, a in zip(indices.tolist(), np.abs(v).tolist(), strict=True):
             N[i] = self.kind(float(N[i]) + 1.0)
             m = float(s[i])
@@ -73,7 +73,7 @@ class ReferenceScales:
         return batch.indices[row], batch.values[row].astype(np.float64)
 
     def _cells(self, indices: Any) -> list[Vector]:
-        z, R, S, s = (self.parts[name][indices] for name in ("z", "R", "S", "s"))
+        z, R, S, s = (self.parts[name][indices] for name in ("z", "R", "S", "unit"))
         return [_of_cells(z[:, k], R[:, k], s, S[:, k]) for k in range(len(self.each))]
 
     def _bases(self) -> list[Vector]:

@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
+#include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
-#include "bindings/learners.hpp"
 
 namespace nb = nanobind;
 
@@ -22,7 +22,7 @@ using namespace ftprl::bindings;
 using Pairs = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 std::unique_ptr<ftprl::Baseline> make_baseline(const char* loss, double tau) {
-    const ftprl::Loss chosen = ftprl::loss_named(loss);
+    const ftprl::Loss* chosen = ftprl::loss_named(loss);
     if (chosen == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
     return std::make_unique<ftprl::Baseline>(chosen, tau);
 }

@@ -1,4 +1,4 @@
-// What the files that know Python share: bindings.cpp has the module, the others a part of it each. No other file of
+// What the files that know Python share: module.cpp has the module, the others a part of it each. No other file of
 // the core knows Python.
 #pragma once
 
@@ -10,8 +10,7 @@ namespace ftprl::bindings {
 
 void bind_baseline(nanobind::module_& m);
 void bind_readers(nanobind::module_& m);
-void bind_kernels(nanobind::module_& m);
-void bind_scales(nanobind::module_& m);
+void bind_learner(nanobind::module_& m);
 
 // A seed as Python gives it; anything else is refused by name.
 std::uint64_t seed_of(nanobind::handle value);

@@ -1,11 +1,10 @@
-// The learner of one scale as Python sees it.
-#include "bindings/bindings.hpp"
-
+// The learner as Python sees it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,26 +15,327 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "bindings/learners.hpp"
+#include "bindings/arrays.hpp"
+#include "bindings/bindings.hpp"
 #include "learners/learner.hpp"
-#include "learners/scale_learner.hpp"
-#include "readers/marks.hpp"
+#include "support/dispatch.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
-using namespace ftprl::bindings;
+using ftprl::Learner;
+using ftprl::NamedArray;
+using ftprl::bindings::check_length;
+using ftprl::bindings::Column;
+using ftprl::bindings::Target;
+using ftprl::bindings::Values;
 
-std::unique_ptr<ftprl::Learner> make_learner(std::uint64_t dim, bool float64, bool receipt, const char* loss,
-                                             double scale, double beta, double l1, double l2, double lower,
-                                             double upper, bool intercept, double tau) {
+using Slots = nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// ---- options ----
+
+// What every learner is made with, numbers that Python has checked.
+std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float64, bool receipt, const char* loss,
+                                      const std::vector<double>& scales, double beta, double l1, double l2,
+                                      double lower, double upper, bool intercept, double tau,
+                                      std::optional<double> share, bool capped, bool stack) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
-    const ftprl::Loss chosen = ftprl::loss_named(loss);
-    if (chosen == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
-    const ftprl::Constants constants{scale, beta, l1, l2, lower, upper, tau, chosen, intercept};
-    return std::make_unique<ftprl::Learner>(dim, float64, receipt, constants);
+    if (outputs != 1) throw nb::value_error("outputs needs to be 1");
+    if (scales.empty() || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 1 to 16 numbers");
+    ftprl::LearnerOptions options;
+    options.dim = dim;
+    options.outputs = outputs;
+    options.wide_cells = float64;
+    options.receipt = receipt;
+    ftprl::ScaleConstants& c = options.constants;
+    c.base.loss = ftprl::loss_named(loss);
+    if (c.base.loss == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
+    c.base.beta = beta;
+    c.base.l1 = l1;
+    c.base.l2 = l2;
+    c.base.lower = lower;
+    c.base.upper = upper;
+    c.base.tau = tau;
+    c.base.intercept = intercept;
+    c.count = static_cast<int>(scales.size());
+    std::copy(scales.begin(), scales.end(), c.h);
+    c.sharing = share ? ftprl::Share::fixed : capped ? ftprl::Share::capped : ftprl::Share::falling;
+    c.share = share.value_or(0.0);
+    c.stack = stack;
+    return Learner::make(options);
+}
+
+void prefault(std::uint64_t dim, std::size_t scales, bool float64, bool receipt) {
+    if (dim < 1 || dim > std::uint64_t{1} << 32 || scales < 1 || scales > ftprl::MOST_SCALES) return;
+    ftprl::LearnerOptions options;
+    options.dim = dim;
+    options.wide_cells = float64;
+    options.receipt = receipt;
+    options.constants.count = static_cast<int>(scales);
+    try {
+        Learner::prefault(options);
+    } catch (const std::exception&) {  // no memory, or no thread: whoever needs them will report it
+    }
+}
+
+// ---- rows ----
+
+// The arrays of a batch as the core wants them, lengths checked.
+struct Entries {
+    ftprl::Rows rows;
+    std::int64_t size;
+    bool wide;
+};
+
+Entries entries_of(const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices, const Values& values) {
+    Entries e{};
+    e.wide = values.dtype() == nb::dtype<double>();
+    if (!e.wide && values.dtype() != nb::dtype<float>()) throw nb::type_error("values must be float32 or float64");
+    if (indptr.size() == 0) throw nb::value_error("indptr needs one number more than there are rows, got none");
+    if (values.size() != indices.size()) {
+        throw nb::value_error(("indices and values need one length, got " + std::to_string(indices.size()) + " and " +
+                               std::to_string(values.size()))
+                                  .c_str());
+    }
+    e.size = static_cast<std::int64_t>(indices.size());
+    e.rows.count = static_cast<std::int64_t>(indptr.size()) - 1;
+    e.rows.indptr = indptr.data();
+    e.rows.indices = indices.data();
+    e.rows.values = values.data();
+    return e;
+}
+
+Entries labelled_entries_of(const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+                            const Values& values, const Column<double>& y, const Column<double>& weight) {
+    Entries e = entries_of(indptr, indices, values);
+    check_length("y", y.size(), e.rows.count);
+    check_length("weight", weight.size(), e.rows.count);
+    e.rows.y = y.data();
+    e.rows.weight = weight.data();
+    return e;
+}
+
+void check_scores(const Learner& learner, const Target<2>& scores, std::int64_t rows) {
+    check_length("scores", scores.shape(0), rows);
+    if (scores.shape(1) != static_cast<std::size_t>(learner.outputs()))
+        throw nb::value_error("scores needs a column for each output");
+}
+
+// A bad row is raised as RowError, whose `row` is its number in the stream; a batch of a wrong shape as ValueError.
+void raise_fault(const ftprl::RowFault& fault, std::int64_t first_row) {
+    if (!fault) return;
+    if (fault.row < 0) throw nb::value_error(fault.message.c_str());
+    const nb::object type = nb::module_::import_("ftprl._core").attr("RowError");
+    const nb::object error = type(fault.message);
+    error.attr("row") = first_row + fault.row;
+    PyErr_SetObject(type.ptr(), error.ptr());
+    throw nb::python_error();
+}
+
+void check(const Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+           const Values& values, const Column<double>& y, const Column<double>& weight, std::int64_t first_row) {
+    const Entries e = labelled_entries_of(indptr, indices, values, y, weight);
+    raise_fault(learner.find_fault(e.rows, e.wide, e.size, true), first_row);
+}
+
+nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+                const Values& values, const Column<double>& y, const Column<double>& weight,
+                const std::optional<Target<2>>& scores, const std::optional<Target<1>>& losses,
+                std::int64_t first_row) {
+    const Entries e = labelled_entries_of(indptr, indices, values, y, weight);
+    if (scores) check_scores(learner, *scores, e.rows.count);
+    if (losses) check_length("losses", losses->size(), e.rows.count);
+    ftprl::RowOutputs out{};
+    out.scores = scores ? scores->data() : nullptr;
+    out.losses = losses ? losses->data() : nullptr;
+    ftprl::RowFault fault;
+    ftprl::Totals totals{};
+    {
+        const nb::gil_scoped_release free;
+        fault = learner.find_fault(e.rows, e.wide, e.size, true);
+        if (!fault) totals = learner.learn(e.rows, e.wide, out);
+    }
+    raise_fault(fault, first_row);
+    return nb::make_tuple(totals.loss, totals.weight, totals.rows);
+}
+
+void score(const Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+           const Values& values, const Target<2>& scores, std::int64_t first_row) {
+    const Entries e = entries_of(indptr, indices, values);
+    check_scores(learner, scores, e.rows.count);
+    ftprl::RowFault fault;
+    {
+        const nb::gil_scoped_release free;
+        fault = learner.find_fault(e.rows, e.wide, e.size, false);
+        if (!fault) learner.score(e.rows, e.wide, scores.data());
+    }
+    raise_fault(fault, first_row);
+}
+
+double touch(Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+             const Values& values) {
+    const Entries e = entries_of(indptr, indices, values);
+    raise_fault(learner.find_fault(e.rows, e.wide, e.size, false), 0);
+    const nb::gil_scoped_release free;
+    const auto began = std::chrono::steady_clock::now();
+    learner.touch(e.rows);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+// ---- weights and cells ----
+
+void check_scale(const Learner& learner, int scale) {
+    if (scale < 0 || scale >= learner.scales())
+        throw nb::value_error("a scale needs a number below that of the scales");
+}
+
+void weights(const Learner& learner, const Target<2>& out, int scale) {
+    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != learner.dim())
+        throw nb::value_error("out needs a number for each output and cell");
+    check_scale(learner, scale);
+    const nb::gil_scoped_release free;
+    learner.weights(scale, out.data());
+}
+
+void intercept(const Learner& learner, const Target<3>& out) {
+    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != 3 ||
+        out.shape(2) != static_cast<std::size_t>(learner.scales()))
+        throw nb::value_error("out needs z, R and S of each output and scale");
+    learner.intercept(out.data());
+}
+
+std::size_t touched(const Learner& learner, const Slots& out) {
+    if (out.size() != learner.dim()) throw nb::value_error("out needs a number for each cell");
+    const nb::gil_scoped_release free;
+    return learner.touched(out.data());
+}
+
+// Whether `cells` has space for so many whole cells of a learner, and all slots are below its dim.
+template <class Array>
+void check_cells(const Learner& learner, const Column<std::uint32_t>& slots, const Array& cells) {
+    const std::size_t size = learner.wide_cells() ? 8 : 4;
+    const auto kind = learner.wide_cells() ? nb::dtype<double>() : nb::dtype<float>();
+    if (cells.dtype() != kind || cells.shape(0) != slots.size() || cells.shape(1) * size != learner.cell_bytes()) {
+        throw nb::value_error("cells needs a row for each slot");
+    }
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        if (slots.data()[i] >= learner.dim()) throw nb::value_error("a slot is outside the table");
+    }
+}
+
+void take(const Learner& learner, const Column<std::uint32_t>& slots,
+          const nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
+    check_cells(learner, slots, out);
+    const nb::gil_scoped_release free;
+    learner.take(slots.data(), slots.size(), out.data());
+}
+
+void put(Learner& learner, const Column<std::uint32_t>& slots,
+         const nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>& cells) {
+    check_cells(learner, slots, cells);
+    const nb::gil_scoped_release free;
+    learner.put(slots.data(), slots.size(), cells.data());
+}
+
+void keep_scales(Learner& learner, int first, int count) {
+    if (first < 0 || count < 2 || first + count > learner.scales())
+        throw nb::value_error("at least two of the scales need to stay");
+    const nb::gil_scoped_release free;
+    learner.keep_scales(first, count);
+}
+
+nb::dict dict_of(const std::vector<ftprl::Columns>& columns) {
+    nb::dict out;
+    for (const ftprl::Columns& part : columns) out[part.name] = nb::make_tuple(part.first, part.count);
+    return out;
+}
+
+// ---- receipts ----
+
+void ledger(const Learner& learner, const Target<3>& out, int leader,
+            const std::optional<Column<std::int64_t>>& slots) {
+    if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
+    check_scale(learner, leader);
+    const auto count = static_cast<std::size_t>(learner.scales());
+    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != ftprl::LEDGER_SUMS ||
+        out.shape(2) != count) {
+        throw nb::value_error("out needs seven sums for each output and scale");
+    }
+    const std::int64_t* at = slots ? slots->data() : nullptr;
+    const auto size = static_cast<std::int64_t>(slots ? slots->size() : 0);
+    for (std::int64_t i = 0; i < size; ++i) {
+        if (at[i] < 0 || static_cast<std::uint64_t>(at[i]) >= learner.dim())
+            throw nb::value_error("a slot is outside the table");
+    }
+    const nb::gil_scoped_release free;
+    const ftprl::LedgerSums ledger = learner.ledger(leader, at, size);
+    for (std::size_t j = 0; j < ftprl::LEDGER_SUMS; ++j) {
+        std::copy(ledger.sums[j], ledger.sums[j] + count, out.data() + j * count);
+    }
+}
+
+void groups(const Learner& learner, const Target<3>& out, int leader, int scale) {
+    if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
+    check_scale(learner, leader);
+    check_scale(learner, scale);
+    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != ftprl::GROUPS ||
+        out.shape(2) != 4) {
+        throw nb::value_error("out needs 128 groups of four numbers for each output");
+    }
+    const nb::gil_scoped_release free;
+    const ftprl::LedgerGroups groups = learner.groups(leader, scale);
+    std::copy(&groups.sums[0][0], &groups.sums[0][0] + ftprl::GROUPS * 4, out.data());
+}
+
+// ---- views of the learner's own memory, which they keep alive ----
+
+// With `outputs` a first dimension for the outputs.
+nb::object view_of(nb::handle self, const NamedArray& array, bool outputs) {
+    std::vector<std::size_t> shape;
+    std::vector<std::int64_t> strides;
+    if (outputs) {
+        shape.push_back(static_cast<std::size_t>(nb::cast<const Learner&>(self).outputs()));
+        strides.push_back(array.rows == 0 ? array.columns : std::int64_t{array.rows} * array.stride);
+    }
+    if (array.rows != 0) {
+        shape.push_back(static_cast<std::size_t>(array.rows));
+        strides.push_back(array.stride);
+    }
+    shape.push_back(static_cast<std::size_t>(array.columns));
+    strides.push_back(1);
+    return nb::cast(nb::ndarray<nb::numpy, double>(array.data, shape.size(), shape.data(), self, strides.data()));
+}
+
+nb::dict views_of(nb::handle self, const std::vector<NamedArray>& arrays, bool outputs) {
+    nb::dict out;
+    for (const NamedArray& array : arrays) out[array.name] = view_of(self, array, outputs);
+    return out;
+}
+
+// ---- losses and values ----
+
+constexpr const char* LABELS[] = {"signs", "nonnegative", "positive", "numbers"};
+constexpr const char* MIXING[] = {"log_loss", "squared", "hedge"};
+
+nb::dict losses() {
+    nb::dict all;
+    for (std::size_t i = 0; i < ftprl::LOSS_COUNT; ++i) {
+        const ftprl::Loss& loss = ftprl::LOSSES[i];
+        all[loss.name] =
+            nb::make_tuple(LABELS[static_cast<int>(loss.labels)], MIXING[static_cast<int>(loss.mixing)], loss.clip);
+    }
+    return all;
+}
+
+nb::tuple loss_at(const char* name, double score, double y, double tau) {
+    const ftprl::Loss* loss = ftprl::loss_named(name);
+    if (loss == nullptr) throw nb::value_error((std::string("loss is not known: ") + name).c_str());
+    double tail = 0.0;
+    const ftprl::LossAtScore at = loss->at(score, y, tau, tail);
+    return nb::make_tuple(ftprl::total_loss(at.value, tail), at.slope);
 }
 
 template <class T>
@@ -56,96 +356,102 @@ bool has_units(const Values& values) {
     return are_units(static_cast<const double*>(values.data()), values.size());
 }
 
-double touch(ftprl::Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
-             const Values& values) {
-    const Entries e = entries_of(indptr, indices, values);
-    raise_fault(learner.fault(e.rows, e.wide, e.size, false, 0));
-    const nb::gil_scoped_release free;
-    const auto began = std::chrono::steady_clock::now();
-    learner.touch(e.rows);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+// ---- the module's part ----
+
+void bind_rows(nb::class_<Learner>& learner) {
+    learner
+        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+             nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
+             nb::arg("first_row") = 0, "Predict and learn, row by row; (loss, weight, rows) of what was learned.")
+        .def("check", &check, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+             nb::arg("first_row") = 0, "Raise RowError for the first row that cannot be learned.")
+        .def("score", &score, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("values").noconvert(), nb::arg("scores").noconvert(), nb::arg("first_row") = 0,
+             "The scores of the rows, a column for each output, with the weights as they are.")
+        .def("touch", &touch, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("values").noconvert(),
+             "The seconds it takes to read and write back every cell of the rows: the floor of a benchmark.");
 }
 
-void weights(const ftprl::Learner& learner, const Target& out) {
-    if (out.size() != learner.dim()) throw nb::value_error("out needs a number for each cell");
-    const nb::gil_scoped_release free;
-    learner.weights(out.data());
+void bind_cells(nb::class_<Learner>& learner) {
+    learner
+        .def("weights", &weights, nb::arg("out").noconvert(), nb::arg("scale"),
+             "The weight of each output and cell in one scale.")
+        .def("intercept", &intercept, nb::arg("out").noconvert(),
+             "z, R and S of the intercept, of each output and scale.")
+        .def("touched", &touched, nb::arg("out").noconvert(),
+             "Write the slots that have been learned, in order, into space for all; returns how many there are.")
+        .def("take", &take, nb::arg("slots").noconvert(), nb::arg("out").noconvert(), "Copy whole cells, a row each.")
+        .def("put", &put, nb::arg("slots").noconvert(), nb::arg("cells").noconvert(),
+             "Overwrite whole cells, a row each.")
+        .def("keep_scales", &keep_scales, nb::arg("first"), nb::arg("count"),
+             "Drop all scales but `count` neighbours from number `first` on.")
+        .def_prop_ro(
+            "width", [](const Learner& self) { return self.cell_bytes() / (self.wide_cells() ? 8 : 4); },
+            "How many numbers a cell has, those that fill it up included.")
+        .def_prop_ro(
+            "columns", [](const Learner& self) { return dict_of(self.columns()); },
+            "Parts of a cell by name: the first number, and how many; 0 for a single one.")
+        .def_prop_ro(
+            "saved_columns", [](const Learner& self) { return dict_of(self.saved_columns()); },
+            "Parts of a cell as a model file names them.");
 }
 
-// Views of the learner's own memory: they keep it alive.
-nb::object cells_of(nb::handle self) {
-    auto& learner = nb::cast<ftprl::Learner&>(self);
-    const auto dim = static_cast<std::size_t>(learner.dim());
-    if (learner.wide_cells()) {
-        return nb::cast(nb::ndarray<nb::numpy, double>(learner.cells(), {dim, 4}, self));
-    }
-    return nb::cast(nb::ndarray<nb::numpy, float>(learner.cells(), {dim, 4}, self));
-}
-
-nb::object intercept_of(nb::handle self) {
-    return nb::cast(nb::ndarray<nb::numpy, double>(nb::cast<ftprl::Learner&>(self).intercept(), {4}, self));
-}
-
-nb::object tallies_of(nb::handle self) {
-    return nb::cast(nb::ndarray<nb::numpy, double>(nb::cast<ftprl::Learner&>(self).tallies(), {ftprl::TALLIES}, self));
+void bind_state(nb::class_<Learner>& learner) {
+    learner
+        .def("ledger", &ledger, nb::arg("out").noconvert(), nb::arg("leader"),
+             nb::arg("slots").noconvert().none() = nb::none(),
+             "The sums of a receipt against one scale's weights as they are, over the cells at `slots` or all.")
+        .def("groups", &groups, nb::arg("out").noconvert(), nb::arg("leader"), nb::arg("scale"),
+             "Number, -S.u, penalty and D.R of the cells, by powers of two of how often they were seen.")
+        .def_prop_ro(
+            "tallies",
+            [](nb::handle self) {
+                double* data = nb::cast<Learner&>(self).tallies();
+                return view_of(self, {"tallies", data, 0, ftprl::TALLIES, 0}, false);
+            },
+            "What was added up since the first row. A view.")
+        .def_prop_ro(
+            "calibration",
+            [](nb::handle self) -> nb::object {
+                auto& own = nb::cast<Learner&>(self);
+                if (!own.calibrates()) return nb::none();
+                return view_of(self, {"calibration", &own.calibration().bins[0][0], ftprl::BINS, 3, 3}, false);
+            },
+            "Weight, probabilities and positives of each twentieth of [0, 1]: log loss with a receipt. A view.")
+        .def_prop_ro(
+            "mixture", [](nb::handle self) { return views_of(self, nb::cast<Learner&>(self).mixture(), true); },
+            "The state of the mixture by name, of each output. Views.")
+        .def_prop_ro(
+            "saved_arrays",
+            [](nb::handle self) { return views_of(self, nb::cast<Learner&>(self).saved_arrays(), false); },
+            "The arrays of a model file besides the cells, by name. Views.");
 }
 
 }  // namespace
 
-void ftprl::bindings::bind_kernels(nb::module_& m) {
-    nb::class_<ftprl::Learner>(m, "Learner", "A table of cells {z, R, M, S} and the constants it is learned with.")
-        .def(nb::new_(&make_learner), nb::arg("dim"), nb::kw_only(), nb::arg("float64"), nb::arg("receipt"),
-             nb::arg("loss"), nb::arg("scale"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"), nb::arg("lower"),
-             nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"))
-        .def("learn", &learn<ftprl::Learner>, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
-             nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
-             nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
-             nb::arg("first_row") = 0, "Predict and learn, row by row; (loss, weight, rows) of what was learned.")
-        .def("score", &score<ftprl::Learner>, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
-             nb::arg("values").noconvert(), nb::arg("scores").noconvert(), nb::arg("first_row") = 0,
-             "The scores of the rows under the weights as they are.")
-        .def("touch", &touch, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
-             nb::arg("values").noconvert(),
-             "The seconds it takes to read and write back every cell of the rows: the floor of a benchmark.")
-        .def("weights", &weights, nb::arg("out").noconvert(), "The point played in each cell.")
-        .def(
-            "ledger",
-            [](const ftprl::Learner& self, const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out,
-               const std::optional<SlotList>& slots) {
-                ledger(self, out, 1, slots, [&](const auto* at, auto size) { return self.ledger(at, size); });
-            },
-            nb::arg("out").noconvert(), nb::arg("slots").noconvert().none() = nb::none(),
-            "The sums of a receipt against the weights as they are, over the cells at `slots` or all.")
-        .def(
-            "groups",
-            [](const ftprl::Learner& self, const Groups& out) { groups(self, out, [&] { return self.groups(); }); },
-            nb::arg("out").noconvert(), "Number, -S.u, penalty and D.R of the cells, by powers of two of G / M^2.")
-        .def("touched", &touched_of<ftprl::Learner>, nb::arg("out").noconvert(),
-             "Write the slots that have been touched, in order, into room for all; returns how many there are.")
-        .def("copy", [](const ftprl::Learner& self) { return std::make_unique<ftprl::Learner>(self); })
-        .def_prop_ro("cells", &cells_of, "The cells, a row each: z, R = sqrt(G), M, S = g_{1:t}. A view.")
-        .def_prop_ro("intercept", &intercept_of, "The intercept's own cell, always float64. A view.")
-        .def_prop_ro("tallies", &tallies_of, "What was added up since the first row. A view.")
-        .def_prop_ro("calibration", &calibration_of<ftprl::Learner>,
-                     "Weight, probabilities and positives of each twentieth of [0, 1]. A view.");
-    const auto use = [](const std::string& name) {
-        return ftprl::use_kernels(name) && ftprl::use_markers(name.c_str());
-    };
-    m.def("use_kernels", use, nb::arg("name"),
+void ftprl::bindings::bind_learner(nb::module_& m) {
+    m.attr("RowError") = nb::steal(PyErr_NewExceptionWithDoc(
+        "ftprl._core.RowError", "A row that cannot be learned or scored; `row` is its number.", PyExc_ValueError,
+        nullptr));
+    nb::class_<Learner> learner(m, "Learner", "A table of cells and the constants it is learned with.");
+    learner.def(nb::new_(&make_learner), nb::arg("dim"), nb::arg("outputs") = 1, nb::kw_only(), nb::arg("float64"),
+                nb::arg("receipt"), nb::arg("loss"), nb::arg("scales"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"),
+                nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"),
+                nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true);
+    learner.def("copy", &Learner::copy);
+    bind_rows(learner);
+    bind_cells(learner);
+    bind_state(learner);
+    m.def("use_instruction_set", &use_instruction_set, nb::arg("name"),
           "Use what was compiled for an instruction set in learners and parsers made from now on ('avx2', 'sse2', "
-          "'portable', '' for the best).");
-    const auto expect = [](std::uint64_t dim, std::size_t scales, bool float64, bool receipt) {
-        if (dim < 1 || dim > std::uint64_t{1} << 32 || scales < 1 || scales > ftprl::MOST_SCALES) return;
-        try {
-            if (scales == 1) {
-                ftprl::Learner::expect(dim, float64);
-            } else {
-                ftprl::ScaleLearner::expect(dim, float64, receipt, static_cast<int>(scales));
-            }
-        } catch (const std::exception&) {  // no memory, or no thread: whoever needs them will say so
-        }
-    };
+          "'portable', '' for the best). False when the processor lacks it.");
+    m.def("losses", &losses, "Each loss by name: its labels, how scales are mixed, and within which scores.");
+    m.def("loss_at", &loss_at, nb::arg("name"), nb::arg("score"), nb::arg("y"), nb::arg("tau") = 0.5,
+          "The loss of a score and its slope.");
     m.def("has_units", &has_units, nb::arg("values").noconvert(), "Whether every value is 1, -1 or 0.");
-    m.def("expect", expect, nb::arg("dim"), nb::kw_only(), nb::arg("scales"), nb::arg("float64"), nb::arg("receipt"),
-          "Have memory made ready, by a thread, for the next learner of this kind.");
+    m.def("prefault", &prefault, nb::arg("dim"), nb::kw_only(), nb::arg("scales"), nb::arg("float64"),
+          nb::arg("receipt"), "Have a thread touch the memory of the next learner of this kind.");
 }

@@ -110,8 +110,7 @@ NB_MODULE(_core, m) {
           nb::sig("def feature_hashes(names: collections.abc.Sequence[str | bytes], seed: int = 0) -> "
                   "numpy.typing.NDArray[numpy.uint64]"),
           "The 64-bit hash of each name, as a NumPy array.");
-    ftprl::bindings::bind_kernels(m);
+    ftprl::bindings::bind_learner(m);
     ftprl::bindings::bind_baseline(m);
-    ftprl::bindings::bind_scales(m);
     ftprl::bindings::bind_readers(m);
 }

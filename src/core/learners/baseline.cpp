@@ -17,17 +17,17 @@ struct RowLoss {
     double least;
 };
 
-double value_of(Loss loss, double score, double y, double tau) {
+double value_of(const Loss* loss, double score, double y, double tau) {
     double tail = 0.0;
-    const double value = loss(score, y, tau, tail).value;
-    return whole(value, tail);
+    const double value = loss->at(score, y, tau, tail).value;
+    return total_loss(value, tail);
 }
 
 // Each rule predicts a label, then learns it. No branch depends on a label where that can be helped: many would be
 // guessed wrong, and the baseline must cost next to nothing beside the learner.
 
 struct Mean {
-    Loss loss;
+    const Loss* loss;
     double tau;
 
     static double mean(const BaselineState& s) { return s.weight > 0.0 ? s.sum / s.weight : 0.0; }
@@ -36,7 +36,7 @@ struct Mean {
 };
 
 struct LogMean {
-    Loss loss;
+    const Loss* loss;
     double tau;
     double* counts;  // the least loss of labels 0, 1, 2, ..., NaN where it is not known yet
 
@@ -92,7 +92,7 @@ void learn_class(BaselineState& s, double y, double c) {
 struct Majority {
     double losses[3];  // of a wrong class, of none, of the right one
 
-    explicit Majority(Loss loss, double tau)
+    explicit Majority(const Loss* loss, double tau)
         : losses{value_of(loss, -1.0, 1.0, tau), value_of(loss, 0.0, 1.0, tau), value_of(loss, 1.0, 1.0, tau)} {}
 
     RowLoss predict(const BaselineState& s, double y) const {
@@ -154,7 +154,7 @@ BaselineState learned(BaselineState s, const Rule& rule, const double* y, const 
 
 }  // namespace
 
-Baseline::Baseline(Loss loss, double tau) : loss_(loss), tau_(tau) {
+Baseline::Baseline(const Loss* loss, double tau) : loss_(loss), tau_(tau) {
     std::fill(std::begin(counts_), std::end(counts_), std::numeric_limits<double>::quiet_NaN());
 }
 

@@ -40,7 +40,7 @@ constexpr int SMALL_COUNTS = 64;
 
 class Baseline {
 public:
-    Baseline(Loss loss, double tau);
+    Baseline(const Loss* loss, double tau);
 
     // Predict each label from those before it, then learn it: rows with a label and a weight above 0, which must be
     // without fault. The others are only predicted: when `others` is not null it gets two numbers a row, their loss and
@@ -48,12 +48,12 @@ public:
     // rows alone and not on how they are cut into batches.
     void learn(const double* y, const double* weight, std::int64_t count, double* others);
 
-    BaselineKind kind() const { return baseline_of(loss_); }
+    BaselineKind kind() const { return loss_->baseline; }
     double total() const;  // the loss of all rows learned
     double* numbers() { return reinterpret_cast<double*>(&state_); }
 
 private:
-    Loss loss_;
+    const Loss* loss_;
     double tau_;
     BaselineState state_ = {0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
     double counts_[SMALL_COUNTS];  // log_mean: two logarithms a row less, for labels that occur again and again

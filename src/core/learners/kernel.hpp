@@ -36,7 +36,7 @@ struct Constants {
     double lower;
     double upper;
     double tau;
-    Loss loss;
+    const Loss* loss;
     bool intercept;
 };
 
@@ -57,8 +57,8 @@ struct State {
     double* tallies;
 };
 
-// What a caller may ask for, a number a row; null when not.
-struct Out {
+// Where the numbers of each row go; null when they are not asked for. A score for each output of a row.
+struct RowOutputs {
     double* scores;
     double* losses;
 };
@@ -80,10 +80,10 @@ struct Scan {
 };
 
 // Learning and scoring for one type of cells and one of values. The first index is 1 when there is no l1, no l2
-// and no bound, the second 1 when a receipt is kept. `room` holds SCRATCH doubles for each coordinate of the
+// and no bound, the second 1 when a receipt is kept. `buffer` holds SCRATCH doubles for each coordinate of the
 // longest row, filled up to a multiple of four, and is aligned to 32 bytes.
 struct Pair {
-    Totals (*learn[2][2])(const Rows&, const Constants&, const State&, const Out&, double* room);
+    Totals (*learn[2][2])(const Rows&, const Constants&, const State&, const RowOutputs&, double* buffer);
     void (*score[2])(const Rows&, const Constants&, const State&, double* scores);
 };
 

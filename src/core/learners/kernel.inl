@@ -50,19 +50,20 @@ inline Play play_of(const Constants& c) {
     return {all(c.h), all(-c.h), all(c.beta), all(c.l1), all(c.h * c.l2), all(c.lower), all(c.upper)};
 }
 
-// h (Q + l2). A plain play has no l1, no l2 and no bounds: the same numbers from fewer instructions.
-template <bool plain>
-inline D hold(const Play& c, D R, D M) {
+// h (Q + l2): the strength of the regulariser times the scale. Unconstrained means no l1, no l2 and no bounds: the
+// same numbers from fewer instructions.
+template <bool unconstrained>
+inline D scaled_strength(const Play& c, D R, D M) {
     const D hQ = M * (c.beta * M + R);
-    if constexpr (plain) return hQ;
+    if constexpr (unconstrained) return hQ;
     return hQ + c.hl2;
 }
 
 // clip( -sgn(z) (|z| - l1)_+ / (Q + l2) ), both sides of the fraction times h; clip(0) where Q + l2 = 0.
-template <bool plain>
+template <bool unconstrained>
 inline D play(const Play& c, D z, D R, D M) {
-    const D den = hold<plain>(c, R, M);
-    if constexpr (plain) return where_positive(den, z * c.minus_h / den);
+    const D den = scaled_strength<unconstrained>(c, R, M);
+    if constexpr (unconstrained) return where_positive(den, z * c.minus_h / den);
     const D x = where_positive(den, signed_as(larger(size(z) - c.l1, all(0.0)), z) * c.minus_h / den);
     return smaller(larger(x, c.lower), c.upper);
 }
@@ -78,7 +79,7 @@ static_assert(sizeof(Block<double>) == 4 * SCRATCH * sizeof(double), "the scratc
 // The products x v of four coordinates, of which only the first `count` count. For a row that will be learned, M is
 // raised first and the block is kept. Its parts are written one by one: a compiler may copy a whole struct in
 // pieces, and reading a number back that was written in two pieces takes long.
-template <class T, class V, bool plain, bool raise>
+template <class T, class V, bool unconstrained, bool raise>
 inline D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, int count, Block<T>* kept) {
     Four<T> z, R, M, S;
     gather(at, z, R, M, S);
@@ -86,7 +87,7 @@ inline D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, 
     if constexpr (raise && sizeof(T) == sizeof(V)) M = larger(M, size(values));
     if constexpr (raise && sizeof(T) != sizeof(V)) M = larger(M, narrow<T>(size(v)));
     const D wide_z = wide(z), wide_R = wide(R);
-    D x = play<plain>(c, wide_z, wide_R, wide(M));
+    D x = play<unconstrained>(c, wide_z, wide_R, wide(M));
     if (count < 4) {
         v = only_first(v, count);
         x = only_first(x, count);
@@ -103,7 +104,7 @@ inline D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, 
 }
 
 // The score of entries [from, to) without the intercept. A row that will be learned leaves its blocks in `scratch`.
-template <class T, class V, bool plain, bool raise>
+template <class T, class V, bool unconstrained, bool raise>
 inline double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std::int64_t from, std::int64_t to,
                       std::int64_t end, Block<T>* scratch) {
     const std::uint32_t* index = rows.indices;
@@ -117,7 +118,7 @@ inline double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std
     for (; p < whole; p += 4) {
         for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
-        total += predict_block<T, V, plain, raise>(c, at, load(value + p), 4, raise ? scratch++ : nullptr);
+        total += predict_block<T, V, unconstrained, raise>(c, at, load(value + p), 4, raise ? scratch++ : nullptr);
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
@@ -132,19 +133,20 @@ inline double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std
             for (int j = 0; j < left; ++j) some[j] = value[p + j];
             values = load(some);
         }
-        total += predict_block<T, V, plain, raise>(c, at, values, left, raise ? scratch : nullptr);
+        total += predict_block<T, V, unconstrained, raise>(c, at, values, left, raise ? scratch : nullptr);
     }
     return sum(total);
 }
 
 // What a receipt adds up over a row.
-struct Sums {
+struct RegretSums {
     D linear, proximal, stability;
 };
 
 // What one block becomes: z, R and S after the gradients, as a cell holds them; and the sums of a receipt.
-template <class T, bool plain, bool receipt>
-inline void step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R, Four<T>& S, Sums& sums) {
+template <class T, bool unconstrained, bool receipt>
+inline void step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R, Four<T>& S,
+                 RegretSums& sums) {
     const D g = cut<T>(slope * b.v);
     R = narrow<T>(root(b.R * b.R + g * g));
     // The square of a float is exact in double, hence the root is at least R; that of a double may be nothing.
@@ -154,20 +156,21 @@ inline void step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& 
     const D sigma = M * (after - b.R) * inverse;
     D moved = b.z + (g - sigma * b.x);
     // A bound may hold x far from what z asks for, and sigma x is then not tied to z.
-    if constexpr (!plain && sizeof(T) == sizeof(float)) moved = larger(smaller(moved, all(FLT_MAX)), all(-FLT_MAX));
+    if constexpr (!unconstrained && sizeof(T) == sizeof(float))
+        moved = larger(smaller(moved, all(FLT_MAX)), all(-FLT_MAX));
     z = narrow<T>(moved);
     S = narrow<T>(wide(b.S) + g);
     if constexpr (receipt) {
-        const D den = hold<plain>(c, after, M);
+        const D den = scaled_strength<unconstrained>(c, after, M);
         sums.linear += g * b.x;
         sums.proximal += sigma * b.x * b.x;
         sums.stability += where_positive(den, g * g * c.h / den);
     }
 }
 
-template <class T, bool plain, bool receipt>
+template <class T, bool unconstrained, bool receipt>
 inline void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
-                      std::int64_t end, D inverse, D slope, Block<T>* scratch, Sums& sums) {
+                      std::int64_t end, D inverse, D slope, Block<T>* scratch, RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
     const std::int64_t whole = to - (to - from) % 4;
@@ -177,7 +180,7 @@ inline void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int6
     for (; p < whole; p += 4) {
         for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
-        step<T, plain, receipt>(c, inverse, slope, *scratch, z, R, S, sums);
+        step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, S, sums);
         scatter(at, z, R, scratch->M, S);
         ++scratch;
     }
@@ -186,12 +189,12 @@ inline void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int6
         for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
         Cell<T> none;
         for (int j = 0; j < 4; ++j) at[j] = j < left ? cells + index[p + j] : &none;
-        step<T, plain, receipt>(c, inverse, slope, *scratch, z, R, S, sums);
+        step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, S, sums);
         scatter(at, z, R, scratch->M, S);
     }
 }
 
-// The intercept's cell in all lanes, of which the first counts: a coordinate of value 1, played plainly.
+// The intercept's cell in all lanes, of which the first counts: a coordinate of value 1, without l1, l2 and bounds.
 inline Block<double> intercept_block(const double* cell, const Play& c) {
     Block<double> b = {all(cell[0]), all(cell[1]), all(1.0), all(0.0), all(cell[2]), all(cell[3])};
     b.x = play<true>(c, b.z, b.R, b.M);
@@ -205,32 +208,32 @@ inline void fetch_first(const Rows& rows, const Cell<T>* cells) {
 }
 
 // A row's loss that is still to be worked out and added up.
-struct Due {
+struct PendingLoss {
     double value, tail, weight;
     double* to;  // null when nobody asked
 };
 
-inline void settle(const Due& due, double* tallies, Totals& batch) {
-    const double loss = whole(due.value, due.tail);
-    if (due.to != nullptr) *due.to = loss;
-    batch.loss += due.weight * loss;
-    batch.weight += due.weight;
+inline void add_loss(const PendingLoss& pending, double* tallies, Totals& batch) {
+    const double loss = total_loss(pending.value, pending.tail);
+    if (pending.to != nullptr) *pending.to = loss;
+    batch.loss += pending.weight * loss;
+    batch.weight += pending.weight;
     batch.rows += 1;
-    tallies[LOSS] += due.weight * loss;
-    tallies[WEIGHT] += due.weight;
+    tallies[LOSS] += pending.weight * loss;
+    tallies[WEIGHT] += pending.weight;
     tallies[ROWS] += 1.0;
 }
 
-template <class T, class V, bool plain, bool receipt>
-Totals learn(const Rows& rows, const Constants& constants, const State& state, const Out& out, double* room) {
+template <class T, class V, bool unconstrained, bool receipt>
+Totals learn(const Rows& rows, const Constants& constants, const State& state, const RowOutputs& out, double* buffer) {
     Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
-    Block<T>* scratch = reinterpret_cast<Block<T>*>(room);
+    Block<T>* scratch = reinterpret_cast<Block<T>*>(buffer);
     const Play c = play_of(constants);
     const D inverse = all(1.0 / constants.h);
     const std::int64_t end = rows.indptr[rows.count];
     double* tallies = state.tallies;
     Totals batch = {0.0, 0.0, 0};
-    Due due = {0.0, 0.0, 0.0, nullptr};
+    PendingLoss pending = {0.0, 0.0, 0.0, nullptr};
     bool any = false;
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
@@ -242,30 +245,30 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         const bool learns = labeled && weight > 0.0;
         Block<double> base = intercept_block(state.intercept, c);
         const double shift = constants.intercept ? first(base.x) : 0.0;
-        const double score = (learns ? predict<T, V, plain, true>(rows, c, cells, from, to, end, scratch)
-                                     : predict<T, V, plain, false>(rows, c, cells, from, to, end, scratch)) +
+        const double score = (learns ? predict<T, V, unconstrained, true>(rows, c, cells, from, to, end, scratch)
+                                     : predict<T, V, unconstrained, false>(rows, c, cells, from, to, end, scratch)) +
                              shift;
         if (out.scores != nullptr) out.scores[r] = score;
         double tail = 0.0;
         if (!learns) {
             if (out.losses == nullptr) continue;
             if (labeled) {
-                const double value = constants.loss(score, y, constants.tau, tail).value;
-                out.losses[r] = whole(value, tail);
+                const double value = constants.loss->at(score, y, constants.tau, tail).value;
+                out.losses[r] = total_loss(value, tail);
             } else {
                 out.losses[r] = y;
             }
             continue;
         }
-        const Pull pull = constants.loss(score, y, constants.tau, tail);
+        const LossAtScore row_loss = constants.loss->at(score, y, constants.tau, tail);
         // The loss of the row before, while this row's slope is on its way.
-        if (any) settle(due, tallies, batch);
-        due = {pull.value, tail, weight, out.losses == nullptr ? nullptr : out.losses + r};
+        if (any) add_loss(pending, tallies, batch);
+        pending = {row_loss.value, tail, weight, out.losses == nullptr ? nullptr : out.losses + r};
         any = true;
-        const D slope = all(weight * pull.slope);
-        Sums sums = {all(0.0), all(0.0), all(0.0)};
-        learn_row<T, plain, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, sums);
-        Sums own_sums = {all(0.0), all(0.0), all(0.0)};
+        const D slope = all(weight * row_loss.slope);
+        RegretSums sums = {all(0.0), all(0.0), all(0.0)};
+        learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, sums);
+        RegretSums own_sums = {all(0.0), all(0.0), all(0.0)};
         if (constants.intercept) {
             D z, R, S;
             step<double, true, receipt>(c, inverse, slope, base, z, R, S, own_sums);
@@ -279,11 +282,11 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
             tallies[STABILITY] += sum(sums.stability) + first(own_sums.stability);
         }
     }
-    if (any) settle(due, tallies, batch);
+    if (any) add_loss(pending, tallies, batch);
     return batch;
 }
 
-template <class T, class V, bool plain>
+template <class T, class V, bool unconstrained>
 void score(const Rows& rows, const Constants& constants, const State& state, double* scores) {
     Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
     const Play c = play_of(constants);
@@ -292,7 +295,7 @@ void score(const Rows& rows, const Constants& constants, const State& state, dou
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const double part =
-            predict<T, V, plain, false>(rows, c, cells, rows.indptr[r], rows.indptr[r + 1], end, nullptr);
+            predict<T, V, unconstrained, false>(rows, c, cells, rows.indptr[r], rows.indptr[r + 1], end, nullptr);
         scores[r] = part + shift;
     }
 }

@@ -6,23 +6,23 @@ constexpr int NEXT = 16;
 // What was learned of the coordinates, in their order. Those that have a cell are looked up some at a time: in a large
 // table few have, and a branch on each would often be wrong.
 template <class T, class Use>
-inline void each_learned(const Table& t, const Coordinates& which, const Use& use) {
+inline void each_learned(const CellTable& t, const Coordinates& which, const Use& use) {
     const auto* base = static_cast<const unsigned char*>(t.cells);
-    std::uint64_t found[TOGETHER + NEXT];
+    std::uint64_t cells[TOGETHER + NEXT];
     for (std::int64_t from = which.from; from < which.to; from += TOGETHER) {
         const std::int64_t to = from + TOGETHER < which.to ? from + TOGETHER : which.to;
         std::int64_t size = 0;
         for (std::int64_t i = from; i < to; ++i) {
             const auto slot = static_cast<std::uint64_t>(which.slots == nullptr ? i : which.slots[i]);
-            found[size] = t.places == nullptr ? slot : t.places[slot];
-            size += t.places == nullptr || found[size] != 0 ? 1 : 0;
+            cells[size] = t.slot_map == nullptr ? slot : t.slot_map[slot];
+            size += t.slot_map == nullptr || cells[size] != 0 ? 1 : 0;
         }
-        for (int k = 0; k < NEXT; ++k) found[size + k] = 0;
+        for (int k = 0; k < NEXT; ++k) cells[size + k] = 0;
         for (std::int64_t j = 0; j < size; ++j) {
-            const unsigned char* next = base + found[j + NEXT] * t.bytes;
+            const unsigned char* next = base + cells[j + NEXT] * t.bytes;
             fetch(next);
             if (t.bytes > 64) fetch(next + 64);
-            const T* cell = reinterpret_cast<const T*>(base + found[j] * t.bytes);
+            const T* cell = reinterpret_cast<const T*>(base + cells[j] * t.bytes);
             if (cell[t.met] > T(0)) use(cell);
         }
     }

@@ -1,84 +1,118 @@
-// A learner: its constants, its table of cells, its tallies, and the kernels of this processor.
+// The learner that the rest of the program knows: a table of cells, the constants it is learned with, and what was
+// added up on the way. How a cell is laid out is the business of its two implementations, one scale and several.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "learners/kernel.hpp"
 #include "learners/ledger.hpp"
-#include "support/memory.hpp"
+#include "learners/rows.hpp"
+#include "learners/scales.hpp"
 
 namespace ftprl {
 
+struct LearnerOptions {
+    std::uint64_t dim = 1;
+    int outputs = 1;  // scores of a row; 1 is the only number there is a kernel for
+    bool wide_cells = false;
+    bool receipt = false;
+    ScaleConstants constants = {};
+};
+
+// Some neighbouring numbers of a cell: `count` of them from number `first` on; 0 for a single one that is no list.
+struct Columns {
+    const char* name;
+    int first;
+    int count;
+};
+
+// An array of a learner: a vector of `columns` numbers when `rows` is 0, otherwise rows that begin `stride` apart.
+struct NamedArray {
+    const char* name;
+    double* data;
+    int rows;
+    int columns;
+    int stride;
+};
+
 class Learner {
 public:
-    Learner(std::uint64_t dim, bool wide_cells, bool receipt, const Constants& constants);
-    Learner(const Learner& other);
+    static std::unique_ptr<Learner> make(const LearnerOptions& options);
+    // Have another thread touch the memory of a learner of this kind that is made soon.
+    static void prefault(const LearnerOptions& options);
+    virtual ~Learner() = default;
     Learner& operator=(const Learner&) = delete;
+    virtual std::unique_ptr<Learner> copy() const = 0;
 
-    // Have the memory of a learner made ready, which is made soon.
-    static void expect(std::uint64_t dim, bool wide_cells);
+    RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels) const;
 
-    // What is wrong with the rows, named by their number from `first_row` on; empty when nothing is.
-    // `size` is the number of entries that really stand in indices and values.
-    std::string fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels, std::int64_t first_row) const;
+    // The rows must be without fault; they are taken as they are. Scores are a row by an output.
+    Totals learn(const Rows& rows, bool wide_values, const RowOutputs& out);
+    virtual void score(const Rows& rows, bool wide_values, double* scores) const = 0;
+    // The weight of each slot in one scale, an output by a slot; and z, R, S of the intercept, an output by three by a
+    // scale.
+    virtual void weights(int scale, double* out) const = 0;
+    virtual void intercept(double* out) const = 0;
+    // Read and write back every cell of the rows and compute nothing: the least time that learning could take.
+    virtual void touch(const Rows& rows) = 0;
 
-    // The rows must be without fault; they are taken as they are.
-    Totals learn(const Rows& rows, bool wide_values, const Out& out);
-    void score(const Rows& rows, bool wide_values, double* scores) const;
-    void weights(double* out) const;
-    void touch(const Rows& rows);
-    // The cells with a bit that is set, in order, into room for all of them; returns how many there are.
-    std::size_t touched(std::uint32_t* out) const;
-    LedgerGroups groups() const;
-    LedgerSums ledger(const std::int64_t* slots, std::int64_t count) const;  // all cells when null
+    // The slots that have been learned, in order, into space for all of them; returns how many there are.
+    virtual std::size_t touched(std::uint32_t* out) const = 0;
+    // Whole cells, of slots below dim.
+    virtual void take(const std::uint32_t* slots, std::size_t count, void* out) const = 0;
+    virtual void put(const std::uint32_t* slots, std::size_t count, const void* from) = 0;
+    virtual std::size_t cell_bytes() const = 0;
+    // The numbers of a cell by name: z, R and S for each scale (S with one scale or with a receipt), the unit of the
+    // feature, and the count of its rows where there is one.
+    virtual std::vector<Columns> columns() const = 0;
 
-    std::uint64_t dim() const { return dim_; }
-    bool wide_cells() const { return wide_; }
-    bool receipt() const { return receipt_; }
-    void* cells() const { return memory_.data(); }
-    double* intercept() { return intercept_; }
+    // The sums of a receipt against the weights of scale `leader`, over `count` rising slots, or all when null.
+    virtual LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const = 0;
+    // The cells by how often they were seen, compared with the weights of `leader`.
+    LedgerGroups groups(int leader, int scale) const;
+
+    // The state of the mixture, an array for each output: with one scale its weight 1, its loss and its sums.
+    virtual std::vector<NamedArray> mixture() = 0;
+    // What a model file holds: parts of every cell, and arrays besides the cells.
+    virtual std::vector<Columns> saved_columns() const = 0;
+    virtual std::vector<NamedArray> saved_arrays() = 0;
+
+    // Drop all scales but `count` neighbours from number `first` on. One scale cannot be dropped.
+    virtual void keep_scales(int first, int count) = 0;
+
+    std::uint64_t dim() const { return options_.dim; }
+    int outputs() const { return options_.outputs; }
+    int scales() const { return options_.constants.count; }
+    bool wide_cells() const { return options_.wide_cells; }
+    bool receipt() const { return options_.receipt; }
     double* tallies() { return tallies_; }
     Calibration& calibration() { return calibration_; }
+    // Whether predicted probabilities are compared with labels.
+    bool calibrates() const { return receipt() && loss().mixing == Mixing::log_loss; }
 
-private:
-    State state() const;
-    Table table() const;
+protected:
+    explicit Learner(const LearnerOptions& options);
+    Learner(const Learner& other) = default;
 
-    std::uint64_t dim_;
-    bool wide_;
-    bool receipt_;
-    bool plain_;  // no l1, no l2, no bound
-    Constants constants_;
+    virtual Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) = 0;
+    virtual CellTable table() const = 0;
+    const Loss& loss() const { return *options_.constants.base.loss; }
+    // The arrays that every model file has.
+    std::vector<NamedArray> common_arrays();
+
+    LearnerOptions options_;
     const Kernels* kernels_;
-    Memory memory_;
-    std::unique_ptr<Memory> room_;  // grows with the longest row
-    double intercept_[4] = {0.0, 0.0, 1.0, 0.0};
+    bool unconstrained_;  // no l1, no l2, no bound
     double tallies_[TALLIES] = {};
     Calibration calibration_;
+
+private:
     std::vector<double> losses_;  // of a batch, for the calibration
 };
 
-// What is wrong with rows for a table of `dim` cells and a loss; as Learner::fault.
-std::string fault_of(const Rows& rows, bool wide_values, std::int64_t size, bool labels, std::int64_t first_row,
-                     std::uint64_t dim, Loss loss, const Kernels& kernels);
-
-// What is asked for, and the loss of each row besides.
-Out with_losses(const Out& out, std::int64_t count, std::vector<double>& room);
-
-// Whether there is no l1, no l2 and no bound.
-bool is_plain(const Constants& constants);
-
-// The kernels that learners made from now on use.
-const Kernels* kernels_chosen();
-
-// The kernels of an instruction set: "avx2", "sse2" or "portable"; "" is the best this processor has. Null when
-// it is not there.
-const Kernels* kernels_named(const std::string& name);
-
-// Learners made from now on use these kernels; for tests and benchmarks. False when they are not there.
-bool use_kernels(const std::string& name);
+// Of the longest of some rows.
+std::int64_t longest_row(const Rows& rows);
 
 }  // namespace ftprl

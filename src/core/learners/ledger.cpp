@@ -15,11 +15,13 @@ constexpr int PARTS = 16;
 constexpr std::int64_t LONG = 1 << 17;
 
 // h (Q + l2)
-inline double hold(const Constants& c, double h, double R, double M) { return M * (c.beta * M + R) + h * c.l2; }
+inline double scaled_strength(const Constants& c, double h, double R, double M) {
+    return M * (c.beta * M + R) + h * c.l2;
+}
 
-inline double play(const Constants& c, double h, double z, double held) {
+inline double play(const Constants& c, double h, double z, double strength) {
     const double pull = std::max(std::fabs(z) - c.l1, 0.0);
-    const double x = held > 0.0 ? std::copysign(pull, -z) * h / held : 0.0;
+    const double x = strength > 0.0 ? std::copysign(pull, -z) * h / strength : 0.0;
     return std::min(std::max(x, c.lower), c.upper);
 }
 
@@ -36,7 +38,7 @@ inline void fetch(const void* p) {
 // The table's coordinates in equal parts, each with a sum of its own, whatever list of coordinates they are taken from:
 // a list may have some that were never learned. Of a long one another thread does some parts: whoever is free the next.
 template <class Sums, class Work>
-Sums in_parts(const Table& table, const std::int64_t* slots, std::int64_t size, const Work& work) {
+Sums in_parts(const CellTable& table, const std::int64_t* slots, std::int64_t size, const Work& work) {
     std::array<Sums, PARTS> sums;
     std::atomic<int> next{0};
     const std::int64_t count = slots == nullptr ? static_cast<std::int64_t>(table.dim) : size;
@@ -65,13 +67,14 @@ Sums in_parts(const Table& table, const std::int64_t* slots, std::int64_t size, 
 }
 
 template <class T>
-void grouped(const Table& t, const Constants& c, const double* h, int leader, int scale, const Coordinates& which,
+void grouped(const CellTable& t, const Constants& c, const double* h, int leader, int scale, const Coordinates& which,
              LedgerGroups& all) {
     const double inverse = 1.0 / h[scale];
     each_learned<T>(t, which, [&](const T* cell) {
         const double M = static_cast<double>(cell[t.unit]);
         const double led = static_cast<double>(cell[t.R + leader]);
-        const double u = play(c, h[leader], static_cast<double>(cell[t.z + leader]), hold(c, h[leader], led, M));
+        const double u =
+            play(c, h[leader], static_cast<double>(cell[t.z + leader]), scaled_strength(c, h[leader], led, M));
         const double z = static_cast<double>(cell[t.z + scale]), R = static_cast<double>(cell[t.R + scale]);
         const double Su = static_cast<double>(cell[t.S + scale]) * u, slope = R / M;
         const double seen = t.counts ? static_cast<double>(cell[t.met]) : slope * slope;
@@ -80,14 +83,14 @@ void grouped(const Table& t, const Constants& c, const double* h, int leader, in
         double* to = all.sums[std::min(level - RAREST, GROUPS - 1)];
         to[0] += 1.0;
         to[1] -= Su;
-        to[2] += hold(c, h[scale], R, M) * inverse * (0.5 * (u * u)) - (Su - z * u) + c.l1 * std::fabs(u);
+        to[2] += scaled_strength(c, h[scale], R, M) * inverse * (0.5 * (u * u)) - (Su - z * u) + c.l1 * std::fabs(u);
         to[3] += 2.0 * std::fabs(u) * R;
     });
 }
 
 }  // namespace
 
-LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale) {
+LedgerGroups groups_of(const CellTable& table, const Constants& constants, const double* h, int leader, int scale) {
     const auto group = table.wide ? grouped<double> : grouped<float>;
     return in_parts<LedgerGroups>(table, nullptr, 0, [&](const Coordinates& which, LedgerGroups& out) {
         group(table, constants, h, leader, scale, which, out);
@@ -107,14 +110,14 @@ void Calibration::add(const Rows& rows, const double* losses) {
     }
 }
 
-LedgerSums ledger_of(const Kernels& kernels, const Table& table, const Constants& constants, const std::int64_t* slots,
-                     std::int64_t count) {
+LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const Constants& constants,
+                     const std::int64_t* slots, std::int64_t count) {
     const auto add = kernels.ledgers->one[table.wide];
     return in_parts<LedgerSums>(table, slots, count,
                                 [&](const Coordinates& which, LedgerSums& out) { add(table, constants, which, out); });
 }
 
-LedgerSums ledger_of(const Kernels& kernels, const Table& table, const ScaleConstants& constants, int leader,
+LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const ScaleConstants& constants, int leader,
                      const std::int64_t* slots, std::int64_t count) {
     const auto add = kernels.ledgers->several[table.wide][(constants.count + 3) / 4 - 1];
     return in_parts<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {

@@ -19,16 +19,16 @@ struct Calibration {
     void add(const Rows& rows, const double* losses);
 };
 
-// A table of cells as the ledger sees it: where z, R, S and the unit stand in a cell.
-struct Table {
+// A table of cells as the ledger reads it: where z, R, S and the unit stand in a cell.
+struct CellTable {
     const void* cells;
-    const std::uint32_t* places;  // the cell of each coordinate; null when they stand in that order
+    const std::uint32_t* slot_map;  // the cell of each slot; null when cells stand in the order of the slots
     std::uint64_t dim;
     std::size_t bytes;  // of a cell
     bool wide;
-    int count;               // scales
-    int z, R, S, unit, met;  // places in a cell; `met` is above 0 in a cell that was learned
-    bool counts;             // whether `met` is the number of rows; otherwise G / unit^2 says how often
+    int z, R, S, unit;  // the first number of each in a cell
+    int met;            // a number that is above 0 in a cell that was learned
+    bool counts;        // whether that is the number of rows; otherwise G / unit^2 stands for it
 };
 
 // S.u, the penalty, the lead of the next play, D.R, G, D^2 and |S.u| + the quadratic, as in
@@ -47,8 +47,8 @@ struct Coordinates {
 // Add up cells of one type, with u the play of a cell, or of scale number `leader` in it. The numbers of lanes are
 // those of ScaleKernels.
 struct LedgerKernels {
-    void (*one[2])(const Table&, const Constants&, const Coordinates&, LedgerSums&);
-    void (*several[2][4])(const Table&, const ScaleConstants&, int leader, const Coordinates&, LedgerSums&);
+    void (*one[2])(const CellTable&, const Constants&, const Coordinates&, LedgerSums&);
+    void (*several[2][4])(const CellTable&, const ScaleConstants&, int leader, const Coordinates&, LedgerSums&);
 };
 
 extern const LedgerKernels ledgers_portable;
@@ -58,9 +58,9 @@ extern const LedgerKernels ledgers_avx2;
 #endif
 
 // The `count` cells at `slots`, which rise, or all of them when null.
-LedgerSums ledger_of(const Kernels& kernels, const Table& table, const Constants& constants, const std::int64_t* slots,
-                     std::int64_t count);
-LedgerSums ledger_of(const Kernels& kernels, const Table& table, const ScaleConstants& constants, int leader,
+LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const Constants& constants,
+                     const std::int64_t* slots, std::int64_t count);
+LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const ScaleConstants& constants, int leader,
                      const std::int64_t* slots, std::int64_t count);
 
 // The cells by how often they were seen, a group a power of two from 2^RAREST on: their number, and the shares -S.u,
@@ -72,6 +72,6 @@ struct LedgerGroups {
     double sums[GROUPS][4] = {};
 };
 
-LedgerGroups groups_of(const Table& table, const Constants& constants, const double* h, int leader, int scale);
+LedgerGroups groups_of(const CellTable& table, const Constants& constants, const double* h, int leader, int scale);
 
 }  // namespace ftprl

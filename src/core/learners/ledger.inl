@@ -11,7 +11,7 @@ constexpr std::int64_t CHUNK = 4096;
 
 // What a cell adds to the sums, with u the play it is compared with; see LEDGER_SUMS.
 inline void add_terms(const Play& c, D inverse, D z, D R, D M, D over_M, D S, D x, D u, D* sums) {
-    const D H = hold<false>(c, R, M) * inverse;
+    const D H = scaled_strength<false>(c, R, M) * inverse;
     const D size_u = size(u), width = size_u + size_u, fixed = c.l1 * size_u;
     const D Su = S * u, zu = z * u, half = H * (all(0.5) * (u * u)), slope = R * over_M, side = width * M;
     sums[0] += Su;
@@ -25,7 +25,7 @@ inline void add_terms(const Play& c, D inverse, D z, D R, D M, D over_M, D S, D 
 
 // One scale: four cells at a time, whose sums come together at the end of a chunk.
 template <class T>
-void ledger(const Table& t, const Constants& constants, const Coordinates& which, LedgerSums& all_sums) {
+void ledger(const CellTable& t, const Constants& constants, const Coordinates& which, LedgerSums& all_sums) {
     const Play c = play_of(constants);
     const D inverse = all(1.0 / constants.h);
     D sums[LEDGER_SUMS];
@@ -60,7 +60,7 @@ void ledger(const Table& t, const Constants& constants, const Coordinates& which
 }
 
 template <class T, int L>
-void ledger_of_scales(const Table& t, const ScaleConstants& constants, int leader, const Coordinates& which,
+void ledger_of_scales(const CellTable& t, const ScaleConstants& constants, int leader, const Coordinates& which,
                       LedgerSums& all_sums) {
     const Lanes<L> c = lanes_of<L>(constants);
     D sums[L][LEDGER_SUMS];

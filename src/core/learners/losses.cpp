@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace ftprl {
 namespace {
@@ -11,7 +12,7 @@ double above(double v, double floor) { return floor > v ? floor : v; }
 double below(double v, double ceiling) { return ceiling < v ? ceiling : v; }
 double half_square(double d) { return 0.5 * (d * d); }
 
-Pull logistic(double s, double y, double, double& tail) {
+LossAtScore logistic(double s, double y, double, double& tail) {
     const double v = -y * s;
     const double e = std::exp(-std::fabs(v));  // at most 1: nothing overflows
     tail = e;
@@ -21,78 +22,68 @@ Pull logistic(double s, double y, double, double& tail) {
     return {0.5 * v + 0.5 * std::fabs(v), -y * (top / (1.0 + e))};
 }
 
-Pull hinge(double s, double y, double, double&) { return {above(1.0 - y * s, 0.0), y * s < 1.0 ? -y : 0.0}; }
+LossAtScore hinge(double s, double y, double, double&) { return {above(1.0 - y * s, 0.0), y * s < 1.0 ? -y : 0.0}; }
 
-Pull squared_hinge(double s, double y, double, double&) {
+LossAtScore squared_hinge(double s, double y, double, double&) {
     const double miss = above(1.0 - y * s, 0.0);
     return {half_square(miss), -y * miss};
 }
 
-Pull squared(double s, double y, double, double&) { return {half_square(s - y), s - y}; }
+LossAtScore squared(double s, double y, double, double&) { return {half_square(s - y), s - y}; }
 
-Pull absolute(double s, double y, double, double&) {
+LossAtScore absolute(double s, double y, double, double&) {
     const double d = s - y;
     return {std::fabs(d), d > 0 ? 1.0 : (d < 0 ? -1.0 : 0.0)};
 }
 
-Pull quantile(double s, double y, double tau, double&) {
+LossAtScore quantile(double s, double y, double tau, double&) {
     const double value = tau * above(y - s, 0.0) + (1.0 - tau) * above(s - y, 0.0);
     return {value, s == y ? 0.0 : (s > y ? 1.0 - tau : -tau)};
 }
 
-Pull huber(double s, double y, double, double&) {
+LossAtScore huber(double s, double y, double, double&) {
     const double d = s - y;
     const double size = std::fabs(d);
     return {size <= 1.0 ? half_square(d) : size - 0.5, below(above(d, -1.0), 1.0)};
 }
 
-Pull poisson(double s, double y, double, double&) {
-    const double c = below(above(s, -60.0), 60.0);
+constexpr double CLAMP = 60.0;  // of scores with a log link, whose mean is e^score
+
+LossAtScore poisson(double s, double y, double, double&) {
+    const double c = below(above(s, -CLAMP), CLAMP);
     const double e = std::exp(c);
     return {e - y * c, e - y};
 }
 
-struct Named {
-    const char* name;
-    Loss loss;
-    BaselineKind baseline;
-};
-
-constexpr Named TABLE[] = {{"logistic", logistic, BaselineKind::base_rate},
-                           {"hinge", hinge, BaselineKind::majority},
-                           {"squared_hinge", squared_hinge, BaselineKind::majority},
-                           {"squared", squared, BaselineKind::mean},
-                           {"absolute", absolute, BaselineKind::median},
-                           {"quantile", quantile, BaselineKind::quantile},
-                           {"huber", huber, BaselineKind::mean},
-                           {"poisson", poisson, BaselineKind::log_mean}};
+constexpr double NO_CLIP = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-double whole(double value, double tail) { return tail == 0.0 ? value : value + std::log1p(tail); }
+// name, function, labels, how scales are mixed, within which scores, baseline
+const Loss LOSSES[] = {
+    {"logistic", logistic, Labels::signs, Mixing::log_loss, NO_CLIP, BaselineKind::base_rate},
+    {"hinge", hinge, Labels::signs, Mixing::hedge, NO_CLIP, BaselineKind::majority},
+    {"squared_hinge", squared_hinge, Labels::signs, Mixing::hedge, NO_CLIP, BaselineKind::majority},
+    {"squared", squared, Labels::numbers, Mixing::squared, NO_CLIP, BaselineKind::mean},
+    {"absolute", absolute, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::median},
+    {"quantile", quantile, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::quantile},
+    {"huber", huber, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::mean},
+    {"poisson", poisson, Labels::nonnegative, Mixing::hedge, CLAMP, BaselineKind::log_mean},
+};
+const std::size_t LOSS_COUNT = sizeof LOSSES / sizeof *LOSSES;
 
-Loss loss_named(const char* name) {
-    for (const Named& row : TABLE) {
-        if (std::strcmp(row.name, name) == 0) return row.loss;
+double total_loss(double value, double tail) { return tail == 0.0 ? value : value + std::log1p(tail); }
+
+const Loss* loss_named(const char* name) {
+    for (const Loss& loss : LOSSES) {
+        if (std::strcmp(loss.name, name) == 0) return &loss;
     }
     return nullptr;
-}
-
-BaselineKind baseline_of(Loss loss) {
-    for (const Named& row : TABLE) {
-        if (row.loss == loss) return row.baseline;
-    }
-    return BaselineKind::mean;  // no loss is without an entry
 }
 
 const char* name_of(BaselineKind kind) {
     constexpr const char* NAMES[] = {"base_rate", "mean", "log_mean", "median", "quantile", "majority"};
     return NAMES[static_cast<int>(kind)];
-}
-
-Domain domain_of(Loss loss) {
-    if (loss == logistic || loss == hinge || loss == squared_hinge) return Domain::signs;
-    return loss == poisson ? Domain::counts : Domain::numbers;
 }
 
 }  // namespace ftprl

@@ -1,5 +1,5 @@
 // From the scores of the K scales of a row to one prediction, and from its label to their slopes and new weights:
-// docs/scales.md, in its order. Included inside a namespace; no standard library templates. Every sum starts at 0
+// docs/scales.md, in the same order. Included inside a namespace; no standard library templates. Every sum starts at 0
 // and runs upwards over its index.
 
 constexpr double STACK_CUT = 8.0;          // the stack sees scores cut to this
@@ -29,8 +29,8 @@ inline void tails(const double* e, double* to, int n) {
 
 inline int experts(const ScaleConstants& c) { return c.count + (c.stack ? 1 : 0); }
 
-// What the mixture says of a row before its label is known, and what it pays.
-struct Told {
+// The score that the mixture predicts for a row before its label is known, and its loss.
+struct MixedPrediction {
     double score;
     double loss;
 };
@@ -50,7 +50,7 @@ inline void divide_by_sum(double* w, int n) {
 // By how much a unit of weighted loss counts is 1 over this.
 inline double heat_of(const ScaleConstants& c, const Mixture& m) {
     const double B = m.facts[LARGEST_LABEL];
-    return c.mixing == Mixing::squared ? m.facts[LARGEST_WEIGHT] * (4.0 * (B * B)) : m.facts[LARGEST_WEIGHT];
+    return c.base.loss->mixing == Mixing::squared ? m.facts[LARGEST_WEIGHT] * (4.0 * (B * B)) : m.facts[LARGEST_WEIGHT];
 }
 
 inline bool is_bayes(const ScaleConstants& c) { return c.sharing == Share::fixed && c.share == 0.0; }
@@ -91,9 +91,9 @@ inline double mean_within(const Mixture& m, const double* scores, int count, dou
 }
 
 // The mixture's score, and its loss where there is a label.
-Told tell(const ScaleConstants& c, const Mixture& m, const double* scores, double y) {
-    Told told = {0.0, y};
-    if (c.mixing == Mixing::log_loss) {
+MixedPrediction predict_mixture(const ScaleConstants& c, const Mixture& m, const double* scores, double y) {
+    MixedPrediction prediction = {0.0, y};
+    if (c.base.loss->mixing == Mixing::log_loss) {
         double s[MOST_EXPERTS] = {}, plus[MOST_EXPERTS] = {}, minus[MOST_EXPERTS] = {};
         const int n = experts(c);
         for (int j = 0; j < n; ++j) {
@@ -106,16 +106,17 @@ Told tell(const ScaleConstants& c, const Mixture& m, const double* scores, doubl
             minus[j] += most(s[j], 0.0);
         }
         const double yes = mixed(c, m, plus), no = mixed(c, m, minus);
-        told.score = no - yes;
-        if (y == y) told.loss = y > 0.0 ? yes : no;
-        return told;
+        prediction.score = no - yes;
+        if (y == y) prediction.loss = y > 0.0 ? yes : no;
+        return prediction;
     }
-    told.score = mean_within(m, scores, c.count, c.mixing == Mixing::squared ? m.facts[LARGEST_LABEL] : c.clip);
+    prediction.score = mean_within(m, scores, c.count,
+                                   c.base.loss->mixing == Mixing::squared ? m.facts[LARGEST_LABEL] : c.base.loss->clip);
     if (y == y) {
         double tail = 0.0;
-        told.loss = c.base.loss(told.score, y, c.base.tau, tail).value;  // only log loss has a tail
+        prediction.loss = c.base.loss->at(prediction.score, y, c.base.tau, tail).value;  // only log loss has a tail
     }
-    return told;
+    return prediction;
 }
 
 // The weights of the Bayes mixture: they depend on the totals alone, and no expert is ever out for good.
@@ -136,7 +137,7 @@ inline void admit(const ScaleConstants& c, Mixture& m, double weight) {
     const double W = m.facts[LARGEST_WEIGHT];
     if (!(weight > W)) return;
     m.facts[LARGEST_WEIGHT] = weight;
-    if (c.mixing == Mixing::hedge) return;
+    if (c.base.loss->mixing == Mixing::hedge) return;
     if (is_bayes(c)) {
         weigh(m, experts(c), heat_of(c, m));
     } else {
@@ -199,16 +200,16 @@ inline void newton(const ScaleConstants& c, Mixture& m, const double* scores, do
     }
 }
 
-inline Told learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight, double t,
-                           bool asked, double* l, double* slopes) {
+inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y,
+                                      double weight, double t, bool asked, double* l, double* slopes) {
     const int n = experts(c);
     double e[MOST_EXPERTS] = {}, other[MOST_EXPERTS] = {}, power[MOST_EXPERTS];
     const double f = c.stack ? stack_score(m, scores, c.count) : 0.0;
     double slope = 0.0;
     for (int j = 0; j < n; ++j) {
-        const Pull pull = c.base.loss(j < c.count ? scores[j] : f, y, c.base.tau, e[j]);
-        l[j] = pull.value;
-        slope = pull.slope;
+        const LossAtScore row_loss = c.base.loss->at(j < c.count ? scores[j] : f, y, c.base.tau, e[j]);
+        l[j] = row_loss.value;
+        slope = row_loss.slope;
         if (j < c.count) slopes[j] = weight * slope;
     }
     tails(e, other, n);
@@ -224,31 +225,31 @@ inline Told learn_log_loss(const ScaleConstants& c, Mixture& m, const double* sc
         power[j] = (y * s < 0.0 ? e[j] : 1.0) / (1.0 + e[j]);
         total += m.w[j] * power[j];
     }
-    const bool plain = !is_bayes(c) && total >= LEAST_CHANCE;
-    Told told = {0.0, plain ? -log(total) : mixed(c, m, l)};
-    if (asked) told.score = y * (mixed(c, m, other) - told.loss);
+    const bool direct = !is_bayes(c) && total >= LEAST_CHANCE;
+    MixedPrediction prediction = {0.0, direct ? -log(total) : mixed(c, m, l)};
+    if (asked) prediction.score = y * (mixed(c, m, other) - prediction.loss);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
-    share_out(c, m, l, weight, t, plain ? power : nullptr);
+    share_out(c, m, l, weight, t, direct ? power : nullptr);
     if (c.stack) newton(c, m, scores, f, e[c.count], slope, weight);
-    return told;
+    return prediction;
 }
 
-inline Told learn_squared(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
-                          double t) {
+inline MixedPrediction learn_squared(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
+                                     double t) {
     admit(c, m, weight);
     const double B = m.facts[LARGEST_LABEL], size = fabs(y);
-    const Told told = tell(c, m, scores, y);
+    const MixedPrediction prediction = predict_mixture(c, m, scores, y);
     if (size > B) {
         m.facts[LARGEST_LABEL] = size;
         if (!is_bayes(c)) cool(m, c.count, (B / size) * (B / size));
     }
     double l[MOST_EXPERTS] = {}, tail = 0.0;
     for (int k = 0; k < c.count; ++k) {
-        l[k] = c.base.loss(within(scores[k], B), y, c.base.tau, tail).value;
+        l[k] = c.base.loss->at(within(scores[k], B), y, c.base.tau, tail).value;
         m.seen[k] += weight * l[k];
     }
     share_out(c, m, l, weight, t, nullptr);
-    return told;
+    return prediction;
 }
 
 // What AdaHedge pays up to now at a rate of (ln K) / gap: -(gap / ln K) ln mean_k e^(-L_k ln K / gap).
@@ -263,13 +264,13 @@ inline double soft_minimum(const Mixture& m, int count, double gap) {
 
 // AdaHedge (de Rooij, van Erven, Grunwald, Koolen 2014), with what the mean of the scores loses in place of the mean
 // loss, which by convexity is no less.
-inline Told learn_hedge(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
-                        const double* l) {
+inline MixedPrediction learn_hedge(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
+                                   const double* l) {
     admit(c, m, weight);
-    const Told told = tell(c, m, scores, y);
+    const MixedPrediction prediction = predict_mixture(c, m, scores, y);
     const double old = m.facts[GAP], before = soft_minimum(m, c.count, old);
     for (int k = 0; k < c.count; ++k) m.seen[k] += weight * l[k];
-    const double gap = old + most(weight * told.loss - (soft_minimum(m, c.count, old) - before), 0.0);
+    const double gap = old + most(weight * prediction.loss - (soft_minimum(m, c.count, old) - before), 0.0);
     m.facts[GAP] = gap;
     const double low = smallest(m.seen, c.count), ln = log(static_cast<double>(c.count));
     for (int k = 0; k < c.count; ++k) {
@@ -277,7 +278,7 @@ inline Told learn_hedge(const ScaleConstants& c, Mixture& m, const double* score
         m.w[k] = behind == 0.0 ? 1.0 : gap > 0.0 ? exp(behind / gap * ln) : 0.0;
     }
     divide_by_sum(m.w, c.count);
-    return told;
+    return prediction;
 }
 
 // What a retirement needs to know: docs/scales.md.
@@ -299,24 +300,25 @@ inline void keep_blocks(const ScaleConstants& c, Mixture& m, const double* l, do
     for (int k = 0; k < c.count; ++k) m.block[k] = 0.0;
 }
 
-// A row that is learned: what the mixture says and pays, its new weights, and the weighted slope of each scale.
-Told mix(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight, double t, bool asked,
-         double* slopes) {
+// A row that is learned: the prediction of the mixture and its loss, its new weights, and the weighted slope of each
+// scale.
+MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
+                              double t, bool asked, double* slopes) {
     double l[MOST_EXPERTS] = {};
-    Told told;
-    if (c.mixing == Mixing::log_loss) {
-        told = learn_log_loss(c, m, scores, y, weight, t, asked, l, slopes);
+    MixedPrediction prediction;
+    if (c.base.loss->mixing == Mixing::log_loss) {
+        prediction = learn_log_loss(c, m, scores, y, weight, t, asked, l, slopes);
     } else {
         for (int k = 0; k < c.count; ++k) {
             double tail = 0.0;
-            const Pull pull = c.base.loss(scores[k], y, c.base.tau, tail);
-            l[k] = pull.value;  // only log loss has a tail
-            slopes[k] = weight * pull.slope;
+            const LossAtScore row_loss = c.base.loss->at(scores[k], y, c.base.tau, tail);
+            l[k] = row_loss.value;  // only log loss has a tail
+            slopes[k] = weight * row_loss.slope;
         }
-        told = c.mixing == Mixing::squared ? learn_squared(c, m, scores, y, weight, t)
-                                           : learn_hedge(c, m, scores, y, weight, l);
+        prediction = c.base.loss->mixing == Mixing::squared ? learn_squared(c, m, scores, y, weight, t)
+                                                            : learn_hedge(c, m, scores, y, weight, l);
     }
     for (int j = 0; j < experts(c); ++j) m.totals[j] += weight * l[j];
     keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
-    return told;
+    return prediction;
 }

@@ -18,18 +18,15 @@ constexpr int MOST_WINDOWS = MOST_SCALES - WINDOW + 2;  // and, last, all scales
 constexpr int BLOCK_ROWS = 1024;
 constexpr double STACK_RIDGE = 4.0;  // the Hessian of the stack begins at this times the identity
 
-enum class Share { fixed, falling, capped };     // a number, 1/(t+1), and the least of 2^-10 and that
-enum class Mixing { log_loss, squared, hedge };  // what the loss allows
+enum class Share { fixed, falling, capped };  // a number, 1/(t+1), and the least of 2^-10 and that
 
 struct ScaleConstants {
     Constants base;         // its h is not used
     int count;              // K
     double h[MOST_SCALES];  // 1 in the lanes that are not used
-    Mixing mixing;
     Share sharing;
     double share;  // with Share::fixed
     bool stack;
-    double clip;  // hedge: scores are mixed within this (infinite, but for Poisson's loss)
 };
 
 // All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there is one, the
@@ -60,10 +57,11 @@ struct ScaleState {
     Mixture* mixture;
 };
 
-// Kernels for cells of one type and number of lanes, with a receipt or without. `room` holds P doubles for each
+// Kernels for cells of one type and number of lanes, with a receipt or without. `buffer` holds P doubles for each
 // coordinate of the longest row and is aligned to 32 bytes. The index is 1 when there is no l1, no l2 and no bound.
 struct ScaleSet {
-    Totals (*learn[2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, const Out&, double* room);
+    Totals (*learn[2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, const RowOutputs&,
+                       double* buffer);
     void (*score[2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, double* scores);
     void (*weights)(const ScaleConstants&, const ScaleState&, std::uint64_t dim, int scale, double* out);
     std::size_t cell_bytes;

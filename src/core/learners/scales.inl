@@ -82,19 +82,19 @@ inline void raise_unit(Coordinate<T, L, receipt>& cell, double a) {
 
 // The products x v of one entry, added to `part`, four scales at a time. For a row that will be learned the unit is
 // raised first and the plays are left in `kept`. A call for each entry would cost as much as its work.
-template <class T, int L, bool plain, bool raise, bool receipt>
+template <class T, int L, bool unconstrained, bool raise, bool receipt>
 FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L, receipt>& cell, double v, D* part, D* kept) {
     if constexpr (raise) raise_unit(cell, fabs(v));
     const D s = all(cell.s);
     for (int l = 0; l < L; ++l) {
-        const D x = play<plain>(c.play[l], wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), s);
+        const D x = play<unconstrained>(c.play[l], wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), s);
         if constexpr (raise) kept[l] = x;
         part[l] += x * all(v);
     }
 }
 
 // The scores of entries [from, to) without the intercept.
-template <class T, int L, bool plain, bool raise, bool receipt>
+template <class T, int L, bool unconstrained, bool raise, bool receipt>
 inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L, receipt>* cells, std::int64_t from,
                     std::int64_t to, std::int64_t end, D* score, D* kept) {
     constexpr std::int64_t far = FAR<Coordinate<T, L, receipt>>;
@@ -108,14 +108,15 @@ inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T
     for (; p + 4 <= to; p += 4) {
         for (int j = 0; j < 4; ++j) {
             fetch(cells + next[p + j]);
-            predict_entry<T, L, plain, raise, receipt>(c, cells[index[p + j]], value_of(rows, wide, p + j), part[j],
-                                                       kept);
+            predict_entry<T, L, unconstrained, raise, receipt>(c, cells[index[p + j]], value_of(rows, wide, p + j),
+                                                               part[j], kept);
             if constexpr (raise) kept += L;
         }
     }
     for (int j = 0; p + j < to; ++j) {
         fetch(cells + next[p + j]);
-        predict_entry<T, L, plain, raise, receipt>(c, cells[index[p + j]], value_of(rows, wide, p + j), last[j], kept);
+        predict_entry<T, L, unconstrained, raise, receipt>(c, cells[index[p + j]], value_of(rows, wide, p + j), last[j],
+                                                           kept);
         if constexpr (raise) kept += L;
     }
     for (int j = 0; j < 4; ++j) {
@@ -124,9 +125,9 @@ inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T
     for (int l = 0; l < L; ++l) score[l] = (part[0][l] + part[1][l]) + (part[2][l] + part[3][l]);
 }
 
-template <class T, int L, bool plain, bool receipt>
+template <class T, int L, bool unconstrained, bool receipt>
 inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L, receipt>* cells,
-                      std::int64_t from, std::int64_t to, const D* slope, const D* kept, Sums (*sums)[L]) {
+                      std::int64_t from, std::int64_t to, const D* slope, const D* kept, RegretSums (*sums)[L]) {
     for (std::int64_t p = from; p < to; ++p) {
         Coordinate<T, L, receipt>& cell = cells[rows.indices[p]];
         const int j = receipt ? static_cast<int>((p - from) % 4) : 0;
@@ -136,7 +137,7 @@ inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate
             Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
             if constexpr (receipt) b.S = load(cell.S + 4 * l);
             Four<T> z, R, S;
-            step<T, plain, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, S, sums[j][l]);
+            step<T, unconstrained, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, S, sums[j][l]);
             store(cell.z + 4 * l, z);
             store(cell.R + 4 * l, R);
             if constexpr (receipt) store(cell.S + 4 * l, S);
@@ -144,7 +145,7 @@ inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate
     }
 }
 
-// The intercepts of four scales: a coordinate of value and unit 1, played plainly.
+// The intercepts of four scales: a coordinate of value and unit 1, without l1, l2 and bounds.
 inline Block<double> intercept_lanes(const double* cell, int l, const Play& c) {
     const D one = all(1.0);
     Block<double> b = {
@@ -159,7 +160,7 @@ inline void add_intercept(const Lanes<L>& c, const double* cell, bool intercept,
 }
 
 template <int L, bool receipt>
-inline void learn_intercept(const Lanes<L>& c, double* cell, const D* slope, Sums* sums) {
+inline void learn_intercept(const Lanes<L>& c, double* cell, const D* slope, RegretSums* sums) {
     for (int l = 0; l < L; ++l) {
         const Block<double> b = intercept_lanes(cell, l, c.play[l]);
         D z, R, S;
@@ -171,15 +172,15 @@ inline void learn_intercept(const Lanes<L>& c, double* cell, const D* slope, Sum
 }
 
 template <int L>
-inline void add_sums(const Sums (*sums)[L], const Sums* own, double (*to)[MOST_SCALES]) {
+inline void add_sums(const RegretSums (*sums)[L], const RegretSums* own, double (*to)[MOST_SCALES]) {
     for (int l = 0; l < L; ++l) {
-        const auto add = [&](D Sums::* part, double* at) {
+        const auto add = [&](D RegretSums::* part, double* at) {
             const D row = (sums[0][l].*part + sums[1][l].*part) + (sums[2][l].*part + sums[3][l].*part);
             store(at + 4 * l, load(at + 4 * l) + (row + own[l].*part));
         };
-        add(&Sums::linear, to[0]);
-        add(&Sums::proximal, to[1]);
-        add(&Sums::stability, to[2]);
+        add(&RegretSums::linear, to[0]);
+        add(&RegretSums::proximal, to[1]);
+        add(&RegretSums::stability, to[2]);
     }
 }
 
@@ -189,16 +190,16 @@ inline void fetch_first(const Rows& rows, const Coordinate<T, L, receipt>* cells
     for (std::int64_t p = 0; p < FAR<Coordinate<T, L, receipt>> && p < end; ++p) fetch(cells + rows.indices[p]);
 }
 
-template <class T, int L, bool plain, bool receipt>
+template <class T, int L, bool unconstrained, bool receipt>
 Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state,
-                    const Out& out, double* room) {
+                    const RowOutputs& out, double* buffer) {
     auto* cells = static_cast<Coordinate<T, L, receipt>*>(state.cells);
-    D* kept = reinterpret_cast<D*>(room);
+    D* kept = reinterpret_cast<D*>(buffer);
     const Lanes<L> c = lanes_of<L>(constants);
     const std::int64_t end = rows.indptr[rows.count];
     double* tallies = state.tallies;
     Totals batch = {0.0, 0.0, 0};
-    const Sums none = {all(0.0), all(0.0), all(0.0)};
+    const RegretSums none = {all(0.0), all(0.0), all(0.0)};
     alignas(32) double scores[4 * L];
     alignas(32) double slopes[4 * L] = {};
     D score[L], slope[L];
@@ -210,41 +211,41 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
         const double weight = rows.weight[r];
         const bool learns = y == y && weight > 0.0;
         if (learns) {
-            predict<T, L, plain, true, receipt>(rows, wide, c, cells, from, to, end, score, kept);
+            predict<T, L, unconstrained, true, receipt>(rows, wide, c, cells, from, to, end, score, kept);
         } else {
-            predict<T, L, plain, false, receipt>(rows, wide, c, cells, from, to, end, score, kept);
+            predict<T, L, unconstrained, false, receipt>(rows, wide, c, cells, from, to, end, score, kept);
         }
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
         if (!learns) {
-            const Told told = tell(constants, *state.mixture, scores, y);
-            if (out.scores != nullptr) out.scores[r] = told.score;
-            if (out.losses != nullptr) out.losses[r] = told.loss;
+            const MixedPrediction prediction = predict_mixture(constants, *state.mixture, scores, y);
+            if (out.scores != nullptr) out.scores[r] = prediction.score;
+            if (out.losses != nullptr) out.losses[r] = prediction.loss;
             continue;
         }
-        const Told told =
-            mix(constants, *state.mixture, scores, y, weight, tallies[ROWS] + 1.0, out.scores != nullptr, slopes);
-        if (out.scores != nullptr) out.scores[r] = told.score;
-        if (out.losses != nullptr) out.losses[r] = told.loss;
-        batch.loss += weight * told.loss;
+        const MixedPrediction prediction = learn_mixture(constants, *state.mixture, scores, y, weight,
+                                                         tallies[ROWS] + 1.0, out.scores != nullptr, slopes);
+        if (out.scores != nullptr) out.scores[r] = prediction.score;
+        if (out.losses != nullptr) out.losses[r] = prediction.loss;
+        batch.loss += weight * prediction.loss;
         batch.weight += weight;
         batch.rows += 1;
-        tallies[LOSS] += weight * told.loss;
+        tallies[LOSS] += weight * prediction.loss;
         tallies[WEIGHT] += weight;
         tallies[ROWS] += 1.0;
-        Sums sums[4][L], own[L];
+        RegretSums sums[4][L], own[L];
         for (int l = 0; l < L; ++l) {
             slope[l] = load(slopes + 4 * l);
             if constexpr (receipt) own[l] = sums[0][l] = sums[1][l] = sums[2][l] = sums[3][l] = none;
         }
-        learn_row<T, L, plain, receipt>(rows, wide, c, cells, from, to, slope, kept, sums);
+        learn_row<T, L, unconstrained, receipt>(rows, wide, c, cells, from, to, slope, kept, sums);
         if (constants.base.intercept) learn_intercept<L, receipt>(c, state.intercept, slope, own);
         if constexpr (receipt) add_sums<L>(sums, own, state.mixture->sums);
     }
     return batch;
 }
 
-template <class T, int L, bool plain, bool receipt>
+template <class T, int L, bool unconstrained, bool receipt>
 void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state, double* to) {
     auto* cells = static_cast<Coordinate<T, L, receipt>*>(state.cells);
     const Lanes<L> c = lanes_of<L>(constants);
@@ -253,11 +254,11 @@ void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, 
     D score[L];
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        predict<T, L, plain, false, receipt>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end, score,
-                                             nullptr);
+        predict<T, L, unconstrained, false, receipt>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end,
+                                                     score, nullptr);
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
-        to[r] = tell(constants, *state.mixture, scores, 0.0).score;
+        to[r] = predict_mixture(constants, *state.mixture, scores, 0.0).score;
     }
 }
 

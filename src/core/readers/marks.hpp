@@ -29,8 +29,5 @@ extern const Markers markers_avx2;
 
 // The markers that parsers made from now on use.
 const Markers& markers() noexcept;
-// Those of an instruction set: "avx2", "sse2" or "portable"; "" is the best this processor has. False when it has
-// not that one.
-bool use_markers(const char* name) noexcept;
 
 }  // namespace ftprl

@@ -27,14 +27,14 @@ void* aligned(void* p, std::size_t to) {
     return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(p) + to - 1) / to * to);
 }
 
-// Takes up the pages of memory that nobody uses yet, until it is told to stop.
-class Helper {
+// Touches the pages of memory that nobody uses yet, until it is stopped.
+class Prefaulter {
 public:
-    explicit Helper(std::vector<std::pair<void*, std::size_t>> parts)
+    explicit Prefaulter(std::vector<std::pair<void*, std::size_t>> parts)
         : thread_([this, parts = std::move(parts)] {
               for (const auto& [data, size] : parts) work(static_cast<unsigned char*>(data), size);
           }) {}
-    ~Helper() {
+    ~Prefaulter() {
         is_wanted_ = false;
         thread_.join();
     }
@@ -48,50 +48,50 @@ private:
     std::thread thread_;
 };
 
-struct Expected {
+struct Prefaulted {
     std::vector<std::unique_ptr<Memory>> memory;
-    std::unique_ptr<Helper> helper;  // gone before the memory is
+    std::unique_ptr<Prefaulter> thread;  // gone before the memory is
 };
 
-std::mutex expecting;
-Expected* expected = nullptr;  // never deleted at the end of a process: nobody waits for the helper then
+std::mutex prefaulting;
+Prefaulted* prefaulted = nullptr;  // never deleted at the end of a process: nobody waits for the thread then
 
 }  // namespace
 
 Memory::Memory() = default;
 
-void Memory::expect(const std::vector<Wish>& wishes) {
-    auto made = std::make_unique<Expected>();
+void Memory::prefault(const std::vector<Block>& blocks) {
+    auto made = std::make_unique<Prefaulted>();
     std::vector<std::pair<void*, std::size_t>> parts;
-    for (const Wish& wish : wishes) {
+    for (const Block& block : blocks) {
         made->memory.emplace_back(new Memory);
-        made->memory.back()->map(wish.bytes);
-        parts.emplace_back(made->memory.back()->data_, wish.most < wish.bytes ? wish.most : wish.bytes);
+        made->memory.back()->map(block.bytes);
+        parts.emplace_back(made->memory.back()->data_, block.most < block.bytes ? block.most : block.bytes);
     }
-    made->helper = std::make_unique<Helper>(std::move(parts));
-    const std::lock_guard<std::mutex> lock(expecting);
-    delete std::exchange(expected, made.release());
+    made->thread = std::make_unique<Prefaulter>(std::move(parts));
+    const std::lock_guard<std::mutex> lock(prefaulting);
+    delete std::exchange(prefaulted, made.release());
 }
 
-bool Memory::take_expected(std::size_t bytes) {
-    const std::lock_guard<std::mutex> lock(expecting);
-    if (expected == nullptr) return false;
-    for (auto found = expected->memory.begin(); found != expected->memory.end(); ++found) {
-        if ((*found)->size_ != bytes) continue;
-        expected->helper.reset();
-        std::swap(block_, (*found)->block_);
-        std::swap(block_size_, (*found)->block_size_);
-        std::swap(data_, (*found)->data_);
-        std::swap(size_, (*found)->size_);
-        expected->memory.erase(found);
-        if (expected->memory.empty()) delete std::exchange(expected, nullptr);
+bool Memory::take_prefaulted(std::size_t bytes) {
+    const std::lock_guard<std::mutex> lock(prefaulting);
+    if (prefaulted == nullptr) return false;
+    for (auto memory = prefaulted->memory.begin(); memory != prefaulted->memory.end(); ++memory) {
+        if ((*memory)->size_ != bytes) continue;
+        prefaulted->thread.reset();
+        std::swap(block_, (*memory)->block_);
+        std::swap(block_size_, (*memory)->block_size_);
+        std::swap(data_, (*memory)->data_);
+        std::swap(size_, (*memory)->size_);
+        prefaulted->memory.erase(memory);
+        if (prefaulted->memory.empty()) delete std::exchange(prefaulted, nullptr);
         return true;
     }
     return false;
 }
 
 Memory::Memory(std::size_t bytes) {
-    if (!take_expected(bytes)) map(bytes);
+    if (!take_prefaulted(bytes)) map(bytes);
 }
 
 void Memory::map(std::size_t bytes) {

@@ -6,7 +6,7 @@
 
 namespace ftprl {
 
-constexpr std::size_t MOST_EXPECTED = std::size_t{1} << 26;  // of a larger table a run may need little
+constexpr std::size_t MOST_PREFAULTED = std::size_t{1} << 26;  // of a larger table a run may need little
 
 class Memory {
 public:
@@ -21,14 +21,14 @@ public:
     // Set the bytes from `from` to `to` to zero again, and give them back where the system can take them.
     void clear(std::size_t from, std::size_t to);
 
-    // Have memory made ready by a thread, which the next of the same size then is. The first use of a page takes long:
-    // whoever knows early what will be needed can do something else meanwhile. The latest wishes count, and the
-    // thread stops when the first of them comes true.
-    struct Wish {
+    // Have a thread touch the pages of memory that is needed soon: the next Memory of the same size takes it over. The
+    // first use of a page takes long, and whoever knows early what will be needed can do something else meanwhile. A
+    // later call replaces an earlier one, and the thread stops when the first of the blocks is taken.
+    struct Block {
         std::size_t bytes;
-        std::size_t most;  // to be made ready
+        std::size_t most;  // to be touched
     };
-    static void expect(const std::vector<Wish>& wishes);
+    static void prefault(const std::vector<Block>& blocks);
 
     // Take over the first `size` bytes of another; what is zero there is not touched here.
     void copy_from(const Memory& other, std::size_t size);
@@ -36,7 +36,7 @@ public:
 private:
     Memory();
     void map(std::size_t bytes);
-    bool take_expected(std::size_t bytes);
+    bool take_prefaulted(std::size_t bytes);
 
     void* block_ = nullptr;  // what the system gave
     std::size_t block_size_ = 0;

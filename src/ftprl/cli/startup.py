@@ -73,7 +73,7 @@ def expect_new(
         return
     cells = dim if dim is not None else 1 << min(max(22 if bits is None else bits, 0), 40)
     scales = 8 if scale in (None, "auto") else 1 + str(scale).count(",")
-    _expect(cells, scales, float64, receipt)
+    _prefault(cells, scales, float64, receipt)
 
 
 def expect_saved(data: Sequence[str], model: Path) -> None:
@@ -86,14 +86,14 @@ def expect_saved(data: Sequence[str], model: Path) -> None:
         content = json.loads(header["__metadata__"]["content"])
         spec, receipt = content["spec"], content["receipt"]
         scales = len(spec["scale"]) if isinstance(spec["scale"], list) else 1
-        _expect(spec["dim"], scales, spec["float64"], receipt)
+        _prefault(spec["dim"], scales, spec["float64"], receipt)
 
 
-def _expect(dim: int, scales: int, float64: bool, receipt: bool) -> None:
+def _prefault(dim: int, scales: int, float64: bool, receipt: bool) -> None:
     if 0 < dim <= _LARGEST_TABLE:
-        from ftprl._core import expect
+        from ftprl._core import prefault
 
-        expect(dim, scales=scales, float64=float64, receipt=receipt)
+        prefault(dim, scales=scales, float64=float64, receipt=receipt)
 
 
 def _is_large(data: Sequence[str]) -> bool:

@@ -1,8 +1,8 @@
-"""The compiled learner behind a typed door: batches in, scores and progress out."""
+"""The compiled learner with typed arguments that are checked: batches in, scores and losses out."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -10,25 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import Baseline, Learner, ScaleLearner
+from ftprl._core import Baseline, Learner, RowError
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
-from ftprl.linear.mixture import (
-    WINDOW,
-    Cells,
-    Mixture,
-    columns_of,
-    is_review,
-    leader_of,
-    mixture_of,
-    move,
-    next_review,
-    parts_of,
-    window_of,
-)
+from ftprl.linear.mixture import WINDOW, Cells, Mixture, is_review, leader_of, mixture_of, next_review, window_of
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
+_OUTPUTS = 1  # scores of a row
 
 
 @final
@@ -123,7 +112,7 @@ class Engine:
         self._spec = spec
         self._receipt = receipt
         self.retire = retire  # whether scales that no longer contribute are dropped
-        self._core = _core(spec, receipt)
+        self._core = _learner(spec, receipt)
         self._baseline = Baseline(spec.loss, spec.tau)
 
     @property
@@ -138,23 +127,14 @@ class Engine:
 
     @property
     def cells(self) -> Cells:
-        """The state, a row a cell, which cannot be written to: z, sqrt(G), M, g_{1:t}. A copy with several scales.
-
-        With several scales: z and sqrt(G) of each, filled up to a multiple of four, the unit s and the count N, and
-        with a receipt g_{1:t}; `parts` gives them by name. `take` copies some cells only, `put` overwrites them.
-        """
-        if isinstance(self._core, ScaleLearner):
-            cells = self.take(np.arange(self._spec.dim, dtype=np.uint32))
-        else:
-            cells = self._core.cells
-        cells.flags.writeable = False
-        return cells
+        """A copy of the whole table, one row per cell; `parts` gives it by name, `take` copies some cells only."""
+        return self.take(np.arange(self._spec.dim, dtype=np.uint32))
 
     @property
     def parts(self) -> dict[str, Cells]:
-        """The cells by name: z, R = sqrt(G), S = g_{1:t}, and M. A copy with several scales.
+        """A copy of the cells by name: z, R = sqrt(G) and S = g_{1:t}, one column per scale, and the feature's unit.
 
-        With several scales s and N instead of M, and S with a receipt only.
+        With several scales also `count`, the rows that had the feature, and S with a receipt only.
         """
         return self._parts(self.cells)
 
@@ -163,15 +143,16 @@ class Engine:
         return self._parts(self.take(slots))
 
     def _parts(self, cells: Cells) -> dict[str, Cells]:
-        if isinstance(self._core, ScaleLearner):
-            return parts_of(cells, self._core.lanes, len(self._spec.scales), self._receipt)
-        return {name: cells[:, i] for i, name in enumerate("zRMS")}
+        return {name: cells[:, columns] for name, columns in _columns(self._core.columns).items()}
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether cells count the rows that had their feature."""
+        return "count" in self._core.columns
 
     def take(self, slots: NDArray[np.integer[Any]]) -> Cells:
         """A copy of some cells, a row each."""
         some = self._checked(slots)
-        if not isinstance(self._core, ScaleLearner):
-            return self._core.cells.take(some, axis=0)
         shape = (len(some), self._core.width)
         out: Cells = np.empty(shape, np.float64) if self._spec.float64 else np.empty(shape, np.float32)
         self._core.take(some, out)
@@ -181,14 +162,10 @@ class Engine:
         """Overwrite some cells with rows as `take` gives them; each slot once."""
         some = self._checked(slots)
         rows: Any = np.ascontiguousarray(cells, self._kind)
-        width = self._core.width if isinstance(self._core, ScaleLearner) else 4
+        width = self._core.width
         if rows.shape != (len(some), width):
-            raise InvalidInput(f"cells need the shape ({len(some)}, {width}), got {rows.shape}; pass a row a slot.")
-        if isinstance(self._core, ScaleLearner):
-            self._core.put(some, rows)
-        elif len(some):  # whole rows at once, which is quicker
-            row = np.dtype(f"V{width * rows.itemsize}")
-            self._core.cells.view(row)[:, 0][some] = rows.view(row)[:, 0]
+            raise InvalidInput(f"cells need the shape ({len(some)}, {width}), got {rows.shape}; pass one row per slot.")
+        self._core.put(some, rows)
 
     @property
     def _kind(self) -> type[np.float32] | type[np.float64]:
@@ -205,34 +182,36 @@ class Engine:
         return np.ascontiguousarray(some, np.uint32)
 
     @property
-    def columns(self) -> dict[str, slice | int]:
-        """The columns of `cells` as a model file has them: by name with several scales, otherwise all as one."""
-        if isinstance(self._core, ScaleLearner):
-            return columns_of(self._core.lanes, len(self._spec.scales), self._receipt)
-        return {"cells": slice(None)}
+    def saved_columns(self) -> dict[str, slice | int]:
+        """The columns of `cells` that a model file holds, by the names of its tensors."""
+        return _columns(self._core.saved_columns)
+
+    @property
+    def saved_arrays(self) -> dict[str, Vector]:
+        """Views of the arrays that a model file holds besides the cells, by the names of its tensors."""
+        return self._core.saved_arrays
 
     @property
     def intercept(self) -> Vector:
-        """The same four numbers for the intercept, always float64. A view.
-
-        With several scales: z, sqrt(G) and g_{1:t}, a row each and a column a scale.
-        """
-        return self._core.intercept
+        """A copy of z, R = sqrt(G) and S = g_{1:t} of the intercept: one row each, one column per scale."""
+        out = np.empty((_OUTPUTS, 3, len(self._spec.scales)))
+        self._core.intercept(out)
+        return np.asarray(out[0])
 
     @property
     def state(self) -> dict[str, Vector]:
-        """Views of what the mixture of several scales remembers, by name (docs/model-file.md); empty with one scale."""
-        return self._core.mixture if isinstance(self._core, ScaleLearner) else {}
+        """Views of the state of the mixture, by name (docs/model-file.md); with one scale: w, totals and sums."""
+        return {name: array[0] for name, array in self._core.mixture.items()}
 
     @property
     def mixture(self) -> Mixture | None:
-        """The weights and total losses of the scales and the stack; None with one scale."""
-        return mixture_of(self.state, self._spec.scales, self._spec.stacked) if self._spec.several else None
+        """The weights and total losses of the scales and the stack; None with one scale, which mixes nothing."""
+        return mixture_of(self.state, self._spec.scales, self._spec.stacked)
 
     @property
     def leader(self) -> int:
         """The number of the scale with the largest weight in the mixture; the stack does not count."""
-        return leader_of(self.state, len(self._spec.scales)) if self._spec.several else 0
+        return leader_of(self.state, len(self._spec.scales))
 
     @property
     def tallies(self) -> Vector:
@@ -242,7 +221,7 @@ class Engine:
     @property
     def calibration(self) -> Vector | None:
         """Weight, probabilities and positives of each twentieth of [0, 1]: log loss with a receipt. A view."""
-        return self._core.calibration if self._receipt and self._spec.loss == "logistic" else None
+        return self._core.calibration
 
     @property
     def progress(self) -> LossTotals:
@@ -274,31 +253,25 @@ class Engine:
     def sums_of(self, scale: int | None = None) -> RegretSums:
         """The sums of one scale; of the leading one if none is named."""
         k = self._number(scale)
-        return RegretSums(*(self.state["sums"][:, k] if self._spec.several else self._core.tallies[3:]).tolist())
+        return RegretSums(*self.state["sums"][:, k].tolist())
 
     def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
         """The sums of `ledger.read` against the leading scale's weights, intercept left out; of some cells, or all."""
-        out = np.empty((7, len(self._spec.scales)))
+        out = np.empty((_OUTPUTS, 7, len(self._spec.scales)))
         cells = None if slots is None else self._checked(slots).astype(np.int64)
-        if isinstance(self._core, ScaleLearner):
-            self._core.ledger(out, self.leader, cells)
-        else:
-            self._core.ledger(out, cells)
-        return out
+        self._core.ledger(out, self.leader, cells)
+        return np.asarray(out[0])
 
     def own_groups(self, scale: int) -> Vector:
         """Number, -S·u, penalty and D·R of cells by how often they were seen, in powers of two from 2^-20 on."""
-        out = np.empty((128, 4))
-        if isinstance(self._core, ScaleLearner):
-            self._core.groups(out, self.leader, scale)
-        else:
-            self._core.groups(out)
-        return out
+        out = np.empty((_OUTPUTS, 128, 4))
+        self._core.groups(out, self.leader, scale)
+        return np.asarray(out[0])
 
     def touched(self) -> NDArray[np.uint32]:
         """Which cells have been touched."""
-        found = np.empty(self._spec.dim, dtype=np.uint32)  # its pages are taken up only where something is written
-        return found[: self._core.touched(found)]
+        slots = np.empty(self._spec.dim, dtype=np.uint32)  # takes up memory only where something is written
+        return slots[: self._core.touched(slots)]
 
     def learn(
         self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None, held: Vector | None = None
@@ -315,6 +288,8 @@ class Engine:
         """
         check.instance("batch", batch, Batch)
         start = self._rows_until_review(batch)
+        if start < len(batch):
+            self._check(batch)
         totals = self._learn(batch[:start], scores, losses, held, slice(0, start))
         self._review_scales()
         while start < len(batch):
@@ -332,13 +307,19 @@ class Engine:
             scores = scores[rows]
         if losses is not None and rows != slice(0, len(losses)):
             losses = losses[rows]
-        arrays = (batch.indptr, batch.indices, batch.values, batch.y, batch.weight)
         try:
-            totals = LossTotals(*self._core.learn(*arrays, scores, losses, batch.first_row))
-        except ValueError as wrong:
-            raise _named(batch, wrong) from None
+            parts = self._core.learn(*_labelled(batch), _column(scores), losses, first_row=batch.first_row)
+        except ValueError as error:
+            raise _refusal(batch, error) from None
         self._baseline.learn(batch.y, batch.weight, None if held is None else held[rows])
-        return totals
+        return LossTotals(*parts)
+
+    def _check(self, batch: Batch) -> None:
+        """Refuse a batch with a bad row before some of its rows are learned."""
+        try:
+            self._core.check(*_labelled(batch), first_row=batch.first_row)
+        except ValueError as error:
+            raise _refusal(batch, error) from None
 
     def score(self, batch: Batch) -> Vector:
         """x·v for each row, with the weights as they are: what `weights()` and the intercept say.
@@ -348,29 +329,24 @@ class Engine:
         check.instance("batch", batch, Batch)
         scores = np.empty(len(batch))
         try:
-            self._core.score(batch.indptr, batch.indices, batch.values, scores, batch.first_row)
-        except ValueError as wrong:
-            raise _named(batch, wrong) from None
+            self._core.score(batch.indptr, batch.indices, batch.values, _column(scores), batch.first_row)
+        except ValueError as error:
+            raise _refusal(batch, error) from None
         return scores
 
     def weights(self, scale: int | None = None) -> Vector:
         """The point x played in each cell, by the scale of this number; by the leading one if none is named."""
         k = self._number(scale)
-        x = np.empty(self._spec.dim)
-        if isinstance(self._core, ScaleLearner):
-            self._core.weights(x, k)
-        else:
-            self._core.weights(x)
-        return x
+        out = np.empty((_OUTPUTS, self._spec.dim))
+        self._core.weights(out, k)
+        return np.asarray(out[0])
 
     def bias(self, scale: int | None = None) -> float:
-        """The point played for the intercept, as in `weights`; 0 without one."""
+        """The weight of the intercept, as in `weights`; 0 without one."""
         k = self._number(scale)
-        if not self._spec.several:
-            return float(self.score(Batch.from_rows([()]))[0])
-        z, R, _ = self._core.intercept[:, k].tolist()
-        hold = self._spec.beta + R
-        return -z * self._spec.scales[k] / hold if self._spec.intercept and hold > 0 else 0.0
+        z, R, _ = self.intercept[:, k].tolist()
+        strength = self._spec.beta + R  # h Q, whose unit is 1
+        return 0.0 - z * self._spec.scales[k] / strength if self._spec.intercept and strength > 0 else 0.0
 
     def _number(self, scale: int | None) -> int:
         if scale is None:
@@ -414,15 +390,8 @@ class Engine:
             )
         kept = scales[first : first + WINDOW]
         retired = tuple(sorted({*self._spec.retired, *scales} - {*kept}))
-        fewer = Engine(replace(self._spec, scale=kept, retired=retired), receipt=self._receipt, retire=self.retire)
-        assert isinstance(self._core, ScaleLearner)
-        assert isinstance(fewer._core, ScaleLearner)
-        fewer._core.take_lanes(self._core, first, True)
-        fewer.intercept[...] = self.intercept[:, first : first + WINDOW]
-        fewer.tallies[...] = self.tallies
-        fewer._core.calibration[...] = self._core.calibration
-        move(self.state, fewer.state, first, self._spec.stacked)
-        self._spec, self._core = fewer._spec, fewer._core
+        self._core.keep_scales(first, WINDOW)
+        self._spec = replace(self._spec, scale=kept, retired=retired)
 
     def copy(self) -> Engine:
         """A second engine in the same state."""
@@ -433,24 +402,10 @@ class Engine:
         return twin
 
 
-def _core(spec: Spec, receipt: bool) -> Learner | ScaleLearner:
-    if not spec.several:
-        return Learner(
-            spec.dim,
-            float64=spec.float64,
-            receipt=receipt,
-            loss=spec.loss,
-            scale=spec.scales[0],
-            beta=spec.beta,
-            l1=spec.l1,
-            l2=spec.l2,
-            lower=spec.lower,
-            upper=spec.upper,
-            intercept=spec.intercept,
-            tau=spec.tau,
-        )
-    return ScaleLearner(
+def _learner(spec: Spec, receipt: bool) -> Learner:
+    return Learner(
         spec.dim,
+        _OUTPUTS,
         float64=spec.float64,
         receipt=receipt,
         loss=spec.loss,
@@ -468,8 +423,22 @@ def _core(spec: Spec, receipt: bool) -> Learner | ScaleLearner:
     )
 
 
-def _named(batch: Batch, wrong: ValueError) -> InvalidInput:
+def _columns(ranges: Mapping[str, tuple[int, int]]) -> dict[str, slice | int]:
+    """From the first number and how many there are to what indexes an array; a single one is no list."""
+    return {name: slice(first, first + count) if count else first for name, (first, count) in ranges.items()}
+
+
+def _labelled(batch: Batch) -> tuple[Any, Any, Any, Any, Any]:
+    return batch.indptr, batch.indices, batch.values, batch.y, batch.weight
+
+
+def _column(scores: Vector | None) -> Any:
+    """One score per row as the only column of an array with one column per output."""
+    return None if scores is None else scores[:, np.newaxis]
+
+
+def _refusal(batch: Batch, error: ValueError) -> InvalidInput:
     where = f"{batch.origin}: " if batch.origin else ""
-    found = re.match(r"row (\d+): ", str(wrong))
-    message = f"{where}{wrong}."
-    return RowRefused(message, int(found[1])) if found else InvalidInput(message)
+    if isinstance(error, RowError):
+        return RowRefused(f"{where}row {error.row}: {error}.", error.row)
+    return InvalidInput(f"{where}{error}.")

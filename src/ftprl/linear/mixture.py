@@ -33,28 +33,18 @@ class Mixture:
         return asdict(self)
 
 
-def mixture_of(state: State, scales: tuple[float, ...], stacked: bool) -> Mixture:
-    """What the arrays of an engine say."""
+def mixture_of(state: State, scales: tuple[float, ...], stacked: bool) -> Mixture | None:
+    """The mixture that the arrays of an engine describe; None when there is nothing to mix."""
     names = (*(f"{h:g}" for h in scales), *(("stack",) if stacked else ()))
     n = len(names)
+    if n == 1:
+        return None
     return Mixture(names, tuple(state["w"][:n].tolist()), tuple(state["totals"][:n].tolist()))
 
 
 def leader_of(state: State, count: int) -> int:
     """The scale with the largest weight, the first of equals."""
     return int(np.argmax(state["w"][:count]))
-
-
-def columns_of(lanes: int, count: int, receipt: bool) -> dict[str, slice | int]:
-    """Where the parts of a cell stand: z, R and, with a receipt, S, a column a scale; s and N."""
-    begins = {"z": 0, "R": lanes} | ({"S": 2 * lanes + 2} if receipt else {})
-    wide = {name: slice(at, at + count) for name, at in begins.items()}
-    return {**wide, "s": 2 * lanes, "N": 2 * lanes + 1}
-
-
-def parts_of(cells: Cells, lanes: int, count: int, receipt: bool) -> dict[str, Cells]:
-    """Views of cells by name."""
-    return {name: cells[:, columns] for name, columns in columns_of(lanes, count, receipt).items()}
 
 
 def next_review(rows: int) -> int:
@@ -93,4 +83,6 @@ def move(old: State, new: State, first: int, stacked: bool) -> None:
     for name in ("w", "totals", "seen"):
         new[name][:count] = old[name][kept]
         new[name][count] = old[name][before] if stacked else 0.0
-    new["w"][...] /= np.add.accumulate(new["w"])[-1]  # a sum in order, whatever the version of NumPy
+    total, kept_experts = np.add.accumulate(new["w"])[-1], count + stacked  # a sum in order, whatever NumPy's version
+    # Those that stay may have had no weight at all: then they begin anew with equal weights.
+    new["w"][:kept_experts] = new["w"][:kept_experts] / total if total > 0 else 1.0 / kept_experts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,9 @@ from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
-from ftprl.linear.mixture import WINDOW
 from ftprl.linear.model_file import Picked, Tensors
 
 BASELINE = "baseline"
-MIXTURE = "mixture."  # before the names of the mixture's arrays
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
 _LARGEST_STACK = 1e30  # no weight of a stack gets near it
@@ -22,83 +21,63 @@ _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and
 
 def tensors_of(engine: Engine) -> dict[str, NDArray[Any] | Picked]:
     """All that resuming needs. Only touched cells are kept when they are under half of the table."""
-    tensors: dict[str, NDArray[Any] | Picked] = {"tallies": engine.tallies, **_small(engine)}
+    arrays: dict[str, NDArray[Any] | Picked] = {**engine.saved_arrays}
     if np.isfinite(engine.baseline_state).all():  # not so for a model that was once saved without it
-        tensors[BASELINE] = engine.baseline_state
+        arrays[BASELINE] = engine.baseline_state
     slots = engine.touched()
     if 2 * len(slots) < engine.spec.dim:
-        return tensors | _picked(engine, slots) | {"slots": slots}
-    return tensors | _picked(engine, np.arange(engine.spec.dim, dtype=np.uint32))
+        return arrays | _picked(engine, slots) | {"slots": slots}
+    return arrays | _picked(engine, np.arange(engine.spec.dim, dtype=np.uint32))
 
 
 def _picked(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
-    """What a cell has, by name; of several scales without what fills up their lanes."""
-    return {name: Picked(engine.take, slots, columns) for name, columns in engine.columns.items()}
+    """The parts of cells that a file holds, by name, without the numbers that only fill a cell up."""
+    return {name: Picked(engine.take, slots, columns) for name, columns in engine.saved_columns.items()}
 
 
 def restore(engine: Engine, tensors: Tensors) -> None:
     """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
-    small, table = _small(engine) | {"tallies": engine.tallies}, _picked(engine, _NONE)
+    arrays, table = engine.saved_arrays, _picked(engine, _NONE)
     slots = tensors.get("slots")
-    if engine.spec.several and tensors.keys() - {"slots", BASELINE} != small.keys() | table.keys():
-        raise InvalidInput(f"other tensors than {', '.join(sorted(small.keys() | table.keys()))}")
+    if tensors.keys() - {"slots", BASELINE} != arrays.keys() | table.keys():
+        raise InvalidInput(f"other tensors than {', '.join(sorted(arrays.keys() | table.keys()))}")
     if slots is not None:
         _check_slots(slots, engine.spec.dim)
-    for name, target in small.items():
+    for name, target in arrays.items():
         _check_shape(name, tensors[name], target.shape, target.dtype)
     for name, picked in table.items():
         rows = engine.spec.dim if slots is None else len(slots)
         _check_shape(name, tensors[name], (rows, *picked.shape[1:]), picked.dtype)
-    if engine.calibration is not None:
-        _check_calibration(tensors["calibration"])
-    if engine.spec.several:
-        _check_several(engine, tensors, sparse=slots is not None)
-    else:
-        _check_cells(tensors["intercept"][None, :])
-        _check_cells(tensors["cells"])
     if BASELINE in tensors:
-        _check_baseline(tensors[BASELINE], engine)
-    for name, target in small.items():
+        _check_shape(BASELINE, tensors[BASELINE], engine.baseline_state.shape, engine.baseline_state.dtype)
+    for name, check in _CHECKS.items():
+        if name in tensors and not check(tensors):
+            raise InvalidInput(f"{name} that no learning makes")
+    for name, target in arrays.items():
         target[...] = tensors[name]
     engine.baseline_state[...] = tensors.get(BASELINE, np.nan)  # an older file has none, and then none is shown
     _put(engine, slots, tensors)
 
 
 def _put(engine: Engine, slots: NDArray[np.uint32] | None, tensors: Tensors) -> None:
-    """Fill the cells at the slots, or all of them; of several scales some at a time, since they are put together."""
-    if not engine.spec.several:
-        engine.put(np.arange(engine.spec.dim, dtype=np.uint32) if slots is None else slots, tensors["cells"])
-        return
-    N = tensors["N"]
-    for at in range(0, len(N), _CELLS):
-        met = np.flatnonzero(N[at : at + _CELLS]) + at  # what was never met needs no memory
-        own = met if slots is None else slots[met]
+    """Fill the cells at the slots, or all of them, some at a time: their parts are put together first."""
+    columns = engine.saved_columns
+    count = engine.spec.dim if slots is None else len(slots)
+    for at in range(0, count, _CELLS):
+        some = slice(at, min(at + _CELLS, count))
+        own = np.arange(some.start, some.stop, dtype=np.uint32) if slots is None else slots[some]
         cells = np.zeros_like(engine.take(own))
-        for name, columns in engine.columns.items():
-            cells[:, columns] = tensors[name][met]
+        for name, where in columns.items():
+            cells[:, where] = tensors[name][some]
+        if slots is None:  # cells that were never touched need no memory
+            touched = np.bitwise_or.reduce(cells.view(np.uint64), axis=1) != 0
+            own, cells = own[touched], cells[touched]
         engine.put(own, cells)
 
 
-def _small(engine: Engine) -> Tensors:
-    """Views of the intercept and, by their names, of the arrays of a mixture that are in use."""
-    seen = {} if engine.calibration is None else {"calibration": engine.calibration}
-    if not engine.spec.several:
-        return {"intercept": engine.intercept, **seen}
-    spec, state = engine.spec, engine.state
-    experts = len(spec.scales) + spec.stacked
-    used = {name: state[name][:experts] for name in ("w", "totals", "seen")} | {"facts": state["facts"]}
-    if spec.stacked:
-        used |= {name: state[name] for name in ("P", "u")}
-    if len(spec.scales) > WINDOW:
-        used |= {name: state[name] for name in ("block", "windows")}
-    if engine.receipt:
-        used["sums"] = state["sums"]
-    return {"intercept": engine.intercept, **seen, **{MIXTURE + name: a for name, a in used.items()}}
-
-
-def _check_shape(name: str, found: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    if found.shape != shape or found.dtype != dtype:
-        raise InvalidInput(f"{name} of shape {found.shape}")
+def _check_shape(name: str, tensor: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if tensor.shape != shape or tensor.dtype != dtype:
+        raise InvalidInput(f"{name} of shape {tensor.shape}")
 
 
 def _check_slots(slots: NDArray[Any], dim: int) -> None:
@@ -108,48 +87,74 @@ def _check_slots(slots: NDArray[Any], dim: int) -> None:
         raise InvalidInput("slots that do not rise")
 
 
-def _check_cells(cells: NDArray[Any]) -> None:
-    """Learning makes finite numbers only, and no negative root of G or largest value."""
+def _is_finite(a: NDArray[Any]) -> bool:
     # One number that is not finite makes the sum so; no sum of finite ones leaves the range of these types.
-    wide = np.longdouble if cells.dtype == np.float64 else np.float64
-    finite = bool(np.isfinite(cells.sum(dtype=wide))) or bool(np.isfinite(cells).all())
-    if not (finite and (not cells.size or cells[:, 1:3].min() >= 0)):
-        raise InvalidInput("cells that no learning makes")
+    wide = np.longdouble if a.dtype == np.float64 else np.float64
+    return bool(np.isfinite(a.sum(dtype=wide))) or bool(np.isfinite(a).all())
 
 
-def _check_calibration(bins: NDArray[Any]) -> None:
-    """Finite numbers of at least 0, and no more probability or positives in a bin than weight."""
-    if not (np.isfinite(bins).all() and (bins >= 0).all() and (bins[:, 1:] <= bins[:, :1] * (1 + 1e-9)).all()):
-        raise InvalidInput("a calibration that no learning makes")
+def _is_positive(a: NDArray[Any]) -> bool:
+    """Finite numbers of at least 0."""
+    return _is_finite(a) and (not a.size or bool(a.min() >= 0))
 
 
-def _check_baseline(numbers: NDArray[Any], engine: Engine) -> None:
+def _is_table(cells: NDArray[Any]) -> bool:
+    """Rows z, R, unit and S of finite numbers, of which R and the unit are not negative."""
+    return _is_finite(cells) and _is_positive(cells[..., 1:3])
+
+
+def _is_intercept(a: NDArray[Any]) -> bool:
+    """z, R, the unit and S of one scale, or z, R and S of each of several."""
+    return _is_finite(a) and _is_positive(a[1:2])
+
+
+def _counts_all(t: Tensors) -> bool:
+    """Every cell of a list was met at least once; in a whole table one that was not is empty."""
+    never = t["N"] == 0
+    if not _is_positive(t["N"]) or ("slots" in t and never.any()):
+        return False
+    return not any(t[name][never].any() for name in ("z", "R", "S", "s") if name in t)
+
+
+def _is_calibration(bins: NDArray[Any]) -> bool:
+    """No more probability or positives in a bin than weight."""
+    return _is_positive(bins) and bool((bins[:, 1:] <= bins[:, :1] * (1 + 1e-9)).all())
+
+
+def _is_weights(w: NDArray[Any]) -> bool:
+    return _is_positive(w) and abs(float(w.sum()) - 1.0) < 1e-6
+
+
+def _is_stack(P: NDArray[Any]) -> bool:
+    return bool((P == P.T).all() and (np.diag(P) > 0).all() and (np.abs(P) <= _LARGEST_P).all())
+
+
+def _is_baseline(numbers: NDArray[Any]) -> bool:
     """Finite numbers, weights and counts of at least 0, a product of probabilities, a quantile within its labels."""
-    _check_shape(BASELINE, numbers, engine.baseline_state.shape, engine.baseline_state.dtype)
     _, product, _, rows, weight, negative, positive, _, quantile, pinball, since, lowest, highest = numbers.tolist()
-    sound = bool(np.isfinite(numbers).all()) and 0.0 < product <= 1.0 and lowest <= quantile <= highest
-    if not (sound and min(rows, weight, negative, positive, pinball, since) >= 0.0):
-        raise InvalidInput("a baseline that no learning makes")
+    sound = _is_finite(numbers) and 0.0 < product <= 1.0 and lowest <= quantile <= highest
+    return sound and min(rows, weight, negative, positive, pinball, since) >= 0.0
 
 
-def _check_several(engine: Engine, tensors: Tensors, *, sparse: bool) -> None:
-    """Finite numbers; roots, units and counts from 0 on, and nothing in a cell that was never met."""
-    for name, a in tensors.items():
-        if not np.isfinite(a).all():
-            raise InvalidInput(f"{name} with a number that is not finite")
-    R, s, N = tensors["R"], tensors["s"], tensors["N"]
-    sound = bool((R >= 0).all() and (s >= 0).all() and (N >= 0).all() and not (sparse and (N == 0).any()))
-    sound = sound and bool((tensors["intercept"][1] >= 0).all())
-    for name in ("z", "R", "S", "s"):
-        sound = sound and (name not in tensors or not tensors[name][N == 0].any())
-    if not sound:
-        raise InvalidInput("cells that no learning makes")
-    w, facts = tensors[MIXTURE + "w"], tensors[MIXTURE + "facts"]
-    sound = bool((w >= 0).all()) and abs(float(w.sum()) - 1.0) < 1e-6
-    sound = sound and bool((facts >= (1.0, 0.0, 0.0)).all())
-    if engine.spec.stacked:
-        P, u = tensors[MIXTURE + "P"], tensors[MIXTURE + "u"]
-        sound = sound and bool((P == P.T).all() and (np.diag(P) > 0).all() and (np.abs(P) <= _LARGEST_P).all())
-        sound = sound and bool((np.abs(u) <= _LARGEST_STACK).all())
-    if not sound:
-        raise InvalidInput("a mixture that no learning makes")
+# What is true of the tensors that learning makes, each where a file has it.
+_CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
+    "tallies": lambda t: _is_finite(t["tallies"][:3]),
+    BASELINE: lambda t: _is_baseline(t[BASELINE]),
+    "calibration": lambda t: _is_calibration(t["calibration"]),
+    "intercept": lambda t: _is_intercept(t["intercept"]),
+    "cells": lambda t: _is_table(t["cells"]),
+    "z": lambda t: _is_finite(t["z"]),
+    "R": lambda t: _is_positive(t["R"]),
+    "S": lambda t: _is_finite(t["S"]),
+    "s": lambda t: _is_positive(t["s"]),
+    "N": _counts_all,
+    "mixture.w": lambda t: _is_weights(t["mixture.w"]),
+    "mixture.totals": lambda t: _is_finite(t["mixture.totals"]),
+    "mixture.seen": lambda t: _is_finite(t["mixture.seen"]),
+    "mixture.facts": lambda t: _is_finite(t["mixture.facts"]) and bool((t["mixture.facts"] >= (1.0, 0.0, 0.0)).all()),
+    "mixture.P": lambda t: _is_stack(t["mixture.P"]),
+    "mixture.u": lambda t: bool((np.abs(t["mixture.u"]) <= _LARGEST_STACK).all()),
+    "mixture.block": lambda t: _is_finite(t["mixture.block"]),
+    "mixture.windows": lambda t: _is_finite(t["mixture.windows"]),
+    "mixture.sums": lambda t: _is_finite(t["mixture.sums"]),
+}

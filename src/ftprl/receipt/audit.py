@@ -133,7 +133,7 @@ class Audit:
         """The numbers of one scale, `excess` included."""
         replay, spec = self._replay, self._replay.spec
         loss = float(replay.tallies[0])
-        own = float(replay.state["totals"][k]) if spec.several else loss
+        own = float(replay.state["totals"][k])
         totals, Su, H = replay.sums_of(k), self._of(k, "Su"), self._of(k, "Hu")
         regret, r = totals.linear - Su, H - Su + 0.5 * totals.proximal
         numbers = {
@@ -198,7 +198,7 @@ class Audit:
             "rounding": self._rounding(k),
             "scales": rows,
             "coordinates": _listed(self._groups[k]),
-            "coordinates_by": "rows" if spec.several else "gradients",
+            "coordinates_by": "rows" if self._replay.counts_rows else "gradients",
             "comparator": self._compared_with(),
             "family": "diagonal",
             "solver_gap": 0.0,
@@ -242,7 +242,7 @@ class _Coordinates:
     R: Vector
     S: Vector
     unit: Vector
-    rows: Vector | None  # how many rows had each; None with one scale
+    rows: Vector | None  # how many rows had each; None where they are not counted
 
 
 def _coordinates(replay: Replay) -> Iterator[_Coordinates]:
@@ -250,12 +250,12 @@ def _coordinates(replay: Replay) -> Iterator[_Coordinates]:
     for at in range(0, len(slots), _AT_ONCE):
         some = slots[at : at + _AT_ONCE]
         parts = {name: np.asarray(part, np.float64) for name, part in replay.parts_at(some).items()}
-        rows, unit = parts.get("N"), parts["s" if "N" in parts else "M"]
+        rows, unit = parts.get("count"), parts["unit"]
         learned = (unit if rows is None else rows) > 0
         z, R, S = (parts[name][learned] for name in "zRS")
         yield _Coordinates(some[learned], z, R, S, unit[learned][:, None], None if rows is None else rows[learned])
     if replay.spec.intercept:
-        z, R, S = replay.base
+        z, R, S = replay.intercept
         yield _Coordinates(None, z[None], R[None], S[None], np.ones((1, 1)), None)
 
 

@@ -259,7 +259,7 @@ def _assembled(
         rounding_of(engine, float(sums.size[k])),
         tuple(rows),
         tuple(groups),
-        "rows" if spec.several else "gradients",
+        "rows" if engine.counts_rows else "gradients",
         None,
         caveats_of(spec, spec.scales[k], sums.units, comparison, unit_values),
     )
@@ -268,8 +268,8 @@ def _assembled(
 def scale_numbers(engine: Certifiable, k: int, sums: StreamLedger) -> dict[str, float]:
     """The numbers of one scale, with what the mixture lost to it."""
     totals, spec = engine.sums_of(k), engine.spec
-    own_loss = float(engine.state["totals"][k]) if spec.several else engine.progress.loss
-    excess = engine.progress.loss - own_loss if spec.several else 0.0
+    own_loss = float(engine.state["totals"][k])
+    excess = engine.progress.loss - own_loss
     r = float(sums.penalty[k]) + 0.5 * totals.proximal
     regret = totals.linear - float(sums.Su[k])
     return {
@@ -327,7 +327,7 @@ def caveats_of(
 ) -> tuple[str, ...]:
     """What the numbers do not say by themselves, in words."""
     notes = []
-    if spec.several:
+    if len(spec.scales) > 1:
         notes.append(
             f"the numbers are those of scale {scale:g}, the one with the smallest bound, plus the loss of the mixture"
             " minus that of this scale (below 0 where mixing helped)"

@@ -38,8 +38,6 @@ def digest(receipt: Mapping[str, Any]) -> str:
 
 def first_spec(spec: Spec) -> Spec:
     """The settings that a run began with: all its scales."""
-    if not spec.several:
-        return spec
     return replace(spec, scale=tuple(sorted((*spec.scales, *spec.retired))), retired=())
 
 

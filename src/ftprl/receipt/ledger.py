@@ -43,6 +43,8 @@ class Certifiable(Protocol):
     def progress(self) -> LossTotals: ...
     @property
     def leader(self) -> int: ...
+    @property
+    def counts_rows(self) -> bool: ...
     def sums_of(self, scale: int | None = None) -> RegretSums: ...
     def touched(self) -> Slots: ...
     def parts_at(self, slots: Slots) -> Mapping[str, Any]: ...
@@ -57,8 +59,8 @@ class CoordinateBlock:
     z: Vector
     R: Vector
     S: Vector
-    unit: Vector  # M, or s with several scales: one column
-    seen: Vector  # rows, or G / M² with one scale
+    unit: Vector  # of the feature; one column
+    seen: Vector  # rows, or G / unit² where they are not counted
     spec: Spec
 
     @property
@@ -105,19 +107,18 @@ def coordinate_blocks(engine: Certifiable, slots: Slots | None = None) -> Iterat
     """All coordinates that were ever learned, and last the intercept; `slots` are cells that may have been."""
     spec = engine.spec
     slots = engine.touched() if slots is None else slots
-    unit, seen = ("s", "N") if spec.several else ("M", None)
     for at in range(0, len(slots), _AT_ONCE):
         own = slots[at : at + _AT_ONCE]
         parts = engine.parts_at(own)
-        met = parts[seen or unit] > 0
+        met = parts["count" if engine.counts_rows else "unit"] > 0
         own = own[met]
-        z, R, S, M = (parts[name][met].astype(np.float64).reshape(len(own), -1) for name in ("z", "R", "S", unit))
+        z, R, S, M = (parts[name][met].astype(np.float64).reshape(len(own), -1) for name in ("z", "R", "S", "unit"))
         with np.errstate(over="ignore"):
-            often = (R / M) ** 2 if seen is None else parts[seen][met].astype(np.float64)[:, None]
+            often = parts["count"][met].astype(np.float64)[:, None] if engine.counts_rows else (R / M) ** 2
         yield CoordinateBlock(own, z, R, S, M, often, spec)
     if spec.intercept:
         one = np.ones((1, 1))
-        cell = engine.intercept if spec.several else engine.intercept[[0, 1, 3], None]
+        cell = engine.intercept
         yield CoordinateBlock(None, cell[:1], cell[1:2], cell[2:3], one, one * engine.progress.rows, spec)
 
 

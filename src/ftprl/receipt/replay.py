@@ -71,7 +71,7 @@ class Replay:
         self._unit, self._count = np.zeros(_FIRST_CELLS, self.kind), np.zeros(_FIRST_CELLS, self.kind)
         self._base = np.zeros((3, K))
         self._sums = np.zeros((3, K))
-        self.mixing = Mixing(spec) if spec.several else None
+        self.mixing = Mixing(spec) if K > 1 else None
         self._set_constants()
 
     def _set_constants(self) -> None:
@@ -85,7 +85,7 @@ class Replay:
 
     @property
     def parts(self) -> Mapping[str, Any]:
-        units = {"s": self._unit, "N": self._count} if self.spec.several else {"M": self._unit}
+        units = {"unit": self._unit, "count": self._count} if self.counts_rows else {"unit": self._unit}
         return {name: _Column(array, self._place) for name, array in {**self._table, **units}.items()}
 
     def parts_at(self, slots: NDArray[np.integer[Any]]) -> Mapping[str, Any]:
@@ -93,19 +93,12 @@ class Replay:
 
     @property
     def intercept(self) -> Vector:
-        if self.spec.several:
-            return self._base
-        z, R, S = self._base[:, 0].tolist()
-        return np.array([z, R, 1.0, S])
-
-    @property
-    def base(self) -> Vector:
         """z, R and S of the intercept, one row each with one column per scale."""
         return self._base
 
     @property
     def state(self) -> Mapping[str, Vector]:
-        return {} if self.mixing is None else self.mixing.state
+        return {"w": np.ones(1), "totals": self.tallies[:1]} if self.mixing is None else self.mixing.state
 
     @property
     def progress(self) -> LossTotals:
@@ -113,7 +106,11 @@ class Replay:
 
     @property
     def leader(self) -> int:
-        return leader_of(self.state, len(self.spec.scales)) if self.spec.several else 0
+        return leader_of(self.state, len(self.spec.scales))
+
+    @property
+    def counts_rows(self) -> bool:
+        return self.mixing is not None
 
     def sums_of(self, scale: int | None = None) -> RegretSums:
         return RegretSums(*self._sums[:, self.leader if scale is None else scale].tolist())
@@ -180,7 +177,7 @@ class Replay:
     def _raised(self, at: NDArray[np.int32], a: Vector) -> Vector:
         """The units of a row's features, this row included."""
         unit = self._unit[at].astype(np.float64)
-        if not self.spec.several:
+        if not self.counts_rows:
             unit = np.maximum(self._unit[at], a.astype(self.kind))
             self._unit[at] = unit
             return unit.astype(np.float64)

@@ -37,6 +37,6 @@ def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
         "nonzero": len(kept),
         "intercept": model.engine.bias(),
         "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
-        "leader": model.engine.leader if model.engine.spec.several else None,
+        "leader": None if model.engine.mixture is None else model.engine.leader,
         "largest": [{"cell": int(cell), "weight": float(weights[cell])} for cell in order],
     }

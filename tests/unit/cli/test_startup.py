@@ -19,7 +19,7 @@ from ftprl.linear import Model
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, dict[str, Any]]]]:
     """What was foreseen."""
     heard: list[tuple[int, dict[str, Any]]] = []
-    monkeypatch.setattr("ftprl._core.expect", lambda dim, **more: heard.append((dim, more)))
+    monkeypatch.setattr("ftprl._core.prefault", lambda dim, **more: heard.append((dim, more)))
     monkeypatch.setattr(startup, "LARGE_FILE", 100)
     return heard
 
@@ -77,7 +77,7 @@ def test_a_broken_header_is_left_to_the_loader(
 
 @pytest.mark.parametrize("spec", [{"dim": "x"}, {"dim": -1}, {"dim": 2**80}, {"dim": 4, "float64": 3}])
 def test_a_header_that_lies_does_no_harm(spec: dict[str, Any], data: str, tmp_path: Path) -> None:
-    """The real `expect`, with numbers that nobody wrote."""
+    """The real `prefault`, with numbers that nobody wrote."""
     content = {"spec": {"scale": 0.1, "float64": False, **spec}, "receipt": True}
     text = json.dumps({"__metadata__": {"content": json.dumps(content)}}).encode()
     (tmp_path / "m").write_bytes(len(text).to_bytes(8, "little") + text)

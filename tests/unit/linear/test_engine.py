@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ftprl._core import Learner, has_units, use_kernels
+from ftprl._core import Learner, RowError, has_units, use_instruction_set
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, LossTotals, Spec
+from ftprl.linear.engine import RowRefused
 
 SMALL = Spec(dim=8, float64=True)
 
@@ -87,36 +88,60 @@ def test_cells_never_seen_play_clip_zero() -> None:
     assert Engine(Spec(dim=3, upper=-2.0, l2=1.0)).weights().tolist() == [-2.0] * 3
 
 
-def test_views_are_the_state_and_keep_it_alive() -> None:
+def test_cells_are_copied_out_and_put_back() -> None:
     engine = Engine(Spec(dim=4))
     engine.learn(Batch.from_rows([{2: 1.0}], [1]))
     assert engine.cells.dtype == np.float32
     assert engine.cells.shape == (4, 4)
-    assert engine.cells.ctypes.data % 64 == 0
     assert (engine.cells[2] != 0).all()
     assert not engine.cells[[0, 1, 3]].any()
-    assert engine.intercept[2] == 1.0
-    with pytest.raises(ValueError, match="read-only"):
-        engine.cells[2] = 0.0
+    engine.cells[2] = 0.0
+    assert engine.weights()[2] != 0.0
     engine.put(np.array([2]), np.zeros((1, 4)))
     assert engine.weights()[2] == 0.0
     engine.put(np.array([1, 3]), np.array([[7.0] * 4, [5.0] * 4], np.float32))
     np.testing.assert_array_equal(engine.take(np.array([3, 1])), [[5.0] * 4, [7.0] * 4])
-    cells = engine.cells
+
+
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+def test_views_keep_the_learner_alive(scale: Any) -> None:
+    engine = Engine(Spec(dim=4, scale=scale))
+    engine.learn(batch())
+    tallies, weights = engine.tallies, engine.state["w"]
+    expected = engine.progress.loss, weights.tolist()
     del engine
     gc.collect()
-    assert (cells[1] == 7.0).all()
+    assert (tallies[0], weights.tolist()) == expected
 
 
-def test_a_state_moves_to_another_engine_through_its_arrays() -> None:
-    one, other = Engine(SMALL, receipt=True), Engine(SMALL, receipt=True)
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+def test_a_state_moves_to_another_engine_through_its_arrays(scale: Any) -> None:
+    spec = Spec(dim=8, float64=True, scale=scale)
+    one, other = Engine(spec, receipt=True), Engine(spec, receipt=True)
     one.learn(batch())
-    for name in ("intercept", "tallies"):
-        getattr(other, name)[:] = getattr(one, name)
+    for name, array in other.saved_arrays.items():
+        array[...] = one.saved_arrays[name]
     other.put(one.touched(), one.take(one.touched()))
     assert one.learn(batch()) == other.learn(batch())
     np.testing.assert_array_equal(one.cells, other.cells)
     assert one.sums == other.sums
+
+
+@pytest.mark.parametrize("scale", [0.1, (0.1, 1.0)])
+def test_every_array_has_a_dimension_for_outputs(scale: Any) -> None:
+    scales = np.atleast_1d(scale).tolist()
+    core, b = Learner(4, **options(scales=scales, receipt=True)), batch()
+    scores, weights, intercept = np.empty((3, 1)), np.empty((1, 4)), np.empty((1, 3, len(scales)))
+    core.learn(b.indptr, b.indices, b.values, b.y, b.weight, scores)
+    core.weights(weights, 0)
+    core.intercept(intercept)
+    core.ledger(np.empty((1, 7, len(scales))), 0)
+    core.groups(np.empty((1, 128, 4)), 0, 0)
+    assert weights.any()
+    assert intercept.any()
+    assert all(len(array) == 1 for array in core.mixture.values())
+    with pytest.raises(ValueError, match="a column for each output"):
+        core.score(b.indptr, b.indices, b.values, np.empty((3, 2)))
 
 
 def test_a_copy_is_apart() -> None:
@@ -133,7 +158,7 @@ def test_a_copy_is_apart() -> None:
 def test_a_large_table_costs_nothing_until_it_is_touched() -> None:
     engine = Engine(Spec(dim=2**28))
     engine.learn(Batch.from_rows([{2**28 - 1: 1.0, 0: 1.0}], [1]))
-    assert engine.cells[-1, 1] == engine.cells[0, 1] == 0.5
+    assert engine.take(np.array([2**28 - 1, 0]))[:, 1].tolist() == [0.5, 0.5]
     with pytest.raises(InvalidInput, match="below 268435456, got 268435456; "):
         engine.learn(Batch.from_rows([{2**28: 1.0}], [1]))
 
@@ -163,13 +188,13 @@ def test_other_threads_run_meanwhile() -> None:
 
 
 def test_kernels_by_name() -> None:
-    assert use_kernels("portable")
-    assert not use_kernels("abacus")
-    assert use_kernels("")
+    assert use_instruction_set("portable")
+    assert not use_instruction_set("abacus")
+    assert use_instruction_set("")
 
 
 def options(**more: Any) -> dict[str, Any]:
-    plain = {"float64": True, "receipt": False, "loss": "squared", "scale": 0.1, "beta": 1.0, "l1": 0.0, "l2": 0.0}
+    plain = {"float64": True, "receipt": False, "loss": "squared", "scales": [0.1], "beta": 1.0, "l1": 0.0, "l2": 0.0}
     return {**plain, "lower": -math.inf, "upper": math.inf, "intercept": True, "tau": 0.5, **more}
 
 
@@ -180,35 +205,55 @@ def test_the_core_checks_lengths_and_types_itself() -> None:
     with pytest.raises(ValueError, match="y needs a number for each of the 3 rows, got 2"):
         core.learn(b.indptr, b.indices, b.values, y[:2], w)
     with pytest.raises(ValueError, match="scores needs a number for each of the 3 rows, got 1"):
-        core.learn(b.indptr, b.indices, b.values, y, w, np.empty(1))
+        core.learn(b.indptr, b.indices, b.values, y, w, np.empty((1, 1)))
+    with pytest.raises(ValueError, match="losses needs a number for each of the 3 rows, got 1"):
+        core.learn(b.indptr, b.indices, b.values, y, w, None, np.empty(1))
+    with pytest.raises(RowError, match=r"^a label needs to be within 1e30, got inf; ") as caught:
+        core.check(b.indptr, b.indices, b.values, np.array([0.0, math.inf, 0.0]), w, 40)
+    assert caught.value.row == 41
     with pytest.raises(ValueError, match="from 0 to the number of entries"):
         core.learn(b.indptr + 1, b.indices, b.values, y, w)
     with pytest.raises(ValueError, match="nondecreasing"):
         core.learn(np.array([0, 3, 1, 3]), b.indices, b.values, y, w)
     with pytest.raises(ValueError, match="one length, got 2 and 3"):
-        core.score(b.indptr, b.indices[:2], b.values, y)
+        core.score(b.indptr, b.indices[:2], b.values, y[:, None])
     with pytest.raises(ValueError, match="got none"):
-        core.score(b.indptr[:0], b.indices, b.values, y)
+        core.score(b.indptr[:0], b.indices, b.values, y[:, None])
     with pytest.raises(TypeError):
         core.learn(b.indptr, b.indices.astype(np.int32), b.values, y, w)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        core.score(b.indptr, b.indices, b.values.astype(np.float16), y)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="a number for each cell"):
-        core.weights(np.empty(3))
+        core.score(b.indptr, b.indices, b.values.astype(np.float16), y[:, None])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a number for each output and cell"):
+        core.weights(np.empty((1, 3)), 0)
     with pytest.raises(ValueError, match="loss is not known: log"):
         Learner(4, **options(loss="log"))
     with pytest.raises(ValueError, match="dim needs to be from 1"):
         Learner(0, **options())
-    assert not core.cells.any()
+    assert core.touched(np.empty(4, np.uint32)) == 0
 
 
-def test_the_floor_changes_nothing() -> None:
-    engine = Engine(SMALL)
-    engine.learn(batch())
-    before = engine.cells.copy()
-    b = batch()
-    assert engine._core.touch(b.indptr, b.indices, b.values) >= 0.0
-    np.testing.assert_array_equal(engine.cells, before)
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+def test_the_floor_changes_nothing(scale: Any) -> None:
+    core, b = Learner(8, **options(scales=Spec(scale=scale).scales)), batch()
+    slots = np.arange(8, dtype=np.uint32)
+    before, after = np.empty((2, 8, core.width))
+    core.learn(b.indptr, b.indices, b.values, b.y, b.weight)
+    core.take(slots, before)
+    assert core.touch(b.indptr, b.indices, b.values) >= 0.0
+    core.take(slots, after)
+    np.testing.assert_array_equal(before, after)
+
+
+def test_a_refused_row_leaves_the_rows_before_it_unlearned_also_where_scales_are_reviewed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A batch is cut at the row at which scales may be dropped; its bad row stands behind the cut."""
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 4)
+    engine = Engine(Spec(dim=4, scale="auto"))
+    with pytest.raises(RowRefused, match="row 6: a label needs to be -1 or 1") as caught:
+        engine.learn(Batch.from_rows([{0: 1.0}] * 8, [1, 1, 1, 1, 1, 1, 7, 1]))
+    assert caught.value.row == 6
+    assert engine.progress.rows == 0
 
 
 def test_arguments_of_the_wrong_kind() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 
-from ftprl._core import ScaleLearner
+from ftprl._core import Learner
 from ftprl.data import Batch
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear import Engine, Spec, model_file
@@ -45,8 +45,14 @@ def test_what_a_mixture_tells() -> None:
     assert engine.bias() == engine.bias(engine.leader)
     assert Engine(Spec(dim=2)).mixture is None
     assert Engine(Spec(dim=2)).leader == 0
-    assert Engine(Spec(dim=2)).state == {}
-    assert set(Engine(Spec(dim=2)).parts) == {"z", "R", "M", "S"}
+    one = Engine(Spec(dim=2), receipt=True)
+    assert set(one.parts) == {"z", "R", "unit", "S"}
+    one.learn(Batch.from_rows([{0: 1.0}], [1]))
+    assert {name: a.tolist() for name, a in one.state.items()} == {
+        "w": [1.0],
+        "totals": [one.progress.loss],
+        "sums": [[one.sums.linear], [one.sums.proximal], [one.sums.stability]],
+    }
 
 
 @pytest.mark.parametrize("scale", [-1, 8, 1.0, "0.02", True])
@@ -160,7 +166,7 @@ def test_what_the_file_holds(tmp_path: Path) -> None:
     small = {f"mixture.{name}" for name in ("P", "block", "facts", "seen", "totals", "u", "w", "windows")}
     assert names == small | {"N", "R", "baseline", "intercept", "s", "slots", "tallies", "z"}
     np.testing.assert_array_equal(z, engine.parts["z"][slots])
-    assert Model(engine).occupied == len(slots) == np.count_nonzero(engine.parts["N"])
+    assert Model(engine).occupied == len(slots) == np.count_nonzero(engine.parts["count"])
 
 
 def rewritten(path: Path, change: dict[str, Any]) -> None:
@@ -231,7 +237,7 @@ def test_tensors_of_another_shape(change: dict[str, Any], tmp_path: Path) -> Non
 
 
 def test_the_core_checks_by_itself() -> None:
-    def make(**more: Any) -> ScaleLearner:
+    def make(**more: Any) -> Learner:
         plain: dict[str, Any] = {
             "float64": True,
             "receipt": False,
@@ -240,17 +246,25 @@ def test_the_core_checks_by_itself() -> None:
             "beta": 1.0,
         }
         plain |= {"l1": 0.0, "l2": 0.0, "lower": -math.inf, "upper": math.inf, "intercept": True, "tau": 0.5}
-        return ScaleLearner(**{"dim": 4, **plain, "share": None, "capped": True, "stack": True, **more})
+        return Learner(**{"dim": 4, **plain, "share": None, "capped": True, "stack": True, **more})
 
     core = make()
-    with pytest.raises(ValueError, match="a number for each cell"):
-        core.weights(np.empty(3), 0)
-    with pytest.raises(ValueError, match="the number of one"):
-        core.weights(np.empty(4), 2)
-    with pytest.raises(ValueError, match="the same table"):
-        core.take_lanes(make(dim=5), 0)
-    with pytest.raises(ValueError, match="the same table"):
-        core.take_lanes(make(), 1)
+    with pytest.raises(ValueError, match="a number for each output and cell"):
+        core.weights(np.empty((1, 3)), 0)
+    with pytest.raises(ValueError, match="a scale needs a number"):
+        core.weights(np.empty((1, 4)), 2)
+    for first, count in ((0, 1), (-1, 2), (1, 2), (0, 3)):
+        with pytest.raises(ValueError, match="at least two of the scales need to stay"):
+            core.keep_scales(first, count)
+    with pytest.raises(ValueError, match="z, R and S of each output and scale"):
+        core.intercept(np.empty((1, 3, 3)))
+    with pytest.raises(ValueError, match="with a receipt"):
+        core.ledger(np.empty((1, 7, 2)), 0)
+    kept = make(receipt=True)
+    with pytest.raises(ValueError, match="seven sums for each output and scale"):
+        kept.ledger(np.empty((1, 7, 3)), 0)
+    with pytest.raises(ValueError, match="128 groups of four numbers"):
+        kept.groups(np.empty((1, 127, 4)), 0, 0)
     slots = np.array([0, 4], np.uint32)
     with pytest.raises(ValueError, match="outside the table"):
         core.take(slots, np.empty((2, core.width)))
@@ -263,9 +277,11 @@ def test_the_core_checks_by_itself() -> None:
         core.put(slots, np.empty((2, core.width), np.float32))
     with pytest.raises(ValueError, match="a number for each cell"):
         core.touched(np.empty(3, np.uint32))
-    with pytest.raises(ValueError, match="2 to 16"):
-        make(scales=[1.0])
-    with pytest.raises(ValueError, match="2 to 16"):
+    with pytest.raises(ValueError, match="1 to 16"):
+        make(scales=[])
+    with pytest.raises(ValueError, match="outputs needs to be 1"):
+        make(outputs=2)
+    with pytest.raises(ValueError, match="1 to 16"):
         make(scales=[1.0] * 17)
     with pytest.raises(ValueError, match="loss is not known"):
         make(loss="log")

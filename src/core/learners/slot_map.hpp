@@ -1,5 +1,5 @@
-// Where the cells of a sparse table are: a coordinate gets the next cell when it is first met. Memory is then taken up
-// for what was met and not for the whole table, and what is met often, which is met early, lies close together.
+// Which cell of a sparse table a slot has: a slot gets the next free cell when it is first learned. Memory is then used
+// for the slots that occur and not for the whole table, and frequent features, which occur early, lie close together.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ inline void fetch(const void* p, std::size_t bytes = 1) noexcept {
 #endif
 }
 
-class Places {
+class SlotMap {
 public:
-    explicit Places(std::uint64_t dim) : memory_(bytes(dim)) {}
+    explicit SlotMap(std::uint64_t dim) : memory_(bytes(dim)) {}
     static std::size_t bytes(std::uint64_t dim) noexcept { return dim * sizeof(std::uint32_t); }
 
     // The cell of a coordinate; 0, a cell of zeros that is nobody's, when it has none.
@@ -54,7 +54,7 @@ public:
         for (; i < size; ++i) out[i] = claimed(cell[slots[i]]);
     }
 
-    void copy_from(const Places& other) {
+    void copy_from(const SlotMap& other) {
         memory_.copy_from(other.memory_, memory_.size());
         last_ = other.last_;
     }

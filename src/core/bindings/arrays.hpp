@@ -1,0 +1,26 @@
+// Arrays of NumPy that come in, and their lengths.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace ftprl::bindings {
+
+template <class T>
+using Column = nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+using Values = nanobind::ndarray<nanobind::ro, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+template <int dimensions>
+using Target = nanobind::ndarray<double, nanobind::ndim<dimensions>, nanobind::c_contig, nanobind::device::cpu>;
+
+inline void check_length(const char* name, std::size_t got, std::int64_t rows) {
+    if (static_cast<std::int64_t>(got) == rows) return;
+    throw nanobind::value_error((std::string(name) + " needs a number for each of the " + std::to_string(rows) +
+                                 " rows, got " + std::to_string(got))
+                                    .c_str());
+}
+
+}  // namespace ftprl::bindings

@@ -1,0 +1,279 @@
+#include "learners/multi_scale.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ftprl {
+namespace {
+
+const ScaleSet& set_of(const Kernels& kernels, const LearnerOptions& options) {
+    return kernels.scales->of[options.wide_cells][options.receipt][(options.constants.count + 3) / 4 - 1];
+}
+
+// How cells lie in memory.
+struct Layout {
+    std::size_t bytes;
+    int lanes;
+};
+
+constexpr std::size_t LONGEST_CELL = 512;
+constexpr std::size_t AHEAD = 64;  // cells fetched ahead
+
+// The lanes [first, first + count) of all `cells` cells, put where cells of fewer lanes go: from the front on, since
+// cells only get shorter.
+template <class T>
+void move_lanes(unsigned char* table, Layout from, Layout to, std::uint64_t cells, int first, int count, bool receipt) {
+    alignas(64) unsigned char made[LONGEST_CELL];
+    for (std::uint64_t i = 0; i < cells; ++i) {
+        const T* a = reinterpret_cast<const T*>(table + i * from.bytes);
+        std::memset(made, 0, to.bytes);
+        T* b = reinterpret_cast<T*>(made);
+        for (int k = 0; k < count; ++k) {
+            b[k] = a[first + k];
+            b[to.lanes + k] = a[from.lanes + first + k];
+            if (receipt) b[2 * to.lanes + 2 + k] = a[2 * from.lanes + 2 + first + k];
+        }
+        b[2 * to.lanes] = a[2 * from.lanes];
+        b[2 * to.lanes + 1] = a[2 * from.lanes + 1];
+        std::memcpy(table + i * to.bytes, made, to.bytes);
+    }
+}
+
+// Move `count` of an array's numbers to its front, and set the other ones to 0.
+void keep(double* array, int size, int first, int count) {
+    std::copy(array + first, array + first + count, array);
+    std::fill(array + count, array + size, 0.0);
+}
+
+}  // namespace
+
+MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
+    : Learner(options), slot_map_(options.dim), memory_((options.dim + 1) * set().cell_bytes) {
+    const int K = scales();
+    mixture_.facts[LARGEST_WEIGHT] = 1.0;
+    for (int j = 0; j < experts(); ++j) mixture_.w[j] = 1.0 / experts();
+    if (!options_.constants.stack) return;
+    for (int k = 0; k < K; ++k) {
+        mixture_.u[k] = 1.0 / K;
+        mixture_.P[k][k] = 1.0 / STACK_RIDGE;
+    }
+}
+
+void MultiScaleLearner::prefault(const LearnerOptions& options, const Kernels& kernels) {
+    const std::size_t cells = (options.dim + 1) * set_of(kernels, options).cell_bytes;
+    Memory::prefault({{SlotMap::bytes(options.dim), MOST_PREFAULTED / 2}, {cells, MOST_PREFAULTED / 2}});
+}
+
+MultiScaleLearner::MultiScaleLearner(const MultiScaleLearner& other)
+    : Learner(other), slot_map_(dim()), memory_((dim() + 1) * set().cell_bytes), mixture_(other.mixture_) {
+    slot_map_.copy_from(other.slot_map_);
+    memory_.copy_from(other.memory_, slot_map_.count() * cell_bytes());
+    std::copy(std::begin(other.intercept_), std::end(other.intercept_), intercept_);
+}
+
+std::unique_ptr<Learner> MultiScaleLearner::copy() const {
+    return std::unique_ptr<Learner>(new MultiScaleLearner(*this));
+}
+
+const ScaleSet& MultiScaleLearner::set() const { return set_of(*kernels_, options_); }
+
+ScaleState MultiScaleLearner::state() const {
+    // The kernels that do not learn leave the state alone.
+    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_),
+            const_cast<Mixture*>(&mixture_)};
+}
+
+Totals MultiScaleLearner::learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) {
+    const auto longest = static_cast<std::size_t>(std::max<std::int64_t>(longest_row(rows), 1));
+    const std::size_t bytes = longest * static_cast<std::size_t>(lanes()) * sizeof(double);
+    if (buffer_ == nullptr || buffer_->size() < bytes) buffer_ = std::make_unique<Memory>(bytes);
+    const std::int64_t size = rows.indptr[rows.count];
+    if (cell_numbers_.size() < static_cast<std::size_t>(size)) cell_numbers_.resize(static_cast<std::size_t>(size));
+    slot_map_.claim(rows.indices, size, cell_numbers_.data());
+    Rows of_cells = rows;
+    of_cells.indices = cell_numbers_.data();
+    return set().learn[unconstrained_](of_cells, wide_values, options_.constants, state(), out,
+                                       static_cast<double*>(buffer_->data()));
+}
+
+void MultiScaleLearner::score(const Rows& rows, bool wide_values, double* scores) const {
+    // Several threads may score at once: each has its own.
+    std::vector<std::uint32_t> cell_numbers(static_cast<std::size_t>(rows.indptr[rows.count]));
+    slot_map_.find(rows.indices, rows.indptr[rows.count], cell_numbers.data());
+    Rows of_cells = rows;
+    of_cells.indices = cell_numbers.data();
+    set().score[unconstrained_](of_cells, wide_values, options_.constants, state(), scores);
+}
+
+void MultiScaleLearner::weights(int scale, double* out) const {
+    std::vector<double> of_cells(slot_map_.count());
+    set().weights(options_.constants, state(), slot_map_.count(), scale, of_cells.data());
+    for (std::uint64_t i = 0; i < dim(); ++i) out[i] = of_cells[slot_map_[i]];
+}
+
+void MultiScaleLearner::intercept(double* out) const {
+    for (int part = 0; part < 3; ++part) {
+        const double* from = intercept_ + part * MOST_SCALES;
+        std::copy(from, from + scales(), out + part * scales());
+    }
+}
+
+void MultiScaleLearner::touch(const Rows& rows) {
+    const std::size_t words = cell_bytes() / sizeof(double);
+    auto* cells = static_cast<volatile double*>(memory_.data());
+    for (std::int64_t p = 0; p < rows.indptr[rows.count]; ++p) {
+        volatile double* cell = cells + slot_map_[rows.indices[p]] * words;
+        for (std::size_t j = 0; j < words; ++j) cell[j] = cell[j];
+    }
+}
+
+template <class T>
+std::size_t MultiScaleLearner::touched(std::uint32_t* out) const {
+    const auto* cells = static_cast<const T*>(memory_.data());
+    const std::size_t stride = cell_bytes() / sizeof(T), N = 2 * static_cast<std::size_t>(lanes()) + 1;
+    std::size_t count = 0;
+    for (std::uint64_t i = 0; i < dim(); ++i) {
+        if (i + AHEAD < dim()) fetch(cells + slot_map_[i + AHEAD] * stride + N);
+        const std::uint32_t cell = slot_map_[i];
+        if (cell == 0 || !(cells[cell * stride + N] > T(0))) continue;
+        out[count++] = static_cast<std::uint32_t>(i);
+    }
+    return count;
+}
+
+std::size_t MultiScaleLearner::touched(std::uint32_t* out) const {
+    return wide_cells() ? touched<double>(out) : touched<float>(out);
+}
+
+void MultiScaleLearner::take(const std::uint32_t* slots, std::size_t count, void* out) const {
+    const std::size_t bytes = cell_bytes();
+    const auto* cells = static_cast<const unsigned char*>(memory_.data());
+    for (std::size_t i = 0; i < count; ++i) {
+        if (i + AHEAD < count) fetch(cells + slot_map_[slots[i + AHEAD]] * bytes, bytes);
+        std::memcpy(static_cast<unsigned char*>(out) + i * bytes, cells + slot_map_[slots[i]] * bytes, bytes);
+    }
+}
+
+void MultiScaleLearner::put(const std::uint32_t* slots, std::size_t count, const void* from) {
+    const std::size_t bytes = cell_bytes();
+    auto* cells = static_cast<unsigned char*>(memory_.data());
+    if (cell_numbers_.size() < count) cell_numbers_.resize(count);
+    slot_map_.claim(slots, static_cast<std::int64_t>(count), cell_numbers_.data());
+    for (std::size_t i = 0; i < count; ++i) {
+        std::memcpy(cells + cell_numbers_[i] * bytes, static_cast<const unsigned char*>(from) + i * bytes, bytes);
+    }
+}
+
+std::vector<Columns> MultiScaleLearner::columns() const {
+    const int P = lanes(), K = scales();
+    std::vector<Columns> columns = {{"z", 0, K}, {"R", P, K}, {"unit", 2 * P, 0}, {"count", 2 * P + 1, 0}};
+    if (receipt()) columns.push_back({"S", 2 * P + 2, K});
+    return columns;
+}
+
+CellTable MultiScaleLearner::table() const {
+    const int P = lanes();
+    CellTable table{};
+    table.cells = memory_.data();
+    table.slot_map = slot_map_.data();
+    table.dim = dim();
+    table.bytes = cell_bytes();
+    table.wide = wide_cells();
+    table.z = 0;
+    table.R = P;
+    table.unit = 2 * P;
+    table.met = 2 * P + 1;
+    table.counts = true;
+    table.S = 2 * P + 2;
+    return table;
+}
+
+LedgerSums MultiScaleLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
+    return ledger_of(*kernels_, table(), options_.constants, leader, slots, count);
+}
+
+std::vector<NamedArray> MultiScaleLearner::mixture() {
+    const int K = scales(), windows = K > WINDOW ? K - WINDOW + 2 : 0;
+    Mixture& m = mixture_;
+    return {{"P", &m.P[0][0], K, K, MOST_SCALES},
+            {"u", m.u, 0, K, 0},
+            {"w", m.w, 0, K + 1, 0},
+            {"totals", m.totals, 0, K + 1, 0},
+            {"seen", m.seen, 0, K + 1, 0},
+            {"facts", m.facts, 0, 3, 0},
+            {"block", m.block, 0, K, 0},
+            {"windows", &m.windows[0][0], 3, windows, MOST_WINDOWS},
+            {"sums", &m.sums[0][0], 3, K, MOST_SCALES}};
+}
+
+std::vector<Columns> MultiScaleLearner::saved_columns() const {
+    std::vector<Columns> saved = columns();
+    saved[2].name = "s";
+    saved[3].name = "N";
+    return saved;
+}
+
+std::vector<NamedArray> MultiScaleLearner::saved_arrays() {
+    const int K = scales();
+    Mixture& m = mixture_;
+    std::vector<NamedArray> arrays = common_arrays();
+    arrays.insert(arrays.end(), {{"intercept", intercept_, 3, K, MOST_SCALES},
+                                 {"mixture.w", m.w, 0, experts(), 0},
+                                 {"mixture.totals", m.totals, 0, experts(), 0},
+                                 {"mixture.seen", m.seen, 0, experts(), 0},
+                                 {"mixture.facts", m.facts, 0, 3, 0}});
+    if (options_.constants.stack) {
+        arrays.push_back({"mixture.P", &m.P[0][0], K, K, MOST_SCALES});
+        arrays.push_back({"mixture.u", m.u, 0, K, 0});
+    }
+    if (K > WINDOW) {
+        arrays.push_back({"mixture.block", m.block, 0, K, 0});
+        arrays.push_back({"mixture.windows", &m.windows[0][0], 3, K - WINDOW + 2, MOST_WINDOWS});
+    }
+    if (receipt()) arrays.push_back({"mixture.sums", &m.sums[0][0], 3, K, MOST_SCALES});
+    return arrays;
+}
+
+void MultiScaleLearner::keep_scales(int first, int count) {
+    keep_experts(first, count);
+    keep_lanes(first, count);
+}
+
+// The state of the mixture for the experts that stay; what they weigh together becomes 1 again.
+void MultiScaleLearner::keep_experts(int first, int count) {
+    const int K = scales();
+    Mixture& m = mixture_;
+    for (int k = 0; k < count; ++k) std::copy(m.P[first + k], m.P[first + k] + MOST_SCALES, m.P[k]);
+    for (int k = 0; k < count; ++k) keep(m.P[k], MOST_SCALES, first, count);
+    for (int k = count; k < MOST_SCALES; ++k) std::fill(std::begin(m.P[k]), std::end(m.P[k]), 0.0);
+    keep(m.u, MOST_SCALES, first, count);
+    for (double* array : {m.w, m.totals, m.seen}) {
+        const double stack = options_.constants.stack ? array[K] : 0.0;
+        keep(array, MOST_EXPERTS, first, count);
+        array[count] = stack;
+    }
+    double total = 0.0;
+    for (int j = 0; j <= count; ++j) total += m.w[j];
+    // Those that stay may have had no weight at all: then they begin anew with equal weights.
+    const int kept = count + (options_.constants.stack ? 1 : 0);
+    for (int j = 0; j < kept; ++j) m.w[j] = total > 0.0 ? m.w[j] / total : 1.0 / kept;
+    for (auto& sums : m.sums) keep(sums, MOST_SCALES, first, count);
+    std::fill(std::begin(m.block), std::end(m.block), 0.0);
+    for (auto& windows : m.windows) std::fill(std::begin(windows), std::end(windows), 0.0);
+}
+
+void MultiScaleLearner::keep_lanes(int first, int count) {
+    const Layout old{cell_bytes(), lanes()};
+    double* h = options_.constants.h;
+    std::copy(h + first, h + first + count, h);
+    std::fill(h + count, h + MOST_SCALES, 1.0);
+    options_.constants.count = count;
+    for (int part = 0; part < 3; ++part) keep(intercept_ + part * MOST_SCALES, MOST_SCALES, first, count);
+    const Layout now{cell_bytes(), lanes()};
+    const std::uint64_t cells = slot_map_.count();
+    const auto move = wide_cells() ? move_lanes<double> : move_lanes<float>;
+    move(static_cast<unsigned char*>(memory_.data()), old, now, cells, first, count, receipt());
+    memory_.clear(cells * now.bytes, cells * old.bytes);
+}
+
+}  // namespace ftprl

@@ -1,0 +1,56 @@
+// Several scales a coordinate and their mixture: long cells, of which only those that occur take up memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "learners/learner.hpp"
+#include "learners/slot_map.hpp"
+#include "support/memory.hpp"
+
+namespace ftprl {
+
+class MultiScaleLearner final : public Learner {
+public:
+    explicit MultiScaleLearner(const LearnerOptions& options);
+    static void prefault(const LearnerOptions& options, const Kernels& kernels);
+    std::unique_ptr<Learner> copy() const override;
+
+    void score(const Rows& rows, bool wide_values, double* scores) const override;
+    void weights(int scale, double* out) const override;
+    void intercept(double* out) const override;
+    void touch(const Rows& rows) override;
+    std::size_t touched(std::uint32_t* out) const override;
+    void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
+    void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
+    std::size_t cell_bytes() const override { return set().cell_bytes; }
+    std::vector<Columns> columns() const override;
+    LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
+    std::vector<NamedArray> mixture() override;
+    std::vector<Columns> saved_columns() const override;
+    std::vector<NamedArray> saved_arrays() override;
+    void keep_scales(int first, int count) override;
+
+private:
+    MultiScaleLearner(const MultiScaleLearner& other);
+    Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) override;
+    CellTable table() const override;
+    template <class T>
+    std::size_t touched(std::uint32_t* out) const;
+    ScaleState state() const;
+    const ScaleSet& set() const;
+    int lanes() const { return (scales() + 3) / 4 * 4; }
+    int experts() const { return scales() + (options_.constants.stack ? 1 : 0); }
+    void keep_lanes(int first, int count);
+    void keep_experts(int first, int count);
+
+    SlotMap slot_map_;
+    Memory memory_;                            // cells by their number
+    std::vector<std::uint32_t> cell_numbers_;  // of the entries of a batch
+    std::unique_ptr<Memory> buffer_;           // grows with the longest row
+    double intercept_[3 * MOST_SCALES] = {};
+    Mixture mixture_ = {};
+};
+
+}  // namespace ftprl

@@ -1,0 +1,101 @@
+#include "learners/rows.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+namespace ftprl {
+namespace {
+
+std::string shown(double v) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", v);
+    return text;
+}
+
+double value_at(const Rows& rows, bool wide, std::int64_t p) {
+    return wide ? static_cast<const double*>(rows.values)[p] : static_cast<const float*>(rows.values)[p];
+}
+
+RowFault fault_of_shape(const Rows& rows, std::int64_t size) {
+    if (rows.indptr[0] != 0 || rows.indptr[rows.count] != size) {
+        return {-1, "indptr needs to run from 0 to the number of entries (" + std::to_string(size) + "), got " +
+                        std::to_string(rows.indptr[0]) + " to " + std::to_string(rows.indptr[rows.count]) +
+                        "; cut indices and values to the rows"};
+    }
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        if (rows.indptr[r] > rows.indptr[r + 1]) {
+            return {-1, "indptr needs to be nondecreasing, got " + std::to_string(rows.indptr[r]) + " before " +
+                            std::to_string(rows.indptr[r + 1]) + "; sort the rows"};
+        }
+    }
+    return {};
+}
+
+RowFault fault_of_entries(const Rows& rows, bool wide_values, std::uint64_t dim) {
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        for (std::int64_t p = rows.indptr[r]; p < rows.indptr[r + 1]; ++p) {
+            if (rows.indices[p] >= dim) {
+                return {r, "an index needs to be below " + std::to_string(dim) + ", got " +
+                               std::to_string(rows.indices[p]) + "; make the table larger or hash the names"};
+            }
+            const double v = value_at(rows, wide_values, p);
+            if (!(std::fabs(v) <= LIMIT)) {
+                return {
+                    r, "a value needs to be finite and within 1e30, got " + shown(v) + "; drop or rescale the feature"};
+            }
+        }
+    }
+    return {};
+}
+
+bool label_fits(double y, Labels labels) {
+    if (y != y) return true;  // it is missing
+    switch (labels) {
+        case Labels::signs:
+            return std::fabs(y) == 1.0;
+        case Labels::nonnegative:
+            return y >= 0.0 && y <= LIMIT;
+        case Labels::positive:
+            return y > 0.0 && y <= LIMIT;
+        default:
+            return std::fabs(y) <= LIMIT;
+    }
+}
+
+bool weight_fits(double weight) { return weight >= 0.0 && weight <= LIMIT; }
+
+std::string message_of_label(double y, Labels labels) {
+    switch (labels) {
+        case Labels::signs:
+            return "a label needs to be -1 or 1 (or NaN when it is missing), got " + shown(y) +
+                   "; map the labels first";
+        case Labels::nonnegative:
+            return "a label needs to be from 0 to 1e30 for this loss, got " + shown(y) + "; mend it or drop the row";
+        case Labels::positive:
+            return "a label needs to be above 0 and at most 1e30 for this loss, got " + shown(y) +
+                   "; mend it or drop the row";
+        default:
+            return "a label needs to be within 1e30, got " + shown(y) + "; rescale the labels";
+    }
+}
+
+}  // namespace
+
+RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, std::uint64_t dim, const Loss* loss,
+                    const Kernels& kernels) {
+    RowFault fault = fault_of_shape(rows, size);
+    if (fault) return fault;
+    const Scan scan = size > 0 ? kernels.scan[wide_values](rows) : Scan{0, true};
+    if (scan.largest_index >= dim || !scan.values_fit) fault = fault_of_entries(rows, wide_values, dim);
+    if (fault || loss == nullptr) return fault;
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        if (!label_fits(rows.y[r], loss->labels)) return {r, message_of_label(rows.y[r], loss->labels)};
+        if (!weight_fits(rows.weight[r])) {
+            return {r,
+                    "a weight needs to be from 0 to 1e30, got " + shown(rows.weight[r]) + "; drop or rescale the row"};
+        }
+    }
+    return {};
+}
+
+}  // namespace ftprl

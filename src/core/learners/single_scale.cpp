@@ -1,0 +1,125 @@
+#include "learners/single_scale.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ftprl {
+namespace {
+
+std::size_t bytes_of_cell(const LearnerOptions& options) { return options.wide_cells ? 32 : 16; }
+
+}  // namespace
+
+SingleScaleLearner::SingleScaleLearner(const LearnerOptions& options)
+    : Learner(options), memory_(options.dim * bytes_of_cell(options)) {}
+
+void SingleScaleLearner::prefault(const LearnerOptions& options) {
+    Memory::prefault({{options.dim * bytes_of_cell(options), MOST_PREFAULTED}});
+}
+
+SingleScaleLearner::SingleScaleLearner(const SingleScaleLearner& other)
+    : Learner(other), memory_(other.memory_.size()) {
+    memory_.copy_from(other.memory_, memory_.size());
+    std::copy(std::begin(other.intercept_), std::end(other.intercept_), intercept_);
+}
+
+std::unique_ptr<Learner> SingleScaleLearner::copy() const {
+    return std::unique_ptr<Learner>(new SingleScaleLearner(*this));
+}
+
+State SingleScaleLearner::state() const {
+    // The kernels that do not learn leave the state alone.
+    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_)};
+}
+
+Totals SingleScaleLearner::learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) {
+    const std::size_t size = static_cast<std::size_t>(longest_row(rows) + 3) * SCRATCH * sizeof(double);
+    if (buffer_ == nullptr || buffer_->size() < size) buffer_ = std::make_unique<Memory>(size);
+    const auto learn = kernels_->of[wide_cells()][wide_values].learn[unconstrained_][receipt()];
+    return learn(rows, options_.constants.base, state(), out, static_cast<double*>(buffer_->data()));
+}
+
+void SingleScaleLearner::score(const Rows& rows, bool wide_values, double* scores) const {
+    kernels_->of[wide_cells()][wide_values].score[unconstrained_](rows, options_.constants.base, state(), scores);
+}
+
+void SingleScaleLearner::weights(int, double* out) const {
+    kernels_->weights[wide_cells()](options_.constants.base, state(), dim(), out);
+}
+
+void SingleScaleLearner::intercept(double* out) const {
+    out[0] = intercept_[0];
+    out[1] = intercept_[1];
+    out[2] = intercept_[3];
+}
+
+void SingleScaleLearner::touch(const Rows& rows) { kernels_->touch[wide_cells()](rows, state()); }
+
+std::size_t SingleScaleLearner::touched(std::uint32_t* out) const {
+    const auto* words = static_cast<const std::uint64_t*>(memory_.data());
+    const bool wide = wide_cells();
+    const std::uint64_t each = wide ? 4 : 2;
+    std::size_t count = 0;
+    for (std::uint64_t i = 0; i < dim(); ++i, words += each) {
+        const std::uint64_t bits = wide ? (words[0] | words[1]) | (words[2] | words[3]) : words[0] | words[1];
+        out[count] = static_cast<std::uint32_t>(i);  // overwritten by the next if it does not count
+        count += bits != 0 ? 1 : 0;
+    }
+    return count;
+}
+
+std::size_t SingleScaleLearner::cell_bytes() const { return bytes_of_cell(options_); }
+
+unsigned char* SingleScaleLearner::cell(std::uint64_t slot) const {
+    return static_cast<unsigned char*>(memory_.data()) + slot * cell_bytes();
+}
+
+void SingleScaleLearner::take(const std::uint32_t* slots, std::size_t count, void* out) const {
+    const std::size_t bytes = cell_bytes();
+    auto* to = static_cast<unsigned char*>(out);
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * bytes, cell(slots[i]), bytes);
+}
+
+void SingleScaleLearner::put(const std::uint32_t* slots, std::size_t count, const void* from) {
+    const std::size_t bytes = cell_bytes();
+    const auto* cells = static_cast<const unsigned char*>(from);
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(cell(slots[i]), cells + i * bytes, bytes);
+}
+
+std::vector<Columns> SingleScaleLearner::columns() const {
+    return {{"z", 0, 1}, {"R", 1, 1}, {"unit", 2, 0}, {"S", 3, 1}};
+}
+
+CellTable SingleScaleLearner::table() const {
+    CellTable table{};
+    table.cells = memory_.data();
+    table.dim = dim();
+    table.bytes = cell_bytes();
+    table.wide = wide_cells();
+    table.z = 0;
+    table.R = 1;
+    table.unit = table.met = 2;
+    table.S = 3;
+    return table;
+}
+
+LedgerSums SingleScaleLearner::ledger(int, const std::int64_t* slots, std::int64_t count) const {
+    return ledger_of(*kernels_, table(), options_.constants.base, slots, count);
+}
+
+std::vector<NamedArray> SingleScaleLearner::mixture() {
+    return {
+        {"w", &mixture_weight_, 0, 1, 0}, {"totals", tallies_ + LOSS, 0, 1, 0}, {"sums", tallies_ + LINEAR, 3, 1, 1}};
+}
+
+std::vector<Columns> SingleScaleLearner::saved_columns() const { return {{"cells", 0, 4}}; }
+
+std::vector<NamedArray> SingleScaleLearner::saved_arrays() {
+    std::vector<NamedArray> arrays = common_arrays();
+    arrays.push_back({"intercept", intercept_, 0, 4, 0});
+    return arrays;
+}
+
+void SingleScaleLearner::keep_scales(int, int) {}
+
+}  // namespace ftprl

@@ -1,0 +1,46 @@
+// One scale a coordinate: cells of four numbers, 16 or 32 bytes, in the order of their slots.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "learners/learner.hpp"
+#include "support/memory.hpp"
+
+namespace ftprl {
+
+class SingleScaleLearner final : public Learner {
+public:
+    explicit SingleScaleLearner(const LearnerOptions& options);
+    static void prefault(const LearnerOptions& options);
+    std::unique_ptr<Learner> copy() const override;
+
+    void score(const Rows& rows, bool wide_values, double* scores) const override;
+    void weights(int scale, double* out) const override;
+    void intercept(double* out) const override;
+    void touch(const Rows& rows) override;
+    std::size_t touched(std::uint32_t* out) const override;
+    void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
+    void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
+    std::size_t cell_bytes() const override;
+    std::vector<Columns> columns() const override;
+    LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
+    std::vector<NamedArray> mixture() override;
+    std::vector<Columns> saved_columns() const override;
+    std::vector<NamedArray> saved_arrays() override;
+    void keep_scales(int first, int count) override;
+
+private:
+    SingleScaleLearner(const SingleScaleLearner& other);
+    Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) override;
+    CellTable table() const override;
+    State state() const;
+    unsigned char* cell(std::uint64_t slot) const;
+
+    Memory memory_;
+    std::unique_ptr<Memory> buffer_;              // grows with the longest row
+    double intercept_[4] = {0.0, 0.0, 1.0, 0.0};  // z, R, the unit, S
+    double mixture_weight_ = 1.0;
+};
+
+}  // namespace ftprl
