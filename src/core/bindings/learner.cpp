@@ -20,7 +20,7 @@
 #include "bindings/learners.hpp"
 #include "learners/learner.hpp"
 #include "learners/scale_learner.hpp"
-#include "readers/marks.hpp"
+#include "readers/delimiters.hpp"
 
 namespace nb = nanobind;
 
@@ -129,7 +129,7 @@ void ftprl::bindings::bind_kernels(nb::module_& m) {
         .def_prop_ro("calibration", &calibration_of<ftprl::Learner>,
                      "Weight, probabilities and positives of each twentieth of [0, 1]. A view.");
     const auto use = [](const std::string& name) {
-        return ftprl::use_kernels(name) && ftprl::use_markers(name.c_str());
+        return ftprl::use_kernels(name) && ftprl::use_delimiter_search(name.c_str());
     };
     m.def("use_kernels", use, nb::arg("name"),
           "Use what was compiled for an instruction set in learners and parsers made from now on ('avx2', 'sse2', "
