@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "readers/delimiter_index.hpp"
 #include "readers/fault.hpp"
-#include "readers/index.hpp"
 #include "readers/labels.hpp"
 #include "readers/rows.hpp"
 #include "readers/scan.hpp"
@@ -34,7 +34,7 @@ struct Problem {
 class Parser {
 public:
     // `index` says which bytes end a token.
-    Parser(const Options& options, Labels labels, Index index)
+    Parser(const Options& options, Labels labels, DelimiterIndex index)
         : rows(Slots(options.dim, options.intercept), options.wide),
           labels_(std::move(labels)),
           options_(options),
@@ -100,7 +100,7 @@ protected:
 
     Labels labels_;
     Options options_;
-    Index index_;
+    DelimiterIndex index_;
 };
 
 // A format with one row a line.
