@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ftprl.cli import startup
 from ftprl.errors import InvalidInput
 from ftprl.runlog.events import line
 
@@ -54,6 +55,7 @@ def demo(
     """Compare three learners on a heavy-tailed stream, learn a synthetic click log, and show the regret of both."""
     from ftprl.adversaries import heavy_tail
 
+    startup.loaded()
     folder = output.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InvalidInput(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from ftprl.cli import startup
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def run(
     from ftprl.paper.registry import chosen
     from ftprl.runlog.events import line
 
+    startup.loaded()
     if jobs < 1:
         raise InvalidInput(f"--jobs needs a number of at least 1, got {jobs}; pass one.")
     if docs is not None and name:
