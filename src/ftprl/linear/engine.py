@@ -242,7 +242,7 @@ class Engine:
     @property
     def calibration(self) -> Vector | None:
         """Weight, probabilities and positives of each twentieth of [0, 1]: log loss with a receipt. A view."""
-        return self._core.calibration if self._receipt and self._spec.loss == "logistic" else None
+        return self._core.calibration if self._receipt and self._spec.scalar_loss().is_probabilistic else None
 
     @property
     def progress(self) -> LossTotals:
