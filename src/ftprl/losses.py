@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol, final, runtime_checkable
+from typing import Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,20 +15,74 @@ from ftprl import check
 from ftprl.errors import InvalidInput
 
 Vector = NDArray[np.float64]
-_POISSON_CLAMP = 60.0
+LARGEST_LABEL = 1e30  # no label, weight or value is larger: no product of them leaves the range of a float
+_CLAMP = 60.0  # scores with a log link are cut to ±60: e^60 is beyond any count, and nothing overflows
+
+Labels = Literal["signs", "nonnegative", "positive", "numbers"]  # -1 and 1; y >= 0; y > 0; any y
+Link = Literal["identity", "logit", "log"]  # what a score is to the mean of the label
+Mixing = Literal["log_loss", "squared", "hedge"]  # how the predictions of several scales are combined
+Arrays = tuple[Vector, Vector, Vector | None]  # losses, slopes and curvatures of many scores; None with kinks
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarLoss:
-    """A convex loss of a score `s` with label `y`: `value(s, y)` and a subgradient `slope(s, y)` (0 at kinks)."""
+    """A convex loss of a score `s` with label `y`, and all that the rest of ftprl needs to know of it.
+
+    `value(s, y)` and a subgradient `slope(s, y)` (0 at kinks) are those of the compiled core, in the same order of
+    operations; `arrays(s, y)` gives losses, slopes and curvatures of many rows at once. `labels` says which labels it
+    takes, `link` what a score means, `mixing` how scales are combined, with scores cut to ±`clip`, and `baseline`
+    which prediction from earlier labels it is compared with. `unit` labels an axis, `explanation` follows a mean loss.
+
+    >>> SCALAR_LOSSES["poisson"].link, SCALAR_LOSSES["poisson"].labels
+    ('log', 'nonnegative')
+    """
 
     name: str
     value: Callable[[float, float], float]
     slope: Callable[[float, float], float]
-    binary: bool = False
+    arrays: Callable[[Vector, Vector], Arrays]
+    labels: Labels = "numbers"
+    link: Link = "identity"
+    mixing: Mixing = "hedge"
+    clip: float = math.inf
+    baseline: str = "mean"  # base_rate, mean, log_mean, median, quantile or majority
     rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
-    baseline: str = "mean"  # what predicts a label from those before it: base_rate, mean, log_mean, median, ...
+    tau: float | None = None  # of the quantile loss
+    unit: str = ""
+    explanation: str = ""
+
+    @property
+    def binary(self) -> bool:
+        """Whether labels are -1 and 1."""
+        return self.labels == "signs"
+
+    @property
+    def is_probabilistic(self) -> bool:
+        """Whether a prediction is the probability of the label 1."""
+        return self.link == "logit"
+
+    def mean(self, scores: Vector) -> Vector:
+        """What scores predict: a probability with a logit link, e^score with a log link, otherwise the score itself."""
+        if self.link == "logit":
+            return np.asarray(0.5 * (1.0 + np.tanh(0.5 * scores)))
+        return np.asarray(np.exp(np.clip(scores, -_CLAMP, _CLAMP))) if self.link == "log" else scores
+
+    def accepts(self, y: Vector) -> NDArray[np.bool_]:
+        """Which labels it takes; a missing one (NaN) is fine.
+
+        >>> SCALAR_LOSSES["poisson"].accepts(np.array([2.0, -1.0, np.nan])).tolist()
+        [True, False, True]
+        """
+        if self.labels == "signs":
+            fits = np.abs(y) == 1.0
+        else:
+            fits = np.abs(y) <= LARGEST_LABEL
+            if self.labels == "nonnegative":
+                fits &= y >= 0.0
+            elif self.labels == "positive":
+                fits &= y > 0.0
+        return np.asarray(fits | (y != y))
 
 
 def _sign(d: float) -> float:
@@ -47,11 +101,52 @@ def _sigmoid(v: float) -> float:
 
 
 def _clamp(s: float) -> float:
-    return min(max(s, -_POISSON_CLAMP), _POISSON_CLAMP)
+    return min(max(s, -_CLAMP), _CLAMP)
 
 
 def _half_square(d: float) -> float:
     return 0.5 * (d * d)  # a product is correctly rounded; a power may not be
+
+
+def _logistic(s: Vector, y: Vector) -> Arrays:
+    wrong = 0.5 * (1.0 + np.tanh(-0.5 * y * s))  # the probability of the other label
+    return np.logaddexp(0.0, -y * s), -y * wrong, wrong * (1.0 - wrong)
+
+
+def _hinge(s: Vector, y: Vector) -> Arrays:
+    short = 1.0 - y * s
+    return np.maximum(short, 0.0), np.where(short > 0, -y, 0.0), None
+
+
+def _squared_hinge(s: Vector, y: Vector) -> Arrays:
+    short = np.maximum(1.0 - y * s, 0.0)
+    return 0.5 * short * short, -y * short, (short > 0).astype(np.float64)
+
+
+def _squared(s: Vector, y: Vector) -> Arrays:
+    return 0.5 * (s - y) ** 2, s - y, np.ones_like(s)
+
+
+def _absolute(s: Vector, y: Vector) -> Arrays:
+    return np.abs(s - y), np.sign(s - y), None
+
+
+def _huber(s: Vector, y: Vector) -> Arrays:
+    d = s - y
+    near = np.abs(d) <= 1.0
+    return np.where(near, 0.5 * d * d, np.abs(d) - 0.5), np.clip(d, -1.0, 1.0), near.astype(np.float64)
+
+
+def _poisson(s: Vector, y: Vector) -> Arrays:
+    c = np.clip(s, -_CLAMP, _CLAMP)
+    mean = np.exp(c)
+    return mean - y * c, mean - y, mean
+
+
+def _gamma(s: Vector, y: Vector) -> Arrays:
+    c = np.clip(s, -_CLAMP, _CLAMP)
+    ratio = y * np.exp(-c)
+    return ratio + c, 1.0 - ratio, ratio
 
 
 def quantile(tau: float) -> ScalarLoss:
@@ -69,47 +164,114 @@ def quantile(tau: float) -> ScalarLoss:
     def value(s: float, y: float) -> float:
         return tau * max(y - s, 0.0) + (1.0 - tau) * max(s - y, 0.0)
 
-    return ScalarLoss("quantile", value, slope, baseline="quantile")
+    def arrays(s: Vector, y: Vector) -> Arrays:
+        losses = tau * np.maximum(y - s, 0.0) + (1.0 - tau) * np.maximum(s - y, 0.0)
+        return losses, np.where(s > y, 1.0 - tau, np.where(s < y, -tau, 0.0)), None
+
+    return ScalarLoss(
+        name="quantile",
+        value=value,
+        slope=slope,
+        arrays=arrays,
+        baseline="quantile",
+        tau=tau,
+        unit="quantile loss",
+        explanation="the mean pinball loss, in the unit of the label",
+    )
 
 
 _TABLE = (
     ScalarLoss(
-        "logistic",
-        lambda s, y: _softplus(-y * s),
-        lambda s, y: -y * _sigmoid(-y * s),
-        binary=True,
+        name="logistic",
+        value=lambda s, y: _softplus(-y * s),
+        slope=lambda s, y: -y * _sigmoid(-y * s),
+        arrays=_logistic,
+        labels="signs",
+        link="logit",
+        mixing="log_loss",
         baseline="base_rate",
+        unit="log loss (nats)",
     ),
     ScalarLoss(
-        "hinge",
-        lambda s, y: max(1.0 - y * s, 0.0),
-        lambda s, y: -y if y * s < 1.0 else 0.0,
-        binary=True,
+        name="hinge",
+        value=lambda s, y: max(1.0 - y * s, 0.0),
+        slope=lambda s, y: -y if y * s < 1.0 else 0.0,
+        arrays=_hinge,
+        labels="signs",
         baseline="majority",
+        unit="hinge loss",
     ),
     ScalarLoss(
-        "squared_hinge",
-        lambda s, y: _half_square(max(1.0 - y * s, 0.0)),
-        lambda s, y: -y * max(1.0 - y * s, 0.0),
-        binary=True,
+        name="squared_hinge",
+        value=lambda s, y: _half_square(max(1.0 - y * s, 0.0)),
+        slope=lambda s, y: -y * max(1.0 - y * s, 0.0),
+        arrays=_squared_hinge,
+        labels="signs",
         baseline="majority",
+        unit="squared hinge loss",
     ),
-    ScalarLoss("squared", lambda s, y: _half_square(s - y), lambda s, y: s - y, rmse=True),
-    ScalarLoss("absolute", lambda s, y: abs(s - y), lambda s, y: _sign(s - y), baseline="median"),
+    ScalarLoss(
+        name="squared",
+        value=lambda s, y: _half_square(s - y),
+        slope=lambda s, y: s - y,
+        arrays=_squared,
+        mixing="squared",
+        rmse=True,
+        unit="squared loss",
+    ),
+    ScalarLoss(
+        name="absolute",
+        value=lambda s, y: abs(s - y),
+        slope=lambda s, y: _sign(s - y),
+        arrays=_absolute,
+        baseline="median",
+        unit="absolute loss",
+        explanation="the mean absolute error",
+    ),
     quantile(0.5),
     ScalarLoss(
-        "huber",
-        lambda s, y: _half_square(s - y) if abs(s - y) <= 1.0 else abs(s - y) - 0.5,
-        lambda s, y: min(max(s - y, -1.0), 1.0),
+        name="huber",
+        value=lambda s, y: _half_square(s - y) if abs(s - y) <= 1.0 else abs(s - y) - 0.5,
+        slope=lambda s, y: min(max(s - y, -1.0), 1.0),
+        arrays=_huber,
+        unit="Huber loss",
     ),
     ScalarLoss(
-        "poisson",
-        lambda s, y: math.exp(_clamp(s)) - y * _clamp(s),
-        lambda s, y: math.exp(_clamp(s)) - y,
+        name="poisson",
+        value=lambda s, y: math.exp(_clamp(s)) - y * _clamp(s),
+        slope=lambda s, y: math.exp(_clamp(s)) - y,
+        arrays=_poisson,
+        labels="nonnegative",
+        link="log",
+        clip=_CLAMP,
         baseline="log_mean",
+        unit="Poisson loss",
+        explanation="the negative Poisson log likelihood, up to a constant of the labels",
+    ),
+    ScalarLoss(
+        name="gamma",
+        value=lambda s, y: y * math.exp(-_clamp(s)) + _clamp(s),
+        slope=lambda s, y: 1.0 - y * math.exp(-_clamp(s)),
+        arrays=_gamma,
+        labels="positive",
+        link="log",
+        clip=_CLAMP,
+        baseline="log_mean",
+        unit="gamma loss",
+        explanation="the negative gamma log likelihood of shape 1, up to a constant of the labels",
     ),
 )
 SCALAR_LOSSES: Mapping[str, ScalarLoss] = MappingProxyType({loss.name: loss for loss in _TABLE})
+
+
+def scalar_loss(name: str, tau: float = 0.5) -> ScalarLoss:
+    """The loss of a name; `tau` is which quantile the quantile loss estimates.
+
+    >>> scalar_loss("quantile", 0.9).tau
+    0.9
+    """
+    loss = SCALAR_LOSSES[name]
+    return loss if loss.tau is None else quantile(tau)
 
 
 @runtime_checkable

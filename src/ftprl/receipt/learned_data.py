@@ -104,11 +104,4 @@ def _fits(batch: Batch, spec: Spec) -> NDArray[np.bool_]:
     bad = np.repeat(np.arange(len(batch)), np.diff(batch.indptr))[~small]
     fits = np.ones(len(batch), np.bool_)
     fits[bad] = False
-    y, missing = batch.y, batch.y != batch.y
-    if spec.scalar_loss().binary:
-        fits &= missing | (np.abs(y) == 1)
-    elif spec.loss == "poisson":
-        fits &= missing | ((y >= 0) & (y <= LIMIT))
-    else:
-        fits &= missing | (np.abs(y) <= LIMIT)
-    return fits & (batch.weight >= 0) & (batch.weight <= LIMIT)
+    return fits & spec.scalar_loss().accepts(batch.y) & (batch.weight >= 0) & (batch.weight <= LIMIT)
