@@ -60,8 +60,6 @@ class Trainer:
         self._meter = ProgressMeter(model, self.state)
         self._recorder, receipt_rows = _recorder(model, source)
         self._schedule = Schedule(options.checkpoint_rows, receipt_rows)
-        self._scores = np.empty(0)
-        self._losses = np.empty(0)
         self._clock = time.monotonic()
 
     # ---- results ----
@@ -143,9 +141,7 @@ class Trainer:
 
     def _learn(self, batch: Batch) -> None:
         """Learn the rows that are not held out, or none if one is refused."""
-        if len(self._scores) < len(batch):
-            self._scores, self._losses = np.empty(len(batch)), np.empty(len(batch))
-        scores, losses = self._scores[: len(batch)], self._losses[: len(batch)]
+        scores, losses = np.empty((2, len(batch)))
         scales = self.model.engine.spec.scales
         if self.options.holdout is None:
             self.model.engine.learn(batch, scores=scores)
