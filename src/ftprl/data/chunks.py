@@ -120,6 +120,7 @@ def _chunks_of(
             header = tables.read_header(stream, settings.dialect, settings.block_size, settings.max_row, data)
             data, at, first_line = header.data, header.offset, header.line
             columns = tables.arrange(header.names, settings.columns or {}, settings.optional_kinds, stream.name)
+        stream.look_ahead(settings.block_size)
         if offset > at:
             data, base, at, first_line = stream.from_offset(offset, data, line), offset, 0, line
         block, size, last = bytearray(data), len(data), False
@@ -153,7 +154,7 @@ def _in_place(stream: Stream, number: int, base: int, back: int, settings: TextS
     written, or to a row that is longer than a block.
     """
     shared, start = stream.shared(), stream.place(back)
-    shift, before = start - base, 0
+    shift, before = start - base, stream.first_size
     while start < (size := stream.size()) or size < before:
         if size < before:
             raise unreadable(stream.name, EOFError(f"{size} bytes instead of {before}"))

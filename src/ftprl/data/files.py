@@ -7,22 +7,22 @@ import io
 import os
 import stat
 import sys
-import zlib
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, TypeVar, final
 
+from ftprl.data.compression import BY_SUFFIX, ERRORS, MAGIC_BYTES, Readable, compression_of, decompressed, explained
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 T = TypeVar("T")
 
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
-_PACKED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
-_MAGIC = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
 _CHUNK = 1 << 18
 _LOOK = 1 << 14  # bytes read at a time to find the end of a row
+_FIRST_LOOK = 1 << 12
+_LONGEST_LOOK = 1 << 16  # bytes without a line feed before a carriage return counts as the end of a line
 
 
 def shown(text: bytes | str) -> str:
@@ -72,7 +72,7 @@ def lasts(file: str) -> bool:
 def suffixes(file: str) -> tuple[str, str]:
     """The suffix of the format and that of the compression, each in lower case or empty."""
     stem, last = os.path.splitext(os.path.basename(file).lower())
-    return (os.path.splitext(stem)[1], last) if last in _PACKED else (last, "")
+    return (os.path.splitext(stem)[1], last) if last in BY_SUFFIX else (last, "")
 
 
 @final
@@ -110,12 +110,6 @@ class SharedFile:
         os.close(self.descriptor)
 
 
-class Readable(Protocol):
-    """What has `read`."""
-
-    def read(self, size: int = -1, /) -> bytes | None: ...
-
-
 @final
 class _Joined(io.RawIOBase):
     """Some bytes already read, then the rest of a file."""
@@ -124,10 +118,6 @@ class _Joined(io.RawIOBase):
         self._head = head
         # What a pipe has by now, rather than waiting until the block is full.
         self._more: Callable[[int], bytes | None] = rest.read1 if isinstance(rest, io.BufferedReader) else rest.read
-
-    @property
-    def is_drained(self) -> bool:
-        return not self._head
 
     def readable(self) -> bool:
         return True
@@ -142,47 +132,6 @@ class _Joined(io.RawIOBase):
         self._head = self._head[len(taken) :]
         buffer[: len(taken)] = taken
         return len(taken)
-
-
-@final
-class _Gunzip:
-    """Gzip, one member or several: faster than the module of the same name, and without a burst of memory."""
-
-    def __init__(self, raw: Readable) -> None:
-        self._raw, self._pending, self._open = raw, b"", True
-        self._member: Any = zlib.decompressobj(31)
-
-    def read(self, size: int = -1, /) -> bytes:
-        while True:
-            packed = self._pending or self._raw.read(_CHUNK) or b""
-            if not packed:
-                if self._open:
-                    raise EOFError("it ends too early")
-                return b""
-            if not self._open:
-                packed = packed.lstrip(b"\0")  # some tools fill a block with zeros
-                self._pending = packed
-                if not packed:
-                    continue
-                self._member, self._open = zlib.decompressobj(31), True
-            out: bytes = self._member.decompress(packed, size)
-            self._open = not self._member.eof
-            self._pending = self._member.unconsumed_tail if self._open else self._member.unused_data
-            if out:
-                return out
-
-
-def _unpacked(raw: Any, packing: str) -> Readable:
-    if packing == "gzip":
-        return _Gunzip(raw)
-    if packing == "bzip2":
-        import bz2
-
-        return bz2.BZ2File(raw)
-    import pyarrow as pa
-
-    stream: Readable = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
-    return stream
 
 
 def _standard_input() -> Any:
@@ -207,24 +156,27 @@ class Stream:
         except OSError as error:
             raise InvalidInput(f"{self.name}: {error.strerror}; check the path and its permissions.") from None
         self._raw = raw
+        self.first_size = 0 if file == STDIN else self.size()
         try:
             head = self._head(raw)
         except ErrorWithoutLine as error:
             self.close()
             raise error.at(1) from None
-        self._packing = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), "")
-        promised = _PACKED.get(suffixes(file)[1], "")
-        if promised and self._packing != promised:
+        self._compression = compression_of(head)
+        promised = BY_SUFFIX.get(suffixes(file)[1], "")
+        if promised and self._compression != promised:
             self.close()
             raise BadFormat(f"{self.name}:1: expected {promised} data, got other bytes; check the file or its suffix.")
         joined = _Joined(head, raw)
-        self._text: Readable = _unpacked(joined, self._packing) if self._packing else joined
-        self._fresh = True
+        self._text: Readable = decompressed(joined, self._compression) if self._compression else joined
+        self._is_fresh = True
+        self._ahead = b""  # read to see how lines end
+        self._ends_in_cr = False
 
     def _head(self, raw: Readable) -> bytes:
         def first() -> bytes:
             head = b""
-            while len(head) < 4 and (more := raw.read(4 - len(head))):
+            while len(head) < MAGIC_BYTES and (more := raw.read(MAGIC_BYTES - len(head))):
                 head += more
             return head
 
@@ -246,17 +198,34 @@ class Stream:
         return len(block)
 
     def _read(self, size: int) -> bytes:
-        block = self._some(size)
-        if self._fresh:
-            while 0 < len(block) < len(_BOM) and _BOM.startswith(block):
-                more = self._some(size)
-                if not more:
-                    break
-                block += more
-            self._fresh = False
-            if block.startswith(_BOM):
-                block = block[len(_BOM) :] or self._some(size)
-        return block
+        self.look_ahead(size)
+        block, self._ahead = self._ahead[:size], self._ahead[size:]
+        return block or self._lines_of(self._some(size))
+
+    def _lines_of(self, text: bytes) -> bytes:
+        return text.replace(b"\r", b"\n") if self._ends_in_cr else text
+
+    def look_ahead(self, size: int) -> None:
+        """Read as far as is needed to leave out a byte order mark and to see how lines end, unless that was done.
+
+        Decompressed text is read in blocks of `size` bytes; of other files little is read: they are read in place, and
+        from a pipe more would come too late.
+
+        Lines of text from old systems end in a carriage return alone.
+        """
+        if not self._is_fresh:
+            return
+        self._is_fresh = False
+        amount = size if self._compression else _FIRST_LOOK
+        text = self._some(amount)
+        while text and b"\n" not in text and len(text) < _LONGEST_LOOK and (more := self._some(amount)):
+            text += more
+        start = len(_BOM) if text.startswith(_BOM) else 0
+        self._ends_in_cr = b"\r" in text and b"\n" not in text
+        if self._is_raw() and not self._ends_in_cr:
+            self._raw.seek(start)
+        else:
+            self._ahead = self._lines_of(text[start:])
 
     def from_offset(self, offset: int, data: bytes, line: int) -> bytes:
         """The text that is known from `offset` on, given all that was read so far; `line` is where it begins."""
@@ -276,8 +245,11 @@ class Stream:
 
     def can_jump(self) -> bool:
         """Whether the next byte of the text is the next byte of a regular file."""
-        plain = self.file != STDIN and isinstance(self._text, _Joined) and self._text.is_drained and not self._fresh
-        return plain and stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
+        return self._is_raw() and not self._is_fresh and not self._ends_in_cr
+
+    def _is_raw(self) -> bool:
+        """Whether the text is that of a regular file, as it is."""
+        return self.file != STDIN and not self._compression and stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
 
     def place(self, back: int = 0) -> int:
         """Where the text stands in a file in which one can jump, so many bytes before what was read."""
@@ -312,12 +284,10 @@ class Stream:
     def _careful(self, read: Callable[[], T]) -> T:
         try:
             return read()
-        except (EOFError, zlib.error, OSError) as error:
+        except ERRORS as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise unreadable(self.name, error) from None
-            why = shown(" ".join(str(error).split()))
-            message = f"expected whole {self._packing} data, got a broken file ({why})."
-            raise ErrorWithoutLine(BadFormat, self.name, message) from None
+            raise ErrorWithoutLine(BadFormat, self.name, shown(explained(self._compression, error))) from None
 
     def close(self) -> None:
         """Close the file; standard input stays open."""

@@ -127,15 +127,30 @@ def prefetched(jobs: Iterable[J], work: Callable[[J], R], threads: int, *, wait:
     standard input may wait for ever.
     """
     queue = _TaskQueue(work, 2 * threads + 2)
-    workers = [threading.Thread(target=queue.serve, name="ftprl-parser", daemon=True) for _ in range(threads)]
     fetcher = threading.Thread(target=queue.fetch, args=(jobs,), name="ftprl-reader", daemon=True)
-    for thread in (fetcher, *workers):
-        thread.start()
+    workers: list[threading.Thread] = []
     try:
+        if not _has_started(fetcher):
+            yield from map(work, jobs)
+            return
+        for _ in range(threads):
+            worker = threading.Thread(target=queue.serve, name="ftprl-parser", daemon=True)
+            if not _has_started(worker):
+                break  # the caller's own thread does their work
+            workers.append(worker)
         yield from queue.results()
     finally:
         queue.close()
         for thread in workers:
             thread.join()
-        if wait:
+        if wait and fetcher.ident is not None:
             fetcher.join()
+
+
+def _has_started(thread: threading.Thread) -> bool:
+    """Start a thread; False where the system has no memory or no number left for one."""
+    try:
+        thread.start()
+    except (MemoryError, RuntimeError):
+        return False
+    return True

@@ -211,3 +211,26 @@ def test_nobody_stays_behind() -> None:
     assert next(results) == 0
     results.close()
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("started", [0, 1, 2])
+def test_threads_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: int) -> None:
+    """Where the system refuses a thread, for want of memory say, the caller's own reads everything."""
+    path = tmp_path / "a.vw"
+    path.write_bytes(b"1 | a\n-1 | b\n" * 3000)
+    start, count = threading.Thread.start, 0
+
+    def refusing(thread: threading.Thread) -> None:
+        nonlocal count
+        count += 1
+        if count > started:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refusing)
+    source = data.open(path, dim=64, block_size=1000)
+    assert sum(len(batch) for batch, _ in source.read(threads=3)) == 6000
+    count = 0
+    reading = source.read(threads=3)
+    next(reading)
+    reading.close()
