@@ -1,4 +1,4 @@
-"""`ftprl watch`: the page of a run while it runs."""
+"""`ftprl watch`: the live report of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def watch(
     ],
     port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one")] = 0,
 ) -> None:
-    """Serve the page of a run on this machine alone, and keep it up to date until Ctrl-C.
+    """Serve the report of a run on this machine only, updated while it runs, until Ctrl-C.
 
     ftprl watch run.jsonl
     """

@@ -330,7 +330,7 @@ def test_names_from_the_data_are_escaped(capsys: Capture) -> None:
 
 def test_events(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "-q", "--events", "e.jsonl") == 0
-    told = events.read("e.jsonl")
+    told = events.read_events("e.jsonl")
     assert told[0]["event"] == "start"
     assert told[-1]["event"] == "end"
 

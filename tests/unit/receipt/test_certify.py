@@ -64,7 +64,7 @@ def test_the_receipt_changes_nothing_that_is_learned() -> None:
 @pytest.mark.parametrize("scale", [0.1, "auto"])
 def test_events_tell_the_receipt(scale: Any) -> None:
     told = train(scale=scale, events="run.jsonl")
-    read = events.read("run.jsonl")
+    read = events.read_events("run.jsonl")
     assert read[0]["receipt"] is True
     progress = [event for event in read if event["event"] == "progress"]
     with_one = [event for event in progress if "receipt" in event]
