@@ -121,7 +121,7 @@ class Replay:
     def weights(self, slots: NDArray[np.intp], scale: int) -> Vector:
         """The weights of some cells, by the scale of this number."""
         parts = {name: column[slots].astype(np.float64) for name, column in self.parts.items()}
-        unit = parts["s" if self.spec.several else "M"][:, None]
+        unit = parts["unit"][:, None]
         return np.asarray(self._played(parts["z"], parts["R"], unit)[:, scale])
 
     # ---- rows ----
