@@ -17,7 +17,10 @@ def verify(
     data: Annotated[list[str], typer.Argument(help="Files the model was trained on, in the same order")],
     rows: Annotated[
         int | None,
-        typer.Option(help="Number of rows to replay; digests still cover all the data [default: all]", metavar="N"),
+        typer.Option(help="Replay only the first N rows: a partial check, no verdict, exit code 3", metavar="N"),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Model that the receipt is about, to compare with the replay", metavar="MODEL")
     ] = None,
     against: Annotated[
         Path | None, typer.Option(help="Other model, if the receipt compares with one", metavar="MODEL2")
@@ -25,17 +28,23 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of text")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress")] = False,
 ) -> None:
-    """Recompute each number of a receipt from the data, without the compiled learner: exit 0 if all agree, else 1."""
+    """Recompute each number of a receipt from the data, without the compiled learner.
+
+    Exit code 0: confirmed; 1: refused; 3: a partial check (--rows), no verdict.
+
+    ftprl verify clicks.receipt clicks.vw.gz --model clicks.ftprl
+    """
     from ftprl.receipt import verify_receipt
     from ftprl.runlog.events import line
 
     startup.loaded()
-    verdict = verify_receipt(receipt, data, rows=rows, other=against, listener=None if quiet else _Ticker())
+    listener = None if quiet else _Ticker()
+    verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener)
     if not quiet and sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     print(line(verdict.to_dict()) if as_json else verdict)
-    if not verdict.confirmed:
-        raise typer.Exit(1)
+    if verdict.status != "confirmed":
+        raise typer.Exit(1 if verdict.status == "refused" else 3)
 
 
 class _Ticker:

@@ -20,6 +20,7 @@ from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
 
 Vector = NDArray[np.float64]
+PROVENANCE = "provenance"  # the tensor that holds it
 
 
 @final
@@ -89,7 +90,14 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> str:
         """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half."""
-        return model_file.write(path, self._content(), tensors_of(self.engine))
+        tensors = tensors_of(self.engine)
+        if self.provenance is not None:  # it grows with every run, and a header may not
+            tensors[PROVENANCE] = model_file.pack(self.provenance)
+        return model_file.write(path, self._content(), tensors)
+
+    def state_digest(self) -> str:
+        """The SHA-256 of all that was learned; it does not depend on the file, its header or the settings."""
+        return model_file.digest_of_tensors(tensors_of(self.engine))
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -97,7 +105,7 @@ class Model:
             "history": self.history,
             "reading": self.reading,
             "receipt": self.engine.receipt,
-            "record": self.provenance,
+            "record": None,  # where earlier versions had the provenance
             "run": self.run,
             "spec": self.engine.spec.to_dict(),
         }
@@ -124,9 +132,10 @@ class Model:
                 raise BadModel(f"{name}: expected receipt true or false, got something else; train it again.")
             spec = Spec.from_dict(content["spec"])
             _check_reading(content["reading"], spec)
-            provenance = content.get("record")
+            packed = tensors.pop(PROVENANCE, None)
+            provenance = content.get("record") if packed is None else model_file.unpack(packed)
             if not isinstance(provenance, dict | None):
-                raise BadModel(f"{name}: expected a record or none, got something else; train it again.")
+                raise BadModel(f"{name}: expected a provenance or none, got something else; train it again.")
             engine = Engine(spec, receipt=content["receipt"])
             restore(engine, tensors)
             return cls(

@@ -32,9 +32,10 @@ class ReceiptRecorder:
         self._slots: NDArray[np.intp] | None = None
         self._digests: FileDigests | BatchDigest | None = None
 
-    def start(self) -> None:
-        """Start to hash the data."""
+    def start(self, passes: int = 1) -> None:
+        """Start to hash the data; refuses a run that a receipt has no room for."""
         source = self._source
+        self.provenance.check_room(files=len(source.files), passes=passes)
         self._digests = FileDigests(source.files) if source.files and source.can_be_read_again else BatchDigest()
         if isinstance(self._digests, BatchDigest) and source.can_be_read_again:
             for batch, _ in source.read():  # all rows, once: a run may begin in the middle, and have several passes

@@ -118,6 +118,12 @@ class Replay:
     def touched(self) -> NDArray[np.intp]:
         return np.flatnonzero(self._place)
 
+    def weights(self, slots: NDArray[np.intp], scale: int) -> Vector:
+        """The weights of some cells, by the scale of this number."""
+        parts = {name: column[slots].astype(np.float64) for name, column in self.parts.items()}
+        unit = parts["unit"][:, None]
+        return np.asarray(self._played(parts["z"], parts["R"], unit)[:, scale])
+
     # ---- rows ----
 
     def learn(self, batch: Batch) -> None:

@@ -86,7 +86,7 @@ class Trainer:
         self._emit("resume" if self.state.rows else "start")
         try:
             if self._recorder is not None:
-                self._recorder.start()
+                self._recorder.start(self.options.passes)
             while self.state.passes_done < self.options.passes:
                 self._pass()
             trim()  # saving needs memory of its own
