@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 
 from ftprl import psd
 from ftprl.sets import Simplex, multiplier
+from ftprl.sets.lp import shrink
 from ftprl.sets.simplex import _two_largest
 from ftprl.solver import Conic
 from ftprl.solver.warm import _prices, active_set
@@ -146,7 +147,7 @@ def test_ball_with_flat_coordinates(n: int, flat: int, seed: int) -> None:
     inner = slow_ball(lam, z, 1.0)[order[live]]
     np.testing.assert_allclose(x[live], inner, atol=1e-12)
     room = math.sqrt(max(1.0 - float(inner @ inner), 0.0)) if np.linalg.norm(inner) < 1 - 1e-12 else 0.0
-    want = multiplier.shrink(near[~live], room, 2.0)
+    want = shrink(near[~live], room, 2.0)
     np.testing.assert_allclose(x[~live], want, atol=1e-12)
 
 
@@ -204,11 +205,11 @@ def test_active_set_meets_the_conditions_of_optimality(n: int, equal: int, shape
     np.testing.assert_array_equal(guess, kept)
     if found is None:  # it may give up, but it may not be wrong
         return
-    slack = d - C @ found.x
+    slack = d - C @ found.w
     assert slack.min() >= -1e-10
-    np.testing.assert_allclose(A @ found.x, A @ inside, atol=1e-10)
+    np.testing.assert_allclose(A @ found.w, A @ inside, atol=1e-10)
     rows = np.vstack((A, C[slack < 1e-9]))
-    slope = psd.apply(H, found.x) + z
+    slope = psd.apply(H, found.w) + z
     prices = np.linalg.lstsq(rows.T, -slope, rcond=None)[0] if len(rows) else np.zeros(0)
     np.testing.assert_allclose(rows.T @ prices, -slope, atol=1e-8 * (1 + np.abs(slope).max()))
     assert np.all(prices[len(A) :] >= -1e-7 * (1 + np.abs(prices).max(initial=0.0)))

@@ -89,12 +89,13 @@ class FTPRL(Learner[State]):
         """The ledger with one more round, and its share of every term of the bounds."""
         return accounting.record(self.feasible, self.scheme, self.composite, ledger, before, g, after)
 
-    def best_fixed(self, state: State, ledger: Ledger) -> Vector | None:
+    def best_fixed(self, state: State, ledger: Ledger) -> tuple[Vector | None, float]:
         """A best fixed point; with Psi in every round, one against the losses and Psi together."""
         bounded = bool(np.isfinite(self.feasible.widths()).all()) or not ledger.S.any()
         if self.composite is None or not self.composite.per_round or not ledger.t or not bounded:
             return super(FTPRL, self).best_fixed(state, ledger)
-        return self.composite.minimise(self.feasible, psd.zero(), ledger.S, state.x, ledger.t).x
+        best = self.composite.minimise(self.feasible, psd.zero(), ledger.S, state.x, ledger.t)
+        return best.x, best.gap
 
     def regret(self, ledger: Ledger, x: Vector | None) -> float:
         """The linearised regret against x, Psi included when it is part of every round."""
@@ -103,6 +104,6 @@ class FTPRL(Learner[State]):
             return linear
         return linear + (ledger.psi - ledger.t * self.composite.value(x))
 
-    def bounds(self, state: State, ledger: Ledger, x: Vector | None) -> Bounds:
+    def bounds(self, state: State, ledger: Ledger, x: Vector | None, gap: float) -> Bounds:
         """The chain of bounds, with what inexact steps and composite terms add to it."""
-        return accounting.bounds(self.feasible, self.scheme, self.composite, ledger, state, x)
+        return accounting.bounds(self.feasible, self.scheme, self.composite, ledger, state, x, gap)

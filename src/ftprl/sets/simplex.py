@@ -71,6 +71,11 @@ class Shares(MixedSet):
         tol = scaled_tolerance(atol, self.scale)
         return bool(x.min() >= -tol and x.max() <= self.cap + tol and abs(float(x.sum()) - self.scale) <= tol)
 
+    def violation(self, x: Vector) -> float:
+        """The largest share below 0 or above the cap, or the error of the sum, relative to the scale."""
+        beyond = max(-float(x.min()), float(x.max()) - float(self._high[0]), 0.0)
+        return max(beyond, abs(float(x.sum()) - self.scale)) / self.scale
+
     def tangent(self, g: Vector) -> Vector:
         """g minus its mean: a constant changes no comparison."""
         return g - float(g.mean())
@@ -107,6 +112,12 @@ class Simplex(Shares):
         out = np.zeros(self.dim)
         out[int(g.argmin())] = self.scale
         return out
+
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float:
+        """(slope - min slope)·x."""
+        slope = psd.apply(H, x) + z
+        slope -= slope.item(slope.argmin())
+        return float(slope.dot(x))
 
     def diameter(self) -> float:
         """sqrt(2) scale."""
