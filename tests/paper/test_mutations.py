@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import ftprl.learner
+import ftprl.learner.ftprl
 from ftprl import FTPRL, psd
 from ftprl.paper.registry import chosen, find
 from ftprl.paper.runner import Result, run_one
@@ -26,18 +26,18 @@ def wrong_gradient(patch: Patch) -> None:
 
 def wrong_centre(patch: Patch) -> None:
     """z += Q x_t for z -= Q x_t: the proximal term is centred at -x_t."""
-    patch.setattr(ftprl.learner, "psd", _psd(lambda Q, x: -psd.apply(Q, x)))
+    patch.setattr(ftprl.learner.ftprl, "psd", _psd(lambda Q, x: -psd.apply(Q, x)))
 
 
 def no_centre(patch: Patch) -> None:
     """No proximal term at all: everything is centred at the origin."""
-    patch.setattr(ftprl.learner, "psd", _psd(lambda Q, x: 0.0 * psd.apply(Q, x)))
+    patch.setattr(ftprl.learner.ftprl, "psd", _psd(lambda Q, x: 0.0 * psd.apply(Q, x)))
 
 
 def wrong_step(patch: Patch) -> None:
     """The step minimises against -z."""
-    minimise = FTPRL._minimise
-    patch.setattr(FTPRL, "_minimise", lambda self, H, z, near, t: minimise(self, H, -z, near, t))
+    minimise = FTPRL.minimise
+    patch.setattr(FTPRL, "minimise", lambda self, H, z, near, t: minimise(self, H, -z, near, t))
 
 
 def light_weights(patch: Patch) -> None:
