@@ -1,7 +1,7 @@
 """Draw docs/figures/result.svg, the first figure of README: `python docs/figures/result.py`.
 
-Left: the progressive loss of one learning-rate scale after another, against the default that needs none. Right: the loss
-over the rows, with the limit that the receipt proves for the model's own weights. A synthetic click log of 200,000 rows.
+Left: the progressive loss of single learning-rate scales, and of the default, which needs none. Right: the loss over
+the rows, with the limit that the receipt proves for the model's own weights. A synthetic click log of 200,000 rows.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _RANGE_TOL = 1e-7
 
 
 def as_psd(Q: ArrayLike, dim: int, name: str = "Q") -> PSD:
-    """Check at the door that `Q` is symmetric positive semidefinite of dimension `dim`.
+    """Check that `Q` is symmetric positive semidefinite of dimension `dim`.
 
     >>> as_psd([2.0, 0.0], dim=2)
     array([2., 0.])

@@ -12,9 +12,9 @@ from scipy.optimize import brentq
 from ftprl import psd
 from ftprl.sets import Simplex, multiplier
 from ftprl.sets.lp import shrink
-from ftprl.sets.simplex import _two_largest
+from ftprl.sets.simplex import two_largest
 from ftprl.solver import Conic
-from ftprl.solver.warm import _prices, active_set
+from ftprl.solver.warm import active_set, solve_prices
 from laws.strategies import SEEDS, law
 
 Vector = np.ndarray
@@ -104,7 +104,7 @@ def test_simplex_at_the_end_of_the_range() -> None:
 @given(st.integers(2, 40), SEEDS)
 def test_two_largest(n: int, seed: int) -> None:
     q = np.random.default_rng(seed).integers(0, 6, size=n).astype(float)
-    assert _two_largest(q) == np.sort(q)[-2:].sum()
+    assert two_largest(q) == np.sort(q)[-2:].sum()
 
 
 def slow_ball(lam: Vector, z: Vector, radius: float) -> Vector:
@@ -174,16 +174,16 @@ def test_prices_solve_the_system(k: int, seed: int) -> None:
     S, right = B @ B.T, rng.normal(size=k)
     want = np.linalg.solve(S, right)
     kept = S.copy()
-    np.testing.assert_allclose(_prices(S, right), want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
+    np.testing.assert_allclose(solve_prices(S, right), want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
     np.testing.assert_array_equal(S, kept)
 
 
 def test_prices_where_rounding_hides_that_rows_differ() -> None:
     """A matrix that is not positive to rounding still has its answer, or says that it is singular."""
     S = np.array([[1.0, 1.0], [1.0, 1.0 - 2.0**-52]])
-    np.testing.assert_allclose(S @ _prices(S, np.array([1.0, 1.0])), 1.0, atol=1e-12)
+    np.testing.assert_allclose(S @ solve_prices(S, np.array([1.0, 1.0])), 1.0, atol=1e-12)
     with pytest.raises(np.linalg.LinAlgError):
-        _prices(np.zeros((2, 2)), np.ones(2))
+        solve_prices(np.zeros((2, 2)), np.ones(2))
 
 
 @law(150)

@@ -43,8 +43,8 @@ def no_centre(patch: Patch) -> None:
 
 def wrong_step(patch: Patch) -> None:
     """The step minimises against -z."""
-    minimise = FTPRL._minimise
-    patch.setattr(FTPRL, "_minimise", lambda self, H, z, near, t: minimise(self, H, -z, near, t))
+    minimise = FTPRL.minimise
+    patch.setattr(FTPRL, "minimise", lambda self, H, z, near, t: minimise(self, H, -z, near, t))
 
 
 def light_weights(patch: Patch) -> None:

@@ -54,7 +54,7 @@ class FTPRL(Learner[State]):
         scheme = self.scheme.init(self.feasible)
         gap, leader = 0.0, x
         if m is not None:
-            play = self._minimise(psd.zero(), m, x, 0)
+            play = self.minimise(psd.zero(), m, x, 0)
             x, gap = play.x, play.gap
         return State(x, 0, zero, scheme, psd.zero(), zero, m, leader, gap, 0.0)
 
@@ -68,14 +68,15 @@ class FTPRL(Learner[State]):
         z = state.z + moved
         z -= psd.apply(Q, state.x)
         t = state.t + 1
-        best = play = self._minimise(scheme.total, z, state.x, t)
+        best = play = self.minimise(scheme.total, z, state.x, t)
         best.x.setflags(write=False)  # a state is a value
         if hint is not None:
-            play = self._minimise(scheme.total, z + hint, state.x, t)
+            play = self.minimise(scheme.total, z + hint, state.x, t)
             play.x.setflags(write=False)
         return State(play.x, t, z, scheme, Q, seen, hint, best.x, play.gap, best.gap)
 
-    def _minimise(self, H: PSD, z: Vector, near: Vector, t: int) -> Solution:
+    def minimise(self, H: PSD, z: Vector, near: Vector, t: int) -> Solution:
+        """The minimiser over the set of ½ xᵀHx + z·x, plus the composite term after t rounds."""
         if self.composite is None:
             return self.feasible.minimise(H, z, near)
         return self.composite.minimise(self.feasible, H, z, near, t)

@@ -130,7 +130,7 @@ class Simplex(Shares):
         if Q.ndim == 0:
             return 2 * float(Q) * self.scale**2
         if Q.ndim == 1:
-            return self.scale**2 * _two_largest(Q)
+            return self.scale**2 * two_largest(Q)
         d = np.diagonal(Q)
         return self.scale**2 * float((d[:, None] + d - 2 * Q).max())
 
@@ -213,7 +213,7 @@ class CappedSimplex(Shares):
         return what == "widths" or (what != "full" and self._moves[2])
 
 
-def _two_largest(q: Vector) -> float:
+def two_largest(q: Vector) -> float:
     """The sum of the two largest numbers: two searches are quicker than a partition."""
     i = int(q.argmax())
     rest = max(float(part[part.argmax()]) for part in (q[:i], q[i + 1 :]) if part.size)

@@ -56,7 +56,7 @@ def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess:
         rows = G.take(on, axis=0)
         tilted = rows * inverse if inverse.ndim == 1 else rows @ inverse
         try:
-            y = _prices(tilted @ rows.T, rows.dot(free) - h.take(on))
+            y = solve_prices(tilted @ rows.T, rows.dot(free) - h.take(on))
         except np.linalg.LinAlgError:
             return None
         w = free - y.dot(tilted)
@@ -72,7 +72,7 @@ def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess:
     return None
 
 
-def _prices(S: Vector, right: Vector) -> Vector:
+def solve_prices(S: Vector, right: Vector) -> Vector:
     """S y = right, with one step of refinement: rows at sharp corners are nearly dependent."""
     if not right.size:
         return right
