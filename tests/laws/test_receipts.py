@@ -22,7 +22,6 @@ from ftprl.receipt.certificate import (
     own_certificate,
     running_certificate,
 )
-from ftprl.receipt.exact import pulls
 from ftprl.receipt.ledger import fixed_weights
 from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
 from oracles.batches import real
@@ -132,7 +131,7 @@ def test_the_chain_holds_for_any_comparator(seed: int, loss: str, options: str, 
 
 def raw(engine: Engine, batches: list[Batch], weights: Any = None) -> tuple[float, float]:
     """Learn, and say from the raw predictions in float64: sum slope (score - u·v), and the size of its terms."""
-    own = pulls(engine.spec)
+    own = engine.spec.scalar_loss().many
     slopes, scores = [], []
     for batch in batches:
         told = np.empty(len(batch))
@@ -212,7 +211,7 @@ def test_labels_against_the_prediction(kind: str, loss: str, several: bool) -> N
     more: dict[str, Any] = {"scale": (0.03, 0.3, 3.0)} if several else {}
     engine = Engine(Spec(loss=loss, dim=20, float64=True, **more), receipt=True)
     slopes, scores, rows = [], [], adversarial(kind, np.random.default_rng(5))
-    own = pulls(engine.spec)
+    own = engine.spec.scalar_loss().many
     for row in rows:
         y = -1.0 if engine.score(Batch.from_rows([row], float64=True))[0] > 0 else 1.0
         told = np.empty(1)

@@ -84,11 +84,8 @@ class Model:
         return scores if raw else self.mean(scores)
 
     def mean(self, scores: Vector) -> Vector:
-        """What scores mean: probabilities of +1 for logistic loss, means for Poisson loss, themselves otherwise."""
-        loss = self.engine.spec.loss
-        if loss == "logistic":
-            return np.asarray(0.5 * (1.0 + np.tanh(0.5 * scores)))
-        return np.asarray(np.exp(np.clip(scores, -60.0, 60.0))) if loss == "poisson" else scores
+        """The predictions that scores stand for: probabilities of +1, means e^score, or the scores themselves."""
+        return self.engine.spec.scalar_loss().mean(scores)
 
     def save(self, path: str | os.PathLike[str]) -> str:
         """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half."""

@@ -107,7 +107,7 @@ class Spec:
     @property
     def stacked(self) -> bool:
         """Whether the mixture has a stack."""
-        return self.several and self.stack and self.loss == "logistic"
+        return self.several and self.stack and self.scalar_loss().mixing == "log_loss"
 
     @property
     def bounded(self) -> bool:
@@ -116,7 +116,8 @@ class Spec:
 
     def scalar_loss(self) -> ScalarLoss:
         """The loss of a score."""
-        return quantile(self.tau) if self.loss == "quantile" else SCALAR_LOSSES[self.loss]
+        loss = SCALAR_LOSSES[self.loss]
+        return loss if loss.with_tau is None else loss.with_tau(self.tau)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields; an infinite bound is None, since JSON has no infinity. One scale needs none of the mixture's."""

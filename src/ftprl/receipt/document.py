@@ -44,7 +44,7 @@ def first_spec(spec: Spec) -> Spec:
 def spec_to_dict(spec: Spec) -> dict[str, Any]:
     """The fields that decide numbers: tau only where the loss has one."""
     settings = first_spec(spec).to_dict()
-    if spec.loss != "quantile":
+    if spec.scalar_loss().with_tau is None:
         del settings["tau"]
     for name in ("scale", "retired"):
         if isinstance(settings.get(name), tuple):

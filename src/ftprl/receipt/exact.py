@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
-from ftprl.linear import Model, Spec
+from ftprl.linear import Model
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.ledger import Certifiable, coordinate_blocks
 from ftprl.receipt.provenance import provenance_of
 
 Vector = NDArray[np.float64]
-Pulls = Callable[[Vector, Vector], tuple[Vector, Vector, Vector | None]]
 
 FITS = 200_000_000  # entries that are kept in memory; beyond, every step reads the data again
 STEPS = 2000
@@ -136,7 +135,7 @@ class Problem:
 
     def __init__(self, engine: Certifiable, data: LearnedData, radius: float) -> None:
         spec = engine.spec
-        self._pulls = pulls(spec)
+        self._loss = spec.scalar_loss().many
         self._intercept = spec.intercept
         own = [b for b in coordinate_blocks(engine) if not b.free]
         slots = np.concatenate([b.slots for b in own if b.slots is not None] or [np.empty(0, np.intp)])
@@ -158,7 +157,7 @@ class Problem:
     @property
     def smooth(self) -> bool:
         """Whether the loss has a curvature."""
-        return self._pulls(np.ones(1), np.ones(1))[2] is not None
+        return self._loss(np.ones(1), np.ones(1))[2] is not None
 
     @property
     def gap(self) -> float:
@@ -222,7 +221,7 @@ class Problem:
         """f and ∇f; the best loss and its lower bound are kept."""
         value, slope = 0.0, np.zeros_like(t)
         for X, y, weight in self._parts():
-            losses, pull, _ = self._pulls(self._scores(X, t), y)
+            losses, pull, _ = self._loss(self._scores(X, t), y)
             value += float((weight * losses).sum())
             slope += self._back(X, weight * pull)
         aim = np.where(slope > 0, self.low, self.high)
@@ -234,7 +233,7 @@ class Problem:
         """The product with the Hessian at t, and its diagonal."""
         curves, diagonal = [], np.zeros_like(t)
         for X, y, weight in self._parts():
-            curve = self._pulls(self._scores(X, t), y)[2]
+            curve = self._loss(self._scores(X, t), y)[2]
             assert curve is not None
             curves.append(weight * curve)
             diagonal += self._back(X.power(2), weight * curve)
@@ -246,52 +245,3 @@ class Problem:
             return out
 
         return times, diagonal
-
-
-def pulls(spec: Spec) -> Pulls:
-    """The losses of scores, their slopes and curvatures (None with kinks), many at a time; as in ftprl.losses."""
-    tau = spec.tau
-
-    def logistic(s: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
-        wrong = 0.5 * (1.0 + np.tanh(-0.5 * y * s))  # the chance of the other label
-        return np.logaddexp(0.0, -y * s), -y * wrong, wrong * (1.0 - wrong)
-
-    def hinge(s: Vector, y: Vector) -> tuple[Vector, Vector, None]:
-        short = 1.0 - y * s
-        return np.maximum(short, 0.0), np.where(short > 0, -y, 0.0), None
-
-    def squared_hinge(s: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
-        short = np.maximum(1.0 - y * s, 0.0)
-        return 0.5 * short * short, -y * short, (short > 0).astype(np.float64)
-
-    def squared(s: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
-        return 0.5 * (s - y) ** 2, s - y, np.ones_like(s)
-
-    def absolute(s: Vector, y: Vector) -> tuple[Vector, Vector, None]:
-        return np.abs(s - y), np.sign(s - y), None
-
-    def quantile(s: Vector, y: Vector) -> tuple[Vector, Vector, None]:
-        losses = tau * np.maximum(y - s, 0.0) + (1.0 - tau) * np.maximum(s - y, 0.0)
-        return losses, np.where(s > y, 1.0 - tau, np.where(s < y, -tau, 0.0)), None
-
-    def huber(s: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
-        d = s - y
-        near = np.abs(d) <= 1.0
-        return np.where(near, 0.5 * d * d, np.abs(d) - 0.5), np.clip(d, -1.0, 1.0), near.astype(np.float64)
-
-    def poisson(s: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
-        c = np.clip(s, -60.0, 60.0)
-        mean = np.exp(c)
-        return mean - y * c, mean - y, mean
-
-    table: dict[str, Pulls] = {
-        "logistic": logistic,
-        "hinge": hinge,
-        "squared_hinge": squared_hinge,
-        "squared": squared,
-        "absolute": absolute,
-        "quantile": quantile,
-        "huber": huber,
-        "poisson": poisson,
-    }
-    return table[spec.loss]

@@ -85,10 +85,5 @@ def _fits(batch: Batch, spec: Spec) -> NDArray[np.bool_]:
     fits = np.ones(len(batch), np.bool_)
     fits[bad] = False
     y, missing = batch.y, batch.y != batch.y
-    if spec.scalar_loss().binary:
-        fits &= missing | (np.abs(y) == 1)
-    elif spec.loss == "poisson":
-        fits &= missing | ((y >= 0) & (y <= LIMIT))
-    else:
-        fits &= missing | (np.abs(y) <= LIMIT)
+    fits &= missing | spec.scalar_loss().fits(y)
     return fits & (batch.weight >= 0) & (batch.weight <= LIMIT)

@@ -78,7 +78,7 @@ class Mixing:
 
     def __init__(self, spec: Spec) -> None:
         self.spec, self.loss = spec, spec.scalar_loss()
-        self.kind = spec.loss if spec.loss in ("logistic", "squared") else "hedge"
+        self.kind = self.loss.mixing
         K = len(spec.scales)
         self.K, self.n = K, K + spec.stacked
         windows = K - WINDOW + 2 if K > WINDOW else 0
@@ -123,25 +123,23 @@ class Mixing:
 
     def tell(self, scores: Floats, y: float) -> tuple[float, float]:
         """The mixture's score, and its loss (NaN without a label)."""
-        if self.kind == "logistic":
+        if self.kind == "log_loss":
             experts = self._experts(scores)
             yes, no = (self._mixed([softplus(-side * s) for s in experts]) for side in (1.0, -1.0))
             return no - yes, (yes if y > 0 else no) if y == y else y
-        bound = float(self.state["facts"][B]) if self.kind == "squared" else math.inf
-        if self.spec.loss == "poisson":
-            bound = 60.0
+        bound = float(self.state["facts"][B]) if self.kind == "squared" else self.loss.clip
         mean = added([a * _within(b, bound) for a, b in zip(self._w, scores, strict=True)])
         return mean, self.loss.value(mean, y) if y == y else y
 
     def learn(self, scores: Floats, y: float, weight: float, t: int) -> tuple[float, float]:
         """The same for row t, counted from 1, and then what the row teaches the mixture."""
         state, facts = self.state, self.state["facts"]
-        value = self.loss.value if self.kind != "logistic" else lambda s, y: softplus(-y * s)
+        value = self.loss.value if self.kind != "log_loss" else lambda s, y: softplus(-y * s)
         losses = [value(s, y) for s in self._experts(scores)]
         if weight > facts[W]:
             self._cool(float(facts[W]) / weight, weight)
         told = self.tell(scores, y)
-        if self.kind == "logistic":
+        if self.kind == "log_loss":
             experts = self._experts(scores)
             slope_at, chances = experts[-1], [_chance(y * s) for s in experts]
             total = added([a * b for a, b in zip(self._w, chances, strict=True)])

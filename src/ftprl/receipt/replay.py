@@ -63,7 +63,7 @@ class Replay:
         self.kind: type[np.floating[Any]] = np.float64 if spec.float64 else np.float32
         self.loss = spec.scalar_loss()
         self.tallies = np.zeros(3)
-        self.calibration = np.zeros((_BINS, 3)) if spec.loss == "logistic" else None
+        self.calibration = np.zeros((_BINS, 3)) if self.loss.predicts_probability else None
         K = len(spec.scales)
         # Where a slot's cell is stored; 0 means nowhere yet.
         self._place, self._met = np.zeros(spec.dim, np.int32), 1

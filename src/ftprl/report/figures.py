@@ -9,6 +9,7 @@ from typing import final
 
 from ftprl.draw import RAMP, Columns, Panel, Series
 from ftprl.draw.numbers import short
+from ftprl.losses import SCALAR_LOSSES
 from ftprl.report.numbers import amount, count, duration, percent
 from ftprl.runlog import plots
 from ftprl.runlog.reader import Point, Receipt, Told
@@ -137,8 +138,9 @@ def _calibration(told: Told) -> Figure:
     name, title = "calibration", "Calibration"
     bins = told.calibration
     if not bins:
-        if told.loss not in ("", "logistic"):
-            return Figure(name, title, f"it is about probabilities, and this run has the {told.loss} loss.")
+        loss = SCALAR_LOSSES.get(told.loss)
+        if loss is not None and not loss.predicts_probability:
+            return Figure(name, title, f"it is about probabilities, and this run has the {loss.words}.")
         return Figure(name, title, no_receipt(told))
     said = [p / n for n, p, _ in bins]
     came = [y / n for n, _, y in bins]

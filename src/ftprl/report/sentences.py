@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from ftprl.losses import SCALAR_LOSSES
 from ftprl.report.figures import no_receipt
 from ftprl.report.numbers import amount, count, percent
 from ftprl.runlog.reader import Receipt, Told, number
@@ -60,13 +61,16 @@ def meaning(told: Told) -> str:
     loss = told.progressive
     if loss is None:
         return ""
-    if told.loss == "logistic":
+    kind = SCALAR_LOSSES.get(told.loss)
+    if kind is None:
+        return ""
+    if kind.predicts_probability:
         base = _base(told)
         said = f"{percent(math.exp(-loss))} for what came true (geometric mean)" if 0.0 <= loss < 700.0 else ""
         return said + (f"; always saying {percent(base[0])} would cost {amount(base[1])}" if base else "")
-    if told.loss == "squared" and loss >= 0:
+    if kind.rmse and loss >= 0:
         return f"half the square: a typical error of ±{amount(math.sqrt(2.0 * loss))}"
-    return {"absolute": "the mean absolute error", "poisson": "up to a constant"}.get(told.loss, "")
+    return kind.note
 
 
 def _base(told: Told) -> tuple[float, float] | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ftprl.draw import Panel, Series
+from ftprl.losses import SCALAR_LOSSES
 from ftprl.runlog.reader import Point, Told
 
 # The lines of a receipt: from the regret on each is at most the next; the others are what could have been promised.
@@ -74,7 +75,8 @@ def _broken(name: str, points: Sequence[Point], ends: Sequence[Point]) -> Series
 
 
 def _unit(name: str) -> str:
-    return {"logistic": "log loss (nats)", "": "loss"}.get(name, f"{name.replace('_', ' ')} loss")
+    loss = SCALAR_LOSSES.get(name)
+    return "loss" if loss is None else loss.axis
 
 
 def _ends(values: Sequence[float | None]) -> tuple[float, float] | None:
