@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ftprl.data import Batch
 from ftprl.linear import Spec
+from ftprl.losses import SCALAR_LOSSES
 
-LOSSES = ("logistic", "hinge", "squared_hinge", "squared", "absolute", "quantile", "huber", "poisson")
-SIGNS = ("logistic", "hinge", "squared_hinge")
+LOSSES = tuple(SCALAR_LOSSES)
+SIGNS = tuple(name for name, loss in SCALAR_LOSSES.items() if loss.labels == "signs")
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "no_intercept": {"intercept": False},
@@ -22,11 +24,24 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 def labels(rng: np.random.Generator, loss: str, count: int) -> np.ndarray:
     """Labels that suit a loss."""
-    if loss in SIGNS:
+    kind = SCALAR_LOSSES[loss].labels
+    if kind == "signs":
         return np.where(rng.random(count) < 0.4, 1.0, -1.0)
-    if loss == "poisson":
+    if kind == "nonnegative":
         return rng.poisson(2.0, size=count).astype(np.float64)
+    if kind == "positive":
+        return rng.gamma(2.0, size=count)
     return rng.normal(size=count) * 2
+
+
+def fitted(loss: str, y: ArrayLike) -> np.ndarray:
+    """Numbers as the nearest labels that a loss takes: signs, sizes, or themselves."""
+    numbers, kind = np.asarray(y, np.float64), SCALAR_LOSSES[loss].labels
+    if kind == "signs":
+        return np.where(numbers > 0, 1.0, -1.0)
+    if kind == "positive":
+        return np.where(numbers == 0, 1.0, np.abs(numbers))
+    return np.abs(numbers) if kind == "nonnegative" else numbers
 
 
 def stream(

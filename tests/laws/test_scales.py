@@ -16,8 +16,9 @@ from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
 from ftprl.linear.mixture import move, window_of
 from ftprl.linear.spec import AUTO
+from ftprl.losses import SCALAR_LOSSES
 from laws.strategies import SEEDS, law
-from laws.streams import LOSSES, OPTIONS, labels, spec, stream
+from laws.streams import LOSSES, OPTIONS, fitted, labels, spec, stream
 from oracles.scales_twin import ReferenceScales
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_instruction_set(name)]
@@ -166,7 +167,7 @@ def streams_of(kind: str, seed: int, loss: str, rows: int = 400) -> Batch:
     if kind == "adversarial":  # the same features, and a label that turns in ever longer stretches
         X = np.ones((rows, 4))
         y = np.abs(y) * np.where(np.floor(np.log2(1 + np.arange(rows) / (1 + seed % 7))) % 2 == 0, 1.0, -1.0)
-        y = np.abs(y) if loss == "poisson" else y
+        y = fitted(loss, y)
     if kind == "weighted":
         weight = np.where(rng.random(rows) < 0.02, 10 ** rng.uniform(0, 3, size=rows), rng.uniform(0.01, 1, size=rows))
     return Batch.from_rows([list(enumerate(x)) for x in X.tolist()], y, weight, float64=True)
@@ -245,7 +246,7 @@ def test_squared_is_within_ln_k_over_eta(kind: str, seed: int, grid: tuple[float
     assert engine.progress.loss <= most + slack(best)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "absolute", "quantile", "huber", "poisson"])
+@pytest.mark.parametrize("loss", [name for name, loss in SCALAR_LOSSES.items() if loss.mixing == "hedge"])
 @pytest.mark.parametrize("kind", KINDS)
 @law(3)
 @given(seed=SEEDS, grid=st.sampled_from(GRIDS))
@@ -269,8 +270,7 @@ def test_adahedge_is_within_twice_its_gap(loss: str, kind: str, seed: int, grid:
 def test_extremes_stay_finite(loss: str, float64: bool) -> None:
     """For all valid input, nothing becomes infinite or NaN, and the twin agrees."""
     huge, small = 1e30, 1e-40
-    y = [1.0, -1.0] * 3 if loss in ("logistic", "hinge", "squared_hinge") else [huge, -huge, 0.0, huge, 1.0, -huge]
-    y = np.abs(y).tolist() if loss == "poisson" else y
+    y = fitted(loss, [huge, -huge, 0.0, huge, 1.0, -huge]).tolist()
     rows: list[dict[int, float]] = [
         {0: huge, 1: small},
         {0: -huge, 1: 1.0},

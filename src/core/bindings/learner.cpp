@@ -324,8 +324,8 @@ nb::dict losses() {
     nb::dict all;
     for (std::size_t i = 0; i < ftprl::LOSS_COUNT; ++i) {
         const ftprl::Loss& loss = ftprl::LOSSES[i];
-        all[loss.name] =
-            nb::make_tuple(LABELS[static_cast<int>(loss.labels)], MIXING[static_cast<int>(loss.mixing)], loss.clip);
+        all[loss.name] = nb::make_tuple(LABELS[static_cast<int>(loss.labels)], MIXING[static_cast<int>(loss.mixing)],
+                                        loss.clip, ftprl::name_of(loss.baseline));
     }
     return all;
 }
@@ -448,7 +448,8 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
     m.def("use_instruction_set", &use_instruction_set, nb::arg("name"),
           "Use what was compiled for an instruction set in learners and parsers made from now on ('avx2', 'sse2', "
           "'portable', '' for the best). False when the processor lacks it.");
-    m.def("losses", &losses, "Each loss by name: its labels, how scales are mixed, and within which scores.");
+    m.def("losses", &losses,
+          "Each loss by name: its labels, how scales are mixed, within which scores, and its baseline.");
     m.def("loss_at", &loss_at, nb::arg("name"), nb::arg("score"), nb::arg("y"), nb::arg("tau") = 0.5,
           "The loss of a score and its slope.");
     m.def("has_units", &has_units, nb::arg("values").noconvert(), "Whether every value is 1, -1 or 0.");

@@ -17,12 +17,12 @@ import pytest
 import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import FtprlError, InvalidInput
-from ftprl.linear import Engine, Spec
+from ftprl.linear import Engine
 from ftprl.receipt import certify_model, verify_receipt
 from ftprl.receipt.document import digest, make_receipt, write_receipt
 from ftprl.receipt.provenance import provenance_of
 from ftprl.receipt.replay import Replay
-from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
+from laws.streams import LOSSES, OPTIONS, spec, stream
 from oracles.batches import real
 
 Capture = pytest.CaptureFixture[str]
@@ -414,10 +414,6 @@ def test_real_receipts_are_confirmed_in_a_prefix() -> None:
     for name in ("rcv1_small.vw.gz", "criteo80k.vw.gz"):
         receipt_of(trained(str(real(name)), bits=18))
         assert verify_receipt("r.json", str(real(name)), rows=300).status == "partial"
-
-
-def test_signs_are_the_losses_of_two_classes() -> None:
-    assert {loss for loss in LOSSES if Spec(loss=loss, dim=2).scalar_loss().binary} == set(SIGNS)
 
 
 @pytest.mark.parametrize("scale", [0.1, "auto"])
