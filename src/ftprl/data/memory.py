@@ -133,13 +133,13 @@ class MemorySource(Source):
 
     def describe(self) -> Description:
         """What is read."""
-        return Description(ARRAYS, (ORIGIN,), None, str(self._labels), self._dim, False)
+        return Description(self._options.format or ARRAYS, (ORIGIN,), None, str(self._labels), self._dim, False)
 
     def to_dict(self) -> dict[str, Any]:
         """The options of `ftprl.data.open` that read other data in memory in the same way."""
         options = self._options
         return {
-            "format": ARRAYS,
+            "format": options.format or ARRAYS,
             "dim": self._dim,
             "seed": options.seed,
             "intercept": False,
