@@ -38,14 +38,15 @@ def simplex(lam: Vector, z: Vector, total: float, near: Vector) -> Vector:
     |z_i - z_k| <= 2 l_i total for every i in use, so that no digit is lost, whatever the weights. Twin: `with_sum`.
     """
     on = near.nonzero()[0]
-    x = np.zeros(0)
+    on = on if on.size else np.arange(z.size)
+    nu, light, x = _level(lam, z, total, on)
     for _ in range(10):
-        wanted = _below(lam, z, total, on) if on.size else np.arange(z.size)
-        if x.size == wanted.size == on.size:
+        wanted = (z - light < nu).nonzero()[0]
+        if wanted.size == on.size and x.item(x.argmin()) > 0:
             break
         while wanted.size:
             on = wanted
-            x = _level(lam, z, total, on)[1]
+            nu, light, x = _level(lam, z, total, on)
             wanted = on[x > 0]
             if wanted.size == on.size:
                 break
@@ -58,21 +59,15 @@ def simplex(lam: Vector, z: Vector, total: float, near: Vector) -> Vector:
     return out
 
 
-def _below(lam: Vector, z: Vector, total: float, on: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The coordinates that have a share at the level of the coordinates `on`."""
-    nu = _level(lam, z, total, on)[0]
-    return np.asarray((z - z.item(on[lam[on].argmin()]) < nu).nonzero()[0])
-
-
-def _level(lam: Vector, z: Vector, total: float, on: NDArray[np.intp] | slice) -> tuple[float, Vector]:
-    """(nu, x): the coordinates `on` alone sum to the total; nu is measured from the lightest one's z."""
+def _level(lam: Vector, z: Vector, total: float, on: NDArray[np.intp] | slice) -> tuple[float, float, Vector]:
+    """(nu, z_k, x): the coordinates `on` alone sum to the total; nu is measured from z_k of the lightest one."""
     weight, r = lam[on], z[on]
-    light = weight.argmin()
-    low = weight.item(light)
-    r = r - r.item(light)
+    k = weight.argmin()
+    low, light = weight.item(k), r.item(k)
+    r = r - light
     slope = low / weight  # at most 1: nothing overflows
     nu = (low * total + float(slope.dot(r))) / float(slope.sum())
-    return nu, (nu - r) / weight
+    return nu, light, (nu - r) / weight
 
 
 def with_sum(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near: Vector) -> Vector:
@@ -95,7 +90,7 @@ def _fix_in_turn(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float) -
     x, on, rest = lo.copy(), np.arange(lo.size), total
     low, high = lo, hi
     while on.size:
-        y = _level(lam, z, rest, slice(None))[1]
+        y = _level(lam, z, rest, slice(None))[2]
         under, over = y < low, y > high
         short = float((low[under] - y[under]).sum())
         excess = float((y[over] - high[over]).sum())
@@ -156,7 +151,7 @@ def _by_knots(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near
     free = weighted & (x > lo) & (x < hi)
     if free.any():
         on = free.nonzero()[0]
-        y = _level(lam, z, total - float(x[~free].sum()), on)[1]
+        y = _level(lam, z, total - float(x[~free].sum()), on)[2]
         x[on] = np.minimum(np.maximum(y, lo[on]), hi[on])
     return _onto_sum(x, lo, hi, total)
 
