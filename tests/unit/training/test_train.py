@@ -426,3 +426,14 @@ def test_retirement_is_the_same_killed_or_not(tmp_path: Path, monkeypatch: pytes
         train(path, listener=killed_after(1, "checkpoint"), retire=False, **options)
     with pytest.raises(InvalidInput, match="retire= needs to be what the checkpoint was made with"):
         train(path, resume=tmp_path / "c", retire=True)
+
+
+def test_a_label_outside_the_domain_of_a_loss_is_named_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "counts.vw"
+    path.write_text("".join(f"{i % 4} | a{i}\n\n" for i in range(500)) + "-3 | b\n" + "1 | a\n" * 9)
+    with pytest.raises(InvalidInput, match=r"^\S*counts\.vw:1001: a label needs"):
+        train(path, loss="poisson", bits=8)
+    run = train(path, loss="poisson", bits=8, on_bad_row="skip")
+    assert run.bad_rows == 1
+    assert run.first_bad is not None
+    assert run.first_bad.startswith(f"{path}:1001: a label needs")
