@@ -343,12 +343,12 @@ def test_rows_that_cannot_be_learned_can_be_left_out(tmp_path: Path) -> None:
     """A label outside the loss's domain is found by the learner, not by the reader."""
     path = tmp_path / "log.vw"
     path.write_text("".join(f"{-1 if i % 10 == 4 else i % 3} | a{i % 7}\n" for i in range(100)))
-    with pytest.raises(InvalidInput, match=r"log\.vw: row 4: a label needs to be from 0 to 1e30 for this loss, got -1"):
+    with pytest.raises(InvalidInput, match=r"log\.vw:5: a label needs to be from 0 to 1e30 for this loss, got -1"):
         train(path, loss="poisson", **small())
     run = train(path, loss="poisson", on_bad_row="skip", **small())
     assert (run.rows, run.bad_rows, run.progressive.rows) == (100, 10, 90)
     assert run.first_bad is not None
-    assert "row 4" in run.first_bad
+    assert "log.vw:5: " in run.first_bad
     path.write_text("".join(f"{i % 3} | a{i % 7}\n" for i in range(100) if i % 10 != 4))
     good = train(path, loss="poisson", **small())
     np.testing.assert_array_equal(run.model.engine.cells[:, :3], good.model.engine.cells[:, :3])
@@ -369,7 +369,7 @@ def test_gamma_has_everything_that_other_losses_have(tmp_path: Path) -> None:
     verdict = verify_receipt(tmp_path / "r.json", path)
     assert verdict.confirmed, str(verdict)
     path.write_text("0.5 | a1\n0 | a2\n")
-    with pytest.raises(InvalidInput, match=r"claims\.vw: row 1: a label needs to be above 0 and at most 1e30"):
+    with pytest.raises(InvalidInput, match=r"claims\.vw:2: a label needs to be above 0 and at most 1e30"):
         train(path, loss="gamma", **small())
     assert train(path, loss="gamma", on_bad_row="skip", **small()).bad_rows == 1
 
