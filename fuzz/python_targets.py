@@ -253,6 +253,9 @@ _TOKENS = [
 ]
 
 
+_MAGIC = [b"\x1f\x8b\x08", b"BZh9", b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18\x02\0\0\0ab"]
+
+
 class Files:
     """`data.open` and all its batches, of files changed before or after they were packed."""
 
@@ -266,12 +269,15 @@ class Files:
         body = rng.choice(self.corpus[kind])
         if rng.random() < 0.6:
             body = mutated(body, rng, _TOKENS)
-        body = _PACK[packing](body)
+        if rng.random() < 0.05:
+            body = body.replace(b"\r", b"").replace(b"\n", b"\r")  # lines of old systems
+        cut = rng.choice((0, rng.randrange(len(body) + 1)))  # one compressed stream, or two
+        body = (_PACK[packing](body[:cut]) if cut else b"") + _PACK[packing](body[cut:])
         if packing and rng.random() < 0.7:
             body = mutated(
                 body,
                 rng,
-                [body[:40], bytes(4), b"\x1f\x8b\x08", b"BZh9", b"\x28\xb5\x2f\xfd", _PACK[packing](b"1 |a b\n")],
+                [body[:40], bytes(4), *_MAGIC, _PACK[packing](b"1 |a b\n")],
             )
         return body, rng.choice(_SUFFIXES[kind]) + packing
 
@@ -290,16 +296,18 @@ class Files:
         if path.suffixes[0] in (".csv", ".tsv"):
             options["header"] = rng.random() < 0.7
             options |= rng.choice(({}, {"sep": ";"}, {"quote": "'"}, {"text": "1"}, {"label": "1"}, {"label": "label"}))
-        told = [
-            _told(data, FtprlError, path, options | {"block_size": size}) for size in (1 << 20, rng.randrange(1, 64))
+        one, other = [
+            _reading(data, FtprlError, path, options | {"block_size": size}) for size in (1 << 20, rng.randrange(1, 64))
         ]
-        if "broken" in (told[0][1], told[1][1]):
+        if "broken" in (one[1], other[1]):
             return  # a smaller block may give rows, or find a bad one, before the packing breaks
-        assert told[0] == told[1], f"blocks matter: {told[0]} and {told[1]}"
+        assert one == other, f"blocks matter: {one} and {other}"
 
 
-def _told(data: Any, error: type[Exception], path: Path, options: dict[str, Any]) -> tuple[list[bytes], str]:
-    """The rows as bytes and what was said; where the packing breaks is not compared."""
+def _reading(
+    data: Any, error: type[Exception], path: Path, options: dict[str, Any]
+) -> tuple[list[bytes], str, list[int] | None]:
+    """The rows as bytes, the error and the digest of the text; where compressed data breaks is not compared."""
     rows: list[bytes] = []
     try:
         source = data.open(path, **options)
@@ -310,18 +318,18 @@ def _told(data: Any, error: type[Exception], path: Path, options: dict[str, Any]
         if source.first_bad:
             check_message(source.first_bad)
     except error as wrong:
-        said = str(wrong)
-        check_message(said)
-        if "got a broken file" in said:
-            return [], "broken"
-        return rows, said.replace(" (is a quote not closed?)", "")
-    return rows, ""
+        message = str(wrong)
+        check_message(message)
+        if "got a broken file" in message:
+            return [], "broken", None
+        return rows, message.replace(" (is a quote not closed?)", ""), None
+    return rows, "", source.digest()
 
 
-def check_message(said: str) -> None:
+def check_message(message: str) -> None:
     """One printable line, not too long."""
-    assert said.isprintable(), f"a message is not printable: {said!r}"
-    assert 0 < len(said) < LONGEST, f"a message has {len(said)} characters: {said[:200]!r}"
+    assert message.isprintable(), f"a message is not printable: {message!r}"
+    assert 0 < len(message) < LONGEST, f"a message has {len(message)} characters: {message[:200]!r}"
 
 
 # ---- the loop ----

@@ -262,6 +262,7 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def_prop_ro("first_bad", [](ftprl::Parser& parser) { return problem_of(parser.first_bad); })
         .def_prop_rw("negative", &ftprl::Parser::negative, &ftprl::Parser::set_negative,
                      "The label that counts as -1: 0 or -1 once one was met, 1 before.")
+        .def_ro("row_line", &ftprl::Parser::row_line, "Where the last row begins.")
         .def_rw("line", &ftprl::Parser::line);
     nb::class_<ftprl::Window>(m, "Window", "A part of a file, read and parsed bit by bit.")
         .def(nb::init<std::size_t>(), nb::arg("size") = ftprl::Window::USUAL)

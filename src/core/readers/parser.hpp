@@ -64,7 +64,8 @@ public:
     void set_negative(double y) noexcept { labels_.set_negative(y); }
 
     RowBuilder rows;
-    std::int64_t line = 1;  // of the next row
+    std::int64_t line = 1;      // of the next row
+    std::int64_t row_line = 0;  // where the last row that was read begins
     std::int64_t bad = 0;
     Problem problem;
     Problem first_bad;  // of those left out
@@ -87,6 +88,7 @@ protected:
     void give_up(Fault fault) { problem = Problem{line, std::move(fault)}; }
 
     void finish(double y, double weight) {
+        row_line = line;
         if (std::fabs(y) > LARGEST)
             return refuse("expected a label within 1e30, got one beyond it; rescale the labels");
         if (weight > LARGEST) return refuse("expected a weight within 1e30, got one beyond it; rescale the weights");

@@ -95,6 +95,10 @@ class MemorySource(Source):
         for batch in self._make_batches(start):
             yield replace(batch, y=signed(self._labels, batch.y)), RowPosition(batch.first_row)
 
+    def locate(self, position: Position) -> str:
+        """The number of the row behind a position, counted from 0."""
+        return f"{ORIGIN}: row {position.rows}"
+
     @property
     def skips_bad_rows(self) -> bool:
         """Whether rows that cannot be learned are left out and counted."""

@@ -72,13 +72,32 @@ class ChunkParser:
         return ParsedChunk(
             chunk=chunk,
             batches=batches,
-            lines=parser.line - 1,
+            lines=self.lines,
             bad=bad,
             first_bad=None if first_bad is None else first_bad[:2],
             problem=problem,
             negative=parser.negative,
             fingerprint=self._fingerprint(chunk),
         )
+
+    @property
+    def lines(self) -> int:
+        """How many lines of the chunk were parsed."""
+        return self._parser.line - 1
+
+    def row_lines(self, chunk: Chunk, negative: float, count: int) -> Iterator[int]:
+        """The lines at which the first `count` rows of a chunk begin, from 0; the parser stops at each row."""
+        parser = self._parser
+        if chunk.columns is not None:
+            parser.set_columns(list(chunk.columns))
+        parser.line, parser.negative = 1, negative
+        for _ in self._feed(chunk):
+            if parser.rows:
+                parser.take()
+                yield parser.row_line - 1
+                count -= 1
+            if parser.problem is not None or count == 0:
+                return
 
     def _fingerprint(self, chunk: Chunk) -> int:
         if chunk.shared_file is not None:

@@ -67,6 +67,9 @@ class Source(Protocol):
             if batch.first_row + len(batch) > start_row
         )
 
+    def locate(self, position: Position) -> str:
+        """Where the row behind a position is, for a message: its file and line."""
+
     @property
     def skips_bad_rows(self) -> bool:
         """Whether rows that cannot be read are left out and counted; otherwise the first of them raises BadFormat."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from typing import Any, final
 
 from ftprl.data.batch import Batch
@@ -57,7 +58,7 @@ class TextSource(Source):
         if self._first_bad is None:
             return None
         file, line, why = self._first_bad
-        return f"{'<stdin>' if self._files[file] == STDIN else shown(self._files[file])}:{line}: {why}"
+        return f"{self._name_of(file)}:{line}: {why}"
 
     @property
     def dim(self) -> int:
@@ -124,6 +125,26 @@ class TextSource(Source):
         position = _START if start is None else self._own(start)
         self._claim()
         return self._read(position, usual_threads() if threads is None else threads)
+
+    def locate(self, position: Position) -> str:
+        """The file and the line of the row behind a position; of standard input or a pipe the number of the row."""
+        own = self._own(position)
+        if not self.can_be_read_again:
+            return f"{self._name_of(own.file)}: row {own.rows}"
+        with closing(chunks(self._files, self._settings, own, BufferPool())) as text:
+            skip, line = own.skip, own.line
+            for chunk in text:
+                line = line if chunk.line is None else chunk.line
+                parser = ChunkParser(replace(self._settings, batch_rows=1).parser())
+                rows = list(parser.row_lines(chunk, own.negative, skip + 1))
+                if len(rows) > skip:
+                    return f"{chunk.origin}:{line + rows[skip]}"
+                skip -= len(rows)
+                line += parser.lines
+        return f"{self._name_of(own.file)}: row {own.rows}"
+
+    def _name_of(self, file: int) -> str:
+        return "<stdin>" if self._files[file] == STDIN else shown(self._files[file])
 
     def _own(self, position: Position) -> TextPosition:
         if not isinstance(position, TextPosition) or position.file >= len(self._files):

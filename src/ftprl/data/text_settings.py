@@ -34,6 +34,7 @@ class TextSettings:
     block_size: int
     has_known_columns: bool  # those of another source
     needs_label: bool
+    batch_rows: int = BATCH_ROWS
 
     def parser(self) -> Parser:
         """A parser of the core with these settings."""
@@ -46,7 +47,7 @@ class TextSettings:
             wide=self.dtype == "float64",
             skip=self.skip_bad_rows,
             max_row=self.max_row,
-            batch_rows=BATCH_ROWS,
+            batch_rows=self.batch_rows,
             batch_values=BATCH_VALUES,
             labels=self.labels.kind,
             positive=self.labels.positive.encode(),

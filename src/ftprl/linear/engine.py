@@ -90,11 +90,11 @@ class RegretSums:
 
 @final
 class RowRefused(InvalidInput):
-    """A row that cannot be learned; `row` is its number in the stream."""
+    """A row that cannot be learned, for a `reason`; `row` is its number in the stream."""
 
-    def __init__(self, message: str, row: int) -> None:
-        super().__init__(message)
-        self.row = row
+    def __init__(self, where: str, reason: str, row: int) -> None:
+        super().__init__(f"{where}: {reason}.")
+        self.reason, self.row = reason, row
 
 
 @final
@@ -440,5 +440,5 @@ def _column(scores: Vector | None) -> Any:
 def _refusal(batch: Batch, error: ValueError) -> InvalidInput:
     where = f"{batch.origin}: " if batch.origin else ""
     if isinstance(error, RowError):
-        return RowRefused(f"{where}row {error.row}: {error}.", error.row)
+        return RowRefused(f"{where}row {error.row}", str(error), error.row)
     return InvalidInput(f"{where}{error}.")

@@ -11,7 +11,7 @@ from ftprl._core import number_lines
 from ftprl.data import Batch, Source
 from ftprl.linear.engine import RowRefused
 from ftprl.linear.model import Model
-from ftprl.training.refused import around_refused
+from ftprl.training.refused import around_refused, located
 
 _SURE = 1e-15  # a probability is printed no nearer to 0 and 1 than this
 
@@ -35,8 +35,11 @@ class Lines:
         return self._source.first_bad or self._refusal or None
 
     def __iter__(self) -> Iterator[bytes]:
-        for batch, _ in self._source.read(threads=self._threads):
-            yield from around_refused(batch, self._text, self._refuse if self._source.skips_bad_rows else None)
+        for batch, position in self._source.read(threads=self._threads):
+            try:
+                yield from around_refused(batch, self._text, self._refuse if self._source.skips_bad_rows else None)
+            except RowRefused as refusal:
+                raise located(refusal, self._source, position) from None
 
     def _refuse(self, refusal: RowRefused) -> None:
         self._refused, self._refusal = self._refused + 1, self._refusal or str(refusal)

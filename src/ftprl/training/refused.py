@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from ftprl.data import Batch
+from ftprl.data import Batch, Position, Source
 from ftprl.linear.engine import RowRefused
 
 T = TypeVar("T")
@@ -27,3 +27,9 @@ def around_refused(
         if at:
             yield work(batch[:at])
         batch = batch[at + 1 :]
+
+
+def located(refusal: RowRefused, source: Source, position: Position) -> RowRefused:
+    """The same refusal with the place of its row in the data; `position` is that of the first row of its batch."""
+    where = source.locate(position.after(refusal.row - position.rows))
+    return RowRefused(where, refusal.reason, refusal.row)

@@ -15,14 +15,14 @@ import numpy as np
 from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import LossTotals
+from ftprl.linear.engine import LossTotals, RowRefused
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Event
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
 from ftprl.training.progress import ProgressMeter, loss_fields
-from ftprl.training.refused import around_refused
+from ftprl.training.refused import around_refused, located
 from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
 from ftprl.training.schedule import Schedule, Stop
 
@@ -125,13 +125,24 @@ class Trainer:
         while at < len(batch):
             stop = self._schedule.after(self.state.rows)
             end = min(len(batch), at + stop.row - self.state.rows)
-            on_refusal = self.state.refuse if self.source.skips_bad_rows else None
-            for _ in around_refused(batch[at:end], self._learn, on_refusal):
-                pass
+            self._learn_accepted(batch[at:end], position)
             self.state.advance(end - at, position.after(end))
             if self.state.rows == stop.row:
                 self._at_stop(stop)
             at = end
+
+    def _learn_accepted(self, batch: Batch, position: Position) -> None:
+        """Learn the rows that are not refused; the first that is refused is named by its place in the data."""
+
+        def refuse(refusal: RowRefused) -> None:
+            is_first = self.state.first_refusal is None
+            self.state.refuse(located(refusal, self.source, position) if is_first else refusal)
+
+        try:
+            for _ in around_refused(batch, self._learn, refuse if self.source.skips_bad_rows else None):
+                pass
+        except RowRefused as refusal:
+            raise located(refusal, self.source, position) from None
 
     def _at_stop(self, stop: Stop) -> None:
         if stop.progress:

@@ -378,3 +378,25 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     rows, growth = (int(word) for word in run.stdout.split())
     assert rows == 2_400_000
     assert growth < 16_000 * (1 if sys.platform != "darwin" else 1024)  # of 100 MB
+
+
+@pytest.mark.parametrize("name", ["a.vw", "a.vw.gz", "a.csv"])
+def test_the_line_of_a_row(tmp_path: Path, name: str) -> None:
+    """Every row is found again, behind bad and empty lines and rows of several lines."""
+    lines, text, at = [], b"y,w,name\n" if name == "a.csv" else b"", 2 if name == "a.csv" else 1
+    for i in range(1000):
+        if i % 7 == 0:
+            text, at = text + b"\n", at + 1
+        if i % 5 == 0:
+            text, at = text + b"bad\n", at + 1
+        lines.append(at)
+        text += b'%d,%d,"v\n%d"\n' % (i % 2, i, i) if name == "a.csv" else b"%d %d | a%d\n" % (i % 2, i, i)
+        at += 2 if name == "a.csv" else 1
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    options: dict[str, Any] = {"label": "y", "weight": "w"} if name == "a.csv" else {}
+    source = data.open([path, path], block_size=3000, on_bad_row="skip", **options)
+    for batch, position in list(source.read())[::3]:
+        for step in range(0, len(batch), 17):
+            row = int(batch.weight[step])
+            assert source.locate(position.after(step)) == f"{path}:{lines[row]}"

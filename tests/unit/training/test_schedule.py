@@ -56,7 +56,7 @@ def test_refused_rows_are_left_out_and_counted() -> None:
         rows = list(range(batch.first_row, batch.first_row + len(batch)))
         for row in rows:
             if row in bad:
-                raise RowRefused(f"row {row}", row)
+                raise RowRefused(f"row {row}", "it is odd", row)
         return rows
 
     batch, refused = Batch.from_rows([()] * 10), []

@@ -343,12 +343,12 @@ def test_rows_that_cannot_be_learned_can_be_left_out(tmp_path: Path) -> None:
     """A label outside the loss's domain is found by the learner, not by the reader."""
     path = tmp_path / "log.vw"
     path.write_text("".join(f"{-1 if i % 10 == 4 else i % 3} | a{i % 7}\n" for i in range(100)))
-    with pytest.raises(InvalidInput, match=r"log\.vw: row 4: a label needs to be from 0 to 1e30 for this loss, got -1"):
+    with pytest.raises(InvalidInput, match=r"log\.vw:5: a label needs to be from 0 to 1e30 for this loss, got -1"):
         train(path, loss="poisson", **small())
     run = train(path, loss="poisson", on_bad_row="skip", **small())
     assert (run.rows, run.bad_rows, run.progressive.rows) == (100, 10, 90)
     assert run.first_bad is not None
-    assert "row 4" in run.first_bad
+    assert "log.vw:5: " in run.first_bad
     path.write_text("".join(f"{i % 3} | a{i % 7}\n" for i in range(100) if i % 10 != 4))
     good = train(path, loss="poisson", **small())
     np.testing.assert_array_equal(run.model.engine.cells[:, :3], good.model.engine.cells[:, :3])
@@ -369,7 +369,7 @@ def test_gamma_has_everything_that_other_losses_have(tmp_path: Path) -> None:
     verdict = verify_receipt(tmp_path / "r.json", path)
     assert verdict.confirmed, str(verdict)
     path.write_text("0.5 | a1\n0 | a2\n")
-    with pytest.raises(InvalidInput, match=r"claims\.vw: row 1: a label needs to be above 0 and at most 1e30"):
+    with pytest.raises(InvalidInput, match=r"claims\.vw:2: a label needs to be above 0 and at most 1e30"):
         train(path, loss="gamma", **small())
     assert train(path, loss="gamma", on_bad_row="skip", **small()).bad_rows == 1
 
@@ -426,3 +426,14 @@ def test_retirement_is_the_same_killed_or_not(tmp_path: Path, monkeypatch: pytes
         train(path, listener=killed_after(1, "checkpoint"), retire=False, **options)
     with pytest.raises(InvalidInput, match="retire= needs to be what the checkpoint was made with"):
         train(path, resume=tmp_path / "c", retire=True)
+
+
+def test_a_label_outside_the_domain_of_a_loss_is_named_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "counts.vw"
+    path.write_text("".join(f"{i % 4} | a{i}\n\n" for i in range(500)) + "-3 | b\n" + "1 | a\n" * 9)
+    with pytest.raises(InvalidInput, match=r"^\S*counts\.vw:1001: a label needs"):
+        train(path, loss="poisson", bits=8)
+    run = train(path, loss="poisson", bits=8, on_bad_row="skip")
+    assert run.bad_rows == 1
+    assert run.first_bad is not None
+    assert run.first_bad.startswith(f"{path}:1001: a label needs")
