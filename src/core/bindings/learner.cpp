@@ -450,8 +450,7 @@ void bind_state(nb::class_<Learner>& learner) {
             },
             "Weight, probabilities and positives of each twentieth of [0, 1]: log loss with a receipt. A view.")
         .def_prop_ro(
-            "rounding",
-            [](nb::handle self) { return view_of(self, nb::cast<Learner&>(self).rounding(), false); },
+            "rounding", [](nb::handle self) { return view_of(self, nb::cast<Learner&>(self).rounding(), false); },
             "The sums that bound the rounding of a receipt: four rows, a column for each scale. A view.")
         .def_prop_ro(
             "mixture", [](nb::handle self) { return views_of(self, nb::cast<Learner&>(self).mixture(), true); },

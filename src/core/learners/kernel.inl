@@ -317,7 +317,7 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
             tallies[LINEAR] += sum(sums.linear) + first(own_sums.linear);
             tallies[PROXIMAL] += sum(sums.proximal) + first(own_sums.proximal);
             tallies[STABILITY] += sum(sums.stability) + first(own_sums.stability);
-            double(*rounding)[MOST_SCALES] = state.receipt.rounding;
+            double (*rounding)[MOST_SCALES] = state.receipt.rounding;
             rounding[DRIFT][0] += sum(sums.drift) + first(own_sums.drift);
             rounding[LINEAR_SIZE][0] += sum(sums.linear_size) + first(own_sums.linear_size);
             rounding[STEP_SIZE][0] += sum(sums.step_size) + first(own_sums.step_size);

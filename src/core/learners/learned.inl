@@ -3,8 +3,8 @@
 constexpr std::int64_t TOGETHER = 1024;
 constexpr int NEXT = 16;
 
-// What was learned of the coordinates, cells and their S, in their order. Those that have a cell are looked up some at a time: in a large
-// table few have, and a branch on each would often be wrong.
+// What was learned of the coordinates, cells and their S, in their order. Those that have a cell are looked up some at
+// a time: in a large table few have, and a branch on each would often be wrong.
 template <class T, class Use>
 inline void each_learned(const CellTable& t, const Coordinates& which, const Use& use) {
     const auto* base = static_cast<const unsigned char*>(t.cells);

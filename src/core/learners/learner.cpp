@@ -96,7 +96,7 @@ Learner::Learner(const Learner& other)
 
 ReceiptState Learner::receipt_state() const {
     // The kernels that do not learn leave the state alone.
-    auto* rounding = const_cast<double(*)[MOST_SCALES]>(rounding_);
+    auto* rounding = const_cast<double (*)[MOST_SCALES]>(rounding_);
     return {gradients_ == nullptr ? nullptr : static_cast<double*>(gradients_->data()), rounding};
 }
 

@@ -29,8 +29,8 @@ struct CellTable {
     int lanes;          // of S, for each cell
     bool wide;
     int z, R, unit;  // the first number of each in a cell
-    int met;            // a number that is above 0 in a cell that was learned
-    bool counts;        // whether that is the number of rows; otherwise G / unit^2 stands for it
+    int met;         // a number that is above 0 in a cell that was learned
+    bool counts;     // whether that is the number of rows; otherwise G / unit^2 stands for it
 };
 
 // S.u, the penalty, the lead of the next play, D.R, G, D^2, the sizes of all terms, |u| unit, and how many cells: as in

@@ -29,8 +29,7 @@ std::unique_ptr<Learner> SingleScaleLearner::copy() const {
 
 State SingleScaleLearner::state() const {
     // The kernels that do not learn leave the state alone.
-    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_),
-            receipt_state()};
+    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_), receipt_state()};
 }
 
 Totals SingleScaleLearner::learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) {
