@@ -17,7 +17,7 @@ from ftprl.linear.engine import LossTotals, RegretSums
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
-_CUT = {np.float32: 2.0**96, np.float64: 2.0**400}  # no gradient is larger, so that no cell overflows
+CUT = {np.float32: 2.0**96, np.float64: 2.0**400}  # no gradient is larger, so that no cell overflows
 
 
 def total(terms: Vector) -> float:
@@ -39,7 +39,7 @@ def play(cells: Vector, spec: Spec) -> Vector:
 def step(cells: Vector, x: Vector, g: Vector, spec: Spec, kind: type[np.floating[Any]]) -> list[Vector]:
     """Move z, R and S by the gradient g at x; the terms of the receipt's three sums."""
     z, R, M, S = cells.T
-    g = np.clip(g, -_CUT[kind], _CUT[kind])
+    g = np.clip(g, -CUT[kind], CUT[kind])
     new = np.maximum(np.sqrt(R * R + g * g).astype(kind), R)
     sigma = M * (new - R) * (1.0 / spec.scales[0])  # from what is stored: Q is then what z assumes
     most = np.finfo(kind).max  # a bound may hold x far from what z asks for, and sigma x is then not tied to z

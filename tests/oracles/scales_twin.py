@@ -16,7 +16,7 @@ from ftprl.data import Batch
 from ftprl.linear.engine import LossTotals
 from ftprl.linear.spec import Spec
 from ftprl.receipt.mixture_replay import Mixing
-from oracles.linear_twin import play, step, total
+from oracles.linear_twin import CUT, play, step, total
 
 Vector = NDArray[np.float64]
 
@@ -45,6 +45,7 @@ class ReferenceScales:
             "count": (spec.dim,),
         }
         self.parts: dict[str, Any] = {name: np.zeros(shape, self.kind) for name, shape in shapes.items()}
+        self.parts["S"] = np.zeros(shapes["S"])
         self.intercept = np.zeros((3, count))
         self.tallies = np.zeros(6)
         self.mixing = Mixing(spec)
@@ -118,8 +119,9 @@ class ReferenceScales:
                     own = step(bases[k], x0[k], np.array([slope]), self.free[k], np.float64)
                     self.intercept[:, k] = bases[k][0, [0, 1, 3]]
                 self.mixing.state["sums"][:, k] += [total(a) + float(b[0]) for a, b in zip(parts, own, strict=True)]
-                for name, column in (("z", 0), ("R", 1), ("S", 3)):
+                for name, column in (("z", 0), ("R", 1)):
                     self.parts[name][indices, k] = cells[k][:, column]
+                self.parts["S"][indices, k] += np.clip(slope * v, -CUT[self.kind], CUT[self.kind])  # always float64
         return LossTotals(loss, heavy, rows)
 
     def score(self, batch: Batch) -> Vector:

@@ -240,6 +240,30 @@ void put(Learner& learner, const Column<std::uint32_t>& slots,
     learner.put(slots.data(), slots.size(), cells.data());
 }
 
+// Whether `gradients` has a row for each slot and a number for each scale, and all slots are below a learner's dim.
+template <class Array>
+void check_gradients(const Learner& learner, const Column<std::uint32_t>& slots, const Array& gradients) {
+    if (!learner.receipt()) throw nb::value_error("sums of gradients need a learner with a receipt");
+    if (gradients.shape(0) != slots.size() || gradients.shape(1) != static_cast<std::size_t>(learner.scales()))
+        throw nb::value_error("gradients needs a row for each slot and a column for each scale");
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        if (slots.data()[i] >= learner.dim()) throw nb::value_error("a slot is outside the table");
+    }
+}
+
+void take_gradients(const Learner& learner, const Column<std::uint32_t>& slots, const Target<2>& out) {
+    check_gradients(learner, slots, out);
+    const nb::gil_scoped_release free;
+    learner.take_gradients(slots.data(), slots.size(), out.data());
+}
+
+void put_gradients(Learner& learner, const Column<std::uint32_t>& slots,
+                   const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& gradients) {
+    check_gradients(learner, slots, gradients);
+    const nb::gil_scoped_release free;
+    learner.put_gradients(slots.data(), slots.size(), gradients.data());
+}
+
 void keep_scales(Learner& learner, int first, int count) {
     if (first < 0 || count < 2 || first + count > learner.scales())
         throw nb::value_error("at least two of the scales need to stay");
@@ -262,7 +286,7 @@ void ledger(const Learner& learner, const Target<3>& out, int leader,
     const auto count = static_cast<std::size_t>(learner.scales());
     if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != ftprl::LEDGER_SUMS ||
         out.shape(2) != count) {
-        throw nb::value_error("out needs seven sums for each output and scale");
+        throw nb::value_error("out needs nine sums for each output and scale");
     }
     const std::int64_t* at = slots ? slots->data() : nullptr;
     const auto size = static_cast<std::int64_t>(slots ? slots->size() : 0);
@@ -386,6 +410,10 @@ void bind_cells(nb::class_<Learner>& learner) {
         .def("take", &take, nb::arg("slots").noconvert(), nb::arg("out").noconvert(), "Copy whole cells, a row each.")
         .def("put", &put, nb::arg("slots").noconvert(), nb::arg("cells").noconvert(),
              "Overwrite whole cells, a row each.")
+        .def("take_gradients", &take_gradients, nb::arg("slots").noconvert(), nb::arg("out").noconvert(),
+             "Copy the sums of the gradients of cells, a row each and a column for each scale; with a receipt.")
+        .def("put_gradients", &put_gradients, nb::arg("slots").noconvert(), nb::arg("gradients").noconvert(),
+             "Overwrite the sums of the gradients of cells that are there.")
         .def("keep_scales", &keep_scales, nb::arg("first"), nb::arg("count"),
              "Drop all scales but `count` neighbours from number `first` on.")
         .def_prop_ro(
@@ -421,6 +449,9 @@ void bind_state(nb::class_<Learner>& learner) {
                 return view_of(self, {"calibration", &own.calibration().bins[0][0], ftprl::BINS, 3, 3}, false);
             },
             "Weight, probabilities and positives of each twentieth of [0, 1]: log loss with a receipt. A view.")
+        .def_prop_ro(
+            "rounding", [](nb::handle self) { return view_of(self, nb::cast<Learner&>(self).rounding(), false); },
+            "The sums that bound the rounding of a receipt: four rows, a column for each scale. A view.")
         .def_prop_ro(
             "mixture", [](nb::handle self) { return views_of(self, nb::cast<Learner&>(self).mixture(), true); },
             "The state of the mixture by name, of each output. Views.")

@@ -6,7 +6,7 @@
 //   z   g_{1:t} minus the sum of sigma x: with Q, all that the play needs
 //   R   sqrt G, the root of the sum of g^2
 //   M   the largest |value| so far
-//   S   g_{1:t}, which the play never reads: a receipt does, for q = S - z
+//   S   g_{1:t}, which the play never reads; a receipt reads that of ReceiptState, which loses nothing
 //
 // Q = M (beta M + R) / h is a function of the cell and is not stored. R stands there instead of G because a
 // step then takes one root and a play one fraction, and because g^2 leaves the range of a float32 long before g
@@ -27,6 +27,18 @@ constexpr double LIMIT = 1e30;
 // weight and the number of the rows learned; the others are kept with a receipt (the certificate that
 // holds on all of R^n): the sum of g.x, of sigma x^2, and of g^2 / (Q + l2).
 enum Tally { LOSS, WEIGHT, ROWS, LINEAR, PROXIMAL, STABILITY, TALLIES };
+
+// What bounds the rounding of a receipt, added up over all rows for each scale (docs/receipt.md): what rounding z to a
+// cell's type cost, and the sizes that float64 roundings are relative to: |g x|, the sizes of a step, and |slope|.
+enum RoundingSum { DRIFT, LINEAR_SIZE, STEP_SIZE, SLOPES, ROUNDING_SUMS };
+
+constexpr int MOST_SCALES = 16;
+
+// What is kept for a receipt besides cells and tallies; null without one.
+struct ReceiptState {
+    double* S;  // g_{1:t} of each cell in float64, a number for each lane: a float32 would lose small gradients
+    double (*rounding)[MOST_SCALES];  // a row for each RoundingSum
+};
 
 struct Constants {
     double h;  // the scale
@@ -55,6 +67,7 @@ struct State {
     void* cells;
     double* intercept;
     double* tallies;
+    ReceiptState receipt;
 };
 
 // Where the numbers of each row go; null when they are not asked for. A score for each output of a row.

@@ -138,15 +138,38 @@ inline double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std
     return sum(total);
 }
 
-// What a receipt adds up over a row.
+// What a receipt adds up over a row: Tally and RoundingSum.
 struct RegretSums {
     D linear, proximal, stability;
+    D drift, linear_size, step_size;
 };
 
-// What one block becomes: z, R and S after the gradients, as a cell holds them; and the sums of a receipt.
+inline RegretSums no_sums() {
+    const D none = all(0.0);
+    return {none, none, none, none, none, none};
+}
+
+// `moved` is z after a step before it is rounded to what a cell holds. The stored z acts as if the gradient had been
+// g + lost, which costs the bound the difference of the two stabilities less lost x. In a cell of float64 what is lost
+// cannot be seen; it is at most 2^-52 |z|.
+template <class T>
+inline void add_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den, RegretSums& sums) {
+    const D per_strength = smaller(where_positive(den, c.h / den), all(DBL_MAX));  // 1 / (Q + l2)
+    const D size_x = size(b.x), size_g = size(g);
+    D lost_at_most = all(0x1p-52) * size(z);
+    if constexpr (sizeof(T) == sizeof(float)) {
+        const D lost = z - moved;
+        sums.drift += lost * ((g + all(0.5) * lost) * per_strength - b.x);
+        lost_at_most = size(lost);
+    }
+    sums.linear_size += size_g * size_x;
+    sums.step_size += (size_g + size(z) + lost_at_most) * (size_x + (size_g + lost_at_most) * per_strength);
+}
+
+// What one block becomes: z and R after the gradients, as a cell holds them; and the sums of a receipt. Returns the
+// gradients.
 template <class T, bool unconstrained, bool receipt>
-inline void step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R, Four<T>& S,
-                 RegretSums& sums) {
+inline D step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R, RegretSums& sums) {
     const D g = cut<T>(slope * b.v);
     R = narrow<T>(root(b.R * b.R + g * g));
     // The square of a float is exact in double, hence the root is at least R; that of a double may be nothing.
@@ -154,43 +177,57 @@ inline void step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& 
     // From what is stored: Q is then what z assumes, also when R has stalled.
     const D M = wide(b.M), after = wide(R);
     const D sigma = M * (after - b.R) * inverse;
-    D moved = b.z + (g - sigma * b.x);
+    const D moved = b.z + (g - sigma * b.x);
+    D kept = moved;
     // A bound may hold x far from what z asks for, and sigma x is then not tied to z.
     if constexpr (!unconstrained && sizeof(T) == sizeof(float))
-        moved = larger(smaller(moved, all(FLT_MAX)), all(-FLT_MAX));
-    z = narrow<T>(moved);
-    S = narrow<T>(wide(b.S) + g);
+        kept = larger(smaller(moved, all(FLT_MAX)), all(-FLT_MAX));
+    z = narrow<T>(kept);
     if constexpr (receipt) {
         const D den = scaled_strength<unconstrained>(c, after, M);
         sums.linear += g * b.x;
         sums.proximal += sigma * b.x * b.x;
         sums.stability += where_positive(den, g * g * c.h / den);
+        add_rounding<T>(c, b, g, moved, wide(z), den, sums);
     }
+    return g;
+}
+
+// Add the gradients of some entries of a row to their S, of one scale.
+inline void add_gradients(double* S, const std::uint32_t* index, int count, D g) {
+    alignas(32) double gradients[4];
+    store(gradients, g);
+    for (int j = 0; j < count; ++j) S[index[j]] += gradients[j];
 }
 
 template <class T, bool unconstrained, bool receipt>
 inline void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
-                      std::int64_t end, D inverse, D slope, Block<T>* scratch, RegretSums& sums) {
+                      std::int64_t end, D inverse, D slope, Block<T>* scratch, double* sums_of_gradients,
+                      RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
     const std::int64_t whole = to - (to - from) % 4;
     Cell<T>* at[4];
-    Four<T> z, R, S;
+    Four<T> z, R;
     std::int64_t p = from;
     for (; p < whole; p += 4) {
         for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
+        for (int j = 0; receipt && j < 4; ++j) fetch(sums_of_gradients + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
-        step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, S, sums);
-        scatter(at, z, R, scratch->M, S);
+        const D g = step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, sums);
+        scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
+        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, 4, g);
         ++scratch;
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
         for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
+        for (int j = 0; receipt && j < left; ++j) fetch(sums_of_gradients + next[p + j]);
         Cell<T> none;
         for (int j = 0; j < 4; ++j) at[j] = j < left ? cells + index[p + j] : &none;
-        step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, S, sums);
-        scatter(at, z, R, scratch->M, S);
+        const D g = step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, sums);
+        scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
+        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, left, g);
     }
 }
 
@@ -266,20 +303,25 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         pending = {row_loss.value, tail, weight, out.losses == nullptr ? nullptr : out.losses + r};
         any = true;
         const D slope = all(weight * row_loss.slope);
-        RegretSums sums = {all(0.0), all(0.0), all(0.0)};
-        learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, sums);
-        RegretSums own_sums = {all(0.0), all(0.0), all(0.0)};
+        RegretSums sums = no_sums(), own_sums = no_sums();
+        learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, state.receipt.S,
+                                             sums);
         if (constants.intercept) {
-            D z, R, S;
-            step<double, true, receipt>(c, inverse, slope, base, z, R, S, own_sums);
+            D z, R;
+            const D g = step<double, true, receipt>(c, inverse, slope, base, z, R, own_sums);
             state.intercept[0] = first(z);
             state.intercept[1] = first(R);
-            state.intercept[3] = first(S);
+            state.intercept[3] = first(base.S + g);
         }
         if constexpr (receipt) {
             tallies[LINEAR] += sum(sums.linear) + first(own_sums.linear);
             tallies[PROXIMAL] += sum(sums.proximal) + first(own_sums.proximal);
             tallies[STABILITY] += sum(sums.stability) + first(own_sums.stability);
+            double (*rounding)[MOST_SCALES] = state.receipt.rounding;
+            rounding[DRIFT][0] += sum(sums.drift) + first(own_sums.drift);
+            rounding[LINEAR_SIZE][0] += sum(sums.linear_size) + first(own_sums.linear_size);
+            rounding[STEP_SIZE][0] += sum(sums.step_size) + first(own_sums.step_size);
+            rounding[SLOPES][0] += fabs(first(slope));
         }
     }
     if (any) add_loss(pending, tallies, batch);

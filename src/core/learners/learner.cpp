@@ -48,10 +48,12 @@ void Learner::prefault(const LearnerOptions& options) {
     MultiScaleLearner::prefault(options, kernels_chosen());
 }
 
-Learner::Learner(const LearnerOptions& options)
+Learner::Learner(const LearnerOptions& options, std::uint64_t cells, int lanes)
     : options_(completed(options)),
       kernels_(&kernels_chosen()),
-      unconstrained_(is_unconstrained(options.constants.base)) {}
+      unconstrained_(is_unconstrained(options.constants.base)) {
+    if (receipt()) gradients_ = std::make_unique<Memory>(cells * static_cast<std::uint64_t>(lanes) * sizeof(double));
+}
 
 RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels) const {
     return ftprl::find_fault(rows, wide_values, size, dim(), labels ? &loss() : nullptr, *kernels_);
@@ -75,8 +77,48 @@ LedgerGroups Learner::groups(int leader, int scale) const {
 
 std::vector<NamedArray> Learner::common_arrays() {
     std::vector<NamedArray> arrays = {{"tallies", tallies_, 0, TALLIES, 0}};
+    if (receipt()) arrays.push_back(rounding());
     if (calibrates()) arrays.push_back({"calibration", &calibration_.bins[0][0], BINS, 3, 3});
     return arrays;
+}
+
+Learner::Learner(const Learner& other)
+    : options_(other.options_),
+      kernels_(other.kernels_),
+      unconstrained_(other.unconstrained_),
+      calibration_(other.calibration_) {
+    std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
+    std::copy(&other.rounding_[0][0], &other.rounding_[0][0] + ROUNDING_SUMS * MOST_SCALES, &rounding_[0][0]);
+    if (other.gradients_ == nullptr) return;
+    gradients_ = std::make_unique<Memory>(other.gradients_->size());
+    gradients_->copy_from(*other.gradients_, gradients_->size());
+}
+
+ReceiptState Learner::receipt_state() const {
+    // The kernels that do not learn leave the state alone.
+    auto* rounding = const_cast<double (*)[MOST_SCALES]>(rounding_);
+    return {gradients_ == nullptr ? nullptr : static_cast<double*>(gradients_->data()), rounding};
+}
+
+NamedArray Learner::rounding() { return {"rounding", &rounding_[0][0], ROUNDING_SUMS, scales(), MOST_SCALES}; }
+
+void Learner::take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const {
+    const double* S = receipt_state().S;
+    const auto width = static_cast<std::size_t>(scales()), lanes_of_cell = static_cast<std::size_t>(lanes());
+    for (std::size_t i = 0; i < count; ++i) {
+        const double* from = S + cell_of(slots[i]) * lanes_of_cell;
+        std::copy(from, from + width, out + i * width);
+    }
+}
+
+void Learner::put_gradients(const std::uint32_t* slots, std::size_t count, const double* from) {
+    double* S = receipt_state().S;
+    const auto width = static_cast<std::size_t>(scales()), lanes_of_cell = static_cast<std::size_t>(lanes());
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t cell = cell_of(slots[i]);
+        if (cell == 0 && lanes() > 1) continue;  // of several scales, cell 0 belongs to slots that were never learned
+        std::copy(from + i * width, from + (i + 1) * width, S + cell * lanes_of_cell);
+    }
 }
 
 std::int64_t longest_row(const Rows& rows) {

@@ -10,6 +10,7 @@
 #include "learners/ledger.hpp"
 #include "learners/rows.hpp"
 #include "learners/scales.hpp"
+#include "support/memory.hpp"
 
 namespace ftprl {
 
@@ -64,8 +65,11 @@ public:
     virtual void take(const std::uint32_t* slots, std::size_t count, void* out) const = 0;
     virtual void put(const std::uint32_t* slots, std::size_t count, const void* from) = 0;
     virtual std::size_t cell_bytes() const = 0;
-    // The numbers of a cell by name: z, R and S for each scale (S with one scale or with a receipt), the unit of the
-    // feature, and the count of its rows where there is one.
+    // g_{1:t} of the slots in float64, a row each and a number for each scale; kept with a receipt only.
+    void take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const;
+    void put_gradients(const std::uint32_t* slots, std::size_t count, const double* from);
+    // The numbers of a cell by name: z and R for each scale (and with one scale S, rounded), the unit of the feature,
+    // and the count of its rows where there is one.
     virtual std::vector<Columns> columns() const = 0;
 
     // The sums of a receipt against the weights of scale `leader`, over `count` rising slots, or all when null.
@@ -89,15 +93,22 @@ public:
     bool receipt() const { return options_.receipt; }
     double* tallies() { return tallies_; }
     Calibration& calibration() { return calibration_; }
+    // The sums that bound the rounding of a receipt: a row for each RoundingSum, a column for each scale.
+    NamedArray rounding();
     // Whether predicted probabilities are compared with labels.
     bool calibrates() const { return receipt() && loss().mixing == Mixing::log_loss; }
 
 protected:
-    explicit Learner(const LearnerOptions& options);
-    Learner(const Learner& other) = default;
+    // With `cells` cells of `lanes` lanes.
+    Learner(const LearnerOptions& options, std::uint64_t cells, int lanes);
+    Learner(const Learner& other);
 
     virtual Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) = 0;
     virtual CellTable table() const = 0;
+    // The number of a slot's cell, which has to be there to be written.
+    virtual std::uint64_t cell_of(std::uint32_t slot) const = 0;
+    virtual int lanes() const = 0;
+    ReceiptState receipt_state() const;
     const Loss& loss() const { return *options_.constants.base.loss; }
     // The arrays that every model file has.
     std::vector<NamedArray> common_arrays();
@@ -107,6 +118,8 @@ protected:
     bool unconstrained_;  // no l1, no l2, no bound
     double tallies_[TALLIES] = {};
     Calibration calibration_;
+    std::unique_ptr<Memory> gradients_;  // S of ReceiptState
+    double rounding_[ROUNDING_SUMS][MOST_SCALES] = {};
 
 private:
     std::vector<double> losses_;  // of a batch, for the calibration

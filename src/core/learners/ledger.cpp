@@ -70,13 +70,13 @@ template <class T>
 void grouped(const CellTable& t, const Constants& c, const double* h, int leader, int scale, const Coordinates& which,
              LedgerGroups& all) {
     const double inverse = 1.0 / h[scale];
-    each_learned<T>(t, which, [&](const T* cell) {
+    each_learned<T>(t, which, [&](const T* cell, const double* S) {
         const double M = static_cast<double>(cell[t.unit]);
         const double led = static_cast<double>(cell[t.R + leader]);
         const double u =
             play(c, h[leader], static_cast<double>(cell[t.z + leader]), scaled_strength(c, h[leader], led, M));
         const double z = static_cast<double>(cell[t.z + scale]), R = static_cast<double>(cell[t.R + scale]);
-        const double Su = static_cast<double>(cell[t.S + scale]) * u, slope = R / M;
+        const double Su = S[scale] * u, slope = R / M;
         const double seen = t.counts ? static_cast<double>(cell[t.met]) : slope * slope;
         int level = RAREST;
         if (seen >= 0x1p-19) level = std::isfinite(seen) ? std::ilogb(seen) : RAREST + GROUPS - 1;

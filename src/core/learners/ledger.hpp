@@ -19,21 +19,23 @@ struct Calibration {
     void add(const Rows& rows, const double* losses);
 };
 
-// A table of cells as the ledger reads it: where z, R, S and the unit stand in a cell.
+// A table of cells as the ledger reads it: where z, R and the unit stand in a cell, and S beside it.
 struct CellTable {
     const void* cells;
     const std::uint32_t* slot_map;  // the cell of each slot; null when cells stand in the order of the slots
     std::uint64_t dim;
     std::size_t bytes;  // of a cell
+    const double* S;    // ReceiptState
+    int lanes;          // of S, for each cell
     bool wide;
-    int z, R, S, unit;  // the first number of each in a cell
-    int met;            // a number that is above 0 in a cell that was learned
-    bool counts;        // whether that is the number of rows; otherwise G / unit^2 stands for it
+    int z, R, unit;  // the first number of each in a cell
+    int met;         // a number that is above 0 in a cell that was learned
+    bool counts;     // whether that is the number of rows; otherwise G / unit^2 stands for it
 };
 
-// S.u, the penalty, the lead of the next play, D.R, G, D^2 and |S.u| + the quadratic, as in
+// S.u, the penalty, the lead of the next play, D.R, G, D^2, the sizes of all terms, |u| unit, and how many cells: as in
 // src/ftprl/receipt/ledger.py.
-constexpr int LEDGER_SUMS = 7;
+constexpr int LEDGER_SUMS = 9;
 struct LedgerSums {
     double sums[LEDGER_SUMS][MOST_SCALES] = {};
 };

@@ -16,11 +16,14 @@ inline void add_terms(const Play& c, D inverse, D z, D R, D M, D over_M, D S, D 
     const D Su = S * u, zu = z * u, half = H * (all(0.5) * (u * u)), slope = R * over_M, side = width * M;
     sums[0] += Su;
     sums[1] += half - (Su - zu) + fixed;
-    sums[2] += (half + zu + fixed) - ((all(0.5) * H * x + z) * x + c.l1 * size(x));
+    const D half_x = all(0.5) * H * x, fixed_x = c.l1 * size(x);
+    sums[2] += (half + zu + fixed) - ((half_x + z) * x + fixed_x);
     sums[3] += width * R;
     sums[4] += slope * slope;
     sums[5] += side * side;
-    sums[6] += size(Su) + half;
+    sums[6] += (size(Su) + size(zu) + half + fixed) + ((size(half_x) + size(z)) * size(x) + fixed_x);
+    sums[7] += size_u * M;
+    sums[8] += all(1.0);
 }
 
 // One scale: four cells at a time, whose sums come together at the end of a chunk.
@@ -30,17 +33,19 @@ void ledger(const CellTable& t, const Constants& constants, const Coordinates& w
     const D inverse = all(1.0 / constants.h);
     D sums[LEDGER_SUMS];
     for (D& part : sums) part = all(0.0);
-    const Cell<T> none = {0, 0, 1, 0};  // with a play of 0 it adds nothing
+    const Cell<T> none = {0, 0, 1, 0};  // with a play of 0 it adds nothing but its number, which is taken back
     const Cell<T>* four[4] = {&none, &none, &none, &none};
+    alignas(32) double S[4] = {};
     int count = 0;
     std::int64_t met = 0;
     const auto add = [&] {
-        Four<T> z, R, M, S;
-        gather(four, z, R, M, S);
+        Four<T> z, R, M, rounded_S;
+        gather(four, z, R, M, rounded_S);
         const D wide_z = wide(z), wide_R = wide(R), wide_M = wide(M);
         D x = play<false>(c, wide_z, wide_R, wide_M);
         if (count < 4) x = only_first(x, count);
-        add_terms(c, inverse, wide_z, wide_R, wide_M, all(1.0) / wide_M, wide(S), x, x, sums);
+        add_terms(c, inverse, wide_z, wide_R, wide_M, all(1.0) / wide_M, load(S), x, x, sums);
+        if (count < 4) all_sums.sums[8][0] -= 4 - count;
         count = 0;
         for (const Cell<T>*& cell : four) cell = &none;
     };
@@ -51,7 +56,8 @@ void ledger(const CellTable& t, const Constants& constants, const Coordinates& w
             sums[j] = all(0.0);
         }
     };
-    each_learned<T>(t, which, [&](const T* cell) {
+    each_learned<T>(t, which, [&](const T* cell, const double* own_S) {
+        S[count] = *own_S;
         four[count++] = reinterpret_cast<const Cell<T>*>(cell);
         if (count == 4) add();
         if (++met % CHUNK == 0) flush();
@@ -77,7 +83,7 @@ void ledger_of_scales(const CellTable& t, const ScaleConstants& constants, int l
             }
         }
     };
-    each_learned<T>(t, which, [&](const T* cell) {
+    each_learned<T>(t, which, [&](const T* cell, const double* S) {
         const auto unit = static_cast<double>(cell[t.unit]);
         const D M = all(unit), over_M = all(unit > 0.0 ? 1.0 / unit : 0.0);  // a feature may have been 0 in every row
         D z[L], R[L], x[L];
@@ -90,7 +96,7 @@ void ledger_of_scales(const CellTable& t, const ScaleConstants& constants, int l
         }
         const D u = all(plays[leader]);
         for (int l = 0; l < L; ++l) {
-            add_terms(c.play[l], c.inverse[l], z[l], R[l], M, over_M, wide_at(cell + t.S + 4 * l), x[l], u, sums[l]);
+            add_terms(c.play[l], c.inverse[l], z[l], R[l], M, over_M, load(S + 4 * l), x[l], u, sums[l]);
         }
         if (++met % CHUNK == 0) flush();
     });

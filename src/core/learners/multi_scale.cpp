@@ -22,7 +22,7 @@ constexpr std::size_t AHEAD = 64;  // cells fetched ahead
 // The lanes [first, first + count) of all `cells` cells, put where cells of fewer lanes go: from the front on, since
 // cells only get shorter.
 template <class T>
-void move_lanes(unsigned char* table, Layout from, Layout to, std::uint64_t cells, int first, int count, bool receipt) {
+void move_lanes(unsigned char* table, Layout from, Layout to, std::uint64_t cells, int first, int count) {
     alignas(64) unsigned char made[LONGEST_CELL];
     for (std::uint64_t i = 0; i < cells; ++i) {
         const T* a = reinterpret_cast<const T*>(table + i * from.bytes);
@@ -31,7 +31,6 @@ void move_lanes(unsigned char* table, Layout from, Layout to, std::uint64_t cell
         for (int k = 0; k < count; ++k) {
             b[k] = a[first + k];
             b[to.lanes + k] = a[from.lanes + first + k];
-            if (receipt) b[2 * to.lanes + 2 + k] = a[2 * from.lanes + 2 + first + k];
         }
         b[2 * to.lanes] = a[2 * from.lanes];
         b[2 * to.lanes + 1] = a[2 * from.lanes + 1];
@@ -48,7 +47,9 @@ void keep(double* array, int size, int first, int count) {
 }  // namespace
 
 MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
-    : Learner(options), slot_map_(options.dim), memory_((options.dim + 1) * set().cell_bytes) {
+    : Learner(options, options.dim + 1, (options.constants.count + 3) / 4 * 4),
+      slot_map_(options.dim),
+      memory_((options.dim + 1) * set().cell_bytes) {
     const int K = scales();
     mixture_.facts[LARGEST_WEIGHT] = 1.0;
     for (int j = 0; j < experts(); ++j) mixture_.w[j] = 1.0 / experts();
@@ -80,7 +81,7 @@ const ScaleSet& MultiScaleLearner::set() const { return set_of(*kernels_, option
 ScaleState MultiScaleLearner::state() const {
     // The kernels that do not learn leave the state alone.
     return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_),
-            const_cast<Mixture*>(&mixture_)};
+            const_cast<Mixture*>(&mixture_), receipt_state()};
 }
 
 Totals MultiScaleLearner::learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) {
@@ -166,9 +167,7 @@ void MultiScaleLearner::put(const std::uint32_t* slots, std::size_t count, const
 
 std::vector<Columns> MultiScaleLearner::columns() const {
     const int P = lanes(), K = scales();
-    std::vector<Columns> columns = {{"z", 0, K}, {"R", P, K}, {"unit", 2 * P, 0}, {"count", 2 * P + 1, 0}};
-    if (receipt()) columns.push_back({"S", 2 * P + 2, K});
-    return columns;
+    return {{"z", 0, K}, {"R", P, K}, {"unit", 2 * P, 0}, {"count", 2 * P + 1, 0}};
 }
 
 CellTable MultiScaleLearner::table() const {
@@ -184,7 +183,8 @@ CellTable MultiScaleLearner::table() const {
     table.unit = 2 * P;
     table.met = 2 * P + 1;
     table.counts = true;
-    table.S = 2 * P + 2;
+    table.S = receipt_state().S;
+    table.lanes = P;
     return table;
 }
 
@@ -258,6 +258,7 @@ void MultiScaleLearner::keep_experts(int first, int count) {
     const int kept = count + (options_.constants.stack ? 1 : 0);
     for (int j = 0; j < kept; ++j) m.w[j] = total > 0.0 ? m.w[j] / total : 1.0 / kept;
     for (auto& sums : m.sums) keep(sums, MOST_SCALES, first, count);
+    for (auto& sums : rounding_) keep(sums, MOST_SCALES, first, count);
     std::fill(std::begin(m.block), std::end(m.block), 0.0);
     for (auto& windows : m.windows) std::fill(std::begin(windows), std::end(windows), 0.0);
 }
@@ -272,8 +273,22 @@ void MultiScaleLearner::keep_lanes(int first, int count) {
     const Layout now{cell_bytes(), lanes()};
     const std::uint64_t cells = slot_map_.count();
     const auto move = wide_cells() ? move_lanes<double> : move_lanes<float>;
-    move(static_cast<unsigned char*>(memory_.data()), old, now, cells, first, count, receipt());
+    move(static_cast<unsigned char*>(memory_.data()), old, now, cells, first, count);
     memory_.clear(cells * now.bytes, cells * old.bytes);
+    if (receipt()) keep_gradients(old.lanes, first, count);
+}
+
+// As move_lanes does for the cells.
+void MultiScaleLearner::keep_gradients(int old_lanes, int first, int count) {
+    auto* S = static_cast<double*>(gradients_->data());
+    const auto cells = slot_map_.count(), from = static_cast<std::uint64_t>(old_lanes),
+               to = static_cast<std::uint64_t>(lanes());
+    for (std::uint64_t i = 0; i < cells; ++i) {
+        double made[MOST_SCALES] = {};
+        std::copy(S + i * from + first, S + i * from + first + count, made);
+        std::copy(made, made + to, S + i * to);
+    }
+    gradients_->clear(cells * to * sizeof(double), cells * from * sizeof(double));
 }
 
 }  // namespace ftprl

@@ -36,13 +36,15 @@ private:
     MultiScaleLearner(const MultiScaleLearner& other);
     Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) override;
     CellTable table() const override;
+    std::uint64_t cell_of(std::uint32_t slot) const override { return slot_map_[slot]; }
+    int lanes() const override { return (scales() + 3) / 4 * 4; }
     template <class T>
     std::size_t touched(std::uint32_t* out) const;
     ScaleState state() const;
     const ScaleSet& set() const;
-    int lanes() const { return (scales() + 3) / 4 * 4; }
     int experts() const { return scales() + (options_.constants.stack ? 1 : 0); }
     void keep_lanes(int first, int count);
+    void keep_gradients(int old_lanes, int first, int count);
     void keep_experts(int first, int count);
 
     SlotMap slot_map_;

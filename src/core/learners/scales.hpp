@@ -1,7 +1,7 @@
 // What the kernels for several scales a coordinate work on (docs/scales.md). Plain data only, as in kernel.hpp.
 //
 // The K scales of a coordinate fill P lanes, P the next multiple of four. A cell is float32 or float64: z[P] and R[P]
-// as for one scale, s and N, which all scales share, and with a receipt S[P]:
+// as for one scale, and s and N, which all scales share:
 //
 //   s   the unit of the feature: it follows the root of the mean square of the values, upwards only
 //   N   the rows that had this feature
@@ -11,7 +11,6 @@
 
 namespace ftprl {
 
-constexpr int MOST_SCALES = 16;
 constexpr int MOST_EXPERTS = MOST_SCALES + 4;           // the scales and the stack, filled up to a multiple of four
 constexpr int WINDOW = 4;                               // neighbouring scales that a retirement keeps
 constexpr int MOST_WINDOWS = MOST_SCALES - WINDOW + 2;  // and, last, all scales
@@ -55,6 +54,7 @@ struct ScaleState {
     double* intercept;  // z, R and S, MOST_SCALES doubles each; the unit is 1
     double* tallies;
     Mixture* mixture;
+    ReceiptState receipt;  // its S has P numbers for each cell
 };
 
 // Kernels for cells of one type and number of lanes, with a receipt or without. `buffer` holds P doubles for each

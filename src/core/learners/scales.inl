@@ -16,15 +16,9 @@ namespace {
 #include "learners/mix.inl"
 
 // A cell begins at a line of memory only if it fits into one: of eight scales in 72 bytes every cell lies in two lines
-// as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used. With a
-// receipt a cell has S besides.
-template <class T, int L, bool receipt>
-struct alignas((12 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate {
-    T z[4 * L], R[4 * L], s, N, S[4 * L];
-};
-
+// as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used.
 template <class T, int L>
-struct alignas((8 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate<T, L, false> {
+struct alignas((8 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate {
     T z[4 * L], R[4 * L], s, N;
 };
 
@@ -32,8 +26,8 @@ struct alignas((8 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate<T, L, false> {
 template <class C>
 constexpr std::int64_t FAR = sizeof(C) <= 64 ? 128 : 64;
 
-template <class T, int L, bool receipt>
-inline void fetch(const Coordinate<T, L, receipt>* cell) {
+template <class T, int L>
+inline void fetch(const Coordinate<T, L>* cell) {
     const char* line = reinterpret_cast<const char*>(cell);
     for (std::size_t at = 0; at < sizeof *cell; at += 64) fetch(line + at);
     if constexpr (sizeof *cell % 64 > 8) fetch(line + sizeof *cell - 1);  // it may end one line further on
@@ -71,8 +65,8 @@ inline double value_of(const Rows& rows, bool wide, std::int64_t p) {
 }
 
 // The unit of a feature met once more with the size a: N grows, and s follows the root of the mean square upwards.
-template <class T, int L, bool receipt>
-inline void raise_unit(Coordinate<T, L, receipt>& cell, double a) {
+template <class T, int L>
+inline void raise_unit(Coordinate<T, L>& cell, double a) {
     cell.N = static_cast<T>(static_cast<double>(cell.N) + 1.0);
     const double s = cell.s;
     if (!(a > s)) return;
@@ -82,8 +76,8 @@ inline void raise_unit(Coordinate<T, L, receipt>& cell, double a) {
 
 // The products x v of one entry, added to `part`, four scales at a time. For a row that will be learned the unit is
 // raised first and the plays are left in `kept`. A call for each entry would cost as much as its work.
-template <class T, int L, bool unconstrained, bool raise, bool receipt>
-FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L, receipt>& cell, double v, D* part, D* kept) {
+template <class T, int L, bool unconstrained, bool raise>
+FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L>& cell, double v, D* part, D* kept) {
     if constexpr (raise) raise_unit(cell, fabs(v));
     const D s = all(cell.s);
     for (int l = 0; l < L; ++l) {
@@ -94,10 +88,10 @@ FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L, receipt>& ce
 }
 
 // The scores of entries [from, to) without the intercept.
-template <class T, int L, bool unconstrained, bool raise, bool receipt>
-inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L, receipt>* cells, std::int64_t from,
+template <class T, int L, bool unconstrained, bool raise>
+inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
                     std::int64_t to, std::int64_t end, D* score, D* kept) {
-    constexpr std::int64_t far = FAR<Coordinate<T, L, receipt>>;
+    constexpr std::int64_t far = FAR<Coordinate<T, L>>;
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + far <= end ? far : 0);
     D part[4][L], last[4][L];
@@ -108,15 +102,14 @@ inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T
     for (; p + 4 <= to; p += 4) {
         for (int j = 0; j < 4; ++j) {
             fetch(cells + next[p + j]);
-            predict_entry<T, L, unconstrained, raise, receipt>(c, cells[index[p + j]], value_of(rows, wide, p + j),
-                                                               part[j], kept);
+            predict_entry<T, L, unconstrained, raise>(c, cells[index[p + j]], value_of(rows, wide, p + j), part[j],
+                                                      kept);
             if constexpr (raise) kept += L;
         }
     }
     for (int j = 0; p + j < to; ++j) {
         fetch(cells + next[p + j]);
-        predict_entry<T, L, unconstrained, raise, receipt>(c, cells[index[p + j]], value_of(rows, wide, p + j), last[j],
-                                                           kept);
+        predict_entry<T, L, unconstrained, raise>(c, cells[index[p + j]], value_of(rows, wide, p + j), last[j], kept);
         if constexpr (raise) kept += L;
     }
     for (int j = 0; j < 4; ++j) {
@@ -125,22 +118,33 @@ inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T
     for (int l = 0; l < L; ++l) score[l] = (part[0][l] + part[1][l]) + (part[2][l] + part[3][l]);
 }
 
+// The sums of the gradients of a cell that is learned soon.
+template <int L>
+inline void fetch_gradients(const double* S, std::size_t cell) {
+    for (int l = 0; l < L; l += 2) fetch(S + cell * (4 * L) + 4 * l);
+}
+
 template <class T, int L, bool unconstrained, bool receipt>
-inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L, receipt>* cells,
-                      std::int64_t from, std::int64_t to, const D* slope, const D* kept, RegretSums (*sums)[L]) {
+inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
+                      std::int64_t to, std::int64_t end, const D* slope, const D* kept, double* sums_of_gradients,
+                      RegretSums (*sums)[L]) {
+    const std::int64_t next = to + FAR<Coordinate<T, L>> <= end ? FAR<Coordinate<T, L>> : 0;
     for (std::int64_t p = from; p < to; ++p) {
-        Coordinate<T, L, receipt>& cell = cells[rows.indices[p]];
+        Coordinate<T, L>& cell = cells[rows.indices[p]];
+        if constexpr (receipt) fetch_gradients<L>(sums_of_gradients, rows.indices[p + next]);
         const int j = receipt ? static_cast<int>((p - from) % 4) : 0;
         const D v = all(value_of(rows, wide, p));
         const Four<T> s = narrow<T>(all(cell.s));
         for (int l = 0; l < L; ++l) {
-            Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
-            if constexpr (receipt) b.S = load(cell.S + 4 * l);
-            Four<T> z, R, S;
-            step<T, unconstrained, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, S, sums[j][l]);
+            const Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
+            Four<T> z, R;
+            const D g = step<T, unconstrained, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, sums[j][l]);
             store(cell.z + 4 * l, z);
             store(cell.R + 4 * l, R);
-            if constexpr (receipt) store(cell.S + 4 * l, S);
+            if constexpr (receipt) {
+                double* S = sums_of_gradients + std::size_t{rows.indices[p]} * (4 * L) + 4 * l;
+                store(S, load(S) + g);
+            }
         }
     }
 }
@@ -163,16 +167,17 @@ template <int L, bool receipt>
 inline void learn_intercept(const Lanes<L>& c, double* cell, const D* slope, RegretSums* sums) {
     for (int l = 0; l < L; ++l) {
         const Block<double> b = intercept_lanes(cell, l, c.play[l]);
-        D z, R, S;
-        step<double, true, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, S, sums[l]);
+        D z, R;
+        const D g = step<double, true, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, sums[l]);
         store(cell + 4 * l, z);
         store(cell + MOST_SCALES + 4 * l, R);
-        if constexpr (receipt) store(cell + 2 * MOST_SCALES + 4 * l, S);
+        if constexpr (receipt) store(cell + 2 * MOST_SCALES + 4 * l, b.S + g);
     }
 }
 
 template <int L>
-inline void add_sums(const RegretSums (*sums)[L], const RegretSums* own, double (*to)[MOST_SCALES]) {
+inline void add_sums(const RegretSums (*sums)[L], const RegretSums* own, const D* slope, double (*to)[MOST_SCALES],
+                     double (*rounding)[MOST_SCALES]) {
     for (int l = 0; l < L; ++l) {
         const auto add = [&](D RegretSums::* part, double* at) {
             const D row = (sums[0][l].*part + sums[1][l].*part) + (sums[2][l].*part + sums[3][l].*part);
@@ -181,25 +186,28 @@ inline void add_sums(const RegretSums (*sums)[L], const RegretSums* own, double 
         add(&RegretSums::linear, to[0]);
         add(&RegretSums::proximal, to[1]);
         add(&RegretSums::stability, to[2]);
+        add(&RegretSums::drift, rounding[DRIFT]);
+        add(&RegretSums::linear_size, rounding[LINEAR_SIZE]);
+        add(&RegretSums::step_size, rounding[STEP_SIZE]);
+        store(rounding[SLOPES] + 4 * l, load(rounding[SLOPES] + 4 * l) + size(slope[l]));
     }
 }
 
-template <class T, int L, bool receipt>
-inline void fetch_first(const Rows& rows, const Coordinate<T, L, receipt>* cells) {
+template <class T, int L>
+inline void fetch_first(const Rows& rows, const Coordinate<T, L>* cells) {
     const std::int64_t end = rows.indptr[rows.count];
-    for (std::int64_t p = 0; p < FAR<Coordinate<T, L, receipt>> && p < end; ++p) fetch(cells + rows.indices[p]);
+    for (std::int64_t p = 0; p < FAR<Coordinate<T, L>> && p < end; ++p) fetch(cells + rows.indices[p]);
 }
 
 template <class T, int L, bool unconstrained, bool receipt>
 Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state,
                     const RowOutputs& out, double* buffer) {
-    auto* cells = static_cast<Coordinate<T, L, receipt>*>(state.cells);
+    auto* cells = static_cast<Coordinate<T, L>*>(state.cells);
     D* kept = reinterpret_cast<D*>(buffer);
     const Lanes<L> c = lanes_of<L>(constants);
     const std::int64_t end = rows.indptr[rows.count];
     double* tallies = state.tallies;
     Totals batch = {0.0, 0.0, 0};
-    const RegretSums none = {all(0.0), all(0.0), all(0.0)};
     alignas(32) double scores[4 * L];
     alignas(32) double slopes[4 * L] = {};
     D score[L], slope[L];
@@ -211,9 +219,9 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
         const double weight = rows.weight[r];
         const bool learns = y == y && weight > 0.0;
         if (learns) {
-            predict<T, L, unconstrained, true, receipt>(rows, wide, c, cells, from, to, end, score, kept);
+            predict<T, L, unconstrained, true>(rows, wide, c, cells, from, to, end, score, kept);
         } else {
-            predict<T, L, unconstrained, false, receipt>(rows, wide, c, cells, from, to, end, score, kept);
+            predict<T, L, unconstrained, false>(rows, wide, c, cells, from, to, end, score, kept);
         }
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
@@ -236,36 +244,37 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
         RegretSums sums[4][L], own[L];
         for (int l = 0; l < L; ++l) {
             slope[l] = load(slopes + 4 * l);
-            if constexpr (receipt) own[l] = sums[0][l] = sums[1][l] = sums[2][l] = sums[3][l] = none;
+            if constexpr (receipt) own[l] = sums[0][l] = sums[1][l] = sums[2][l] = sums[3][l] = no_sums();
         }
-        learn_row<T, L, unconstrained, receipt>(rows, wide, c, cells, from, to, slope, kept, sums);
+        learn_row<T, L, unconstrained, receipt>(rows, wide, c, cells, from, to, end, slope, kept, state.receipt.S,
+                                                sums);
         if (constants.base.intercept) learn_intercept<L, receipt>(c, state.intercept, slope, own);
-        if constexpr (receipt) add_sums<L>(sums, own, state.mixture->sums);
+        if constexpr (receipt) add_sums<L>(sums, own, slope, state.mixture->sums, state.receipt.rounding);
     }
     return batch;
 }
 
-template <class T, int L, bool unconstrained, bool receipt>
+template <class T, int L, bool unconstrained>
 void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state, double* to) {
-    auto* cells = static_cast<Coordinate<T, L, receipt>*>(state.cells);
+    auto* cells = static_cast<Coordinate<T, L>*>(state.cells);
     const Lanes<L> c = lanes_of<L>(constants);
     const std::int64_t end = rows.indptr[rows.count];
     alignas(32) double scores[4 * L];
     D score[L];
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        predict<T, L, unconstrained, false, receipt>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end,
-                                                     score, nullptr);
+        predict<T, L, unconstrained, false>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end, score,
+                                            nullptr);
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
         to[r] = predict_mixture(constants, *state.mixture, scores, 0.0).score;
     }
 }
 
-template <class T, int L, bool receipt>
+template <class T, int L>
 void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, std::uint64_t dim, int scale,
                       double* out) {
-    const auto* cells = static_cast<const Coordinate<T, L, receipt>*>(state.cells);
+    const auto* cells = static_cast<const Coordinate<T, L>*>(state.cells);
     Constants one = constants.base;
     one.h = constants.h[scale];
     const Play c = play_of(one);
@@ -279,9 +288,9 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
 
 #define FTPRL_SET(T, L, receipt)                                                                    \
     {{FTPRL_ISA::learn_scales<T, L, false, receipt>, FTPRL_ISA::learn_scales<T, L, true, receipt>}, \
-     {FTPRL_ISA::score_scales<T, L, false, receipt>, FTPRL_ISA::score_scales<T, L, true, receipt>}, \
-     FTPRL_ISA::weights_of_scale<T, L, receipt>,                                                    \
-     sizeof(FTPRL_ISA::Coordinate<T, L, receipt>)}
+     {FTPRL_ISA::score_scales<T, L, false>, FTPRL_ISA::score_scales<T, L, true>},                   \
+     FTPRL_ISA::weights_of_scale<T, L>,                                                             \
+     sizeof(FTPRL_ISA::Coordinate<T, L>)}
 #define FTPRL_SETS(T, receipt) \
     {FTPRL_SET(T, 1, receipt), FTPRL_SET(T, 2, receipt), FTPRL_SET(T, 3, receipt), FTPRL_SET(T, 4, receipt)}
 

@@ -11,7 +11,7 @@ std::size_t bytes_of_cell(const LearnerOptions& options) { return options.wide_c
 }  // namespace
 
 SingleScaleLearner::SingleScaleLearner(const LearnerOptions& options)
-    : Learner(options), memory_(options.dim * bytes_of_cell(options)) {}
+    : Learner(options, options.dim, 1), memory_(options.dim * bytes_of_cell(options)) {}
 
 void SingleScaleLearner::prefault(const LearnerOptions& options) {
     Memory::prefault({{options.dim * bytes_of_cell(options), MOST_PREFAULTED}});
@@ -29,7 +29,7 @@ std::unique_ptr<Learner> SingleScaleLearner::copy() const {
 
 State SingleScaleLearner::state() const {
     // The kernels that do not learn leave the state alone.
-    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_)};
+    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_), receipt_state()};
 }
 
 Totals SingleScaleLearner::learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) {
@@ -87,7 +87,7 @@ void SingleScaleLearner::put(const std::uint32_t* slots, std::size_t count, cons
 }
 
 std::vector<Columns> SingleScaleLearner::columns() const {
-    return {{"z", 0, 1}, {"R", 1, 1}, {"unit", 2, 0}, {"S", 3, 1}};
+    return {{"z", 0, 1}, {"R", 1, 1}, {"unit", 2, 0}, {"rounded_S", 3, 1}};
 }
 
 CellTable SingleScaleLearner::table() const {
@@ -99,7 +99,8 @@ CellTable SingleScaleLearner::table() const {
     table.z = 0;
     table.R = 1;
     table.unit = table.met = 2;
-    table.S = 3;
+    table.S = receipt_state().S;
+    table.lanes = lanes();
     return table;
 }
 

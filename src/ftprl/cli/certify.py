@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,7 @@ def certify(
     """
     from ftprl import receipt
     from ftprl.atomic import check_apart, check_target
+    from ftprl.data.files import shown
     from ftprl.linear import Model
     from ftprl.runlog.events import line
 
@@ -47,7 +49,11 @@ def certify(
     read = {f"the data file {path}": path for path in exact or () if Path(path).is_file()}
     check_apart({"--output": output}, {"the model": model, "the other model": against, **read})
     learned = Model.load(model)
-    certificate = receipt.certify_model(learned, radius=radius, other=against, exact=exact or None)
+    try:
+        certificate = receipt.certify_model(learned, radius=radius, other=against, exact=exact or None)
+    except receipt.NotProved as error:  # not bad input: a model whose numbers contradict the theorem
+        print(f"ftprl: {shown(str(model))}: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
     if output is not None:
         receipt.write_receipt(output, receipt.make_receipt(learned, certificate))
     print(line(certificate.to_dict()) if as_json else certificate)

@@ -89,6 +89,21 @@ class RegretSums:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class RoundingSums:
+    """What bounds the rounding of a receipt, added up over all rows and coordinates (docs/receipt.md).
+
+    `drift` is what rounding z to the type of a cell cost; `linear_size` the sum of |g x|, `step_size` of the sizes of a
+    step, and `slopes` of |slope| over the rows, which float64 roundings are relative to.
+    """
+
+    drift: float
+    linear_size: float
+    step_size: float
+    slopes: float
+
+
+@final
 class RowRefused(InvalidInput):
     """A row that cannot be learned, for a `reason`; `row` is its number in the stream."""
 
@@ -136,14 +151,32 @@ class Engine:
 
         With several scales also `count`, the rows that had the feature, and S with a receipt only.
         """
-        return self._parts(self.cells)
+        return self.parts_at(np.arange(self._spec.dim, dtype=np.uint32))
 
     def parts_at(self, slots: NDArray[np.integer[Any]]) -> dict[str, Cells]:
-        """The same of some cells, a copy."""
-        return self._parts(self.take(slots))
+        """The same of some cells, a copy; S is float64 with a receipt."""
+        cells = self.take(slots)
+        parts = {name: cells[:, columns] for name, columns in _columns(self._core.columns).items()}
+        rounded = parts.pop("rounded_S", None)
+        if self._receipt:
+            return {**parts, "S": self.take_gradients(slots)}
+        return parts if rounded is None else {**parts, "S": rounded}
 
-    def _parts(self, cells: Cells) -> dict[str, Cells]:
-        return {name: cells[:, columns] for name, columns in _columns(self._core.columns).items()}
+    def take_gradients(self, slots: NDArray[np.integer[Any]]) -> Vector:
+        """S = g_{1:t} of some cells, one row each and one column per scale; with a receipt only."""
+        some = self._checked(slots)
+        out = np.empty((len(some), len(self._spec.scales)))
+        self._core.take_gradients(some, out)
+        return out
+
+    def put_gradients(self, slots: NDArray[np.integer[Any]], gradients: Vector) -> None:
+        """Overwrite S of some cells that `put` has filled."""
+        some, rows = self._checked(slots), np.ascontiguousarray(gradients, np.float64)
+        if rows.shape != (len(some), len(self._spec.scales)):
+            raise InvalidInput(
+                f"gradients need one row per slot and one column per scale, got {rows.shape}; pass those."
+            )
+        self._core.put_gradients(some, rows)
 
     @property
     def counts_rows(self) -> bool:
@@ -255,9 +288,13 @@ class Engine:
         k = self._number(scale)
         return RegretSums(*self.state["sums"][:, k].tolist())
 
+    def rounding_sums(self, scale: int) -> RoundingSums:
+        """What bounds the rounding of a receipt, of one scale."""
+        return RoundingSums(*self._core.rounding[:, self._number(scale)].tolist())
+
     def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
-        """The sums of `ledger.read` against the leading scale's weights, intercept left out; of some cells, or all."""
-        out = np.empty((_OUTPUTS, 7, len(self._spec.scales)))
+        """The sums of `StreamLedger` against the leading scale's weights, intercept left out; of some cells, or all."""
+        out = np.empty((_OUTPUTS, 9, len(self._spec.scales)))
         cells = None if slots is None else self._checked(slots).astype(np.int64)
         self._core.ledger(out, self.leader, cells)
         return np.asarray(out[0])

@@ -13,6 +13,7 @@ from ftprl.linear.engine import Engine
 from ftprl.linear.model_file import Picked, Tensors
 
 BASELINE = "baseline"
+GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
 _LARGEST_STACK = 1e30  # no weight of a stack gets near it
@@ -32,7 +33,8 @@ def tensors_of(engine: Engine) -> dict[str, NDArray[Any] | Picked]:
 
 def _picked(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
     """The parts of cells that a file holds, by name, without the numbers that only fill a cell up."""
-    return {name: Picked(engine.take, slots, columns) for name, columns in engine.saved_columns.items()}
+    parts = {name: Picked(engine.take, slots, columns) for name, columns in engine.saved_columns.items()}
+    return parts | ({GRADIENTS: Picked(engine.take_gradients, slots, slice(None))} if engine.receipt else {})
 
 
 def restore(engine: Engine, tensors: Tensors) -> None:
@@ -73,6 +75,9 @@ def _put(engine: Engine, slots: NDArray[np.uint32] | None, tensors: Tensors) -> 
             touched = np.bitwise_or.reduce(cells.view(np.uint64), axis=1) != 0
             own, cells = own[touched], cells[touched]
         engine.put(own, cells)
+        if GRADIENTS in tensors:
+            gradients = tensors[GRADIENTS][some]
+            engine.put_gradients(own, gradients if slots is not None else gradients[touched])
 
 
 def _check_shape(name: str, tensor: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -148,6 +153,7 @@ _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "S": lambda t: _is_finite(t["S"]),
     "s": lambda t: _is_positive(t["s"]),
     "N": _counts_all,
+    "rounding": lambda t: _is_finite(t["rounding"]) and _is_positive(t["rounding"][1:]),
     "mixture.w": lambda t: _is_weights(t["mixture.w"]),
     "mixture.totals": lambda t: _is_finite(t["mixture.totals"]),
     "mixture.seen": lambda t: _is_finite(t["mixture.seen"]),

@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 from ftprl.receipt.certificate import StreamCertificate
-from ftprl.receipt.certify import certify_model
+from ftprl.receipt.certify import NotProved, certify_model
 from ftprl.receipt.document import make_receipt, read_receipt, write_receipt
 from ftprl.receipt.verify import Check, Verdict, verify_receipt
 
 __all__ = [
     "Check",
+    "NotProved",
     "StreamCertificate",
     "Verdict",
     "certify_model",

@@ -50,6 +50,8 @@ class _Scale:
     G: list[float] = field(default_factory=list)
     D2: list[float] = field(default_factory=list)
     size: list[float] = field(default_factory=list)
+    reach: list[float] = field(default_factory=list)
+    count: list[float] = field(default_factory=list)
 
 
 @final
@@ -82,7 +84,9 @@ class Audit:
             "DR": D * c.R,
             "G": counted,
             "D2": (D * c.unit) ** 2 + 0.0 * c.R,
-            "size": np.abs(c.S * u) + 0.5 * hold * u**2,
+            "size": _sizes(c, u, hold, l1) + np.abs(c.S * u) + _sizes(c, x, hold, l1),
+            "reach": np.abs(u) * c.unit + 0.0 * c.R,
+            "count": np.ones_like(c.z),
         }
         for k, sums in enumerate(self._scales):
             for name, values in terms.items():
@@ -135,7 +139,7 @@ class Audit:
         loss = float(replay.tallies[0])
         own = float(replay.state["totals"][k])
         totals, Su, H = replay.sums_of(k), self._of(k, "Su"), self._of(k, "Hu")
-        regret, r = totals.linear - Su, H - Su + 0.5 * totals.proximal
+        regret, r = totals.linear - Su, H - Su + 0.5 * totals.proximal + replay.rounding_sums(k).drift
         numbers = {
             "regret": regret,
             "tight": regret + (H - self._of(k, "Hx")),
@@ -175,10 +179,10 @@ class Audit:
         replay, spec = self._replay, self._replay.spec
         rows = [self._row(k) for k in range(len(spec.scales))]
         k = min(range(len(rows)), key=lambda j: rows[j]["bound"])
-        own, stability = rows[k], replay.sums_of(k).stability
+        own, drift, rounding = rows[k], replay.rounding_sums(k).drift, self._rounding(k)
         diagonal = math.sqrt(2.0) * self._of(k, "DR")
         const = math.sqrt(2.0 * self._of(k, "D2") * self._of(k, "G"))
-        closed = self._closed(k, own["excess"], stability)
+        closed = self._closed(k, own["theorem"], own["excess"] + drift, rounding)
         of = "theorem" if closed["worst_case"] is None else "worst_case"
         promised = own["theorem"] if closed["worst_case"] is None else closed["worst_case"]
         Su, H = self._of(k, "Su"), self._of(k, "Hu")
@@ -192,10 +196,11 @@ class Audit:
             "exact": None,
             "post_hoc": {"const": const, "diagonal": diagonal, "full": None},
             "gain": const / diagonal if diagonal else None,
-            "ratio": (promised - own["excess"]) / diagonal if diagonal else None,
+            "ratio": (promised - own["excess"] - drift) / diagonal if diagonal else None,
             "ratio_of": of,
             "shared": {"regret": own["regret"] + Su, "bound": own["bound"] - (H - Su)},
-            "rounding": self._rounding(k),
+            "rounding": rounding,
+            "drift": drift,
             "scales": rows,
             "coordinates": _listed(self._groups[k]),
             "coordinates_by": "rows" if self._replay.counts_rows else "gradients",
@@ -211,7 +216,7 @@ class Audit:
         named = {} if self._comparator.sha256 is None else {"sha256": self._comparator.sha256}
         return {**own, **named, "nonzero": self._nonzero}
 
-    def _closed(self, k: int, excess: float, stability: float) -> dict[str, float | None]:
+    def _closed(self, k: int, theorem: float, more: float, rounding: float) -> dict[str, float | None]:
         """B_R and the closed forms, under the conditions of the paper: a box equal to the bounds, every |value| 1."""
         spec = self._replay.spec
         names = ("worst_case", "closed_form", "closed_form_strong", "proven_ratio", "proven_regret_ratio")
@@ -220,16 +225,27 @@ class Audit:
         if not (_is_paper(spec) and ones and self._comparator.radius == spec.upper == -spec.lower):
             return forms
         c, DR = (spec.upper - spec.lower) / spec.scales[k], self._of(k, "DR")
-        forms["worst_case"] = 0.5 * c * DR + stability + excess
-        if self._unit_values:
-            paper, strong = c / 2 + 2 / c, c / 2 + 1 / c
-            forms |= {"closed_form": paper * DR + excess, "closed_form_strong": strong * DR + excess}
+        worst = 0.5 * c * DR + self._replay.sums_of(k).stability + more
+        if theorem > worst + rounding:
+            return forms
+        forms["worst_case"] = worst
+        paper, strong = c / 2 + 2 / c, c / 2 + 1 / c
+        if self._unit_values and worst <= paper * DR + more + rounding:
+            forms |= {"closed_form": paper * DR + more, "closed_form_strong": strong * DR + more}
             forms |= {"proven_ratio": paper / math.sqrt(2.0), "proven_regret_ratio": strong / math.sqrt(2.0)}
         return forms
 
     def _rounding(self, k: int) -> float:
-        unit = 2.0**-53 if self._replay.spec.float64 else 2.0**-24
-        return 4.0 * unit * math.sqrt(max(float(self._replay.tallies[2]), 1.0)) * self._of(k, "size")
+        """The bound that docs/receipt.md derives, term by term, in units of 2^-53."""
+        totals, error = self._replay.sums_of(k), self._replay.rounding_sums(k)
+        n, m = float(self._replay.tallies[2]), self._of(k, "count")
+        losses = abs(float(self._replay.tallies[0])) + abs(float(self._replay.state["totals"][k]))
+        over_rows = error.linear_size + totals.proximal + totals.stability + losses
+        stalled = min(math.exp(min(n * (2.0**-51 if self._replay.spec.float64 else 2.0**-22), 700.0)), max(n, 1.0))
+        by_slopes = 16.0 * (1 + 2.0**-20) * error.slopes * self._of(k, "reach")
+        of_S = min(by_slopes, math.sqrt(n * stalled) * self._of(k, "DR"))
+        units = (n + m + 64) * over_rows + (m + 64) * self._of(k, "size") + (n + 64) * of_S
+        return 1.01 * 2.0**-53 * (units + (64 + (n + m + 64) * 2.0**-22) * error.step_size)
 
 
 @final
@@ -264,6 +280,11 @@ def _weights(z: Vector, hold: Vector, l1: float, low: float, high: float) -> Vec
     shrunk = np.where(z > 0, np.minimum(l1 - z, 0.0), np.maximum(-z - l1, 0.0))
     x = np.divide(shrunk, hold, out=np.zeros_like(shrunk), where=hold > 0)
     return np.asarray(np.minimum(np.maximum(x, low), high))
+
+
+def _sizes(c: _Coordinates, v: Vector, hold: Vector, l1: float) -> Vector:
+    """The sizes of the terms of H(v)."""
+    return np.asarray(0.5 * hold * v**2 + np.abs(c.z * v) + l1 * np.abs(v))
 
 
 def _is_paper(spec: Spec) -> bool:

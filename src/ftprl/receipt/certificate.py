@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -14,9 +15,11 @@ from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
 from ftprl.receipt import ledger
 from ftprl.receipt.ledger import Certifiable, Comparator, Slots, StreamLedger
+from ftprl.receipt.rounding import rounding_bound
 
 Vector = NDArray[np.float64]
 Json = dict[str, Any]
+_COARSE = "its float32 cells no longer count its smallest gradients; train with --float64"
 
 
 @final
@@ -40,9 +43,9 @@ class Comparison:
 class StreamCertificate:
     """How much more the predictions of a stream lost, at most, than fixed weights would have; proved, not estimated.
 
-    regret <= tight <= bound <= theorem, and theorem <= worst_case <= closed_form where these are bounds. With several
-    scales the numbers are those of one scale, each with `excess` = loss(mixture) - loss(scale) added; post_hoc and
-    the ratio are that scale's own.
+    regret <= tight <= bound <= theorem up to `rounding`; theorem <= worst_case <= closed_form where these are bounds.
+    With several scales the numbers are those of one scale, each with `excess` = loss(mixture) - loss(scale) added;
+    post_hoc and the ratio are that scale's own. `drift`, what rounding cost the learner, is part of every bound.
     """
 
     rounds: int  # rows learned
@@ -65,6 +68,7 @@ class StreamCertificate:
     proven_regret_ratio: float | None
     shared: Mapping[str, float]
     rounding: float
+    drift: float
     scales: tuple[Mapping[str, float], ...]
     coordinates: tuple[Mapping[str, Any], ...] = ()
     coordinates_by: str = "rows"
@@ -89,7 +93,7 @@ class StreamCertificate:
         """Numbers, strings and lists, ready for JSON: the keys of `ftprl.Certificate`, and more."""
         names = (
             "rounds regret true_regret tight bound theorem worst_case closed_form closed_form_strong ratio ratio_of"
-            " proven_ratio proven_regret_ratio weight loss scale excess gain rounding coordinates_by"
+            " proven_ratio proven_regret_ratio weight loss scale excess gain rounding drift coordinates_by"
         )
         out: Json = {name: _json_number(getattr(self, name)) for name in names.split()}
         out |= {"family": "diagonal", "solver_gap": 0.0, "caveats": list(self.caveats)}
@@ -231,11 +235,11 @@ def _assembled(
         "diagonal": math.sqrt(2.0) * float(sums.DR[k]),
         "full": None,
     }
-    closed = closed_forms(engine, k, sums, comparison, unit_values)
+    rounding, drift = rounding_of(engine, k, sums), engine.rounding_sums(k).drift
+    closed = holding(closed_forms(engine, k, sums, comparison, unit_values), own["theorem"], rounding)
     worst = closed.get("worst_case")
-    of = "theorem" if worst is None else "worst_case"
     best = post["diagonal"] or None
-    counted = own["theorem"] - own["excess"] if worst is None else worst - own["excess"]
+    counted = (own["theorem"] if worst is None else worst) - own["excess"] - drift
     return StreamCertificate(
         progress.rows,
         progress.weight,
@@ -252,16 +256,17 @@ def _assembled(
         closed.get("closed_form_strong"),
         post,
         None if best is None else counted / best,
-        of,
+        "theorem" if worst is None else "worst_case",
         closed.get("proven_ratio"),
         closed.get("proven_regret_ratio"),
         {"regret": own["regret"] + float(sums.Su[k]), "bound": own["bound"] - float(sums.penalty[k])},
-        rounding_of(engine, float(sums.size[k])),
+        rounding,
+        drift,
         tuple(rows),
         tuple(groups),
         "rows" if engine.counts_rows else "gradients",
         None,
-        caveats_of(spec, spec.scales[k], sums.units, comparison, unit_values),
+        caveats_of(spec, spec.scales[k], sums.units, comparison, unit_values, closed),
     )
 
 
@@ -270,7 +275,7 @@ def scale_numbers(engine: Certifiable, k: int, sums: StreamLedger) -> dict[str, 
     totals, spec = engine.sums_of(k), engine.spec
     own_loss = float(engine.state["totals"][k])
     excess = engine.progress.loss - own_loss
-    r = float(sums.penalty[k]) + 0.5 * totals.proximal
+    r = float(sums.penalty[k]) + 0.5 * totals.proximal + engine.rounding_sums(k).drift
     regret = totals.linear - float(sums.Su[k])
     return {
         "scale": spec.scales[k],
@@ -291,17 +296,27 @@ def closed_forms(
     if no_worst_case(spec, sums.units, comparison) is not None:
         return {}
     D, h = spec.upper - spec.lower, spec.scales[k]
-    c, excess = D / h, scale_numbers(engine, k, sums)["excess"]
+    c, more = D / h, scale_numbers(engine, k, sums)["excess"] + engine.rounding_sums(k).drift
     DR, stability = float(sums.DR[k]), engine.sums_of(k).stability
-    forms = {"worst_case": 0.5 * c * DR + stability + excess}  # ½ Q D², Q = sqrt(G) / h
+    forms = {"worst_case": 0.5 * c * DR + stability + more}  # ½ Q D², Q = sqrt(G) / h
     if not unit_values:
         return forms
     return forms | {
-        "closed_form": (c / 2 + 2 / c) * DR + excess,
-        "closed_form_strong": (c / 2 + 1 / c) * DR + excess,
+        "closed_form": (c / 2 + 2 / c) * DR + more,
+        "closed_form_strong": (c / 2 + 1 / c) * DR + more,
         "proven_ratio": (c / 2 + 2 / c) / math.sqrt(2.0),
         "proven_regret_ratio": (c / 2 + 1 / c) / math.sqrt(2.0),
     }
+
+
+def holding(forms: Mapping[str, float], theorem: float, rounding: float) -> dict[str, float]:
+    """The forms that are bounds in the arithmetic that was used: float32 cells may not count the smallest gradients."""
+    worst, closed = forms.get("worst_case"), forms.get("closed_form")
+    if worst is None or theorem > worst + rounding:
+        return {}
+    if closed is not None and worst > closed + rounding:
+        return {"worst_case": worst}
+    return dict(forms)
 
 
 def no_worst_case(spec: Spec, units: tuple[float, float], comparison: Comparison) -> str | None:
@@ -323,7 +338,12 @@ def no_worst_case(spec: Spec, units: tuple[float, float], comparison: Comparison
 
 
 def caveats_of(
-    spec: Spec, scale: float, units: tuple[float, float], comparison: Comparison, unit_values: bool
+    spec: Spec,
+    scale: float,
+    units: tuple[float, float],
+    comparison: Comparison,
+    unit_values: bool,
+    forms: Mapping[str, float | None],
 ) -> tuple[str, ...]:
     """What the numbers do not say by themselves, in words."""
     notes = []
@@ -334,12 +354,44 @@ def caveats_of(
         )
     if (reason := no_worst_case(spec, units, comparison)) is not None:
         notes.append(f"the worst case and the closed form are not bounds for this run: {reason}")
+    elif forms.get("worst_case") is None:
+        notes.append(f"the worst case and the closed form are not bounds for this run: {_COARSE}")
     elif not unit_values:
         notes.append("the closed form is not a bound for this run: not every |value| was 1")
+    elif forms.get("closed_form") is None:
+        notes.append(f"the closed form is not a bound for this run: {_COARSE}")
     return tuple(notes)
 
 
-def rounding_of(engine: Certifiable, size: float) -> float:
-    """How far S, kept in a cell, may have drifted: a random walk of roundings over all rows, four times as long."""
-    unit = 2.0**-53 if engine.spec.float64 else 2.0**-24
-    return 4.0 * unit * math.sqrt(max(engine.progress.rows, 1)) * size
+def rounding_of(engine: Certifiable, k: int, sums: StreamLedger) -> float:
+    """How far the numbers of a scale can be from exact ones, at most."""
+    totals, error, spec = engine.sums_of(k), engine.rounding_sums(k), engine.spec
+    numbers = (float(a[k]) for a in (sums.size, sums.reach, sums.DR))
+    size, reach, DR = numbers
+    return rounding_bound(
+        rows=engine.progress.rows,
+        coordinates=float(sums.count[k]),
+        float64=spec.float64,
+        linear=error.linear_size,
+        step=error.step_size,
+        slopes=error.slopes,
+        positive=totals.proximal + totals.stability,
+        size=size,
+        reach=reach,
+        DR=DR,
+        losses=abs(engine.progress.loss) + abs(float(engine.state["totals"][k])),
+    )
+
+
+def broken_link(numbers: Mapping[str, Any]) -> str | None:
+    """Which number of a certificate is above one that bounds it, beyond rounding; None where the chain holds."""
+    chain = [name for name in ("regret", "tight", "bound", "theorem", "worst_case") if numbers[name] is not None]
+    pairs = [*itertools.pairwise(chain), ("true_regret", "regret"), ("bound", "closed_form_strong")]
+    if numbers["worst_case"] is not None:
+        pairs.append(("worst_case", "closed_form"))
+    slack = float(numbers["rounding"])
+    for low, high in pairs:
+        a, b = numbers[low], numbers[high]
+        if a is not None and b is not None and not a <= b + slack:
+            return f"{low} {a:.12g} is above {high} {b:.12g} by more than rounding, {slack:.3g}"
+    return None

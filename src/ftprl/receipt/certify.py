@@ -6,17 +6,22 @@ import os
 from typing import Any
 
 from ftprl import check
-from ftprl.errors import InvalidInput
+from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Model, Spec, model_file
 from ftprl.receipt.certificate import (
     Comparison,
     StreamCertificate,
     box_certificate,
+    broken_link,
     certificate_against,
     own_certificate,
 )
 from ftprl.receipt.ledger import fixed_weights
 from ftprl.receipt.provenance import Provenance, provenance_of
+
+
+class NotProved(FtprlError):
+    """The numbers of a model contradict the theorem: no certificate can be made of it."""
 
 
 def certify_model(
@@ -42,11 +47,13 @@ def certify_model(
     if radius is not None:
         check.positive("radius", radius)
     certificate = _compared(model, radius, other)
-    if exact is None or radius is None:
-        return certificate
-    from ftprl.receipt.exact import best_fixed
+    if exact is not None and radius is not None:
+        from ftprl.receipt.exact import best_fixed
 
-    return certificate.with_exact(best_fixed(model, exact, radius))
+        certificate = certificate.with_exact(best_fixed(model, exact, radius))
+    if (broken := broken_link(certificate.to_dict())) is not None:
+        raise NotProved(f"no certificate: {broken}; the model is damaged or forged, train it again.")
+    return certificate
 
 
 def _compared(model: Model, radius: float | None, other: str | os.PathLike[str] | None) -> StreamCertificate:

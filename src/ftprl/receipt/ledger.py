@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import Engine, LossTotals, RegretSums
+from ftprl.linear.engine import Engine, LossTotals, RegretSums, RoundingSums
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
@@ -46,6 +46,7 @@ class Certifiable(Protocol):
     @property
     def counts_rows(self) -> bool: ...
     def sums_of(self, scale: int | None = None) -> RegretSums: ...
+    def rounding_sums(self, scale: int) -> RoundingSums: ...
     def touched(self) -> Slots: ...
     def parts_at(self, slots: Slots) -> Mapping[str, Any]: ...
 
@@ -182,7 +183,9 @@ class StreamLedger:
     DR: Vector  # D·sqrt(G)
     G: Vector  # the sum of all G / unit²: of the gradients as if features were measured in their units
     D2: Vector  # the sum of (D unit)², likewise
-    size: Vector  # |S|·|u| + ½ Q·u²: what rounding is relative to
+    size: Vector  # of all terms of S·u, the penalty and the lead: what rounding is relative to
+    reach: Vector  # |u|·unit
+    count: Vector  # of coordinates
     units: tuple[float, float]  # the least and the largest unit of a coordinate, the intercept's left out
     nonzero: int | None  # coordinates of u that are not 0, of the first scale
     groups: list[dict[str, Any]]
@@ -194,7 +197,7 @@ def stream_ledger(
     """The sums over all coordinates; with `grouped` also by how often they were seen, for the scale of that number."""
     if not engine.receipt:
         raise InvalidInput("a certificate needs a model trained with --receipt, got one without; train it again.")
-    sums = np.zeros((7, len(engine.spec.scales)))
+    sums = np.zeros((9, len(engine.spec.scales)))
     groups: dict[int | None, Vector] = {}
     low, high, nonzero = np.inf, 0.0, 0
     for b in coordinate_blocks(engine, slots):
@@ -212,8 +215,8 @@ def stream_ledger(
 def _ledger_of(
     sums: Vector, units: tuple[float, float], nonzero: int | None, groups: list[dict[str, Any]]
 ) -> StreamLedger:
-    Su, penalty, lead, DR, G, D2, size = sums
-    return StreamLedger(Su, penalty, lead, DR, G, D2, size, units, nonzero, groups)
+    Su, penalty, lead, DR, G, D2, size, reach, count = sums
+    return StreamLedger(Su, penalty, lead, DR, G, D2, size, reach, count, units, nonzero, groups)
 
 
 def own_stream_ledger(engine: Engine, slots: Slots | None = None) -> StreamLedger:
@@ -241,9 +244,12 @@ def _terms(b: CoordinateBlock, u: Vector, D: Vector) -> list[Vector]:
     hold, absolute = b.hold(), b.l1 * np.abs(u)
     Su, half = b.S * u, 0.5 * hold * u * u
     zu, x = b.z * u, b.play()
-    lead = (half + zu + absolute) - ((0.5 * hold * x + b.z) * x + b.l1 * np.abs(x))
+    half_x, absolute_x = 0.5 * hold * x, b.l1 * np.abs(x)
+    lead = (half + zu + absolute) - ((half_x + b.z) * x + absolute_x)
     slopes, sides = b.over_unit(b.R), D * b.unit
-    return [Su, half - (Su - zu) + absolute, lead, D * b.R, slopes * slopes, sides * sides, np.abs(Su) + half]
+    size = np.abs(Su) + np.abs(zu) + half + absolute + (np.abs(half_x) + np.abs(b.z)) * np.abs(x) + absolute_x
+    penalty = half - (Su - zu) + absolute
+    return [Su, penalty, lead, D * b.R, slopes * slopes, sides * sides, size, np.abs(u) * b.unit, np.ones_like(b.z)]
 
 
 def _group(groups: dict[int | None, Vector], b: CoordinateBlock, k: int, terms: list[Vector]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import LossTotals, RegretSums
+from ftprl.linear.engine import LossTotals, RegretSums, RoundingSums
 from ftprl.linear.mixture import WINDOW, is_review, leader_of, move, window_of
 from ftprl.linear.spec import Spec
 from ftprl.receipt.mixture_replay import Mixing
@@ -67,10 +67,12 @@ class Replay:
         K = len(spec.scales)
         # Where a slot's cell is stored; 0 means nowhere yet.
         self._place, self._met = np.zeros(spec.dim, np.int32), 1
-        self._table = {name: np.zeros((_FIRST_CELLS, K), self.kind) for name in "zRS"}
+        self._table = {name: np.zeros((_FIRST_CELLS, K), self.kind) for name in "zR"}
+        self._table["S"] = np.zeros((_FIRST_CELLS, K))
         self._unit, self._count = np.zeros(_FIRST_CELLS, self.kind), np.zeros(_FIRST_CELLS, self.kind)
         self._base = np.zeros((3, K))
-        self._sums = np.zeros((3, K))
+        self._sums = np.zeros((6, K))  # RegretSums, and the first three of RoundingSums
+        self._slopes = np.zeros(K)
         self.mixing = Mixing(spec) if K > 1 else None
         self._set_constants()
 
@@ -113,7 +115,10 @@ class Replay:
         return self.mixing is not None
 
     def sums_of(self, scale: int | None = None) -> RegretSums:
-        return RegretSums(*self._sums[:, self.leader if scale is None else scale].tolist())
+        return RegretSums(*self._sums[:3, self.leader if scale is None else scale].tolist())
+
+    def rounding_sums(self, scale: int) -> RoundingSums:
+        return RoundingSums(*[*self._sums[3:, scale].tolist(), float(self._slopes[scale])])
 
     def touched(self) -> NDArray[np.intp]:
         return np.flatnonzero(self._place)
@@ -169,6 +174,7 @@ class Replay:
             own = self._stepped_base(base, slopes)
             sums = [a + b for a, b in zip(sums, own, strict=True)]
         self._sums += sums
+        self._slopes += np.abs(slopes)
         self.tallies[:2] += [weight * value, weight]
         if self.calibration is not None:
             chance = math.exp(-value)
@@ -212,28 +218,41 @@ class Replay:
 
     def _stepped(
         self, at: NDArray[np.int32], z: Vector, R: Vector, unit: Vector, x: Vector, g: Vector
-    ) -> tuple[Vector, Vector, Vector]:
+    ) -> tuple[Vector, ...]:
         top, most = _CUT[self.kind], float(np.finfo(self.kind).max)
         g = np.clip(g, -top, top)
         new = np.maximum(np.sqrt(R * R + g * g).astype(self.kind), R)
         sigma = unit * (new - R) * self._inverse
         moved = z + (g - sigma * x)
-        self._table["z"][at] = moved if self._unconstrained else np.clip(moved, -most, most)
+        kept = (moved if self._unconstrained else np.clip(moved, -most, most)).astype(self.kind)
+        self._table["z"][at] = kept
         self._table["R"][at] = new
-        self._table["S"][at] = self._table["S"][at].astype(np.float64) + g
-        held = self._hold(new, unit)
-        stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
-        return g * x, sigma * x * x, stability
+        self._table["S"][at] += g
+        return self._sum_terms(g, x, sigma, self._hold(new, unit), moved, kept)
 
-    def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, Vector, Vector]:
+    def _sum_terms(
+        self, g: Vector, x: Vector, sigma: Vector, held: Vector, moved: Vector, kept: NDArray[Any]
+    ) -> tuple[Vector, ...]:
+        """What a step adds to the sums; `kept` is z as its cell holds it, `moved` before it was rounded."""
+        stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
+        with np.errstate(over="ignore"):
+            inverse = np.divide(self._h, held, out=np.zeros_like(g), where=held > 0)
+        inverse = np.minimum(inverse, np.finfo(np.float64).max)
+        z = kept.astype(np.float64)
+        lost = z - moved
+        lost_at_most = np.abs(lost) if kept.dtype == np.float32 else 2.0**-52 * np.abs(z)
+        drift = lost * ((g + 0.5 * lost) * inverse - x)
+        step_size = (np.abs(g) + np.abs(z) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * inverse)
+        return g * x, sigma * x * x, stability, drift, np.abs(g) * np.abs(x), step_size
+
+    def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, ...]:
         z, R, S = self._base
         g = np.clip(g, -_CUT[np.float64], _CUT[np.float64])
         new = np.maximum(np.sqrt(R * R + g * g), R)
         sigma = (new - R) * self._inverse
-        self._base[:] = z + (g - sigma * x), new, S + g
-        held = self._free(new)
-        stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
-        return g * x, sigma * x * x, stability
+        moved = z + (g - sigma * x)
+        self._base[:] = moved, new, S + g
+        return self._sum_terms(g, x, sigma, self._free(new), moved, moved)
 
     def _retire(self, rows: int) -> None:
         """Drop all but four neighbouring scales, if these do as well as all of them."""
@@ -249,4 +268,5 @@ class Replay:
         self.mixing = fewer
         self._table = {name: np.ascontiguousarray(table[:, kept]) for name, table in self._table.items()}
         self._base, self._sums = self._base[:, kept].copy(), self._sums[:, kept].copy()
+        self._slopes = self._slopes[kept].copy()
         self._set_constants()

@@ -176,7 +176,8 @@ CERTIFICATE = fields(
         "rounds": whole(),
         "weight": number(0.0),
         **dict.fromkeys(
-            ["loss", "scale", "excess", "regret", "tight", "bound", "theorem", "rounding", "solver_gap"], number()
+            ["loss", "scale", "excess", "regret", "tight", "bound", "theorem", "rounding", "drift", "solver_gap"],
+            number(),
         ),
         **dict.fromkeys(["true_regret", "worst_case", "closed_form", "closed_form_strong", "ratio", "gain"], _MAYBE),
         **dict.fromkeys(("proven_ratio", "proven_regret_ratio"), _MAYBE),

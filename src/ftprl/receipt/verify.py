@@ -16,7 +16,7 @@ from ftprl.data.files import shown
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Model, Spec, model_file
 from ftprl.receipt.audit import Audit, Comparator
-from ftprl.receipt.certificate import Comparison, caveats_of
+from ftprl.receipt.certificate import Comparison, broken_link, caveats_of
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.digest import BatchDigest, digest_of_file
 from ftprl.receipt.document import Document, canonical, digest, read_receipt, spec_to_dict
@@ -27,7 +27,17 @@ from ftprl.receipt.schema import PROVENANCE
 
 RELATIVE = 1e-9  # the replay has the core's bits where both use one C library; elsewhere its last digits may differ
 ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
-DIFFERENCES = {"regret", "tight", "bound", "theorem", "excess", "worst_case", "closed_form", "closed_form_strong"}
+DIFFERENCES = {
+    "regret",
+    "tight",
+    "bound",
+    "theorem",
+    "excess",
+    "worst_case",
+    "closed_form",
+    "closed_form_strong",
+    "drift",
+}
 WEIGHTS = 1e-6  # of a weight, or of 1: for weights of another machine
 EXACT = 1e-6  # of the total loss, for what an optimiser computed
 
@@ -285,19 +295,20 @@ class _Replaying:
         found, tolerances = audit.certificate(), _tolerances(audit)
         if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
             found |= self._exact(stated["exact"], comparator.radius)
-        found["caveats"] = self._caveats(audit, comparator, found["scale"])
+        found["caveats"] = self._caveats(audit, comparator, found)
         checks = _compare("certificate", stated, found, tolerances)
+        checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
         bins = self.replay.calibration
         checks += _compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
         checks += _compare("runs", self.stated["runs"], self.runs, {})
         checks += _compare("unit_values", self.stated["unit_values"], self.unit_values, {})
         return checks + _compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
 
-    def _caveats(self, audit: Audit, comparator: Comparator, scale: float) -> list[str]:
+    def _caveats(self, audit: Audit, comparator: Comparator, forms: Mapping[str, Any]) -> list[str]:
         """The words that belong to the numbers."""
         kind = "box" if comparator.radius is not None else "weights"
         comparison = Comparison(kind, radius=comparator.radius)
-        return list(caveats_of(self.replay.spec, scale, audit.units, comparison, self.unit_values))
+        return list(caveats_of(self.replay.spec, forms["scale"], audit.units, comparison, self.unit_values, forms))
 
     def _exact(self, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
         """The best fixed weights computed once more; the stated losses stand if they are as near as it gets.

@@ -135,7 +135,7 @@ def test_every_array_has_a_dimension_for_outputs(scale: Any) -> None:
     core.learn(b.indptr, b.indices, b.values, b.y, b.weight, scores)
     core.weights(weights, 0)
     core.intercept(intercept)
-    core.ledger(np.empty((1, 7, len(scales))), 0)
+    core.ledger(np.empty((1, 9, len(scales))), 0)
     core.groups(np.empty((1, 128, 4)), 0, 0)
     assert weights.any()
     assert intercept.any()
@@ -153,6 +153,8 @@ def test_a_copy_is_apart() -> None:
     other.learn(batch())
     assert engine.progress.rows == 3
     assert not np.array_equal(other.cells, engine.cells)
+    assert not np.array_equal(other.parts["S"], engine.parts["S"])
+    assert other.rounding_sums(0).slopes > engine.rounding_sums(0).slopes > 0
 
 
 def test_a_large_table_costs_nothing_until_it_is_touched() -> None:

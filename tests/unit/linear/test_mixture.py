@@ -72,7 +72,7 @@ def test_how_cells_lie_in_memory(count: int, float64: bool, receipt: bool) -> No
     """In a single line, or as close together as they can."""
     engine = Engine(Spec(dim=4, scale=tuple(range(1, count + 1)), float64=float64), receipt=receipt)
     lanes, size = -(-count // 4) * 4, 8 if float64 else 4
-    needed = (2 * lanes + 2 + receipt * lanes) * size
+    needed = (2 * lanes + 2) * size  # S, of a receipt, stands apart
     assert engine.cells.strides[0] == (64 if needed <= 64 else needed)
     assert ("S" in engine.parts) == receipt
     assert engine.parts["z"].shape == (4, count)
@@ -259,10 +259,10 @@ def test_the_core_checks_by_itself() -> None:
     with pytest.raises(ValueError, match="z, R and S of each output and scale"):
         core.intercept(np.empty((1, 3, 3)))
     with pytest.raises(ValueError, match="with a receipt"):
-        core.ledger(np.empty((1, 7, 2)), 0)
+        core.ledger(np.empty((1, 9, 2)), 0)
     kept = make(receipt=True)
-    with pytest.raises(ValueError, match="seven sums for each output and scale"):
-        kept.ledger(np.empty((1, 7, 3)), 0)
+    with pytest.raises(ValueError, match="nine sums for each output and scale"):
+        kept.ledger(np.empty((1, 9, 3)), 0)
     with pytest.raises(ValueError, match="128 groups of four numbers"):
         kept.groups(np.empty((1, 127, 4)), 0, 0)
     slots = np.array([0, 4], np.uint32)
@@ -275,6 +275,15 @@ def test_the_core_checks_by_itself() -> None:
             core.take(slots, np.empty(shape))
     with pytest.raises(ValueError, match="a row for each slot"):
         core.put(slots, np.empty((2, core.width), np.float32))
+    with pytest.raises(ValueError, match="with a receipt"):
+        core.take_gradients(slots, np.empty((2, 2)))
+    with pytest.raises(ValueError, match="outside the table"):
+        kept.take_gradients(slots, np.empty((2, 2)))
+    with pytest.raises(ValueError, match="outside the table"):
+        kept.put_gradients(slots, np.empty((2, 2)))
+    for shape in ((1, 2), (2, 3)):
+        with pytest.raises(ValueError, match="a row for each slot and a column for each scale"):
+            kept.put_gradients(slots, np.empty(shape))
     with pytest.raises(ValueError, match="a number for each cell"):
         core.touched(np.empty(3, np.uint32))
     with pytest.raises(ValueError, match="1 to 16"):

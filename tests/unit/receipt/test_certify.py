@@ -16,9 +16,10 @@ import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear import Engine, Model, Spec
-from ftprl.receipt import certify_model, provenance
+from ftprl.receipt import NotProved, certify_model, make_receipt, provenance, verify_receipt, write_receipt
 from ftprl.receipt.certificate import box_certificate
 from ftprl.receipt.digest import BatchDigest
+from ftprl.receipt.document import digest
 from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.runlog import events
 from laws.streams import stream
@@ -372,3 +373,41 @@ def test_a_model_whose_provenance_is_forged_is_refused_in_one_line(capsys: Captu
         error = capsys.readouterr().err
         assert len(error.splitlines()) == 1
         assert "\x1b" not in error
+
+
+def test_numbers_that_contradict_the_theorem_are_not_certified(capsys: Capture) -> None:
+    """A model whose sums were changed by hand: exit code 1 and one line."""
+    model = train(output="m").model
+    for name, factor in (("linear", 3.0), ("stability", -2.0)):
+        forged = ftprl.load("m")
+        forged.engine.state["sums"][{"linear": 0, "stability": 2}[name]] *= factor
+        if name == "linear":
+            forged.engine.state["sums"][0] = np.abs(forged.engine.state["sums"][0]) + 1e9
+        forged.save("forged")
+        with pytest.raises(NotProved, match="by more than rounding"):
+            certify_model(ftprl.load("forged"))
+        assert run(["certify", "forged", "-o", "r.json"]) == 1
+        error = capsys.readouterr().err
+        assert len(error.splitlines()) == 1
+        assert "no certificate" in error
+        assert not Path("r.json").exists()
+    assert certify_model(model).rounds == 400
+
+
+def test_the_command_of_a_stream_that_float32_absorbs(capsys: Capture) -> None:
+    Path("out.vw").write_text("10000000 | a\n" + "1 | a\n" * 20_000)
+    ftprl.train("out.vw", loss="squared", bits=4, intercept=False, receipt=True, output="o")
+    assert run(["certify", "o", "-o", "o.receipt"]) == 0
+    made = json.loads(Path("o.receipt").read_text())["certificate"]
+    assert made["regret"] <= made["bound"] + made["rounding"]
+    assert made["drift"] != 0.0
+    assert run(["verify", "o.receipt", "out.vw", "--model", "o", "-q"]) == 0
+    capsys.readouterr()
+
+
+def test_a_broken_chain_is_refused_by_verify() -> None:
+    model = train(scale=0.1).model
+    made = make_receipt(model, certify_model(model))
+    made["certificate"]["regret"] = made["certificate"]["bound"] + 10 * made["certificate"]["rounding"] + 1.0
+    write_receipt("f.json", {**made, "sha256": digest(made)})
+    assert "certificate: each bound holds" in {one.name for one in verify_receipt("f.json", "log.vw").refused}
