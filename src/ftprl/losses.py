@@ -153,6 +153,11 @@ def _poisson(s: Vector, y: Vector) -> Arrays:
     return mean - y * c, mean - y, mean
 
 
+def _gamma(s: Vector, y: Vector) -> Arrays:
+    part = y / _exponential(s)
+    return part + np.clip(s, -_CLAMP, _CLAMP), 1.0 - part, part
+
+
 def quantile(tau: float) -> ScalarLoss:
     """The pinball loss `tau (y-s)_+ + (1-tau)(s-y)_+`.
 
@@ -233,6 +238,17 @@ _TABLE = (
         lambda s, y: math.exp(_clamp(s)) - y,
         _poisson,
         labels="nonnegative",
+        clip=_CLAMP,
+        mean=_exponential,
+        baseline="log_mean",
+        note="up to a constant",
+    ),
+    ScalarLoss(
+        "gamma",
+        lambda s, y: y * math.exp(-_clamp(s)) + _clamp(s),
+        lambda s, y: 1.0 - y * math.exp(-_clamp(s)),
+        _gamma,
+        labels="positive",
         clip=_CLAMP,
         mean=_exponential,
         baseline="log_mean",

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ftprl import data
 from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
+from ftprl.losses import SCALAR_LOSSES
 from ftprl.receipt.certificate import (
     Comparison,
     StreamCertificate,
@@ -23,7 +24,7 @@ from ftprl.receipt.certificate import (
     running_certificate,
 )
 from ftprl.receipt.ledger import fixed_weights
-from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
+from laws.streams import LOSSES, OPTIONS, SIGNS, labels, spec, stream
 from oracles.batches import real
 
 
@@ -237,8 +238,9 @@ def test_the_papers_ratio_where_it_is_one(seed: int, loss: str, radius: float, a
     engine = Engine(given_spec, receipt=True)
     for _ in range(60):
         row = {int(i): float(rng.choice([1.0, -1.0])) for i in np.unique(rng.zipf(1.5, 4) % 30)}
-        y = float(rng.poisson(2.0)) if loss == "poisson" else float(rng.choice([-1.0, 1.0]))
-        if adverse and loss != "poisson":
+        any_sign = bool(SCALAR_LOSSES[loss].fits(np.array(-1.0)))
+        y = float(rng.choice([-1.0, 1.0])) if any_sign else float(labels(rng, loss, 1)[0])
+        if adverse and any_sign:
             y = -1.0 if engine.score(Batch.from_rows([row]))[0] > 0 else 1.0
         engine.learn(Batch.from_rows([row], y=[y]))
     c = box_certificate(engine, radius, unit_values=True)

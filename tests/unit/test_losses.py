@@ -1,4 +1,4 @@
-"""The eight scalar losses and the losses of a point."""
+"""The scalar losses and the losses of a point."""
 
 import math
 
@@ -9,7 +9,7 @@ from ftprl import losses
 from ftprl.errors import InvalidInput
 from ftprl.losses import SCALAR_LOSSES, Linear, Loss, OfScore, ScalarLoss, quantile
 
-NAMES = ("logistic", "hinge", "squared_hinge", "squared", "absolute", "quantile", "huber", "poisson")
+NAMES = ("logistic", "hinge", "squared_hinge", "squared", "absolute", "quantile", "huber", "poisson", "gamma")
 SCORES = np.linspace(-4.03, 4.07, 41)
 DEFINITIONS = {
     "logistic": lambda s, y: np.log(1 + np.exp(-y * s)),
@@ -20,12 +20,14 @@ DEFINITIONS = {
     "quantile": lambda s, y: 0.5 * np.abs(s - y),
     "huber": lambda s, y: np.where(np.abs(s - y) <= 1, 0.5 * (s - y) ** 2, np.abs(s - y) - 0.5),
     "poisson": lambda s, y: np.exp(s) - y * s,
+    "gamma": lambda s, y: y * np.exp(-s) + s,
 }
 KINKS = {"hinge": (1.0, 1.0), "absolute": (2.0, 2.0), "quantile": (-1.0, -1.0)}
 
 
 def labels(loss: ScalarLoss) -> tuple[float, ...]:
-    return (-1.0, 1.0) if loss.binary else ((0.0, 3.0) if loss.name == "poisson" else (-1.5, 0.0, 2.0))
+    few = {"signs": (-1.0, 1.0), "nonnegative": (0.0, 3.0), "positive": (0.25, 3.0), "numbers": (-1.5, 0.0, 2.0)}
+    return few[loss.labels]
 
 
 def test_the_table() -> None:
@@ -88,6 +90,13 @@ def test_logistic_is_accurate_in_its_tails() -> None:
     assert loss.value(800.0, 1.0) == 0.0
 
 
+def test_gamma_is_clamped_at_60() -> None:
+    loss = SCALAR_LOSSES["gamma"]
+    assert loss.value(-61.0, 2.0) == loss.value(-60.0, 2.0) == 2.0 * math.exp(60) - 60.0
+    assert loss.slope(1e9, 2.0) == 1.0 - 2.0 * math.exp(-60)
+    assert loss.mean(np.array([0.0, 100.0])).tolist() == [1.0, math.exp(60)]
+
+
 def test_poisson_is_clamped_at_60() -> None:
     loss = SCALAR_LOSSES["poisson"]
     assert loss.value(61.0, 2.0) == loss.value(60.0, 2.0) == math.exp(60) - 120
@@ -105,6 +114,8 @@ def test_bad_quantile(tau: float) -> None:
     [
         (lambda: losses.logistic([1.0], 0), "got 0.0;"),
         (lambda: losses.hinge([1.0], 2.0), "got 2.0;"),
+        (lambda: OfScore(SCALAR_LOSSES["gamma"], [1.0], 0.0), "gamma needs y > 0, got 0.0;"),  # type: ignore[arg-type]
+        (lambda: OfScore(SCALAR_LOSSES["poisson"], [1.0], -1), "poisson needs y >= 0, got -1.0;"),  # type: ignore[arg-type]
         (lambda: OfScore(SCALAR_LOSSES["squared_hinge"], [1.0], 0.5), "got 0.5;"),  # type: ignore[arg-type]
         (lambda: losses.squared([1.0], math.nan), "got y=nan;"),
         (lambda: losses.absolute([1.0], math.inf), "got y=inf;"),

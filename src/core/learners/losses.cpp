@@ -55,6 +55,12 @@ LossAtScore poisson(double s, double y, double, double&) {
     return {e - y * c, e - y};
 }
 
+LossAtScore gamma(double s, double y, double, double&) {
+    const double c = below(above(s, -CLAMP), CLAMP);
+    const double part = y * std::exp(-c);
+    return {part + c, 1.0 - part};
+}
+
 constexpr double NO_CLIP = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -69,6 +75,7 @@ const Loss LOSSES[] = {
     {"quantile", quantile, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::quantile},
     {"huber", huber, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::mean},
     {"poisson", poisson, Labels::nonnegative, Mixing::hedge, CLAMP, BaselineKind::log_mean},
+    {"gamma", gamma, Labels::positive, Mixing::hedge, CLAMP, BaselineKind::log_mean},
 };
 const std::size_t LOSS_COUNT = sizeof LOSSES / sizeof *LOSSES;
 

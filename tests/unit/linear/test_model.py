@@ -121,7 +121,9 @@ def test_the_same_model_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-@pytest.mark.parametrize(("loss", "link"), [("logistic", lambda s: 1 / (1 + np.exp(-s))), ("poisson", np.exp)])
+@pytest.mark.parametrize(
+    ("loss", "link"), [("logistic", lambda s: 1 / (1 + np.exp(-s))), ("poisson", np.exp), ("gamma", np.exp)]
+)
 def test_predictions_are_means(loss: str, link: object) -> None:
     model = Model(Engine(Spec(loss=loss, dim=16)))
     batch = Batch.from_rows([{0: 1.0}, {1: 2.0}], y=[1.0, 1.0])

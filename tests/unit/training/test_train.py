@@ -16,6 +16,7 @@ import ftprl
 from ftprl import data
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Engine, Model, Spec
+from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
 from ftprl.runlog import events
 from ftprl.training import train
 from ftprl.training.options import CheckpointInterval
@@ -351,6 +352,26 @@ def test_rows_that_cannot_be_learned_can_be_left_out(tmp_path: Path) -> None:
     path.write_text("".join(f"{i % 3} | a{i % 7}\n" for i in range(100) if i % 10 != 4))
     good = train(path, loss="poisson", **small())
     np.testing.assert_array_equal(run.model.engine.cells[:, :3], good.model.engine.cells[:, :3])
+
+
+def test_gamma_has_everything_that_other_losses_have(tmp_path: Path) -> None:
+    """Training, predictions, a receipt that is confirmed; a label that is not above 0 is refused by its row."""
+    rng = np.random.default_rng(5)
+    means = np.exp(rng.normal(size=5))
+    rows = [(int(i), float(rng.gamma(3.0, means[i] / 3.0))) for i in rng.integers(0, 5, size=3000)]
+    path = tmp_path / "claims.vw"
+    path.write_text("".join(f"{y:.6g} | a{i}\n" for i, y in rows))
+    run = train(path, loss="gamma", receipt=True, output=tmp_path / "m", **small())
+    assert run.progressive.improvement > 10.0  # better than the mean of the labels before each row
+    predicted = {i: float(p) for (i, _), p in zip(rows, run.model.predict(path), strict=True)}
+    np.testing.assert_allclose([predicted[i] for i in range(5)], means, rtol=0.15)
+    write_receipt(tmp_path / "r.json", make_receipt(run.model, certify_model(run.model, radius=1.0)))
+    verdict = verify_receipt(tmp_path / "r.json", path)
+    assert verdict.confirmed, str(verdict)
+    path.write_text("0.5 | a1\n0 | a2\n")
+    with pytest.raises(InvalidInput, match=r"claims\.vw: row 1: a label needs to be above 0 and at most 1e30"):
+        train(path, loss="gamma", **small())
+    assert train(path, loss="gamma", on_bad_row="skip", **small()).bad_rows == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"| a\n| b\n", b"1 0 | a\n"], ids=["empty", "unlabelled", "weightless"])
