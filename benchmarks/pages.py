@@ -332,8 +332,8 @@ def market_part(m: portfolios.Market) -> list[str]:
         (
             f"**{m.name}**: {len(m.R):,} days, {m.R.shape[1]} assets. From 1, the best constant-rebalanced portfolio "
             f"grows to {math.exp(m.rebalanced.log_wealth):.4g} (to a proved gap of {m.rebalanced.gap:.1g} in its "
-            f"logarithm), the best asset to {float(m.R.prod(axis=0).max()):.4g}, equal shares to {even:.4g}. Receipts "
-            "are those of the untuned runs, in log wealth."
+            f"logarithm), the best asset to {float(m.R.prod(axis=0).max()):.4g}, equal shares to {even:.4g}. Regret "
+            "and bounds are those of the untuned runs, in log wealth."
         ),
         "",
         *table(head, rows),

@@ -52,15 +52,15 @@ def _units() -> list[tuple[Path, list[str]]]:
     own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
     tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning", "kernels", "scales")]
     core = ("learners/learner", "learners/ledger", "learners/losses", "learners/multi_scale")
-    core += ("learners/rows", "learners/single_scale", "readers/marks", "support/dispatch", "support/memory")
+    core += ("learners/rows", "learners/single_scale", "readers/delimiters", "support/dispatch", "support/memory")
     tested += [(CORE / f"{name}.cpp", COVERED) for name in core]
     learners, readers = CORE / "learners", CORE / "readers"
-    kernels = [(learners / "kernel_portable.cpp", [*COVERED, *KERNEL]), (readers / "marks_portable.cpp", COVERED)]
+    kernels = [(learners / "kernel_portable.cpp", [*COVERED, *KERNEL]), (readers / "delimiters_portable.cpp", COVERED)]
     if platform.machine().lower() in ("x86_64", "amd64"):
         kernels.append((learners / "kernel_sse2.cpp", [*COVERED, *KERNEL]))
         kernels.append((learners / "kernel_avx2.cpp", [*COVERED, *KERNEL, "-mavx2"]))
-        kernels.append((readers / "marks_sse2.cpp", COVERED))
-        kernels.append((readers / "marks_avx2.cpp", [*COVERED, "-mavx2", "-mbmi", "-mpopcnt"]))
+        kernels.append((readers / "delimiters_sse2.cpp", COVERED))
+        kernels.append((readers / "delimiters_avx2.cpp", [*COVERED, "-mavx2", "-mbmi", "-mpopcnt"]))
     return kernels + tested + own
 
 

@@ -45,8 +45,8 @@ bool is_too_long(const std::string& message) { return message.find("expected a r
 void check_problem(const Problem& problem) {
     if (problem.line == 0) return;
     law(problem.line > 0, "a line number is positive");
-    law(problem.message.find("expected ") == 0, "a reason says what was expected");
-    law(problem.message.size() < 400, "a reason is short");
+    law(problem.fault.message.find("expected ") == 0, "a reason says what was expected");
+    law(problem.fault.message.size() < 400, "a reason is short");
 }
 
 template <class T>
@@ -71,7 +71,7 @@ void check_label(const Labels& labels, double y, double weight) {
 // Takes the rows read so far, as the bindings do.
 void take(Parser& parser, const Labels& labels, Reading& out) {
     RowBuilder& rows = parser.rows;
-    rows.spread();
+    rows.write_unit_values();
     const std::size_t count = rows.count();
     law(rows.indptr.size() == count + 1 && rows.weight.size() == count, "there are as many of each");
     const std::int64_t* ends = rows.indptr.data();
@@ -141,7 +141,8 @@ Reading read(Parser& parser, const std::string& body, const Options& options, co
     out.line = parser.line;
     check_problem(out.problem);
     check_problem(out.first_bad);
-    if (is_too_long(out.problem.message)) out.problem.message = "too long";  // found early or late, in other words
+    // Noticed early or late, with another message.
+    if (is_too_long(out.problem.fault.message)) out.problem.fault.message = "too long";
     return out;
 }
 
@@ -164,11 +165,11 @@ Reading read_file(Parser& parser, const std::string& body, const Labels& labels,
     out.first_bad = parser.first_bad;
     out.bad = parser.bad;
     out.line = parser.line;
-    if (is_too_long(out.problem.message)) out.problem.message = "too long";
+    if (is_too_long(out.problem.fault.message)) out.problem.fault.message = "too long";
     return out;
 }
 
-bool same(const Problem& a, const Problem& b) { return a.line == b.line && a.message == b.message; }
+bool same(const Problem& a, const Problem& b) { return a.line == b.line && a.fault.message == b.fault.message; }
 
 void check_same(const Reading& one, const Reading& other) {
     law(one.rows == other.rows, "blocks and batches do not matter: rows");
@@ -283,12 +284,12 @@ void check_look(const std::string& body, const Dialect& dialect, std::size_t col
     const std::int64_t most = 1 + static_cast<std::int64_t>(random.below(20));
     std::int64_t before = 0;
     for (const bool all : {false, true}) {
-        std::vector<Sample> samples(columns);
+        std::vector<ColumnSample> samples(columns);
         const Exact data(all ? body : body.substr(0, random.below(body.size() + 1)));
-        const std::int64_t count = look(data.data(), data.end(), all, dialect, most, 4, label, samples);
+        const std::int64_t count = sample_columns(data.data(), data.end(), all, dialect, most, 4, label, samples);
         law(count >= before && count <= most, "looking at more bytes shows no fewer rows, and not too many");
         before = count;
-        for (const Sample& sample : samples) {
+        for (const ColumnSample& sample : samples) {
             law(sample.numbers >= 0 && sample.numbers <= sample.present && sample.present <= count,
                 "columns are counted once a row");
             law(sample.values.size() <= 4, "no more values are kept than asked for");

@@ -55,9 +55,9 @@ bool is_special(const std::string& text) {
 
 Parsed expected_number(const std::string& text, double& out) {
     const bool is_signed = !text.empty() && (text[0] == '-' || text[0] == '+');
-    const std::string plain = text.substr(is_signed ? 1 : 0);
-    if (is_special(plain)) return Parsed::not_finite;
-    if (!is_decimal(plain)) return Parsed::malformed;
+    const std::string unsigned_text = text.substr(is_signed ? 1 : 0);
+    if (is_special(unsigned_text)) return Parsed::not_finite;
+    if (!is_decimal(unsigned_text)) return Parsed::malformed;
     out = std::strtod(text.c_str(), nullptr);
     return std::isfinite(out) ? Parsed::ok : Parsed::not_finite;
 }
@@ -65,11 +65,11 @@ Parsed expected_number(const std::string& text, double& out) {
 bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 void check_number(const std::string& text) {
-    double expected = 0.25, found = 0.25;
+    double expected = 0.25, actual = 0.25;
     const Parsed rule = expected_number(text, expected);
     const Exact bytes(text);
-    law(parse_number(bytes.data(), bytes.end(), found) == rule, "a number is one when the grammar says so");
-    law(same_bits(found, rule == Parsed::ok ? expected : 0.25),
+    law(parse_number(bytes.data(), bytes.end(), actual) == rule, "a number is one when the grammar says so");
+    law(same_bits(actual, rule == Parsed::ok ? expected : 0.25),
         "a number is what strtod says; another leaves the result alone");
 }
 
@@ -123,11 +123,11 @@ void run_label(const std::string& body, Random random) {
         } else {
             expected = number;
         }
-        std::string why;
+        Fault fault;
         const Exact bytes(text);
-        law(labels.read(bytes.data(), bytes.end(), y, why) == good, "a label is taken when its rule says so");
+        law(labels.read(bytes.data(), bytes.end(), y, fault) == good, "a label is taken when its rule says so");
         law(!good || same_bits(y, expected), "a label becomes what its rule says");
-        law(good == why.empty() && why.size() < 200, "a refusal has a short reason");
+        law(good == fault.message.empty() && fault.message.size() < 200, "a refusal has a short reason");
     }
 }
 
@@ -163,7 +163,7 @@ void run_hash(const std::string& body, Random random) {
         "what follows the rest does not count");
     constexpr std::uint64_t dims[] = {2, 3, 97, 1u << 22, (std::uint64_t{1} << 32) - 1, std::uint64_t{1} << 32};
     const Slots slots(random.pick(dims), random.one_in(2));
-    law(slots(expected) < slots.room(), "a hash lands in a cell that is open to features");
+    law(slots(expected) < slots.feature_cells(), "a hash lands in a cell that is open to features");
 }
 
 // ---- words ----

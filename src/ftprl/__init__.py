@@ -1,4 +1,4 @@
-"""Online learning that shows its receipt: FTPRL, its regret, its bounds, and the best bound in hindsight."""
+"""Linear models and online decisions without a learning rate to tune, with a certificate of their regret."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAMES = {
     "ftprl.training": ("Run", "train"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
-_ROOMS = ("adversaries", "baselines", "data", "losses", "receipt", "schemes", "sets")
+_MODULES = ("adversaries", "baselines", "data", "losses", "receipt", "schemes", "sets")
 
 __all__ = [
     "BadFormat",
@@ -66,7 +66,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in _ROOMS:
+    if name in _MODULES:
         return import_module(f"ftprl.{name}")
     raise AttributeError(f"module 'ftprl' has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic writes: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ftprl.errors import InvalidInput
 
 
 def check_target(name: str, path: str | os.PathLike[str] | None) -> None:
-    """Refuse, before any work, a file that could not be written after it."""
+    """Raise before any work is done if the output file could not be written afterwards."""
     if path is None:
         return
     folder = Path(path).resolve().parent
@@ -28,7 +28,7 @@ def check_target(name: str, path: str | os.PathLike[str] | None) -> None:
 def check_apart(
     targets: Mapping[str, Any], others: Mapping[str, Any], allowed: Collection[frozenset[str]] = ()
 ) -> None:
-    """Refuse to write over what is read, or one thing over another; pairs in `allowed` may be the same file."""
+    """Raise if an output file is also an input or another output; pairs in `allowed` may be the same file."""
     paths = {name: os.path.realpath(path) for name, path in {**others, **targets}.items() if path is not None}
     for name in targets:
         for other in paths:
@@ -47,9 +47,9 @@ def _is_special(path: str) -> bool:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write beside `path`; when all went well it is synced and takes its place, otherwise it is removed.
+    """Open a temporary file that replaces `path` once it is complete and synced; after an error it is removed.
 
-    A link stays a link, a file keeps its permissions, and a pipe or a device is written as it stands.
+    Symbolic links and permissions are kept; a pipe or a device is written directly.
     """
     target = Path(path).resolve()
     if _is_special(str(target)):
@@ -57,12 +57,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield out
         return
     try:
-        handle, name = _nameless(target.parent) or _named(target.parent)
+        handle, name = unnamed_file(target.parent) or _named_file(target.parent)
     except OSError as error:
         raise InvalidInput(f"{os.fspath(path)}: {error.strerror}; check the folder and its permissions.") from None
     try:
         with os.fdopen(os.dup(handle), "wb") as out:
-            yield out  # a packer may close it
+            yield out  # a compressor may close it
         if target.exists():
             os.fchmod(handle, stat.S_IMODE(target.stat().st_mode))
         os.fsync(handle)
@@ -75,7 +75,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException as error:
         if name:
             os.unlink(name)
-        if isinstance(error, OSError) and error.errno is not None:  # a write does not know its file
+        if isinstance(error, OSError) and error.errno is not None:  # the error of a write does not name the file
             raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
     finally:
@@ -83,17 +83,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     _sync_folder(target.parent)
 
 
-def _nameless(folder: Path) -> tuple[int, str] | None:
-    """A file that vanishes with its process, where the system has such: it has a name for a moment only, at the end."""
+def unnamed_file(folder: Path) -> tuple[int, str] | None:
+    """A file without a name (O_TMPFILE), which vanishes if the process is killed; None where this is not supported."""
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
         return None
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666), ""
-    except OSError:  # not on this kind of disk
+    except OSError:  # not supported by this file system
         return None
 
 
-def _named(folder: Path) -> tuple[int, str]:
+def _named_file(folder: Path) -> tuple[int, str]:
     handle, beside = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
     os.chmod(beside, 0o666 & ~_umask())
     return handle, beside

@@ -1,4 +1,4 @@
-"""The checks of the public door: each returns a clean value or raises one line that helps."""
+"""Input validation of the public API: each function returns a clean value or raises an error of one line."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Vector = NDArray[np.float64]
 
 
 def frozen(a: Vector) -> Vector:
-    """Make `a` read-only, so that a frozen object is frozen to the last number."""
+    """Make `a` read-only, so that the arrays of a frozen object cannot be changed either."""
     a.flags.writeable = False
     return a
 
 
 def _is_masked(value: object) -> bool:
-    """Nobody has a masked array unless its module was imported, which takes long."""
+    """Whether it is a masked array; numpy.ma takes long to import, and without it there can be none."""
     module = sys.modules.get("numpy.ma")
     return module is not None and isinstance(value, module.MaskedArray)
 
@@ -41,7 +41,7 @@ def array(name: str, value: ArrayLike) -> Vector:
 
 
 def finite(name: str, a: Vector) -> Vector:
-    """Refuse NaN and infinity, naming the first."""
+    """Raise on NaN or infinity, with the position of the first."""
     if not np.isfinite(a).all():
         where = np.argwhere(~np.isfinite(a))[0]
         at = "[" + ",".join(str(int(i)) for i in where) + "]" if a.ndim else ""
@@ -52,7 +52,7 @@ def finite(name: str, a: Vector) -> Vector:
 
 
 def vector(name: str, value: ArrayLike, dim: int | None = None) -> Vector:
-    """`value` as a finite vector, of length `dim` when that is given."""
+    """`value` as a finite vector, of length `dim` unless that is None."""
     a = array(name, value)
     if a.ndim != 1 or (dim is not None and a.shape[0] != dim):
         want = "a vector" if dim is None else f"a vector of length {dim}"
@@ -61,7 +61,7 @@ def vector(name: str, value: ArrayLike, dim: int | None = None) -> Vector:
 
 
 def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Vector:
-    """`value` as a finite matrix, with `columns` columns when that is given."""
+    """`value` as a finite matrix, with `columns` columns unless that is None."""
     a = array(name, value)
     if a.ndim != 2 or (columns is not None and a.shape[1] != columns):
         want = "a matrix" if columns is None else f"a matrix with {columns} columns"
@@ -78,7 +78,7 @@ def number(name: str, value: float) -> float:
 
 
 def instance(name: str, value: object, kind: type) -> None:
-    """Refuse anything that is not of a kind."""
+    """Raise unless `value` is an instance of `kind`."""
     if not isinstance(value, kind):
         shown = " ".join(repr(value).split())[:60]
         raise InvalidInput(f"{name} needs a {kind.__name__}, got {shown}; pass one.")

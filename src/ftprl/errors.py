@@ -1,10 +1,10 @@
-"""What can go wrong, as types: every error of ftprl is one of these and fits on one line."""
+"""Exceptions of ftprl; each message is one line."""
 
 from __future__ import annotations
 
 
 class FtprlError(Exception):
-    """The root of all errors that ftprl raises on purpose.
+    """Base class of all exceptions that ftprl raises on purpose.
 
     `options` are the options that the message names. It spells them as in Python, `label=` or `bits=10`; the command
     line prints them as its user typed them, `--label` or `--bits 10`.
@@ -19,11 +19,11 @@ class FtprlError(Exception):
 
 
 class InvalidInput(FtprlError, ValueError):
-    """An argument breaks a rule; the message has the value, the rule and the remedy."""
+    """An argument is not valid; the message has the value, what was expected and what to do."""
 
 
 class BadFormat(FtprlError, ValueError):
-    """A data file does not say what its format promises."""
+    """A data file does not conform to its format."""
 
 
 class BadModel(FtprlError, ValueError):
@@ -31,4 +31,4 @@ class BadModel(FtprlError, ValueError):
 
 
 class Unsupported(FtprlError):
-    """The mathematics (or this library) offers no such combination; the message names one that works."""
+    """This combination is not available; the message names one that is."""

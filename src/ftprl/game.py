@@ -10,13 +10,13 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ftprl import check
+from ftprl import check, psd
 from ftprl.bounds import Certificate, History, Ledger
 from ftprl.errors import InvalidInput
+from ftprl.hindsight import level_bundle
 from ftprl.learner import Learner, LearnerState, gradient
 from ftprl.losses import Linear
 from ftprl.sets import ConvexSet
-from ftprl.solver import call_clarabel
 
 Vector = NDArray[np.float64]
 LossLike = Callable[[Vector], tuple[float, ArrayLike]] | ArrayLike
@@ -199,15 +199,20 @@ class Hindsight:
 def best_in_hindsight(
     feasible: ConvexSet, losses: Sequence[LossLike], tol: float = 1e-7, steps: int = 400
 ) -> Hindsight:
-    """Minimise the sum of the losses over F: exactly when they are linear, by a level bundle method otherwise."""
+    """Minimise the sum of the losses over F: exactly when they are linear, by a level bundle method otherwise.
+
+    The method stops when the proved lower end is within `tol` of the value, relative to the value itself and (by
+    `tol` squared) to the first one, or after `steps` tangents.
+    """
     check.instance("best_in_hindsight", feasible, ConvexSet)
     if not np.isfinite(feasible.widths()).all():
         raise InvalidInput(f"the best point in hindsight needs a bounded set, got width inf in {feasible!r}; bound it.")
     functions = [_as_loss(f, feasible.dim, t) for t, f in enumerate(losses)]
     if all(isinstance(f, Linear) for f in functions):
         S = np.sum([f.g for f in functions if isinstance(f, Linear)], axis=0) if functions else np.zeros(feasible.dim)
-        x = feasible.vertex(S)
-        return Hindsight(x, float(S @ x), float(S @ x))
+        best = feasible.minimise(psd.zero(), S, feasible.vertex(S))
+        value = float(S @ best.x)
+        return Hindsight(best.x, value, value - best.gap)
 
     def total(x: Vector) -> tuple[float, Vector]:
         value, slope = 0.0, np.zeros(feasible.dim)
@@ -217,52 +222,5 @@ def best_in_hindsight(
             slope += np.asarray(g, dtype=np.float64)
         return value, slope
 
-    return _level_bundle(feasible, total, tol, steps)
-
-
-def _level_bundle(
-    feasible: ConvexSet, f: Callable[[Vector], tuple[float, Vector]], tol: float, steps: int
-) -> Hindsight:
-    """Cut the graph of f by its tangents; step to the nearest point where the model reaches a level."""
-    from scipy.sparse import csc_matrix, vstack
-
-    conic = feasible.conic()
-    G, h, cones = conic.stacked
-    size = conic.size
-    import clarabel
-
-    x = best = feasible.start()
-    slopes: list[Vector] = []
-    offsets: list[float] = []  # f(w) >= slope·w - offset
-    upper, lower = math.inf, -math.inf
-    for _ in range(steps):
-        value, slope = f(x)
-        if value < upper:
-            upper, best = value, x
-        slopes.append(np.concatenate((slope, np.zeros(size - conic.dim))))
-        offsets.append(float(slope @ x) - value)
-        k = len(slopes)
-        cuts = np.hstack((np.array(slopes), -np.ones((k, 1))))
-        scale = 1.0 + abs(upper)
-        wide = vstack((csc_matrix(np.hstack((G.toarray(), np.zeros((len(h), 1))))), csc_matrix(cuts / scale))).tocsc()
-        q = np.zeros(size + 1)
-        q[-1] = 1.0
-        right = np.concatenate((h, np.array(offsets) / scale))
-        every = [*cones, clarabel.NonnegativeConeT(k)]
-        answer = call_clarabel(np.zeros((size + 1, size + 1)), q, wide, right, every, 1e-10)
-        if "Solved" in str(answer.status):
-            # The solver's own dual value, less what its tolerance leaves open.
-            lower = max(lower, float(answer.obj_val_dual) - 1e-9 * scale)
-        if upper - lower <= tol * scale:
-            break
-        level = lower + 0.3 * (upper - lower)
-        P = np.zeros((size, size))
-        P[: conic.dim, : conic.dim] = np.eye(conic.dim)
-        q = np.zeros(size)
-        q[: conic.dim] = -best
-        rows = vstack((G, csc_matrix(np.array(slopes) / scale))).tocsc()
-        answer = call_clarabel(P, q, rows, np.concatenate((h, (np.array(offsets) + level) / scale)), every, 1e-10)
-        x = np.array(answer.x)[: conic.dim]
-        if not np.isfinite(x).all():
-            break
-    return Hindsight(best, upper, min(lower, upper))
+    x, value, lower = level_bundle(feasible, total, tol, steps)
+    return Hindsight(x, value, lower)

@@ -1,4 +1,4 @@
-"""The scalar losses of a linear model, one entry each for the whole package, and losses of a point x."""
+"""The scalar losses of a linear model, one table for both halves, and losses of a point x."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol, final, runtime_checkable
+from typing import Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,85 +15,74 @@ from ftprl import check
 from ftprl.errors import InvalidInput
 
 Vector = NDArray[np.float64]
-Arrays = tuple[Vector, Vector, Vector | None]
-_CLAMP = 60.0  # of scores with a log link: their mean is e^score
-_LARGEST_LABEL = 1e30
+LARGEST_LABEL = 1e30  # no label, weight or value is larger: no product of them leaves the range of a float
+_CLAMP = 60.0  # scores with a log link are cut to ±60: e^60 is beyond any count, and nothing overflows
 
-
-def _same(scores: Vector) -> Vector:
-    return scores
-
-
-def _probability(scores: Vector) -> Vector:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * scores)))
-
-
-def _exponential(scores: Vector) -> Vector:
-    return np.asarray(np.exp(np.clip(scores, -_CLAMP, _CLAMP)))
+Labels = Literal["signs", "nonnegative", "positive", "numbers"]  # -1 and 1; y >= 0; y > 0; any y
+Link = Literal["identity", "logit", "log"]  # what a score is to the mean of the label
+Mixing = Literal["log_loss", "squared", "hedge"]  # how the predictions of several scales are combined
+Arrays = tuple[Vector, Vector, Vector | None]  # losses, slopes and curvatures of many scores; None with kinks
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarLoss:
-    """A convex loss of a score `s` with label `y`, and all that the package needs to know about it.
+    """A convex loss of a score `s` with label `y`, and all that the rest of ftprl needs to know of it.
 
-    `value(s, y)` is the loss and `slope(s, y)` a subgradient, 0 at kinks, with the bits of the compiled core; `many`
-    gives value, slope and curvature (None with kinks) of arrays. The entry of the same name in
-    src/core/learners/losses.cpp is compared with this one by a test.
+    `value(s, y)` and a subgradient `slope(s, y)` (0 at kinks) are those of the compiled core, in the same order of
+    operations; `arrays(s, y)` gives losses, slopes and curvatures of many rows at once. `labels` says which labels it
+    takes, `link` what a score means, `mixing` how scales are combined, with scores cut to ±`clip`, and `baseline`
+    which prediction from earlier labels it is compared with. `unit` labels an axis, `explanation` follows a mean loss.
 
-    >>> SCALAR_LOSSES["squared"].value(1.0, 3.0)
-    2.0
+    >>> SCALAR_LOSSES["poisson"].link, SCALAR_LOSSES["poisson"].labels
+    ('log', 'nonnegative')
     """
 
     name: str
     value: Callable[[float, float], float]
     slope: Callable[[float, float], float]
-    many: Callable[[Vector, Vector], Arrays]
-    labels: str = "numbers"  # signs (-1 and 1), nonnegative, positive, or numbers
-    mixing: str = "hedge"  # how the predictions of several scales are combined: log_loss, squared or hedge
-    clip: float = math.inf  # scores are mixed within [-clip, clip]
-    mean: Callable[[Vector], Vector] = _same  # from scores to predictions
-    with_tau: Callable[[float], ScalarLoss] | None = None  # the loss of another tau, for one that has it
+    arrays: Callable[[Vector, Vector], Arrays]
+    labels: Labels = "numbers"
+    link: Link = "identity"
+    mixing: Mixing = "hedge"
+    clip: float = math.inf
+    baseline: str = "mean"  # base_rate, mean, log_mean, median, quantile or majority
     rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
-    baseline: str = "mean"  # what predicts a label from those before it: base_rate, mean, log_mean, median, ...
-    title: str = ""  # what the loss is called in a sentence; the name unless it is given
-    unit: str = ""  # of the loss, on an axis
-    note: str = ""  # what the mean loss is, in a report
+    tau: float | None = None  # of the quantile loss
+    unit: str = ""
+    explanation: str = ""
 
     @property
     def binary(self) -> bool:
-        """Whether there are two classes."""
+        """Whether labels are -1 and 1."""
         return self.labels == "signs"
 
     @property
-    def predicts_probability(self) -> bool:
-        """Whether a prediction is the probability of the label 1, so that it can be calibrated."""
-        return self.mixing == "log_loss"
+    def is_probabilistic(self) -> bool:
+        """Whether a prediction is the probability of the label 1."""
+        return self.link == "logit"
 
-    @property
-    def words(self) -> str:
-        """The loss in a sentence.
+    def mean(self, scores: Vector) -> Vector:
+        """What scores predict: a probability with a logit link, e^score with a log link, otherwise the score itself."""
+        if self.link == "logit":
+            return np.asarray(0.5 * (1.0 + np.tanh(0.5 * scores)))
+        return np.asarray(np.exp(np.clip(scores, -_CLAMP, _CLAMP))) if self.link == "log" else scores
 
-        >>> SCALAR_LOSSES["logistic"].words, SCALAR_LOSSES["squared_hinge"].words
-        ('log loss', 'squared hinge loss')
-        """
-        return self.title or f"{self.name.replace('_', ' ')} loss"
+    def accepts(self, y: Vector) -> NDArray[np.bool_]:
+        """Which labels it takes; a missing one (NaN) is fine.
 
-    @property
-    def axis(self) -> str:
-        """The loss as the label of an axis, with its unit."""
-        return f"{self.words} ({self.unit})" if self.unit else self.words
-
-    def fits(self, y: Vector) -> NDArray[np.bool_]:
-        """Which labels the loss takes; none of them is missing.
-
-        >>> SCALAR_LOSSES["poisson"].fits(np.array([-1.0, 0.0, 2.5])).tolist()
-        [False, True, True]
+        >>> SCALAR_LOSSES["poisson"].accepts(np.array([2.0, -1.0, np.nan])).tolist()
+        [True, False, True]
         """
         if self.labels == "signs":
-            return np.asarray(np.abs(y) == 1)
-        low = {"nonnegative": y >= 0, "positive": y > 0, "numbers": y >= -_LARGEST_LABEL}[self.labels]
-        return np.asarray(low & (y <= _LARGEST_LABEL))
+            fits = np.abs(y) == 1.0
+        else:
+            fits = np.abs(y) <= LARGEST_LABEL
+            if self.labels == "nonnegative":
+                fits &= y >= 0.0
+            elif self.labels == "positive":
+                fits &= y > 0.0
+        return np.asarray(fits | (y != y))
 
 
 def _sign(d: float) -> float:
@@ -149,13 +138,15 @@ def _huber(s: Vector, y: Vector) -> Arrays:
 
 
 def _poisson(s: Vector, y: Vector) -> Arrays:
-    c, mean = np.clip(s, -_CLAMP, _CLAMP), _exponential(s)
+    c = np.clip(s, -_CLAMP, _CLAMP)
+    mean = np.exp(c)
     return mean - y * c, mean - y, mean
 
 
 def _gamma(s: Vector, y: Vector) -> Arrays:
-    part = y / _exponential(s)
-    return part + np.clip(s, -_CLAMP, _CLAMP), 1.0 - part, part
+    c = np.clip(s, -_CLAMP, _CLAMP)
+    ratio = y * np.exp(-c)
+    return ratio + c, 1.0 - ratio, ratio
 
 
 def quantile(tau: float) -> ScalarLoss:
@@ -173,89 +164,114 @@ def quantile(tau: float) -> ScalarLoss:
     def value(s: float, y: float) -> float:
         return tau * max(y - s, 0.0) + (1.0 - tau) * max(s - y, 0.0)
 
-    def many(s: Vector, y: Vector) -> Arrays:
+    def arrays(s: Vector, y: Vector) -> Arrays:
         losses = tau * np.maximum(y - s, 0.0) + (1.0 - tau) * np.maximum(s - y, 0.0)
         return losses, np.where(s > y, 1.0 - tau, np.where(s < y, -tau, 0.0)), None
 
-    return ScalarLoss("quantile", value, slope, many, with_tau=quantile, baseline="quantile")
+    return ScalarLoss(
+        name="quantile",
+        value=value,
+        slope=slope,
+        arrays=arrays,
+        baseline="quantile",
+        tau=tau,
+        unit="quantile loss",
+        explanation="the mean pinball loss, in the unit of the label",
+    )
 
 
 _TABLE = (
     ScalarLoss(
-        "logistic",
-        lambda s, y: _softplus(-y * s),
-        lambda s, y: -y * _sigmoid(-y * s),
-        _logistic,
+        name="logistic",
+        value=lambda s, y: _softplus(-y * s),
+        slope=lambda s, y: -y * _sigmoid(-y * s),
+        arrays=_logistic,
         labels="signs",
+        link="logit",
         mixing="log_loss",
-        mean=_probability,
         baseline="base_rate",
-        title="log loss",
-        unit="nats",
+        unit="log loss (nats)",
     ),
     ScalarLoss(
-        "hinge",
-        lambda s, y: max(1.0 - y * s, 0.0),
-        lambda s, y: -y if y * s < 1.0 else 0.0,
-        _hinge,
+        name="hinge",
+        value=lambda s, y: max(1.0 - y * s, 0.0),
+        slope=lambda s, y: -y if y * s < 1.0 else 0.0,
+        arrays=_hinge,
         labels="signs",
         baseline="majority",
+        unit="hinge loss",
     ),
     ScalarLoss(
-        "squared_hinge",
-        lambda s, y: _half_square(max(1.0 - y * s, 0.0)),
-        lambda s, y: -y * max(1.0 - y * s, 0.0),
-        _squared_hinge,
+        name="squared_hinge",
+        value=lambda s, y: _half_square(max(1.0 - y * s, 0.0)),
+        slope=lambda s, y: -y * max(1.0 - y * s, 0.0),
+        arrays=_squared_hinge,
         labels="signs",
         baseline="majority",
+        unit="squared hinge loss",
     ),
     ScalarLoss(
-        "squared",
-        lambda s, y: _half_square(s - y),
-        lambda s, y: s - y,
-        _squared,
+        name="squared",
+        value=lambda s, y: _half_square(s - y),
+        slope=lambda s, y: s - y,
+        arrays=_squared,
         mixing="squared",
         rmse=True,
+        unit="squared loss",
     ),
     ScalarLoss(
-        "absolute",
-        lambda s, y: abs(s - y),
-        lambda s, y: _sign(s - y),
-        _absolute,
+        name="absolute",
+        value=lambda s, y: abs(s - y),
+        slope=lambda s, y: _sign(s - y),
+        arrays=_absolute,
         baseline="median",
-        note="the mean absolute error",
+        unit="absolute loss",
+        explanation="the mean absolute error",
     ),
     quantile(0.5),
     ScalarLoss(
-        "huber",
-        lambda s, y: _half_square(s - y) if abs(s - y) <= 1.0 else abs(s - y) - 0.5,
-        lambda s, y: min(max(s - y, -1.0), 1.0),
-        _huber,
+        name="huber",
+        value=lambda s, y: _half_square(s - y) if abs(s - y) <= 1.0 else abs(s - y) - 0.5,
+        slope=lambda s, y: min(max(s - y, -1.0), 1.0),
+        arrays=_huber,
+        unit="Huber loss",
     ),
     ScalarLoss(
-        "poisson",
-        lambda s, y: math.exp(_clamp(s)) - y * _clamp(s),
-        lambda s, y: math.exp(_clamp(s)) - y,
-        _poisson,
+        name="poisson",
+        value=lambda s, y: math.exp(_clamp(s)) - y * _clamp(s),
+        slope=lambda s, y: math.exp(_clamp(s)) - y,
+        arrays=_poisson,
         labels="nonnegative",
+        link="log",
         clip=_CLAMP,
-        mean=_exponential,
         baseline="log_mean",
-        note="up to a constant",
+        unit="Poisson loss",
+        explanation="the negative Poisson log likelihood, up to a constant of the labels",
     ),
     ScalarLoss(
-        "gamma",
-        lambda s, y: y * math.exp(-_clamp(s)) + _clamp(s),
-        lambda s, y: 1.0 - y * math.exp(-_clamp(s)),
-        _gamma,
+        name="gamma",
+        value=lambda s, y: y * math.exp(-_clamp(s)) + _clamp(s),
+        slope=lambda s, y: 1.0 - y * math.exp(-_clamp(s)),
+        arrays=_gamma,
         labels="positive",
+        link="log",
         clip=_CLAMP,
-        mean=_exponential,
         baseline="log_mean",
-        note="up to a constant",
+        unit="gamma loss",
+        explanation="the negative gamma log likelihood of shape 1, up to a constant of the labels",
     ),
 )
 SCALAR_LOSSES: Mapping[str, ScalarLoss] = MappingProxyType({loss.name: loss for loss in _TABLE})
+
+
+def scalar_loss(name: str, tau: float = 0.5) -> ScalarLoss:
+    """The loss of a name; `tau` is which quantile the quantile loss estimates.
+
+    >>> scalar_loss("quantile", 0.9).tau
+    0.9
+    """
+    loss = SCALAR_LOSSES[name]
+    return loss if loss.tau is None else quantile(tau)
 
 
 @runtime_checkable
@@ -293,10 +309,10 @@ class OfScore:
         object.__setattr__(self, "v", check.vector("v", self.v))
         object.__setattr__(self, "weight", check.positive("weight", self.weight, zero=True))
         object.__setattr__(self, "y", check.number("y", self.y))
-        if not self.loss.fits(np.array(self.y)):
+        if not self.loss.accepts(np.array(self.y)):
             domains = {"signs": "= -1 or 1", "nonnegative": ">= 0", "positive": "> 0", "numbers": "within 1e30"}
-            domain = domains[self.loss.labels]
-            raise InvalidInput(f"{self.loss.name} needs y {domain}, got {self.y!r}; map the labels first.")
+            needed = domains[self.loss.labels]
+            raise InvalidInput(f"{self.loss.name} needs y {needed}, got {self.y!r}; map the labels first.")
 
     def __call__(self, x: Vector) -> tuple[float, Vector]:
         if x.shape != self.v.shape:

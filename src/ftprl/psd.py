@@ -20,7 +20,7 @@ _RANGE_TOL = 1e-7
 
 
 def as_psd(Q: ArrayLike, dim: int, name: str = "Q") -> PSD:
-    """Check at the door that `Q` is symmetric positive semidefinite of dimension `dim`.
+    """Check that `Q` is symmetric positive semidefinite of dimension `dim`.
 
     >>> as_psd([2.0, 0.0], dim=2)
     array([2., 0.])
@@ -146,8 +146,12 @@ def solve(Q: PSD, g: Vector) -> Vector:
     return np.divide(g, Q, out=np.zeros_like(g), where=Q > 0)
 
 
-def dual_quad(Q: PSD, g: Vector) -> float:
-    """`gᵀ Q⁺ g`, or infinity when `g` is not in the range of `Q` (theory: 3.2 needs it there)."""
+def dual_quad(Q: PSD, g: Vector, move: Vector | None = None) -> float:
+    """`gᵀ Q⁺ g`, or infinity when `g` is not in the range of `Q` (theory: 3.2 needs it there).
+
+    A full Q has no exact range: a part of g below 1e-7 of it that seems to lie outside is not dropped but paid for, by
+    twice its length times that of `move` = x_t - x_{t+1}, which bounds what it can add to a round's regret.
+    """
     if Q.ndim == 2:
         w, V = eigh(Q)
         h = V.T @ g
@@ -155,7 +159,8 @@ def dual_quad(Q: PSD, g: Vector) -> float:
         if outside > _RANGE_TOL * float(np.linalg.norm(g)):
             return math.inf
         h[w == 0] = 0.0
-        return dual_quad(w, h)
+        extra = 0.0 if move is None else 2.0 * outside * float(np.linalg.norm(move))
+        return dual_quad(w, h) + extra
     if positive(Q):
         return float(g.dot(g / Q))
     if np.any((Q == 0) & (g != 0)):

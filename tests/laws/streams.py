@@ -10,7 +10,7 @@ from ftprl.linear import Spec
 from ftprl.losses import SCALAR_LOSSES
 
 LOSSES = tuple(SCALAR_LOSSES)
-SIGNS = tuple(name for name, loss in SCALAR_LOSSES.items() if loss.binary)
+SIGNS = tuple(name for name, loss in SCALAR_LOSSES.items() if loss.labels == "signs")
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "no_intercept": {"intercept": False},

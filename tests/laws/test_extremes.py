@@ -41,7 +41,7 @@ def test_a_play_held_by_a_bound_keeps_the_cells_finite(name: str, side: dict[str
 @pytest.mark.parametrize("option", ["scale", "beta", "l1", "l2"])
 def test_an_option_next_to_zero_is_refused(option: str) -> None:
     # With beta = 5e-324 and a weight of 1.5e-162 the intercept became NaN: g² is 0, so x = z h / beta = 3e191.
-    with pytest.raises(InvalidInput, match=f"{option} needs at least 1e-30, got 9e-31"):
+    with pytest.raises(InvalidInput, match=f"{option}= needs at least 1e-30, got 9e-31"):
         Spec(**{option: 9e-31})
     assert getattr(Spec(**{option: 1e-30}), option) == 1e-30
 
@@ -81,7 +81,7 @@ def test_labels_whose_square_is_next_to_zero(name: str, label: float) -> None:
 
 def test_a_share_next_to_zero_is_refused() -> None:
     # A third of 5e-324 is 0: a scale could lose all of its weight, and the sum of the weights be 0 when it was right.
-    with pytest.raises(InvalidInput, match="share needs at least 1e-30, got 5e-324"):
+    with pytest.raises(InvalidInput, match="share= needs at least 1e-30, got 5e-324"):
         Spec(scale="auto", share=5e-324)
     assert Spec(scale="auto", share=1e-30).share == 1e-30
     assert Spec(scale="auto", share=0.0).share == 0.0

@@ -234,7 +234,7 @@ def test_a_stalled_root_does_not_let_z_drift() -> None:
 @pytest.mark.parametrize("float64", [True, False])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_extremes_stay_finite(loss: str, float64: bool, kernels: str) -> None:
-    """Whatever the door lets in, no cell becomes infinite or NaN, and the twin agrees."""
+    """For all valid input, no cell becomes infinite or NaN, and the twin agrees."""
     huge, small = 1e30, 1e-40
     y = fitted(loss, [huge, -huge, 0.0, huge, 1.0, -huge]).tolist()
     rows: list[dict[int, float]] = [

@@ -11,9 +11,10 @@ from scipy.optimize import brentq
 
 from ftprl import psd
 from ftprl.sets import Simplex, multiplier
-from ftprl.sets.simplex import _two_largest
+from ftprl.sets.lp import shrink
+from ftprl.sets.simplex import two_largest
 from ftprl.solver import Conic
-from ftprl.solver.warm import _prices, active_set
+from ftprl.solver.warm import active_set, solve_prices
 from laws.strategies import SEEDS, law
 
 Vector = np.ndarray
@@ -103,7 +104,7 @@ def test_simplex_at_the_end_of_the_range() -> None:
 @given(st.integers(2, 40), SEEDS)
 def test_two_largest(n: int, seed: int) -> None:
     q = np.random.default_rng(seed).integers(0, 6, size=n).astype(float)
-    assert _two_largest(q) == np.sort(q)[-2:].sum()
+    assert two_largest(q) == np.sort(q)[-2:].sum()
 
 
 def slow_ball(lam: Vector, z: Vector, radius: float) -> Vector:
@@ -146,7 +147,7 @@ def test_ball_with_flat_coordinates(n: int, flat: int, seed: int) -> None:
     inner = slow_ball(lam, z, 1.0)[order[live]]
     np.testing.assert_allclose(x[live], inner, atol=1e-12)
     room = math.sqrt(max(1.0 - float(inner @ inner), 0.0)) if np.linalg.norm(inner) < 1 - 1e-12 else 0.0
-    want = multiplier.shrink(near[~live], room, 2.0)
+    want = shrink(near[~live], room, 2.0)
     np.testing.assert_allclose(x[~live], want, atol=1e-12)
 
 
@@ -173,16 +174,16 @@ def test_prices_solve_the_system(k: int, seed: int) -> None:
     S, right = B @ B.T, rng.normal(size=k)
     want = np.linalg.solve(S, right)
     kept = S.copy()
-    np.testing.assert_allclose(_prices(S, right), want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
+    np.testing.assert_allclose(solve_prices(S, right), want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
     np.testing.assert_array_equal(S, kept)
 
 
 def test_prices_where_rounding_hides_that_rows_differ() -> None:
     """A matrix that is not positive to rounding still has its answer, or says that it is singular."""
     S = np.array([[1.0, 1.0], [1.0, 1.0 - 2.0**-52]])
-    np.testing.assert_allclose(S @ _prices(S, np.array([1.0, 1.0])), 1.0, atol=1e-12)
+    np.testing.assert_allclose(S @ solve_prices(S, np.array([1.0, 1.0])), 1.0, atol=1e-12)
     with pytest.raises(np.linalg.LinAlgError):
-        _prices(np.zeros((2, 2)), np.ones(2))
+        solve_prices(np.zeros((2, 2)), np.ones(2))
 
 
 @law(150)
@@ -204,11 +205,11 @@ def test_active_set_meets_the_conditions_of_optimality(n: int, equal: int, shape
     np.testing.assert_array_equal(guess, kept)
     if found is None:  # it may give up, but it may not be wrong
         return
-    slack = d - C @ found.x
+    slack = d - C @ found.w
     assert slack.min() >= -1e-10
-    np.testing.assert_allclose(A @ found.x, A @ inside, atol=1e-10)
+    np.testing.assert_allclose(A @ found.w, A @ inside, atol=1e-10)
     rows = np.vstack((A, C[slack < 1e-9]))
-    slope = psd.apply(H, found.x) + z
+    slope = psd.apply(H, found.w) + z
     prices = np.linalg.lstsq(rows.T, -slope, rcond=None)[0] if len(rows) else np.zeros(0)
     np.testing.assert_allclose(rows.T @ prices, -slope, atol=1e-8 * (1 + np.abs(slope).max()))
     assert np.all(prices[len(A) :] >= -1e-7 * (1 + np.abs(prices).max(initial=0.0)))

@@ -132,7 +132,7 @@ def test_the_chain_holds_for_any_comparator(seed: int, loss: str, options: str, 
 
 def raw(engine: Engine, batches: list[Batch], weights: Any = None) -> tuple[float, float]:
     """Learn, and say from the raw predictions in float64: sum slope (score - u·v), and the size of its terms."""
-    own = engine.spec.scalar_loss().many
+    own = engine.spec.scalar_loss().arrays
     slopes, scores = [], []
     for batch in batches:
         told = np.empty(len(batch))
@@ -212,7 +212,7 @@ def test_labels_against_the_prediction(kind: str, loss: str, several: bool) -> N
     more: dict[str, Any] = {"scale": (0.03, 0.3, 3.0)} if several else {}
     engine = Engine(Spec(loss=loss, dim=20, float64=True, **more), receipt=True)
     slopes, scores, rows = [], [], adversarial(kind, np.random.default_rng(5))
-    own = engine.spec.scalar_loss().many
+    own = engine.spec.scalar_loss().arrays
     for row in rows:
         y = -1.0 if engine.score(Batch.from_rows([row], float64=True))[0] > 0 else 1.0
         told = np.empty(1)
@@ -238,7 +238,7 @@ def test_the_papers_ratio_where_it_is_one(seed: int, loss: str, radius: float, a
     engine = Engine(given_spec, receipt=True)
     for _ in range(60):
         row = {int(i): float(rng.choice([1.0, -1.0])) for i in np.unique(rng.zipf(1.5, 4) % 30)}
-        any_sign = bool(SCALAR_LOSSES[loss].fits(np.array(-1.0)))
+        any_sign = bool(SCALAR_LOSSES[loss].accepts(np.array(-1.0)))
         y = float(rng.choice([-1.0, 1.0])) if any_sign else float(labels(rng, loss, 1)[0])
         if adverse and any_sign:
             y = -1.0 if engine.score(Batch.from_rows([row]))[0] > 0 else 1.0

@@ -268,7 +268,7 @@ def test_adahedge_is_within_twice_its_gap(loss: str, kind: str, seed: int, grid:
 @pytest.mark.parametrize("float64", [True, False])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_extremes_stay_finite(loss: str, float64: bool) -> None:
-    """Whatever the door lets in, nothing becomes infinite or NaN, and the twin agrees."""
+    """For all valid input, nothing becomes infinite or NaN, and the twin agrees."""
     huge, small = 1e30, 1e-40
     y = fitted(loss, [huge, -huge, 0.0, huge, 1.0, -huge]).tolist()
     rows: list[dict[int, float]] = [

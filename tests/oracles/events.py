@@ -53,7 +53,11 @@ def progress(rows: int, **more: Any) -> dict[str, Any]:
         "pass": 1,
         "seconds": rows / 100.0,
         "loss": 0.5 + 1.0 / rows,
+        "baseline": 0.625,
+        "improvement": 100.0 * (1.0 - (0.5 + 1.0 / rows) / 0.625),
         "since": 0.5 + 2.0 / rows,
+        "since_baseline": 0.625,
+        "since_improvement": 0.0,
         "holdout": None,
         "mixture": {"names": [*SCALES, "stack"], "weights": [0.1, 0.2, 0.3, 0.4], "losses": [1.0, 2.0, 3.0, 4.0]},
         "receipt": receipt(rows),
@@ -65,17 +69,19 @@ def progress(rows: int, **more: Any) -> dict[str, Any]:
 def finished() -> list[dict[str, Any]]:
     """A whole run of 1000 rows."""
     group = {"count": 5, "regret": 1.0, "bound": 2.0}
+    means = {"loss": 0.5, "baseline": 0.625, "improvement": 20.0}
     return [
         start(),
         *(progress(2**k) for k in range(10)),
         {"event": "retire", "rows": 512, "pass": 1, "seconds": 5.2, "kept": [0.02, 0.16], "retired": [1.28]},
         {"event": "checkpoint", "rows": 600, "pass": 1, "seconds": 6.0, "path": "a.part"},
-        {"event": "pass", "rows": 1000, "pass": 1, "seconds": 10.0, "loss": 0.5, "holdout": None},
+        {"event": "pass", "rows": 1000, "pass": 1, "seconds": 10.0, "holdout": None, **means},
         {
             "event": "end",
             "rows": 1000,
             "pass": 1,
             "seconds": 10.5,
+            **means,
             "bad_rows": 0,
             "receipt": receipt(512, 1.0),
             "calibration": calibration(1000),
@@ -104,7 +110,21 @@ def _values() -> st.SearchStrategy[Any]:
 def any_events() -> st.SearchStrategy[list[dict[str, Any]]]:
     """Lists of events in which anything may stand anywhere."""
     value = _values()
-    names = ["pass", "since", "holdout", "message", "path", "kept", "retired", "bad_rows", "spec", "data", "version"]
+    names = [
+        "pass",
+        "since",
+        "holdout",
+        "holdout_baseline",
+        "holdout_improvement",
+        "message",
+        "path",
+        "kept",
+        "retired",
+        "bad_rows",
+        "spec",
+        "data",
+        "version",
+    ]
     number = st.one_of(st.none(), st.integers(-3, 300), st.floats(), st.just(HOSTILE))
     record = st.dictionaries(st.sampled_from(list(receipt(1))), number)
     mixture = st.fixed_dictionaries({"names": st.lists(st.text(max_size=3)), "weights": st.lists(number)})
@@ -121,6 +141,8 @@ def any_events() -> st.SearchStrategy[list[dict[str, Any]]]:
             "rows": st.one_of(st.integers(0, 10**7), value),
             "seconds": st.one_of(st.floats(0, 1e5), value),
             "loss": number,
+            "baseline": number,
+            "improvement": number,
             "receipt": st.one_of(record, value),
             "mixture": st.one_of(mixture, value),
             "calibration": st.one_of(triples, value),

@@ -62,6 +62,7 @@ def header() -> str:
 
 #include <cstdint>
 
+// clang-format off
 namespace ftprl::detail {{
 
 struct WordRange {{

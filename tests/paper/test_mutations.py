@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import ftprl.learner
-from ftprl import FTPRL, psd
+import ftprl.learner.ftprl as learner_module
+import ftprl.paper.john_scaling as john_module
+import ftprl.schemes.constant as constant_module
+import ftprl.schemes.diagonal as diagonal_module
+from ftprl import FTPRL, Ledger, psd
+from ftprl.learner import accounting
 from ftprl.paper.registry import chosen, find
 from ftprl.paper.runner import Result, run_one
-from ftprl.schemes import Diagonal
+from ftprl.schemes import BlockConstant, CoordinateConstant, Diagonal, Full, Scheme, Sketch
+from ftprl.sets import Box, L2Ball, Polytope, Simplex
+from ftprl.sets.balls import NormBall
+from ftprl.sets.simplex import Shares
 
 Patch = pytest.MonkeyPatch
 
@@ -26,18 +33,18 @@ def wrong_gradient(patch: Patch) -> None:
 
 def wrong_centre(patch: Patch) -> None:
     """z += Q x_t for z -= Q x_t: the proximal term is centred at -x_t."""
-    patch.setattr(ftprl.learner, "psd", _psd(lambda Q, x: -psd.apply(Q, x)))
+    patch.setattr(learner_module, "psd", _psd(lambda Q, x: -psd.apply(Q, x)))
 
 
 def no_centre(patch: Patch) -> None:
     """No proximal term at all: everything is centred at the origin."""
-    patch.setattr(ftprl.learner, "psd", _psd(lambda Q, x: 0.0 * psd.apply(Q, x)))
+    patch.setattr(learner_module, "psd", _psd(lambda Q, x: 0.0 * psd.apply(Q, x)))
 
 
 def wrong_step(patch: Patch) -> None:
     """The step minimises against -z."""
-    minimise = FTPRL._minimise
-    patch.setattr(FTPRL, "_minimise", lambda self, H, z, near, t: minimise(self, H, -z, near, t))
+    minimise = FTPRL.minimise
+    patch.setattr(FTPRL, "minimise", lambda self, H, z, near, t: minimise(self, H, -z, near, t))
 
 
 def light_weights(patch: Patch) -> None:
@@ -108,3 +115,139 @@ def test_a_lost_centre_costs_regret_itself(mutation: Callable[[Patch], None], mo
         "FTPRL: plays against the literal argmin, largest distance",
         "FTPRL: regret / (2 D sqrt G), largest",
     }
+
+
+def _scaled(patch: Patch, owner: Any, name: str, factor: float) -> None:
+    """Let a method answer with a multiple of what is right."""
+    right = getattr(owner, name)
+    patch.setattr(owner, name, lambda *args, **more: factor * right(*args, **more))
+
+
+def _each(patch: Patch, owners: Sequence[Any], name: str, factor: float) -> None:
+    for owner in owners:
+        _scaled(patch, owner, name, factor)
+
+
+def small_stability(patch: Patch) -> None:
+    """The receipt counts 0.4 of the stability."""
+    _each(patch, (Scheme, Full, Sketch), "stability", 0.4)
+
+
+def small_penalty(patch: Patch) -> None:
+    """The receipt counts 0.4 of the penalty."""
+    _each(patch, (Scheme, CoordinateConstant, BlockConstant), "penalty", 0.4)
+
+
+def no_regularisation(patch: Patch) -> None:
+    """The receipt forgets r(x*)."""
+    patch.setattr(Ledger, "regularisation", lambda self, total, x: 0.0)
+
+
+def small_deltas(patch: Patch) -> None:
+    """The receipt counts the linear part of the deltas alone."""
+    patch.setattr(accounting, "psd", SimpleNamespace(apply=psd.apply, between=lambda Q, x, y: 0.0))
+
+
+def small_box(patch: Patch) -> None:
+    """N(Q) of a box is half of what it is."""
+    _scaled(patch, Box, "sq_diameter", 0.5)
+
+
+def small_simplex(patch: Patch) -> None:
+    """N(Q) of the simplex is half of what it is."""
+    _scaled(patch, Simplex, "sq_diameter", 0.5)
+
+
+def small_ball(patch: Patch) -> None:
+    """N(Q) of the L2 ball is half of what it is."""
+    _scaled(patch, L2Ball, "sq_diameter", 0.5)
+
+
+def small_constants(patch: Patch) -> None:
+    """The closed forms are printed with c/2 + 1/c in the place of c/2 + 2/c."""
+    for module in (constant_module, diagonal_module):
+        patch.setattr(module, "constants", lambda c: (c / 2 + 1 / c, c / 2 + 1 / c))
+
+
+def wrong_centring(patch: Patch) -> None:
+    """Centred gradients get their mean added."""
+    patch.setattr(Shares, "tangent", lambda self, g: g + float(g.mean()))
+
+
+def wrong_hint(patch: Patch) -> None:
+    """The hint enters with the wrong sign."""
+    advance = FTPRL.advance
+
+    def turned(self: FTPRL, state: Any, g: Any, hint: Any) -> Any:
+        return advance(self, state, g, None if hint is None else -hint)
+
+    patch.setattr(FTPRL, "advance", turned)
+
+
+def large_ball_optimum(patch: Patch) -> None:
+    """The best diagonal on a ball is reported 1 % too large."""
+    _optimum(patch, NormBall, 1.01)
+
+
+def small_simplex_optimum(patch: Patch) -> None:
+    """The best diagonal on the simplex is reported 30 % too small."""
+    _optimum(patch, Simplex, 0.7)
+
+
+def _optimum(patch: Patch, kind: Any, factor: float) -> None:
+    right = kind.diagonal_optimum
+
+    def wrong(self: Any, G: Any) -> Any:
+        best = right(self, G)
+        return replace(best, value=factor * best.value)
+
+    patch.setattr(kind, "diagonal_optimum", wrong)
+
+
+def small_gamma(patch: Patch) -> None:
+    """gamma of a polytope is half of what it is."""
+    _scaled(patch, Polytope, "gamma", 0.5)
+
+
+def heavy_weights(patch: Patch) -> None:
+    """One rate for all coordinates, with six times the weight."""
+    step = CoordinateConstant.step
+
+    def heavier(self: CoordinateConstant, state: Any, g: Any) -> Any:
+        Q, after = step(self, state, g)
+        return 6 * Q, replace(after, total=6 * after.total)
+
+    patch.setattr(CoordinateConstant, "step", heavier)
+
+
+def loose_ellipsoid(patch: Patch) -> None:
+    """john gives an ellipsoid of twice the size."""
+    right = john_module.john
+    patch.setattr(john_module, "john", lambda feasible: right(feasible) / 2)
+
+
+NUMBERS = {
+    small_stability: "certificate",
+    small_penalty: "certificate",
+    no_regularisation: "certificate",
+    small_deltas: "certificate",
+    small_box: "certificate",
+    small_simplex: "certificate",
+    small_ball: "certificate",
+    small_constants: "certificate",
+    wrong_centring: "certificate",
+    wrong_hint: "hints",
+    large_ball_optimum: "lp-post-hoc",
+    small_simplex_optimum: "best-bound",
+    small_gamma: "arbitrary-sets-gamma",
+    heavy_weights: "sphere",
+    loose_ellipsoid: "john-scaling",
+}
+
+
+@pytest.mark.parametrize("mutation", NUMBERS, ids=lambda m: m.__name__)
+def test_a_wrong_number_turns_a_verdict_red(mutation: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    mutation(monkeypatch)
+    result = judged(NUMBERS[mutation])
+    assert result.red
+    assert not result.error

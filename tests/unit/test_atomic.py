@@ -16,7 +16,7 @@ from ftprl.errors import InvalidInput
 @pytest.fixture(params=["nameless", "named"])
 def target(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if request.param == "named":
-        monkeypatch.setattr(atomic, "_nameless", lambda folder: None)
+        monkeypatch.setattr(atomic, "unnamed_file", lambda folder: None)
     return tmp_path / "file"
 
 
@@ -53,7 +53,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="the system has no files without a name")
 def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
-    if atomic._nameless(tmp_path) is None:
+    if atomic.unnamed_file(tmp_path) is None:
         pytest.skip("this disk has no files without a name")
     code = (
         "import os, sys\nfrom ftprl.atomic import replacing\n"

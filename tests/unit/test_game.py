@@ -1,4 +1,4 @@
-"""The friendly door: observe, play, hindsight."""
+"""Games: observe, play, hindsight."""
 
 import math
 

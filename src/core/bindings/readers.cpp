@@ -102,7 +102,8 @@ nb::object ones(std::size_t size) {
 }
 
 nb::object values_of(ftprl::RowBuilder& rows) {
-    if (rows.is_plain()) return rows.wide() ? ones<double>(rows.indices.size()) : ones<float>(rows.indices.size());
+    if (rows.has_unit_values())
+        return rows.wide() ? ones<double>(rows.indices.size()) : ones<float>(rows.indices.size());
     return rows.wide() ? array_of(rows.wide_values) : array_of(rows.narrow_values);
 }
 
@@ -119,7 +120,8 @@ nb::tuple take_rows(ftprl::Parser& parser) {
 
 nb::object problem_of(const ftprl::Problem& problem) {
     if (problem.line == 0) return nb::none();
-    return nb::make_tuple(problem.line, bytes_of(problem.message));
+    const ftprl::Fault& fault = problem.fault;
+    return nb::make_tuple(problem.line, bytes_of(fault.message), fault.remedy, fault.option);
 }
 
 void set_columns(ftprl::Parser& parser, const nb::list& columns) {
@@ -151,17 +153,17 @@ nb::object first_row(const nb::bytes& data, bool last, int separator, int quote)
 nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separator, int quote, std::int64_t rows,
                   std::size_t columns, std::size_t distinct, std::size_t label) {
     if (from > data.size()) throw nb::value_error("from is beyond the data");
-    std::vector<ftprl::Sample> samples(columns);
+    std::vector<ftprl::ColumnSample> samples(columns);
     const ftprl::Byte* first = data_of(data);
     std::int64_t count = 0;
     {
         nb::gil_scoped_release free;
-        count = ftprl::look(first + from, first + data.size(), last, dialect_of(separator, quote), rows, distinct,
-                            label, samples);
+        count = ftprl::sample_columns(first + from, first + data.size(), last, dialect_of(separator, quote), rows,
+                                      distinct, label, samples);
     }
     nb::list seen;
     nb::list values;
-    for (const ftprl::Sample& sample : samples) seen.append(nb::make_tuple(sample.present, sample.numbers));
+    for (const ftprl::ColumnSample& sample : samples) seen.append(nb::make_tuple(sample.present, sample.numbers));
     if (label < columns) {
         for (const std::string& value : samples[label].values) values.append(bytes_of(value));
     }

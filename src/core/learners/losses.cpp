@@ -57,8 +57,8 @@ LossAtScore poisson(double s, double y, double, double&) {
 
 LossAtScore gamma(double s, double y, double, double&) {
     const double c = below(above(s, -CLAMP), CLAMP);
-    const double part = y * std::exp(-c);
-    return {part + c, 1.0 - part};
+    const double ratio = y * std::exp(-c);
+    return {ratio + c, 1.0 - ratio};
 }
 
 constexpr double NO_CLIP = std::numeric_limits<double>::infinity();

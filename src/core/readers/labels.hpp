@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "readers/fault.hpp"
 #include "readers/number.hpp"
 #include "readers/scan.hpp"
 
@@ -29,8 +30,6 @@ public:
         words,   // the words given, whatever their case
     };
 
-    static constexpr const char* HINT = "; name the label that counts as 1 with positive";
-
     Kind kind = Kind::number;
     bool numbers_only = false;  // a format whose labels are numbers: other text is a broken row, not a class
     std::vector<std::pair<std::string, double>> words;  // in lower case
@@ -48,29 +47,29 @@ public:
 
     // The label in [p, end), without blanks around; NaN when there is none. False, with the reason, when it is none of
     // those expected.
-    bool read(const Byte* p, const Byte* end, double& y, std::string& why) {
+    bool read(const Byte* p, const Byte* end, double& y, Fault& fault) {
         if (p == end) {
             y = MISSING;
             return true;
         }
         if (usual(p, end, y)) return true;
-        if (kind == Kind::words) return word(p, end, y, why);
-        double found = 0.0;
-        const Parsed parsed = parse_number(p, end, found);
+        if (kind == Kind::words) return word(p, end, y, fault);
+        double number = 0.0;
+        const Parsed parsed = parse_number(p, end, number);
         if (kind == Kind::equal && !(numbers_only && parsed != Parsed::ok)) {
-            const bool same = (parsed == Parsed::ok && found == target_) || positive_ == std::string(p, end);
+            const bool same = (parsed == Parsed::ok && number == target_) || positive_ == std::string(p, end);
             y = same ? 1.0 : -1.0;
             return true;
         }
-        if (parsed == Parsed::malformed) return refuse("expected a number as the label", p, end, why);
-        if (parsed == Parsed::not_finite) return refuse("expected a finite number as the label", p, end, why);
-        y = found;
-        return kind == Kind::number || sign(p, end, y, why);
+        if (parsed == Parsed::malformed) return refuse("expected a number as the label", p, end, fault);
+        if (parsed == Parsed::not_finite) return refuse("expected a finite number as the label", p, end, fault);
+        y = number;
+        return kind == Kind::number || sign(p, end, y, fault);
     }
 
 private:
-    static bool refuse(const char* rule, const Byte* p, const Byte* end, std::string& why) {
-        why = std::string(rule) + ", got " + quoted(p, end);
+    static bool refuse(const char* rule, const Byte* p, const Byte* end, Fault& fault) {
+        fault = Fault{std::string(rule) + ", got " + quoted(p, end)};
         return false;
     }
 
@@ -87,7 +86,7 @@ private:
         return true;
     }
 
-    bool sign(const Byte* p, const Byte* end, double& y, std::string& why) {
+    bool sign(const Byte* p, const Byte* end, double& y, Fault& fault) {
         if (y == 1.0) return true;
         const bool first = (y == 0.0 || y == -1.0) && negative_ == 1.0;
         if (first) negative_ = y;
@@ -95,15 +94,16 @@ private:
             const char* rule = negative_ == 1.0   ? "expected the label 1, -1 or 0"
                                : negative_ == 0.0 ? "expected the label 1 or 0, as in the rows before"
                                                   : "expected the label 1 or -1, as in the rows before";
-            refuse(rule, p, end, why);
-            why += HINT;
+            refuse(rule, p, end, fault);
+            fault.remedy = "name the label that counts as 1 with";
+            fault.option = "positive";
             return false;
         }
         y = -1.0;
         return true;
     }
 
-    bool word(const Byte* p, const Byte* end, double& y, std::string& why) const {
+    bool word(const Byte* p, const Byte* end, double& y, Fault& fault) const {
         std::string lower(p, end);
         for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
         for (const auto& [text, value] : words) {
@@ -114,7 +114,7 @@ private:
         }
         std::string rule = "expected the label";
         for (std::size_t i = 0; i < words.size(); ++i) rule += (i == 0 ? " '" : " or '") + words[i].first + "'";
-        return refuse(rule.c_str(), p, end, why);
+        return refuse(rule.c_str(), p, end, fault);
     }
 
     std::string positive_;

@@ -16,91 +16,92 @@ namespace ftprl {
 class LibsvmParser final : public LineParser {
 public:
     LibsvmParser(const Options& options, Labels labels)
-        : LineParser(options, std::move(labels), Index(std::array<Byte, 5>{' ', '\t', ':', '\n', '#'})) {}
+        : LineParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 5>{' ', '\t', ':', '\n', '#'})) {}
 
 protected:
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
-        if (plain(p, eol, end)) return;
+        if (parse_simple(p, eol, end)) return;
         eol = find(p, eol, '#');
         while (eol != p && is_blank(eol[-1])) --eol;
         if (p == eol) return;
         double y = MISSING;
         const Byte* stop = token(p, eol, end);
         if (stop == eol || *stop != ':') {
-            std::string why;
-            if (!labels_.read(p, stop, y, why)) return refuse(std::move(why));
+            Fault fault;
+            if (!labels_.read(p, stop, y, fault)) return refuse(std::move(fault));
             p = stop;
         }
-        const std::size_t room = static_cast<std::size_t>(eol - p) / 3 + 1;
-        rows.begin(room);
-        if (quick(p, eol, end)) return finish(y, 1.0);
-        rows.begin(room);
+        const std::size_t capacity = static_cast<std::size_t>(eol - p) / 3 + 1;
+        rows.begin(capacity);
+        if (parse_fast(p, eol, end)) return finish(y, 1.0);
+        rows.begin(capacity);
         for (p = skip_blanks(p, eol); p != eol; p = skip_blanks(p, eol)) {
-            p = pair(p, eol, end);
+            p = parse_pair(p, eol, end);
             if (p == nullptr) return;
         }
         finish(y, 1.0);
     }
 
 private:
-    // A row without a comment and without a fault, whose marks are read only once; false, and no row, for any other.
-    bool plain(const Byte* p, const Byte* eol, const Byte* end) {
+    // A row without a comment and without a fault, whose delimiters are read only once; false, and no row, for any
+    // other.
+    bool parse_simple(const Byte* p, const Byte* eol, const Byte* end) {
         const Byte* stop = token(p, eol, end);
         if (stop == eol || find(p, stop, '#') != stop) return false;
         const bool has_label = *stop != ':';
         double y = MISSING;
-        std::string why;
+        Fault fault;
         rows.begin(static_cast<std::size_t>(eol - p) / 3 + 1);
-        if (!quick(has_label ? stop : p, eol, end)) return false;
-        if (has_label && !labels_.read(p, stop, y, why)) return false;
+        if (!parse_fast(has_label ? stop : p, eol, end)) return false;
+        if (has_label && !labels_.read(p, stop, y, fault)) return false;
         finish(y, 1.0);
         return true;
     }
 
     // Pairs `id:1` of up to eight digits, each with a blank behind it: most of many rows. Returns how many there are;
-    // `from` is then where the next pair begins, and `mark` the mark behind its id. Kept apart from the rest, which
-    // would take the registers away from it.
+    // `from` is then where the next pair begins, and `delimiter` the delimiter behind its id. Kept apart from the rest,
+    // which would take the registers away from it.
 #if defined(__GNUC__)
     __attribute__((noinline))
 #endif
-    static std::size_t plain_pairs(const Byte* base, std::size_t& from, std::uint32_t*& mark, std::size_t last,
-                                   std::uint64_t room, std::uint32_t* out) noexcept {
+    static std::size_t unit_pairs(const Byte* base, std::size_t& from, std::uint32_t*& delimiter, std::size_t last,
+                                  std::uint64_t cells, std::uint32_t* out) noexcept {
         constexpr std::uint64_t one = ':' | '1' << 8 | ' ' << 16;
         const std::uint32_t* const first = out;
-        std::uint32_t* next = mark;
+        std::uint32_t* next = delimiter;
         std::size_t at = from;
         for (;;) {
             const std::size_t colon = *next;
             std::uint32_t id = 0;
-            // The mark behind the colon is then the blank.
+            // The delimiter behind the colon is then the blank.
             if (colon + 2 >= last || (detail::load4(base + colon) & 0xffffff) != one) break;
-            if (!parse_whole(base + at, colon - at, id) || id >= room) break;
+            if (!parse_whole(base + at, colon - at, id) || id >= cells) break;
             *out++ = id;
             next += 2;
             at = colon + 3;
         }
         from = at;
-        mark = next;
+        delimiter = next;
         return static_cast<std::size_t>(out - first);
     }
 
-    // All pairs of a row without a fault, from mark to mark; false when `pair` must read them. No byte at eol is a
-    // colon.
-    bool quick(const Byte* p, const Byte* eol, const Byte* end) {
+    // All pairs of a row without a fault, from delimiter to delimiter; false when `parse_pair` must read them. No byte
+    // at eol is a colon.
+    bool parse_fast(const Byte* p, const Byte* eol, const Byte* end) {
         if (!index_.cover(p, eol, end)) return false;
         const Byte* const base = index_.base();
-        Walk walk{index_.marks(), static_cast<std::size_t>(eol - base)};
-        const std::uint64_t room = rows.slots().room();
+        DelimiterWalk walk{index_.positions(), static_cast<std::size_t>(eol - base)};
+        const std::uint64_t cells = rows.slots().feature_cells();
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
         std::size_t size = 0;
-        bool plain = true;  // every value so far is 1, and none was written
+        bool all_ones = true;  // every value so far is 1, and none was written
         std::size_t from = static_cast<std::size_t>(p - base);
         while (from < walk.last) {
-            if (plain) {
-                std::uint32_t* mark = walk.mark;
-                size += plain_pairs(base, from, mark, walk.last, room, row_slots + size);
-                walk.mark = mark;
+            if (all_ones) {
+                std::uint32_t* delimiter = walk.next_delimiter;
+                size += unit_pairs(base, from, delimiter, walk.last, cells, row_slots + size);
+                walk.next_delimiter = delimiter;
             }
             const std::size_t colon = walk.next();
             if (colon == from) {
@@ -114,13 +115,13 @@ private:
             std::uint32_t id = 0;
             if (parse_whole(base + from, colon - from, id)) {
                 double value = 1.0;
-                if (id >= room) return false;
+                if (id >= cells) return false;
                 if (stop != colon + 2 || base[colon + 1] != '1') {
                     if (!read_number(base + colon + 1, base + stop, value)) return false;
-                    for (std::size_t i = 0; plain && i < size; ++i) row_values[i] = 1.0;
-                    plain = false;
+                    for (std::size_t i = 0; all_ones && i < size; ++i) row_values[i] = 1.0;
+                    all_ones = false;
                 }
-                if (!plain) row_values[size] = value;
+                if (!all_ones) row_values[size] = value;
                 row_slots[size++] = id;
             } else if (!is_query(base + from, base + colon)) {
                 return false;
@@ -128,8 +129,8 @@ private:
             from = stop + 1;
         }
         rows.set_size(size);
-        if (plain) rows.set_plain();
-        index_.done(walk.mark);
+        if (all_ones) rows.set_unit_values();
+        index_.done(walk.next_delimiter);
         return true;
     }
 
@@ -138,11 +139,11 @@ private:
     }
 
     // One id:value; returns its end, null when it is bad.
-    const Byte* pair(const Byte* p, const Byte* eol, const Byte* end) {
+    const Byte* parse_pair(const Byte* p, const Byte* eol, const Byte* end) {
         const Byte* colon = token(p, eol, end);
         const Byte* stop = colon;
         while (stop != eol && !is_blank(*stop)) ++stop;
-        if (colon == eol || *colon != ':') return refuse_null("expected id:value, got " + quoted(p, stop));
+        if (colon == eol || *colon != ':') return refuse_null(Fault{"expected id:value, got " + quoted(p, stop)});
         if (is_query(p, colon)) return stop;
         std::uint64_t id = 0;
         const Byte* q = p;
@@ -150,26 +151,26 @@ private:
             if (id < rows.slots().dim()) id = 10 * id + static_cast<std::uint64_t>(*q - '0');
         }
         if (q != colon || q == p) {
-            return refuse_null("expected a whole number before ':', got " + quoted(p, colon) + " in " +
-                               quoted(p, stop));
+            return refuse_null(
+                Fault{"expected a whole number before ':', got " + quoted(p, colon) + " in " + quoted(p, stop)});
         }
-        if (id >= rows.slots().room()) return refuse_null(too_high(p, colon));
+        if (id >= rows.slots().feature_cells()) return refuse_null(too_high(p, colon));
         double value = 0.0;
         const Parsed parsed = parse_number(colon + 1, stop, value);
         if (parsed != Parsed::ok) {
-            return refuse_null((parsed == Parsed::malformed ? "expected a number after ':', got "
-                                                            : "expected a finite number after ':', got ") +
-                               quoted(colon + 1, stop) + " in " + quoted(p, stop));
+            const char* rule = parsed == Parsed::malformed ? "expected a number after ':', got "
+                                                           : "expected a finite number after ':', got ";
+            return refuse_null(Fault{rule + quoted(colon + 1, stop) + " in " + quoted(p, stop)});
         }
         rows.add(static_cast<std::uint32_t>(id), value);
         return stop;
     }
 
-    std::string too_high(const Byte* p, const Byte* colon) const {
+    Fault too_high(const Byte* p, const Byte* colon) const {
         const Slots& slots = rows.slots();
-        return "expected an id below " + std::to_string(slots.room()) + " (dim=" + std::to_string(slots.dim()) +
-               (slots.intercept() ? ", the last cell is the intercept's" : "") + "), got " + quoted(p, colon) +
-               "; raise dim (--bits, --dim)";
+        return Fault{"expected an id below " + std::to_string(slots.feature_cells()) + ", the number of cells" +
+                         (slots.intercept() ? " but for the intercept's" : "") + ", got " + quoted(p, colon),
+                     "raise", "dim"};
     }
 
     const Byte* token(const Byte* p, const Byte* eol, const Byte* end) const {
@@ -177,8 +178,8 @@ private:
         return stop < eol ? stop : eol;
     }
 
-    const Byte* refuse_null(std::string why) {
-        refuse(std::move(why));
+    const Byte* refuse_null(Fault fault) {
+        refuse(std::move(fault));
         return nullptr;
     }
 

@@ -13,7 +13,7 @@ namespace ftprl {
 namespace detail {
 
 // fold(a, K1), whose two halves stay in registers: GCC puts a 128-bit product into memory and takes it out again.
-inline std::uint64_t fold_quick(std::uint64_t a) noexcept {
+inline std::uint64_t fold_k1(std::uint64_t a) noexcept {
 #if defined(__GNUC__) && defined(__x86_64__)
     std::uint64_t low = 0, high = 0;
     __asm__("mulq %3" : "=a"(low), "=d"(high) : "0"(a), "r"(K1) : "cc");
@@ -36,9 +36,9 @@ inline std::uint64_t load_rest(const Byte* p, std::size_t rest, const Byte* end)
 inline std::uint64_t hash_name(std::uint64_t start, const Byte* p, std::size_t n, const Byte* end) noexcept {
     std::uint64_t h = start;
     std::size_t rest = n;
-    for (; rest >= 8; rest -= 8, p += 8) h = detail::fold_quick(h ^ detail::load8(p));
+    for (; rest >= 8; rest -= 8, p += 8) h = detail::fold_k1(h ^ detail::load8(p));
     const std::uint64_t block = detail::load_rest(p, rest, end);
-    return detail::mix((rest != 0 ? detail::fold_quick(h ^ block) : h) ^ n);
+    return detail::mix((rest != 0 ? detail::fold_k1(h ^ block) : h) ^ n);
 }
 
 namespace detail {
@@ -69,8 +69,8 @@ inline constexpr Blocks16 BLOCKS16{};
 // hash_from(start, p, n) for n from 1 to 16; 16 bytes may be read. Both blocks are hashed, and the one that counts is
 // chosen.
 inline std::uint64_t hash_short(std::uint64_t start, const Byte* p, std::size_t n) noexcept {
-    const std::uint64_t one = detail::fold_quick(start ^ (detail::load8(p) & detail::BLOCKS16.first[n]));
-    const std::uint64_t two = detail::fold_quick(one ^ (detail::load8(p + 8) & detail::BLOCKS16.second[n]));
+    const std::uint64_t one = detail::fold_k1(start ^ (detail::load8(p) & detail::BLOCKS16.first[n]));
+    const std::uint64_t two = detail::fold_k1(one ^ (detail::load8(p + 8) & detail::BLOCKS16.second[n]));
     return detail::mix((n > 8 ? two : one) ^ n);
 }
 
@@ -85,7 +85,7 @@ public:
     Prefix(std::uint64_t start, const std::string& text) : hash_(start), size_(text.size()) {
         const auto* p = reinterpret_cast<const Byte*>(text.data());
         std::size_t rest = size_;
-        for (; rest >= 8; rest -= 8, p += 8) hash_ = detail::fold_quick(hash_ ^ detail::load8(p));
+        for (; rest >= 8; rest -= 8, p += 8) hash_ = detail::fold_k1(hash_ ^ detail::load8(p));
         if (rest != 0) pending_ = detail::load_tail(p, rest);
         shift_ = static_cast<unsigned>(8 * rest);
     }
@@ -96,13 +96,13 @@ public:
         std::size_t rest = n;
         for (; rest >= 8; rest -= 8, p += 8) {
             const std::uint64_t word = detail::load8(p);
-            h = detail::fold_quick(h ^ (pending | word << shift_));
+            h = detail::fold_k1(h ^ (pending | word << shift_));
             pending = above(word);
         }
         const std::uint64_t word = detail::load_rest(p, rest, end);
         const std::size_t left = rest + shift_ / 8;  // bytes not hashed yet
-        if (left != 0) h = detail::fold_quick(h ^ (pending | word << shift_));
-        if (left > 8) h = detail::fold_quick(h ^ above(word));
+        if (left != 0) h = detail::fold_k1(h ^ (pending | word << shift_));
+        if (left > 8) h = detail::fold_k1(h ^ above(word));
         return detail::mix(h ^ (size_ + n));
     }
 
@@ -110,8 +110,8 @@ public:
     std::uint64_t inside(const Byte* p, std::size_t n) const noexcept {
         if (n > 8) return (*this)(p, n, p + n + 8);
         const std::uint64_t word = detail::load8(p) & detail::LOW_BYTES[n];
-        const std::uint64_t one = detail::fold_quick(hash_ ^ (pending_ | word << shift_));
-        const std::uint64_t two = detail::fold_quick(one ^ above(word));
+        const std::uint64_t one = detail::fold_k1(hash_ ^ (pending_ | word << shift_));
+        const std::uint64_t two = detail::fold_k1(one ^ above(word));
         return detail::mix((8 * n + shift_ > 64 ? two : one) ^ (size_ + n));
     }
 

@@ -35,12 +35,12 @@ inline bool is_digit(Byte byte) noexcept { return static_cast<unsigned>(byte) - 
 // exponent of its first digit that is not 0. `p` is behind the sign.
 inline bool is_too_large(const Byte* p, const Byte* end) noexcept {
     long long magnitude = 0;
-    bool point = false, found = false;
+    bool point = false, has_digit = false;
     for (; p != end && (*p == '.' || is_digit(*p)); ++p) {
         if (*p == '.') {
             point = true;
-        } else if (found || *p != '0') {
-            found = true;
+        } else if (has_digit || *p != '0') {
+            has_digit = true;
             magnitude += point ? 0 : 1;
         } else {
             magnitude -= point ? 1 : 0;
@@ -73,13 +73,13 @@ inline Parsed parse_long(const Byte* p, const Byte* end, double& out) noexcept {
 }
 #else
 inline Parsed parse_long(const Byte* p, const Byte* end, double& out) {
-    static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+    static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
     const std::string text(p, end);
     if (text.find_first_of("xX \t\n\v\f\r+(") == 0 || text.find_first_of("xX(") != std::string::npos) {
         return Parsed::malformed;  // what strtod takes and from_chars does not
     }
     char* stop = nullptr;
-    const double value = strtod_l(text.c_str(), &stop, plain);
+    const double value = strtod_l(text.c_str(), &stop, c_locale);
     if (stop == text.c_str() || stop != text.c_str() + text.size()) return Parsed::malformed;
     if (!std::isfinite(value)) return Parsed::not_finite;
     out = value;
@@ -115,8 +115,8 @@ inline bool parse_whole(const Byte* p, std::size_t n, std::uint32_t& out) noexce
     return detail::not_digits(bytes) == 0;
 }
 
-// What parse_number says of [p, p + n), for up to eight digits and perhaps a sign and a point; false, and nothing
-// said, for any other text. Nine bytes may be read.
+// parse_number for [p, p + n) of up to eight digits and perhaps a sign and a point; false, and `out` as it was, for any
+// other text. Nine bytes may be read.
 inline bool parse_short(const Byte* p, std::size_t n, double& out) noexcept {
     const bool minus = *p == '-';
     p += minus;

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "readers/index.hpp"
+#include "readers/delimiter_index.hpp"
+#include "readers/fault.hpp"
 #include "readers/labels.hpp"
 #include "readers/rows.hpp"
 #include "readers/scan.hpp"
@@ -24,16 +25,16 @@ struct Options {
     std::size_t batch_values = 0;
 };
 
-// Where and why reading stopped; `line` 0 says that it did not.
+// Where and why reading stopped; line 0 means that it did not.
 struct Problem {
     std::int64_t line = 0;
-    std::string message;
+    Fault fault;
 };
 
 class Parser {
 public:
     // `index` says which bytes end a token.
-    Parser(const Options& options, Labels labels, Index index)
+    Parser(const Options& options, Labels labels, DelimiterIndex index)
         : rows(Slots(options.dim, options.intercept), options.wide),
           labels_(std::move(labels)),
           options_(options),
@@ -73,16 +74,17 @@ protected:
     virtual const Byte* row(const Byte* p, const Byte* end, bool last) = 0;
 
     // A bad row: the reading stops, or the row is left out.
-    void refuse(std::string why) {
+    void refuse(Fault fault) {
         if (!options_.skip) {
-            problem = Problem{line, std::move(why)};
+            problem = Problem{line, std::move(fault)};
             return;
         }
-        if (bad++ == 0) first_bad = Problem{line, std::move(why)};
+        if (bad++ == 0) first_bad = Problem{line, std::move(fault)};
     }
+    void refuse(std::string message) { refuse(Fault{std::move(message)}); }
 
-    // Beyond this, where the next row begins is not known.
-    void give_up(std::string why) { problem = Problem{line, std::move(why)}; }
+    // Stops for good: where the next row begins is not known.
+    void give_up(Fault fault) { problem = Problem{line, std::move(fault)}; }
 
     void finish(double y, double weight) {
         if (std::fabs(y) > LARGEST)
@@ -91,14 +93,14 @@ protected:
         if (!rows.finish(y, weight)) refuse("expected values within 1e30, got one beyond it; rescale the feature");
     }
 
-    std::string too_long() const {
-        return "expected a row of at most " + std::to_string(options_.max_row) +
-               " bytes, got a longer one; raise max_row (--max-row)";
+    Fault too_long() const {
+        const std::string most = std::to_string(options_.max_row);
+        return Fault{"expected a row of at most " + most + " bytes, got a longer one", "raise", "max_row"};
     }
 
     Labels labels_;
     Options options_;
-    Index index_;
+    DelimiterIndex index_;
 };
 
 // A format with one row a line.

@@ -1,6 +1,7 @@
-// RowBuilder under construction: repeated coordinates are summed, zeros left out, the intercept added.
+// Rows under construction: repeated coordinates are summed, zeros left out, the intercept added.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -39,7 +40,7 @@ public:
     std::uint64_t mask() const noexcept { return dim_ - 1; }
     std::uint64_t dim() const noexcept { return dim_; }
     bool intercept() const noexcept { return kept_ == dim_ - 1; }
-    std::uint64_t room() const noexcept { return dim_ - (intercept() ? 1 : 0); }  // cells open to features
+    std::uint64_t feature_cells() const noexcept { return dim_ - (intercept() ? 1 : 0); }  // cells open to features
 
 private:
     std::uint64_t dim_;
@@ -47,7 +48,7 @@ private:
     std::uint64_t kept_;
 };
 
-// A growing array of plain numbers that are not set to zero first and can be handed away.
+// A growing array of numbers that are not set to zero first and can be handed away.
 template <class T>
 class Buffer {
 public:
@@ -61,7 +62,7 @@ public:
     void resize(std::size_t size) noexcept { size_ = size; }  // within what was reserved
     void reserve(std::size_t more) {
         if (capacity_ - size_ >= more) return;
-        std::size_t wanted = capacity_ == 0 ? usual_ : capacity_ + capacity_ / 2;
+        std::size_t wanted = capacity_ == 0 ? expected_ : capacity_ + capacity_ / 2;
         if (wanted < size_ + more) wanted = size_ + more;
         if (wanted > ~std::size_t{0} / sizeof(T)) throw std::bad_alloc();
         auto* grown = static_cast<T*>(Blocks::shared().take(wanted * sizeof(T)));
@@ -75,7 +76,7 @@ public:
     }
     // The memory, to be given back to Blocks; the buffer is empty afterwards.
     T* release() noexcept {
-        usual_ = size_ + size_ / 8 + 1024;
+        expected_ = size_ + size_ / 8 + 1024;
         size_ = capacity_ = 0;
         return std::exchange(data_, nullptr);
     }
@@ -84,7 +85,7 @@ private:
     T* data_ = nullptr;
     std::size_t size_ = 0;
     std::size_t capacity_ = 0;
-    std::size_t usual_ = 1024;  // as much as last time, and some: growing copies, and asks the system for new pages
+    std::size_t expected_ = 1024;  // as much as last time, and some: growing copies, and asks the system for new pages
 };
 
 class RowBuilder {
@@ -103,58 +104,58 @@ public:
     bool wide() const noexcept { return wide_; }
     std::size_t count() const noexcept { return y.size(); }
 
-    // Starts a row of at most `room` features, or forgets the one that was started.
-    void begin(std::size_t room) {
+    // Starts a row of at most `capacity` features, or forgets the one that was started.
+    void begin(std::size_t capacity) {
         size_ = 0;
-        row_is_plain_ = false;
-        more(room);
+        row_has_unit_values_ = false;
+        reserve(capacity);
     }
-    // Every value of the row at hand is 1, and none was written.
-    void set_plain() noexcept { row_is_plain_ = true; }
+    // Every value of the current row is 1, and none was written.
+    void set_unit_values() noexcept { row_has_unit_values_ = true; }
     // Whether every value of every row is 1: they are not written then, and one array of ones serves all batches.
-    bool is_plain() const noexcept { return is_plain_; }
+    bool has_unit_values() const noexcept { return has_unit_values_; }
     // Writes the values that were left out.
-    void spread() {
-        if (!std::exchange(is_plain_, false)) return;
+    void write_unit_values() {
+        if (!std::exchange(has_unit_values_, false)) return;
         if (wide_) {
-            spread(wide_values);
+            write_unit_values(wide_values);
         } else {
-            spread(narrow_values);
+            write_unit_values(narrow_values);
         }
     }
-    // Within the room that was asked for.
+    // Within the capacity that was asked for.
     void add(std::uint32_t slot, double value) noexcept {
         row_slots()[size_] = slot;
         row_values()[size_++] = value;
     }
-    // The same in the caller's hands: it writes up to as many features as there is room for and says how many.
+    // The same by the caller itself, who writes up to as many features as there is capacity and sets the size.
     std::uint32_t* row_slots() noexcept { return indices.data() + indices.size(); }
     double* row_values() noexcept { return row_values_.data(); }
     std::size_t size() const noexcept { return size_; }
     void set_size(std::size_t size) noexcept { size_ = size; }
-    // Makes room for more features of the row at hand.
-    void more(std::size_t room) {
+    // Makes room for `capacity` more features of the current row.
+    void reserve(std::size_t capacity) {
         const std::size_t before = indices.size();
         indices.resize(before + size_);  // what moves when there is no room
-        indices.reserve(room + 1);       // and the intercept
+        indices.reserve(capacity + 1);   // and the intercept
         indices.resize(before);
         row_values_.resize(size_);
-        row_values_.reserve(room + LANES);
+        row_values_.reserve(capacity + LANES);
     }
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
-        const bool doubtful = is_doubtful();
-        if (row_is_plain_ && (doubtful || !is_plain_)) fill_row();
-        const std::size_t n = doubtful ? combine() : size_;
+        const bool may_have_repeats = may_repeat();
+        if (row_has_unit_values_ && (may_have_repeats || !has_unit_values_)) write_row_unit_values();
+        const std::size_t n = may_have_repeats ? combine() : size_;
         bool fits = true;
-        if (is_plain_ && (row_is_plain_ || has_ones(n))) {
+        if (has_unit_values_ && (row_has_unit_values_ || are_ones(n))) {
             write_slots(n);
         } else if (wide_) {
-            spread();
+            write_unit_values();
             wide_values.reserve(n + LANES);
             fits = write(n, wide_values);
         } else {
-            spread();
+            write_unit_values();
             narrow_values.reserve(n + LANES);
             fits = write(n, narrow_values);
         }
@@ -166,52 +167,58 @@ public:
     }
     // After the arrays were released.
     void clear() {
-        is_plain_ = true;
+        has_unit_values_ = true;
         indptr.push(0);
         tags.clear();
     }
 
 private:
     // Whether a coordinate may occur twice: true when it does, and now and then when it does not.
-    bool is_doubtful() noexcept {
+    bool may_repeat() noexcept {
         const std::uint32_t* const slots = row_slots();
         std::size_t rising = 1;
         while (rising < size_ && slots[rising - 1] < slots[rising]) ++rising;
         if (rising >= size_) return false;
-        if (++mark_ == 0) {
+        if (++stamp_ == 0) {
             seen_.fill(0);
-            mark_ = 1;
+            stamp_ = 1;
         }
         // Copies: a byte that is written could be part of anything, also of this object.
         std::uint8_t* const seen = seen_.data();
-        const std::uint8_t mark = mark_;
+        const std::uint8_t stamp = stamp_;
         const std::size_t size = size_;
         unsigned met = 0;
         for (std::size_t i = 0; i < size; ++i) {
-            std::uint8_t& cell = seen[slots[i] % SEEN];
-            met |= cell == mark ? 1u : 0u;
-            cell = mark;
+            std::uint8_t& cell = seen[slots[i] % SEEN_CELLS];
+            met |= cell == stamp ? 1u : 0u;
+            cell = stamp;
         }
         return met != 0;
     }
 
-    // Sums repeated coordinates, in order, into the place of the first.
+    // Sums repeated coordinates, in order, into the first of them. Slots chosen so that their hashes collide would make
+    // this quadratic: after too many steps the rest is sorted instead, with the same sums in the same order.
     std::size_t combine() {
         std::size_t wanted = 64;
         while (wanted < 2 * size_) wanted *= 2;
-        if (places_.size() < wanted) places_.assign(wanted, Place{});
-        const std::size_t mask = places_.size() - 1;
+        if (slot_map_.size() < wanted) slot_map_.assign(wanted, MapEntry{});
+        const std::size_t mask = slot_map_.size() - 1;
         ++round_;
         std::uint32_t* const slots = row_slots();
         double* const values = row_values();
-        std::size_t kept = 0;
+        const std::size_t most_steps = 64 + 4 * size_;
+        std::size_t kept = 0, steps = 0;
         for (std::size_t i = 0; i < size_; ++i) {
             std::size_t at = (slots[i] * std::size_t{0x9e3779b1u} >> 8) & mask;
-            while (places_[at].round == round_ && slots[places_[at].row] != slots[i]) at = (at + 1) & mask;
-            if (places_[at].round == round_) {
-                values[places_[at].row] += values[i];
+            while (slot_map_[at].round == round_ && slots[slot_map_[at].entry] != slots[i]) {
+                at = (at + 1) & mask;
+                ++steps;
+            }
+            if (steps > most_steps) return combine_sorted(kept, i);
+            if (slot_map_[at].round == round_) {
+                values[slot_map_[at].entry] += values[i];
             } else {
-                places_[at] = Place{round_, kept};
+                slot_map_[at] = MapEntry{round_, kept};
                 slots[kept] = slots[i];
                 values[kept++] = values[i];
             }
@@ -219,20 +226,49 @@ private:
         return kept;
     }
 
+    // The same for entries [0, kept), which are distinct, followed by entries [from, size_).
+    std::size_t combine_sorted(std::size_t kept, std::size_t from) {
+        std::uint32_t* const slots = row_slots();
+        double* const values = row_values();
+        for (; from < size_; ++from, ++kept) {
+            slots[kept] = slots[from];
+            values[kept] = values[from];
+        }
+        std::vector<std::pair<std::uint32_t, std::size_t>> by_slot(kept);
+        for (std::size_t i = 0; i < kept; ++i) by_slot[i] = {slots[i], i};
+        std::sort(by_slot.begin(), by_slot.end());
+        std::vector<bool> repeats(kept);
+        for (std::size_t i = 1, first = 0; i < kept; ++i) {
+            if (by_slot[i].first != by_slot[first].first) {
+                first = i;
+                continue;
+            }
+            values[by_slot[first].second] += values[by_slot[i].second];
+            repeats[by_slot[i].second] = true;
+        }
+        std::size_t out = 0;
+        for (std::size_t i = 0; i < kept; ++i) {
+            slots[out] = slots[i];
+            values[out] = values[i];
+            out += repeats[i] ? 0 : 1;
+        }
+        return out;
+    }
+
     template <class T>
-    void spread(Buffer<T>& values) {
+    void write_unit_values(Buffer<T>& values) {
         const std::size_t n = indices.size();
         values.reserve(n + LANES);
         for (std::size_t i = 0; i < n; ++i) values.data()[i] = T{1};
         values.resize(n);
     }
 
-    void fill_row() noexcept {
-        row_is_plain_ = false;
+    void write_row_unit_values() noexcept {
+        row_has_unit_values_ = false;
         for (std::size_t i = 0; i < size_; ++i) row_values()[i] = 1.0;
     }
 
-    bool has_ones(std::size_t n) noexcept {
+    bool are_ones(std::size_t n) noexcept {
         const double* const row = row_values();
         unsigned odd = 0;
         for (std::size_t i = 0; i < n; ++i) odd |= row[i] != 1.0 ? 1u : 0u;
@@ -249,7 +285,7 @@ private:
         std::uint32_t* slot = row_slots();
         T* value = values.data() + values.size();
         std::size_t out = n;
-        if (!copy_plain(n, value)) {
+        if (!copy_nonzero(n, value)) {
             const double* row = row_values();
             bool fits = true;
             out = 0;
@@ -274,9 +310,9 @@ private:
 
     // Writes the values if none is zero and none near the end of the range; false when one is, or there is no short
     // cut for the type.
-    bool copy_plain(std::size_t, double*) noexcept { return false; }
+    bool copy_nonzero(std::size_t, double*) noexcept { return false; }
 #if defined(FTPRL_SSE2)
-    bool copy_plain(std::size_t n, float* out) noexcept {
+    bool copy_nonzero(std::size_t n, float* out) noexcept {
         double* row = row_values();
         for (std::size_t i = n; i % LANES != 0; ++i) row[i] = 1.0;
         const __m128i size = _mm_set1_epi32(0x7fffffff), below_most = _mm_set1_epi32(0x7149f2c9);  // just under 1e30
@@ -292,27 +328,27 @@ private:
         return _mm_movemask_epi8(odd) == 0;
     }
 #else
-    bool copy_plain(std::size_t, float*) noexcept { return false; }
+    bool copy_nonzero(std::size_t, float*) noexcept { return false; }
 #endif
 
-    struct Place {
+    struct MapEntry {
         std::uint64_t round = 0;
-        std::size_t row = 0;
+        std::size_t entry = 0;  // of the current row
     };
 
-    static constexpr std::size_t LANES = 4;       // values are written so many at a time
-    static constexpr std::size_t SEEN = 1 << 14;  // more cells doubt less, and leave less of the nearest cache
+    static constexpr std::size_t LANES = 4;             // values are written so many at a time
+    static constexpr std::size_t SEEN_CELLS = 1 << 14;  // more cells doubt less, and leave less of the nearest cache
 
     Slots slots_;
     bool wide_;
-    // The row at hand: its slots stand behind those of the rows before, its values here until they are summed.
+    // The current row: its slots stand behind those of the rows before, its values here until they are summed.
     Buffer<double> row_values_;
     std::size_t size_ = 0;
-    bool row_is_plain_ = false;
-    bool is_plain_ = true;
-    std::array<std::uint8_t, SEEN> seen_{};  // `mark_` where a slot of this row landed
-    std::uint8_t mark_ = 0;
-    std::vector<Place> places_;
+    bool row_has_unit_values_ = false;
+    bool has_unit_values_ = true;
+    std::array<std::uint8_t, SEEN_CELLS> seen_{};  // `stamp_` where a slot of this row landed
+    std::uint8_t stamp_ = 0;
+    std::vector<MapEntry> slot_map_;
     std::uint64_t round_ = 0;
 };
 

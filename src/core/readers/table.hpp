@@ -40,7 +40,7 @@ struct Column {
 class TableParser final : public Parser {
 public:
     TableParser(const Options& options, Labels labels, const Dialect& dialect)
-        : Parser(options, std::move(labels), Index(std::array<Byte, 2>{dialect.separator, Byte{'\n'}})),
+        : Parser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{dialect.separator, Byte{'\n'}})),
           split_(dialect),
           dialect_(dialect),
           start_(hash_start(options.seed)) {}
@@ -51,31 +51,31 @@ public:
         for (const Column& column : columns) {
             const auto* name = reinterpret_cast<const Byte*>(column.name.data());
             const std::uint32_t slot = rows.slots()(hash_from(start_, name, column.name.size()));
-            columns_.push_back(
-                Ready{column.kind, quoted(name, name + column.name.size()), slot, Prefix(start_, column.name + "=")});
+            columns_.push_back(ColumnReader{column.kind, quoted(name, name + column.name.size()), slot,
+                                            Prefix(start_, column.name + "=")});
         }
         runs_.clear();
         for (std::size_t i = 0; i < columns_.size(); ++i) {
-            if (i == 0 || columns_[i].kind != columns_[i - 1].kind) runs_.push_back(Run{columns_[i].kind, i, i});
+            if (i == 0 || columns_[i].kind != columns_[i - 1].kind) runs_.push_back(ColumnRun{columns_[i].kind, i, i});
             ++runs_.back().end;
         }
         std::size_t labels = 0, weights = 0;
-        for (const Ready& column : columns_) {
+        for (const ColumnReader& column : columns_) {
             labels += column.kind == Column::Kind::label ? 1 : 0;
             weights += column.kind == Column::Kind::weight ? 1 : 0;
         }
-        has_quick_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1;
+        has_fast_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1;
     }
 
 protected:
     const Byte* row(const Byte* p, const Byte* end, bool last) override {
-        const Byte* const next = quick(p, end);
+        const Byte* const next = parse_fast(p, end);
         if (next != nullptr) return next;
         const Split result = split_(p, end, last);
         if (result == Split::cut) return nullptr;
         if (result == Split::unclosed) {
             const bool lengthy = static_cast<std::size_t>(end - p) > options_.max_row;
-            give_up(lengthy ? too_long() : "expected a closing quote, got the end of the file");
+            give_up(lengthy ? too_long() : Fault{"expected a closing quote, got the end of the file"});
             return end;
         }
         const Byte* stop = split_.next;
@@ -84,46 +84,46 @@ protected:
         } else if (result == Split::stray) {
             refuse("expected a separator after a closing quote, got other text");
         } else if (!split_.is_empty()) {
-            take();
+            parse_fields();
         }
         if (problem.line == 0) line += split_.lines;
         return stop;
     }
 
 private:
-    struct Ready {
+    struct ColumnReader {
         Column::Kind kind;
         std::string name;  // quoted and short, for messages
         std::uint32_t slot;
-        Prefix joined;  // the hash of "column=" and what follows
+        Prefix with_value;  // the hash of "column=" and what follows
     };
     // Neighbours of one kind: columns [first, end).
-    struct Run {
+    struct ColumnRun {
         Column::Kind kind;
         std::size_t first;
         std::size_t end;
     };
 
-    // Reads the row at p if it is one line without a quote and without a fault, from mark to mark, and returns where
-    // the next one begins; else null, and nothing has happened. The label comes last: reading it may settle what
-    // counts as -1, and a row with a fault elsewhere may come to that only where the careful path does.
-    const Byte* quick(const Byte* p, const Byte* end) {
-        if (!has_quick_path_) return nullptr;
+    // Reads the row at p if it is one line without a quote and without a fault, from delimiter to delimiter, and
+    // returns where the next one begins; else null, and nothing has happened. The label comes last: reading it may
+    // settle what counts as -1, and a row with a fault elsewhere may come to that only where the careful path does.
+    const Byte* parse_fast(const Byte* p, const Byte* end) {
+        if (!has_fast_path_) return nullptr;
         const std::size_t count = columns_.size();
         const Byte* const newline = find(p, end, '\n');
         if (newline == end || static_cast<std::size_t>(newline - p) > options_.max_row) return nullptr;
         if (dialect_.quotes && find(p, newline, dialect_.quote) != newline) return nullptr;
         if (!index_.cover(p, newline + 1, end)) return nullptr;
         const Byte* const base = index_.base();
-        std::uint32_t* const marks = index_.marks();
-        if (index_.count() < count || base + marks[count - 1] != newline) return nullptr;
-        if (marks[count - 1] - marks[count - 2] > 1 && newline[-1] == '\r') --marks[count - 1];
+        std::uint32_t* const delimiters = index_.positions();
+        if (index_.count() < count || base + delimiters[count - 1] != newline) return nullptr;
+        if (delimiters[count - 1] - delimiters[count - 2] > 1 && newline[-1] == '\r') --delimiters[count - 1];
         Field label{p, p, end};
         double y = MISSING, weight = 1.0;
         auto from = static_cast<std::size_t>(p - base);
         rows.begin(count);
-        for (const Run& run : runs_) {
-            const Field first{base + from, base + marks[run.first], end};
+        for (const ColumnRun& run : runs_) {
+            const Field first{base + from, base + delimiters[run.first], end};
             bool good = true;
             switch (run.kind) {
                 case Column::Kind::ignore:
@@ -135,50 +135,50 @@ private:
                     good = is_weight(trimmed(first), weight);
                     break;
                 case Column::Kind::categorical:
-                    categories(run, base, marks, from);
+                    categories(run, base, delimiters, from);
                     break;
                 case Column::Kind::numeric:
-                    good = numbers(run, base, marks, from);
+                    good = numbers(run, base, delimiters, from);
                     break;
                 case Column::Kind::text:
-                    good = texts(run, base, marks, from);
+                    good = texts(run, base, delimiters, from);
                     break;
             }
             if (!good) return nullptr;
-            from = marks[run.end - 1] + 1;
+            from = delimiters[run.end - 1] + 1;
         }
-        std::string why;
-        if (!labels_.read(label.data, label.end, y, why)) return nullptr;
-        index_.done(marks + count);
+        Fault fault;
+        if (!labels_.read(label.data, label.end, y, fault)) return nullptr;
+        index_.done(delimiters + count);
         finish(y, weight);
         if (problem.line == 0) ++line;
         return newline + 1;
     }
 
-    // The fields of a run in the quick path; the first begins at `from`.
-    void categories(const Run& run, const Byte* base, const std::uint32_t* marks, std::size_t from) {
+    // The fields of a run in the parse_fast path; the first begins at `from`.
+    void categories(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from) {
         const Slots slots = rows.slots();
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
         std::size_t size = rows.size();
         for (std::size_t i = run.first; i < run.end; ++i) {
-            const std::size_t n = marks[i] - from;
-            row_slots[size] = slots(columns_[i].joined.inside(base + from, n));
+            const std::size_t n = delimiters[i] - from;
+            row_slots[size] = slots(columns_[i].with_value.inside(base + from, n));
             row_values[size] = 1.0;
             size += n != 0 ? 1 : 0;
-            from = marks[i] + std::size_t{1};
+            from = delimiters[i] + std::size_t{1};
         }
         rows.set_size(size);
     }
 
-    bool numbers(const Run& run, const Byte* base, const std::uint32_t* marks, std::size_t from) {
+    bool numbers(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from) {
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
         std::size_t size = rows.size();
         for (std::size_t i = run.first; i < run.end; ++i) {
             const Byte* const p = base + from;
-            const std::size_t n = marks[i] - from;
-            from = marks[i] + std::size_t{1};
+            const std::size_t n = delimiters[i] - from;
+            from = delimiters[i] + std::size_t{1};
             row_slots[size] = columns_[i].slot;
             std::uint32_t whole = 0;
             if (n == 0) continue;
@@ -196,15 +196,15 @@ private:
         return true;
     }
 
-    bool texts(const Run& run, const Byte* base, const std::uint32_t* marks, std::size_t from) {
+    bool texts(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from) {
         for (std::size_t i = run.first; i < run.end; ++i) {
-            text(columns_[i], Field{base + from, base + marks[i], base + marks[i]}, columns_.size() - i);
-            from = marks[i] + std::size_t{1};
+            text(columns_[i], Field{base + from, base + delimiters[i], base + delimiters[i]}, columns_.size() - i);
+            from = delimiters[i] + std::size_t{1};
         }
         return true;
     }
 
-    void take() {
+    void parse_fields() {
         const std::vector<Field>& fields = split_.fields;
         if (fields.size() != columns_.size()) {
             return refuse("expected " + std::to_string(columns_.size()) + " columns, got " +
@@ -213,7 +213,7 @@ private:
         double y = MISSING, weight = 1.0;
         rows.begin(columns_.size());
         for (std::size_t i = 0; i < fields.size(); ++i) {
-            const Ready& column = columns_[i];
+            const ColumnReader& column = columns_[i];
             bool good = true;
             switch (column.kind) {
                 case Column::Kind::ignore:
@@ -239,12 +239,12 @@ private:
         finish(y, weight);
     }
 
-    bool label(const Ready& column, const Field& field, double& y) {
-        const Field found = trimmed(field);
-        std::string why;
-        if (labels_.read(found.data, found.end, y, why)) return true;
-        const std::size_t hint = why.rfind(Labels::HINT);
-        refuse(why.insert(hint == std::string::npos ? why.size() : hint, " in column " + column.name));
+    bool label(const ColumnReader& column, const Field& field, double& y) {
+        const Field text = trimmed(field);
+        Fault fault;
+        if (labels_.read(text.data, text.end, y, fault)) return true;
+        fault.message += " in column " + column.name;
+        refuse(std::move(fault));
         return false;
     }
 
@@ -252,60 +252,60 @@ private:
         return parse_number(field.data, field.end, weight) == Parsed::ok && weight >= 0.0;
     }
 
-    bool importance(const Ready& column, const Field& field, double& weight) {
-        const Field found = trimmed(field);
-        if (is_weight(found, weight)) return true;
-        refuse("expected a weight of at least 0, got " + quoted(found.data, found.end) + " in column " + column.name);
+    bool importance(const ColumnReader& column, const Field& field, double& weight) {
+        const Field text = trimmed(field);
+        if (is_weight(text, weight)) return true;
+        refuse("expected a weight of at least 0, got " + quoted(text.data, text.end) + " in column " + column.name);
         return false;
     }
 
-    bool number(const Ready& column, const Field& field) {
-        const Field found = trimmed(field);
+    bool number(const ColumnReader& column, const Field& field) {
+        const Field text = trimmed(field);
         double value = 0.0;
-        const Parsed parsed = parse_number(found.data, found.end, value);
+        const Parsed parsed = parse_number(text.data, text.end, value);
         if (parsed == Parsed::ok) {
             rows.add(column.slot, value);
             return true;
         }
-        if (is_absent(found)) return true;
+        if (is_absent(text)) return true;
         refuse((parsed == Parsed::malformed ? "expected a number, got " : "expected a finite number, got ") +
-               quoted(found.data, found.end) + " in column " + column.name);
+               quoted(text.data, text.end) + " in column " + column.name);
         return false;
     }
 
-    void category(const Ready& column, const Field& field) {
+    void category(const ColumnReader& column, const Field& field) {
         if (field.data == field.end) return;
         const auto size = static_cast<std::size_t>(field.end - field.data);
-        rows.add(rows.slots()(column.joined(field.data, size, field.limit)), 1.0);
+        rows.add(rows.slots()(column.with_value(field.data, size, field.limit)), 1.0);
     }
 
-    // `rest` columns follow, this one included: they keep their room.
-    void text(const Ready& column, const Field& field, std::size_t rest) {
-        rows.more(static_cast<std::size_t>(field.end - field.data) / 2 + 1 + rest);
+    // `rest` columns follow, this one included: their room is kept.
+    void text(const ColumnReader& column, const Field& field, std::size_t rest) {
+        rows.reserve(static_cast<std::size_t>(field.end - field.data) / 2 + 1 + rest);
         words_(field.data, field.end, [&](const Byte* p, const Byte* end) {
-            rows.add(rows.slots()(column.joined(p, static_cast<std::size_t>(end - p), end)), 1.0);
+            rows.add(rows.slots()(column.with_value(p, static_cast<std::size_t>(end - p), end)), 1.0);
         });
     }
 
     Splitter split_;
     Dialect dialect_;
     Words words_;
-    std::vector<Ready> columns_;
-    std::vector<Run> runs_;
-    bool has_quick_path_ = false;
+    std::vector<ColumnReader> columns_;
+    std::vector<ColumnRun> runs_;
+    bool has_fast_path_ = false;
     std::uint64_t start_;
 };
 
 // What the first rows say of a column.
-struct Sample {
+struct ColumnSample {
     std::int64_t present = 0;
     std::int64_t numbers = 0;
     std::vector<std::string> values;  // the first distinct ones, if asked for
 };
 
 // Looks at up to `most` whole rows that have as many fields as there are samples. Returns how many it saw.
-inline std::int64_t look(const Byte* p, const Byte* end, bool last, const Dialect& dialect, std::int64_t most,
-                         std::size_t distinct, std::size_t label, std::vector<Sample>& samples) {
+inline std::int64_t sample_columns(const Byte* p, const Byte* end, bool last, const Dialect& dialect, std::int64_t most,
+                                   std::size_t distinct, std::size_t label, std::vector<ColumnSample>& samples) {
     Splitter split(dialect);
     std::int64_t count = 0;
     while (p != end && count < most) {
@@ -316,7 +316,7 @@ inline std::int64_t look(const Byte* p, const Byte* end, bool last, const Dialec
         ++count;
         for (std::size_t i = 0; i < samples.size(); ++i) {
             const Field field = trimmed(split.fields[i]);
-            Sample& sample = samples[i];
+            ColumnSample& sample = samples[i];
             if (i == label && field.data != field.end && sample.values.size() < distinct) {
                 const std::string text(field.data, field.end);
                 bool known = false;

@@ -22,8 +22,8 @@ namespace ftprl {
 class VwParser final : public LineParser {
 public:
     VwParser(const Options& options, Labels labels)
-        : LineParser(options, std::move(labels), Index(std::array<Byte, 5>{' ', '\t', ':', '|', '\n'})),
-          plain_(hash_start(options.seed)) {}
+        : LineParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 5>{' ', '\t', ':', '|', '\n'})),
+          seed_start_(hash_start(options.seed)) {}
 
 protected:
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
@@ -32,13 +32,13 @@ protected:
         double y = MISSING, weight = 1.0;
         const Byte* tag = bar;
         const Byte* tag_end = bar;
-        if (!head(p, bar, y, weight, tag, tag_end)) return;
-        const std::size_t room = static_cast<std::size_t>(eol - bar) / 2 + 1;
-        rows.begin(room);
-        if (!quick(bar, eol, end)) {
-            rows.begin(room);
+        if (!parse_head(p, bar, y, weight, tag, tag_end)) return;
+        const std::size_t capacity = static_cast<std::size_t>(eol - bar) / 2 + 1;
+        rows.begin(capacity);
+        if (!parse_fast(bar, eol, end)) {
+            rows.begin(capacity);
             while (bar != eol) {
-                bar = names(bar + 1, eol, end);
+                bar = parse_names(bar + 1, eol, end);
                 if (bar == nullptr) return;
             }
         }
@@ -49,7 +49,7 @@ protected:
 
 private:
     // Before the first bar. False when it is bad.
-    bool head(const Byte* p, const Byte* bar, double& y, double& weight, const Byte*& tag, const Byte*& tag_end) {
+    bool parse_head(const Byte* p, const Byte* bar, double& y, double& weight, const Byte*& tag, const Byte*& tag_end) {
         std::array<const Byte*, 6> ends{};  // first and last of up to three words
         std::size_t words = 0;
         for (const Byte* q = skip_blanks(p, bar); q != bar; q = skip_blanks(q, bar)) {
@@ -73,9 +73,9 @@ private:
             ++words;
         }
         if (words >= 1) {
-            std::string why;
-            if (!labels_.read(ends[0], ends[1], y, why)) {
-                refuse(std::move(why));
+            Fault fault;
+            if (!labels_.read(ends[0], ends[1], y, fault)) {
+                refuse(std::move(fault));
                 return false;
             }
         }
@@ -86,8 +86,8 @@ private:
         return true;
     }
 
-    // All features of a row without a fault, from mark to mark; false when `names` must read them.
-    bool quick(const Byte* bar, const Byte* eol, const Byte* end) {
+    // All features of a row without a fault, from delimiter to delimiter; false when `parse_names` must read them.
+    bool parse_fast(const Byte* bar, const Byte* eol, const Byte* end) {
         if (!index_.cover(bar, eol, end)) return false;
         const Slots slots = rows.slots();
         if (!slots.masked()) return features(bar, eol, slots);
@@ -100,16 +100,16 @@ private:
     };
 
     // Names of up to 16 bytes without a value, each with a blank behind it: most of most rows. Returns how many there
-    // are; `from` is then where the next name begins, and `mark` the mark behind it. Kept apart from the rest, which
-    // would take the registers away from it.
+    // are; `from` is then where the next name begins, and `delimiter` the delimiter behind it. Kept apart from the
+    // rest, which would take the registers away from it.
     template <class Slot>
 #if defined(__GNUC__)
     __attribute__((noinline))
 #endif
-    static std::size_t plain_names(const Byte* base, std::size_t& from, std::uint32_t*& mark, std::size_t last,
-                                   std::uint64_t start, Slot slot, std::uint32_t* out) noexcept {
+    static std::size_t unit_names(const Byte* base, std::size_t& from, std::uint32_t*& delimiter, std::size_t last,
+                                  std::uint64_t start, Slot slot, std::uint32_t* out) noexcept {
         const std::uint32_t* const first = out;
-        std::uint32_t* next = mark;
+        std::uint32_t* next = delimiter;
         std::size_t at = from;
         for (;;) {
             const std::size_t to = *next;
@@ -120,7 +120,7 @@ private:
             at = to + 1;
         }
         from = at;
-        mark = next;
+        delimiter = next;
         return static_cast<std::size_t>(out - first);
     }
 
@@ -129,37 +129,38 @@ private:
     template <class Slot>
     bool features(const Byte* bar, const Byte* eol, const Slot slot) {
         const Byte* const base = index_.base();
-        Walk walk{index_.marks() + 1, static_cast<std::size_t>(eol - base)};  // the first mark is the bar
+        DelimiterWalk walk{index_.positions() + 1,
+                           static_cast<std::size_t>(eol - base)};  // the first delimiter is the bar
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
         std::size_t size = 0;
-        bool plain = true;
-        const auto write_ones = [&plain, row_values](std::size_t n) {
-            for (std::size_t i = 0; plain && i < n; ++i) row_values[i] = 1.0;
-            plain = false;
+        bool all_ones = true;
+        const auto write_ones = [&all_ones, row_values](std::size_t n) {
+            for (std::size_t i = 0; all_ones && i < n; ++i) row_values[i] = 1.0;
+            all_ones = false;
         };
         auto at = static_cast<std::size_t>(bar - base);
         while (at != walk.last) {
             std::size_t from = at + 1;
             at = walk.next();
-            std::uint64_t start = plain_;
+            std::uint64_t start = seed_start_;
             double scale = 1.0;
             if (at != from) {  // a namespace
-                start = hash_start(hash_inside(plain_, base + from, at - from));
+                start = hash_start(hash_inside(seed_start_, base + from, at - from));
                 if (base[at] == ':') {
                     from = at + 1;
                     at = walk.next();
                     if (!read_number(base + from, base + at, scale)) return false;
-                    if (plain) write_ones(size);
+                    if (all_ones) write_ones(size);
                 }
             }
             if (base[at] == ':') return false;
             while (at != walk.last && base[at] != '|') {
                 from = at + 1;
-                if (plain) {
-                    std::uint32_t* mark = walk.mark;
-                    size += plain_names(base, from, mark, walk.last, start, slot, row_slots + size);
-                    walk.mark = mark;
+                if (all_ones) {
+                    std::uint32_t* delimiter = walk.next_delimiter;
+                    size += unit_names(base, from, delimiter, walk.last, start, slot, row_slots + size);
+                    walk.next_delimiter = delimiter;
                 }
                 at = walk.next();
                 if (at == from) {
@@ -168,34 +169,34 @@ private:
                 }
                 row_slots[size] = slot(hash_inside(start, base + from, at - from));
                 if (base[at] == ':') {
-                    if (plain) write_ones(size);
+                    if (all_ones) write_ones(size);
                     from = at + 1;
                     at = walk.next();
                     double value = 0.0;
                     if (base[at] == ':' || !read_number(base + from, base + at, value)) return false;
                     row_values[size] = value * scale;
-                } else if (!plain) {
+                } else if (!all_ones) {
                     row_values[size] = scale;
                 }
                 ++size;
             }
         }
         rows.set_size(size);
-        if (plain) rows.set_plain();
-        index_.done(walk.mark);
+        if (all_ones) rows.set_unit_values();
+        index_.done(walk.next_delimiter);
         return true;
     }
 
     // The features behind a bar, up to the next bar or the end of the line; null when one is bad.
-    const Byte* names(const Byte* p, const Byte* eol, const Byte* end) {
-        std::uint64_t start = plain_;
+    const Byte* parse_names(const Byte* p, const Byte* eol, const Byte* end) {
+        std::uint64_t start = seed_start_;
         double scale = 1.0;
         if (p != eol && !is_blank(*p) && *p != '|') {
             const Byte* stop = token(p, eol, end);
             if (stop == p) return refuse_null("expected a namespace or a blank after '|', got ", p, eol);
-            start = hash_start(hash_from(plain_, p, static_cast<std::size_t>(stop - p)));
+            start = hash_start(hash_from(seed_start_, p, static_cast<std::size_t>(stop - p)));
             if (stop != eol && *stop == ':') {
-                stop = value(p, stop, eol, end, scale);
+                stop = parse_value(p, stop, eol, end, scale);
                 if (stop == nullptr) return nullptr;
             }
             p = stop;
@@ -209,7 +210,7 @@ private:
             const Byte* next = stop;
             double v = 1.0;
             if (stop != eol && *stop == ':') {
-                next = value(p, stop, eol, end, v);
+                next = parse_value(p, stop, eol, end, v);
                 if (next == nullptr) return nullptr;
             }
             std::uint64_t hash = 0;
@@ -225,7 +226,7 @@ private:
     }
 
     // The number behind the colon of the token at p; returns the token's end, null when it is bad.
-    const Byte* value(const Byte* p, const Byte* colon, const Byte* eol, const Byte* end, double& out) {
+    const Byte* parse_value(const Byte* p, const Byte* colon, const Byte* eol, const Byte* end, double& out) {
         const Byte* first = colon + 1;
         const Byte* stop = clip(word_(first, end), eol);
         const Parsed parsed = parse_number(first, stop, out);
@@ -244,7 +245,7 @@ private:
         return nullptr;
     }
 
-    std::uint64_t plain_;
+    std::uint64_t seed_start_;
     Finder<5> name_{{' ', '\t', ':', '|', '\n'}};
     Finder<4> word_{{' ', '\t', '|', '\n'}};
 };

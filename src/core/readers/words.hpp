@@ -83,27 +83,27 @@ inline std::uint32_t word_character(std::uint32_t c) noexcept {
 
 class Words {
 public:
-    // Calls found(first, end) for every word, in order.
-    template <class Found>
-    void operator()(const Byte* p, const Byte* end, Found&& found) {
+    // Calls callback(first, end) for every word, in order.
+    template <class Callback>
+    void operator()(const Byte* p, const Byte* end, Callback&& callback) {
         word_.clear();
         while (p != end) {
             const std::uint32_t c = detail::word_character(detail::decode(p, end));
             if (c != 0) {
                 detail::encode(c, word_);
             } else {
-                flush(found);
+                flush(callback);
             }
         }
-        flush(found);
+        flush(callback);
     }
 
 private:
-    template <class Found>
-    void flush(Found& found) {
+    template <class Callback>
+    void flush(Callback& callback) {
         if (word_.empty()) return;
         const auto* first = reinterpret_cast<const Byte*>(word_.data());
-        found(first, first + word_.size());
+        callback(first, first + word_.size());
         word_.clear();
     }
 

@@ -35,7 +35,7 @@ class Classifier(ABC, Generic[S]):
 
     @abstractmethod
     def take(self, state: S, v: Vector, y: float) -> S:
-        """`learn` behind the door: the arguments have been checked."""
+        """`learn` after validation: the arguments have been checked."""
 
     def score(self, state: S, v: ArrayLike) -> float:
         """weights·v."""

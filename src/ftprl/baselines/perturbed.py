@@ -51,15 +51,16 @@ class PerturbedLeader(Learner[PerturbedState]):
         """The vertex that the first noise picks."""
         refuse_hint(hint, "PerturbedLeader")
         S = np.zeros(self.feasible.dim)
-        return PerturbedState(self._play(S, 0), 0, S)
+        return PerturbedState(self.play(S, 0), 0, S)
 
     def advance(self, state: PerturbedState, g: Vector, hint: Vector | None) -> PerturbedState:
         """Add the gradient, and draw again."""
         refuse_hint(hint, "PerturbedLeader")
         S, t = state.S + g, state.t + 1
-        return PerturbedState(self._play(S, t), t, S)
+        return PerturbedState(self.play(S, t), t, S)
 
-    def _play(self, S: Vector, t: int) -> Vector:
+    def play(self, S: Vector, t: int) -> Vector:
+        """The play after t rounds with the sum S of the gradients: the mean over the draws of the noise."""
         # The noise is a function of seed and round, so that a state is all there is to know.
         noise = np.random.default_rng((self.seed, t)).random((self.draws, len(S))) / self.epsilon
         points = [self.feasible.vertex(S + p) for p in noise]

@@ -50,12 +50,20 @@ class Certificate:
     proven_ratio: float | None
     proven_regret_ratio: float | None
     comparator: Vector | None
-    solver_gap: float
+    solver_gap: float  # the largest measured gap of a step
     caveats: tuple[str, ...] = ()
     history: History | None = None
+    loose: tuple[str, ...] = ()  # which of worst_case and the families of post_hoc are upper bounds on what they name
 
     def __repr__(self) -> str:
         return f"Certificate(rounds={self.rounds}, regret={self.regret:.6g}, bound={_short(self.bound)})"
+
+    @property
+    def ratio_is(self) -> str | None:
+        """Whether `ratio` is "exact", or the true ratio of B_R is "at most" or "at least" it; None without one."""
+        if self.ratio is None:
+            return None
+        return "at most" if "worst_case" in self.loose else "at least" if self.family in self.loose else "exact"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, ready for JSON; what is infinite or unknown is None."""
@@ -74,25 +82,28 @@ class Certificate:
             "proven_ratio",
             "proven_regret_ratio",
             "solver_gap",
+            "ratio_is",
         ]
         out: dict[str, Any] = {name: _plain(getattr(self, name)) for name in names}
         out["post_hoc"] = {k: _plain(v) for k, v in self.post_hoc.items()}
         out["comparator"] = None if self.comparator is None else [float(v) for v in self.comparator]
         out["caveats"] = list(self.caveats)
+        out["loose"] = list(self.loose)
         return out
 
     def __str__(self) -> str:
+        smallest = "smallest B_R of a fixed Q"
         rows = [
-            ("regret (linearised)", self.regret, "what was lost to the best fixed point"),
+            ("regret (linearised)", self.regret, "against the best fixed point"),
             ("true regret", self.true_regret, "with the losses themselves"),
             ("tight bound", self.tight, "r + sum of deltas"),
             ("bound", self.bound, "r + half the stability"),
             ("theorem's bound", self.theorem, "r + stability"),
-            ("worst case B_R", self.worst_case, "what could be promised"),
+            ("worst case B_R", self.worst_case, self._note("worst_case", "whatever the plays had been")),
             ("closed form", self.closed_form, "the paper's constants"),
             ("closed form, strong", self.closed_form_strong, "half the stability"),
-            *((f"best in hindsight, {k}", v, "smallest B_R of a fixed Q") for k, v in self.post_hoc.items()),
-            (f"ratio to {self.family}" if self.family else "ratio", self.ratio, _proved(self.proven_ratio)),
+            *((f"best in hindsight, {k}", v, self._note(k, smallest)) for k, v in self.post_hoc.items()),
+            (f"ratio to {self.family}" if self.family else "ratio", self.ratio, self._ratio_note()),
         ]
         shown = [(name, _short(value), note) for name, value, note in rows if value is not None or name[:4] != "true"]
         width = max(len(name) for name, _, _ in shown)
@@ -101,6 +112,14 @@ class Certificate:
         lines += [f"  {name:<{width}}  {value:>{digits}}  {note}".rstrip() for name, value, note in shown]
         lines += [f"  note: {caveat}" for caveat in self.caveats]
         return "\n".join(lines)
+
+    def _note(self, name: str, note: str) -> str:
+        return f"{note}: at most this" if name in self.loose else note
+
+    def _ratio_note(self) -> str:
+        known = "" if self.ratio_is in (None, "exact") else f"the true one is {self.ratio_is} this"
+        proved = "" if self.proven_ratio is None else f"proved: at most {self.proven_ratio:.4g}"
+        return "; ".join(note for note in (known, proved) if note)
 
     def plot(self) -> Figure:
         """Regret against its bounds over the rounds; needs a game that keeps its history."""
@@ -124,7 +143,3 @@ def _plain(value: Any) -> Any:
 
 def _short(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
-
-
-def _proved(ratio: float | None) -> str:
-    return "" if ratio is None else f"proved: at most {ratio:.4g}"

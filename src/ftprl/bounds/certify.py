@@ -27,6 +27,7 @@ class Bounds:
     bound: float | None = None
     theorem: float | None = None
     worst_case: float | None = None
+    worst_case_exact: bool = True  # whether every N(Q_t) in it is the maximum itself, not an upper bound
     closed_form: float | None = None
     closed_form_strong: float | None = None
     family: Family | None = None
@@ -43,8 +44,13 @@ def certify(
     caveats = [unbounded] if x is None else []
     post, exact = _post_hoc(feasible, bounds.family, ledger, program, caveats)
     best, promised = post.get(bounds.family) if bounds.family else None, bounds.worst_case
-    known = best and promised is not None and math.isfinite(best) and math.isfinite(promised)
     competes = bounds.family in exact
+    # An upper bound over an upper bound says nothing; one of the two alone makes the ratio an upper or a lower bound.
+    known = competes or bounds.worst_case_exact
+    finite = best and promised is not None and math.isfinite(best) and math.isfinite(promised)
+    loose = tuple(name for name, value in post.items() if value is not None and name not in exact)
+    if promised is not None and not bounds.worst_case_exact:
+        loose = ("worst_case", *loose)
     return Certificate(
         rounds=ledger.t,
         regret=regret,
@@ -57,12 +63,13 @@ def certify(
         closed_form_strong=bounds.closed_form_strong,
         post_hoc=post,
         family=bounds.family,
-        ratio=promised / best if known and best and promised is not None else None,
+        ratio=promised / best if known and finite and best and promised is not None else None,
         proven_ratio=bounds.proven_ratio if competes else None,
         proven_regret_ratio=bounds.proven_regret_ratio if competes else None,
         comparator=x,
         solver_gap=ledger.worst_gap,
         caveats=(*caveats, *bounds.caveats),
+        loose=loose,
     )
 
 

@@ -43,6 +43,7 @@ class Ledger(NamedTuple):
     worst_gap: float = 0.0
     hinted: bool = False
     out_of_range: int | None = None  # the first round whose gradient left the range of Q_{1:t}
+    hints: Vector | float = 0.0  # sum |hint|, coordinate by coordinate
 
     @staticmethod
     def empty(dim: int, full: bool = False) -> Ledger:

@@ -1,4 +1,4 @@
-"""`ftprl certify`: the receipt of a model."""
+"""`ftprl certify`: the regret of a model and its bounds."""
 
 from __future__ import annotations
 
@@ -7,26 +7,31 @@ from typing import Annotated
 
 import typer
 
+from ftprl.cli import startup
+
 
 def certify(
-    model: Annotated[Path, typer.Argument(help="A model trained with --receipt.")],
+    model: Annotated[Path, typer.Argument(help="Model trained with --receipt")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the receipt here, for ftprl verify.")
+        Path | None, typer.Option("--output", "-o", help="File to write the receipt to, for ftprl verify")
     ] = None,
     radius: Annotated[
         float | None,
-        typer.Option(help="Against every u with |u| <= R / unit: a box in normalised units.", metavar="R"),
+        typer.Option(help="Compare with all fixed weights u with |u| <= R / unit of the feature", metavar="R"),
     ] = None,
     against: Annotated[
-        Path | None, typer.Option(help="Against the weights of another model over the same features.", metavar="MODEL2")
+        Path | None,
+        typer.Option(help="Compare with the weights of another model of the same features", metavar="MODEL2"),
     ] = None,
     exact: Annotated[
         list[str] | None,
-        typer.Option(help="The data it learned: also find the best fixed weights of the box.", metavar="DATA"),
+        typer.Option(help="Training data, to also find the best fixed weights in the box", metavar="DATA"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
 ) -> None:
-    """Say how far a model's predictions were, at most, from fixed weights: its own, a box of them, or another model's.
+    """Bound the regret of a model: how much more loss it had than fixed weights would have had.
+
+    The fixed weights are its own final ones, the best in a box (--radius), or those of another model (--against).
 
     ftprl train clicks.vw.gz -o clicks.ftprl --receipt
 
@@ -37,6 +42,7 @@ def certify(
     from ftprl.linear import Model
     from ftprl.runlog.events import line
 
+    startup.loaded()
     check_target("--output", output)
     read = {f"the data file {path}": path for path in exact or () if Path(path).is_file()}
     check_apart({"--output": output}, {"the model": model, "the other model": against, **read})

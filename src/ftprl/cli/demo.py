@@ -1,4 +1,4 @@
-"""`ftprl demo`: the paper's motivating problem, played by three learners, and a click log learned in one pass."""
+"""`ftprl demo`: the paper's motivating problem with three learners, and a synthetic click log learned in one pass."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ftprl.cli import startup
 from ftprl.errors import InvalidInput
 from ftprl.runlog.events import line
 
@@ -34,22 +35,27 @@ class Result:
 
 
 def demo(
-    dim: Annotated[int, typer.Option(help="How many coordinates (features).")] = 1000,
-    rounds: Annotated[int, typer.Option(help="How many rounds.")] = 10_000,
-    alpha: Annotated[float, typer.Option(help="Feature i occurs with probability i^-alpha.")] = 1.25,
-    drift: Annotated[float, typer.Option(help="How far each sign leans to one side, 0 to 1.")] = 0.5,
-    seed: Annotated[int, typer.Option(help="The stream's seed.")] = 0,
-    clicks: Annotated[int, typer.Option(help="How many rows of a click log are learned then; 0 for none.")] = 50_000,
+    dim: Annotated[int, typer.Option(help="Number of features")] = 1000,
+    rounds: Annotated[int, typer.Option(help="Number of rounds")] = 10_000,
+    alpha: Annotated[
+        float, typer.Option(help="Exponent of the feature frequencies: feature i has probability i^-alpha")
+    ] = 1.25,
+    drift: Annotated[float, typer.Option(help="Bias of the signs of each feature, from 0 to 1")] = 0.5,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers")] = 0,
+    clicks: Annotated[
+        int, typer.Option(help="Number of rows of a synthetic click log to learn afterwards; 0 for none")
+    ] = 50_000,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Where the picture goes; the report stands beside it, as .html."),
+        typer.Option("--output", "-o", help="File for the figure; the report is written beside it, as .html"),
     ] = Path("ftprl-demo.png"),
-    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON on stdout")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no table")] = False,
 ) -> None:
-    """Play a heavy-tailed stream with three learners, learn a click log, and show the receipts of both."""
+    """Compare three learners on a heavy-tailed stream, learn a synthetic click log, and show the regret of both."""
     from ftprl.adversaries import heavy_tail
 
+    startup.loaded()
     folder = output.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InvalidInput(
@@ -89,8 +95,8 @@ def _play_all(instance: Instance, quiet: bool) -> list[Result]:
 
     F = instance.feasible
     players: dict[str, Any] = {
-        "FTPRL, one rate (coordinate-constant)": FTPRL(F, CoordinateConstant()),
-        "FTPRL-Diag, a rate a coordinate": FTPRL(F, Diagonal()),
+        "FTPRL, a single learning rate": FTPRL(F, CoordinateConstant()),
+        "FTPRL-Diag, per-coordinate rates": FTPRL(F, Diagonal()),
         "online gradient descent": GradientDescent(F),
     }
     results = []
@@ -139,20 +145,20 @@ class _progress:
 def _panels(results: list[Result], instance: Instance) -> list[Panel]:
     from ftprl import draw
 
-    regrets, promises = [], []
+    regrets, bounds = [], []
     for i, r in enumerate(results):
         history = r.certificate.history
         assert history is not None
         regrets.append(draw.Series(r.name, history.rounds, history.series["regret"], colour=i))
         if r.certificate.worst_case is None:
             continue
-        promises.append(draw.Series(f"{r.name}: B_R", history.rounds, history.series["worst case B_R"], colour=i))
+        bounds.append(draw.Series(f"{r.name}: B_R", history.rounds, history.series["worst case B_R"], colour=i))
         best = history.series["best in hindsight"]
-        promises.append(draw.Series("best of its family in hindsight", history.rounds, best, dashed=True, colour=i))
+        bounds.append(draw.Series("best of its family in hindsight", history.rounds, best, dashed=True, colour=i))
     where = f"{instance.feasible.dim} coordinates, {instance.rounds} rounds"
     return [
-        draw.Panel(f"What was lost ({where})", "round", "regret", regrets),
-        draw.Panel("What was promised, and the best promise in hindsight", "round", "bound on the regret", promises),
+        draw.Panel(f"Regret ({where})", "round", "regret", regrets),
+        draw.Panel("Worst-case bound and the best bound in hindsight", "round", "bound on the regret", bounds),
     ]
 
 
@@ -192,28 +198,29 @@ def _print_table(results: list[Result], instance: Instance, output: Path) -> Non
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(table)
     console.print(
-        "regret: lost to the best fixed point. bound: proved from the plays. B_R: what could be promised.\n"
-        "best in hindsight: the smallest B_R of any fixed matrix of the learner's family. ratio: B_R over it.",
+        "regret: total loss above that of the best fixed point. bound: its proved limit, from the points played.\n"
+        "worst case B_R: the bound for the worst comparator. best in hindsight: the smallest B_R that fixed learning\n"
+        "rates of the same family could have had. ratio: B_R divided by it; proved: the theorem's limit of the ratio.",
         highlight=False,
     )
     console.print(f"picture: {output}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _learn_clicks(rows: int, seed: int, report: Path, quiet: bool) -> Run:
-    """Learn a made-up click log with a receipt, and write the report of the run."""
+    """Learn a synthetic click log with a receipt, and write the report of the run."""
     from ftprl.atomic import replacing
     from ftprl.data import clicks
     from ftprl.report import page
     from ftprl.training import train
 
     if not quiet:
-        print(f"learning a click log of {rows} rows ...", file=sys.stderr)
+        print(f"learning a synthetic click log of {rows} rows ...", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "clicks.csv"
         clicks.generate(rows, seed=seed, path=log)
         run = train(log, label="click", bits=18, receipt=True)
     with replacing(report) as out:
-        out.write(page(run.events, "a click log of ftprl demo").encode())
+        out.write(page(run.events, "synthetic click log of ftprl demo").encode())
     return run
 
 
@@ -221,15 +228,14 @@ def _print_end(run: Run | None, report: Path) -> None:
     """The receipt of the click log in words, and what to do next."""
     if run is not None:
         from ftprl.report import sentences
-        from ftprl.runlog.reader import tell
+        from ftprl.runlog.reader import RunLog
 
-        told = tell(run.events)
-        print(f"\nA click log of {run.rows} rows, learned in one pass, nothing tuned: its receipt")
-        for heading, said in sentences.receipt(told):
-            print(textwrap.fill(f"{heading}: {said}", 118, initial_indent="  ", subsequent_indent="    "))
+        print(f"\nA synthetic click log of {run.rows} rows, learned in one pass without tuning: its receipt")
+        for heading, text in sentences.receipt(RunLog.from_events(run.events)):
+            print(textwrap.fill(f"{heading}: {text}", 118, initial_indent="  ", subsequent_indent="    "))
         print(f"report: {report}")
-    print('next: put your own losses in with `from ftprl import Game, FTPRL` (README, "Your own problem"),')
-    print("      or your own file: ftprl train FILE -o MODEL --receipt --events RUN, then ftprl report RUN.")
+    print('next: your own losses with `from ftprl import Game, FTPRL` (README, "Your own problem"), or your own file:')
+    print("      ftprl train FILE -o MODEL --receipt --events RUN, then ftprl report RUN.")
 
 
 def _cell(value: float | None, digits: int) -> str:

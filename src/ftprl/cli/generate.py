@@ -1,4 +1,4 @@
-"""`ftprl generate`: made-up data that is the same for the same seed."""
+"""`ftprl generate`: synthetic data, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Write made-up data, the same for the same seed.", rich_markup_mode=None)
+app = typer.Typer(help="Write synthetic data, the same for the same seed.", rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
 def _root(context: typer.Context) -> None:
-    """Write made-up data, the same for the same seed."""
+    """Write synthetic data, the same for the same seed."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -20,12 +20,13 @@ def _root(context: typer.Context) -> None:
 @app.command()
 def clicks(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Ends in .vw, .csv, .tsv or .libsvm, then perhaps .gz or .zst.")
+        Path,
+        typer.Option("--output", "-o", help="File to write: .vw, .csv, .tsv or .libsvm, optionally with .gz or .zst"),
     ],
-    rows: Annotated[int, typer.Option(help="How many rows.")] = 100_000,
-    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
+    rows: Annotated[int, typer.Option(help="Number of rows")] = 100_000,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers")] = 0,
 ) -> None:
-    """A heavy-tailed click log: 13 counts and 26 categories of very different sizes, labels from a hidden model."""
+    """Write a synthetic click log: 13 counts and 26 categories with a heavy tail, labels from a hidden model."""
     from ftprl.atomic import check_target
     from ftprl.data.clicks import generate
 

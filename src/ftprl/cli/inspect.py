@@ -10,9 +10,9 @@ import typer
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="A model or a checkpoint.")],
-    top: Annotated[int, typer.Option(help="How many of the largest weights.")] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON instead of a table.")] = False,
+    model: Annotated[Path, typer.Argument(help="Model or checkpoint")],
+    top: Annotated[int, typer.Option(help="Number of largest weights to show")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
 ) -> None:
     """Show a model's settings, its size, its loss beside the baseline's, and its largest weights by cell."""
     from ftprl.errors import InvalidInput

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from ftprl.cli import startup
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def list_statements() -> None:
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="As `ftprl paper list` prints it.")]) -> None:
+def show(name: Annotated[str, typer.Argument(help="Name, as `ftprl paper list` prints it")]) -> None:
     """What a statement claims, what it is tried on, and where its code and its tests are."""
     from textwrap import fill
 
@@ -59,24 +60,26 @@ def _print_list(heading: str, names: str, last: str) -> None:
 
 @app.command()
 def run(
-    name: Annotated[list[str] | None, typer.Argument(help="Which statements; all when none is named.")] = None,
+    name: Annotated[list[str] | None, typer.Argument(help="Statements to run [default: all]")] = None,
     full: Annotated[
-        bool, typer.Option("--full/--quick", help="More rounds, dimensions and seeds; half an hour instead of minutes.")
+        bool,
+        typer.Option("--full/--quick", help="Use more rounds, dimensions and seeds: half an hour instead of minutes"),
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A folder for summary.html, results.json and the figures.")
+        Path | None, typer.Option("--output", "-o", help="Folder for summary.html, results.json and the figures")
     ] = None,
     docs: Annotated[
-        Path | None, typer.Option(help="A folder for paper.md and figures/paper; with all statements only.")
+        Path | None, typer.Option(help="Folder for paper.md and figures/paper; needs all statements")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="How many processes.")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON instead of a table.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Number of processes")] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
 ) -> None:
     """Run experiments and judge them; exit code 1 when a verdict is not the expected one."""
     from ftprl.paper import markdown, page, runner
     from ftprl.paper.registry import chosen
     from ftprl.runlog.events import line
 
+    startup.loaded()
     if jobs < 1:
         raise InvalidInput(f"--jobs needs a number of at least 1, got {jobs}; pass one.")
     if docs is not None and name:

@@ -10,13 +10,13 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from ftprl.cli import early
+from ftprl.cli import startup
 from ftprl.cli.options import keywords, option, warn_of_bad_rows
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model or a checkpoint.")],
-    data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input.")],
+    model: Annotated[Path, typer.Argument(help="Model or checkpoint")],
+    data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input")],
     *,
     output: Annotated[
         Path | None,
@@ -41,11 +41,12 @@ def predict(
     """
     typed: dict[str, Any] = {"format": format, "sep": sep, "quote": quote, "no_header": no_header}
     typed |= {"on_bad_row": on_bad_row, "max_row": max_row}
-    early.expect_saved(data, model)
+    startup.expect_saved(data, model)
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.linear import Model
     from ftprl.training.predict import Lines
 
+    startup.loaded()
     check_target("--output", output)
     learned = Model.load(model)
     reading = {name: value for name, value in keywords(typed).items() if value is not None}

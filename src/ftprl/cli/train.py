@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from ftprl.cli import early
+from ftprl.cli import startup
 from ftprl.cli.options import keywords, option, warn_of_bad_rows
 
 
 def train(
-    data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input.")],
+    data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input")],
     *,
     format: Annotated[str | None, option("format")] = None,
     label: Annotated[str | None, option("label")] = None,
@@ -65,13 +65,14 @@ def train(
     arguments = keywords(locals())
     del arguments["as_json"], arguments["quiet"]
     if resume is None:
-        early.expect_new(data, bits, dim, scale, float64, bool(receipt))
+        startup.expect_new(data, bits, dim, scale, float64, bool(receipt))
     else:
-        early.expect_saved(data, resume)
+        startup.expect_saved(data, resume)
     from ftprl.cli.live import show
     from ftprl.runlog.events import line
     from ftprl.training import train as learn
 
+    startup.loaded()
     run = learn(**arguments, listener=None if quiet else show(sys.stderr))
     warn_of_bad_rows(run.bad_rows, run.first_bad)
     if run.only_class is not None:

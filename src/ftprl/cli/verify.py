@@ -1,4 +1,4 @@
-"""`ftprl verify`: whether a receipt is true."""
+"""`ftprl verify`: recompute a receipt from the data."""
 
 from __future__ import annotations
 
@@ -9,33 +9,46 @@ from typing import Annotated
 
 import typer
 
+from ftprl.cli import startup
+
 
 def verify(
-    receipt: Annotated[Path, typer.Argument(help="What ftprl certify -o wrote.")],
-    data: Annotated[list[str], typer.Argument(help="The files that were learned, in their order.")],
+    receipt: Annotated[Path, typer.Argument(help="Receipt that ftprl certify -o wrote")],
+    data: Annotated[list[str], typer.Argument(help="Files the model was trained on, in the same order")],
     rows: Annotated[
-        int | None, typer.Option(help="Replay only the first N rows; the digests are of all.", metavar="N")
+        int | None,
+        typer.Option(help="Replay only the first N rows: a partial check, no verdict, exit code 3", metavar="N"),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Model that the receipt is about, to compare with the replay", metavar="MODEL")
     ] = None,
     against: Annotated[
-        Path | None, typer.Option(help="The other model, where the receipt compares with one.", metavar="MODEL2")
+        Path | None, typer.Option(help="Other model, if the receipt compares with one", metavar="MODEL2")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON instead of words.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of text")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress")] = False,
 ) -> None:
-    """Replay the data with slow, plain arithmetic and confirm (exit 0) or refuse (exit 1) each number of a receipt."""
+    """Recompute each number of a receipt from the data, without the compiled learner.
+
+    Exit code 0: confirmed; 1: refused; 3: a partial check (--rows), no verdict.
+
+    ftprl verify clicks.receipt clicks.vw.gz --model clicks.ftprl
+    """
     from ftprl.receipt import verify_receipt
     from ftprl.runlog.events import line
 
-    verdict = verify_receipt(receipt, data, rows=rows, other=against, listener=None if quiet else _Ticker())
+    startup.loaded()
+    listener = None if quiet else _Ticker()
+    verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener)
     if not quiet and sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     print(line(verdict.to_dict()) if as_json else verdict)
-    if not verdict.confirmed:
-        raise typer.Exit(1)
+    if verdict.status != "confirmed":
+        raise typer.Exit(1 if verdict.status == "refused" else 3)
 
 
 class _Ticker:
-    """How far a replay is, on a terminal, a few times a second."""
+    """Shows how far a replay is, on a terminal, a few times a second."""
 
     def __init__(self) -> None:
         self._shown = time.monotonic()

@@ -1,4 +1,4 @@
-"""`ftprl watch`: the page of a run while it runs."""
+"""`ftprl watch`: the live report of a run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import typer
 
 
 def watch(
-    run: Annotated[Path, typer.Argument(help="The events of a run: what train --events writes. It may come later.")],
-    port: Annotated[int, typer.Option(help="Where to serve; 0 (default) takes a free port.")] = 0,
+    run: Annotated[
+        Path, typer.Argument(help="Events of a run, as train --events writes them; the file may come later")
+    ],
+    port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one")] = 0,
 ) -> None:
-    """Serve the page of a run on this machine alone, and keep it up to date until Ctrl-C.
+    """Serve the report of a run on this machine only, updated while it runs, until Ctrl-C.
 
     ftprl watch run.jsonl
     """

@@ -67,18 +67,19 @@ def generate(rows: int, seed: int, path: str | os.PathLike[str]) -> None:
 def blocks(rows: int, seed: int) -> Iterator[Clicks]:
     """The rows, block by block."""
     for number, start in enumerate(range(0, rows, _BLOCK)):
-        luck, counts, ranks = _draw(number, seed, min(_BLOCK, rows - start))
-        yield Clicks(luck < 1.0 / (1.0 + np.exp(-_bias(seed) - _score(counts, ranks, seed))), counts, ranks)
+        luck, counts, ranks = draw_block(number, seed, min(_BLOCK, rows - start))
+        yield Clicks(luck < 1.0 / (1.0 + np.exp(-_bias(seed) - hidden_score(counts, ranks, seed))), counts, ranks)
 
 
 @lru_cache
 def _bias(seed: int) -> float:
     """Centres the score of a block that is never written: about one row in five is a click, whatever the seed."""
-    _, counts, ranks = _draw(2**63, seed, _BLOCK)
-    return -1.7 - float(_score(counts, ranks, seed).mean())
+    _, counts, ranks = draw_block(2**63, seed, _BLOCK)
+    return -1.7 - float(hidden_score(counts, ranks, seed).mean())
 
 
-def _draw(number: int, seed: int, rows: int) -> tuple[Numbers, NDArray[np.int64], NDArray[np.int64]]:
+def draw_block(number: int, seed: int, rows: int) -> tuple[Numbers, NDArray[np.int64], NDArray[np.int64]]:
+    """Uniform numbers that decide the labels, counts and categories (ranks) of one block of rows."""
     random = np.random.Generator(np.random.Philox(key=[seed, number]))
     uniform = random.random((_BLOCK, 1 + 2 * COUNTS + 2 * len(SIZES)))[:rows]
     u, missing = uniform[:, 1 : 1 + COUNTS], uniform[:, 1 + COUNTS : 1 + 2 * COUNTS]
@@ -93,8 +94,8 @@ def _draw(number: int, seed: int, rows: int) -> tuple[Numbers, NDArray[np.int64]
     return uniform[:, 0], counts, ranks
 
 
-def _score(counts: NDArray[np.int64], ranks: NDArray[np.int64], seed: int) -> Numbers:
-    """The hidden model: one weight a count, on its logarithm, and one weight a category."""
+def hidden_score(counts: NDArray[np.int64], ranks: NDArray[np.int64], seed: int) -> Numbers:
+    """The hidden model: one weight per count, on its logarithm, and one per category."""
     slopes = 0.25 * _weights(np.arange(COUNTS), 0, seed)
     score: Numbers = np.log1p(np.maximum(counts, 0)) @ slopes
     for j in range(len(SIZES)):

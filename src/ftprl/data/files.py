@@ -1,4 +1,4 @@
-"""From paths to bytes: folders, patterns, standard input, compressed files, and what can go wrong with them."""
+"""From paths to text: folders, patterns, standard input, compressed files, and what can go wrong with them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import io
 import os
 import stat
 import sys
-import zlib
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, TypeVar, final
 
+from ftprl.data.compression import BY_SUFFIX, ERRORS, MAGIC_BYTES, Readable, compression_of, decompressed, explained
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 T = TypeVar("T")
 
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
-_PACKED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
-_MAGIC = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
 _CHUNK = 1 << 18
 _LOOK = 1 << 14  # bytes read at a time to find the end of a row
+_FIRST_LOOK = 1 << 12
+_LONGEST_LOOK = 1 << 16  # bytes without a line feed before a carriage return counts as the end of a line
 
 
 def shown(text: bytes | str) -> str:
@@ -36,13 +36,13 @@ def shown(text: bytes | str) -> str:
 
 
 def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    """The files that are meant: those of a folder and those that fit a pattern, in the order of their names."""
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    files = [file for path in given for file in _expand_one(os.fspath(path))]
+    """The files of paths, folders and patterns; those of a folder or a pattern in the order of their names."""
+    items = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files = [file for path in items for file in _expand_one(os.fspath(path))]
     if not files:
-        raise InvalidInput("open needs at least one file, got none; pass a path, a folder, a pattern or '-'.")
+        raise InvalidInput("data needs at least one file, got none; pass a path, a folder, a pattern or '-'.")
     if STDIN in files and len(files) > 1:
-        raise InvalidInput(f"open takes '-' alone, got it among {len(files)} files; read standard input by itself.")
+        raise InvalidInput(f"data needs '-' alone, got it among {len(files)} files; read standard input by itself.")
     return tuple(files)
 
 
@@ -52,16 +52,16 @@ def _expand_one(path: str) -> list[str]:
     if path == STDIN or os.path.isfile(path):
         return [path]
     if os.path.isdir(path):
-        found = sorted(str(p) for p in Path(path).iterdir() if p.is_file() and not p.name.startswith("."))
-        if not found:
+        files = sorted(str(p) for p in Path(path).iterdir() if p.is_file() and not p.name.startswith("."))
+        if not files:
             raise InvalidInput(f"{shown(path)}: expected files in the folder, got none; check the path.")
-        return found
+        return files
     if os.path.exists(path):  # a pipe, a device
         return [path]
-    found = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
-    if not found:
+    files = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+    if not files:
         raise InvalidInput(f"{shown(path)}: no such file; check the path.")
-    return found
+    return files
 
 
 def lasts(file: str) -> bool:
@@ -72,44 +72,42 @@ def lasts(file: str) -> bool:
 def suffixes(file: str) -> tuple[str, str]:
     """The suffix of the format and that of the compression, each in lower case or empty."""
     stem, last = os.path.splitext(os.path.basename(file).lower())
-    return (os.path.splitext(stem)[1], last) if last in _PACKED else (last, "")
+    return (os.path.splitext(stem)[1], last) if last in BY_SUFFIX else (last, "")
 
 
 @final
-class Unplaced(Exception):
-    """What is wrong with a file, before it is known at which line its reader stands."""
+class ErrorWithoutLine(Exception):
+    """What is wrong with a file, before it is known at which line its reader is."""
 
-    def __init__(self, kind: type[FtprlError], name: str, why: str) -> None:
-        super().__init__(why)
-        self._kind, self._name, self._why = kind, name, why
+    def __init__(self, kind: type[FtprlError], name: str, message: str, *, option: str | tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self._kind, self._name, self._option = kind, name, option
 
     def at(self, line: int) -> FtprlError:
         """The error, with its line."""
-        return self._kind(f"{self._name}:{line}: {self._why}")
+        return self._kind(f"{self._name}:{line}: {self}", option=self._option)
 
 
-def unreadable(name: str, error: OSError | EOFError) -> Unplaced:
-    """What the system said of a file."""
+def unreadable(name: str, error: OSError | EOFError) -> ErrorWithoutLine:
+    """An error of the system about a file."""
     if isinstance(error, OSError):
-        return Unplaced(InvalidInput, name, f"{error.strerror}; check the file and its disk.")
-    return Unplaced(BadFormat, name, f"expected the file as it was, got an end too early ({error}); leave it alone.")
+        return ErrorWithoutLine(InvalidInput, name, f"{error.strerror}; check the file and its disk.")
+    return ErrorWithoutLine(
+        BadFormat,
+        name,
+        f"expected the file as it was, got an end too early ({error}); do not change it while it is read.",
+    )
 
 
 @final
-class Opened:
+class SharedFile:
     """A file that stays open as long as anybody may read from it."""
 
-    def __init__(self, file: int) -> None:
-        self.file = os.dup(file)
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = os.dup(descriptor)
 
     def __del__(self) -> None:
-        os.close(self.file)
-
-
-class Readable(Protocol):
-    """What has `read`."""
-
-    def read(self, size: int = -1, /) -> bytes | None: ...
+        os.close(self.descriptor)
 
 
 @final
@@ -120,10 +118,6 @@ class _Joined(io.RawIOBase):
         self._head = head
         # What a pipe has by now, rather than waiting until the block is full.
         self._more: Callable[[int], bytes | None] = rest.read1 if isinstance(rest, io.BufferedReader) else rest.read
-
-    @property
-    def is_drained(self) -> bool:
-        return not self._head
 
     def readable(self) -> bool:
         return True
@@ -140,47 +134,6 @@ class _Joined(io.RawIOBase):
         return len(taken)
 
 
-@final
-class _Gunzip:
-    """Gzip, one member or several: faster than the module of the same name, and without a burst of memory."""
-
-    def __init__(self, raw: Readable) -> None:
-        self._raw, self._pending, self._open = raw, b"", True
-        self._member: Any = zlib.decompressobj(31)
-
-    def read(self, size: int = -1, /) -> bytes:
-        while True:
-            packed = self._pending or self._raw.read(_CHUNK) or b""
-            if not packed:
-                if self._open:
-                    raise EOFError("it ends too early")
-                return b""
-            if not self._open:
-                packed = packed.lstrip(b"\0")  # some tools fill a block with zeros
-                self._pending = packed
-                if not packed:
-                    continue
-                self._member, self._open = zlib.decompressobj(31), True
-            out: bytes = self._member.decompress(packed, size)
-            self._open = not self._member.eof
-            self._pending = self._member.unconsumed_tail if self._open else self._member.unused_data
-            if out:
-                return out
-
-
-def _unpacked(raw: Any, packing: str) -> Readable:
-    if packing == "gzip":
-        return _Gunzip(raw)
-    if packing == "bzip2":
-        import bz2
-
-        return bz2.BZ2File(raw)
-    import pyarrow as pa
-
-    stream: Readable = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
-    return stream
-
-
 def _standard_input() -> Any:
     """Without a buffer of Python's: a thread that waits in one cannot be left behind when the program ends."""
     try:
@@ -193,7 +146,7 @@ def _standard_input() -> Any:
 
 @final
 class Stream:
-    """The text of one file, unpacked, as blocks of bytes; errors say the file and the line that was reached."""
+    """The text of one file, decompressed, as blocks of bytes; errors name the file and the line that was reached."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -203,24 +156,27 @@ class Stream:
         except OSError as error:
             raise InvalidInput(f"{self.name}: {error.strerror}; check the path and its permissions.") from None
         self._raw = raw
+        self.first_size = 0 if file == STDIN else self.size()
         try:
             head = self._head(raw)
-        except Unplaced as wrong:
+        except ErrorWithoutLine as error:
             self.close()
-            raise wrong.at(1) from None
-        self._packing = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), "")
-        promised = _PACKED.get(suffixes(file)[1], "")
-        if promised and self._packing != promised:
+            raise error.at(1) from None
+        self._compression = compression_of(head)
+        promised = BY_SUFFIX.get(suffixes(file)[1], "")
+        if promised and self._compression != promised:
             self.close()
             raise BadFormat(f"{self.name}:1: expected {promised} data, got other bytes; check the file or its suffix.")
         joined = _Joined(head, raw)
-        self._text: Readable = _unpacked(joined, self._packing) if self._packing else joined
-        self._fresh = True
+        self._text: Readable = decompressed(joined, self._compression) if self._compression else joined
+        self._is_fresh = True
+        self._ahead = b""  # read to see how lines end
+        self._ends_in_cr = False
 
     def _head(self, raw: Readable) -> bytes:
         def first() -> bytes:
             head = b""
-            while len(head) < 4 and (more := raw.read(4 - len(head))):
+            while len(head) < MAGIC_BYTES and (more := raw.read(MAGIC_BYTES - len(head))):
                 head += more
             return head
 
@@ -230,8 +186,8 @@ class Stream:
         """Up to `size` more bytes; none at the end."""
         try:
             return self._read(size)
-        except Unplaced as wrong:
-            raise wrong.at(line) from None
+        except ErrorWithoutLine as error:
+            raise error.at(line) from None
 
     def read_into(self, view: memoryview) -> int:
         """How many more bytes were put into `view`; 0 at the end. What goes wrong has no line yet."""
@@ -242,17 +198,34 @@ class Stream:
         return len(block)
 
     def _read(self, size: int) -> bytes:
-        block = self._some(size)
-        if self._fresh:
-            while 0 < len(block) < len(_BOM) and _BOM.startswith(block):
-                more = self._some(size)
-                if not more:
-                    break
-                block += more
-            self._fresh = False
-            if block.startswith(_BOM):
-                block = block[len(_BOM) :] or self._some(size)
-        return block
+        self.look_ahead(size)
+        block, self._ahead = self._ahead[:size], self._ahead[size:]
+        return block or self._lines_of(self._some(size))
+
+    def _lines_of(self, text: bytes) -> bytes:
+        return text.replace(b"\r", b"\n") if self._ends_in_cr else text
+
+    def look_ahead(self, size: int) -> None:
+        """Read as far as is needed to leave out a byte order mark and to see how lines end, unless that was done.
+
+        Decompressed text is read in blocks of `size` bytes; of other files little is read: they are read in place, and
+        from a pipe more would come too late.
+
+        Lines of text from old systems end in a carriage return alone.
+        """
+        if not self._is_fresh:
+            return
+        self._is_fresh = False
+        amount = size if self._compression else _FIRST_LOOK
+        text = self._some(amount)
+        while text and b"\n" not in text and len(text) < _LONGEST_LOOK and (more := self._some(amount)):
+            text += more
+        start = len(_BOM) if text.startswith(_BOM) else 0
+        self._ends_in_cr = b"\r" in text and b"\n" not in text
+        if self._is_raw() and not self._ends_in_cr:
+            self._raw.seek(start)
+        else:
+            self._ahead = self._lines_of(text[start:])
 
     def from_offset(self, offset: int, data: bytes, line: int) -> bytes:
         """The text that is known from `offset` on, given all that was read so far; `line` is where it begins."""
@@ -265,15 +238,18 @@ class Stream:
             if not data:
                 raise BadFormat(
                     f"{self.name}:{line}: expected at least {offset} bytes of text, got {at};"
-                    " go on with the data that was read before."
+                    " resume with the data that was read before."
                 )
             at += len(data)
         return data[len(data) - (at - offset) :]
 
     def can_jump(self) -> bool:
         """Whether the next byte of the text is the next byte of a regular file."""
-        plain = self.file != STDIN and isinstance(self._text, _Joined) and self._text.is_drained and not self._fresh
-        return plain and stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
+        return self._is_raw() and not self._is_fresh and not self._ends_in_cr
+
+    def _is_raw(self) -> bool:
+        """Whether the text is that of a regular file, as it is."""
+        return self.file != STDIN and not self._compression and stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
 
     def place(self, back: int = 0) -> int:
         """Where the text stands in a file in which one can jump, so many bytes before what was read."""
@@ -287,18 +263,18 @@ class Stream:
         """How many bytes such a file has by now."""
         return os.fstat(self._raw.fileno()).st_size
 
-    def opened(self) -> Opened:
+    def shared(self) -> SharedFile:
         """The file, for those who read it on their own."""
-        return Opened(self._raw.fileno())
+        return SharedFile(self._raw.fileno())
 
     def row_end(self, start: int, stop: int) -> int:
         """Where the last whole line of bytes [start, stop) of such a file ends; `start` when none does."""
         file = self._raw.fileno()
         while stop > start:
             begin = max(start, stop - _LOOK)
-            found = self._careful(partial(os.pread, file, stop - begin, begin)).rfind(b"\n")
-            if found >= 0:
-                return begin + found + 1
+            newline = self._careful(partial(os.pread, file, stop - begin, begin)).rfind(b"\n")
+            if newline >= 0:
+                return begin + newline + 1
             stop = begin
         return start
 
@@ -308,12 +284,10 @@ class Stream:
     def _careful(self, read: Callable[[], T]) -> T:
         try:
             return read()
-        except (EOFError, zlib.error, OSError) as error:
+        except ERRORS as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise unreadable(self.name, error) from None
-            why = shown(" ".join(str(error).split()))
-            told = f"expected whole {self._packing} data, got a broken file ({why})."
-            raise Unplaced(BadFormat, self.name, told) from None
+            raise ErrorWithoutLine(BadFormat, self.name, shown(explained(self._compression, error))) from None
 
     def close(self) -> None:
         """Close the file; standard input stays open."""

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ftprl.errors import InvalidInput
 from ftprl.losses import SCALAR_LOSSES
 
+_SHOWN = 100  # distinct labels that are looked at
 _PAIRS = (("1", "0"), ("1", "-1"), ("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"))
 
 
@@ -36,7 +40,9 @@ def of_numbers(loss: str, positive: str | None) -> LabelRule:
     """The rule of a format whose labels are numbers."""
     binary = is_binary(loss, positive)
     if positive is not None and _number(positive) is None:
-        raise InvalidInput(f"positive needs a number for this format, got {positive!r}; pass one of the file's labels.")
+        raise InvalidInput(
+            f"positive= needs a number for this format, got {positive!r}; pass one of the file's labels."
+        )
     return LabelRule("positive", positive) if positive is not None else LabelRule("sign" if binary else "number")
 
 
@@ -54,19 +60,47 @@ def of_values(loss: str, positive: str | None, column: str, values: Sequence[str
             return LabelRule("words", words=((pair[0], 1.0), (pair[1], -1.0)))
     some = ", ".join(repr(value[:40]) for value in values[:6]) + (", ..." if len(values) > 6 else "")
     raise InvalidInput(
-        f"{loss} needs a label with two classes, got column {column[:40]!r} with the labels {some}; "
-        "name the one that counts as 1 with positive, or pass a loss for numbers such as squared."
+        f"{loss} needs a label with two classes, got column {column[:40]!r} with the labels {some};"
+        " name the one that counts as 1 with positive=, or pass loss=squared for numbers.",
+        option=("positive", "loss"),
     )
+
+
+def of_array(loss: str, positive: str | None, labels: Sequence[NDArray[np.float64]]) -> LabelRule:
+    """The rule of labels in memory, all of which are checked: 1 against -1 or 0 for a loss with two classes."""
+    rule = of_numbers(loss, positive)
+    if rule.kind != "sign":
+        return rule
+    values: set[float] = set()
+    for part in labels:
+        values |= set(np.unique(part[part == part])[:_SHOWN].tolist())
+    if not (values <= {-1.0, 1.0} or values <= {0.0, 1.0}):
+        some = ", ".join(f"{value:g}" for value in sorted(values)[:6]) + (", ..." if len(values) > 6 else "")
+        raise InvalidInput(
+            f"{loss} needs the labels 1 and -1, or 1 and 0, got {some};"
+            " name the one that counts as 1 with positive=, or pass loss=squared for numbers.",
+            option=("positive", "loss"),
+        )
+    return rule
+
+
+def signed(rule: LabelRule, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Labels in memory as a rule has them: +1 and -1 for two classes; a missing label stays missing."""
+    if rule.kind == "number" or (rule.kind == "sign" and not (y == 0.0).any()):
+        return y
+    positive = 1.0 if rule.kind == "sign" else float(rule.positive)
+    return np.where(y == y, np.where(y == positive, 1.0, -1.0), y)
 
 
 def is_binary(loss: str, positive: str | None) -> bool:
     """Whether a loss has two classes; only then may a positive label be named."""
     if loss not in SCALAR_LOSSES:
-        raise InvalidInput(f"loss needs one of {', '.join(SCALAR_LOSSES)}, got {loss!r}; pass one of them.")
+        raise InvalidInput(f"loss= needs one of {', '.join(SCALAR_LOSSES)}, got {loss!r}; pass one of them.")
     binary = SCALAR_LOSSES[loss].binary
     if positive is not None and not binary:
         raise InvalidInput(
-            f"positive needs a loss with two classes, got loss={loss!r}; drop positive or pass logistic."
+            f"positive= needs a loss with two classes, got loss={loss!r}; drop it, or pass loss=logistic.",
+            option=("positive", "loss"),
         )
     return binary
 

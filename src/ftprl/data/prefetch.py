@@ -1,4 +1,4 @@
-"""Work done ahead by other threads, its results in the order of the jobs."""
+"""Work done in advance by other threads, with its results in the order of the jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def usual_threads() -> int:
 
 @final
 class _Task(Generic[J, R]):
-    """A job, and once it is done what came of it."""
+    """A job, and its result once it is done."""
 
     def __init__(self, job: J | None = None, error: BaseException | None = None) -> None:
         self.job, self.error, self.is_done = job, error, error is not None
@@ -34,7 +34,7 @@ class _Task(Generic[J, R]):
             self.error = error
         self.job = None
 
-    def answer(self) -> R:
+    def outcome(self) -> R:
         if self.error is not None:
             raise self.error
         assert self.result is not None
@@ -42,8 +42,8 @@ class _Task(Generic[J, R]):
 
 
 @final
-class _Desk(Generic[J, R]):
-    """Tasks on their way: `queue` in the order of the jobs, `open` those of them that nobody has begun."""
+class _TaskQueue(Generic[J, R]):
+    """Tasks under way: `queue` in the order of the jobs, `open` those of them that nobody has begun."""
 
     def __init__(self, work: Callable[[J], R], limit: int) -> None:
         self._work, self._limit = work, limit
@@ -53,7 +53,7 @@ class _Desk(Generic[J, R]):
         self._is_fetched = self._is_closed = False
 
     def fetch(self, jobs: Iterable[J]) -> None:
-        """Put up all jobs, as fast as their results are taken."""
+        """Queue all jobs, as fast as their results are taken."""
         try:
             for job in jobs:
                 if not self._put(_Task(job)):
@@ -104,7 +104,7 @@ class _Desk(Generic[J, R]):
             if mine is not None:
                 self._do(mine)
             elif done is not None:
-                yield done.answer()
+                yield done.outcome()
 
     def _is_ready(self) -> bool:
         return bool(self._open) or self._is_over() or (bool(self._queue) and self._queue[0].is_done)
@@ -113,29 +113,44 @@ class _Desk(Generic[J, R]):
         return self._is_fetched and not self._queue
 
     def close(self) -> None:
-        """Nobody wants more results."""
+        """Stop: no more results are wanted."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
 
-def ahead(jobs: Iterable[J], work: Callable[[J], R], threads: int, *, wait: bool = True) -> Generator[R]:
+def prefetched(jobs: Iterable[J], work: Callable[[J], R], threads: int, *, wait: bool = True) -> Generator[R]:
     """`work(job)` for each job, done by `threads` threads and by the caller's, which takes part while it waits.
 
-    At most 2 `threads` + 2 jobs are done ahead; one more thread fetches them. A caller that stops early waits for
-    that thread, so that what it reads is closed; with `wait` off it does not, since a thread that waits for standard
-    input may wait for ever.
+    At most 2 `threads` + 2 results wait for the caller; one more thread fetches the jobs. A caller that stops early
+    waits for that thread, so that what it reads is closed; with `wait` off it does not, since a thread that waits for
+    standard input may wait for ever.
     """
-    desk = _Desk(work, 2 * threads + 2)
-    hands = [threading.Thread(target=desk.serve, name="ftprl-parser", daemon=True) for _ in range(threads)]
-    fetcher = threading.Thread(target=desk.fetch, args=(jobs,), name="ftprl-reader", daemon=True)
-    for thread in (fetcher, *hands):
-        thread.start()
+    queue = _TaskQueue(work, 2 * threads + 2)
+    fetcher = threading.Thread(target=queue.fetch, args=(jobs,), name="ftprl-reader", daemon=True)
+    workers: list[threading.Thread] = []
     try:
-        yield from desk.results()
+        if not _has_started(fetcher):
+            yield from map(work, jobs)
+            return
+        for _ in range(threads):
+            worker = threading.Thread(target=queue.serve, name="ftprl-parser", daemon=True)
+            if not _has_started(worker):
+                break  # the caller's own thread does their work
+            workers.append(worker)
+        yield from queue.results()
     finally:
-        desk.close()
-        for thread in hands:
+        queue.close()
+        for thread in workers:
             thread.join()
-        if wait:
+        if wait and fetcher.ident is not None:
             fetcher.join()
+
+
+def _has_started(thread: threading.Thread) -> bool:
+    """Start a thread; False where the system has no memory or no number left for one."""
+    try:
+        thread.start()
+    except (MemoryError, RuntimeError):
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Named series become a Matplotlib figure: the one place that draws."""
+"""Draw named series as Matplotlib figures; all plots of the package come from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as they stand on an axis: 200k, 1.5M, 0.05."""
+"""Short numbers for axes: 200k, 1.5M, 0.05."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Panels become a Matplotlib figure."""
+"""Draw panels as a Matplotlib figure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STYLE: dict[Any, Any] = {
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],
 }
-_MANY = 6  # more names than this stand beside the axes instead of in them
+_MANY = 6  # with more names than this the legend is beside the axes
 
 
 def bars(title: str, xlabel: str, items: Sequence[Bar], width: float = 9.0) -> Figure:
@@ -103,7 +103,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
 
 
 def _mark(ax: Axes, panel: Panel) -> None:
-    """Upright lines, their words above the axes; a word that would run into the one before is left out."""
+    """Vertical lines with labels above the axes; a label that would overlap the previous one is left out."""
     before = -1.0
     for place, word in panel.marks:
         across = float((ax.transData + ax.transAxes.inverted()).transform((place, ax.get_ylim()[0]))[0])
@@ -203,7 +203,7 @@ def _legend(ax: Axes, handles: list[Any], names: list[str], stacked: bool) -> No
         **(beside if stacked or len(pairs) > _MANY else {}),
     )
     for text, (_, name) in zip(legend.get_texts(), pairs, strict=True):
-        text.set_text(printable(name))  # names may come from data: show them as they are
+        text.set_text(printable(name))  # names may come from data: no formatting in them
         text.set_parse_math(False)
 
 

@@ -1,4 +1,4 @@
-"""What can be drawn, as plain data: lines, columns, bars, and the axes they stand in."""
+"""Descriptions of figures as data: lines, columns, bars, and the axes that contain them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Literal, final
 
 from numpy.typing import ArrayLike
 
-# Okabe and Ito's colours, which most colour-blind readers can tell apart.
+# Okabe and Ito's colours, which most colour-blind readers can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-# From light to dark, for things that have an order: it survives grey.
+# From light to dark, for ordered series; also readable in greyscale.
 RAMP = ("#D6E6F4", "#B5D3E9", "#8EBCDB", "#649FCA", "#4082B6", "#24669F", "#134C82", "#0A3362")
 MARKS = "osD^vPX"
 
@@ -18,11 +18,11 @@ MARKS = "osD^vPX"
 @final
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One line: `dashed` for bounds, so that what happened and what was promised look different.
+    """One line of a plot; bounds are `dashed`, to distinguish them from measurements.
 
-    `points` shows a mark at each point, `line=False` the marks alone. Marks differ from line to line, so that colours
-    are not needed to tell them apart. `shade` takes a colour of the ramp instead, for lines that have an order; `thin`
-    draws less of what only stands behind, `wide` what another line may run over.
+    `points` draws markers, `line=False` markers only. Markers differ from line to line, so that lines can be told apart
+    without colours. `shade` takes a colour of the sequential ramp, for lines that have an order; `thin` is for lines in
+    the background, `wide` for lines that another line may cover.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Series:
 @final
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Upright bars around `x`, all of one `width`; `faint` ones stand behind the lines, `hollow` ones are outlines."""
+    """Upright bars around `x`, all of one `width`; `faint` ones are in the background, `hollow` ones are outlines."""
 
     name: str
     x: ArrayLike
@@ -56,9 +56,8 @@ class Columns:
 class Panel:
     """One pair of axes with its lines; `log` makes both scales logarithmic, "x" or "y" one of them.
 
-    `note` is written into a corner: a fitted slope, a constant. `stacked` puts the lines on top of one another, as
-    areas. `marks` are upright lines with a word each, `ticks` the names of places on the x axis; `xlim` and `ylim` are
-    the ends of the axes where the data should not decide.
+    `note` is written into a corner: a fitted slope, a constant. `stacked` draws a stacked area plot. `marks` are
+    vertical lines with a label each, `ticks` labels of the x axis; `xlim` and `ylim` are fixed limits of the axes.
     """
 
     title: str
@@ -77,7 +76,7 @@ class Panel:
 @final
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its name, its length, its colour, what is written at its end, and a hatch that tells it without hue."""
+    """One bar: its name, length, colour, the text at its end, and a hatch that distinguishes it without colour."""
 
     name: str
     value: float

@@ -1,4 +1,4 @@
-"""A figure as SVG whose colours follow the page it stands in, light or dark."""
+"""SVG figures whose colours follow the light or dark scheme of the page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _set(colours: dict[str, str]) -> str:
     return "".join(f"--{name}:{colour};" for name, colour in colours.items())
 
 
-# The colours of both schemes as custom properties; a page puts them in once, a file of its own has them inside.
+# The colours of both schemes as custom properties: once per page, or inside a stand-alone file.
 SCHEMES = (
     f":root{{{_set(_LIGHT)}}}@media (prefers-color-scheme:dark){{:root{{{_set(_DARK)}}}}}"
     f"@media print{{:root{{{_set(_LIGHT)}}}}}"
@@ -44,29 +44,29 @@ def png(fig: Figure) -> bytes:
     """The figure as a PNG file."""
     out = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a letter that the font does not have
+        warnings.simplefilter("ignore", UserWarning)  # a character that the font lacks
         fig.savefig(out, format="png", dpi=120, metadata={"Software": None})
     return out.getvalue()
 
 
 def svg(fig: Figure, name: str | None = None, *, label: str = "") -> str:
-    """The figure as one <svg> element with `label` for those who cannot see it, the same bytes each time.
+    """The figure as one <svg> element, the same bytes each time; `label` is its text for screen readers.
 
-    With a `name` it is a part of a page: its ids begin with the name, and it is dark on a dark page that has `SCHEMES`
-    among its styles. Without one it is a file of its own.
+    With a `name` it is for embedding in a page: its ids begin with the name, and it follows the dark scheme of a page
+    that has `SCHEMES` among its styles. Without one it is a stand-alone file.
     """
     from matplotlib import rc_context
 
     out = io.BytesIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "ftprl"}), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a letter that only the reader's own font has
+        warnings.simplefilter("ignore", UserWarning)  # a character that only the reader's font has
         fig.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     root = Tree.fromstring(out.getvalue())
     for part in list(root):
         if part.tag == f"{{{_SPACE}}}metadata":
             root.remove(part)
     for node in root.iter():
-        _dress(node, "" if name is None else f"{name}-")
+        _restyle(node, "" if name is None else f"{name}-")
     if label:
         root.set("role", "img")
         root.set("aria-label", printable(label))
@@ -74,7 +74,7 @@ def svg(fig: Figure, name: str | None = None, *, label: str = "") -> str:
         style = Tree.Element(f"{{{_SPACE}}}style")
         style.text = SCHEMES
         root.insert(0, style)
-        root.set("style", f"background: var(--paper, {_LIGHT['paper']})")  # a dark one may lie on a light page
+        root.set("style", f"background: var(--paper, {_LIGHT['paper']})")  # a dark figure may be on a light page
     else:
         root.attrib.pop("width", None)
         root.attrib.pop("height", None)
@@ -82,11 +82,11 @@ def svg(fig: Figure, name: str | None = None, *, label: str = "") -> str:
     return Tree.tostring(root, encoding="unicode")
 
 
-def _dress(node: Tree.Element, prefix: str) -> None:
-    """Colours by name, the reader's font, and ids that no other figure of the page has."""
+def _restyle(node: Tree.Element, prefix: str) -> None:
+    """Named colours, the reader's font, and ids that are unique within the page."""
     for key in ("style", "fill", "stroke"):
         if key in node.attrib:
-            node.set(key, _dressed(node.attrib[key]))
+            node.set(key, _restyled(node.attrib[key]))
     if "id" in node.attrib:
         node.set("id", prefix + node.attrib["id"])
     if _LINK in node.attrib:
@@ -97,7 +97,7 @@ def _dress(node: Tree.Element, prefix: str) -> None:
         node.set("style", f"{node.attrib.get('style', '')}; fill: var(--ink, {INK})")
 
 
-def _dressed(style: str) -> str:
+def _restyled(style: str) -> str:
     style = re.sub(r"(font: [^;]*?[\d.]+px) [^;]*", rf"\1 {FONT}", style)
     return re.sub(r"#[0-9a-fA-F]{6}\b", lambda m: _named(m[0]), style)
 

@@ -17,7 +17,7 @@ from ftprl.schemes import Scheme
 from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
-PSD = NDArray[np.float64]
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def record(
@@ -43,9 +43,8 @@ def record(
         z = after.z  # the same sum, since x_1 = 0
     d = x - leader
     psi = None if composite is None else _psi(composite, ledger, before.x, after)
-    length = psd.dual_quad(total if composite is None else _weights(composite, ledger.t, total), seen)
+    length = scheme.stability(after.scheme, seen, d, 0.0 if composite is None else _l2(composite, ledger.t))
     hinted = ledger.hinted or before.hint is not None
-    whole = before.hint is not None or (composite is not None and composite.per_round)
     return Ledger(
         ledger.t + 1,
         ledger.S + g,
@@ -60,7 +59,7 @@ def record(
         ledger.stability + length,
         ledger.delta + float(d.dot(z)) + 0.5 * psd.between(total, d, x + leader) + (psi.delta if psi else 0.0),
         ledger.penalty + scheme.penalty(after.scheme, after.Q),
-        ledger.solver_slack + (_slack(before.gap, length, whole) if before.gap else 0.0),
+        ledger.solver_slack + before.gap,
         ledger.leader_slack + after.leader_gap if hinted else after.leader_gap,
         psi.total if psi else 0.0,
         psi.first if psi else 0.0,
@@ -68,15 +67,16 @@ def record(
         max(ledger.worst_gap, after.gap),
         hinted,
         ledger.t + 1 if ledger.out_of_range is None and math.isinf(length) else ledger.out_of_range,
+        ledger.hints if before.hint is None else ledger.hints + np.abs(before.hint),
     )
 
 
-def _weights(composite: Composite, t: int, total: PSD) -> PSD:
-    """The curvature that a round's gradient meets: a penalty added once counts from the second round on.
+def _l2(composite: Composite, t: int) -> float:
+    """The curvature that Psi adds to what a round's gradient meets: a penalty added once counts from round 2 on.
 
     In the first it need not, since x_1 may be any point, not only one that minimises Psi.
     """
-    return total if composite.per_round or not t else psd.add(total, np.array(composite.l2))
+    return 0.0 if composite.per_round or not t else composite.l2
 
 
 @final
@@ -99,24 +99,49 @@ def _psi(composite: Composite, ledger: Ledger, x: Vector, after: State) -> _Psi:
     return _Psi(delta, ledger.psi + here, first, ledger.psi_drift + here - there)
 
 
-def _slack(gap: float, length: float, whole: bool) -> float:
-    """What the gap of the step before can add to this round's share of the bounds.
+def rounding(feasible: ConvexSet, composite: Composite | None, ledger: Ledger, state: State, x: Vector) -> float:
+    """An upper bound on what rounding can have taken from the bounds: it is added to each of them.
 
-    |g_t| sqrt(2 gap); and the gap itself where it does not cancel: under hints, and with a penalty in every round.
+    Every number in the sums of a round is at most D_i times |g_{1:t}|_i + (|Q_{1:t}|(D + |x_1|))_i, where
+    |g_{1:t}|_i <= sqrt(t G_i) by Cauchy-Schwarz (plus the hints, which G does not count); each sum over n coordinates
+    loses at most n + 8 units in the last place of it, a handful of times in each of t rounds.
     """
-    return (math.sqrt(2 * gap * length) if math.isfinite(length) else 0.0) + (gap if whole else 0.0)
+    n, t = feasible.dim, ledger.t
+    D = feasible.widths()
+    if not np.isfinite(D).all():  # an infinite side: as far as the plays and x are known to have gone
+        D = np.where(np.isfinite(D), D, 2 * (np.abs(x - ledger.origin) + np.abs(state.x - ledger.origin)))
+    reach = D + np.abs(ledger.origin)
+    pull = np.sqrt(t * ledger.G) + ledger.hints + psd.apply(np.abs(state.total), reach)
+    size = float(D @ pull)
+    if composite is not None:
+        size += composite.times(t) * composite.value(reach)
+    return (n + 8) * _EPS * t * size
 
 
 def bounds(
-    feasible: ConvexSet, scheme: Scheme, composite: Composite | None, ledger: Ledger, state: State, x: Vector | None
+    feasible: ConvexSet,
+    scheme: Scheme,
+    composite: Composite | None,
+    ledger: Ledger,
+    state: State,
+    x: Vector | None,
+    gap: float,
 ) -> Bounds:
-    """The chain of bounds against x, with what inexact steps and composite terms add to it."""
+    """The chain of bounds against x, with what inexact steps and composite terms add to it.
+
+    A step of gap e (see `Solution`) adds e to the next round's share: with P = Q_{1:t}, for every u in F,
+    (H_{t-1} + r_t)(u) >= H_{t-1}(x_t) - e + ½ (u-x_t)ᵀP(u-x_t), so delta_t <= ½ gᵀP⁺g + e. `gap` is that of x itself:
+    how far it may be from the best fixed point.
+    """
     caveats: list[str] = []
     r = math.inf if x is None else ledger.regularisation(state.total, x)
-    slack, tight_extra, extra = ledger.solver_slack, ledger.leader_slack, 0.0
+    # Each number is rounded outwards: by what its own sums can have lost, and the numbers before it in the chain.
+    noise = 0.0 if x is None else rounding(feasible, composite, ledger, state, x)
+    tight_extra = ledger.leader_slack + noise + gap
+    slack, extra = ledger.solver_slack + ledger.leader_slack + gap + 2 * noise, 0.0
     if composite is not None and x is not None:
         if composite.per_round:
-            extra = max(ledger.psi_drift, 0.0)
+            extra = max(ledger.psi_drift, 0.0) + ledger.solver_slack
             caveats.append("regret counts the composite term in every round")
         else:
             least = composite.minimise(feasible, psd.zero(), np.zeros_like(x), x, 1)
@@ -129,7 +154,7 @@ def bounds(
         )
     if ledger.hinted:
         caveats.append("with hints, bounds and best-in-hindsight count the errors g - hint")
-    if slack or (tight_extra > 0 and ledger.worst_gap):
+    if ledger.solver_slack > noise:  # below that it is rounding
         caveats.append(f"steps were solved to a gap of at most {ledger.worst_gap:.2g}; the bounds include it")
     caveats.extend(scheme.caveats())
     closed = scheme.closed_form(state.scheme)
@@ -137,9 +162,10 @@ def bounds(
         tight=r + ledger.delta + tight_extra,
         bound=r + 0.5 * ledger.stability + slack + extra,
         theorem=r + ledger.stability + slack + extra,
-        worst_case=ledger.penalty + ledger.stability + slack + extra,
-        closed_form=None if closed is None else closed.paper + slack + extra,
-        closed_form_strong=None if closed is None else closed.strong + slack + extra,
+        worst_case=ledger.penalty + ledger.stability + slack + extra + noise,
+        worst_case_exact=scheme.penalty_is_exact(feasible),
+        closed_form=None if closed is None else closed.paper + slack + extra + 2 * noise,
+        closed_form_strong=None if closed is None else closed.strong + slack + extra + 2 * noise,
         family=scheme.family,
         proven_ratio=None if composite is not None else scheme.proven_ratio(feasible),
         proven_regret_ratio=None if composite is not None else scheme.proven_regret_ratio(feasible),

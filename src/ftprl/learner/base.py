@@ -66,27 +66,34 @@ class Learner(ABC, Generic[S]):
         self, state: S, ledger: Ledger, *, program: bool = False, comparator: Vector | None = None
     ) -> Certificate:
         """Regret and bounds after the rounds of `ledger`, against the best point of F or a given one."""
-        x = comparator if comparator is not None else self.best_fixed(state, ledger)
-        return certify(self.feasible, ledger, x, self.regret(ledger, x), self.bounds(state, ledger, x), program)
+        x, gap = (comparator, 0.0) if comparator is not None else self.best_fixed(state, ledger)
+        bounds = self.bounds(state, ledger, x, gap)
+        return certify(self.feasible, ledger, x, self.regret(ledger, x) + gap, bounds, program)
 
-    def best_fixed(self, state: S, ledger: Ledger) -> Vector | None:
-        """A best fixed point, near the current play where there are several; None on an unbounded set."""
+    def best_fixed(self, state: S, ledger: Ledger) -> tuple[Vector | None, float]:
+        """A best fixed point, near the current play where there are several, and its gap; None on an unbounded set.
+
+        The gap is how far its total may be from the smallest: it is added to the regret, which is then never too small.
+        """
         feasible = self.feasible
         if not ledger.t:
-            return state.x
+            return state.x, 0.0
         if not np.isfinite(feasible.widths()).all() and ledger.S.any():
-            return None
+            return None, 0.0
         solution = feasible.minimise(psd.zero(), ledger.S, state.x)
-        if solution.gap > 1e-9 * (1 + abs(ledger.gain)):
-            return min(solution.x, feasible.vertex(ledger.S), key=lambda x: float(ledger.S @ x))
-        return solution.x
+        if solution.gap > 1e-12 * float(np.abs(ledger.S) @ feasible.widths()):
+            corner = feasible.vertex(ledger.S)
+            won = float(ledger.S @ (solution.x - corner))
+            if won > 0:
+                return corner, max(solution.gap - won, 0.0)
+        return solution.x, solution.gap
 
     def regret(self, ledger: Ledger, x: Vector | None) -> float:
         """The linearised regret against x; infinite where there is no x to compare with."""
         return math.inf if x is None else ledger.linear_regret(x)
 
-    def bounds(self, state: S, ledger: Ledger, x: Vector | None) -> Bounds:
-        """Upper bounds on the regret against x; none unless the learner has some."""
+    def bounds(self, state: S, ledger: Ledger, x: Vector | None, gap: float) -> Bounds:
+        """Upper bounds on the regret against a best fixed point, of which x is one up to `gap`; none by default."""
         return Bounds()
 
     def core(self) -> Learner[Any]:

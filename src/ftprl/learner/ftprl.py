@@ -54,7 +54,7 @@ class FTPRL(Learner[State]):
         scheme = self.scheme.init(self.feasible)
         gap, leader = 0.0, x
         if m is not None:
-            play = self._minimise(psd.zero(), m, x, 0)
+            play = self.minimise(psd.zero(), m, x, 0)
             x, gap = play.x, play.gap
         return State(x, 0, zero, scheme, psd.zero(), zero, m, leader, gap, 0.0)
 
@@ -68,14 +68,15 @@ class FTPRL(Learner[State]):
         z = state.z + moved
         z -= psd.apply(Q, state.x)
         t = state.t + 1
-        best = play = self._minimise(scheme.total, z, state.x, t)
+        best = play = self.minimise(scheme.total, z, state.x, t)
         best.x.setflags(write=False)  # a state is a value
         if hint is not None:
-            play = self._minimise(scheme.total, z + hint, state.x, t)
+            play = self.minimise(scheme.total, z + hint, state.x, t)
             play.x.setflags(write=False)
         return State(play.x, t, z, scheme, Q, seen, hint, best.x, play.gap, best.gap)
 
-    def _minimise(self, H: PSD, z: Vector, near: Vector, t: int) -> Solution:
+    def minimise(self, H: PSD, z: Vector, near: Vector, t: int) -> Solution:
+        """The minimiser over the set of ½ xᵀHx + z·x, plus the composite term after t rounds."""
         if self.composite is None:
             return self.feasible.minimise(H, z, near)
         return self.composite.minimise(self.feasible, H, z, near, t)
@@ -89,12 +90,13 @@ class FTPRL(Learner[State]):
         """The ledger with one more round, and its share of every term of the bounds."""
         return accounting.record(self.feasible, self.scheme, self.composite, ledger, before, g, after)
 
-    def best_fixed(self, state: State, ledger: Ledger) -> Vector | None:
+    def best_fixed(self, state: State, ledger: Ledger) -> tuple[Vector | None, float]:
         """A best fixed point; with Psi in every round, one against the losses and Psi together."""
         bounded = bool(np.isfinite(self.feasible.widths()).all()) or not ledger.S.any()
         if self.composite is None or not self.composite.per_round or not ledger.t or not bounded:
             return super(FTPRL, self).best_fixed(state, ledger)
-        return self.composite.minimise(self.feasible, psd.zero(), ledger.S, state.x, ledger.t).x
+        best = self.composite.minimise(self.feasible, psd.zero(), ledger.S, state.x, ledger.t)
+        return best.x, best.gap
 
     def regret(self, ledger: Ledger, x: Vector | None) -> float:
         """The linearised regret against x, Psi included when it is part of every round."""
@@ -103,6 +105,6 @@ class FTPRL(Learner[State]):
             return linear
         return linear + (ledger.psi - ledger.t * self.composite.value(x))
 
-    def bounds(self, state: State, ledger: Ledger, x: Vector | None) -> Bounds:
+    def bounds(self, state: State, ledger: Ledger, x: Vector | None, gap: float) -> Bounds:
         """The chain of bounds, with what inexact steps and composite terms add to it."""
-        return accounting.bounds(self.feasible, self.scheme, self.composite, ledger, state, x)
+        return accounting.bounds(self.feasible, self.scheme, self.composite, ledger, state, x, gap)

@@ -20,6 +20,7 @@ from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
 
 Vector = NDArray[np.float64]
+PROVENANCE = "provenance"  # the tensor that holds it
 
 
 @final
@@ -64,18 +65,18 @@ class Model:
         """The point played in each cell; of several scales by the one of this number, or else by the leading one."""
         return self.engine.weights(scale)
 
-    def open(self, paths: Any, **more: Any) -> Source:
-        """Files read as in training, except that labels and weights do not matter; `more` as for `ftprl.data.open`."""
+    def open(self, data: Any, **more: Any) -> Source:
+        """Data read as in training, except that labels and weights do not matter; `more` as for `ftprl.data.open`."""
         kept = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed}
-        said = {**readers.as_named(kept, paths, more), **more}
-        columns = said.get("columns")
+        options = {**readers.settings_for(kept, data, more.get("format")), **more}
+        columns = options.get("columns")
         if columns is not None:
             unread = ("label", "weight")
-            said["columns"] = {name: "ignore" if kind in unread else kind for name, kind in columns.items()}
-        return readers.open(paths, **{**said, "loss": "squared", "positive": None})
+            options["columns"] = {name: "ignore" if kind in unread else kind for name, kind in columns.items()}
+        return readers.open(data, **{**options, "loss": "squared", "positive": None})
 
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
-        """A mean or probability a row of a batch, or of files; with `raw` the score."""
+        """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores."""
         if not isinstance(data, Batch):
             source = data if isinstance(data, Source) else self.open(data)
             parts = [self.predict(batch, raw=raw) for batch, _ in source.read()]
@@ -84,12 +85,19 @@ class Model:
         return scores if raw else self.mean(scores)
 
     def mean(self, scores: Vector) -> Vector:
-        """The predictions that scores stand for: probabilities of +1, means e^score, or the scores themselves."""
+        """What scores predict, by the loss: the probability of +1, the mean of the label, or the score itself."""
         return self.engine.spec.scalar_loss().mean(scores)
 
     def save(self, path: str | os.PathLike[str]) -> str:
         """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half."""
-        return model_file.write(path, self._content(), tensors_of(self.engine))
+        tensors = tensors_of(self.engine)
+        if self.provenance is not None:  # it grows with every run, and a header may not
+            tensors[PROVENANCE] = model_file.pack(self.provenance)
+        return model_file.write(path, self._content(), tensors)
+
+    def state_digest(self) -> str:
+        """The SHA-256 of all that was learned; it does not depend on the file, its header or the settings."""
+        return model_file.digest_of_tensors(tensors_of(self.engine))
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -97,7 +105,7 @@ class Model:
             "history": self.history,
             "reading": self.reading,
             "receipt": self.engine.receipt,
-            "record": self.provenance,
+            "record": None,  # where earlier versions had the provenance
             "run": self.run,
             "spec": self.engine.spec.to_dict(),
         }
@@ -124,9 +132,10 @@ class Model:
                 raise BadModel(f"{name}: expected receipt true or false, got something else; train it again.")
             spec = Spec.from_dict(content["spec"])
             _check_reading(content["reading"], spec)
-            provenance = content.get("record")
+            packed = tensors.pop(PROVENANCE, None)
+            provenance = content.get("record") if packed is None else model_file.unpack(packed)
             if not isinstance(provenance, dict | None):
-                raise BadModel(f"{name}: expected a record or none, got something else; train it again.")
+                raise BadModel(f"{name}: expected a provenance or none, got something else; train it again.")
             engine = Engine(spec, receipt=content["receipt"])
             restore(engine, tensors)
             return cls(

@@ -95,6 +95,34 @@ def _bytes(arrays: Mapping[str, NDArray[Any] | Picked]) -> Iterator[memoryview]:
                 yield part.data.cast("B")
 
 
+def digest_of_tensors(tensors: Mapping[str, NDArray[Any] | Picked]) -> str:
+    """The SHA-256 of tensors by name, type, shape and bytes, whatever else a file holds."""
+    arrays = dict(sorted(tensors.items()))
+    digest = hashlib.sha256()
+    for name, a in arrays.items():
+        digest.update(_canonical([name, _NAMES[a.dtype.newbyteorder("<")], list(a.shape)]).encode())
+        for part in _bytes({name: a}):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def pack(value: object) -> NDArray[np.uint32]:
+    """JSON values as a tensor: what may grow too long for the header."""
+    raw = _canonical(value).encode()
+    return np.frombuffer(raw + b" " * (-len(raw) % 4), dtype="<u4")
+
+
+def unpack(tensor: NDArray[Any]) -> Any:
+    """The JSON values that `pack` made a tensor of; refuses anything else."""
+    try:
+        value = json.loads(np.ascontiguousarray(tensor, "<u4").tobytes())
+        if tensor.ndim == 1 and np.array_equal(pack(value), tensor):
+            return value
+    except (ValueError, RecursionError):
+        pass
+    raise BadModel("expected canonical JSON in a tensor, got something else; train it again.")
+
+
 def _nbytes(a: NDArray[Any] | Picked) -> int:
     return int(np.prod(a.shape, dtype=np.int64)) * a.dtype.itemsize
 

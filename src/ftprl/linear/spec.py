@@ -12,9 +12,9 @@ import numpy as np
 
 from ftprl import check
 from ftprl.errors import InvalidInput
-from ftprl.losses import SCALAR_LOSSES, ScalarLoss, quantile
+from ftprl.losses import LARGEST_LABEL, SCALAR_LOSSES, ScalarLoss, quantile, scalar_loss
 
-LIMIT = 1e30  # the largest option, label, weight or value: no product of them leaves the range of a float
+LIMIT = LARGEST_LABEL  # options obey it too
 LARGEST_DIM = 2**32
 MOST_SCALES = 16
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
@@ -116,8 +116,7 @@ class Spec:
 
     def scalar_loss(self) -> ScalarLoss:
         """The loss of a score."""
-        loss = SCALAR_LOSSES[self.loss]
-        return loss if loss.with_tau is None else loss.with_tau(self.tau)
+        return scalar_loss(self.loss, self.tau)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields; an infinite bound is None, since JSON has no infinity. One scale needs none of the mixture's."""

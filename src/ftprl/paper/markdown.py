@@ -40,7 +40,7 @@ def write(results: Sequence[Result], folder: Path) -> None:
     save(folder / "paper.md", markdown_page(results).encode())
 
 
-def _plain(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that Markdown shows as it is, in a table too."""
     for sign in "\\`*_|<>[]":
         text = text.replace(sign, f"\\{sign}")
@@ -62,28 +62,28 @@ def _table(results: Sequence[Result]) -> list[str]:
         drawn = f"[figure]({(_FIGURES / s.name).as_posix()}.svg)" if r.picture is not None else ""
         code, tests = _code(s.code), _code(s.tests or "tests/paper/test_verdicts.py")
         lines.append(
-            f"| [{s.name}](#{s.name}): {_plain(s.title)} | {_plain(s.place)} | {code} | {tests} | {drawn} |"
-            f" {_plain(behind(r))} | {_verdict(r)} |"
+            f"| [{s.name}](#{s.name}): {escaped(s.title)} | {escaped(s.place)} | {code} | {tests} | {drawn} |"
+            f" {escaped(behind(r))} | {_verdict(r)} |"
         )
     return [*lines, ""]
 
 
 def _section(result: Result) -> list[str]:
     s, out = result.statement, result.outcome
-    lines = [f"## {s.name}", "", f"**{_plain(s.title)}** ({_plain(s.place)}): {_verdict(result)}.", ""]
+    lines = [f"## {s.name}", "", f"**{escaped(s.title)}** ({escaped(s.place)}): {_verdict(result)}.", ""]
     facts = {"Claim": s.claim, "Instance": s.instance, "Measured": s.measured, "Correction": s.correction}
     for name, text in facts.items():
         if text:
-            lines += [f"*{name}.* {_plain(text)}", ""]
+            lines += [f"*{name}.* {escaped(text)}", ""]
     lines += (
         _checks("as stated", out.stated)
         + _checks("as corrected", out.corrected)
         + _checks("what does hold", out.instead)
     )
     if result.picture is not None:
-        lines += [f"![{_plain(s.title)}]({(_FIGURES / s.name).as_posix()}.svg)", ""]
+        lines += [f"![{escaped(s.title)}]({(_FIGURES / s.name).as_posix()}.svg)", ""]
     for text in out.numbers:
-        lines += [_plain(text), ""]
+        lines += [escaped(text), ""]
     return lines
 
 
@@ -91,7 +91,7 @@ def _checks(heading: str, checks: Sequence[Check]) -> list[str]:
     if not checks:
         return []
     rows = [
-        f"| {_plain(c.what)} | {shown(c.value)} | {relation(c)} {shown(c.limit)} | {'met' if c.ok else 'not met'} |"
+        f"| {escaped(c.what)} | {shown(c.value)} | {relation(c)} {shown(c.limit)} | {'met' if c.ok else 'not met'} |"
         for c in checks
     ]
     return [f"| {heading} | measured | limit | |", "|---|--:|--:|---|", *rows, ""]

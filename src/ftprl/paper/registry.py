@@ -38,6 +38,7 @@ MODULES = (
     "clicks",
     "portfolios",
     "arbitrary_sets_gamma",
+    "certificate",
     "half",
     "root_two",
     "full_against_diagonal",

@@ -11,19 +11,48 @@ from typing import Any
 
 from ftprl._core import HASH_VERSION
 from ftprl.atomic import replacing
+from ftprl.data.files import shown
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.receipt.certificate import StreamCertificate
 from ftprl.receipt.provenance import Provenance, provenance_of
-
-FORMAT, FORMAT_VERSION = "ftprl-receipt", 1
-LARGEST = 64_000_000  # bytes of a receipt that is read
-_KEYS = (
-    "calibration certificate format format_version hash_version reading retired sha256 spec stream trail unit_values"
-    " version"
+from ftprl.receipt.schema import (
+    CALIBRATION,
+    CERTIFICATE,
+    PROVENANCE,
+    READING,
+    SPEC,
+    check_shape,
+    fields,
+    listed,
+    number,
+    one_of,
+    sha256,
+    version,
+    whole,
 )
-KEYS = tuple(_KEYS.split())
+
+FORMAT, FORMAT_VERSION = "ftprl-receipt", 2
+LARGEST = 256_000_000  # bytes of a receipt that is read
+FIELDS = {
+    "calibration": CALIBRATION,
+    "certificate": CERTIFICATE,
+    "format": one_of(FORMAT),
+    "format_version": one_of(FORMAT_VERSION),
+    "hash_version": whole(),
+    "model": fields({"state_sha256": sha256}),
+    "reading": READING,
+    "retired": listed(number(0.0), 16),
+    "sha256": sha256,
+    "spec": SPEC,
+    "version": version,
+    **PROVENANCE,
+}
 Document = dict[str, Any]
+
+
+class CannotBeChecked(BadFormat):
+    """A receipt of another version of ftprl: neither confirmed nor refused."""
 
 
 def canonical(value: object) -> str:
@@ -44,7 +73,7 @@ def first_spec(spec: Spec) -> Spec:
 def spec_to_dict(spec: Spec) -> dict[str, Any]:
     """The fields that decide numbers: tau only where the loss has one."""
     settings = first_spec(spec).to_dict()
-    if spec.scalar_loss().with_tau is None:
+    if spec.scalar_loss().tau is None:
         del settings["tau"]
     for name in ("scale", "retired"):
         if isinstance(settings.get(name), tuple):
@@ -69,6 +98,7 @@ def make_receipt(model: Model, certificate: StreamCertificate) -> Document:
         "hash_version": HASH_VERSION,
         "spec": spec_to_dict(model.engine.spec),
         "reading": dict(model.reading),
+        "model": {"state_sha256": model.state_digest()},
         "retired": list(model.engine.spec.retired),
         "certificate": certificate.to_dict(),
         "calibration": None if bins is None else bins.tolist(),
@@ -94,15 +124,32 @@ def read_receipt(path: str | os.PathLike[str]) -> Document:
             receipt = json.loads(file.read().decode(), parse_constant=_no_constant)
         if not isinstance(receipt, dict) or receipt.get("format") != FORMAT:
             raise ValueError("no receipt")
-        if set(receipt) != set(KEYS) or receipt["format_version"] != FORMAT_VERSION:
-            raise ValueError(f"other fields than those of version {FORMAT_VERSION}")
-        if not all(isinstance(receipt[key], dict) for key in ("spec", "reading", "certificate")):
-            raise ValueError("a part of another shape")
-        Provenance.from_dict({key: receipt[key] for key in ("stream", "trail", "unit_values")})
+        _check_version(name, receipt)
+        check_shape(receipt, fields(FIELDS))
+        Provenance.from_dict({key: receipt[key] for key in PROVENANCE})
         return receipt
+    except CannotBeChecked:
+        raise
     except (ValueError, KeyError, TypeError, RecursionError, InvalidInput) as wrong:
-        message = " ".join(str(wrong).split())[:120]
+        message = shown(" ".join(str(wrong).split()))[:200]
         raise BadFormat(f"{name}: expected a receipt of ftprl certify, got {message}; make it again.") from None
+
+
+def _check_version(name: str, receipt: Mapping[str, Any]) -> None:
+    """Another version may learn with other roundings: its receipts are neither true nor false here."""
+    from ftprl.version import __version__
+
+    ours = {"version": __version__, "format_version": FORMAT_VERSION, "hash_version": HASH_VERSION}
+    for key, mine in ours.items():
+        theirs = receipt.get(key)
+        if type(theirs) is not type(mine):
+            raise ValueError(f"no {key}")
+        if theirs != mine:
+            raise CannotBeChecked(
+                f"{name}: cannot be checked by ftprl {__version__} (receipt format {FORMAT_VERSION}, feature hash"
+                f" {HASH_VERSION}), got a receipt of ftprl {shown(str(receipt.get('version')))[:40]} with {key}"
+                f" {shown(str(theirs))[:40]}; use that version."
+            )
 
 
 def _no_constant(text: str) -> float:

@@ -135,7 +135,7 @@ class Problem:
 
     def __init__(self, engine: Certifiable, data: LearnedData, radius: float) -> None:
         spec = engine.spec
-        self._loss = spec.scalar_loss().many
+        self._arrays = spec.scalar_loss().arrays
         self._intercept = spec.intercept
         own = [b for b in coordinate_blocks(engine) if not b.free]
         slots = np.concatenate([b.slots for b in own if b.slots is not None] or [np.empty(0, np.intp)])
@@ -157,7 +157,7 @@ class Problem:
     @property
     def smooth(self) -> bool:
         """Whether the loss has a curvature."""
-        return self._loss(np.ones(1), np.ones(1))[2] is not None
+        return self._arrays(np.ones(1), np.ones(1))[2] is not None
 
     @property
     def gap(self) -> float:
@@ -221,7 +221,7 @@ class Problem:
         """f and ∇f; the best loss and its lower bound are kept."""
         value, slope = 0.0, np.zeros_like(t)
         for X, y, weight in self._parts():
-            losses, pull, _ = self._loss(self._scores(X, t), y)
+            losses, pull, _ = self._arrays(self._scores(X, t), y)
             value += float((weight * losses).sum())
             slope += self._back(X, weight * pull)
         aim = np.where(slope > 0, self.low, self.high)
@@ -233,7 +233,7 @@ class Problem:
         """The product with the Hessian at t, and its diagonal."""
         curves, diagonal = [], np.zeros_like(t)
         for X, y, weight in self._parts():
-            curve = self._loss(self._scores(X, t), y)[2]
+            curve = self._arrays(self._scores(X, t), y)[2]
             assert curve is not None
             curves.append(weight * curve)
             diagonal += self._back(X.power(2), weight * curve)

@@ -24,7 +24,22 @@ class LearnedData:
     """The files that were learned, assigned to the runs that read them."""
 
     def __init__(self, data: Any, runs: Sequence[Run], reading: Mapping[str, Any], spec: Spec) -> None:
-        files = list(expand(data))
+        self.spec, self.runs = spec, runs
+        if readers.are_paths(data):
+            self.files = self._dealt(list(expand(data)))
+            inputs: Sequence[Any] = self.files
+        else:
+            inputs = list(data) if isinstance(data, list | tuple) and _are_sources(data) else [data]
+            if len(inputs) != len(runs) or any(run["files"] is not None for run in runs):
+                raise InvalidInput(
+                    f"data needs the {len(runs)} runs that were learned, got {len(inputs)} in memory; pass them all."
+                )
+            self.files = [["<memory>"] for _ in inputs]
+        self.sources: list[Source] = [self._open(own, run, reading) for own, run in zip(inputs, runs, strict=True)]
+
+    def _dealt(self, files: list[str]) -> list[list[str]]:
+        """The files of each run."""
+        runs = self.runs
         wanted = sum(1 if run["files"] is None else len(run["files"]) for run in runs)
         if len(files) != wanted:
             raise InvalidInput(
@@ -33,17 +48,18 @@ class LearnedData:
             )
         if not all(lasts(file) for file in files):
             raise InvalidInput("data needs files that can be read again, got standard input or a pipe; save it first.")
-        self.spec, self.runs = spec, runs
-        self.files: list[list[str]] = []
+        dealt: list[list[str]] = []
         for run in runs:
             count = 1 if run["files"] is None else len(run["files"])
-            self.files.append(files[:count])
+            dealt.append(files[:count])
             del files[:count]
-        self.sources: list[Source] = [self._open(own, run, reading) for own, run in zip(self.files, runs, strict=True)]
+        return dealt
 
-    def _open(self, files: list[str], run: Run, reading: Mapping[str, Any]) -> Source:
-        options = readers.as_named(reading, files, {})
-        return readers.open(files, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **options)
+    def _open(self, data: Any, run: Run, reading: Mapping[str, Any]) -> Source:
+        if isinstance(data, Source):
+            return data
+        settings = readers.settings_for(reading, data)
+        return readers.open(data, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **settings)
 
     def check_digests(self) -> None:
         """Refuse files other than those that were learned."""
@@ -78,12 +94,14 @@ class LearnedData:
             yield replace(batch, weight=weight), int(unfit.sum())
 
 
+def _are_sources(data: Sequence[Any]) -> bool:
+    return all(isinstance(one, Source) for one in data)
+
+
 def _fits(batch: Batch, spec: Spec) -> NDArray[np.bool_]:
     """Which rows a learner takes: values, labels and weights within their domains."""
     small = np.abs(batch.values) <= LIMIT
     bad = np.repeat(np.arange(len(batch)), np.diff(batch.indptr))[~small]
     fits = np.ones(len(batch), np.bool_)
     fits[bad] = False
-    y, missing = batch.y, batch.y != batch.y
-    fits &= missing | spec.scalar_loss().fits(y)
-    return fits & (batch.weight >= 0) & (batch.weight <= LIMIT)
+    return fits & spec.scalar_loss().accepts(batch.y) & (batch.weight >= 0) & (batch.weight <= LIMIT)

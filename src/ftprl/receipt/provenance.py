@@ -10,9 +10,8 @@ from typing import Any, final
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
+from ftprl.receipt.schema import MOST_FILES, MOST_PASSES, MOST_RUNS, PROVENANCE, check_shape, fields
 
-_SEGMENT = ("bad_rows", "batches", "files", "holdout", "passes", "retire", "rows", "skip")
-_MOST = 100_000  # entries of a list that a model may carry
 _OFTEN = 2**12  # rows up to which every power of two is a milestone
 
 
@@ -32,8 +31,8 @@ class Provenance:
 
     A run has its `files` (`bytes` and `sha256` of each) or, of what cannot be read again, the digest of its `batches`;
     the `passes`, `holdout`, `retire` and `skip` it was asked for, the `rows` it read in all passes and those it left
-    out. A milestone is the certificate against the model's own weights after `read` rows of all runs. `unit_values` is
-    whether every |value| was 0 or 1, where that matters.
+    out. A milestone is the certificate against the model's own weights after `read` rows of the first run.
+    `unit_values` is whether every |value| was 0 or 1, where that matters.
     """
 
     runs: tuple[Mapping[str, Any], ...] = ()
@@ -46,7 +45,12 @@ class Provenance:
         return sum(int(run["rows"]) for run in self.runs)
 
     def with_milestone(self, read: int, brief: Mapping[str, Any]) -> Provenance:
-        """With one more certificate on the way."""
+        """With one more certificate on the way; only those of the first run are kept, which is what `verify` needs.
+
+        A model that learns a little every day would otherwise grow by its milestones every day.
+        """
+        if self.runs:
+            return self
         return replace(self, milestones=(*self.milestones, {"read": read, **brief}))
 
     def with_run(self, run: Mapping[str, Any]) -> Provenance:
@@ -56,47 +60,28 @@ class Provenance:
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return {
-            "stream": [dict(run) for run in self.runs],
-            "trail": [dict(entry) for entry in self.milestones],
+            "runs": [dict(run) for run in self.runs],
+            "milestones": [dict(entry) for entry in self.milestones],
             "unit_values": self.unit_values,
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Provenance:
         """What `to_dict` wrote; refuses what it did not."""
-        if not isinstance(values, Mapping) or set(values) != {"stream", "trail", "unit_values"}:
-            raise InvalidInput("a record without its stream and trail")
-        stream, trail, unit = values["stream"], values["trail"], values["unit_values"]
-        whole = isinstance(stream, list) and isinstance(trail, list) and isinstance(unit, bool)
-        if not whole or len(stream) > _MOST or len(trail) > _MOST:
-            raise InvalidInput("a record of another shape")
-        for run in stream:
-            _check_run(run)
-        for entry in trail:
-            if not isinstance(entry, Mapping) or not _counts(entry.get("read")):
-                raise InvalidInput("a trail without its rows")
-        return cls(tuple(stream), tuple(trail), unit)
+        check_shape(values, fields(PROVENANCE))
+        for run in values["runs"]:
+            if (run["files"] is None) == (run["batches"] is None) or run["rows"] % run["passes"]:
+                raise InvalidInput("a run that no training makes")
+        return cls(tuple(values["runs"]), tuple(values["milestones"]), values["unit_values"])
 
-
-def _counts(value: object, least: int = 0) -> bool:
-    return type(value) is int and value >= least
-
-
-def _check_run(run: Any) -> None:
-    """A run as a receipt describes it."""
-    if not isinstance(run, Mapping) or set(run) != set(_SEGMENT):
-        raise InvalidInput("a run of other fields")
-    sound = _counts(run["passes"], 1) and _counts(run["rows"]) and _counts(run["bad_rows"])
-    sound = sound and (run["holdout"] is None or _counts(run["holdout"], 2))
-    sound = sound and all(type(run[name]) is bool for name in ("retire", "skip"))
-    entries = run["files"] if run["batches"] is None else [run["batches"]]
-    size = "bytes" if run["batches"] is None else "rows"
-    sound = sound and isinstance(entries, list) and (run["batches"] is None) == (run["files"] is not None)
-    for entry in entries if sound else ():
-        sound = sound and isinstance(entry, Mapping) and set(entry) == {size, "sha256"} and _counts(entry[size])
-        sound = sound and isinstance(entry["sha256"], str) and len(entry["sha256"]) == 64
-    if not sound:
-        raise InvalidInput("a run that no training makes")
+    def check_room(self, *, files: int, passes: int) -> None:
+        """Refuse, before anything is learned, a run that would not fit into a receipt after it."""
+        if len(self.runs) >= MOST_RUNS:
+            raise InvalidInput(f"a receipt needs at most {MOST_RUNS} runs, got one more; train a new model.")
+        if files > MOST_FILES:
+            raise InvalidInput(f"a receipt needs at most {MOST_FILES} files in a run, got {files}; join some.")
+        if passes > MOST_PASSES:
+            raise InvalidInput(f"a receipt needs at most {MOST_PASSES} passes, got {passes}; use fewer.")
 
 
 def needs_unit_values(spec: Spec) -> bool:

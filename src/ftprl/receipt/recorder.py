@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ftprl._core import has_units
 from ftprl.data import Batch, Source
-from ftprl.data.files import shown
 from ftprl.linear.model import Model
 from ftprl.receipt.certificate import StreamCertificate, running_certificate
 from ftprl.receipt.digest import BatchDigest, FileDigests
@@ -33,16 +32,21 @@ class ReceiptRecorder:
         self._slots: NDArray[np.intp] | None = None
         self._digests: FileDigests | BatchDigest | None = None
 
-    def start(self) -> None:
-        """Start to hash the data."""
-        self._digests = FileDigests(self._source.files) if self._source.can_be_read_again else BatchDigest()
+    def start(self, passes: int = 1) -> None:
+        """Start to hash the data; refuses a run that a receipt has no room for."""
+        source = self._source
+        self.provenance.check_room(files=len(source.files), passes=passes)
+        self._digests = FileDigests(source.files) if source.files and source.can_be_read_again else BatchDigest()
+        if isinstance(self._digests, BatchDigest) and source.can_be_read_again:
+            for batch, _ in source.read():  # all rows, once: a run may begin in the middle, and have several passes
+                self._digests.update(batch)
 
     def observe(self, batch: Batch, rows: int) -> None:
         """Take note of rows that are about to be learned; `rows` of this run came before them."""
         if rows < _FULL_SCAN:
             self._seen[batch.indices] = True
             self._slots = None
-        if isinstance(self._digests, BatchDigest):
+        if isinstance(self._digests, BatchDigest) and not self._source.can_be_read_again:
             self._digests.update(batch)
         if self.provenance.unit_values and not has_units(batch.values):
             self.provenance = replace(self.provenance, unit_values=False)
@@ -89,7 +93,7 @@ class ReceiptRecorder:
         """What the last event of a run reports."""
         certificate, run = running_certificate(self._model.engine, grouped=True), self.provenance.runs[-1]
         digests = run["files"] if run["files"] is not None else [run["batches"]]
-        names = [shown(file) for file in self._source.files]
+        names = self._source.describe().files
         return {
             **self._report(certificate),
             "coordinates": [dict(group) for group in certificate.coordinates],

@@ -63,7 +63,7 @@ class Replay:
         self.kind: type[np.floating[Any]] = np.float64 if spec.float64 else np.float32
         self.loss = spec.scalar_loss()
         self.tallies = np.zeros(3)
-        self.calibration = np.zeros((_BINS, 3)) if self.loss.predicts_probability else None
+        self.calibration = np.zeros((_BINS, 3)) if self.loss.is_probabilistic else None
         K = len(spec.scales)
         # Where a slot's cell is stored; 0 means nowhere yet.
         self._place, self._met = np.zeros(spec.dim, np.int32), 1
@@ -117,6 +117,12 @@ class Replay:
 
     def touched(self) -> NDArray[np.intp]:
         return np.flatnonzero(self._place)
+
+    def weights(self, slots: NDArray[np.intp], scale: int) -> Vector:
+        """The weights of some cells, by the scale of this number."""
+        parts = {name: column[slots].astype(np.float64) for name, column in self.parts.items()}
+        unit = parts["unit"][:, None]
+        return np.asarray(self._played(parts["z"], parts["R"], unit)[:, scale])
 
     # ---- rows ----
 

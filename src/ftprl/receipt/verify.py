@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from typing import Any, final
 import numpy as np
 
 from ftprl import check
-from ftprl._core import HASH_VERSION
 from ftprl.data import Batch
+from ftprl.data.files import shown
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
-from ftprl.linear import Spec, model_file
+from ftprl.linear import Model, Spec, model_file
 from ftprl.receipt.audit import Audit, Comparator
 from ftprl.receipt.certificate import Comparison, caveats_of
 from ftprl.receipt.certify import other_model
@@ -22,10 +23,12 @@ from ftprl.receipt.document import Document, canonical, digest, read_receipt, sp
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
 from ftprl.receipt.replay import Replay
+from ftprl.receipt.schema import PROVENANCE
 
 RELATIVE = 1e-9  # the replay has the core's bits where both use one C library; elsewhere its last digits may differ
 ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
 DIFFERENCES = {"regret", "tight", "bound", "theorem", "excess", "worst_case", "closed_form", "closed_form_strong"}
+WEIGHTS = 1e-6  # of a weight, or of 1: for weights of another machine
 EXACT = 1e-6  # of the total loss, for what an optimiser computed
 
 
@@ -40,15 +43,17 @@ class Check:
     ok: bool
 
     def __str__(self) -> str:
-        return f"{'confirmed' if self.ok else 'REFUSED'}  {self.name}: {_short(self.stated)}" + (
-            "" if self.ok else f", found {_short(self.found)}"
-        )
+        start = f"{'confirmed' if self.ok else 'REFUSED'}  {shown(self.name)}: {_short(self.stated)}"
+        return start + ("" if self.ok else f", found {_short(self.found)}")
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Every check, and how many rows were replayed; `whole` is False when only the first rows were."""
+    """Every check, and how many rows were replayed; `whole` is False when only the first rows were.
+
+    Of a partial check nothing is said about the receipt's own numbers, which are those after the last row.
+    """
 
     checks: tuple[Check, ...]
     rows: int
@@ -56,31 +61,36 @@ class Verdict:
 
     @property
     def confirmed(self) -> bool:
-        """Whether all that was checked is as the receipt states it."""
-        return all(one.ok for one in self.checks)
+        """Whether every row was replayed and all is as the receipt states it."""
+        return self.whole and not self.refused
 
     @property
     def refused(self) -> tuple[Check, ...]:
         """The checks that failed."""
         return tuple(one for one in self.checks if not one.ok)
 
+    @property
+    def status(self) -> str:
+        """ "confirmed", "refused", or "partial": nothing wrong in the first rows, the others were not checked."""
+        return "refused" if self.refused else "confirmed" if self.whole else "partial"
+
     def __str__(self) -> str:
-        good = sum(one.ok for one in self.checks)
-        of = "" if self.whole else ", a prefix: what comes behind it was not looked at"
-        lines = [str(one) for one in self.refused]
-        head = "confirmed" if self.confirmed else f"REFUSED: {len(self.refused)} of {len(self.checks)} statements"
-        return "\n".join([*lines, f"{head} ({good} confirmed, {self.rows} rows replayed{of})"])
+        good, rows = len(self.checks) - len(self.refused), f"{self.rows} row{'s'[: self.rows != 1]}"
+        compared = any(one.name.startswith("model.") for one in self.checks)
+        heads = {
+            "confirmed": f"confirmed: all {good} statements, by learning {rows} again"
+            + (", and the model" if compared else "; no model was compared (--model)"),
+            "refused": f"REFUSED: {len(self.refused)} of {len(self.checks)} statements, {rows} replayed",
+            "partial": f"PARTIAL CHECK, no verdict: {good} statements about the first {rows} and the files hold; the"
+            " certificate itself is about all rows and was not checked",
+        }
+        return "\n".join([*map(str, self.refused), heads[self.status]])
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         refused = [{"name": one.name, "stated": one.stated, "found": one.found} for one in self.refused]
-        return {
-            "confirmed": self.confirmed,
-            "checks": len(self.checks),
-            "rows": self.rows,
-            "whole": self.whole,
-            "refused": refused,
-        }
+        numbers = {"checks": len(self.checks), "rows": self.rows, "whole": self.whole}
+        return {"status": self.status, "confirmed": self.confirmed, **numbers, "refused": refused}
 
 
 def verify_receipt(
@@ -89,27 +99,32 @@ def verify_receipt(
     *,
     rows: int | None = None,
     other: str | os.PathLike[str] | None = None,
+    model: str | os.PathLike[str] | None = None,
     listener: Callable[[int], None] | None = None,
 ) -> Verdict:
     """Learn the data of a receipt again and confirm or refuse each of its numbers; with `rows` the first rows only.
 
     The certificates on the way, at powers of two of the rows read (of 16 beyond 4096), are what the first rows are
-    checked by. `other` is the model that the receipt compares with, where it names one. `listener` is called with the
-    number of rows replayed so far.
+    checked by. `other` is the model that the receipt compares with, where it names one. `model` is the one that the
+    receipt is said to be about: its learned state has to be that of the receipt, and what the replay learned.
+    `listener` is called with the number of rows replayed so far.
     """
     stated = read_receipt(receipt)
     if rows is not None:
         check.dimension("rows", rows)
     checks = list(_check_header(stated))
     spec = _spec(stated)
-    provenance = Provenance.from_dict({key: stated[key] for key in ("stream", "trail", "unit_values")})
+    provenance = Provenance.from_dict({key: stated[key] for key in PROVENANCE})
+    claimed = None if model is None else Model.load(model)
+    if claimed is not None:
+        checks.append(_check("model.state_sha256", stated["model"]["state_sha256"], claimed.state_digest()))
     comparator = _comparator(stated["certificate"], other, spec)
     try:
         learned = LearnedData(data, provenance.runs, stated["reading"], spec)
     except (TypeError, AttributeError, ValueError) as error:
         if isinstance(error, FtprlError):
             raise
-        message = " ".join(str(error).split())[:120]
+        message = shown(" ".join(str(error).split()))[:120]
         raise BadFormat(f"{os.fspath(receipt)}: expected how data is read, got {message}; make it again.") from None
     for own in learned.sources:
         checks += _compare("reading", stated["reading"], _as_read(own.to_dict(), stated["reading"]), {})
@@ -119,20 +134,35 @@ def verify_receipt(
         checks += replaying.run(comparator)
     except FtprlError as error:  # the rows are not those that were learned
         checks.append(Check("replay", "rows that can be read", str(error), False))
+    if claimed is not None and replaying.whole:
+        checks += _check_model(claimed, replaying.replay)
     return Verdict(tuple(checks), replaying.read, replaying.whole)
+
+
+def _check(name: str, stated: Any, found: Any) -> Check:
+    return Check(name, stated, found, _same(stated, found, 0.0))
 
 
 def _check_header(stated: Document) -> Iterator[Check]:
     """What can be checked without the data."""
-    from ftprl.version import __version__
-
-    own = digest(stated)
-    yield Check("sha256", stated["sha256"], own, stated["sha256"] == own)
-    yield Check("version", stated["version"], __version__, stated["version"] == __version__)
-    yield Check("hash_version", stated["hash_version"], HASH_VERSION, stated["hash_version"] == HASH_VERSION)
+    yield _check("sha256", stated["sha256"], digest(stated))
     for name in ("dim", "seed", "loss"):
-        reading, learning = stated["reading"].get(name, stated["spec"].get(name)), stated["spec"].get(name)
-        yield Check(f"reading.{name}", reading, learning, reading == learning)
+        yield _check(f"reading.{name}", stated["reading"][name], stated["spec"].get(name))
+
+
+def _check_model(model: Model, replay: Replay) -> list[Check]:
+    """Whether a model has the weights that the replay learned, scale by scale."""
+    scales = (model.engine.spec.scales, replay.spec.scales)
+    if scales[0] != scales[1]:
+        return [Check("model.scales", list(scales[0]), list(scales[1]), False)]
+    slots, checks = replay.touched(), []
+    for k, h in enumerate(scales[0]):
+        theirs, ours = model.weights(k), np.zeros(model.engine.spec.dim)
+        ours[slots] = replay.weights(slots, k)
+        theirs[np.setdiff1d(model.engine.touched(), slots)] += math.inf  # learned by the model alone
+        wrong = int((~(np.abs(theirs - ours) <= WEIGHTS * (np.abs(ours) + 1.0)))[model.engine.touched()].sum())
+        checks.append(Check(f"model.weights of scale {h:g}", "as learned", f"{wrong} others", wrong == 0))
+    return checks
 
 
 def _spec(stated: Document) -> Spec:
@@ -155,7 +185,7 @@ def _as_read(actual: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, 
 def _check_digests(learned: LearnedData) -> Iterator[Check]:
     for number, (files, run) in enumerate(zip(learned.files, learned.runs, strict=True)):
         for i, file in enumerate(files if run["files"] is not None else ()):
-            yield from _compare(f"stream.{number}.files.{i}", run["files"][i], digest_of_file(file), {})
+            yield from _compare(f"runs.{number}.files.{i}", run["files"][i], digest_of_file(file), {})
 
 
 @final
@@ -190,25 +220,22 @@ class _Replaying:
         for number in range(len(self.provenance.runs)):
             if not self._run(number):
                 return self.checks
-        left = [Check(f"trail.{entry['read']}", "a row that was read", None, False) for entry in self.milestones]
+        left = [Check(f"milestones.{entry['read']}", "a row that was read", None, False) for entry in self.milestones]
         return self.checks + left + self._check_end(comparator)
 
     def _expected_milestones(self) -> list[int]:
-        """The numbers of rows after which a receipt has to have a certificate, run by run."""
-        stops, before = [], 0
-        for run in self.provenance.runs:
-            powers = (2**k for k in range(run["rows"].bit_length()))
-            stops += [before + rows for rows in powers if is_milestone(rows) and rows <= run["rows"]]
-            before += run["rows"]
-        return stops
+        """The numbers of rows of the first run after which a receipt has to have a certificate."""
+        rows = self.provenance.runs[0]["rows"] if self.provenance.runs else 0
+        return [2**k for k in range(rows.bit_length()) if is_milestone(2**k)]
 
     def _run(self, number: int) -> bool:
         """Replay one run; False when the last row that was asked for is in it."""
         run, began, bad = self.provenance.runs[number], self.read, 0
         self.replay.retire = run["retire"]
         digests = BatchDigest()
+        passes = 0
         for number_of_pass in range(run["passes"]):
-            bad = 0
+            bad, passes = 0, number_of_pass + 1
             for batch, unfit in self.learned.batches(number, self.rows_before):
                 if number_of_pass == 0 and run["batches"] is not None:
                     digests.update(batch)
@@ -217,8 +244,10 @@ class _Replaying:
                 if not self._learn(batch):
                     return False
             bad += self.learned.sources[number].bad_rows
+            if (self.read - began) * run["passes"] != passes * run["rows"]:
+                break  # other data, or other passes: there is no need to learn it all
         self.rows_before += (self.read - began) // run["passes"]
-        replayed = {**run, "rows": self.read - began, "bad_rows": bad}
+        replayed = {**run, "passes": passes, "rows": self.read - began, "bad_rows": bad}
         if run["batches"] is not None:
             replayed["batches"] = digests.result()
         self.runs.append(replayed)
@@ -247,7 +276,7 @@ class _Replaying:
         stated = self.milestones.pop(0) if self.milestones else None
         audit = Audit(self.replay, Comparator())
         brief = {"read": self.read, **audit.brief()}
-        self.checks += _compare(f"trail.{self.read}", stated, brief, _tolerances(audit))
+        self.checks += _compare(f"milestones.{self.read}", stated, brief, _tolerances(audit))
 
     def _check_end(self, comparator: Comparator) -> list[Check]:
         """All that can be checked when every row was replayed."""
@@ -260,7 +289,7 @@ class _Replaying:
         checks = _compare("certificate", stated, found, tolerances)
         bins = self.replay.calibration
         checks += _compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
-        checks += _compare("stream", self.stated["stream"], self.runs, {})
+        checks += _compare("runs", self.stated["runs"], self.runs, {})
         checks += _compare("unit_values", self.stated["unit_values"], self.unit_values, {})
         return checks + _compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
 
@@ -337,5 +366,5 @@ def _same(stated: Any, found: Any, slack: float) -> bool:
 
 
 def _short(value: Any) -> str:
-    text = f"{value:.12g}" if isinstance(value, float) else str(value)
+    text = f"{value:.12g}" if isinstance(value, float) else shown(str(value))
     return text if len(text) <= 80 else text[:77] + "..."

@@ -1,4 +1,4 @@
-"""A run as a page, as a picture, and live: all from its events."""
+"""The report of a run, made from its events: an HTML page, a picture, or a live page."""
 
 from __future__ import annotations
 

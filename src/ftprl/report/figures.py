@@ -1,4 +1,4 @@
-"""What a run told becomes the figures of its page, each with its numbers, or with the reason why it is not there."""
+"""The figures of a report, each with its numbers in a table, or with the reason why it is missing."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from typing import final
 from ftprl.draw import RAMP, Columns, Panel, Series
 from ftprl.draw.numbers import short
 from ftprl.losses import SCALAR_LOSSES
+from ftprl.report import sentences
 from ftprl.report.numbers import amount, count, duration, percent
+from ftprl.report.sentences import no_receipt
 from ftprl.runlog import plots
-from ftprl.runlog.reader import Point, Receipt, Told
+from ftprl.runlog.reader import Point, Receipt, RunLog
+from ftprl.runlog.yardstick import better
 
-_NOTHING = "no progress has been told yet."
-_FEW = 20  # rows: of fewer, the share of positives says little
+_NOTHING = "no progress has been logged yet."
+_FEW = 20  # rows: with fewer, the share of positives means little
 Cells = Sequence[Sequence[str]]
 
 
 @final
 @dataclass(frozen=True)
 class Figure:
-    """A figure: how to read it, and its numbers as a table. Without a panel, `caption` says why there is none."""
+    """A figure with its caption and its numbers as a table; without a panel, `caption` is the reason."""
 
     name: str
     title: str
@@ -32,66 +35,82 @@ class Figure:
     rows: Cells = ()
 
 
-def figures(told: Told) -> list[Figure]:
+def figures(log: RunLog) -> list[Figure]:
     """All figures in the order of the page."""
-    return [_loss(told), _regret(told), _scales(told), _calibration(told), _speed(told), _coordinates(told)]
+    return [_loss(log), _regret(log), _scales(log), _calibration(log), _speed(log), _coordinates(log)]
 
 
-def _loss(told: Told) -> Figure:
+def _loss(log: RunLog) -> Figure:
     name, title = "loss", "Progressive loss"
-    panel = plots.loss(told)
+    panel = plots.loss(log)
     if panel is None:
         return Figure(name, title, _NOTHING)
-    held = any(p.holdout is not None for p in told.points)
+    held = any(p.holdout is not None for p in log.points)
+    base = any(p.baseline is not None for p in log.points)
+    head = ["rows", "pass", "mean so far", *(("baseline", "better") if base else ()), "since the last"]
     return Figure(
         name,
         title,
-        "Every row is predicted before it is learned, so these losses are an honest estimate without a test set. Lower "
-        "is better." + (" The dashed line is of rows that were never learned." if held else ""),
+        "Each row is predicted before it is learned, so these losses estimate the loss on new rows without a test set. "
+        "Lower is better."
+        + (f" {_baseline(log)}" if base else "")
+        + (" The dashed orange line is the loss of held-out rows, which are never learned." if held else ""),
         panel,
-        ("rows", "pass", "mean so far", "since the last", *(("held out",) if held else ())),
+        [*head, *(("held out",) if held else ())],
         [
-            (count(p.rows), str(p.turn), amount(p.loss), amount(p.since), *((amount(p.holdout),) if held else ()))
-            for p in told.points
+            (
+                count(p.rows),
+                str(p.pass_number),
+                amount(p.loss),
+                *((amount(p.baseline), _percent(p.improvement)) if base else ()),
+                amount(p.since),
+                *((amount(p.holdout),) if held else ()),
+            )
+            for p in log.points
         ],
     )
 
 
-def no_receipt(told: Told) -> str:
-    """Why there is no receipt."""
-    if told.keeps_receipt:
-        return "the receipt comes with the first progress."
-    return "this run kept no receipt." if told.keeps_receipt is False else "the events of this run have no receipt."
+def _baseline(log: RunLog) -> str:
+    """What the dashed line is, and how far the model is below it."""
+    what = sentences.baseline(log) or "each row predicted from the labels before it"
+    text = f"The dashed line is the baseline: {what}, without any feature."
+    gain = None if log.first_pass is None else log.first_pass.improvement
+    return text if gain is None else f"{text} The model is {better(gain)}."
 
 
-def _regret(told: Told) -> Figure:
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} %"
+
+
+def _regret(log: RunLog) -> Figure:
     name, title = "regret", "Regret and its bounds"
-    panel = plots.regret(told)
+    panel = plots.regret(log)
     if panel is None:
-        return Figure(name, title, no_receipt(told))
-    points = plots.receipts(told)
+        return Figure(name, title, no_receipt(log))
+    points = plots.receipts(log)
     keys = [key for key in plots.LINES if any(key in p.receipt for p in points)]
     return Figure(
         name,
         title,
-        "Solid: the most that the predictions can have lost so far to the model’s own weights of that moment, had "
-        "those been there from the first row. Dashed: two proved bounds that it cannot cross, and the best promises "
-        "that could have been made with all rows known in advance.",
+        "Solid: the regret, at most how much less total loss the model’s weights of that moment would have had if they "
+        "had been used from the first row on. Dashed: two proved bounds that it cannot exceed, and the smallest bounds "
+        "possible with learning rates chosen in hindsight, with all rows known. Beside the total loss in the table.",
         panel,
-        ("rows", *(plots.LINES[key] for key in keys)),
-        [(count(p.rows), *(amount(p.receipt.get(key)) for key in keys)) for p in points],
+        ("rows", "total loss", *(plots.LINES[key] for key in keys)),
+        [(count(p.rows), *(amount(p.receipt.get(key)) for key in ("loss", *keys))) for p in points],
     )
 
 
-def _scales(told: Told) -> Figure:
-    name, title = "scales", "Which scale is believed"
-    points = [p for p in told.points if p.weights]
+def _scales(log: RunLog) -> Figure:
+    name, title = "scales", "Weights of the scales"
+    points = [p for p in log.points if p.weights]
     names = _in_order(points)
     if not names:
-        why = "one scale was learned, so there is nothing to mix." if told.points else _NOTHING
-        return Figure(name, title, why)
-    plain = [n for n in names if n != "stack"]
-    shades = {n: round(i * (len(RAMP) - 1) / max(1, len(plain) - 1)) for i, n in enumerate(plain)}
+        reason = "a single scale was learned, so there is no mixture." if log.points else _NOTHING
+        return Figure(name, title, reason)
+    scales = [n for n in names if n != "stack"]
+    shades = {n: round(i * (len(RAMP) - 1) / max(1, len(scales) - 1)) for i, n in enumerate(scales)}
     ends = points if len(points) > 1 else points * 2  # an area needs two
     rows = [p.rows for p in points] if len(points) > 1 else [points[0].rows, 2 * points[0].rows]
     panel = Panel(
@@ -103,14 +122,14 @@ def _scales(told: Told) -> Figure:
         xlim=plots.span(rows),
         stacked=True,
         ylim=(0.0, 1.0),
-        marks=plots.marks(told),
+        marks=plots.changes(log),
     )
     return Figure(
         name,
         title,
-        "Several learning scales run side by side, and the prediction mixes them by how well each has done so far. "
-        "Nobody has to choose one."
-        + (" The stack is a further expert that combines their scores." if "stack" in names else ""),
+        "The model learns with several learning-rate scales at once and weights their predictions by how well each has "
+        "done so far, so that none has to be chosen. The weights add up to 1."
+        + (" The stack is one more expert, which combines the scores of all scales." if "stack" in names else ""),
         panel,
         ("rows", *names),
         [(count(p.rows), *(_weight(p.weights.get(n)) for n in names)) for p in points],
@@ -118,32 +137,31 @@ def _scales(told: Told) -> Figure:
 
 
 def _in_order(points: Sequence[Point]) -> list[str]:
-    """Every name that had a weight: scales by size, all else behind them."""
+    """Every name that had a weight: scales by size, then the others."""
 
-    def place(name: str) -> tuple[float, str]:
+    def rank(name: str) -> tuple[float, str]:
         try:
             size = float(name)
         except ValueError:
             return math.inf, name
         return (size if math.isfinite(size) else math.inf), name
 
-    return sorted({name for p in points for name in p.weights}, key=place)
+    return sorted({name for p in points for name in p.weights}, key=rank)
 
 
 def _weight(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-def _calibration(told: Told) -> Figure:
+def _calibration(log: RunLog) -> Figure:
     name, title = "calibration", "Calibration"
-    bins = told.calibration
+    bins = log.calibration
     if not bins:
-        loss = SCALAR_LOSSES.get(told.loss)
-        if loss is not None and not loss.predicts_probability:
-            return Figure(name, title, f"it is about probabilities, and this run has the {loss.words}.")
-        return Figure(name, title, no_receipt(told))
-    said = [p / n for n, p, _ in bins]
-    came = [y / n for n, _, y in bins]
+        if log.loss in SCALAR_LOSSES and not SCALAR_LOSSES[log.loss].is_probabilistic:
+            return Figure(name, title, f"it needs predicted probabilities, and this run has {log.loss} loss.")
+        return Figure(name, title, no_receipt(log))
+    predicted = [p / n for n, p, _ in bins]
+    observed = [y / n for n, _, y in bins]
     known = [i for i, (n, _, _) in enumerate(bins) if n >= _FEW]
     most = max(n for n, _, _ in bins)
     total = sum(n for n, _, _ in bins)
@@ -154,75 +172,81 @@ def _calibration(told: Told) -> Figure:
         [
             Columns(
                 f"rows (highest bar: {short(float(f'{most:.2g}'))})",
-                said,
+                predicted,
                 [0.3 * n / most for n, _, _ in bins],
                 0.035,
                 faint=True,
             ),
             Series("perfect", [0.0, 1.0], [0.0, 1.0], dashed=True, colour=6, thin=True),
-            Series("this run", [said[i] for i in known], [came[i] for i in known], colour=0, points=True),
+            Series("this run", [predicted[i] for i in known], [observed[i] for i in known], colour=0, points=True),
         ],
         xlim=(-0.02, 1.02),
         ylim=(0.0, 1.02),
     )
-    off = sum(abs(p - y) for _, p, y in bins) / total
+    error = sum(abs(p - y) for _, p, y in bins) / total
     return Figure(
         name,
         title,
-        "Of the rows that were predicted at 30 %, 30 % should come true: then the marks lie on the dashed line. Grey "
-        f"bars show how many rows had such a prediction. On average a prediction is off by {percent(off)}."
-        + (f" Places with fewer than {_FEW} rows are in the table only." if len(known) < len(bins) else ""),
+        "Of the rows with a predicted probability of 30 %, 30 % should be positive: then the points lie on the dashed "
+        "line. Grey bars show how many rows had such a prediction. The expected calibration error, the mean distance "
+        f"from the line, is {percent(error)}; 0 % is perfect."
+        + (f" Bins with fewer than {_FEW} rows are in the table only." if len(known) < len(bins) else ""),
         panel,
-        ("predicted", "came true", "rows"),
-        [(f"{a:.4f}", f"{b:.4f}", count(n)) for a, b, (n, _, _) in zip(said, came, bins, strict=True)],
+        ("predicted", "observed", "rows"),
+        [(f"{a:.4f}", f"{b:.4f}", count(n)) for a, b, (n, _, _) in zip(predicted, observed, bins, strict=True)],
     )
 
 
-def _speed(told: Told) -> Figure:
+def _speed(log: RunLog) -> Figure:
     name, title = "speed", "Speed"
-    steps = _steps(told)
+    steps = _steps(log)
     if len(steps) < 2:
-        return Figure(name, title, "there is too little time between two points to tell.")
+        return Figure(name, title, "the points are too close in time to measure it.")
     x = [seconds for seconds, _, _ in steps]
     y = [speed for _, _, speed in steps]
-    top = 1.15 * max(y)
+    mean = log.speed or 0.0
+    top = 1.15 * max(*y, mean)
     return Figure(
         name,
         title,
-        "Rows that were read, predicted and learned in a second, since the point before. The first rows are slow "
-        "because they touch new memory; a dip may be a checkpoint, retired scales, or other work of the machine.",
+        "Rows read, predicted and learned per second since the last point, beside the mean of the run. The first rows "
+        "are slower because they use new memory; a dip may be a checkpoint, scales that are dropped, or other work on "
+        "the machine.",
         Panel(
             title,
             "seconds since the start",
-            "rows a second",
-            [Series("", x, y, colour=2, points=True)],
+            "rows per second",
+            [
+                Series("since the last point", x, y, colour=2, points=True),
+                Series("mean of the run", [0.0, x[-1]], [mean, mean], colour=6, dashed=True, thin=True),
+            ],
             xlim=(0.0, 1.03 * x[-1]),
             ylim=(0.0, top),
         ),
-        ("time", "rows", "rows a second"),
+        ("time", "rows", "rows per second"),
         [(duration(seconds), count(rows), count(round(speed))) for seconds, rows, speed in steps],
     )
 
 
-def _steps(told: Told) -> list[tuple[float, int, float]]:
+def _steps(log: RunLog) -> list[tuple[float, int, float]]:
     """Seconds, rows and speed at points at least a hundredth of the whole time apart."""
-    found: list[tuple[float, int, float]] = []
+    steps: list[tuple[float, int, float]] = []
     before: Point | None = None
-    least = max(told.seconds / 100.0, 1e-3)
-    for p in told.points:
-        if before is None or p.stretch != before.stretch:
+    least = max(log.seconds / 100.0, 1e-3)
+    for p in log.points:
+        if before is None or p.session != before.session:
             before = p
         elif p.seconds - before.seconds >= least:
-            found.append((p.seconds, p.rows, (p.rows - before.rows) / (p.seconds - before.seconds)))
+            steps.append((p.seconds, p.rows, (p.rows - before.rows) / (p.seconds - before.seconds)))
             before = p
-    return found
+    return steps
 
 
-def _coordinates(told: Told) -> Figure:
-    name, title = "coordinates", "Where the price of learning lies"
-    groups = [g for g in told.coordinates if "post_hoc" in g or "regret" in g]
+def _coordinates(log: RunLog) -> Figure:
+    name, title = "coordinates", "Best bound by feature frequency"
+    groups = [g for g in log.coordinates if "post_hoc" in g or "regret" in g]
     if not groups:
-        missing = "it is told when the run ends." if told.receipt and told.status == "running" else no_receipt(told)
+        missing = "it is logged when the run ends." if log.receipt and log.status == "running" else no_receipt(log)
         return Figure(name, title, missing)
     key = "post_hoc" if any("post_hoc" in g for g in groups) else "regret"
     values = [g.get(key, 0.0) for g in groups]
@@ -231,21 +255,21 @@ def _coordinates(told: Told) -> Figure:
     words = [_group(g.get("seen_from"), g.get("seen_to")) for g in groups]
     places = [float(i) for i in range(len(groups))]
     every = math.ceil(len(groups) / 10)
-    by_rows = told.coordinates_by != "gradients"
-    head = "seen in rows" if by_rows else "sum of squared slopes"
+    by_rows = log.coordinates_by != "gradients"
+    head = "rows with the feature" if by_rows else "sum of squared slopes"
     most = max(range(len(groups)), key=lambda i: shares[i])
-    seen = f"seen in {words[most]} row{'s'[: words[most] != '1']}"
+    seen = f"that occur in {words[most]} row{'s'[: words[most] != '1']}"
     where = f"features {seen if by_rows else f'whose squared slopes sum to {words[most]}'}"
     where = where if "seen_from" in groups[most] else "the intercept"
     return Figure(
         name,
         title,
-        "Features by how often they were seen, the rarest on the left: the share of each group in the best bound in "
-        f"hindsight, which is what learning it has to cost. The largest share, {percent(shares[most] / 100.0)}, lies "
-        f"with {where}.",
+        "Features grouped by the number of rows they occur in, the rarest on the left: the share of each group in the "
+        "best bound in hindsight, that is, which features make learning expensive. The largest share, "
+        f"{percent(shares[most] / 100.0)}, belongs to {where}.",
         Panel(
             title,
-            "seen in … rows" if by_rows else f"{head} (grows with the rows)",
+            "rows with the feature" if by_rows else f"{head} (grows with the rows)",
             "% of the best bound" if key == "post_hoc" else "% of the regret",
             [Columns("", places, shares, colour=0)],
             ticks=[(place, _tick(g)) for i, (place, g) in enumerate(zip(places, groups, strict=True)) if not i % every],
@@ -266,7 +290,7 @@ def _group(begin: float | None, end: float | None) -> str:
 
 
 def _tick(group: Receipt) -> str:
-    """The begin of a group: powers of two, so that 64k is 65,536."""
+    """Where a group starts: powers of two, so that 64k is 65,536."""
     begin = group.get("seen_from")
     if begin is None:
         return "all"

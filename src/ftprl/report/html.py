@@ -1,4 +1,4 @@
-"""Text into HTML: everything that comes from data goes through here."""
+"""Text into HTML: everything that comes from data is escaped here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ftprl.data.files import shown
 
-MOST_ROWS = 400  # of a table; a longer one shows its two ends
+MOST_ROWS = 400  # of a table; of a longer one the first and last rows are shown
 MOST_LETTERS = 2000  # of a name
 
 
@@ -17,23 +17,23 @@ def esc(text: object) -> str:
     >>> esc("<b> & \\n")
     '&lt;b&gt; &amp; \\\\n'
     """
-    said = str(text)
-    return html.escape(shown(said if len(said) <= MOST_LETTERS else said[:MOST_LETTERS] + "…"))
+    whole = str(text)
+    return html.escape(shown(whole if len(whole) <= MOST_LETTERS else whole[:MOST_LETTERS] + "…"))
 
 
 def tag(name: str, *inside: str, **attributes: str) -> str:
     """An element; what is inside is HTML already, the attributes are text (`class_` is class, `a_b` is a-b)."""
-    told = "".join(f' {key.strip("_").replace("_", "-")}="{esc(value)}"' for key, value in attributes.items())
-    return f"<{name}{told}>{''.join(inside)}</{name}>"
+    written = "".join(f' {key.strip("_").replace("_", "-")}="{esc(value)}"' for key, value in attributes.items())
+    return f"<{name}{written}>{''.join(inside)}</{name}>"
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of text; all columns but the first stand to the right, as numbers do."""
+    """A table of text; all columns but the first are aligned to the right, as numbers are."""
     return _scroll(caption, tag("thead", tag("tr", *(tag("th", esc(h), scope="col") for h in head))), rows, "numbers")
 
 
 def facts(caption: str, rows: Sequence[Sequence[str]]) -> str:
-    """A table of names and what they are."""
+    """A table of names and values, without a head."""
     return _scroll(caption, "", rows, "facts")
 
 
@@ -56,5 +56,5 @@ def _ends(rows: Sequence[Sequence[str]]) -> Iterable[Sequence[str]]:
 
 
 def details(name: str, summary: str, inside: str) -> str:
-    """Something to open."""
+    """A section that the reader can open."""
     return tag("details", tag("summary", esc(summary)), inside, id=name)

@@ -1,5 +1,5 @@
 "use strict";
-// Asks for news and puts in what has changed; what the reader has opened stays open.
+// Asks for updates and replaces what has changed; what the reader has opened stays open.
 (() => {
   const bar = document.getElementById("live");
   let version = "";
@@ -21,16 +21,16 @@
     try {
       const answer = await fetch("/data?since=" + encodeURIComponent(version), { cache: "no-store" });
       if (answer.status === 200) {
-        const news = await answer.json();
-        version = news.version;
-        for (const [id, html] of Object.entries(news.parts)) put(id, html);
-        document.title = news.title;
-        say(news.said, news.failed);
+        const content = await answer.json();
+        version = content.version;
+        for (const [id, html] of Object.entries(content.parts)) put(id, html);
+        document.title = content.title;
+        say(content.status, content.failed);
       } else if (answer.status !== 204) {
         say("the server answered " + answer.status, true);
       }
     } catch {
-      say("The connection is gone: ftprl watch has ended. What you see is the last that was told.", true);
+      say("Connection lost: ftprl watch has ended. The page shows the last update.", true);
     }
     setTimeout(ask, 1000);
   };

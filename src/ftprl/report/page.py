@@ -1,4 +1,4 @@
-"""One page that needs nothing else: figures, numbers and words of a run."""
+"""The report of a run as one self-contained HTML page, and its figures as one picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ftprl.report.html import details, esc, facts, table, tag
 from ftprl.report.numbers import amount, count, duration
 from ftprl.report.settings import settings
 from ftprl.runlog.events import Event
-from ftprl.runlog.reader import Told, number, tell
+from ftprl.runlog.reader import RunLog, number
 
 _HERE = Path(__file__).parent
 _SIZE = (5.2, 3.4)  # inches: on a phone the letters are still large enough to read, in two columns not too large
@@ -24,20 +24,20 @@ PARTS = ("head", "figures", "receipt", "settings", "events")
 
 
 def page(events: Iterable[Event], name: str, *, nonce: str | None = None) -> str:
-    """The events of a run as HTML; with a `nonce` the page asks its server for news."""
-    told = tell(events)
-    inside = "".join(tag("section", part, id=key) for key, part in parts(told, name).items())
+    """The report as HTML; with a `nonce` the page asks its server for updates."""
+    log = RunLog.from_events(events)
+    inside = "".join(tag("section", part, id=key) for key, part in parts(log, name).items())
     return frame(inside, name, nonce)
 
 
-def parts(told: Told, name: str, memory: dict[str, tuple[str, str]] | None = None) -> dict[str, str]:
-    """The inner HTML of each section; a `memory` keeps the pictures, so that only what has changed is drawn again."""
+def parts(log: RunLog, name: str, cache: dict[str, tuple[str, str]] | None = None) -> dict[str, str]:
+    """The inner HTML of each section; a `cache` keeps the pictures, so that only what has changed is drawn again."""
     return {
-        "head": _head(told, name),
-        "figures": _figures(figures(told), {} if memory is None else memory),
-        "receipt": _receipt(told),
-        "settings": _settings(told),
-        "events": _events(told),
+        "head": _head(log, name),
+        "figures": _figures(figures(log), {} if cache is None else cache),
+        "receipt": _receipt(log),
+        "settings": _settings(log),
+        "events": _events(log),
     }
 
 
@@ -58,91 +58,102 @@ def frame(inside: str, name: str, nonce: str | None = None) -> str:
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{esc(name)} · ftprl</title>\n<style>{style}</style>\n</head>\n"
         f"<body>\n{live}<main>\n{inside}\n</main>\n"
-        "<footer>Made by ftprl from the events of the run. This page needs no network.</footer>\n"
+        "<footer>Made by ftprl from the events of the run; self-contained, no network needed.</footer>\n"
         f"{script}</body>\n</html>\n"
     )
 
 
-def _head(told: Told, name: str) -> str:
-    word, sentence = sentences.status(told)
-    tiles = [
-        _tile("rows", count(told.rows), f"in {duration(told.seconds)}"),
-        _tile("progressive loss", amount(told.progressive), sentences.meaning(told)),
-        _tile("rows a second", count(None if told.speed is None else round(told.speed)), "over the whole run"),
-    ]
-    held = [p.holdout for p in (*told.points, *told.passes) if p.holdout is not None]
-    if held:
-        tiles.append(_tile("held-out loss", amount(held[-1]), "of rows that were never learned"))
-    bad = next((n for e in reversed(told.others) if (n := number(e.get("bad_rows")))), None)
-    if bad:
-        tiles.append(_tile("bad rows", count(bad), "left out"))
-    mood = "bad" if sentences.broken(told) else "good" if "regret" in told.receipt else "none"
+def _head(log: RunLog, name: str) -> str:
+    word, sentence = sentences.status(log)
+    mood = "bad" if sentences.inconsistent(log) else "good" if "regret" in log.receipt else "none"
     return (
         tag("h1", esc(os.path.basename(name) or name), " ", tag("span", word, class_=f"badge {word}"))
-        + tag("p", esc(sentence), class_="failed" if told.status == "failed" else "status")
-        + tag("div", *tiles, class_="tiles")
-        + tag("p", esc(sentences.verdict(told)), class_=f"verdict {mood}")
+        + tag("p", esc(sentence), class_="failed" if log.status == "failed" else "status")
+        + tag("div", *_tiles(log), class_="tiles")
+        + tag("p", esc(sentences.verdict(log)), class_=f"verdict {mood}")
     )
 
 
+def _tiles(log: RunLog) -> list[str]:
+    """The main numbers, each with its yardstick."""
+    first, held = log.first_pass, log.held_out
+    tiles = [
+        _tile("rows", count(log.rows), f"in {duration(log.seconds)}"),
+        _tile("progressive loss", amount(log.progressive), sentences.meaning(log, first)),
+    ]
+    if first is not None and first.baseline is not None:
+        tiles.append(_tile("baseline", amount(first.baseline), sentences.baseline(log)))
+        if first.improvement is not None:
+            note = "more loss than the baseline" if first.improvement < 0.0 else "less loss; 100 % is perfect"
+            tiles.append(_tile("improvement", f"{first.improvement:.1f} %", note))
+    if held is not None:
+        yardstick = sentences.against_baseline(held.holdout, held.holdout_baseline, held.holdout_improvement)
+        tiles.append(_tile("held-out loss", amount(held.holdout), yardstick or "rows that were never learned"))
+    tiles.append(_tile("rows per second", count(None if log.speed is None else round(log.speed)), "mean of the run"))
+    bad = next((n for e in reversed(log.other_events) if (n := number(e.get("bad_rows")))), None)
+    if bad:
+        tiles.append(_tile("bad rows", count(bad), f"left out, of {count(log.rows + bad)}"))
+    return tiles
+
+
 def _tile(label: str, value: str, note: str) -> str:
-    said = tag("span", esc(label), class_="label") + tag("strong", esc(value)) + tag("span", esc(note), class_="note")
-    return tag("div", said, class_="tile")
+    name, explanation = tag("span", esc(label), class_="label"), tag("span", esc(note), class_="note")
+    return tag("div", name, tag("strong", esc(value)), explanation, class_="tile")
 
 
-def _figures(found: Sequence[Figure], memory: dict[str, tuple[str, str]]) -> str:
-    cards = [_card(figure, figure.panel, memory) for figure in found if figure.panel is not None]
-    missing = [tag("li", tag("b", esc(f.title)), ": ", esc(f.caption)) for f in found if f.panel is None]
+def _figures(all_figures: Sequence[Figure], cache: dict[str, tuple[str, str]]) -> str:
+    cards = [_card(figure, figure.panel, cache) for figure in all_figures if figure.panel is not None]
+    missing = [tag("li", tag("b", esc(f.title)), ": ", esc(f.caption)) for f in all_figures if f.panel is None]
     left_out = tag("div", tag("h2", "Not shown"), tag("ul", *missing), class_="missing") if missing else ""
     return tag("div", *cards, class_="cards") + left_out
 
 
-def _card(figure: Figure, panel: draw.Panel, memory: dict[str, tuple[str, str]]) -> str:
+def _card(figure: Figure, panel: draw.Panel, cache: dict[str, tuple[str, str]]) -> str:
     key = repr((figure.caption, panel))
-    if memory.get(figure.name, ("", ""))[0] != key:
+    if cache.get(figure.name, ("", ""))[0] != key:
         fig = draw.figure([replace(panel, title="")], *_SIZE)
-        memory[figure.name] = key, draw.svg(fig, figure.name, label=f"{figure.title}. {figure.caption}")
-    numbers = details(f"{figure.name}-numbers", "The numbers", table(figure.title, figure.head, figure.rows))
-    said = tag("h2", esc(figure.title)) + tag("p", esc(figure.caption))
-    return tag("figure", tag("figcaption", said), memory[figure.name][1], numbers, id=figure.name, class_="card")
+        cache[figure.name] = key, draw.svg(fig, figure.name, label=f"{figure.title}. {figure.caption}")
+    numbers = details(f"{figure.name}-numbers", "Numbers", table(figure.title, figure.head, figure.rows))
+    caption = tag("h2", esc(figure.title)) + tag("p", esc(figure.caption))
+    return tag("figure", tag("figcaption", caption), cache[figure.name][1], numbers, id=figure.name, class_="card")
 
 
-def _receipt(told: Told) -> str:
-    said = sentences.receipt(told)
+def _receipt(log: RunLog) -> str:
+    paragraphs = sentences.receipt(log)
     title = tag("h2", "The receipt in words")
-    if not said:
-        return title + tag("p", esc(sentences.verdict(told)))
-    entries = [(name, amount(value)) for name, value in told.receipt.items()]
-    paragraphs = "".join(tag("div", tag("h3", esc(head)), tag("p", esc(text))) for head, text in said)
+    if not paragraphs:
+        return title + tag("p", esc(sentences.verdict(log)))
+    entries = [(name, amount(value)) for name, value in log.receipt.items()]
+    text = "".join(tag("div", tag("h3", esc(head)), tag("p", esc(words))) for head, words in paragraphs)
     inside = facts("The receipt", entries)
-    if told.digests:
+    if log.digests:
         files = [
-            (str(d.get("file")), f"{count(number(d.get('bytes')))} bytes", str(d.get("sha256"))) for d in told.digests
+            (str(d.get("file")), f"{count(number(d.get('bytes')))} bytes", str(d.get("sha256"))) for d in log.digests
         ]
-        inside += facts("The files it is about, with their SHA-256", files)
-    numbers = details("receipt-numbers", "Every number of it", inside)
-    return title + tag("div", paragraphs, class_="words") + numbers
+        inside += facts("The files it covers, with their SHA-256", files)
+    numbers = details("receipt-numbers", "All numbers of the receipt", inside)
+    return title + tag("div", text, class_="words") + numbers
 
 
-def _settings(told: Told) -> str:
-    rows = settings(told)
-    inside = facts("What decided the run", rows) if rows else tag("p", "The events have no settings.")
+def _settings(log: RunLog) -> str:
+    rows = settings(log)
+    inside = facts("Settings of the run", rows) if rows else tag("p", "The events have no settings.")
     return tag("h2", "Settings") + inside
 
 
-def _events(told: Told) -> str:
-    rows = sentences.happened(told)
-    inside = facts("What happened, at which row", rows) if rows else tag("p", "Nothing has been told yet.")
+def _events(log: RunLog) -> str:
+    rows = sentences.timeline(log)
+    inside = facts("Events by row number", rows) if rows else tag("p", "No event has been logged yet.")
     return tag("h2", "Events") + inside
 
 
 def picture(events: Iterable[Event], form: Literal["png", "svg"], name: str = "") -> bytes:
     """All figures of a run in one picture."""
-    told = tell(events)
-    found = [figure for figure in figures(told) if figure.panel is not None]
-    if not found:
+    log = RunLog.from_events(events)
+    drawn = [figure for figure in figures(log) if figure.panel is not None]
+    if not drawn:
         raise InvalidInput(f"{name}: expected progress to draw, got none; wait for the first rows.")
-    fig = draw.figure([f.panel for f in found if f.panel is not None], *_SIZE, columns=2)
+    fig = draw.figure([f.panel for f in drawn if f.panel is not None], *_SIZE, columns=2)
     if form == "svg":
-        return draw.svg(fig, label="; ".join(f.title for f in found)).encode("utf-8")
+        return draw.svg(fig, label="; ".join(f.title for f in drawn)).encode("utf-8")
     return draw.png(fig)

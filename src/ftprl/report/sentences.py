@@ -1,4 +1,4 @@
-"""The receipt, and the run, in words for people who do not prove theorems."""
+"""A run and its receipt in plain sentences."""
 
 from __future__ import annotations
 
@@ -7,224 +7,262 @@ import math
 from collections.abc import Sequence
 
 from ftprl.losses import SCALAR_LOSSES
-from ftprl.report.figures import no_receipt
 from ftprl.report.numbers import amount, count, percent
-from ftprl.runlog.reader import Receipt, Told, number
+from ftprl.runlog.reader import Point, Receipt, RunLog, number
+from ftprl.runlog.yardstick import better, root_mean_square
 
 _LIMITS = (
-    "That the model is good. A receipt says how close the run came to the best that fixed weights on these features "
-    "can do; better features, or a stream that keeps changing, are another matter. It speaks of the rows that were "
-    "read, not of rows to come."
+    "A receipt does not show that the model is good. It shows how close the run came to the best fixed weights on "
+    "these features; better features, or a stream that keeps changing, are another matter. It covers the rows that "
+    "were read, not future ones."
 )
-_CHAIN = ("regret", "tight", "bound", "theorem")
+_ORDER = ("regret", "tight", "bound", "theorem")
+_BASELINES = {
+    "base_rate": "the base rate",
+    "mean": "the mean",
+    "log_mean": "the mean",
+    "median": "the running median",
+    "quantile": "the running quantile",
+    "majority": "the more frequent class",
+}
 
 
-def broken(told: Told) -> tuple[str, str] | None:
+def no_receipt(log: RunLog) -> str:
+    """Why there is no receipt."""
+    if log.keeps_receipt:
+        return "the receipt comes with the first progress event."
+    return "this run kept no receipt." if log.keeps_receipt is False else "the events of this run have no receipt."
+
+
+def inconsistent(log: RunLog) -> tuple[str, str] | None:
     """Two neighbours of regret <= tight <= bound <= theorem that are not in order, beyond rounding."""
-    there = [key for key in _CHAIN if key in told.receipt]
-    r = told.receipt
-    slack = 1e-6 * (1.0 + max((abs(r[key]) for key in there), default=0.0))
-    return next(((a, b) for a, b in itertools.pairwise(there) if r[a] > r[b] + slack), None)
+    keys = [key for key in _ORDER if key in log.receipt]
+    r = log.receipt
+    tolerance = 1e-6 * (1.0 + max((abs(r[key]) for key in keys), default=0.0))
+    return next(((a, b) for a, b in itertools.pairwise(keys) if r[a] > r[b] + tolerance), None)
 
 
-def verdict(told: Told) -> str:
+def verdict(log: RunLog) -> str:
     """The receipt in one sentence."""
-    r = told.receipt
+    r = log.receipt
     if "regret" not in r or "bound" not in r:
-        return f"How far it is from the best fixed weights is not known: {no_receipt(told)}"
-    wrong = broken(told)
+        return f"The regret against the best fixed weights is not known: {no_receipt(log)}"
+    wrong = inconsistent(log)
     if wrong is not None:
         a, b = wrong
-        return f"The receipt does not add up: {a} is {amount(r[a])}, above {b}, {amount(r[b])}."
+        return f"The receipt is inconsistent: {a} is {amount(r[a])}, above {b}, {amount(r[b])}."
+    total = f" of a total loss of {amount(r['loss'])}" if "loss" in r else ""
     if r["regret"] <= 0.0:
+        than = f" than the {amount(r['loss'])} of the run" if total else ""
         return (
-            f"Nothing was lost to the model’s own {_moment(told)} weights: they would have paid at least "
-            f"{amount(-r['regret'])} more. The proof would have allowed a loss of {amount(r['bound'])}."
+            f"No regret: the model’s {_moment(log)} weights, fixed from the first row on, would have had at least "
+            f"{amount(-r['regret'])} more loss{than}. "
+            f"The proved bound on the regret is {amount(r['bound'])}."
         )
-    share = f" of the {amount(r['loss'])} that was paid ({percent(r['regret'] / r['loss'])})" if _pays(told) else ""
+    share = f" ({percent(r['regret'] / r['loss'])})" if r.get("loss", 0.0) > 0.0 else ""
     return (
-        f"The model’s {_moment(told)} weights, known from the first row on, would have saved at most "
-        f"{amount(r['regret'])}{share}. The proof allows {amount(r['bound'])}, so the receipt holds."
+        f"The model’s {_moment(log)} weights, fixed from the first row on, would have saved at most "
+        f"{amount(r['regret'])}{total}{share}. That is within the proved bound of {amount(r['bound'])}: "
+        "the receipt holds."
     )
 
 
-def _moment(told: Told) -> str:
-    return "final" if told.status == "finished" else "present"
+def _moment(log: RunLog) -> str:
+    return "final" if log.status == "finished" else "present"
 
 
-def _pays(told: Told) -> bool:
-    return told.receipt.get("loss", 0.0) > 0.0
+def baseline(log: RunLog) -> str:
+    """What the baseline is; empty for a loss that is not known."""
+    loss = SCALAR_LOSSES.get(log.loss)
+    return "" if loss is None else f"each row predicted by {_BASELINES[loss.baseline]} of the labels before it"
 
 
-def meaning(told: Told) -> str:
-    """What the mean loss says, in units that mean something."""
-    loss = told.progressive
-    if loss is None:
+def meaning(log: RunLog, point: Point | None) -> str:
+    """A mean loss in units that mean something, beside the baseline’s."""
+    loss = SCALAR_LOSSES.get(log.loss)
+    if loss is None or point is None or point.loss is None:
         return ""
-    kind = SCALAR_LOSSES.get(told.loss)
-    if kind is None:
+    means = [mean for mean in (point.loss, point.baseline) if mean is not None and mean >= 0.0]
+    if loss.rmse and means:
+        return "RMSE " + ", baseline ".join(amount(root_mean_square(mean)) for mean in means)
+    if loss.is_probabilistic and means:
+        first, *second = (percent(math.exp(-mean)) for mean in means)
+        beside = f", baseline {second[0]}" if second else ""
+        return f"geometric mean of the probability of the observed label: {first}{beside}"
+    return loss.explanation or "mean per row"
+
+
+def against_baseline(loss: float | None, baseline: float | None, improvement: float | None) -> str:
+    """The yardstick of a mean loss: the baseline’s, and by how much the model is better; empty without one."""
+    if loss is None or baseline is None:
         return ""
-    if kind.predicts_probability:
-        base = _base(told)
-        said = f"{percent(math.exp(-loss))} for what came true (geometric mean)" if 0.0 <= loss < 700.0 else ""
-        return said + (f"; always saying {percent(base[0])} would cost {amount(base[1])}" if base else "")
-    if kind.rmse and loss >= 0:
-        return f"half the square: a typical error of ±{amount(math.sqrt(2.0 * loss))}"
-    return kind.note
+    return f"baseline {amount(baseline)}" + ("" if improvement is None else f", {better(improvement)}")
 
 
-def _base(told: Told) -> tuple[float, float] | None:
-    """The share of positives and what it would have cost to say it for every row."""
-    rows = sum(n for n, _, _ in told.calibration)
-    p = sum(y for _, _, y in told.calibration) / rows if rows else 0.0
-    return (p, -p * math.log(p) - (1 - p) * math.log1p(-p)) if 0.0 < p < 1.0 else None
-
-
-def receipt(told: Told) -> list[tuple[str, str]]:
+def receipt(log: RunLog) -> list[tuple[str, str]]:
     """The receipt as headed paragraphs."""
-    r = told.receipt
+    r = log.receipt
     if "regret" not in r or "bound" not in r:
         return []
-    said = [
-        ("What was paid", _paid(told)),
-        ("What it is compared with", _compared(told)),
-        ("What was lost", _lost(told)),
+    paragraphs = [
+        ("Loss", _loss(log)),
+        ("Compared with", _compared(log)),
+        ("Regret", _regret(log)),
+        ("Proved bound", _bound(log)),
     ]
-    said.append(("What is proved", _proved(told)))
     if "post_hoc" in r:
-        said.append(("What was possible", _possible(told)))
-    return [*said, ("What it does not say", _LIMITS)]
+        paragraphs.append(("Best bound in hindsight", _hindsight(log)))
+    return [*paragraphs, ("Limits", _LIMITS)]
 
 
-def _a_row(told: Told, key: str) -> str:
-    weight = told.receipt.get("weight", 0.0)
-    return f", {amount(told.receipt[key] / weight)} a row" if weight > 0 else ""
+def _per_row(log: RunLog, key: str) -> str:
+    weight = log.receipt.get("weight", 0.0)
+    return f", {amount(log.receipt[key] / weight)} per row" if weight > 0 else ""
 
 
-def _paid(told: Told) -> str:
-    r = told.receipt
+def _loss(log: RunLog) -> str:
+    r = log.receipt
     if "loss" not in r:
         return "Every row was predicted before it was learned."
     rows = f"{count(r['rows'])} rows" if "rows" in r else "the rows"
+    text = (
+        f"The run predicted {rows}, each before it was learned, with a total loss of {amount(r['loss'])}"
+        f"{_per_row(log, 'loss')}."
+    )
+    first = log.first_pass
+    yardstick = "" if first is None else against_baseline(first.loss, first.baseline, first.improvement)
+    if first is None or not yardstick:
+        return text
+    described = f" ({baseline(log)})" if baseline(log) else ""
+    return f"{text} The mean of the first pass was {amount(first.loss)}; {yardstick}{described}."
+
+
+def _compared(log: RunLog) -> str:
+    several = " (those of its leading scale)" if log.receipt.get("excess") else ""
     return (
-        f"The run predicted {rows} before it learned each of them, and its predictions cost {amount(r['loss'])} in "
-        f"total{_a_row(told, 'loss')}."
+        f"The model’s own last weights{several}, fixed from the first row on. They were not known before the rows had "
+        "been learned, which makes them a hard yardstick."
     )
 
 
-def _compared(told: Told) -> str:
-    several = " (those of its leading scale)" if told.receipt.get("excess") else ""
-    return (
-        f"With the weights that the model has ended up with{several}, as if they had been known before the first row "
-        "and never changed. Nobody could have known them: they are a yardstick, and a hard one."
-    )
-
-
-def _lost(told: Told) -> str:
-    r = told.receipt
+def _regret(log: RunLog) -> str:
+    r = log.receipt
     if r["regret"] <= 0.0:
-        said = f"Nothing. The fixed weights would have cost at least {amount(-r['regret'])} more than the run did."
+        text = f"None: the fixed weights would have had at least {amount(-r['regret'])} more loss than the run."
     else:
-        said = f"At most {amount(r['regret'])}{_a_row(told, 'regret')}: the price of not knowing the answer beforehand."
+        share = f", {percent(r['regret'] / r['loss'])} of the total loss" if r.get("loss", 0.0) > 0.0 else ""
+        text = f"At most {amount(r['regret'])}{_per_row(log, 'regret')}{share}."
     excess = r.get("excess", 0.0)
     if excess:
-        better = "less" if excess < 0 else "more"
-        said += (
-            f" Several scales ran side by side; the number is that of the scale with the least bound{_named(r)}, with "
-            f"the {amount(abs(excess))} counted in that the mixture paid {better} than that scale alone."
+        sign = "less" if excess < 0 else "more"
+        text += (
+            f" Several scales were learned side by side; this is for the scale with the smallest bound{_scale(r)}, "
+            f"including the {amount(abs(excess))} by which the mixture’s loss was {sign} than that scale’s."
         )
-    return said
+    return text
 
 
-def _named(r: Receipt) -> str:
+def _scale(r: Receipt) -> str:
     return f", {r['scale']:g}" if "scale" in r else ""
 
 
-def _proved(told: Told) -> str:
-    r = told.receipt
-    wrong = broken(told)
+def _bound(log: RunLog) -> str:
+    r = log.receipt
+    wrong = inconsistent(log)
     if wrong is not None:
         return (
-            f"The numbers do not add up: {wrong[0]} = {amount(r[wrong[0]])} lies above {wrong[1]} = "
-            f"{amount(r[wrong[1]])}, which cannot be. Do not trust this receipt."
+            f"The numbers are inconsistent: {wrong[0]} = {amount(r[wrong[0]])} is above {wrong[1]} = "
+            f"{amount(r[wrong[1]])}, which is impossible. Do not trust this receipt."
         )
-    said = (
-        f"That what was lost cannot be above {amount(r['bound'])}{_a_row(told, 'bound')}. This is not an estimate: it "
-        "follows from sums over the rows as they came, with no assumption about them, however adverse."
+    text = (
+        f"The regret cannot exceed {amount(r['bound'])}{_per_row(log, 'bound')}. This is not an estimate: it follows "
+        "from sums over the rows as they came, without assumptions about them."
     )
     if "theorem" in r:
-        said += f" The theorem of the paper, whose second term is twice as large, allows {amount(r['theorem'])}."
-    return said
+        text += f" The theorem of the paper, whose second term is twice as large, gives {amount(r['theorem'])}."
+    return text
 
 
-def _possible(told: Told) -> str:
-    r = told.receipt
-    said = (
-        "With all rows known in advance, the best learning rate for each feature would have promised "
+def _hindsight(log: RunLog) -> str:
+    r = log.receipt
+    text = (
+        "The best per-coordinate learning rates, chosen with all rows known in advance, would have had a bound of "
         f"{amount(r['post_hoc'])}"
     )
     if "ratio" in r:
         several = r.get("excess") and "theorem" in r
         alone = f", {amount(r['theorem'] - r['excess'])} for that scale alone," if several else ""
-        said += f"; the theorem’s bound of this run{alone} is {r['ratio']:.2f} times that{_below(r)}."
+        text += f"; the theorem’s bound for this run{alone} is {r['ratio']:.2f} times that{_below(r)}."
     else:
-        said += "."
+        text += "."
     if "const" in r and r.get("gain", 0.0) > 1.0:
-        said += (
-            f" A single rate for all features could not have promised better than {amount(r['const'])}, "
-            f"{r['gain']:.3g} times as much: this is what a rate for each feature gains on this stream."
+        text += (
+            f" A single global learning rate could not have had a bound below {amount(r['const'])}, {r['gain']:.3g} "
+            "times as much: this is what per-coordinate learning rates gain on this data."
         )
-    return said
+    return text
 
 
 def _below(r: Receipt) -> str:
-    said = ", below it, because it counts what was played and not the worst that could have been"
-    return said if r["ratio"] < 1.0 else ""
+    text = ", below 1 because it depends on the actual predictions and not on the worst case"
+    return text if r["ratio"] < 1.0 else ""
 
 
-def status(told: Told) -> tuple[str, str]:
+def status(log: RunLog) -> tuple[str, str]:
     """One word for the badge, and a sentence."""
-    rows = f"{count(told.rows)} row{'s' if told.rows != 1 else ''}"
+    rows = f"{count(log.rows)} row{'s' if log.rows != 1 else ''}"
     return {
-        "waiting": ("waiting", "Nothing has been told yet."),
-        "running": ("running", f"{rows} so far; the end has not been told: the run goes on, or it was stopped."),
-        "finished": ("finished", f"{rows}, to the end."),
-        "failed": ("failed", f"It stopped after {rows}: {told.message or 'no reason was told.'}"),
-    }[told.status]
+        "waiting": ("waiting", "No event has been logged yet."),
+        "running": ("running", f"{rows} so far; no end has been logged: the run is going on, or it was stopped."),
+        "finished": ("finished", f"{rows}, complete."),
+        "failed": ("failed", f"Failed after {rows}: {log.error or 'no reason was logged.'}"),
+    }[log.status]
 
 
-def happened(told: Told) -> Sequence[tuple[str, str, str]]:
-    """All that is not progress: rows, kind and words; checkpoints as one line a stretch."""
-    found: list[tuple[str, str, str]] = []
+def timeline(log: RunLog) -> Sequence[tuple[str, str, str]]:
+    """All events but progress: rows, kind and description; checkpoints in a row are one line."""
+    lines: list[tuple[str, str, str]] = []
     saved = 0
-    for event in told.others:
+    for event in log.other_events:
         kind = event["event"]
         saved = saved + 1 if kind == "checkpoint" else 0
         if saved > 1:
-            found.pop()
-        found.append((count(number(event.get("rows"))), kind, _happening(event, saved)))
-    return found
+            lines.pop()
+        lines.append((count(number(event.get("rows"))), kind, _description(event, saved)))
+    return lines
 
 
-def _happening(event: dict[str, object], saved: int) -> str:
+def _description(event: dict[str, object], saved: int) -> str:
     kind = event["event"]
     if kind == "checkpoint":
         return (
             f"{saved} checkpoints, the last to {event.get('path')}" if saved > 1 else f"written to {event.get('path')}"
         )
     if kind == "retire":
-        return f"goes on with the scales {_several(event.get('kept'))}; without {_several(event.get('retired'))}"
-    if kind == "pass":
-        loss, held = number(event.get("loss")), number(event.get("holdout"))
-        apart = "" if held is None else f", of held-out rows {amount(held)}"
-        return f"pass {event.get('pass')} is over: mean loss {amount(loss)}{apart}"
-    if kind == "end":
-        bad = event.get("bad_rows")
-        return f"done; {bad} bad rows were left out" if bad else "done; no row was left out"
+        return f"scales kept: {_list(event.get('kept'))}; dropped: {_list(event.get('retired'))}"
+    if kind in ("pass", "end"):
+        return _losses(event)
     if kind == "error":
         return str(event.get("message"))
-    return {"start": "the run begins", "resume": "the run is taken up again"}.get(str(kind), "")
+    return {"start": "the run started", "resume": "the run was resumed"}.get(str(kind), "")
 
 
-def _several(value: object) -> str:
+def _losses(event: dict[str, object]) -> str:
+    """The losses of the end of a pass, or of the run, with their baselines."""
+    parts = []
+    for prefix, name in (("", "loss"), ("holdout_", "holdout")):
+        loss, base, gain = (number(event.get(key)) for key in (name, f"{prefix}baseline", f"{prefix}improvement"))
+        yardstick = against_baseline(loss, base, gain)
+        if loss is not None:
+            of = (
+                "held-out rows" if prefix else f"pass {event.get('pass')}" if event["event"] == "pass" else "first pass"
+            )
+            parts.append(f"{of}: mean loss {amount(loss)}{f' ({yardstick})' if yardstick else ''}")
+    if event["event"] == "end":
+        bad = event.get("bad_rows")
+        parts.insert(0, f"done; {bad} bad rows were left out" if bad else "done; no row was left out")
+    return "; ".join(parts) or "done"
+
+
+def _list(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) and value else "none"

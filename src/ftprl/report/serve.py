@@ -1,4 +1,4 @@
-"""The page of a run, live: a small server for the own machine only, which reads one file and serves no other."""
+"""The live report of a run: a small server for this machine only, which reads one file and serves no other."""
 
 from __future__ import annotations
 
@@ -15,81 +15,81 @@ from ftprl.data.files import shown
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.report.html import esc, tag
 from ftprl.report.page import PARTS, frame, parts
-from ftprl.runlog.events import read
-from ftprl.runlog.reader import tell
+from ftprl.runlog.events import read_events
+from ftprl.runlog.reader import RunLog
 
 HOST = "127.0.0.1"
-_PATIENCE = 10.0  # seconds for a request to arrive
+_TIMEOUT = 10.0  # seconds for a request to arrive
 
 
 @final
-class News:
-    """The sections of the page, made anew when the file has changed."""
+class LivePage:
+    """The sections of the page, made again when the file has changed."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._lock = threading.Lock()  # one drawing serves all that ask
-        self._seen: object = None
-        self._answer: dict[str, Any] = {}
+        self._lock = threading.Lock()  # one drawing for all requests
+        self._drawn_version: object = None
+        self._content: dict[str, Any] = {}
         self._count = 0
         self._pictures: dict[str, tuple[str, str]] = {}
         self._session = secrets.token_hex(4)
 
-    def now(self) -> dict[str, Any]:
-        """What the page should show; `version` changes with it."""
+    def content(self) -> dict[str, Any]:
+        """What the page shows now; `version` changes with it."""
         with self._lock:
-            seen = self._mark()
-            if seen != self._seen or not self._answer:
+            version = self._file_version()
+            if version != self._drawn_version or not self._content:
                 self._count += 1
-                self._answer = {"version": f"{self._session}-{self._count}", **self._made()}
-                self._seen = seen
-            return self._answer
+                self._content = {"version": f"{self._session}-{self._count}", **self._draw()}
+                self._drawn_version = version
+            return self._content
 
-    def _mark(self) -> object:
+    def _file_version(self) -> object:
         try:
             stat = os.stat(self.path)
         except OSError:
             return "absent"
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
-    def _made(self) -> dict[str, Any]:
+    def _draw(self) -> dict[str, Any]:
         name = os.path.basename(self.path)
-        wrong = ""
+        problem = ""
         try:
-            events = read(self.path)
+            events = read_events(self.path)
         except FileNotFoundError:
             events = []
         except (FtprlError, OSError) as error:
-            events, wrong = [], str(error)
-        told = tell(events)
+            events, problem = [], str(error)
+        log = RunLog.from_events(events)
         if events:
-            sections = parts(told, name, self._pictures)
-            more = " when it last spoke; progress is told at growing row numbers" if told.status == "running" else ""
-            said = f"Live: {told.status}, {told.rows:,} rows{more}."
+            sections = parts(log, name, self._pictures)
+            note = " at the last event; progress is logged at growing intervals" if log.status == "running" else ""
+            status = f"Live: {log.status}, {log.rows:,} rows{note}."
         else:
-            waits = wrong or f"Waiting for {self.path}: the page fills as soon as a run writes its events there."
+            waits = problem or f"Waiting for {self.path}: the page fills as soon as a run writes its events there."
             sections = dict.fromkeys(PARTS, "") | {
                 "head": tag("h1", esc(name), " ", tag("span", "waiting", class_="badge waiting")) + tag("p", esc(waits))
             }
-            said = "Live: waiting."
-        return {"title": f"{shown(name)} · ftprl", "parts": sections, "said": said, "failed": bool(wrong)}
+            status = "Live: waiting."
+        return {"title": f"{shown(name)} · ftprl", "parts": sections, "status": status, "failed": bool(problem)}
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    news: News
+    page: LivePage
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is no news."""
+        """A browser that closed the connection is no error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version, sys_version = "ftprl", ""
-    timeout = _PATIENCE
+    timeout = _TIMEOUT
 
     def do_GET(self) -> None:
-        """The page, its news, or nothing."""
+        """The page, its updates, or nothing."""
         if not self._is_for_us():
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"this server answers to its own address only\n")
             return
@@ -108,9 +108,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _page(self) -> None:
         nonce = secrets.token_urlsafe(16)
-        sections = self.server.news.now()["parts"]
+        sections = self.server.page.content()["parts"]
         inside = "".join(tag("section", html, id=key) for key, html in sections.items())
-        body = frame(inside, os.path.basename(self.server.news.path), nonce).encode("utf-8")
+        body = frame(inside, os.path.basename(self.server.page.path), nonce).encode("utf-8")
         policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'; connect-src 'self'"
         self._send(
             HTTPStatus.OK,
@@ -120,11 +120,11 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _data(self, since: str) -> None:
-        news = self.server.news.now()
-        if since == news["version"]:
+        content = self.server.page.content()
+        if since == content["version"]:
             self._send(HTTPStatus.NO_CONTENT, "application/json", b"")
         else:
-            self._send(HTTPStatus.OK, "application/json", json.dumps(news).replace("<", "\\u003c").encode("ascii"))
+            self._send(HTTPStatus.OK, "application/json", json.dumps(content).replace("<", "\\u003c").encode("ascii"))
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, *more: tuple[str, str]) -> None:
         self.send_response(status)
@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """A server for one reader keeps no log."""
+        """A server for one user keeps no log."""
 
 
 @final
@@ -160,7 +160,7 @@ class Watch:
             self._server = _Server((HOST, port), _Handler)
         except OSError as error:
             raise InvalidInput(f"port {port} cannot be used: {error.strerror}; pass 0 for a free one.") from None
-        self._server.news = News(path)
+        self._server.page = LivePage(path)
 
     @property
     def url(self) -> str:

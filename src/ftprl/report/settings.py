@@ -1,4 +1,4 @@
-"""The settings of a run, each with a word about what it is."""
+"""The settings of a run, each with a short description."""
 
 from __future__ import annotations
 
@@ -6,47 +6,47 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ftprl.runlog.reader import Told
+from ftprl.runlog.reader import RunLog
 
-_WORDS = {
-    "version": "of ftprl",
-    "format": "of the data",
+_DESCRIPTIONS = {
+    "version": "version of ftprl",
+    "format": "format of the data",
     "files": "",
-    "labels": "how they were read",
-    "loss": "what a wrong prediction costs",
-    "dim": "cells in the table",
-    "scale": "learning scales, side by side if several",
-    "beta": "of the scheme",
-    "l1": "pushes small weights to zero",
-    "l2": "keeps weights small",
-    "lower": "no weight below",
-    "upper": "no weight above",
-    "intercept": "a weight for every row",
-    "seed": "of the feature hash",
-    "float64": "cells of double precision",
-    "tau": "which quantile, for that loss",
-    "share": "handed round among the scales",
-    "stack": "a further expert that combines the scales",
-    "retired": "scales that were there at first",
-    "passes": "over the data",
-    "holdout_every": "every N-th row is never learned",
-    "retire": "hopeless scales leave",
-    "receipt": "kept",
+    "labels": "how labels were read",
+    "loss": "loss function",
+    "dim": "number of weights (cells of the hashed table)",
+    "scale": "learning-rate scales; several are learned side by side",
+    "beta": "initial regularisation strength",
+    "l1": "L1 penalty: sparse weights",
+    "l2": "L2 penalty",
+    "lower": "lower bound of every weight",
+    "upper": "upper bound of every weight",
+    "intercept": "whether an intercept is learned",
+    "seed": "seed of the feature hash",
+    "float64": "double precision",
+    "tau": "the quantile that quantile loss predicts",
+    "share": "share of the mixture's weight spread evenly after each row",
+    "stack": "an expert that combines the scores of all scales",
+    "retired": "scales that were dropped",
+    "passes": "passes over the data",
+    "holdout_every": "every N-th row is held out",
+    "retire": "drop scales that no longer contribute",
+    "receipt": "whether a receipt was kept",
 }
 _COLUMNS = ("label", "weight", "categorical", "numeric", "text", "ignore")
 _HIDDEN = ("event", "rows", "pass", "seconds", "spec", "data", "columns")
 
 
-def settings(told: Told) -> list[tuple[str, str, str]]:
-    """Name, value and meaning."""
-    begin = told.settings
-    data = begin.get("data") if isinstance(begin.get("data"), Mapping) else {}
-    spec = begin.get("spec") if isinstance(begin.get("spec"), Mapping) else {}
+def settings(log: RunLog) -> list[tuple[str, str, str]]:
+    """Name, value and description of each setting."""
+    first = log.settings
+    data = first.get("data") if isinstance(first.get("data"), Mapping) else {}
+    spec = first.get("spec") if isinstance(first.get("spec"), Mapping) else {}
     assert isinstance(data, Mapping)
     assert isinstance(spec, Mapping)
-    chosen = {**{k: v for k, v in data.items() if k != "intercept"}, **spec, **begin}
-    rows = [(str(k), _value(v), _WORDS.get(str(k), "")) for k, v in chosen.items() if k not in _HIDDEN]
-    order = list(_WORDS)
+    values = {**{k: v for k, v in data.items() if k != "intercept"}, **spec, **first}
+    rows = [(str(k), _value(v), _DESCRIPTIONS.get(str(k), "")) for k, v in values.items() if k not in _HIDDEN]
+    order = list(_DESCRIPTIONS)
     rows.sort(key=lambda row: order.index(row[0]) if row[0] in order else len(order))
     at = next((i for i, row in enumerate(rows) if row[0] == "loss"), len(rows))
     return rows[:at] + _columns(data.get("columns")) + rows[at:]
@@ -55,12 +55,12 @@ def settings(told: Told) -> list[tuple[str, str, str]]:
 def _columns(columns: Any) -> list[tuple[str, str, str]]:
     if not isinstance(columns, Mapping):
         return []
-    found = []
+    rows = []
     for kind in dict.fromkeys((*_COLUMNS, *map(str, columns.values()))):
         names = [str(name) for name, k in columns.items() if str(k) == kind]
         if names:
-            found.append((kind, ", ".join(names), f"{len(names)} column{'s'[: len(names) > 1]}"))
-    return found
+            rows.append((kind, ", ".join(names), f"{len(names)} column{'s'[: len(names) > 1]}"))
+    return rows
 
 
 def _value(value: Any) -> str:

@@ -1,1 +1,1 @@
-"""The log of a training run: its events as JSON lines, how they are read back, and their plots."""
+"""The log of a training run: its events as JSON lines, the run they describe, and its plots."""

@@ -1,7 +1,7 @@
-"""What a run tells while it runs: one JSON object a line.
+"""The events of a training run: one JSON object per line (docs/events.md).
 
 Every event has `event` (its kind) and `rows` (how many rows had been read). Kinds: `start`, `resume`, `progress`,
-`pass`, `checkpoint`, `end`, `error`. A number that does not exist is null.
+`retire`, `pass`, `checkpoint`, `end`, `error`. A number that does not exist is null.
 """
 
 from __future__ import annotations
@@ -19,27 +19,31 @@ Event = dict[str, Any]
 
 def line(event: Mapping[str, Any]) -> str:
     """One event as one line of JSON."""
-    return json.dumps(plain(event), allow_nan=False)
+    return json.dumps(json_values(event), allow_nan=False)
 
 
-def plain(value: Any) -> Any:
-    """An event as it is after a journey through a file: JSON has lists, and neither NaN nor infinity: they are null."""
+def json_values(value: Any) -> Any:
+    """An event as it is read back from a file: tuples become lists, NaN and infinity become null.
+
+    >>> json_values({"loss": float("nan"), "kept": (1, 2)})
+    {'loss': None, 'kept': [1, 2]}
+    """
     if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
+        return {str(key): json_values(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
+        return [json_values(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @final
 class Writer:
-    """Events into a file, each one out of the door before the next happens."""
+    """Writes events to a file, each flushed before the next, so that a reader sees them while the run goes on."""
 
     def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
         self._path = os.fspath(path)
         try:
             if append and os.path.isfile(path):
-                _cut_short_line(path)
+                _drop_partial_line(path)
             self._file: IO[str] = open(path, "a" if append else "w", encoding="utf-8")  # noqa: SIM115
         except OSError as error:
             raise InvalidInput(
@@ -47,7 +51,7 @@ class Writer:
             ) from None
 
     def write(self, event: Mapping[str, Any]) -> None:
-        """Add a line."""
+        """Append an event."""
         try:
             self._file.write(line(event) + "\n")
             self._file.flush()
@@ -59,15 +63,15 @@ class Writer:
         self._file.close()
 
 
-def _cut_short_line(path: str | os.PathLike[str]) -> None:
-    """Remove what a killed process left of a line."""
+def _drop_partial_line(path: str | os.PathLike[str]) -> None:
+    """Remove the last line if a killed process left it incomplete."""
     with open(path, "rb+") as file:
         text = file.read()
         file.truncate(text.rfind(b"\n") + 1)
 
 
-def read(path: str | os.PathLike[str]) -> list[Event]:
-    """The events of a file; a last line that was cut short is left out."""
+def read_events(path: str | os.PathLike[str]) -> list[Event]:
+    """The events of a file; an incomplete last line is left out."""
     events: list[Event] = []
     with open(path, encoding="utf-8", errors="replace") as file:  # any file may be named by mistake
         for number, text in enumerate(file, 1):

@@ -1,6 +1,6 @@
-"""What a file of events says of a run: the points of its curves, where it stands, what happened on the way.
+"""A run as its events describe it: the points of its curves, its status, and what happened on the way.
 
-Everything is optional: a run may have just begun, have been killed, or have been written by another version.
+Everything is optional: a run may have just started, may have been killed, or may be of another version.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
-from ftprl.runlog.events import Event, plain
+from ftprl.runlog.events import Event, json_values
 
 Status = Literal["waiting", "running", "finished", "failed"]
 Receipt = Mapping[str, float]
 
-_HUGE = 1e100  # no number of a run is larger, or smaller than its inverse; axes can be drawn for these
+_HUGE = 1e100  # no number of a run is larger, or smaller than its inverse; axes can still be drawn for these
 
 
 def number(value: Any) -> float | None:
-    """A number of a sensible size, or None for everything else that may stand in a file.
+    """A number of a sensible size, or None for everything else that may be in a file.
 
     >>> number(3), number("3"), number(True), number(float("inf"))
     (3.0, None, None, None)
@@ -32,51 +32,94 @@ def number(value: Any) -> float | None:
 
 def numbers(value: Any) -> dict[str, float]:
     """The entries of a mapping that are numbers; those of a mapping within it as `outer.inner`."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for key, entry in value.items() if isinstance(value, Mapping) else ():
         inner = entry.items() if isinstance(entry, Mapping) else ()
         for name, one in ((str(key), entry), *((f"{key}.{k}", v) for k, v in inner)):
             if (size := number(one)) is not None:
-                found[name] = size
-    return found
+                result[name] = size
+    return result
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One progress event: where, when, and what it said. `stretch` counts how often the run was taken up again."""
+    """The numbers of one event. Losses are means; `since` is that of the rows since the last progress event.
+
+    `session` counts how often the run had been resumed. The baseline is the loss of predicting each row from the labels
+    before it alone, the improvement how much better the model is, in percent.
+    """
 
     rows: int
     seconds: float
-    stretch: int
-    turn: int  # the pass over the data
+    session: int
+    pass_number: int
     loss: float | None
+    baseline: float | None
+    improvement: float | None
     since: float | None
     holdout: float | None
+    holdout_baseline: float | None
+    holdout_improvement: float | None
     weights: Mapping[str, float] = field(default_factory=dict)
     receipt: Receipt = field(default_factory=dict)
 
 
+_LOSSES = ("loss", "baseline", "improvement", "since", "holdout", "holdout_baseline", "holdout_improvement")
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A run as its events tell it."""
+class RunLog:
+    """A run as its events describe it."""
 
     status: Status
-    settings: Event  # the event that began it, or took it up again last
-    points: Sequence[Point]
+    settings: Event  # the last event that started or resumed it
+    points: Sequence[Point]  # the progress events
     passes: Sequence[Point]  # the same numbers at the end of each pass
-    ends: Sequence[Point]  # where it ended, with the last receipt
-    others: Sequence[Event]  # all that is not progress, as it was told
+    ends: Sequence[Point]  # and at the end of the run, with the last receipt
+    other_events: Sequence[Event]  # all but progress, unchanged
     rows: int
     seconds: float
-    message: str | None  # what went wrong
+    error: str | None
     calibration: Sequence[tuple[float, float, float]]  # rows, sum of predictions, positives
     coordinates: Sequence[Receipt]
     digests: Sequence[Mapping[str, Any]]  # of the files: name, bytes, sha256
     receipt: Receipt  # the last one
-    keeps_receipt: bool | None  # whether the run said that it keeps one
-    coordinates_by: str  # what their groups were made by: "rows" or "gradients"
+    keeps_receipt: bool | None  # None when the events do not say it
+    coordinates_by: str  # how coordinates are grouped: "rows" or "gradients"
+
+    @classmethod
+    def from_events(cls, events: Iterable[Event]) -> RunLog:
+        """The run that events describe; of several runs in one file the last.
+
+        >>> RunLog.from_events([{"event": "start", "rows": 0}, {"event": "progress", "rows": 8, "loss": 0.5}]).rows
+        8
+        """
+        kept: list[Event] = []
+        for event in events:
+            if event["event"] == "start":
+                kept = []
+            kept.append(json_values(event))
+        timed = _timed(kept)
+        rows = [_rows(entry.event) for entry in timed]
+        return cls(
+            status=_status(kept),
+            settings=next((e for e in reversed(kept) if e["event"] in ("start", "resume") and "spec" in e), {}),
+            points=_points(timed, "progress"),
+            passes=_points(timed, "pass"),
+            ends=_points(timed, "end"),
+            other_events=[entry.event for entry in timed if entry.event["event"] != "progress"],
+            rows=rows[-1] if rows else 0,
+            seconds=max((entry.seconds for entry in timed), default=0.0),
+            error=_error(kept),
+            calibration=_bins(_last(kept, "calibration", list)),
+            coordinates=[group for entry in _last(kept, "coordinates", list) or () if (group := numbers(entry))],
+            receipt=numbers(_last(kept, "receipt", Mapping)),
+            keeps_receipt=_last(kept, "receipt", bool),
+            digests=[entry for entry in _last(kept, "digests", list) or () if isinstance(entry, Mapping)],
+            coordinates_by=str(_last(kept, "coordinates_by", str) or "rows"),
+        )
 
     @property
     def loss(self) -> str:
@@ -85,45 +128,25 @@ class Told:
         return str(spec.get("loss", "")) if isinstance(spec, Mapping) else ""
 
     @property
-    def progressive(self) -> float | None:
-        """The mean loss of the first pass, each row before it was learned."""
-        first = [p.loss for p in (*self.points, *self.passes) if p.turn == 1 and p.loss is not None]
+    def first_pass(self) -> Point | None:
+        """The last point of the first pass with a loss: the progressive loss and its baseline."""
+        first = [p for p in (*self.points, *self.passes) if p.pass_number == 1 and p.loss is not None]
         return first[-1] if first else None
 
     @property
+    def progressive(self) -> float | None:
+        """The mean loss of the first pass, each row before it was learned."""
+        return None if self.first_pass is None else self.first_pass.loss
+
+    @property
+    def held_out(self) -> Point | None:
+        """The last point with a loss of held-out rows."""
+        return next((p for p in reversed((*self.points, *self.passes)) if p.holdout is not None), None)
+
+    @property
     def speed(self) -> float | None:
-        """Rows a second over the whole run, as far as the clock can tell."""
+        """Rows per second over the whole run."""
         return self.rows / self.seconds if self.rows and self.seconds > 0.0 else None
-
-
-def tell(events: Iterable[Event]) -> Told:
-    """Read a run from its events; of several runs in one file the last."""
-    kept: list[Event] = []
-    for event in events:
-        if event["event"] == "start":
-            kept = []
-        kept.append(plain(event))
-    stretches = _stretches(kept)
-    points = _points(stretches, "progress")
-    shapes = [event for _, event, _ in stretches if event["event"] != "progress"]
-    ends = [_rows(event) for _, event, _ in stretches]
-    return Told(
-        status=_status(kept),
-        settings=next((e for e in reversed(kept) if e["event"] in ("start", "resume") and "spec" in e), {}),
-        points=points,
-        passes=_points(stretches, "pass"),
-        ends=_points(stretches, "end"),
-        others=shapes,
-        rows=ends[-1] if ends else 0,
-        seconds=max((seconds for _, _, seconds in stretches), default=0.0),
-        message=_message(kept),
-        calibration=_bins(_last(kept, "calibration", list)),
-        coordinates=[found for group in _last(kept, "coordinates", list) or () if (found := numbers(group))],
-        receipt=numbers(_last(kept, "receipt", Mapping)),
-        keeps_receipt=_last(kept, "receipt", bool),
-        digests=[entry for entry in _last(kept, "digests", list) or () if isinstance(entry, Mapping)],
-        coordinates_by=str(_last(kept, "coordinates_by", str) or "rows"),
-    )
 
 
 def _status(events: Sequence[Event]) -> Status:
@@ -132,44 +155,57 @@ def _status(events: Sequence[Event]) -> Status:
     return ends.get(kind, "running")
 
 
-def _message(events: Sequence[Event]) -> str | None:
+def _error(events: Sequence[Event]) -> str | None:
     return str(events[-1].get("message", "")) if events and events[-1]["event"] == "error" else None
 
 
-def _stretches(events: Sequence[Event]) -> list[tuple[int, Event, float]]:
-    """Each event with the number of its stretch and the seconds since the first began.
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """An event, how often the run had been resumed, and the seconds since it first started."""
 
-    What a killed run told behind its last checkpoint was learned again after it: it is left out.
-    """
-    found: list[tuple[int, Event, float]] = []
-    stretch, before, latest = 0, 0.0, 0.0
+    session: int
+    event: Event
+    seconds: float
+
+
+def _timed(events: Sequence[Event]) -> list[_Timed]:
+    """Events on one clock, without those after the last checkpoint of a killed run: these rows were learned again."""
+    timed: list[_Timed] = []
+    session, before, latest = 0, 0.0, 0.0
     for event in events:
         if event["event"] == "resume":
-            found = [entry for entry in found if _rows(entry[1]) <= _rows(event)]
-            stretch, before = stretch + 1, latest
+            timed = [entry for entry in timed if _rows(entry.event) <= _rows(event)]
+            session, before = session + 1, latest
         latest = max(latest, before + (number(event.get("seconds")) or 0.0))
-        found.append((stretch, event, latest))
-    return found
+        timed.append(_Timed(session, event, latest))
+    return timed
 
 
 def _rows(event: Event) -> int:
     return max(0, int(number(event.get("rows")) or 0.0))
 
 
-def _points(stretches: Sequence[tuple[int, Event, float]], kind: str) -> list[Point]:
-    found: list[Point] = []
-    for stretch, event, seconds in stretches:
-        rows = _rows(event)
-        if event["event"] != kind or rows <= (found[-1].rows if found else 0):
-            continue
-        losses = {name: number(event.get(name)) for name in ("loss", "since", "holdout")}
-        turn = max(1, int(number(event.get("pass")) or 1.0))
-        found.append(
-            Point(
-                rows, seconds, stretch, turn, **losses, weights=_weights(event), receipt=numbers(event.get("receipt"))
-            )
-        )
-    return found
+def _points(timed: Sequence[_Timed], kind: str) -> list[Point]:
+    """The points of the events of one kind, at rising numbers of rows."""
+    points: list[Point] = []
+    for entry in timed:
+        rows = _rows(entry.event)
+        if entry.event["event"] == kind and rows > (points[-1].rows if points else 0):
+            points.append(_point(entry, rows))
+    return points
+
+
+def _point(entry: _Timed, rows: int) -> Point:
+    event = entry.event
+    return Point(
+        rows,
+        entry.seconds,
+        entry.session,
+        max(1, int(number(event.get("pass")) or 1.0)),
+        **{name: number(event.get(name)) for name in _LOSSES},
+        weights=_weights(event),
+        receipt=numbers(event.get("receipt")),
+    )
 
 
 def _weights(event: Event) -> dict[str, float]:
@@ -190,5 +226,5 @@ def _last(events: Sequence[Event], key: str, kind: type) -> Any:
 
 def _bins(value: Any) -> list[tuple[float, float, float]]:
     rows = [[number(entry) for entry in _list(one)] for one in _list(value)]
-    found = [(r[0], r[1], r[2]) for r in rows if len(r) == 3 and None not in r]
-    return [(n, p, y) for n, p, y in found if n is not None and p is not None and y is not None and n > 0]
+    bins = [(r[0], r[1], r[2]) for r in rows if len(r) == 3 and None not in r]
+    return [(n, p, y) for n, p, y in bins if n is not None and p is not None and y is not None and n > 0]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl import check
+from ftprl import check, psd
 from ftprl.errors import InvalidInput
 from ftprl.posthoc import Family
-from ftprl.sets import ConvexSet
+from ftprl.sets import ConvexSet, Quantity
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -61,6 +61,16 @@ class Scheme(ABC):
     def penalty(self, state: SchemeState, Q: PSD) -> float:
         """N(Q), the round's share of the first term of B_R."""
         return 0.5 * state.feasible.sq_diameter(Q)
+
+    def penalty_is_exact(self, feasible: ConvexSet) -> bool:
+        """Whether `penalty` is N(Q) itself on this set, not an upper bound on it."""
+        what: dict[Family | None, Quantity] = {"const": "diameter", "block": "diameter", "diagonal": "diagonal"}
+        return feasible.is_exact(what.get(self.family, "full"))
+
+    def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
+        """gᵀ(Q_{1:t} + l2 I)⁺g, a round's share of the second term; `move` is x_t - x_{t+1} (see `psd.dual_quad`)."""
+        total = state.total
+        return psd.dual_quad(psd.add(total, np.array(l2)) if l2 else total, g, move)
 
     def caveats(self) -> tuple[str, ...]:
         """What a reader of the bounds must know of this scheme's options."""

@@ -68,6 +68,10 @@ class CoordinateConstant(Scheme):
             )
         return float(self.diameter)
 
+    def penalty_is_exact(self, feasible: ConvexSet) -> bool:
+        """Where the diameter is the set's own, and exact."""
+        return self.diameter is None and feasible.is_exact("diameter")
+
     def caveats(self) -> tuple[str, ...]:
         """A diameter of the user's own is believed."""
         return () if self.diameter is None else (f"the bounds take the diameter to be {self.diameter:g}, as given",)

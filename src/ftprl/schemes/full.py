@@ -21,10 +21,15 @@ PSD = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FullState(SchemeState):
-    """`R`, triangular with RᵀR = delta I + sum g gᵀ: a factor keeps the digits that the sum itself would lose."""
+    """`R`, triangular with RᵀR = delta I + sum g gᵀ: a factor keeps the digits that the sum itself would lose.
+
+    `s` and `V` are its singular values and right vectors: Q_{1:t} = (c/D) Vᵀ diag(s) V.
+    """
 
     R: Vector
     D: float
+    s: Vector
+    V: Vector
 
 
 @final
@@ -52,7 +57,7 @@ class Full(Scheme):
         """Q_{1:0} = 0."""
         n = feasible.dim
         R = math.sqrt(self.delta) * np.eye(n)
-        return FullState(feasible, np.zeros((n, n)), R, finite_diameter(feasible, "Full"))
+        return FullState(feasible, np.zeros((n, n)), R, finite_diameter(feasible, "Full"), np.zeros(n), np.eye(n))
 
     def step(self, state: SchemeState, g: Vector) -> tuple[PSD, FullState]:
         """Q_t = Q_{1:t} - Q_{1:t-1}, PSD because the root is operator monotone."""
@@ -63,12 +68,23 @@ class Full(Scheme):
         rate = self.c / state.D if state.D else 0.0
         total = rate * (V.T * s) @ V
         total = (total + total.T) / 2
-        return total - state.total, FullState(state.feasible, total, R, state.D)
+        return total - state.total, FullState(state.feasible, total, R, state.D, s, V)
+
+    def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
+        """From the factor: g is in its range by construction, however small beside the other gradients."""
+        assert isinstance(state, FullState)
+        return _factor_quad(self.c / state.D if state.D else 0.0, state.s, state.V @ g, l2)
 
     def closed_form(self, state: SchemeState) -> ClosedForm:
         """(c/2 + 2/c) D tr (delta I + GG)^{1/2}."""
         assert isinstance(state, FullState)
         return _trace_form(self.c, state.D, state.total)
+
+
+def _factor_quad(rate: float, s: Vector, h: Vector, l2: float) -> float:
+    """sum h_i²/(rate s_i + l2), where h_i² <= s_i², as g gᵀ is part of the sum: what rounding adds to it is dropped."""
+    weight, h = rate * s + l2, np.minimum(np.abs(h), s)
+    return float(np.divide(h * h, weight, out=np.zeros_like(h), where=weight > 0).sum())
 
 
 def _trace_form(c: float, D: float, total: PSD) -> ClosedForm:
@@ -131,6 +147,16 @@ class Sketch(Scheme):
         total = rate * ((U * (np.sqrt(w + escaped) - low)) @ U.T + low * np.eye(len(g)))
         total = (total + total.T) / 2
         return total - state.total, SketchState(state.feasible, total, U, w, escaped, state.D)
+
+    def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
+        """From the sketch: along its directions, and in the rest, where the escaped mass is the weight."""
+        assert isinstance(state, SketchState)
+        rate = self.c / state.D if state.D else 0.0
+        h = state.U.T @ g
+        rest = g - state.U @ h
+        low = math.sqrt(state.escaped)
+        inside = _factor_quad(rate, np.sqrt(state.w + state.escaped), h, l2)
+        return inside + _factor_quad(rate, np.array([low]), np.array([float(np.linalg.norm(rest))]), l2)
 
     def closed_form(self, state: SchemeState) -> ClosedForm:
         """(c/2 + 2/c) D tr (FD + rho I)^{1/2}."""

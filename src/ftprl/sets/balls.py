@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl import check, programs, psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier
-from ftprl.sets.base import ExactSet, MixedSet, Quantity, checked_center, scaled_tolerance
+from ftprl.sets.base import ConvexSet, Frozen, MixedSet, Quantity, checked_center, scaled_tolerance
 from ftprl.sets.box import Box, inscribed
 from ftprl.sets.hindsight import ROOT2, PostHoc, on_live_coordinates
+from ftprl.sets.lp import lp_ball, p_norm, shrink
 from ftprl.solver import Conic, Solution, keep_near, minimise_conic
 
 Vector = NDArray[np.float64]
@@ -73,14 +74,16 @@ class NormBall(MixedSet):
 
     def _around_origin(self, H: PSD, z: Vector, near: Vector) -> Vector:
         lam = np.broadcast_to(H, z.shape)
-        return multiplier.lp_ball(self.p, lam, z, self.radius, None, None, near)
+        return lp_ball(self.p, lam, z, self.radius, None, None, near)
 
     def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
         """Exact for diagonal H around the origin: the penalty only shortens z (signs are those of -z)."""
         if H.ndim == 2 or self._moved:
             return minimise_conic(self, H, z, near, l1)
         soft = np.sign(z) * np.maximum(np.abs(z) - l1, 0.0)
-        return Solution(self._around_origin(H, soft, np.zeros_like(near) if l1 else near), 0.0)
+        # z·u + l1 |u| >= soft·u for every u, with equality at x: the gap of the shortened z is one of the whole.
+        x = self._around_origin(H, soft, np.zeros_like(near) if l1 else near)
+        return Solution(x, self.gap(H, soft, x))
 
     def vertex(self, g: Vector) -> Vector:
         """center - radius · (the dual direction of g)."""
@@ -109,9 +112,18 @@ class NormBall(MixedSet):
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
         """|x - center|_p <= radius."""
         reach = float(np.abs(self.center).max())
-        return float(np.linalg.norm(x - self.center, self.p)) <= self.radius + scaled_tolerance(
-            atol, self.radius + reach
-        )
+        return p_norm(x - self.center, self.p) <= self.radius + scaled_tolerance(atol, self.radius + reach)
+
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float:
+        """slope·(x - center) + r |slope|_{p*}."""
+        slope = psd.apply(H, x) + z
+        reach = math.sqrt(slope.dot(slope)) if self.p == 2.0 else p_norm(slope, dual_exponent(self.p))
+        return max(float(slope.dot(x - self.center if self._moved else x)) + self.radius * reach, 0.0)
+
+    def violation(self, x: Vector) -> float:
+        """|x - center|_p beyond the radius, relative to both."""
+        over = p_norm(x - self.center, self.p) - self.radius
+        return max(over, 0.0) / (self.radius + p_norm(self.center, self.p))
 
     def gamma(self) -> float:
         """n^{2/p} for p >= 2, n below."""
@@ -138,9 +150,9 @@ class NormBall(MixedSet):
             return four * psd.largest(Q)
         q = self.p / (self.p - 2.0) if math.isfinite(self.p) else 1.0
         if Q.ndim == 1:
-            return four * float(np.linalg.norm(Q, q))
+            return four * p_norm(Q, q)
         # A diagonal that dominates Q, or the ball around F: both are above the maximum.
-        rows = four * float(np.linalg.norm(np.abs(Q).sum(axis=1), q))
+        rows = four * p_norm(np.abs(Q).sum(axis=1), q)
         return min(rows, psd.largest(Q) * self.diameter() ** 2)
 
     def diagonal_optimum(self, G: Vector) -> PostHoc:
@@ -180,7 +192,7 @@ def ball_optimum(p: float, r: float, G: Vector) -> PostHoc:
     q = p / (p - 2) if math.isfinite(p) else 1.0
     S = float((G ** (q / (q + 1))).sum())
     Q = G ** (1 / (q + 1)) * (S ** ((q - 1) / (2 * q)) / (ROOT2 * r)) if S else np.zeros_like(G)
-    return PostHoc(2 * ROOT2 * r * float(np.linalg.norm(np.sqrt(G), dual_exponent(p))), Q, True)
+    return PostHoc(2 * ROOT2 * r * p_norm(np.sqrt(G), dual_exponent(p)), Q, True)
 
 
 def lp_conic(n: int, p: float, radius: float) -> Conic:
@@ -236,6 +248,10 @@ class LpBall(NormBall):
             return multiplier.box(np.broadcast_to(H, z.shape), z, -r, r, near)
         return super()._around_origin(H, z, near)
 
+    def closed_form(self, H: PSD) -> bool:
+        """For scalar and diagonal H, and for every H when p = 2."""
+        return H.ndim < 2 or self.p == 2.0
+
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
         """As L1Ball and L2Ball for p = 1 and 2; power cones for a full H otherwise."""
         return self._twin.minimise(H, z, near) if self._twin is not None else super().minimise(H, z, near)
@@ -268,7 +284,11 @@ class L2Ball(NormBall):
         size = float(np.linalg.norm(z))
         if size > float(H) * self.radius:
             return z * (-self.radius / size)
-        return -z / H if H else multiplier.shrink(near, self.radius, 2.0)
+        return -z / H if H else shrink(near, self.radius, 2.0)
+
+    def closed_form(self, H: PSD) -> bool:
+        """For every H."""
+        return True
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
         """Closed form for every H: a full one is diagonal in its eigenvectors."""
@@ -277,7 +297,8 @@ class L2Ball(NormBall):
         w, V = psd.eigh(H)
         c = self.center
         turned = multiplier.l2_ball(w, _clean(w, V.T @ (z + H @ c), z), self.radius, V.T @ (near - c))
-        return Solution(c + V @ turned, 0.0)
+        x = c + shrink(V @ turned, self.radius, 2.0)
+        return Solution(x, self.gap(H, z, x))
 
     def sq_diameter(self, Q: PSD) -> float:
         """4 r² lmax(Q), exact."""
@@ -325,7 +346,7 @@ def l1_separable(lam: Vector, z: Vector, radius: float, lo: Vector, hi: Vector, 
 
 
 @final
-class Ellipsoid(ExactSet):
+class Ellipsoid(Frozen, ConvexSet):
     """{x : |A(x - center)|₂ <= 1}, A square and invertible.
 
     >>> Ellipsoid(np.diag([1.0, 2.0])).widths()
@@ -346,20 +367,62 @@ class Ellipsoid(ExactSet):
         """The number of coordinates."""
         return len(self.center)
 
-    @cached_property
-    def _shape(self) -> Vector:
-        """(A'A)^{-1}."""
-        return self._inverse @ self._inverse.T
-
     def hat(self, Q: PSD) -> PSD:
         """A^{-T} Q A^{-1}: the matrix seen from the unit ball."""
         return psd.congruence(Q, np.diagonal(self._inverse) if self.axis_aligned else self._inverse)
 
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
         """The unit ball's minimiser in the coordinates A(x - center)."""
-        z_hat = self._inverse.T @ (z + psd.apply(H, self.center))
-        x = self.center + self._inverse @ self._ball.argmin(self.hat(H), z_hat, self.A @ (near - self.center))
-        return x if psd.definite(H) else keep_near(self, H, z, x, near)
+        pull = z + psd.apply(H, self.center)
+        if H.ndim == 0 and not self.axis_aligned:
+            x = self.center + self._scalar_step(H, pull, near - self.center)
+        else:
+            hat = self._ball.argmin(self.hat(H), self._inverse.T @ pull, self.A @ (near - self.center))
+            x = self.center + self._inverse @ hat
+        return self._inside(x if psd.definite(H) else keep_near(self, H, z, x, near))
+
+    @cached_property
+    def _axes(self) -> tuple[Vector, Vector]:
+        """The axes of the ellipsoid, one a column, and half their lengths."""
+        U, s, _ = np.linalg.svd(self._inverse)
+        return U, s
+
+    def _scalar_step(self, q: PSD, z: Vector, near: Vector) -> Vector:
+        """Minimise ½ q |x|² + z·x with |Ax| <= 1: along the axes it is separable, O(n²) once these are known."""
+        U, s = self._axes
+        u = multiplier.l2_ball(float(q) * s * s, s * (z @ U), 1.0, (near @ U) / s)
+        return np.asarray(U @ (s * u))
+
+    def _inside(self, x: Vector) -> Vector:
+        """x, pulled towards the centre where rounding (of long axes against short ones) left it outside."""
+        for extra in (0.0, *10.0 ** np.arange(-15, -3)):  # the longer the axes, the coarser x itself is
+            size = float(np.linalg.norm(self.A @ (x - self.center)))
+            if size <= 1.0:
+                break
+            x = self.center + (x - self.center) * ((1.0 - extra) / size)
+        return x
+
+    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
+        """The closed form and its measured gap."""
+        x = self.argmin(H, z, near)
+        return Solution(x, self.gap(H, z, x))
+
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float:
+        """slope·(x - center) + |A^{-T} slope|₂, rounded up: long axes beside short ones cost digits."""
+        slope = psd.apply(H, x) + z
+        reach = float(np.linalg.norm(self._inverse.T @ slope))
+        lost = 1e-15 * float(np.abs(slope) @ self._reach)
+        return max(float(slope.dot(x - self.center)) + reach, 0.0) + lost
+
+    @cached_property
+    def _reach(self) -> Vector:
+        """The most that each coordinate's part of A^{-1}u can be, before parts cancel."""
+        return np.asarray(np.abs(self._inverse).sum(axis=1))
+
+    def violation(self, x: Vector) -> float:
+        """|A(x - center)|₂ beyond 1, relative to the sizes that enter it."""
+        over = float(np.linalg.norm(self.A @ (x - self.center))) - 1.0
+        return max(over, 0.0) / (1.0 + float(np.linalg.norm(np.abs(self.A) @ (np.abs(x) + np.abs(self.center)))))
 
     def vertex(self, g: Vector) -> Vector:
         """center - (A'A)^{-1} g / sqrt(g'(A'A)^{-1}g)."""
@@ -367,15 +430,19 @@ class Ellipsoid(ExactSet):
 
     def widths(self) -> Vector:
         """2 sqrt of the diagonal of (A'A)^{-1}."""
-        return 2 * np.sqrt(np.diagonal(self._shape))
+        return self._widths
+
+    @cached_property
+    def _widths(self) -> Vector:
+        return check.frozen(2 * np.linalg.norm(self._inverse, axis=1))
 
     def diameter(self) -> float:
         """2 over the smallest singular value of A."""
-        return 2 * float(np.linalg.norm(self._inverse, 2))
+        return 2 * float(self._axes[1][0])
 
     def sq_diameter(self, Q: PSD) -> float:
         """4 lmax(A^{-T} Q A^{-1}), exact."""
-        return 4 * psd.largest(self.hat(Q))
+        return float(Q) * self.diameter() ** 2 if Q.ndim == 0 else 4 * psd.largest(self.hat(Q))
 
     def is_exact(self, what: Quantity) -> bool:
         """Everything is."""

@@ -13,7 +13,7 @@ from ftprl import check, psd
 from ftprl.errors import InvalidInput, Unsupported
 from ftprl.sets import hindsight
 from ftprl.sets.hindsight import Family, PostHoc
-from ftprl.solver import Conic, Solution, minimise_conic
+from ftprl.solver import Conic, Solution, minimise_conic, pull_inside
 
 if TYPE_CHECKING:
     from ftprl.sets.box import Box
@@ -29,8 +29,8 @@ class ConvexSet(ABC):
     Derive from it and write `dim`, `argmin`, `vertex`, `widths` and `contains`; the rest has defaults.
 
     A set of your own inherits bounds that hold on any convex set: diameter sqrt(sum D²), sq_diameter
-    sum |Q_ij| D_i D_j, gamma = dim. The gap of its `argmin` is measured through `vertex`, so a step that is not
-    exact is accounted for in every certificate.
+    sum |Q_ij| D_i D_j, gamma = dim. The gap of its `argmin` is measured through `vertex` in every round, so a step
+    that is not exact is accounted for in every certificate.
     """
 
     @property
@@ -55,15 +55,35 @@ class ConvexSet(ABC):
         """Membership, up to atol·(1 + scale)."""
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """`argmin` and its gap, by convexity at most grad·(x - vertex(grad))."""
+        """`argmin`, brought into F where rounding left it outside, and its measured gap."""
         x = np.asarray(self.argmin(H, z, near), dtype=np.float64)
         if x.shape != z.shape or not np.isfinite(x).all() or not self.contains(x, 1e-7):
             shown = np.array2string(x, precision=4, threshold=6).replace("\n", "")
             raise InvalidInput(
                 f"the argmin of {type(self).__name__} needs to be a point of the set, got {shown}; project it first."
             )
+        if not self.contains(x, 1e-12):
+            x = pull_inside(self, x, 1e-12)
+        return Solution(x, self.gap(H, z, x))
+
+    def closed_form(self, H: PSD) -> bool:
+        """Whether `minimise` finds its point without a solver for such an H; `argmin` of a set of your own counts."""
+        return True
+
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float:
+        """How much the slope at x promises within F: the maximum over u in F of (Hx + z)·(x - u), through `vertex`.
+
+        By convexity it bounds how far ½ xᵀHx + z·x is from its minimum; 0 at an exact minimiser.
+        """
         slope = psd.apply(H, x) + z
-        return Solution(x, max(float(slope @ (x - self.vertex(slope))), 0.0))
+        return max(float(slope.dot(x - self.vertex(slope))), 0.0)
+
+    def violation(self, x: Vector) -> float:
+        """How far x lies outside F, relative to the numbers that describe F: 0 inside, about 1e-16 for rounding."""
+        for tol in (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-4, 1e-2):
+            if self.contains(x, tol):
+                return tol if tol > 1e-15 else 0.0
+        return 1.0
 
     def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
         """The same with `l1·|x|₁` added, through the conic form of F."""
@@ -172,6 +192,10 @@ class ConvexSet(ABC):
 
     def extreme_differences(self) -> Vector | None:
         """Points among which, up to sign, all vertices of Fsym are; None where F is not a small polytope."""
+        return self._extreme_differences
+
+    @cached_property
+    def _extreme_differences(self) -> Vector | None:
         if self.dim > hindsight.MAX_PROGRAM_DIM:
             return None
         from ftprl.sets.polytope import Polytope
@@ -206,14 +230,6 @@ class Frozen:
         object.__setattr__(self, name, value)
 
 
-class ExactSet(Frozen, ConvexSet):
-    """A set whose `argmin` is a closed form: its gap is rounding, reported as 0."""
-
-    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """`argmin` with gap 0."""
-        return Solution(self.argmin(H, z, near), 0.0)
-
-
 class MixedSet(Frozen, ConvexSet):
     """A set with a closed form for scalar and diagonal H, and a conic solver for a full H."""
 
@@ -225,10 +241,15 @@ class MixedSet(Frozen, ConvexSet):
         """A minimiser over F of ½ xᵀHx + z·x."""
         return self.minimise(H, z, near).x
 
+    def closed_form(self, H: PSD) -> bool:
+        """For scalar and diagonal H."""
+        return H.ndim < 2
+
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """The closed form where H is diagonal, the solver and its gap where it is not."""
+        """The closed form and its measured gap where H is diagonal, the solver and its gap where it is not."""
         if H.ndim < 2:
-            return Solution(self._separable(H, z, near), 0.0)
+            x = self._separable(H, z, near)
+            return Solution(x, self.gap(H, z, x))
         return minimise_conic(self, H, z, near)
 
     def vertex(self, g: Vector) -> Vector:
@@ -244,6 +265,12 @@ def checked_center(center: ArrayLike | None, dim: int) -> Vector:
 def scaled_tolerance(atol: float, scale: float) -> float:
     """atol·(1 + scale)."""
     return atol * (1.0 + scale)
+
+
+def worst_excess(excess: Vector, size: Vector) -> float:
+    """The largest excess above 0, each over its size."""
+    over = np.maximum(excess, 0.0)
+    return float(np.divide(over, size, out=np.where(over > 0, 1.0, 0.0), where=size > 0).max(initial=0.0))
 
 
 def require_sets(what: str, *parts: object) -> None:

@@ -16,9 +16,10 @@ from ftprl.sets import multiplier
 from ftprl.sets.balls import NormBall, l1_separable
 from ftprl.sets.base import ConvexSet, Frozen, Quantity, require_same_dim, require_sets
 from ftprl.sets.box import Box
+from ftprl.sets.lp import lp_ball
 from ftprl.sets.polytope import Halfspace
 from ftprl.sets.simplex import Shares
-from ftprl.solver import Conic, Solution, interior_point, linear_program, minimise_conic
+from ftprl.solver import Conic, Solution, interior_point, linear_program, minimise_conic, pull_inside
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -76,7 +77,7 @@ class Intersection(Frozen, ConvexSet):
                     return c + l1_separable(lam, z, r, low, high, near)
                 if math.isinf(p):
                     return c + multiplier.box(lam, z, np.maximum(low, -r), np.minimum(high, r), near)
-                return c + multiplier.lp_ball(p, lam, z, r, low, high, near)
+                return c + lp_ball(p, lam, z, r, low, high, near)
 
             return ball
         return None
@@ -85,7 +86,7 @@ class Intersection(Frozen, ConvexSet):
         """A point of F; its absence is found here."""
         inner, lo, hi = self.inner, self.box.lower, self.box.upper
         if self._closed is None:
-            return interior_point(self._conic)
+            return self._inner_point()
         clipped = np.minimum(np.maximum(inner.start(), lo), hi)
         if inner.contains(clipped, 1e-12):
             return clipped
@@ -106,14 +107,33 @@ class Intersection(Frozen, ConvexSet):
             )
         return x
 
+    def _inner_point(self) -> Vector:
+        """A point well inside, by a solver, in units of the parts' own sizes."""
+        ends = zip(self.inner.bounds(), self.box.bounds(), strict=True)
+        low, high = (pick(a, b) for pick, (a, b) in zip((np.maximum, np.minimum), ends, strict=True))
+        wide = high - low
+        if np.any(wide < 0):
+            raise InvalidInput(
+                f"Intersection needs a point in both sets, got none in {self.inner!r} and {self.box!r}; widen the box."
+            )
+        unit = np.where(wide > 0, wide, float(np.abs(wide).max()) or 1.0)
+        return low + wide / 2 + unit * interior_point(self._conic.rescale(low + wide / 2, unit))
+
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
         """A minimiser over F of ½ xᵀHx + z·x."""
         return self.minimise(H, z, near).x
 
+    def closed_form(self, H: PSD) -> bool:
+        """For scalar and diagonal H on the sets that one multiplier solves."""
+        return self._closed is not None and H.ndim < 2
+
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
         """One multiplier for diagonal H on the sets that allow it, the solver and its gap elsewhere."""
-        if self._closed is not None and H.ndim < 2:
-            return Solution(self._closed(np.broadcast_to(H, z.shape), z, near), 0.0)
+        if self._closed is not None and self.closed_form(H):
+            x = self._closed(np.broadcast_to(H, z.shape), z, near)
+            if self.violation(x) > 1e-15:
+                x = pull_inside(self, x)
+            return Solution(x, self.gap(H, z, x))
         return minimise_conic(self, H, z, near)
 
     def vertex(self, g: Vector) -> Vector:
@@ -165,6 +185,10 @@ class Intersection(Frozen, ConvexSet):
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
         """In both parts."""
         return self.box.contains(x, atol) and self.inner.contains(x, atol)
+
+    def violation(self, x: Vector) -> float:
+        """The larger of the parts'."""
+        return max(self.box.violation(x), self.inner.violation(x))
 
     def tangent(self, g: Vector) -> Vector:
         """What matters on both parts."""

@@ -7,13 +7,12 @@ the objective: it stays at `near` as far as the constraint leaves room.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd
-from ftprl.solver import furthest
+from ftprl.sets.lp import shrink
 
 Vector = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
@@ -32,52 +31,110 @@ def box(lam: Vector, z: Vector, lo: Vector, hi: Vector, near: Vector) -> Vector:
 
 
 def simplex(lam: Vector, z: Vector, total: float, near: Vector) -> Vector:
-    """x >= 0 and sum x = total, every weight above 0: x_i = (nu - r_i)/l_i where r = z - min z is below nu.
+    """x >= 0 and sum x = total, every weight above 0: x_i = (nu - z_i)/l_i where that is above 0.
 
-    The nu of any set of coordinates is at least the true one, and falls when those with r_i >= nu leave it: a few
-    steps from the coordinates that `near` uses, and every sum is one of positive numbers. `with_sum` is its twin.
+    The nu of any set of coordinates is at least the true one, and falls when those with z_i >= nu leave it: a few
+    steps from the coordinates that `near` uses. All is measured from the z of the lightest coordinate k in use: then
+    |z_i - z_k| <= 2 l_i total for every i in use, so that no digit is lost, whatever the weights. Twin: `with_sum`.
     """
-    r = z - z.item(z.argmin())
     on = near.nonzero()[0]
-    nu, gap, slope = _level(lam, r, total, on) if on.size else (math.inf, r, r)
-    below = (r < nu).nonzero()[0]
-    while below.size and (below.size != on.size or (below != on).any()):
-        on = below
-        nu, gap, slope = _level(lam, r, total, on)
-        below = on[gap < nu]
-    if not math.isfinite(nu):  # numbers at the end of the range of a float
-        return with_sum(lam, z, np.zeros(z.shape), np.full(z.shape, math.inf), total, near)
-    x = np.zeros(z.shape)
-    x[on] = (nu - gap) * slope
-    return x
+    x = np.zeros(0)
+    for _ in range(10):
+        wanted = _below(lam, z, total, on) if on.size else np.arange(z.size)
+        if x.size == wanted.size == on.size:
+            break
+        while wanted.size:
+            on = wanted
+            x = _level(lam, z, total, on)[1]
+            wanted = on[x > 0]
+            if wanted.size == on.size:
+                break
+    if not np.isfinite(x).all():  # numbers at the end of the range of a float
+        return _fix_in_turn(lam, z, np.zeros(z.shape), np.full(z.shape, math.inf), total)
+    out = np.zeros(z.shape)
+    x = np.maximum(x, 0.0)
+    size = float(x.sum())
+    out[on] = x * (total / size) if size > 0 else total / on.size
+    return out
 
 
-def _level(lam: Vector, r: Vector, total: float, on: NDArray[np.intp]) -> tuple[float, Vector, Vector]:
-    """The nu at which the coordinates `on` alone sum to the total, their r and their slopes 1/l."""
-    gap, slope = r[on], 1.0 / lam[on]
-    return (total + float(slope.dot(gap))) / float(slope.sum()), gap, slope
+def _below(lam: Vector, z: Vector, total: float, on: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The coordinates that have a share at the level of the coordinates `on`."""
+    nu = _level(lam, z, total, on)[0]
+    return np.asarray((z - z.item(on[lam[on].argmin()]) < nu).nonzero()[0])
+
+
+def _level(lam: Vector, z: Vector, total: float, on: NDArray[np.intp] | slice) -> tuple[float, Vector]:
+    """(nu, x): the coordinates `on` alone sum to the total; nu is measured from the lightest one's z."""
+    weight, r = lam[on], z[on]
+    light = weight.argmin()
+    low = weight.item(light)
+    r = r - r.item(light)
+    slope = low / weight  # at most 1: nothing overflows
+    nu = (low * total + float(slope.dot(r))) / float(slope.sum())
+    return nu, (nu - r) / weight
 
 
 def with_sum(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near: Vector) -> Vector:
-    """lo <= x <= hi and sum x = total: the continuous quadratic knapsack, O(n log n)."""
-    every = np.count_nonzero(lam) == lam.size
+    """lo <= x <= hi and sum x = total: the continuous quadratic knapsack."""
+    if psd.positive(lam) and math.isfinite(lo.item(lo.argmin())):
+        if total <= float(lo.sum()):
+            return lo.copy()
+        open_above = hi.item(hi.argmin()) == math.inf
+        if open_above and not lo.any():
+            return simplex(lam, z, total, near)
+        return _fix_in_turn(lam, z, lo, hi, total)
+    return _by_knots(lam, z, lo, hi, total, near)
+
+
+def _fix_in_turn(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float) -> Vector:
+    """All weights above 0: solve without bounds, fix for good the side that is broken by more, and repeat.
+
+    Each step is measured from the z of the lightest free coordinate, as in `simplex`.
+    """
+    x, on, rest = lo.copy(), np.arange(lo.size), total
+    low, high = lo, hi
+    while on.size:
+        y = _level(lam, z, rest, slice(None))[1]
+        under, over = y < low, y > high
+        short = float((low[under] - y[under]).sum())
+        excess = float((y[over] - high[over]).sum())
+        x[on] = np.minimum(np.maximum(y, low), high)
+        if short == excess:
+            break
+        gone = over if excess > short else under
+        rest -= float((high if excess > short else low)[gone].sum())
+        keep = ~gone
+        on, lam, z, low, high = on[keep], lam[keep], z[keep], low[keep], high[keep]
+    return _onto_sum(x, lo, hi, total)
+
+
+def _onto_sum(x: Vector, lo: Vector, hi: Vector, total: float) -> Vector:
+    """Give what rounding left of the sum to the coordinates with room for it."""
+    for _ in range(2):
+        rest = total - float(x.sum())
+        room = hi - x if rest > 0 else x - lo
+        if abs(rest) <= 2 * _EPS * float(np.abs(x).sum()):
+            break
+        k = int(room.argmax())
+        x[k] = min(max(x[k] + rest, lo[k]), hi[k])
+    return x
+
+
+def _by_knots(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near: Vector) -> Vector:
+    """The same where some weights are 0: search the multiplier among its knots, O(n log n)."""
     weighted = lam > 0
-    safe = lam if every else np.where(weighted, lam, 1.0)
+    safe = np.where(weighted, lam, 1.0)
     want, capped = -z, bool(np.isfinite(hi).any())
 
     def plays(mu: float) -> Vector:
         rest = want - mu
-        free = rest / safe
-        if not every:
-            free = np.where(weighted, free, np.where(rest > 0, hi, lo))
+        free = np.where(weighted, rest / safe, np.where(rest > 0, hi, lo))
         free = np.maximum(free, lo)
         return np.minimum(free, hi) if capped else free
 
     with np.errstate(invalid="ignore"):
-        knots = want - lam * lo
-        if capped or not every:
-            top = want - lam * hi
-            knots = np.concatenate((knots, top if every else np.where(weighted, top, want)))
+        knots = np.concatenate((want - lam * lo, np.where(weighted, want - lam * hi, want)))
     knots = np.sort(knots[np.isfinite(knots)])
     low, high = 0, len(knots)
     while low < high:  # the first knot at which the sum has fallen to the total
@@ -88,21 +145,20 @@ def with_sum(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near:
             high = mid
     at = float(knots[low]) if low < len(knots) else math.inf
     before = float(knots[low - 1]) if low else -math.inf
-    inside = _between(before, at)
-    x = plays(inside)
+    loose = ~weighted & (want == at)
+    if loose.any():  # at this very multiplier they may take any share, if those of all others leave one
+        x = plays(at)
+        rest = total - float(x[~loose].sum())
+        if rest <= float(hi[loose].sum()):
+            x[loose] = _spread(near[loose], lo[loose], hi[loose], rest)
+            return _onto_sum(x, lo, hi, total)
+    x = plays(_between(before, at))
     free = weighted & (x > lo) & (x < hi)
     if free.any():
-        slopes = 1.0 / lam[free]
-        mu = (float(x[~free].sum()) - float((z[free] * slopes).sum()) - total) / float(slopes.sum())
-        mu = min(max(mu, before), at)
-        x[free] = np.minimum(np.maximum((-z[free] - mu) * slopes, lo[free]), hi[free])
-    else:
-        mu = at if math.isfinite(at) else before
-    loose = ~weighted & (-z == mu)
-    if loose.any():
-        rest = total - float(x[~loose].sum())
-        x[loose] = _spread(near[loose], lo[loose], hi[loose], rest)
-    return x
+        on = free.nonzero()[0]
+        y = _level(lam, z, total - float(x[~free].sum()), on)[1]
+        x[on] = np.minimum(np.maximum(y, lo[on]), hi[on])
+    return _onto_sum(x, lo, hi, total)
 
 
 def _between(a: float, b: float) -> float:
@@ -181,99 +237,3 @@ def _in_ball(lam: Vector, z: Vector, radius: float) -> tuple[Vector, float]:
             mu += step
     x *= -radius / size
     return x, 0.0
-
-
-def shrink(v: Vector, radius: float, p: float) -> Vector:
-    """`v`, pulled towards 0 into the L_p ball."""
-    size = float(np.linalg.norm(v, p)) if v.size else 0.0
-    return v if size <= radius else v * (radius / size)
-
-
-def decreasing_root(f: Callable[[float], float], guess: float) -> float:
-    """The mu > 0 where a decreasing f crosses 0, f(0+) > 0, to the last bit that brentq gives."""
-    from scipy.optimize import brentq
-
-    high = guess
-    for _ in range(2100):
-        if f(high) <= 0 or not math.isfinite(high):
-            break
-        high *= 4.0
-    low = min(guess, high) / 4.0
-    for _ in range(2100):
-        if f(low) > 0 or low == 0.0:
-            break
-        high, low = low, low / 4.0
-    if low == 0.0 or not math.isfinite(high):
-        return high
-    return float(brentq(f, low, high, xtol=1e-300, rtol=4 * _EPS, maxiter=500))
-
-
-def lp_scalar(p: float, lam: Vector, w: Vector, mu: float) -> Vector:
-    """The root y >= 0 of lam y + mu y^{p-1} = w for w >= 0, by Newton from the right on a convex function."""
-    if mu == 0.0:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(w > 0, w / lam, 0.0))
-    if p == 2.0:
-        return w / (lam + mu)
-    if p == 3.0:
-        return np.asarray(2.0 * w / (lam + np.sqrt(lam * lam + 4.0 * mu * w) + (w == 0)))
-    if p == 1.5:
-        s = 2.0 * w / (mu + np.sqrt(mu * mu + 4.0 * lam * w))
-        return s * s
-    # In s = y^{p-1} when p < 2, so that the function is convex either way.
-    e = p - 1.0 if p > 2.0 else 1.0 / (p - 1.0)
-    full = np.full_like(w, mu)
-    linear, power = (lam, full) if p > 2.0 else (full, lam)
-    some = w > 0
-    target = np.where(some, w, 1.0)
-    with np.errstate(divide="ignore", over="ignore"):
-        s = np.minimum(target / linear, (target / power) ** (1.0 / e))
-    for _ in range(200):
-        high = power * s ** (e - 1.0)
-        new = np.maximum(s - (linear * s + high * s - target) / (linear + e * high), 0.0)
-        done = np.all(np.abs(new - s) <= 2 * _EPS * s)
-        s = new
-        if done:
-            break
-    return np.where(some, s if p > 2.0 else s**e, 0.0)
-
-
-def lp_ball(
-    p: float, lam: Vector, z: Vector, radius: float, lo: Vector | None, hi: Vector | None, near: Vector
-) -> Vector:
-    """|x|_p <= radius, 1 < p < inf, and lo <= x <= hi when a box is given: x(mu) is a clipped scalar root."""
-    sign, w = -np.sign(z), np.abs(z)
-    flat = (lam == 0) & (z == 0)
-
-    def clip(x: Vector) -> Vector:
-        return x if lo is None or hi is None else np.minimum(np.maximum(x, lo), hi)
-
-    def plays(mu: float) -> Vector:
-        return clip(sign * lp_scalar(p, lam, w, mu))
-
-    def size(x: Vector) -> float:
-        return float(np.linalg.norm(x, p))
-
-    x = plays(0.0)
-    if np.isfinite(x).all() and size(x) <= radius:
-        if flat.any():
-            x[flat] = _fill(p, radius, x, flat, clip(near)[flat])
-        return x
-    with np.errstate(over="ignore"):
-        guess = float(np.linalg.norm(w, p / (p - 1.0))) / radius ** (p - 1.0)
-    mu = decreasing_root(lambda m: size(plays(m)) - radius, guess)
-    x = plays(mu) if math.isfinite(mu) else clip(np.zeros_like(z))
-    return shrink(x, radius, p) if lo is None else x
-
-
-def _fill(p: float, radius: float, x: Vector, flat: NDArray[np.bool_], want: Vector) -> Vector:
-    """Move the flat coordinates from their smallest values towards `want`, as far as the ball allows."""
-    least = x[flat]
-    rest = np.where(flat, 0.0, x)
-
-    def fits(share: float) -> bool:
-        trial = rest.copy()
-        trial[flat] = least + share * (want - least)
-        return float(np.linalg.norm(trial, p)) <= radius
-
-    return least + furthest(fits) * (want - least)

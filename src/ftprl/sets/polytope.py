@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check, psd
 from ftprl.errors import InvalidInput, Unsupported
-from ftprl.sets.base import ConvexSet, ExactSet, Frozen, scaled_tolerance
+from ftprl.sets.base import ConvexSet, Frozen, scaled_tolerance, worst_excess
 from ftprl.sets.box import Box
-from ftprl.solver import Conic, Solution, linear_program, minimise_conic
+from ftprl.solver import Conic, Solution, axis_bounds, linear_program, minimise_conic
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -23,7 +23,7 @@ _MAX_GAMMA_PAIRS = 4000
 
 
 @final
-class Halfspace(ExactSet):
+class Halfspace(Frozen, ConvexSet):
     """{x : a·x <= b}; unbounded, so it plays with `Fixed` matrices or inside an `Intersection`."""
 
     def __init__(self, a: ArrayLike, b: float) -> None:
@@ -57,6 +57,15 @@ class Halfspace(ExactSet):
         if np.linalg.norm(unseen) > 1e-9 * np.linalg.norm(self.a):
             return x - unseen * (excess / float(unseen @ self.a))
         return x - push * (excess / float(self.a @ push))
+
+    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
+        """The closed form; on an unbounded set no gap can be proved, and 0 is reported."""
+        return Solution(self.argmin(H, z, near), 0.0)
+
+    def violation(self, x: Vector) -> float:
+        """a·x beyond b, relative to both."""
+        size = abs(self.b) + float(np.abs(self.a) @ np.abs(x))
+        return max(float(self.a @ x) - self.b, 0.0) / size if size else 0.0
 
     def vertex(self, g: Vector) -> Vector:
         """Bounded only for g = 0 or g opposite to a."""
@@ -155,25 +164,32 @@ class Polytope(Frozen, ConvexSet):
         """A minimiser over F of ½ xᵀHx + z·x."""
         return self.minimise(H, z, near).x
 
+    def closed_form(self, H: PSD) -> bool:
+        """Never."""
+        return False
+
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
         """A quadratic program, started from the faces active at `near`."""
         return minimise_conic(self, H, z, near)
 
     def vertex(self, g: Vector) -> Vector:
         """A linear program."""
+        if np.isfinite(self.widths()).all():
+            return minimise_conic(self, psd.zero(), g, self._center).x
         status, x = linear_program(g, self.C, self.d, self.A_eq, self.b_eq)
         if status == "unbounded":
             raise InvalidInput("the best point of a Polytope needs a bounded one, got no bound along g; add faces.")
         return x
 
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float:
+        """Through a linear program, whose own gap counts too."""
+        slope = psd.apply(H, x) + z
+        best = minimise_conic(self, psd.zero(), slope, x)
+        return max(float(slope @ (x - best.x)), 0.0) + best.gap
+
     @cached_property
     def _bounds(self) -> tuple[Vector, Vector]:
-        ends = np.empty((2, self.dim))
-        for i, e in enumerate(np.eye(self.dim)):
-            for side, sign in enumerate((1.0, -1.0)):
-                status, x = linear_program(sign * e, self.C, self.d, self.A_eq, self.b_eq)
-                ends[side, i] = x[i] if status == "optimal" else -sign * np.inf
-        return check.frozen(ends[0].copy()), check.frozen(np.maximum(ends[0], ends[1]))
+        return axis_bounds(self._conic)
 
     def widths(self) -> Vector:
         """2n linear programs, solved once."""
@@ -183,9 +199,9 @@ class Polytope(Frozen, ConvexSet):
     def _widths(self) -> Vector:
         low, high = self._bounds
         D = high - low
-        # What a linear program leaves of a coordinate that cannot move is rounding, not width.
+        # What rounding leaves of a coordinate that cannot move is no width.
         size = np.where(np.isfinite(D), np.maximum(np.abs(low), np.abs(high)), 0.0)
-        return check.frozen(np.where(1e-12 * size + 1e-15 * float(size.max()) >= D, 0.0, D))
+        return check.frozen(np.where(4e-16 * size >= D, 0.0, D))
 
     def start(self) -> Vector:
         """The centre of the largest inscribed ball."""
@@ -197,6 +213,21 @@ class Polytope(Frozen, ConvexSet):
         e, tol = len(self.b_eq), atol * self._conic.row_scale(x)
         miss = G @ x - h
         return bool(np.all(miss <= tol) and np.all(miss[:e] >= -tol[:e]))
+
+    def violation(self, x: Vector) -> float:
+        """The most broken row, relative to the sizes that enter it."""
+        G, h = self._conic.rows
+        miss, e = G @ x - h, len(self.b_eq)
+        miss[:e] = np.abs(miss[:e])
+        return worst_excess(miss, self._row_sizes + np.abs(G) @ np.abs(x))
+
+    @cached_property
+    def _row_sizes(self) -> Vector:
+        """What rounding is measured against in each row: |h| + |G| times the largest |x| in F."""
+        G, h = self._conic.rows
+        low, high = self._bounds
+        reach = np.maximum(np.abs(low), np.abs(high))
+        return np.asarray(np.abs(h) + np.abs(G) @ np.where(np.isfinite(reach), reach, 0.0))
 
     def tangent(self, g: Vector) -> Vector:
         """g projected on the directions that the equality rows leave free."""

@@ -71,6 +71,11 @@ class Shares(MixedSet):
         tol = scaled_tolerance(atol, self.scale)
         return bool(x.min() >= -tol and x.max() <= self.cap + tol and abs(float(x.sum()) - self.scale) <= tol)
 
+    def violation(self, x: Vector) -> float:
+        """The largest share below 0 or above the cap, or the error of the sum, relative to the scale."""
+        beyond = max(-float(x.min()), float(x.max()) - float(self._high[0]), 0.0)
+        return max(beyond, abs(float(x.sum()) - self.scale)) / self.scale
+
     def tangent(self, g: Vector) -> Vector:
         """g minus its mean: a constant changes no comparison."""
         return g - float(g.mean())
@@ -108,6 +113,12 @@ class Simplex(Shares):
         out[int(g.argmin())] = self.scale
         return out
 
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float:
+        """(slope - min slope)·x."""
+        slope = psd.apply(H, x) + z
+        slope -= slope.item(slope.argmin())
+        return float(slope.dot(x))
+
     def diameter(self) -> float:
         """sqrt(2) scale."""
         return math.sqrt(2) * self.scale if self.dim > 1 else 0.0
@@ -119,7 +130,7 @@ class Simplex(Shares):
         if Q.ndim == 0:
             return 2 * float(Q) * self.scale**2
         if Q.ndim == 1:
-            return self.scale**2 * _two_largest(Q)
+            return self.scale**2 * two_largest(Q)
         d = np.diagonal(Q)
         return self.scale**2 * float((d[:, None] + d - 2 * Q).max())
 
@@ -202,7 +213,7 @@ class CappedSimplex(Shares):
         return what == "widths" or (what != "full" and self._moves[2])
 
 
-def _two_largest(q: Vector) -> float:
+def two_largest(q: Vector) -> float:
     """The sum of the two largest numbers: two searches are quicker than a partition."""
     i = int(q.argmax())
     rest = max(float(part[part.argmax()]) for part in (q[:i], q[i + 1 :]) if part.size)

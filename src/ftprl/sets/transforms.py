@@ -15,7 +15,7 @@ from ftprl.errors import InvalidInput
 from ftprl.sets.base import ConvexSet, Frozen, Quantity, require_same_dim, require_sets
 from ftprl.sets.box import Box
 from ftprl.sets.hindsight import PostHoc, const_optimum, stack_blocks
-from ftprl.solver import Conic, Solution, keep_near, minimise_conic
+from ftprl.solver import Conic, Solution, keep_near, minimise_conic, pull_inside
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -63,11 +63,20 @@ class Preimage(Frozen, ConvexSet):
         """The inner set's minimiser in the coordinates Ax."""
         return self.minimise(H, z, near).x
 
+    def closed_form(self, H: PSD) -> bool:
+        """Where the inner set has one."""
+        return self.inner.closed_form(self.hat(H))
+
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """The inner set's minimiser and gap in the coordinates Ax."""
-        hat = self.inner.minimise(self.hat(H), self._inverse.T @ z, self.A @ near)
-        x = self._inverse @ hat.x
-        return Solution(x if psd.definite(H) else keep_near(self, H, z, x, near), hat.gap)
+        """The inner closed form in the coordinates Ax; else a solver, in coordinates that fit this set."""
+        hat = self.hat(H)
+        if not self.inner.closed_form(hat):
+            return minimise_conic(self, H, z, near)
+        x = self._inverse @ self.inner.minimise(hat, self._inverse.T @ z, self.A @ near).x
+        x = x if psd.definite(H) else keep_near(self, H, z, x, near)
+        if self.violation(x) > 1e-15:
+            x = pull_inside(self, x)
+        return Solution(x, self.gap(H, z, x))
 
     def vertex(self, g: Vector) -> Vector:
         """A^{-1} of the inner set's vertex for A^{-T} g."""
@@ -110,6 +119,13 @@ class Preimage(Frozen, ConvexSet):
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
         """Ax in inner."""
         return self.inner.contains(self.A @ x, atol)
+
+    def violation(self, x: Vector) -> float:
+        """That of Ax, relative to the sizes that enter it."""
+        hat = self.A @ x
+        size = float(np.abs(hat).max(initial=0.0))
+        entered = float((np.abs(self.A) @ np.abs(x)).max(initial=0.0))
+        return self.inner.violation(hat) * (size / entered if size else 1.0)
 
     def tangent(self, g: Vector) -> Vector:
         """Aᵀ of what matters on the inner set."""
@@ -211,6 +227,11 @@ class Product(Frozen, ConvexSet):
         """A minimiser over F of ½ xᵀHx + z·x."""
         return self.minimise(H, z, near).x
 
+    def closed_form(self, H: PSD) -> bool:
+        """Where H is block diagonal and every factor has one."""
+        parts = zip(self.sets, self.blocks, strict=True)
+        return self._decouples(H) and all(s.closed_form(self._block(H, b)) for s, b in parts)
+
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
         """Factor by factor where H is block diagonal, one joint program where it is not."""
         if not self._decouples(H):
@@ -262,6 +283,10 @@ class Product(Frozen, ConvexSet):
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
         """Factor by factor."""
         return all(s.contains(x[b], atol) for s, b in zip(self.sets, self.blocks, strict=True))
+
+    def violation(self, x: Vector) -> float:
+        """The largest of the factors'."""
+        return max(s.violation(x[b]) for s, b in zip(self.sets, self.blocks, strict=True))
 
     def tangent(self, g: Vector) -> Vector:
         """Factor by factor."""

@@ -8,15 +8,19 @@ a solver's answer is polished on the constraints it found active. Every answer c
 from ftprl.solver.certified import Solution
 from ftprl.solver.conic import Conic
 from ftprl.solver.engines import call_clarabel, interior_point, linear_program
-from ftprl.solver.quadratic import furthest, keep_near, minimise_conic
+from ftprl.solver.linear import axis_bounds
+from ftprl.solver.quadratic import Scaled, furthest, keep_near, minimise_conic, pull_inside
 
 __all__ = [
     "Conic",
+    "Scaled",
     "Solution",
+    "axis_bounds",
     "call_clarabel",
     "furthest",
     "interior_point",
     "keep_near",
     "linear_program",
     "minimise_conic",
+    "pull_inside",
 ]

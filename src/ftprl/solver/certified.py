@@ -15,13 +15,14 @@ PSD = NDArray[np.float64]
 
 Span = tuple[Vector, Vector]  # the least and the largest value of each variable on the set
 
-TIGHT = 1e-12  # relative feasibility that a play must have before it leaves the solver
+TIGHT = 1e-12  # relative feasibility of the rows that a solver's answer must have to be taken
+ROUNDING = 1e-15  # relative feasibility of every play
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """A point of F and an upper bound on how far its value is from the minimum."""
+    """A point x of F, and its gap: an upper bound on slope·(x - u) over u in F, so on how far x is from the minimum."""
 
     x: Vector
     gap: float
@@ -30,10 +31,10 @@ class Solution:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """A primal point (feasible or not) with multipliers, and the lower bound on the minimum they prove."""
+    """A primal point (feasible or not) with multipliers of all rows and cones."""
 
     w: Vector
-    lower: float
+    dual: Vector
 
 
 def value(H: PSD, z: Vector, x: Vector) -> float:
@@ -41,15 +42,15 @@ def value(H: PSD, z: Vector, x: Vector) -> float:
     return 0.5 * psd.quad(H, x) + float(z.dot(x))
 
 
-def lower_bound(H: PSD, z: Vector, G: Vector, h: Vector, w: Vector, dual: Vector, span: Span) -> float:
-    """A number below f everywhere on the set, whatever w is, by convexity and weak duality.
+def dual_gap(H: PSD, z: Vector, G: Vector, h: Vector, w: Vector, dual: Vector, span: Span) -> float:
+    """An upper bound on slope·(w - u), slope = Hw + z, over every u of the set; w itself may be any point.
 
-    For u in the set f(u) >= f(w) + slope·(u - w), and dual·(h - Gu) >= 0; what the multipliers leave of the slope is
-    charged at the end of the variable's range that costs most.
+    By weak duality: dual·(h - Gu) >= 0 on the set, and what the multipliers leave of the slope is charged at the end of
+    the variable's range that costs most.
     """
     residual = psd.apply(H, w)
     residual += z
     residual += dual @ G
     low, high = span
-    left = np.minimum(residual * (low - w), residual * (high - w))
-    return value(H, z, w) - float(dual.dot(h - G @ w)) + float(left.sum())
+    left = np.maximum(residual * (w - low), residual * (w - high))
+    return float(dual.dot(h - G @ w)) + float(left.sum())

@@ -93,21 +93,29 @@ class Conic:
             np.concatenate([p.reach for p in parts]),
         )
 
-    def in_units_of(self, size: float) -> Conic:
-        """{x : size·x in this set}; remembered, since a set asks with the same size every round."""
-        known: dict[float, Conic] = self.__dict__.setdefault("_units", {})
-        if size not in known:
-            known[size] = self._divided(size)
-        return known[size]
+    def rescale(self, middle: Vector, unit: Vector) -> Conic:
+        """{y : middle + unit·y in this set}, with rows of length 1 and auxiliary variables in units of their reach."""
+        columns = np.concatenate((unit, self.reach))
 
-    def _divided(self, size: float) -> Conic:
+        def turn(G: Vector, h: Vector, together: bool) -> Rows:
+            G, h = G * columns, h - G[:, : self.dim] @ middle
+            size = np.linalg.norm(G, axis=1)
+            size = np.where(size > 0, size, 1.0)
+            # A cone may be multiplied by a number, a row of inequalities each by its own.
+            size = np.full(len(h), float(size.max(initial=0.0)) or 1.0) if together else size
+            return G / size[:, None], h / size
+
+        C, d = turn(self.C, self.d, False)
+        A, b = turn(self.A, self.b, False)
         return replace(
             self,
-            d=self.d / size,
-            b=self.b / size,
-            soc=tuple((G, h / size) for G, h in self.soc),
-            power=tuple((G, h / size, alpha) for G, h, alpha in self.power),
-            reach=self.reach / size,
+            C=C,
+            d=d,
+            A=A,
+            b=b,
+            soc=tuple(turn(G, h, True) for G, h in self.soc),
+            power=tuple((*turn(G, h, True), alpha) for G, h, alpha in self.power),
+            reach=np.ones(len(self.reach)),
         )
 
     def with_l1(self, magnitude: Vector) -> Conic:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl.solver.certified import TIGHT, Pair, Span, lower_bound
+from ftprl.solver.certified import TIGHT, Pair
 from ftprl.solver.conic import Conic
 
 Vector = NDArray[np.float64]
@@ -15,9 +15,9 @@ _NEWTON_STEPS = 4
 _MENDS = 4
 
 
-def polish(conic: Conic, P: PSD, q: Vector, pair: Pair, dual: Vector, slack: Vector, span: Span) -> list[Pair]:
+def polish(conic: Conic, P: PSD, q: Vector, pair: Pair, slack: Vector) -> list[Pair]:
     """Newton on the optimality conditions of the rows and cones found active; the rows are mended as it goes."""
-    e, m = len(conic.b), len(conic.d)
+    e, m, dual = len(conic.b), len(conic.d), pair.dual
     active = dual[e : e + m] > slack[e : e + m]
     cones, at = [], e + m
     for G, h in conic.soc:
@@ -25,16 +25,16 @@ def polish(conic: Conic, P: PSD, q: Vector, pair: Pair, dual: Vector, slack: Vec
         if s0 > 0 and dual[at] > room:
             cones.append((at, G, h, dual[at] / s0))
         at += len(h)
-    found, w, prices = [], pair.w, dual[: e + m]
+    made, w, prices = [], pair.w, dual[: e + m]
     for _ in range(_MENDS):
-        w, prices, made = _newton(conic, P, q, w, prices, active, cones, span)
-        found.append(made)
+        w, prices, polished = _newton(conic, P, q, w, prices, active, cones)
+        made.append(polished)
         wrong = active & (prices[e:] < 0)
         broken = ~active & (conic.C @ w - conic.d > TIGHT * conic.row_scale(w)[e:])
         if not (wrong.any() or broken.any()):
             break
         active = (active & ~wrong) | broken
-    return found
+    return made
 
 
 def _newton(
@@ -45,9 +45,8 @@ def _newton(
     prices: Vector,
     active: NDArray[np.bool_],
     cones: list[tuple[int, Vector, Vector, float]],
-    span: Span,
 ) -> tuple[Vector, Vector, Pair]:
-    """The point and the prices of the rows that solve the optimality conditions, with the bound they prove.
+    """The point and the prices of the rows that solve the optimality conditions, and the pair they make.
 
     A cone h - Gw = (s_0, s_1) counts through ½(|s_1|² - s_0²) <= 0, whose multiplier nu gives the dual nu (s_0, -s_1).
     """
@@ -67,13 +66,12 @@ def _newton(
         w, y = w + step[: conic.size], y + step[conic.size :]
     prices = np.zeros(e + m)
     prices[:e], prices[e:][active] = y[:e], y[e:k]
-    G, h, _ = conic.stacked
-    full = np.zeros(len(h))
+    full = np.zeros(len(conic.stacked[1]))
     full[:e], full[e : e + m] = prices[:e], np.maximum(prices[e:], 0.0)
     for nu, (at, block, right, _) in zip(np.maximum(y[k:], 0.0), cones, strict=True):
         s = right - block @ w
         full[at], full[at + 1 : at + len(right)] = nu * np.linalg.norm(s[1:]), -nu * s[1:]
-    return w, prices, Pair(w, lower_bound(P, q, G, h, w, full, span))
+    return w, prices, Pair(w, full)
 
 
 def _solve(K: Vector, right: Vector) -> Vector:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from ftprl import psd
 from ftprl.errors import InvalidInput
-from ftprl.solver.certified import TIGHT, Pair, Solution, Span, lower_bound, value
+from ftprl.solver.certified import ROUNDING, TIGHT, Pair, Solution, Span, dual_gap, value
 from ftprl.solver.conic import Conic
 from ftprl.solver.engines import call_clarabel, call_piqp, solve_linear
 from ftprl.solver.polish import polish
@@ -31,22 +32,22 @@ class Describable(Protocol):
     @property
     def dim(self) -> int: ...
     def conic(self) -> Conic: ...
-    def widths(self) -> Vector: ...
     def bounds(self) -> tuple[Vector, Vector]: ...
     def start(self) -> Vector: ...
-    def contains(self, x: Vector, atol: float = 1e-9) -> bool: ...
+    def violation(self, x: Vector) -> float: ...
+    def closed_form(self, H: PSD) -> bool: ...
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float: ...
 
 
-def _interior(conic: Conic, P: PSD, q: Vector, span: Span) -> tuple[Pair, Vector, Vector]:
-    """An interior-point answer with multipliers and slacks: PIQP where there are only rows, Clarabel for cones."""
+def _interior(conic: Conic, P: PSD, q: Vector, span: Span) -> tuple[Pair, Vector]:
+    """An interior-point answer with multipliers, and slacks: PIQP where there are only rows, Clarabel for cones."""
     G, h, cones = conic.stacked
     if not conic.soc and not conic.power and len(conic.d):
-        found = call_piqp(P, q, conic)
-        if found is not None:
-            w, dual, slack = found
-            pair = Pair(w, lower_bound(P, q, *conic.rows, w, dual, span))
-            if value(P, q, w) - pair.lower <= _ENOUGH * (1.0 + abs(pair.lower)):
-                return pair, dual, slack
+        answer = call_piqp(P, q, conic)
+        if answer is not None:
+            w, dual, slack = answer
+            if dual_gap(P, q, *conic.rows, w, dual, span) <= _ENOUGH * (1.0 + abs(value(P, q, w))):
+                return Pair(w, dual), slack
     answer = call_clarabel(P, q, G, h, cones)
     status = str(answer.status)
     if "Infeasible" in status:
@@ -55,139 +56,251 @@ def _interior(conic: Conic, P: PSD, q: Vector, span: Span) -> tuple[Pair, Vector
     w, dual = np.array(answer.x), np.array(answer.z)
     if not (np.isfinite(w).all() and np.isfinite(dual).all()):
         raise InvalidInput(f"the solver found no finite point ({status}); rescale the set or the gradients.")
-    return Pair(w, lower_bound(P, q, G, h, w, dual, span)), dual, np.array(answer.s)
+    return Pair(w, dual), np.array(answer.s)
 
 
-def _embed(H: PSD, z: Vector, size: int, l1: float) -> tuple[PSD, Vector]:
+def _embed(H: PSD, z: Vector, size: int, l1: Vector) -> tuple[PSD, Vector]:
     n = len(z)
     P = np.zeros((size, size))
     P[:n, :n] = psd.dense(H, n)
     q = np.zeros(size)
     q[:n] = z
-    if l1:
-        q[size - n :] = l1
+    q[size - len(l1) :] = l1
     return P, q
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Unit:
-    """A set in units of its own size: the solvers' tolerances are absolute, and made for sets of the size of 1."""
+class Scaled:
+    """A set in coordinates y = (x - middle)/unit in which each side has length 1.
+
+    The solvers' tolerances are absolute and made for sets of the size of 1: a side that is long or short beside the
+    others, or a set far from 0, would lose its digits.
+    """
 
     feasible: Describable
-    size: float
+    middle: Vector
+    unit: Vector
+    span: Span
 
-    @property
-    def dim(self) -> int:
-        return self.feasible.dim
+    @staticmethod
+    def of(feasible: Describable, near: Vector) -> Scaled:
+        """The scaling by the set's own bounds. An infinite side is replaced by a guess: no gap can be proved there."""
+        conic = feasible.conic()
+        known: Scaled | None = conic.__dict__.get("_scaled")
+        if known is not None and known.feasible is feasible:
+            return known
+        low, high = feasible.bounds()
+        wide = high - low
+        finite = np.isfinite(wide)
+        if not finite.all():
+            most = float(wide[finite].max(initial=0.0)) or 1.0
+            reach = 2.0 * np.maximum(np.abs(near), most)
+            low, high = np.where(np.isfinite(low), low, near - reach), np.where(np.isfinite(high), high, near + reach)
+            wide = np.where(finite, wide, most)
+        middle = low + (high - low) / 2 if finite.all() else np.where(finite, low + wide / 2, near)
+        unit = wide if wide[wide.argmin()] > 0 else np.where(wide > 0, wide, float(wide.max(initial=0.0)) or 1.0)
+        made = Scaled(feasible, middle, unit, ((low - middle) / unit, (high - middle) / unit))
+        if finite.all():  # it does not depend on `near`: remembered with the set's rows
+            conic.__dict__["_scaled"] = made
+        return made
+
+    @cached_property
+    def _conic(self) -> Conic:
+        return self.feasible.conic().rescale(self.middle, self.unit)
+
+    @cached_property
+    def _start(self) -> Vector:
+        return self.inward(self.feasible.start())
 
     def conic(self) -> Conic:
-        return self.feasible.conic().in_units_of(self.size)
+        """The set's rows and cones in y."""
+        return self._conic
 
-    def widths(self) -> Vector:
-        return self.feasible.widths() / self.size
+    def span_with(self, conic: Conic) -> Span:
+        """The range of each variable, auxiliary ones included."""
+        k = len(conic.reach)
+        if not k:
+            return self.span
+        return np.concatenate((self.span[0], np.zeros(k))), np.concatenate((self.span[1], conic.reach))
 
-    def bounds(self) -> tuple[Vector, Vector]:
-        low, high = self.feasible.bounds()
-        return low / self.size, high / self.size
+    def inward(self, x: Vector) -> Vector:
+        """The y of a point x."""
+        return (x - self.middle) / self.unit
 
-    def start(self) -> Vector:
-        return self.feasible.start() / self.size
+    def outward(self, y: Vector) -> Vector:
+        """The point of F, brought inside where rounding left it outside."""
+        conic = self.conic()
+        if conic.polyhedral:
+            return self.middle + self.unit * self._inside_rows(conic, y)
+        x = self.middle + self.unit * y
+        return x if self.feasible.violation(x) <= ROUNDING else pull_inside(self.feasible, x)
 
-    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        return self.feasible.contains(x * self.size, atol * self.size / (1.0 + self.size))
+    def _inside_rows(self, conic: Conic, y: Vector) -> Vector:
+        """y, moved onto the equalities, and towards the start by the share that takes it back behind every row."""
+        if len(conic.b):
+            y = y - conic.equality_inverse @ (conic.A @ y - conic.b)
+        over = conic.C @ y - conic.d
+        if not over.size or over[over.argmax()] <= ROUNDING:
+            return y
+        inside = self._start
+        room = np.maximum(conic.d - conic.C @ inside, 0.0)
+        bad = (over > ROUNDING) & (room > TIGHT)  # no move mends a row that the start meets with equality
+        share = float((over[bad] / (over[bad] + room[bad])).max(initial=0.0)) * (1 + 4 * ROUNDING)
+        return inside + (1.0 - min(share, 1.0)) * (y - inside)
 
-
-def _size(feasible: Describable) -> float:
-    """The set's largest finite width, where that is far from 1; 1 elsewhere, so that most sets are left alone."""
-    D = feasible.widths()
-    size = float(D[D.argmax()])
-    if not math.isfinite(size):
-        size = float(np.where(np.isfinite(D), D, 0.0).max())
-    return size if size > 0 and not 1e-3 <= size <= 1e4 else 1.0
-
-
-def _span(feasible: Describable, conic: Conic, near: Vector) -> Span:
-    """The range of each variable. An infinite side is replaced by a guess around `near`: no gap can be proved there."""
-    low, high = feasible.bounds()
-    if not len(conic.reach) and math.isfinite(low[low.argmin()]) and math.isfinite(high[high.argmax()]):
-        return low, high
-    guess = 2.0 * (1.0 + np.abs(near))
-    low, high = np.where(np.isfinite(low), low, near - guess), np.where(np.isfinite(high), high, near + guess)
-    return np.concatenate((low, np.zeros(len(conic.reach)))), np.concatenate((high, conic.reach))
-
-
-def _linear(feasible: Describable, conic: Conic, H: PSD, z: Vector, near: Vector, span: Span) -> Solution:
-    """H = 0 over linear rows: a corner, by a linear program."""
-    status, x, dual = solve_linear(z, conic.C, conic.d, conic.A, conic.b)
-    if status != "optimal":
-        raise InvalidInput("the best point needs a bounded set, got no bound along the gradient; add faces.")
-    lower = lower_bound(H, z, *conic.rows, x, dual, span)
-    x = keep_near(feasible, H, z, x, near)
-    return Solution(x, max(float(z @ x) - lower, 0.0))
+    def curvature(self, H: PSD) -> PSD:
+        """H in y."""
+        return H * self.unit * self.unit if H.ndim < 2 else H * np.multiply.outer(self.unit, self.unit)
 
 
 def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float = 0.0) -> Solution:
     """Minimise ½ xᵀHx + z·x + l1·|x|₁ over F; directions without weight stay at `near` where they can."""
-    size = _size(feasible)
-    if size == 1.0:
-        return _level(feasible, H, z, near, l1)
-    found = _level(_Unit(feasible, size), H * size**2, z * size, near / size, l1 * size)
-    return Solution(found.x * size, found.gap)
+    scaled = Scaled.of(feasible, near)
+    # In y: ½ yᵀUHUy + (U(z + H middle))·y, brought to the size of 1 as well.
+    P, q = scaled.curvature(H), scaled.unit * (z + psd.apply(H, scaled.middle))
+    steep = max(float(np.abs(P).max(initial=0.0)), float(np.abs(q).max(initial=0.0)), l1 * float(scaled.unit.max()))
+    steep = steep or 1.0
+    return _minimise(scaled, H, z, P / steep, q / steep, near, l1, steep)
 
 
-def _level(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float) -> Solution:
-    """The same for a set of the size of 1: the objective is brought to that size too."""
-    steep = max(float(np.abs(H).max(initial=0.0)), float(np.abs(z).max(initial=0.0)), l1) or 1.0
-    found = _minimise(feasible, H / steep, z / steep, near, l1 / steep)
-    return Solution(found.x, found.gap * steep)
-
-
-def _minimise(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float) -> Solution:
-    """`minimise_conic` for a set and an objective of the size of 1."""
-    n = feasible.dim
-    conic = feasible.conic()
-    span = _span(feasible, conic, near)
-    if conic.polyhedral and not l1 and not H.any():
-        return _linear(feasible, conic, H, z, near, span)
-    plain = conic.polyhedral and not l1
-    if plain:
-        warm = active_set(conic, H, z, near, span, rows_at(conic, near), _WARM_STEPS)
+def _minimise(scaled: Scaled, H: PSD, z: Vector, P: PSD, q: Vector, near: Vector, l1: float, steep: float) -> Solution:
+    """`minimise_conic` with the objective (P, q) in the scaled coordinates, divided by `steep`."""
+    conic = scaled.conic()
+    span = scaled.span_with(conic)
+    rows_only = conic.polyhedral and not l1
+    if rows_only and not P.any():
+        status, y, dual = solve_linear(q, conic.C, conic.d, conic.A, conic.b)
+        if status != "optimal":
+            raise InvalidInput("the best point needs a bounded set, got no bound along the gradient; add faces.")
+        task = _Task(scaled, conic, span, H, z, P, q, near, steep)
+        return task.finish([Pair(corner(conic, y, dual), dual), Pair(y, dual)])
+    there = scaled.inward(near)
+    if rows_only:
+        warm = active_set(conic, P, q, there, span, rows_at(conic, there), _WARM_STEPS)
         if warm is not None:
-            return warm
+            return _accept(scaled, conic, H, z, P, q, near, warm, steep)
+    magnitude = np.zeros(0)
     if l1:
-        magnitude = np.maximum(np.abs(span[0][:n]), np.abs(span[1][:n]))
-        conic = conic.with_l1(magnitude)
-        span = (np.concatenate((span[0], np.zeros(n))), np.concatenate((span[1], magnitude)))
-    P, q = _embed(H, z, conic.size, l1)
-    pair, dual, slack = _interior(conic, P, q, span)
-
-    def total(x: Vector) -> float:
-        return value(H, z, x) + l1 * float(np.abs(x).sum())
-
-    if plain:
+        ends = scaled.middle + scaled.unit * np.array([end[: conic.dim] for end in span])
+        magnitude = np.abs(ends).max(axis=0)
+        magnitude = np.where(magnitude > 0, magnitude, scaled.unit)
+        conic = scaled.feasible.conic().with_l1(magnitude).rescale(scaled.middle, scaled.unit)
+        span = scaled.span_with(conic)
+    full_P, full_q = _embed(P, q, conic.size, l1 * magnitude / steep)
+    pair, slack = _interior(conic, full_P, full_q, span)
+    if rows_only:
         e = len(conic.b)
-        exact = active_set(conic, H, z, near, span, dual[e:] > slack[e:], _POLISH_STEPS)
+        exact = active_set(conic, P, q, there, span, pair.dual[e:] > slack[e:], _POLISH_STEPS)
         if exact is not None:
-            return exact
-    pairs = [pair] if conic.power else [pair, *polish(conic, P, q, pair, dual, slack, span)]
-    pairs = [p for p in pairs if np.isfinite(p.w).all() and math.isfinite(p.lower)]
-    lower = max(p.lower for p in pairs)
-    points = [_pull_back(feasible, conic, p.w[:n]) for p in pairs]
-    x = min((x for x in points if feasible.contains(x, 10 * TIGHT)), key=total, default=points[0])
-    if not l1:
-        x = keep_near(feasible, H, z, x, near)
-    return Solution(x, max(total(x) - lower, 0.0))
+            return _accept(scaled, conic, H, z, P, q, near, exact, steep)
+    pairs = [pair] if conic.power else [pair, *polish(conic, full_P, full_q, pair, slack)]
+    return _Task(scaled, conic, span, H, z, full_P, full_q, near, steep, magnitude).finish(pairs)
 
 
-def _pull_back(feasible: Describable, conic: Conic, x: Vector) -> Vector:
-    """Move a point that misses F by a hair towards the inside until it is in F."""
-    if len(conic.b) and conic.size == conic.dim:
-        x = x - conic.equality_inverse @ (conic.A @ x - conic.b)
-    if feasible.contains(x, TIGHT):
-        return x
+def _accept(
+    scaled: Scaled, conic: Conic, H: PSD, z: Vector, P: PSD, q: Vector, near: Vector, pair: Pair, steep: float
+) -> Solution:
+    """An answer of the active-set method, in x, with the gap that it has there."""
+    x = scaled.outward(pair.w)
+    if not _definite(H):
+        x = keep_near(scaled.feasible, H, z, x, near)
+    gap = dual_gap(P, q, *conic.rows, scaled.inward(x), pair.dual, scaled.span)
+    return Solution(x, max(gap, 0.0) * steep)
+
+
+def _definite(H: PSD) -> bool:
+    """Whether H sees every direction; by a factor, which is quicker than its eigenvalues."""
+    if H.ndim < 2:
+        return psd.positive(H)
+    try:
+        pivots = np.diagonal(np.linalg.cholesky(H))
+    except np.linalg.LinAlgError:
+        return False
+    return bool(pivots.min() > 1e-6 * pivots.max())
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A program and the objective it came from; `magnitude` is the unit of each t >= |x|, empty without an L1 term."""
+
+    scaled: Scaled
+    conic: Conic
+    span: Span
+    H: PSD
+    z: Vector
+    P: PSD
+    q: Vector
+    near: Vector
+    steep: float
+    magnitude: Vector = field(default_factory=lambda: np.zeros(0))
+
+    def _at(self, x: Vector, w: Vector) -> Vector:
+        """The program's variables at x: those of w, but for x itself and its absolute values."""
+        n, w = self.conic.dim, w.copy()
+        w[:n] = self.scaled.inward(x)
+        if self.magnitude.size:
+            w[len(w) - n :] = np.abs(x) / self.magnitude
+        return w
+
+    def finish(self, pairs: list[Pair]) -> Solution:
+        """The best of the points, in F, with the smallest gap that any of the multipliers proves for it."""
+        pairs = [p for p in pairs if np.isfinite(p.w).all() and np.isfinite(p.dual).all()]
+        points = [_onto_rows(self.scaled, self.conic, p.w) for p in pairs]
+        values = [value(self.P, self.q, self._at(x, p.w)) for x, p in zip(points, pairs, strict=True)]
+        best = int(np.argmin(values))
+        x = points[best]
+        if not self.magnitude.size:
+            x = keep_near(self.scaled.feasible, self.H, self.z, x, self.near)
+            if self.scaled.feasible.closed_form(psd.zero()):  # the best point along a slope is exact: measure with it
+                return Solution(x, self.scaled.feasible.gap(self.H, self.z, x))
+        G, h, _ = self.conic.stacked
+        w = self._at(x, pairs[best].w)
+        duals = [into_dual_cones(self.conic, p.dual) for p in pairs]
+        gap = min(dual_gap(self.P, self.q, G, h, w, dual, self.span) for dual in duals)
+        return Solution(x, max(gap, 0.0) * self.steep)
+
+
+def into_dual_cones(conic: Conic, dual: Vector) -> Vector:
+    """Multipliers moved into the cones by what rounding left them outside: only then do they prove anything."""
+    out = dual.copy()
+    at = len(conic.b)
+    out[at : at + len(conic.d)] = np.maximum(out[at : at + len(conic.d)], 0.0)
+    at += len(conic.d)
+    for _, h in conic.soc:
+        out[at] = max(out[at], float(np.linalg.norm(out[at + 1 : at + len(h)])) * (1 + 1e-15))
+        at += len(h)
+    for _, _, alpha in conic.power:
+        u, v, w = np.maximum(out[at], 0.0), np.maximum(out[at + 1], 0.0), out[at + 2]
+        reach = float((u / alpha) ** alpha * (v / (1 - alpha)) ** (1 - alpha)) * (1 - 1e-14)
+        out[at : at + 3] = u, v, math.copysign(min(abs(w), reach), w)
+        at += 3
+    return out
+
+
+def corner(conic: Conic, y: Vector, dual: Vector) -> Vector:
+    """The corner near y where the rows with a price meet: a linear program's answer without its tolerance."""
+    G, h = conic.rows
+    on = (np.abs(dual) > 1e-9 * float(np.abs(dual).max(initial=0.0))) | (h - G @ y <= 1e-9)
+    on[: len(conic.b)] = True
+    step = np.linalg.lstsq(G[on], h[on] - G[on] @ y, rcond=1e-12)[0]
+    return np.asarray(y + step) if float(np.abs(step).max(initial=0.0)) < 1e-5 else y
+
+
+def _onto_rows(scaled: Scaled, conic: Conic, w: Vector) -> Vector:
+    """The x of w, moved onto the equality rows and into F."""
+    y = w[: conic.dim]
+    if len(conic.b) and conic.size == conic.dim and not scaled.conic().polyhedral:
+        y = y - conic.equality_inverse @ (conic.A @ y - conic.b)
+    return scaled.outward(y)
+
+
+def pull_inside(feasible: Describable, x: Vector, tol: float = ROUNDING) -> Vector:
+    """Move a point that misses F by a hair towards the inside until it misses by no more than `tol`."""
     inside = feasible.start()
-    share = furthest(lambda s: feasible.contains(inside + s * (x - inside), TIGHT))
+    tol = max(tol, 4 * feasible.violation(inside))
+    share = furthest(lambda s: feasible.violation(inside + s * (x - inside)) <= tol)
     return inside + share * (x - inside)
 
 
@@ -206,7 +319,8 @@ def keep_near(feasible: Describable, H: PSD, z: Vector, x: Vector, near: Vector)
         move = move - tilt * (float(tilt @ move) / size)
     if not np.any(move):
         return x
-    share = furthest(lambda s: feasible.contains(x + s * move, TIGHT))
+    limit = max(ROUNDING, feasible.violation(x))
+    share = furthest(lambda s: feasible.violation(x + s * move) <= limit)
     # Along a curved edge the tolerance alone lets a point slide by its root: that is no room.
     return x + share * move if share > 1e-4 else x
 

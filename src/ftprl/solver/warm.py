@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd
-from ftprl.solver.certified import TIGHT, Solution, Span, lower_bound, value
+from ftprl.solver.certified import TIGHT, Pair, Span, dual_gap, value
 from ftprl.solver.conic import Conic
 
 Vector = NDArray[np.float64]
@@ -37,7 +37,7 @@ def _inverse(H: PSD, z: Vector, near: Vector) -> tuple[Vector, Vector] | None:
     return np.asarray((V / np.where(w > 0, w, top)) @ V.T), tied
 
 
-def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess: Active, steps: int) -> Solution | None:
+def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess: Active, steps: int) -> Pair | None:
     """Solve with the guessed rows as equalities and mend the guess; None when that does not settle in `steps`."""
     made = _inverse(H, z, near)
     if made is None:
@@ -56,7 +56,7 @@ def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess:
         rows = G.take(on, axis=0)
         tilted = rows * inverse if inverse.ndim == 1 else rows @ inverse
         try:
-            y = _prices(tilted @ rows.T, rows.dot(free) - h.take(on))
+            y = solve_prices(tilted @ rows.T, rows.dot(free) - h.take(on))
         except np.linalg.LinAlgError:
             return None
         w = free - y.dot(tilted)
@@ -72,7 +72,7 @@ def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess:
     return None
 
 
-def _prices(S: Vector, right: Vector) -> Vector:
+def solve_prices(S: Vector, right: Vector) -> Vector:
     """S y = right, with one step of refinement: rows at sharp corners are nearly dependent."""
     if not right.size:
         return right
@@ -103,10 +103,10 @@ def _mend(active: Active, on: NDArray[np.intp], prices: Vector, room: Vector) ->
 
 def _accept(
     conic: Conic, H: PSD, z: Vector, w: Vector, on: NDArray[np.intp], prices: Vector, span: Span
-) -> Solution | None:
+) -> Pair | None:
     """The answer, if its proved gap is down to rounding."""
     G, h = conic.rows
     dual = np.zeros(h.size)
     dual[on] = prices
-    reached, lower = value(H, z, w), lower_bound(H, z, G, h, w, dual, span)
-    return Solution(w, max(reached - lower, 0.0)) if reached - lower <= _GOOD * (1.0 + abs(reached)) else None
+    gap = dual_gap(H, z, G, h, w, dual, span)
+    return Pair(w, dual) if gap <= _GOOD * (1.0 + abs(value(H, z, w))) else None

@@ -9,7 +9,6 @@ from typing import Any, final
 from ftprl.data import Source
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.model import Model
-from ftprl.training.fingerprints import check_same_data, fingerprints
 from ftprl.training.options import RunOptions
 from ftprl.training.run_state import RunState
 
@@ -20,7 +19,7 @@ class Checkpoints:
 
     def __init__(self, source: Source, options: RunOptions) -> None:
         self._source, self._options = source, options
-        self._fingerprints = fingerprints(source)
+        self._fingerprint = source.fingerprint() if options.checkpoint is not None else None
         self._written = time.monotonic()
 
     def is_due(self) -> bool:
@@ -38,7 +37,7 @@ class Checkpoints:
             "holdout": options.holdout,
             "passes": options.passes,
             "retire": options.retire,
-            "marks": self._fingerprints,
+            "marks": self._fingerprint,
             "on_bad_row": "skip" if self._source.skips_bad_rows else "raise",
             "standing": state.to_dict(),
         }
@@ -57,8 +56,8 @@ class Checkpoints:
                 raise InvalidInput(
                     f"{name}= needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
                 )
-        check_same_data(self._source.files, self._fingerprints, saved["marks"])
+        self._source.check_unchanged(saved["marks"])
         try:
-            return RunState.from_dict(saved["standing"])
+            return RunState.from_dict(saved["standing"], self._source)
         except (KeyError, TypeError, ValueError) as wrong:
             raise BadModel(f"a checkpoint needs a place in the data, got {wrong}; start anew.") from None

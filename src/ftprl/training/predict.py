@@ -43,5 +43,5 @@ class Lines:
 
     def _text(self, batch: Batch) -> bytes:
         values = self._model.predict(batch, raw=self._raw)
-        is_probability = not self._raw and self._model.engine.spec.scalar_loss().predicts_probability
+        is_probability = not self._raw and self._model.engine.spec.scalar_loss().is_probabilistic
         return number_lines(np.clip(values, _SURE, 1.0 - _SURE) if is_probability else values)

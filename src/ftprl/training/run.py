@@ -70,9 +70,9 @@ class Run:
         """The progressive loss and, where a receipt was kept, the regret under its bounds, as a Matplotlib figure."""
         from ftprl import draw
         from ftprl.runlog import plots
-        from ftprl.runlog.reader import tell
+        from ftprl.runlog.reader import RunLog
 
-        log = tell(self.events)
+        log = RunLog.from_events(self.events)
         panels = [panel for panel in (plots.loss(log), plots.regret(log)) if panel is not None]
         if not panels:
             raise InvalidInput("plot needs rows with a loss, got none; train on some.")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, final
 
-from ftprl.data import Position
+from ftprl.data import Position, Source
 from ftprl.linear.engine import LossTotals, RowRefused
 from ftprl.linear.model import Vector
 
@@ -70,12 +70,12 @@ class RunState:
     run_start: LossTotals
     pass_start: LossTotals
     holdout: LossTotals
+    position: Position
     passes_done: int = 0
     rows: int = 0
     refused_rows: int = 0
     first_refusal: str | None = None
     classes: int = 0
-    position: Position = field(default_factory=Position)
     first_pass: LossTotals | None = None
 
     def advance(self, rows: int, position: Position) -> None:
@@ -98,10 +98,10 @@ class RunState:
         """1 or -1 when every label so far has been of that class."""
         return {_NEGATIVE: -1, _POSITIVE: 1}.get(self.classes)
 
-    def end_pass(self, totals: LossTotals) -> None:
-        """The data was read to its end, at these totals of the engine."""
+    def end_pass(self, totals: LossTotals, start: Position) -> None:
+        """The data was read to its end, at these totals of the engine; another pass begins at `start`."""
         self.passes_done += 1
-        self.position = Position()
+        self.position = start
         self.pass_start = totals
         self.first_pass = self.first_pass or totals
 
@@ -125,8 +125,8 @@ class RunState:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> RunState:
-        """The state that `to_dict` wrote."""
+    def from_dict(cls, values: Mapping[str, Any], source: Source) -> RunState:
+        """The state that `to_dict` wrote, of a run over this source."""
         first_pass = values["progressive"]
         return cls(
             run_start=_totals(values["began"]),
@@ -137,7 +137,7 @@ class RunState:
             refused_rows=int(values["refused"]),
             first_refusal=None if values["refusal"] is None else str(values["refusal"]),
             classes=int(values["classes"]),
-            position=Position.from_dict(values["place"]),
+            position=source.position(values["place"]),
             first_pass=None if first_pass is None else _totals(first_pass),
         )
 

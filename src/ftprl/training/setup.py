@@ -51,7 +51,7 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
     spec = Spec(**settings)
     source = readers.open(
         data,
-        dim=spec.dim,
+        dim=settings.get("dim"),
         seed=spec.seed,
         loss=spec.loss,
         dtype="float64" if spec.float64 else "float32",
@@ -61,6 +61,7 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
     if columns is not None and "label" not in columns.values():
         some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
         raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
+    spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
     return Model(Engine(spec, receipt=receipt), source.to_dict()), source
 
 
@@ -104,7 +105,7 @@ def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None)
     limits = _pick(options, _NOT_KEPT)
     if old.run is not None:
         limits.setdefault("on_bad_row", old.run["on_bad_row"])
-    return old, readers.open(data, labelled=True, **limits, **readers.as_named(old.reading, data, {}))
+    return old, readers.open(data, labelled=True, **limits, **readers.settings_for(old.reading, data))
 
 
 def _check_spec(spec: Spec, options: Options) -> None:

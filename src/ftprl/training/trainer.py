@@ -54,14 +54,12 @@ class Trainer:
         self._checkpoints = Checkpoints(source, options)
         if model.run is None:
             totals = model.engine.progress
-            self.state = RunState(totals, totals, self._before.holdout)
+            self.state = RunState(totals, totals, self._before.holdout, source.start)
         else:
             self.state, model.run = self._checkpoints.resume(model.run), None
         self._meter = ProgressMeter(model, self.state)
         self._recorder, receipt_rows = _recorder(model, source)
         self._schedule = Schedule(options.checkpoint_rows, receipt_rows)
-        self._scores = np.empty(0)
-        self._losses = np.empty(0)
         self._clock = time.monotonic()
 
     # ---- results ----
@@ -88,7 +86,7 @@ class Trainer:
         self._emit("resume" if self.state.rows else "start")
         try:
             if self._recorder is not None:
-                self._recorder.start()
+                self._recorder.start(self.options.passes)
             while self.state.passes_done < self.options.passes:
                 self._pass()
             trim()  # saving needs memory of its own
@@ -117,7 +115,7 @@ class Trainer:
             if self._checkpoints.is_due():
                 self._save_checkpoint()
         self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
-        self.state.end_pass(self.model.engine.progress)
+        self.state.end_pass(self.model.engine.progress, self.source.start)
         if self.state.passes_done < self.options.passes:
             self.state.start_another_pass(self._before.holdout)
 
@@ -143,9 +141,7 @@ class Trainer:
 
     def _learn(self, batch: Batch) -> None:
         """Learn the rows that are not held out, or none if one is refused."""
-        if len(self._scores) < len(batch):
-            self._scores, self._losses = np.empty(len(batch)), np.empty(len(batch))
-        scores, losses = self._scores[: len(batch)], self._losses[: len(batch)]
+        scores, losses = np.empty((2, len(batch)))
         scales = self.model.engine.spec.scales
         if self.options.holdout is None:
             self.model.engine.learn(batch, scores=scores)

@@ -154,7 +154,7 @@ def test_perturbed_leader() -> None:
     np.testing.assert_array_equal(plays(learner, [[2.0, -2.0]])[1], [-1, 1])
     # n = 1, S = -u/epsilon: the vertex is +1 when the noise is below u, with probability u.
     noisy = PerturbedLeader(LINE, epsilon=0.5)
-    share = np.mean([noisy._play(np.array([-0.6]), t)[0] > 0 for t in range(4000)])
+    share = np.mean([noisy.play(np.array([-0.6]), t)[0] > 0 for t in range(4000)])
     assert share == pytest.approx(0.3, abs=0.03)
 
 

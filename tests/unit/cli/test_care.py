@@ -164,7 +164,7 @@ def test_events_go_on_behind_a_line_that_was_cut() -> None:
     writer = events.Writer("e", append=True)
     writer.write({"event": "end", "rows": 1})
     writer.close()
-    assert [event["event"] for event in events.read("e")] == ["start", "end"]
+    assert [event["event"] for event in events.read_events("e")] == ["start", "end"]
 
 
 def test_many_columns_are_refused_before_the_work() -> None:

@@ -168,6 +168,6 @@ def test_demo_ends_with_a_receipt_and_a_report(capsys: pytest.CaptureFixture[str
     assert told["receipt"]["regret"] <= told["receipt"]["bound"] <= told["receipt"]["theorem"]
     assert told["report"] == "d.html"
     assert "</html>" in Path("d.html").read_text()
-    assert "What is proved: " in out
+    assert "Proved bound: " in out
     assert run(["demo", "--clicks", "-1"]) == 2
     assert "--clicks needs a number of at least 0, got -1" in capsys.readouterr().err

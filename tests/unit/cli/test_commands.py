@@ -208,7 +208,7 @@ BAD = [
     (["train", "label.vw"], ["label.vw:2:", "'2'", "1, -1 or 0", "positive"]),
     (["train", "cut.vw.gz"], ["cut.vw.gz:", "broken"]),
     (["train", "notgz.vw.gz"], ["notgz.vw.gz:1:", "gzip"]),
-    (["train", "long.vw", "--max-row", "99"], ["long.vw:1:", "99 bytes", "max_row"]),
+    (["train", "long.vw", "--max-row", "99"], ["long.vw:1:", "99 bytes", "raise --max-row"]),
     (["train", "cols.csv", "--label", "y"], ["cols.csv:3:", "2 columns", "got 3"]),
     (["train", "late.csv", "--label", "y"], ["late.csv:12002:", "'x'", "column 'n'"]),
     (["train", "late.csv", "--label", "z"], ["late.csv", "'z'", "'y', 'n'"]),
@@ -330,7 +330,7 @@ def test_names_from_the_data_are_escaped(capsys: Capture) -> None:
 
 def test_events(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "-q", "--events", "e.jsonl") == 0
-    told = events.read("e.jsonl")
+    told = events.read_events("e.jsonl")
     assert told[0]["event"] == "start"
     assert told[-1]["event"] == "end"
 

@@ -44,19 +44,19 @@ def test_value_and_slope_agree_to_the_bit(loss: ScalarLoss) -> None:
 def test_arrays_of_scores_have_the_same_value_slope_and_curvature(loss: ScalarLoss) -> None:
     rng = np.random.default_rng(2)
     s, y = rng.normal(size=200) * 3, labels(rng, loss.name, 200)
-    value, slope, curve = loss.many(s, y)
+    value, slope, curve = loss.arrays(s, y)
     np.testing.assert_allclose(value, [loss.value(a, b) for a, b in zip(s, y, strict=True)], rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(slope, [loss.slope(a, b) for a, b in zip(s, y, strict=True)], rtol=1e-12, atol=1e-15)
     if curve is not None:
         step = 1e-5
         smooth = np.abs(np.abs(s - y) - 1) > 1e-3 if loss.name == "huber" else np.abs(y * s - 1) > 1e-3
-        rise = (loss.many(s + step, y)[1] - loss.many(s - step, y)[1]) / (2 * step)
+        rise = (loss.arrays(s + step, y)[1] - loss.arrays(s - step, y)[1]) / (2 * step)
         np.testing.assert_allclose(curve[smooth], rise[smooth], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", SCALAR_LOSSES)
 def test_the_learner_takes_the_labels_that_fit(name: str) -> None:
-    for y, fits in zip(CANDIDATES.tolist(), SCALAR_LOSSES[name].fits(CANDIDATES).tolist(), strict=True):
+    for y, fits in zip(CANDIDATES.tolist(), SCALAR_LOSSES[name].accepts(CANDIDATES).tolist(), strict=True):
         engine = Engine(Spec(name, dim=2))
         rows = Batch.from_rows([{0: 1.0}], [1.0])
         batch = Batch(rows.indptr, rows.indices, rows.values, np.array([y]), rows.weight)

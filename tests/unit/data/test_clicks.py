@@ -62,7 +62,7 @@ def test_share_and_tails(seed: int) -> None:
 
 def test_labels_follow_the_hidden_model() -> None:
     block = next(clicks.blocks(8192, 3))
-    score = clicks._score(block.counts, block.ranks, 3)
+    score = clicks.hidden_score(block.counts, block.ranks, 3)
     assert score[block.click].mean() > score[~block.click].mean() + 1.0
 
 
@@ -88,7 +88,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path, monkeypatch: pytest.
     def broken(*_: object) -> None:
         raise OSError("no room")
 
-    monkeypatch.setattr(clicks, "_draw", broken)
+    monkeypatch.setattr(clicks, "draw_block", broken)
     with pytest.raises(OSError, match="no room"):
         make(tmp_path, "a.vw.gz", seed=99)
     assert [path.name for path in tmp_path.iterdir()] == ["a.vw.gz"]

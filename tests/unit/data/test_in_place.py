@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ftprl import data
 from ftprl.data import Batch
-from ftprl.data.prefetch import ahead
+from ftprl.data.prefetch import prefetched
 from ftprl.errors import BadFormat
 
 LINES = st.sampled_from(
@@ -162,7 +162,7 @@ def test_results_come_in_order_whoever_did_them() -> None:
         time.sleep(0.002 * (job % 3))
         return job * job
 
-    assert list(ahead(range(40), work, 2)) == [i * i for i in range(40)]
+    assert list(prefetched(range(40), work, 2)) == [i * i for i in range(40)]
     assert len(who) > 1
 
 
@@ -180,7 +180,7 @@ def test_the_caller_does_not_wait_for_a_slow_thread() -> None:
             release.set()
         return job
 
-    assert list(ahead(range(8), work, 1)) == list(range(8))
+    assert list(prefetched(range(8), work, 1)) == list(range(8))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -190,7 +190,7 @@ def test_what_goes_wrong_comes_in_its_turn(threads: int) -> None:
             raise KeyError(job)
         return job
 
-    results = ahead(range(10), work, threads)
+    results = prefetched(range(10), work, threads)
     assert [next(results) for _ in range(5)] == list(range(5))
     with pytest.raises(KeyError):
         next(results)
@@ -199,7 +199,7 @@ def test_what_goes_wrong_comes_in_its_turn(threads: int) -> None:
         yield from range(3)
         raise OSError("no more")
 
-    results = ahead(jobs(), lambda job: job, threads)
+    results = prefetched(jobs(), lambda job: job, threads)
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(OSError, match="no more"):
         next(results)
@@ -207,7 +207,30 @@ def test_what_goes_wrong_comes_in_its_turn(threads: int) -> None:
 
 def test_nobody_stays_behind() -> None:
     before = threading.active_count()
-    results = ahead(range(1000), lambda job: job, 2)
+    results = prefetched(range(1000), lambda job: job, 2)
     assert next(results) == 0
     results.close()
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("started", [0, 1, 2])
+def test_threads_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: int) -> None:
+    """Where the system refuses a thread, for want of memory say, the caller's own reads everything."""
+    path = tmp_path / "a.vw"
+    path.write_bytes(b"1 | a\n-1 | b\n" * 3000)
+    start, count = threading.Thread.start, 0
+
+    def refusing(thread: threading.Thread) -> None:
+        nonlocal count
+        count += 1
+        if count > started:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refusing)
+    source = data.open(path, dim=64, block_size=1000)
+    assert sum(len(batch) for batch, _ in source.read(threads=3)) == 6000
+    count = 0
+    reading = source.read(threads=3)
+    next(reading)
+    reading.close()

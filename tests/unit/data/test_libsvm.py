@@ -1,8 +1,10 @@
 """The libsvm format: ids as they stand, comments, queries, and every kind of bad row."""
 
 import math
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ftprl import data
@@ -31,10 +33,10 @@ def test_intercept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1 100:1", "expected an id below 100 (dim=100), got '100'; raise dim (--bits, --dim)"),
+        ("1 100:1", "expected an id below 100, the number of cells, got '100'; raise dim="),
         (
             "1 99999999999999999999:1",
-            "expected an id below 100 (dim=100), got '99999999999999999999'; raise dim (--bits, --dim)",
+            "expected an id below 100, the number of cells, got '99999999999999999999'; raise dim=",
         ),
         ("1 -1:1", "expected a whole number before ':', got '-1' in '-1:1'"),
         ("1 :1", "expected a whole number before ':', got '' in ':1'"),
@@ -44,7 +46,7 @@ def test_intercept(tmp_path: Path) -> None:
         ("1 3:x", "expected a number after ':', got 'x' in '3:x'"),
         ("1 3:inf", "expected a finite number after ':', got 'inf' in '3:inf'"),
         ("1,2 3:1", "expected a number as the label, got '1,2'"),
-        ("4 3:1", "expected the label 1, -1 or 0, got '4'; name the label that counts as 1 with positive"),
+        ("4 3:1", "expected the label 1, -1 or 0, got '4'; name the label that counts as 1 with positive="),
     ],
 )
 def test_bad_rows(tmp_path: Path, line: str, message: str) -> None:
@@ -55,7 +57,7 @@ def test_bad_rows(tmp_path: Path, line: str, message: str) -> None:
 
 def test_the_intercept_takes_the_last_id(tmp_path: Path) -> None:
     with pytest.raises(
-        BadFormat, match=r"expected an id below 99 \(dim=100, the last cell is the intercept's\), got '99'"
+        BadFormat, match=r"expected an id below 99, the number of cells but for the intercept's, got '99'; raise dim="
     ):
         read(tmp_path, "1 99:1\n", intercept=True)
 
@@ -70,3 +72,25 @@ def test_a9a(name: str, rows: int) -> None:
     assert found == rows
     assert share == pytest.approx(0.24, abs=0.01)
     assert features == pytest.approx(13.9, abs=0.1)
+
+
+def test_ids_that_collide_take_no_longer_than_others(tmp_path: Path) -> None:
+    """Ids whose hashes are all the same in the table that sums repeated coordinates, with one that repeats."""
+    count, bits = 30_000, 16
+    inverse = pow(0x9E3779B1, -1, 2 ** (bits + 8))  # the core's hash: the product without its lowest 8 bits
+    ids = [(low * inverse) % 2 ** (bits + 8) + (high << (bits + 8)) for high in range(256) for low in range(256)]
+    others = np.random.default_rng(1).permutation(2**20)[:count].tolist()
+
+    def seconds(chosen: list[int]) -> float:
+        pairs = [(slot, i + 0.5) for i, slot in enumerate([*chosen[:count], chosen[7], chosen[9], chosen[7]])]
+        text = "1 " + " ".join(f"{slot}:{value}" for slot, value in pairs) + "\n"
+        start = time.process_time()
+        (row,) = read(tmp_path, text, dim=2**32, dtype="float64")
+        spent = time.process_time() - start
+        expected: dict[int, float] = {}
+        for slot, value in pairs:
+            expected[slot] = expected.get(slot, 0.0) + value
+        assert list(row.features.items()) == list(expected.items())
+        return spent
+
+    assert min(seconds(ids) for _ in range(3)) < 10 * min(seconds(others) for _ in range(3)) + 0.05

@@ -1,6 +1,8 @@
 """Sources: paths, compression, standard input, broken files, starting later, and the arguments of open."""
 
 import bz2
+import contextlib
+import dataclasses
 import gc
 import gzip
 import json
@@ -16,7 +18,7 @@ import pytest
 
 from ftprl import data
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
-from oracles.batches import rows_of
+from oracles.batches import keys, rows_of
 
 TEXT = b"1 | a\n-1 | b\n" * 3
 
@@ -68,6 +70,71 @@ def test_gzip_with_garbage_behind(tmp_path: Path) -> None:
         next(batches)
     path.write_bytes(gzip.compress(TEXT) + bytes(512))
     assert len(rows_of(data.open(path).batches())) == 6
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2"])
+def test_a_damaged_stream_behind_a_whole_one(tmp_path: Path, suffix: str) -> None:
+    """A bit that is flipped anywhere in a later stream is an error, never the end of the text."""
+    pack, path = PACKERS[suffix], tmp_path / f"a.vw{suffix}"
+    first, second = pack(TEXT), pack(b"1 | c\n" * 50)
+    whole = 0
+    for at in range(8 * len(first), 8 * len(first + second)):
+        damaged = bytearray(first + second)
+        damaged[at // 8] ^= 1 << at % 8
+        path.write_bytes(damaged)
+        with contextlib.suppress(BadFormat):
+            assert len(rows_of(data.open(path).batches())) == 56
+            whole += 1
+    assert whole < 8 * 10  # some bits say nothing: the time in the head of gzip, the bits that fill the last byte
+    path.write_bytes(first + bytes(99) + second)  # zeros between streams, as some tools write them
+    assert len(rows_of(data.open(path).batches())) == 56
+
+
+def zstd_frame(content: bytes, window_log: int = 20) -> bytes:
+    """A frame with one block that is stored as it is, and a window of any size."""
+    block = (len(content) << 3 | 1).to_bytes(3, "little")
+    return b"\x28\xb5\x2f\xfd" + bytes([0, (window_log - 10) << 3]) + block + content
+
+
+def test_zstd_with_frames_to_skip(tmp_path: Path) -> None:
+    path = tmp_path / "a.vw.zst"
+    skipped = b"\x5d\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"hello"
+    path.write_bytes(skipped + zstd_frame(TEXT) + skipped + zstd_frame(TEXT) + skipped)
+    assert len(rows_of(data.open(path).batches())) == 12
+
+
+def test_zstd_with_a_long_window(tmp_path: Path) -> None:
+    path = tmp_path / "a.vw.zst"
+    path.write_bytes(zstd_frame(TEXT, 27))
+    assert len(rows_of(data.open(path).batches())) == 6
+    path.write_bytes(zstd_frame(TEXT, 31))
+    with pytest.raises(
+        BadFormat, match=r"a\.vw\.zst:1: expected zstd data with a window of at most 128 MiB, got a long"
+    ):
+        rows_of(data.open(path).batches())
+
+
+@pytest.mark.parametrize("block_size", [1, 7, 1 << 22])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_lines_that_end_in_a_carriage_return_alone(tmp_path: Path, pack: Any, block_size: int) -> None:
+    text = b"".join(b"1 %d | a%d\r" % (i, i) for i in range(5)) + b"-1 9 | b"
+    (tmp_path / "a.vw").write_bytes(pack(text))
+    (tmp_path / "b.vw").write_bytes(text.replace(b"\r", b"\n"))
+    source = data.open(tmp_path / "a.vw", block_size=block_size)
+    read = list(source.read())
+    assert [keys(row) for row in rows_of(batch for batch, _ in read)] == [
+        keys(row) for row in rows_of(data.open(tmp_path / "b.vw").batches())
+    ]
+    (again, _), *_ = source.read(read[-1][1].after(1)) if len(read[-1][0]) > 1 else [read[-1]]
+    assert again.weight[-1] == 9
+    (tmp_path / "a.csv").write_bytes(pack(b"y,a\r1,x\r0,z\r"))
+    assert len(rows_of(data.open(tmp_path / "a.csv", label="y", block_size=block_size).batches())) == 2
+
+
+def test_carriage_returns_within_lines_stay(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_bytes(b"1 | a\rb\n-1 | c\n")
+    for block_size in (3, 1 << 22):
+        assert len(rows_of(data.open(tmp_path / "a.vw", block_size=block_size).batches())) == 2
 
 
 def test_a_small_file_that_unpacks_to_much(tmp_path: Path) -> None:
@@ -139,7 +206,7 @@ def test_going_on_from_any_place(tmp_path: Path, name: str) -> None:
     assert len(rows) == 2 * 2571
     for weights, place in whole[:: max(1, len(whole) // 6)]:
         for step in (0, len(weights) // 2, len(weights)):
-            here = data.Position.from_dict(json.loads(json.dumps(place.after(step).to_dict())))
+            here = source.position(json.loads(json.dumps(place.after(step).to_dict())))
             again = list(source.read(here))
             assert [w for batch, _ in again for w in batch.weight.tolist()] == rows[place.rows + step :]
             assert [batch.first_row for batch, _ in again][:1] == [place.rows + step]
@@ -149,10 +216,11 @@ def test_going_on_from_any_place(tmp_path: Path, name: str) -> None:
 def test_a_place_behind_the_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.vw.gz"
     path.write_bytes(gzip.compress(TEXT))
+    source = data.open(path)
     with pytest.raises(BadFormat, match="expected at least 9999 bytes of text, got"):
-        list(data.open(path).read(data.Position(offset=9999, line=50)))
+        list(source.read(dataclasses.replace(source.start, offset=9999, line=50)))
     with pytest.raises(InvalidInput, match="a position needs counts of at least 0"):
-        data.Position.from_dict({**data.Position().to_dict(), "offset": -1})
+        source.position({**source.start.to_dict(), "offset": -1})
 
 
 def test_threads_agree_on_what_counts_as_negative(tmp_path: Path) -> None:
@@ -246,23 +314,23 @@ def test_a_row_that_is_too_long(tmp_path: Path) -> None:
     [
         ("none.vw", {}, "none.vw: no such file; check the path."),
         ("*.nothing", {}, "*.nothing: no such file"),
-        ([], {}, "open needs at least one file, got none"),
+        ([], {}, "data needs at least one file, got none"),
         ("empty", {}, "empty: expected files in the folder, got none"),
-        (["-", "a.vw"], {}, "open takes '-' alone, got it among 2 files"),
-        ("-", {}, "-: the format is not clear from the name; pass format (--format) csv or libsvm or tsv or vw."),
-        ("a.data", {}, "a.data: the format is not clear from the name"),
-        (["a.vw", "a.csv"], {}, "open needs files of one format, got csv, vw; pass format (--format)."),
-        ("a.vw", {"format": "json"}, "format needs one of csv, libsvm, tsv, vw, got 'json'"),
-        ("a.vw", {"label": "y"}, "label needs a table, got the format vw"),
-        ("a.vw", {"sep": ";"}, "sep needs a table, got the format vw"),
-        ("a.vw", {"positive": "spam"}, "positive needs a number for this format, got 'spam'"),
-        ("a.vw", {"dim": 1}, "dim needs a number from 2 to 2**32, got 1"),
-        ("a.vw", {"dim": 2**33}, "dim needs a number from 2 to 2**32"),
-        ("a.vw", {"dim": 2.5}, "dim needs a whole number"),
-        ("a.vw", {"seed": -1}, "seed needs a whole number from 0 to 2**64 - 1, got -1"),
-        ("a.vw", {"on_bad_row": "ignore"}, "on_bad_row needs raise or skip, got 'ignore'"),
-        ("a.vw", {"dtype": "int8"}, "dtype needs float32 or float64, got 'int8'"),
-        ("a.vw", {"loss": "cubic"}, "loss needs one of logistic, "),
+        (["-", "a.vw"], {}, "data needs '-' alone, got it among 2 files"),
+        ("-", {}, "-: the format cannot be inferred from the name; pass one of csv, libsvm, tsv, vw with format=."),
+        ("a.data", {}, "a.data: the format cannot be inferred from the name"),
+        (["a.vw", "a.csv"], {}, "data needs files of one format, got csv, vw; open them one by one, or pass format=."),
+        ("a.vw", {"format": "json"}, "format= needs one of csv, libsvm, tsv, vw, got 'json'"),
+        ("a.vw", {"label": "y"}, "label= needs a table, got the format vw"),
+        ("a.vw", {"sep": ";"}, "sep= needs a table, got the format vw"),
+        ("a.vw", {"positive": "spam"}, "positive= needs a number for this format, got 'spam'"),
+        ("a.vw", {"dim": 1}, "dim= needs a number from 2 to 2**32, got 1"),
+        ("a.vw", {"dim": 2**33}, "dim= needs a number from 2 to 2**32"),
+        ("a.vw", {"dim": 2.5}, "dim= needs a whole number"),
+        ("a.vw", {"seed": -1}, "seed= needs a whole number from 0 to 2**64 - 1, got -1"),
+        ("a.vw", {"on_bad_row": "ignore"}, "on_bad_row= needs raise or skip, got 'ignore'"),
+        ("a.vw", {"dtype": "int8"}, "dtype= needs float32 or float64, got 'int8'"),
+        ("a.vw", {"loss": "cubic"}, "loss= needs one of logistic, "),
     ],
 )
 def test_bad_arguments(

@@ -13,7 +13,7 @@ from oracles import unicode_twin
 from oracles.batches import real, rows_of, totals
 from oracles.readers_twin import Row, Twin
 
-NAME_IT = "name the label that counts as 1 with positive"
+NAME_IT = "name the label that counts as 1 with positive="
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -156,20 +156,23 @@ def test_a_header_that_is_not_utf8(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label": "z"}, "label needs one of the columns 'y', 'a', got 'z'; check the name."),
-        ({"label": "y", "ignore": "y"}, "column 'y' needs one kind, got ignore and label; keep one."),
-        ({"sep": "::"}, "sep needs a single ASCII character, got '::'"),
-        ({"sep": '"'}, "sep and quote need to differ"),
-        ({"columns": {"y": "colour"}}, "columns needs a name and one of ignore, label"),
-        ({"columns": {"y": "label"}, "label": "y"}, "columns says what each column is for, got label as well"),
-        ({"label": "y", "loss": "cubic"}, "loss needs one of logistic, "),
+        ({"label": "z"}, "label= needs one of the columns 'y', 'a', got 'z'; check the name."),
+        ({"label": "y", "ignore": "y"}, "column 'y' needs one kind, got ignore= and label=; keep one."),
+        ({"sep": "::"}, "sep= needs a single ASCII character, got '::'"),
+        ({"sep": '"'}, "sep= and quote= need to differ"),
+        ({"columns": {"y": "colour"}}, "columns= needs a name and one of ignore, label"),
+        (
+            {"columns": {"y": "label"}, "label": "y"},
+            "columns= has the kind of each column, got label= as well; keep one.",
+        ),
+        ({"label": "y", "loss": "cubic"}, "loss= needs one of logistic, "),
         (
             {"label": "y", "loss": "squared", "positive": 1},
-            "positive needs a loss with two classes, got loss='squared'",
+            "positive= needs a loss with two classes, got loss='squared'",
         ),
     ],
 )
-def test_bad_wishes(tmp_path: Path, options: dict[str, object], message: str) -> None:
+def test_bad_options(tmp_path: Path, options: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         opened(tmp_path, "y,a\n1,2\n", **options)
     assert message in str(caught.value)
@@ -207,7 +210,7 @@ def test_words() -> None:
 def test_tables_of_unicode_are_those_of_python() -> None:
     if unicodedata.unidata_version != unicode_twin.VERSION:
         pytest.skip(f"this Python has Unicode {unicodedata.unidata_version}, the tables {unicode_twin.VERSION}")
-    assert (ROOT / "src" / "core" / "unicode.hpp").read_text("utf-8") == unicode_twin.header()
+    assert (ROOT / "src" / "core" / "readers" / "unicode.hpp").read_text("utf-8") == unicode_twin.header()
     for c in [*range(1, 0xD800), *range(0xE000, 0x20000)]:
         expected = [chr(unicode_twin.lower(c)).encode()] if unicode_twin.is_word(c) else []
         assert words(chr(c).encode()) == expected

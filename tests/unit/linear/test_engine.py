@@ -1,4 +1,4 @@
-"""The compiled learner's door: views, copies, progress, and what it refuses."""
+"""The compiled learner's Python interface: views, copies, progress, and input validation."""
 
 import gc
 import math

@@ -1,4 +1,4 @@
-"""Several scales through the doors: the engine's answers, and the model file."""
+"""Several scales through the public API: the engine and the model file."""
 
 from __future__ import annotations
 

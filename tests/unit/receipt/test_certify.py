@@ -16,7 +16,7 @@ import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear import Engine, Model, Spec
-from ftprl.receipt import certify_model
+from ftprl.receipt import certify_model, provenance
 from ftprl.receipt.certificate import box_certificate
 from ftprl.receipt.digest import BatchDigest
 from ftprl.receipt.provenance import Provenance, provenance_of
@@ -64,7 +64,7 @@ def test_the_receipt_changes_nothing_that_is_learned() -> None:
 @pytest.mark.parametrize("scale", [0.1, "auto"])
 def test_events_tell_the_receipt(scale: Any) -> None:
     told = train(scale=scale, events="run.jsonl")
-    read = events.read("run.jsonl")
+    read = events.read_events("run.jsonl")
     assert read[0]["receipt"] is True
     progress = [event for event in read if event["event"] == "progress"]
     with_one = [event for event in progress if "receipt" in event]
@@ -149,7 +149,7 @@ def test_more_data_is_one_stream() -> None:
     assert provenance_of(second.model) is not None
     assert [r["rows"] for r in provenance_of(second.model).runs] == [400, 150]
     assert second.certificate.rounds == 550
-    assert [entry["read"] for entry in provenance_of(second.model).milestones][-2:] == [400 + 64, 400 + 128]
+    assert [entry["read"] for entry in provenance_of(second.model).milestones][-2:] == [128, 256]  # of the first run
     both = train(["log.vw", "more.vw"]).certificate
     assert second.certificate.regret == both.regret
     assert first.certificate.rounds == 400 or first.model is second.model
@@ -295,15 +295,15 @@ def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda r: r.pop("trail"),
+        lambda r: r.pop("milestones"),
         lambda r: r.update(unit_values=1),
-        lambda r: r["stream"][0].update(passes=0),
-        lambda r: r["stream"][0].update(files=None),
-        lambda r: r["stream"][0].pop("skip"),
-        lambda r: r["stream"][0]["files"][0].update(bytes=-1),
-        lambda r: r["stream"][0]["files"][0].update(sha256="ab"),
-        lambda r: r["trail"][0].pop("read"),
-        lambda r: r.update(stream=3),
+        lambda r: r["runs"][0].update(passes=0),
+        lambda r: r["runs"][0].update(files=None),
+        lambda r: r["runs"][0].pop("skip"),
+        lambda r: r["runs"][0]["files"][0].update(bytes=-1),
+        lambda r: r["runs"][0]["files"][0].update(sha256="ab"),
+        lambda r: r["milestones"][0].pop("read"),
+        lambda r: r.update(runs=3),
     ],
 )
 def test_a_record_that_no_training_makes(change: Any) -> None:
@@ -323,3 +323,52 @@ def test_a_model_with_a_damaged_calibration() -> None:
     r.model.save("broken")
     with pytest.raises(BadModel):
         ftprl.load("broken")
+
+
+def test_a_model_may_be_resumed_thousands_of_times() -> None:
+    """The header is limited to 1 MB; the runs are kept beside it, and what has no room is refused before learning."""
+    Path("few.vw").write_text("1 | a\n-1 | b\n")
+    train("few.vw", output="m")
+    size = Path("m").stat().st_size
+    for _ in range(10):
+        ftprl.train("few.vw", resume="m", output="m")
+    assert Path("m").stat().st_size - size < 10 * 400
+    model = ftprl.load("m")
+    record = provenance_of(model)
+    assert record is not None
+    assert len(record.runs) == 11
+    for _ in range(5000):
+        record = record.with_run(record.runs[-1])
+    model.provenance = record.to_dict()
+    model.save("m")
+    again = ftprl.train("few.vw", resume="m", output="m").model
+    assert len(provenance_of(ftprl.load("m")).runs) == 5012  # type: ignore[union-attr]
+    assert certify_model(again).rounds == 24
+
+
+def test_what_a_receipt_has_no_room_for_is_refused_before_learning(monkeypatch: pytest.MonkeyPatch) -> None:
+    train(output="m")
+    monkeypatch.setattr(provenance, "MOST_RUNS", 1)
+    monkeypatch.setattr(Engine, "learn", None)
+    with pytest.raises(InvalidInput, match="at most 1 runs"):
+        ftprl.train("more.vw", resume="m")
+    with pytest.raises(InvalidInput, match="passes"):
+        train(passes=10_001)
+
+
+def test_a_model_whose_provenance_is_forged_is_refused_in_one_line(capsys: Capture) -> None:
+    train(output="m")
+    for change in (
+        {"runs": "x"},
+        {"milestones": [{}]},
+        {"unit_values": None},
+        {"\x1b": 1},
+        {"stream": [], "trail": []},
+    ):
+        model = ftprl.load("m")
+        model.provenance = {**(model.provenance or {}), **change}
+        model.save("forged")
+        assert run(["certify", "forged"]) == 2
+        error = capsys.readouterr().err
+        assert len(error.splitlines()) == 1
+        assert "\x1b" not in error

@@ -32,12 +32,12 @@ def test_many_losses_at_a_time_are_those_one_by_one(loss: str) -> None:
     spec = Spec(loss=loss, dim=2, tau=0.3)
     s, y = rng.normal(size=200) * 4, labels(rng, loss, 200)
     one = quantile(0.3) if loss == "quantile" else spec.scalar_loss()
-    values, slopes, curves = spec.scalar_loss().many(s, y)
+    values, slopes, curves = spec.scalar_loss().arrays(s, y)
     np.testing.assert_allclose(values, [one.value(a, b) for a, b in zip(s, y, strict=True)], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(slopes, [one.slope(a, b) for a, b in zip(s, y, strict=True)], rtol=1e-12, atol=1e-12)
     if curves is not None and loss not in ("squared_hinge", "huber"):  # which have kinks in their slopes
         step = 1e-5
-        rise = (spec.scalar_loss().many(s + step, y)[1] - spec.scalar_loss().many(s - step, y)[1]) / (2 * step)
+        rise = (spec.scalar_loss().arrays(s + step, y)[1] - spec.scalar_loss().arrays(s - step, y)[1]) / (2 * step)
         np.testing.assert_allclose(curves, rise, rtol=1e-4, atol=1e-6)
 
 

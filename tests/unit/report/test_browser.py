@@ -151,9 +151,9 @@ def test_watch_follows_a_run(browser: Any, tmp_path: Path) -> None:
         assert browser.execute_script(opened) is True, "what was opened stays open"
         assert "<img src=x" in text()
         asked = {url.partition("?")[0] for url in requests(browser)}
-        assert asked == {watch.url, f"{watch.url}data"}, "nothing but the page and its news"
+        assert asked == {watch.url, f"{watch.url}data"}, "nothing but the page and its updates"
         assert browser.get_log("browser") == []
     finally:
         watch.stop()
         thread.join(30)
-    until(lambda: "connection is gone" in text("live"))
+    until(lambda: "Connection lost" in text("live"))

@@ -19,8 +19,9 @@ from ftprl.errors import InvalidInput
 from ftprl.report import page, picture, sentences
 from ftprl.report.figures import figures
 from ftprl.report.html import MOST_ROWS, esc, table
+from ftprl.report.numbers import percent
 from ftprl.report.settings import settings as settings_of
-from ftprl.runlog.reader import tell
+from ftprl.runlog.reader import RunLog
 from oracles.events import HOSTILE, any_events, finished, progress, receipt, start
 
 DATA = Path(__file__).parents[3] / ".." / "shared" / "data"
@@ -81,7 +82,9 @@ def test_a_finished_run_has_every_section() -> None:
         "finished",
         "1,000",
         "the receipt holds",
-        "scales retired",
+        "scales dropped",
+        "baseline 0.6250, 20.0 % better",
+        "each row predicted by the base rate of the labels before it",
         "a.part",
         "1,024",
         "12,345 bytes",
@@ -117,11 +120,11 @@ def without(*keys: str) -> list[dict[str, Any]]:
             {"regret", "calibration"},
             "kept no",
         ),
-        (without("mixture"), {"scales"}, "one scale was learned"),
+        (without("mixture"), {"scales"}, "a single scale was learned"),
         (without("calibration"), {"calibration"}, "Calibration"),
-        (finished()[:1], {"loss", "regret", "scales", "speed"}, "no progress has been told yet"),
-        (finished()[:5], {"coordinates"}, "told when the run ends"),
-        ([progress(1)], {"speed", "coordinates"}, "too little time"),
+        (finished()[:1], {"loss", "regret", "scales", "speed"}, "no progress has been logged yet"),
+        (finished()[:5], {"coordinates"}, "logged when the run ends"),
+        ([progress(1)], {"speed", "coordinates"}, "too close in time"),
         ([{"event": "error", "rows": 0, "message": "it broke"}], {"loss"}, "it broke"),
     ],
 )
@@ -133,10 +136,10 @@ def test_what_is_absent_is_left_out_with_a_reason(events: list[dict[str, Any]], 
 
 
 def test_a_loss_without_probabilities_has_no_calibration() -> None:
-    events = [start(spec={"loss": "squared"}), progress(4, loss=8.0, calibration=None)]
+    events = [start(spec={"loss": "squared"}), progress(4, loss=8.0, baseline=12.5, calibration=None)]
     reader = check(page(events, "run.jsonl"))
-    assert "this run has the squared loss" in reader.text
-    assert "typical error of ±4" in reader.text
+    assert "this run has squared loss" in reader.text
+    assert "RMSE 4.000, baseline 5.000" in reader.text
 
 
 def test_names_from_data_are_shown_and_do_nothing() -> None:
@@ -180,13 +183,13 @@ BARE = {"excess": 1, "bound": 0, "regret": 0, "ratio": 0, "post_hoc": 0}
 @example([{"event": "start", "receipt": BARE}])
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_any_events_have_words_figures_and_settings(events: list[dict[str, Any]]) -> None:
-    told = tell(events)
-    for figure in figures(told):
+    log = RunLog.from_events(events)
+    for figure in figures(log):
         assert figure.caption
         assert all(len(row) == len(figure.head) for row in figure.rows)
-    assert sentences.verdict(told)
-    assert all(len(row) == 3 for row in (*sentences.happened(told), *settings_of(told)))
-    sentences.receipt(told), sentences.meaning(told), sentences.status(told)
+    assert sentences.verdict(log)
+    assert all(len(row) == 3 for row in (*sentences.timeline(log), *settings_of(log)))
+    sentences.receipt(log), sentences.meaning(log, log.first_pass), sentences.status(log)
 
 
 @given(any_events(), st.text(max_size=20))
@@ -201,15 +204,17 @@ def test_any_events_make_a_page(events: list[dict[str, Any]], name: str) -> None
 def test_the_verdict_follows_the_numbers() -> None:
     def verdict(**more: float) -> str:
         return sentences.verdict(
-            tell([start(), progress(100, receipt={**receipt(100), **more}), {"event": "end", "rows": 100}])
+            RunLog.from_events(
+                [start(), progress(100, receipt={**receipt(100), **more}), {"event": "end", "rows": 100}]
+            )
         )
 
     r = receipt(100)
     assert f"{r['regret']:.2f}" in verdict()
     assert "the receipt holds" in verdict()
-    assert "does not add up" in verdict(regret=2.0 * r["bound"])
-    assert "does not add up" in verdict(theorem=0.5 * r["bound"])
-    assert "Nothing was lost" in verdict(regret=-5.0)
+    assert "is inconsistent" in verdict(regret=2.0 * r["bound"])
+    assert "is inconsistent" in verdict(theorem=0.5 * r["bound"])
+    assert "No regret" in verdict(regret=-5.0)
     assert "holds" in verdict(tight=r["bound"] * (1 + 1e-9)), "rounding is no lie"
 
 
@@ -221,17 +226,19 @@ def test_a_broken_receipt_is_red_and_distrusted() -> None:
 
 
 def test_the_receipt_in_words_says_each_number() -> None:
-    said = dict(sentences.receipt(tell(finished())))
-    r = tell(finished()).receipt
-    assert f"{r['post_hoc']:.1f}" in said["What was possible"]
-    assert "5 times as much" in said["What was possible"]
-    assert f"{r['theorem']:.1f}" in said["What is proved"]
-    assert "0.16" in said["What was lost"]
+    paragraphs = dict(sentences.receipt(RunLog.from_events(finished())))
+    r = RunLog.from_events(finished()).receipt
+    assert f"{r['post_hoc']:.1f}" in paragraphs["Best bound in hindsight"]
+    assert "5 times as much" in paragraphs["Best bound in hindsight"]
+    assert f"{r['theorem']:.1f}" in paragraphs["Proved bound"]
+    assert "0.16" in paragraphs["Regret"]
+    assert f"{percent(r['regret'] / r['loss'])} of the total loss" in paragraphs["Regret"]
+    assert "baseline 0.6250, 20.0 % better" in paragraphs["Loss"]
 
 
 def test_checkpoints_in_a_row_are_one_line() -> None:
     events = [start(), *({"event": "checkpoint", "rows": i, "path": "p"} for i in range(1, 50)), progress(60)]
-    lines = sentences.happened(tell(events))
+    lines = sentences.timeline(RunLog.from_events(events))
     assert len(lines) == 2
     assert lines[1] == ("49", "checkpoint", "49 checkpoints, the last to p")
 
@@ -330,7 +337,7 @@ def test_resumed_runs_and_several_passes(tmp_path: Path, monkeypatch: pytest.Mon
     assert run([*train, "-o", "b.ftprl", "--resume", "p"]) == 0
     assert run(["report", "e.jsonl", "-q"]) == 0
     text = check(Path("e.html").read_text("utf-8")).text
-    for said in ("taken up again", "pass 3 is over", "held-out loss", "1,500 rows, to the end"):
+    for said in ("was resumed", "pass 3: mean loss", "held-out loss", "1,500 rows, complete"):
         assert said in text
 
 
@@ -338,8 +345,8 @@ def test_resumed_runs_and_several_passes(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_real_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     data = str((DATA / "bank.csv.gz").resolve())
-    told = ["train", data, "--label", "y", "--sep", ";", "--bits", "14", "-q", "-o", "m", "--events", "e.jsonl"]
-    assert run(told) == 0
+    log = ["train", data, "--label", "y", "--sep", ";", "--bits", "14", "-q", "-o", "m", "--events", "e.jsonl"]
+    assert run(log) == 0
     assert run(["report", "e.jsonl", "-q"]) == 0
     text = check(Path("e.html").read_text("utf-8")).text
     assert "41,188" in text

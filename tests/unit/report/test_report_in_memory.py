@@ -15,5 +15,5 @@ def test_events_in_memory_make_the_page_of_their_file(tmp_path: Path) -> None:
     told = tmp_path / "run.jsonl"
     run = ftprl.train(tmp_path / "c.csv", label="click", bits=12, receipt=True, events=told)
     made = page(run.events, "a run")
-    assert made == page(events.read(told), "a run")
+    assert made == page(events.read_events(told), "a run")
     assert "nothing to mix" not in made, "eight scales were learned"

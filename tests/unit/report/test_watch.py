@@ -46,7 +46,7 @@ class Client:
         finally:
             connection.close()
 
-    def news(self, since: str = "") -> dict[str, Any] | None:
+    def updates(self, since: str = "") -> dict[str, Any] | None:
         status, _, body = self.ask(f"/data?since={since}")
         assert status == (200 if body else 204)
         found: dict[str, Any] | None = json.loads(body) if body else None
@@ -79,46 +79,46 @@ def client(path: Path) -> Iterator[Client]:
 
 
 def test_waits_for_the_file_and_follows_it(client: Client, path: Path) -> None:
-    first = client.news()
+    first = client.updates()
     assert first is not None
     assert "Waiting for" in first["parts"]["head"]
-    assert client.news(first["version"]) is None, "nothing has changed"
+    assert client.updates(first["version"]) is None, "nothing has changed"
 
     whole = text(start(), point(8))
     path.write_text(whole[:-30])  # a line that is still being written
-    second = client.news(first["version"])
+    second = client.updates(first["version"])
     assert second is not None
     assert "running" in second["parts"]["head"]
     assert "<svg" not in second["parts"]["figures"]
 
     path.write_text(whole)
-    third = client.news(second["version"])
+    third = client.updates(second["version"])
     assert third is not None
     assert third["parts"]["figures"].count("<svg") == 1
 
     with path.open("a") as file:
         file.write(text({"event": "end", "rows": 8}))
-    fourth = client.news(third["version"])
+    fourth = client.updates(third["version"])
     assert fourth is not None
     assert "finished" in fourth["parts"]["head"]
     assert fourth["parts"]["figures"] == third["parts"]["figures"]
 
     path.write_text(text(start()))  # a new run in the same file
-    fifth = client.news(fourth["version"])
+    fifth = client.updates(fourth["version"])
     assert fifth is not None
     assert "running" in fifth["parts"]["head"]
     path.unlink()
-    sixth = client.news(fifth["version"])
+    sixth = client.updates(fifth["version"])
     assert sixth is not None
     assert "Waiting for" in sixth["parts"]["head"]
 
 
-def test_a_file_that_is_none_of_ours_is_said_on_the_page(client: Client, path: Path) -> None:
+def test_a_file_that_is_none_of_ours_is_reported_on_the_page(client: Client, path: Path) -> None:
     path.write_text("hello\n")
-    news = client.news()
-    assert news is not None
-    assert news["failed"] is True
-    assert "expected an event in JSON" in news["parts"]["head"]
+    content = client.updates()
+    assert content is not None
+    assert content["failed"] is True
+    assert "expected an event in JSON" in content["parts"]["head"]
 
 
 def test_the_page_has_a_script_of_its_own_and_nothing_else(client: Client, path: Path) -> None:
@@ -204,11 +204,11 @@ def test_two_readers_and_a_slow_writer(client: Client, path: Path) -> None:
     def look(seen: list[int]) -> None:
         version, rows = "", -1
         while rows < 64:
-            news = client.news(version)
-            if news is not None:
-                version = news["version"]
-                told = news["said"].partition(", ")[2].partition(" rows")[0]
-                rows = int(told) if told else 0
+            content = client.updates(version)
+            if content is not None:
+                version = content["version"]
+                shown_rows = content["status"].partition(", ")[2].partition(" rows")[0]
+                rows = int(shown_rows) if shown_rows else 0
                 seen.append(rows)
             time.sleep(0.01)
 

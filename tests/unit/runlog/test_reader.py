@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ftprl.runlog.reader import number, numbers, tell
+from ftprl.runlog.reader import RunLog, number, numbers
 from oracles.events import any_events, finished
 
 
@@ -17,15 +17,15 @@ def progress(rows: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_a_finished_run() -> None:
-    told = tell(finished())
-    assert told.status == "finished"
-    assert [p.rows for p in told.points] == sorted(p.rows for p in told.points)
-    assert told.rows == 1000
-    assert told.progressive == pytest.approx(0.5)
-    assert told.receipt["bound"] == told.points[-1].receipt["bound"] + 1.0, "the end has the last word"
-    assert told.receipt["shared.regret"] == -3.0
-    assert told.keeps_receipt is True
-    assert all(n > 0 for n, _, _ in told.calibration)
+    log = RunLog.from_events(finished())
+    assert log.status == "finished"
+    assert [p.rows for p in log.points] == sorted(p.rows for p in log.points)
+    assert log.rows == 1000
+    assert log.progressive == pytest.approx(0.5)
+    assert log.receipt["bound"] == log.points[-1].receipt["bound"] + 1.0, "the end has the last word"
+    assert log.receipt["shared.regret"] == -3.0
+    assert log.keeps_receipt is True
+    assert all(n > 0 for n, _, _ in log.calibration)
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,14 @@ def test_a_finished_run() -> None:
     ],
 )
 def test_the_last_event_says_where_it_stands(last: dict[str, Any], status: str) -> None:
-    told = tell([{"event": "start", "rows": 0}, progress(1), last])
-    assert told.status == status
-    assert told.message == ("no" if status == "failed" else None)
+    log = RunLog.from_events([{"event": "start", "rows": 0}, progress(1), last])
+    assert log.status == status
+    assert log.error == ("no" if status == "failed" else None)
 
 
 def test_nothing_is_waiting() -> None:
-    told = tell([])
-    assert (told.status, told.rows, told.speed, told.progressive) == ("waiting", 0, None, None)
+    log = RunLog.from_events([])
+    assert (log.status, log.rows, log.speed, log.progressive) == ("waiting", 0, None, None)
 
 
 def test_what_a_killed_run_told_behind_its_checkpoint_was_learned_again() -> None:
@@ -56,22 +56,22 @@ def test_what_a_killed_run_told_behind_its_checkpoint_was_learned_again() -> Non
         progress(200, loss=2.0),
         progress(300),
     ]
-    told = tell(events)
-    assert [(p.rows, p.stretch) for p in told.points] == [(100, 0), (200, 1), (300, 1)]
-    assert told.points[1].loss == 2.0
-    assert told.points[1].seconds == pytest.approx(4.0), "the clock goes on where the first stretch ended"
+    log = RunLog.from_events(events)
+    assert [(p.rows, p.session) for p in log.points] == [(100, 0), (200, 1), (300, 1)]
+    assert log.points[1].loss == 2.0
+    assert log.points[1].seconds == pytest.approx(4.0), "the clock goes on where the first stretch ended"
 
 
 def test_of_two_runs_in_a_file_the_last_counts() -> None:
-    told = tell([*finished(), {"event": "start", "rows": 0, "seconds": 0.0}, progress(7)])
-    assert [p.rows for p in told.points] == [7]
-    assert told.status == "running"
-    assert not told.receipt
+    log = RunLog.from_events([*finished(), {"event": "start", "rows": 0, "seconds": 0.0}, progress(7)])
+    assert [p.rows for p in log.points] == [7]
+    assert log.status == "running"
+    assert not log.receipt
 
 
 def test_progressive_is_that_of_the_first_pass() -> None:
     events = [progress(10), {"event": "pass", "rows": 12, "pass": 1, "loss": 0.3}, {**progress(20), "pass": 2}]
-    assert tell(events).progressive == 0.3
+    assert RunLog.from_events(events).progressive == 0.3
 
 
 @given(st.one_of(st.none(), st.booleans(), st.text(), st.integers(), st.floats(), st.lists(st.integers())))
@@ -91,8 +91,8 @@ def test_numbers_of_a_mapping_and_of_those_within() -> None:
 @given(any_events())
 @settings(max_examples=60, deadline=None)
 def test_any_events_are_read(events: list[dict[str, Any]]) -> None:
-    told = tell(events)
-    rows = [p.rows for p in told.points]
+    log = RunLog.from_events(events)
+    rows = [p.rows for p in log.points]
     assert rows == sorted(set(rows))
-    assert all(p.rows > 0 for p in told.points)
-    assert (told.status == "waiting") == (not events)
+    assert all(p.rows > 0 for p in log.points)
+    assert (log.status == "waiting") == (not events)

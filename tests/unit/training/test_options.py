@@ -86,7 +86,7 @@ def test_the_readers_have_the_options_of_the_data() -> None:
     parameters = inspect.signature(data.open).parameters
     assert set(names("open")) <= set(parameters)
     rest = set(parameters) - set(names("open"))
-    assert rest == {"paths", "dim", "seed", "intercept", "loss", "dtype", "columns", "labelled", "block_size"}
+    assert rest == {"data", "y", "dim", "seed", "intercept", "loss", "dtype", "columns", "labelled", "block_size"}
     for name in ("header", "on_bad_row", "max_row"):
         assert BY_NAME[name].default == str(parameters[name].default)
     for name in set(names("open")) - {"header", "on_bad_row", "max_row"}:

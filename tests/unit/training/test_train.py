@@ -214,7 +214,7 @@ def test_predictions_of_files(tmp_path: Path) -> None:
 
 def test_events_are_told_at_row_numbers(log: Path, tmp_path: Path) -> None:
     run = train(log, events=tmp_path / "e", checkpoint=tmp_path / "c", every=1000, holdout=4, **small())
-    told = events.read(tmp_path / "e")
+    told = events.read_events(tmp_path / "e")
     assert [event["event"] for event in told][:1] + [event["event"] for event in told][-2:] == ["start", "pass", "end"]
     assert told[0]["spec"]["dim"] == 1024
     assert told[0]["data"]["labels"] == "1 is +1, -1 or 0 is -1"
@@ -230,18 +230,18 @@ def test_events_are_told_at_row_numbers(log: Path, tmp_path: Path) -> None:
     with pytest.raises(Killed):
         train(log, events=tmp_path / "f", listener=killed_after(2, "checkpoint"), checkpoint=tmp_path / "c", every=1000)
     train(log, events=tmp_path / "f", resume=tmp_path / "c")
-    both = events.read(tmp_path / "f")
+    both = events.read_events(tmp_path / "f")
     assert [event["event"] for event in both].count("resume") == 1
     assert both[-1]["event"] == "end"
 
 
 def test_a_cut_line_of_events_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "e").write_text('{"event": "start", "rows": 0}\n{"event": "pro')
-    assert events.read(tmp_path / "e") == [{"event": "start", "rows": 0}]
+    assert events.read_events(tmp_path / "e") == [{"event": "start", "rows": 0}]
     for text in ('{"event": "pro\n', "[1]\n", '{"rows": 1}\n'):
         (tmp_path / "e").write_text(text)
         with pytest.raises(BadFormat, match="e:1: expected an event"):
-            events.read(tmp_path / "e")
+            events.read_events(tmp_path / "e")
     assert json.loads(events.line({"a": float("nan"), "b": [float("inf"), 1.5], "c": {"d": None}})) == {
         "a": None,
         "b": [None, 1.5],
@@ -279,8 +279,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"output": "missing/m"}, "output= needs a folder that can be written"),
     ({"checkpoint": "."}, "checkpoint= needs a file"),
     ({"events": "missing/e"}, "events= needs a folder"),
-    ({"label": "y"}, "label needs a table"),
-    ({"on_bad_row": "ignore"}, "on_bad_row needs raise or skip"),
+    ({"label": "y"}, "label= needs a table"),
+    ({"on_bad_row": "ignore"}, "on_bad_row= needs raise or skip"),
 ]
 
 
@@ -335,7 +335,7 @@ def test_a_bad_row_leaves_the_old_model(tmp_path: Path) -> None:
     with pytest.raises(BadFormat, match=r"log\.vw:5: expected a number after ':', got 'value' in 'broken:value'"):
         train(path, output=tmp_path / "m", events=tmp_path / "e", **small())
     assert (tmp_path / "m").read_bytes() == b"old"
-    assert events.read(tmp_path / "e")[-1]["event"] == "error"
+    assert events.read_events(tmp_path / "e")[-1]["event"] == "error"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["e", "log.vw", "m"]
 
 

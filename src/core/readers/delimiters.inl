@@ -1,10 +1,10 @@
-// The markers, included once for each instruction set with FTPRL_ISA (a namespace) and FTPRL_MARKERS (the table)
-// defined. No template or inline function of the standard library may be used here.
+// The search for delimiters, included once for each instruction set with FTPRL_ISA (a namespace) and
+// FTPRL_DELIMITER_SEARCH (the table) defined. No template or inline function of the standard library may be used here.
 #if defined(__SSE2__) && !defined(FTPRL_PORTABLE)
 #include <immintrin.h>
 #endif
 
-#include "readers/marks.hpp"
+#include "readers/delimiters.hpp"
 
 namespace ftprl {
 namespace FTPRL_ISA {
@@ -30,7 +30,7 @@ inline std::uint64_t bits(Word a) { return static_cast<std::uint32_t>(_mm_movema
 
 // A bit for each of 64 bytes.
 template <int N>
-inline std::uint64_t found(const unsigned char* p, const Word* wanted) {
+inline std::uint64_t matches(const unsigned char* p, const Word* wanted) {
     std::uint64_t mask = 0;
     for (unsigned i = 0; i < 64; i += sizeof(Word)) {
         const Word word = load(p + i);
@@ -49,7 +49,7 @@ inline std::uint32_t lowest(std::uint64_t mask) {
 }
 #endif
 
-// Eight marks at a time, wanted or not: how many there are differs from word to word, and a branch on each would
+// Eight positions at a time, wanted or not: how many there are differs from word to word, and a branch on each would
 // often be wrong. Those too many are overwritten by the next ones.
 inline std::uint32_t* write(std::uint64_t mask, std::uint32_t first, std::uint32_t* out) {
     std::uint32_t* const end = out + __builtin_popcountll(mask);
@@ -64,16 +64,16 @@ inline std::uint32_t* write(std::uint64_t mask, std::uint32_t first, std::uint32
 }
 
 template <int N>
-std::size_t mark(const unsigned char* p, std::size_t size, const unsigned char* bytes, std::uint32_t first,
-                 std::uint32_t* out) {
+std::size_t find_delimiters(const unsigned char* p, std::size_t size, const unsigned char* bytes, std::uint32_t first,
+                            std::uint32_t* out) {
     Word wanted[N];
     for (int k = 0; k < N; ++k) wanted[k] = copies(bytes[k]);
     const std::uint32_t* const begin = out;
-    for (; size >= 64; size -= 64, p += 64, first += 64) out = write(found<N>(p, wanted), first, out);
+    for (; size >= 64; size -= 64, p += 64, first += 64) out = write(matches<N>(p, wanted), first, out);
     if (size != 0) {
         unsigned char rest[64] = {};
         for (std::size_t i = 0; i < size; ++i) rest[i] = p[i];
-        out = write(found<N>(rest, wanted) & ((std::uint64_t{1} << size) - 1), first, out);
+        out = write(matches<N>(rest, wanted) & ((std::uint64_t{1} << size) - 1), first, out);
     }
     return static_cast<std::size_t>(out - begin);
 }
@@ -81,8 +81,8 @@ std::size_t mark(const unsigned char* p, std::size_t size, const unsigned char* 
 #else
 
 template <int N>
-std::size_t mark(const unsigned char* p, std::size_t size, const unsigned char* bytes, std::uint32_t first,
-                 std::uint32_t* out) {
+std::size_t find_delimiters(const unsigned char* p, std::size_t size, const unsigned char* bytes, std::uint32_t first,
+                            std::uint32_t* out) {
     bool wanted[256] = {};
     for (int k = 0; k < N; ++k) wanted[bytes[k]] = true;
     std::size_t count = 0;
@@ -98,6 +98,6 @@ std::size_t mark(const unsigned char* p, std::size_t size, const unsigned char* 
 }  // namespace
 }  // namespace FTPRL_ISA
 
-extern const Markers FTPRL_MARKERS = {FTPRL_ISA::mark<2>, FTPRL_ISA::mark<5>};
+extern const DelimiterSearch FTPRL_DELIMITER_SEARCH = {FTPRL_ISA::find_delimiters<2>, FTPRL_ISA::find_delimiters<5>};
 
 }  // namespace ftprl

@@ -1,19 +1,19 @@
-#include "readers/marks.hpp"
+#include "readers/delimiters.hpp"
 
 #include "support/dispatch.hpp"
 
 namespace ftprl {
 
-const Markers& markers() noexcept {
+const DelimiterSearch& delimiter_search() noexcept {
     switch (instruction_set()) {
 #if defined(FTPRL_X86)
         case InstructionSet::avx2:
-            return markers_avx2;
+            return delimiter_search_avx2;
         case InstructionSet::sse2:
-            return markers_sse2;
+            return delimiter_search_sse2;
 #endif
         default:
-            return markers_portable;
+            return delimiter_search_portable;
     }
 }
 

@@ -1,6 +1,8 @@
-"""Memory made ready before a table is needed: it may fail to foresee, but never gets in the way."""
+"""What makes short commands quick: it may fail to foresee a table, but never gets in the way, nor stays in `watch`."""
 
+import gc
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ftprl.cli import early
+from ftprl.cli import startup
 from ftprl.cli.app import run
 from ftprl.linear import Model
 
@@ -17,8 +19,8 @@ from ftprl.linear import Model
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, dict[str, Any]]]]:
     """What was foreseen."""
     heard: list[tuple[int, dict[str, Any]]] = []
-    monkeypatch.setattr(early, "prefault", lambda dim, **more: heard.append((dim, more)))
-    monkeypatch.setattr(early, "_LONG", 100)
+    monkeypatch.setattr("ftprl._core.prefault", lambda dim, **more: heard.append((dim, more)))
+    monkeypatch.setattr(startup, "LARGE_FILE", 100)
     return heard
 
 
@@ -79,7 +81,7 @@ def test_a_header_that_lies_does_no_harm(spec: dict[str, Any], data: str, tmp_pa
     content = {"spec": {"scale": 0.1, "float64": False, **spec}, "receipt": True}
     text = json.dumps({"__metadata__": {"content": json.dumps(content)}}).encode()
     (tmp_path / "m").write_bytes(len(text).to_bytes(8, "little") + text)
-    early.expect_saved([data], tmp_path / "m")
+    startup.expect_saved([data], tmp_path / "m")
     assert run(["predict", str(tmp_path / "m"), data]) == 2
 
 
@@ -89,15 +91,43 @@ def test_a_header_that_lies_does_no_harm(spec: dict[str, Any], data: str, tmp_pa
 def test_options_out_of_range_are_left_to_the_learner(
     options: str, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(early, "_LONG", 0)
+    monkeypatch.setattr(startup, "LARGE_FILE", 0)
     assert run(["train", data, "-o", str(tmp_path / "m"), "-q", *options.split()]) == 2
     assert not (tmp_path / "m").exists()
 
 
 def test_the_rows_are_learned_the_same(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(["train", data, "-o", str(tmp_path / "plain"), "-q"]) == 0
-    monkeypatch.setattr(early, "_LONG", 0)
+    monkeypatch.setattr(startup, "LARGE_FILE", 0)
     assert run(["train", data, "-o", str(tmp_path / "early"), "-q"]) == 0
     one, other = (Model.load(tmp_path / name).engine for name in ("plain", "early"))
     np.testing.assert_array_equal(one.touched(), other.touched())
     np.testing.assert_array_equal(one.take(one.touched()), other.take(other.touched()))
+
+
+@pytest.fixture
+def _collected() -> Iterator[None]:
+    """Leave garbage collection as it was."""
+    yield
+    gc.enable()
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("_collected")
+def test_a_short_command_collects_garbage_again_once_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    startup.begin(["train", "a.vw"])
+    assert not gc.isenabled()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "2"
+    startup.loaded()
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("args", [["watch", "run.jsonl"], ["report", "run.jsonl", "--serve"]])
+def test_nothing_of_it_where_a_command_stays(args: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    startup.begin(args)
+    assert gc.isenabled()
+    assert "OPENBLAS_NUM_THREADS" not in os.environ
+    with pytest.raises(SystemExit, match="3"):
+        startup.end(args, 3)

@@ -1,0 +1,242 @@
+"""Random games over every set and scheme, at scales from 1e-12 to 1e12: the chain of bounds must hold in each.
+
+    python fuzz/games.py --games 20000
+    python fuzz/games.py --minutes 5 --seed 7
+
+A game is drawn from its number alone, so that a failure is played again with `--only NUMBER`. Checked in every game:
+plays lie in the set, and regret <= tight <= bound <= theorem, bound <= worst case, all of them finite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import FTPRL, Certificate, Game, Preconditioned
+from ftprl.errors import FtprlError
+from ftprl.learner import Learner
+from ftprl.schemes import BestBound, BlockConstant, CoordinateConstant, Diagonal, Fixed, Full, Scheme, Sketch
+from ftprl.sets import (
+    Box,
+    CappedSimplex,
+    ConvexSet,
+    Ellipsoid,
+    Halfspace,
+    Intersection,
+    L1Ball,
+    L2Ball,
+    LpBall,
+    Polytope,
+    Preimage,
+    Product,
+    Simplex,
+)
+
+Vector = NDArray[np.float64]
+Rng = np.random.Generator
+
+ROUNDING = 1e-13  # of the numbers compared: the bounds are rounded outwards, the regret is not
+FEASIBLE = 1e-12  # of the size of the set
+GAP = 1e-6  # of B_R, in all rounds together
+
+
+def _turn(rng: Rng, n: int, decades: float) -> Vector:
+    """A matrix with singular values over that many decades."""
+    a, b = (np.linalg.qr(rng.normal(size=(n, n)))[0] for _ in range(2))
+    return np.asarray(a @ np.diag(10.0 ** rng.uniform(-decades / 2, decades / 2, n)) @ b)
+
+
+def _polytope(rng: Rng, n: int, size: float) -> Polytope:
+    C = np.vstack((rng.normal(size=(int(rng.integers(1, 5)), n)), np.eye(n), -np.eye(n)))
+    wide = 10.0 ** rng.uniform(-3, 3, n) if rng.random() < 0.3 else np.ones(n)
+    room = np.concatenate((rng.uniform(0.5, 1.5, len(C) - 2 * n), wide, wide))
+    return Polytope(C, size * room)
+
+
+def _flat(rng: Rng, n: int, size: float) -> Polytope:
+    row = rng.uniform(0.5, 1.5, size=(1, n))
+    C = np.vstack((np.eye(n), -np.eye(n)))
+    return Polytope(C, size * np.concatenate((np.full(n, 2.0), np.zeros(n))), row, size * (row @ np.full(n, 0.6)))
+
+
+def _center(rng: Rng, n: int, size: float) -> Vector | None:
+    return None if rng.random() < 0.5 else np.asarray(size * rng.normal(size=n) * 10.0 ** rng.uniform(-2, 2))
+
+
+SETS: dict[str, Callable[[Rng, int, float], ConvexSet]] = {
+    "box": lambda r, n, s: Box(-s * 10.0 ** r.uniform(-6, 6, n), s * 10.0 ** r.uniform(-6, 6, n)),
+    "box away from 0": lambda r, n, s: Box(s * r.uniform(0.5, 1, n), s * r.uniform(1, 3, n)),
+    "L2": lambda r, n, s: L2Ball(n, s, _center(r, n, s)),
+    "L1": lambda r, n, s: L1Ball(n, s, _center(r, n, s)),
+    "Lp": lambda r, n, s: LpBall(
+        n, float(r.choice([1.01, 1.1, 1.2, 1.5, 1.9, 2.1, 3, 4, 10, 50, 100])), s, _center(r, n, s)
+    ),
+    "Linf": lambda r, n, s: LpBall(n, math.inf, s),
+    "ellipsoid": lambda r, n, s: Ellipsoid(_turn(r, n, float(r.choice([1, 4, 8]))) / s, _center(r, n, s)),
+    "axis-aligned ellipsoid": lambda r, n, s: Ellipsoid(np.diag(10.0 ** r.uniform(-3, 3, n)) / s),
+    "preimage of L1": lambda r, n, s: Preimage(_turn(r, n, 2), L1Ball(n, s)),
+    "preimage of box": lambda r, n, s: Preimage(_turn(r, n, 2), Box(-s, s, dim=n)),
+    "diagonal preimage of L3": lambda r, n, s: Preimage(np.diag(10.0 ** r.uniform(-3, 3, n)), LpBall(n, 3, s)),
+    "simplex": lambda r, n, s: Simplex(n, s),
+    "capped simplex": lambda r, n, s: CappedSimplex(n, s * r.uniform(1.01, 3) / n, s),
+    "polytope": _polytope,
+    "flat polytope": _flat,
+    "product": lambda r, n, s: Product(L2Ball(2, s), Simplex(n, s * 10.0 ** r.uniform(-3, 3)), Box(-s, s)),
+    "product of balls": lambda r, n, s: Product(L2Ball(2, s), L2Ball(n, s * 10.0 ** r.uniform(-3, 3))),
+    "L2 in box": lambda r, n, s: Intersection(L2Ball(n, s), Box(-0.3 * s, 0.6 * s, dim=n)),
+    "L1 in box": lambda r, n, s: Intersection(L1Ball(n, s), Box(-0.3 * s, 0.6 * s, dim=n)),
+    "Lp in box": lambda r, n, s: Intersection(
+        LpBall(n, float(r.choice([1.2, 3, 10])), s), Box(0.01 * s, 0.8 * s, dim=n)
+    ),
+    "simplex in box": lambda r, n, s: Intersection(Simplex(n, s), Box(0.2 * s / n, 2 * s / n, dim=n)),
+    "half-space in box": lambda r, n, s: Intersection(Halfspace(r.normal(size=n), 0.1 * s), Box(-s, s, dim=n)),
+    "ellipsoid in box": lambda r, n, s: Intersection(Ellipsoid(_turn(r, n, 1) / s), Box(-0.5 * s, 0.4 * s, dim=n)),
+    "polytope in box": lambda r, n, s: Intersection(_polytope(r, n, s), Box(-0.4 * s, 0.5 * s, dim=n)),
+}
+SLOW = ("ellipsoid in box",)  # a conic solver in every round
+
+SCHEMES: dict[str, Callable[[Rng, int], Scheme]] = {
+    "constant": lambda r, n: CoordinateConstant(float(r.choice([1.0, 2**0.5, 2.0]))),
+    "constant, centred": lambda r, n: CoordinateConstant(center=True),
+    "diagonal": lambda r, n: Diagonal(float(r.choice([1.0, 2**0.5, 2.0]))),
+    "diagonal, centred": lambda r, n: Diagonal(center=True),
+    "full": lambda r, n: Full(),
+    "full, delta": lambda r, n: Full(delta=1e-3),
+    "full, centred": lambda r, n: Full(center=True),
+    "sketch": lambda r, n: Sketch(int(r.integers(1, n + 2))),
+    "fixed": lambda r, n: Fixed([np.eye(n) * 10.0 ** r.uniform(-12, 12)]),
+    "best bound": lambda r, n: BestBound(),
+    "best bound, const": lambda r, n: BestBound("const"),
+    "block constant": lambda r, n: BlockConstant(),
+}
+
+
+@dataclass(frozen=True)
+class Played:
+    """One game: what was drawn, its certificate, and the largest distance of a play from the set, over its size."""
+
+    name: str
+    certificate: Certificate
+    outside: float
+    size: float  # sum |g|·D: what the losses could have been, against which rounding is measured
+
+
+def _gradients(rng: Rng, n: int, rounds: int) -> Vector:
+    """Normal rows, scaled by coordinate, by round or not at all, over up to 24 decades."""
+    rows = rng.normal(size=(rounds, n)) + rng.normal(size=n) * float(rng.choice([0.0, 0.5, 3.0]))
+    wide = float(rng.choice([0, 1, 4, 12]))
+    kind = rng.integers(4)
+    if kind == 0:
+        rows = rows * 10.0 ** rng.uniform(-wide, wide, n)
+    elif kind == 1:
+        rows = rows * 10.0 ** rng.uniform(-wide, wide, (rounds, 1))
+    elif kind == 2:
+        rows = np.where(rng.random((rounds, n)) < 0.3, rows * 10.0 ** rng.uniform(-wide, wide, n), 0.0)
+    return np.asarray(rows * 10.0 ** rng.uniform(-12, 12))
+
+
+def draw(number: int, seed: int = 0) -> tuple[str, Learner[Any], Vector, Vector | None]:
+    """The learner, the gradients and the hints of a game."""
+    rng = np.random.default_rng((seed, number))
+    while True:
+        kind, how = str(rng.choice(list(SETS))), str(rng.choice(list(SCHEMES)))
+        if kind in SLOW and rng.random() < 0.8:
+            continue
+        size, n = 10.0 ** rng.uniform(-12, 12), int(rng.integers(2, 6))
+        feasible = SETS[kind](rng, n, size)
+        try:
+            learner: Learner[Any] = FTPRL(feasible, SCHEMES[how](rng, feasible.dim))
+            learner.init()
+        except FtprlError:
+            continue
+        if rng.random() < 0.05:
+            learner = Preconditioned(_turn(rng, feasible.dim, 2), learner)
+        rows = _gradients(rng, feasible.dim, int(rng.integers(1, 40)))
+        hints = None
+        if rng.random() < 0.2:
+            hints = rows * (1 + 10.0 ** rng.uniform(-12, 0) * rng.normal(size=rows.shape))
+        return f"{kind} / {how}", learner, rows, hints
+
+
+def play(number: int, seed: int = 0) -> Played:
+    """Play one game to its end."""
+    name, learner, rows, hints = draw(number, seed)
+    game = Game(learner, hint=None if hints is None else hints[0])
+    outside = 0.0
+    core = learner.core().feasible
+    for t, g in enumerate(rows):
+        outside = max(outside, core.violation(learner.core_state(game.state).x))
+        game.observe(g, hint=None if hints is None else hints[(t + 1) % len(rows)])
+    size = float(np.abs(rows).sum(axis=0) @ learner.feasible.widths())
+    return Played(name, game.certificate(), outside, size)
+
+
+def faults(played: Played) -> list[str]:
+    """What is wrong with a game; nothing, if all is well."""
+    c = played.certificate
+    out = [f"a play lies outside by {played.outside:g} of the set's size"] if played.outside > FEASIBLE else []
+    links = [("regret", c.regret), ("tight", c.tight), ("bound", c.bound), ("theorem", c.theorem)]
+    links += [("worst case", c.worst_case)] if c.worst_case is not None else []
+    for (low, a), (high, b) in itertools.pairwise(links):
+        assert a is not None
+        assert b is not None
+        if not math.isfinite(b):
+            out.append(f"{high} is {b}")
+        elif not a <= b + ROUNDING * abs(b):
+            out.append(f"{low} {a:.10g} > {high} {b:.10g}")
+    strong = c.closed_form_strong
+    if c.bound is not None and strong is not None and not c.bound <= strong * (1 + 1e-9):
+        out.append(f"bound {c.bound:.10g} > strong closed form {strong:.10g}")
+    return out
+
+
+def loosely_solved(played: Played) -> bool:
+    """Whether the steps' gaps, which the bounds include, are more than rounding beside B_R: sound, but not sharp."""
+    c = played.certificate
+    return c.worst_case is not None and not c.solver_gap * c.rounds <= GAP * c.worst_case + 1e-10 * played.size
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", type=int, default=20_000)
+    parser.add_argument("--minutes", type=float, help="stop after so many minutes")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="play this game alone")
+    parser.add_argument("--show", type=int, default=20, help="failures to print")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
+    numbers = range(options.games) if options.only is None else [options.only]
+    bad = done = loose = 0
+    for number in numbers:
+        if time.monotonic() > end:
+            break
+        done += 1
+        try:
+            played = play(number, options.seed)
+            wrong, name = faults(played), played.name
+            loose += loosely_solved(played)
+        except Exception as error:
+            wrong, name = [f"{type(error).__name__}: {error}"], "not played to the end"
+        if wrong:
+            bad += 1
+            if bad <= options.show:
+                print(f"game {number}: {name}: {'; '.join(wrong)}", flush=True)
+    print(
+        f"{done} games, {bad} with a fault; in {loose} a step was solved to more than rounding (the bounds include it)"
+    )
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+"""The formats that can be read, and `open`, which finds the right one.
+
+A new format is one new module and one line here. The module of a file format has `open_files(files, options)`, that of
+a kind of object `accepts(data)` and `open_object(data, options)`; each returns a `Source`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, final
+
+from numpy.typing import ArrayLike
+
+from ftprl.data.files import expand, shown, suffixes
+from ftprl.data.options import ARRAYS, Columns, ReadingOptions
+from ftprl.data.protocol import Source
+from ftprl.errors import InvalidInput
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """A format of files, known by its suffixes (those of the compression aside)."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    module: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ObjectFormat:
+    """A kind of object in memory, recognised by the `accepts` of its module.
+
+    `models_of` are the formats whose models can read it: their features have the same numbers; None is for all.
+    """
+
+    noun: str
+    module: str
+    models_of: tuple[str, ...] | None
+
+
+FILE_FORMATS = (
+    FileFormat("csv", (".csv",), "ftprl.data.text_tables"),
+    FileFormat("libsvm", (".libsvm", ".svm", ".svmlight"), "ftprl.data.text_lines"),
+    FileFormat("tsv", (".tsv", ".tab"), "ftprl.data.text_tables"),
+    FileFormat("vw", (".vw",), "ftprl.data.text_lines"),
+)
+OBJECT_FORMATS = (
+    ObjectFormat("a SciPy CSR matrix", "ftprl.data.matrix", (ARRAYS, "libsvm")),
+    ObjectFormat("Batch objects", "ftprl.data.memory", None),
+)
+_UNNAMED = ("dim", "dtype", "intercept", "loss", "positive", "seed")  # settings that are not about files
+BY_SUFFIX = {suffix: format for format in FILE_FORMATS for suffix in format.suffixes}
+BY_NAME = {format.name: format for format in FILE_FORMATS}
+
+
+def open(
+    data: Any,
+    format: str | None = None,
+    *,
+    y: ArrayLike | None = None,
+    dim: int | None = None,
+    seed: int = 0,
+    intercept: bool = False,
+    label: str | int | None = None,
+    weight: str | int | ArrayLike | None = None,
+    ignore: Columns = (),
+    categorical: Columns = (),
+    numeric: Columns = (),
+    text: Columns = (),
+    positive: str | float | None = None,
+    sep: str | None = None,
+    quote: str | None = None,
+    header: bool = True,
+    on_bad_row: str = "raise",
+    max_row: int = 16_000_000,
+    columns: Mapping[str, str] | None = None,
+    labelled: bool = False,
+    loss: str = "logistic",
+    dtype: str = "float32",
+    block_size: int = 1 << 22,
+) -> Source:
+    """Open files, a SciPy CSR matrix or `Batch` objects as a `Source` of batches.
+
+    Parameters
+    ----------
+    data
+        A path, a folder, a glob pattern, "-" for standard input, or a list of these; a CSR matrix; a `Batch` or a
+        list of them.
+    format
+        "vw", "libsvm", "csv" or "tsv" [default: inferred from the file extension].
+    y, weight
+        For a matrix: one label and one weight per row. For tables `weight` is the column with the weight of the row.
+    dim
+        The number of cells of the weight table [default: 2**22; for a matrix its number of columns].
+    seed
+        Seed of the hash of feature names.
+    intercept
+        Put a 1 into the last cell of every row, for a learner without an intercept of its own.
+    label
+        The column with the label.
+    ignore, categorical, numeric, text
+        Columns to leave out, and columns of categories, of numbers and of text [default: inferred from the first rows].
+    positive
+        The label that counts as 1 where a loss has two classes; all others are -1.
+    sep, quote, header
+        The separator and the quote character of tables, and whether the first row has the names of the columns.
+    on_bad_row
+        "raise", or "skip" to leave rows that cannot be read out and count them.
+    max_row
+        The longest row in bytes.
+    columns
+        The kind of each column, as another source has settled them (`Source.to_dict`). Files may then lack the label
+        and the weight, unless `labelled`.
+    loss
+        The loss that the labels are for: it decides which labels are allowed.
+    dtype
+        "float32" or "float64", of the values.
+    block_size
+        Bytes read at a time.
+
+    Examples
+    --------
+    >>> open("clicks.csv.gz", label="click", ignore=["id"])  # doctest: +SKIP
+    """
+    options = ReadingOptions(
+        format=format,
+        y=y,
+        dim=dim,
+        seed=seed,
+        intercept=intercept,
+        label=label,
+        weight=weight,
+        ignore=ignore,
+        categorical=categorical,
+        numeric=numeric,
+        text=text,
+        positive=positive,
+        sep=sep,
+        quote=quote,
+        header=header,
+        on_bad_row=on_bad_row,
+        max_row=max_row,
+        columns=columns,
+        labelled=labelled,
+        loss=loss,
+        dtype=dtype,
+        block_size=block_size,
+    )
+    if isinstance(data, Iterator):
+        data = list(data)
+    if not are_paths(data):
+        return _open_object(data, options)
+    options.refuse(("y",), " is for data in memory, got files; name the column with label=.", option="label")
+    files = expand(data)
+    chosen = _format_of(files, format)
+    source: Source = import_module(chosen.module).open_files(files, replace(options, format=chosen.name))
+    return source
+
+
+def are_paths(data: Any) -> bool:
+    """Whether data is read from files: a path, or a list of nothing but paths.
+
+    >>> are_paths("a.vw"), are_paths(["a.vw", "b.vw"]), are_paths([1.0, 2.0])
+    (True, True, False)
+    """
+    if isinstance(data, str | os.PathLike):
+        return True
+    return isinstance(data, Sequence | set | frozenset) and all(isinstance(path, str | os.PathLike) for path in data)
+
+
+def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = None) -> dict[str, Any]:
+    """The settings with which the data of a model was read, for other data of the same kind.
+
+    CSV and TSV files replace each other, and so do libsvm files and matrices, since both number their features.
+    """
+    kept = reading.get("format")
+    if not are_paths(data):
+        known = _object_format(data)
+        if known.models_of is not None and kept not in (None, *known.models_of):
+            raise InvalidInput(
+                f"data needs the features of the model, whose names are hashed by format {kept!r}, got {known.noun};"
+                " pass files, or Batch objects with hashed indices."
+            )
+        return {name: value for name, value in reading.items() if name in _UNNAMED}
+    named = None if format is not None else BY_SUFFIX.get(suffixes(expand(data)[0])[0])
+    wanted = format if named is None else named.name
+    if kept == ARRAYS and wanted != "libsvm":
+        raise InvalidInput(
+            "data needs the features of the model, which has numbers for them and no names, got files;"
+            " pass a matrix, Batch objects, or libsvm files."
+        )
+    if {wanted, kept} == {"csv", "tsv"}:
+        return {name: value for name, value in reading.items() if name not in ("sep", "quote")} | {"format": wanted}
+    return dict(reading) | ({"format": wanted} if kept == ARRAYS else {})
+
+
+def _object_format(data: Any) -> ObjectFormat:
+    for known in OBJECT_FORMATS:
+        if import_module(known.module).accepts(data):
+            return known
+    nouns = " or ".join(known.noun for known in OBJECT_FORMATS)
+    raise InvalidInput(f"data needs paths, {nouns}, got {type(data).__name__}; convert it to one of these.")
+
+
+def _open_object(data: Any, options: ReadingOptions) -> Source:
+    known = _object_format(data)
+    if options.format not in (None, ARRAYS):
+        raise InvalidInput(f"format= is for files, got {options.format!r} for {known.noun}; drop it.")
+    source: Source = import_module(known.module).open_object(data, replace(options, format=ARRAYS))
+    return source
+
+
+def _format_of(files: Sequence[str], format: str | None) -> FileFormat:
+    names = [known.name for known in FILE_FORMATS]
+    if format is not None:
+        if format not in BY_NAME:
+            raise InvalidInput(f"format= needs one of {', '.join(names)}, got {format!r}; pass one of them.")
+        return BY_NAME[format]
+    by_file = {file: BY_SUFFIX.get(suffixes(file)[0]) for file in files}
+    for file, known in by_file.items():
+        if known is None:
+            raise InvalidInput(
+                f"{shown(file)}: the format cannot be inferred from the name; pass one of"
+                f" {', '.join(names)} with format=.",
+                option="format",
+            )
+    distinct = sorted({known.name for known in by_file.values() if known is not None})
+    if len(distinct) > 1:
+        raise InvalidInput(
+            f"data needs files of one format, got {', '.join(distinct)}; open them one by one, or pass format=.",
+            option="format",
+        )
+    return BY_NAME[distinct[0]]

@@ -1,0 +1,195 @@
+"""Batches in memory as a source; features have numbers and are not hashed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from ftprl.data.batch import Batch, Vector
+from ftprl.data.digests import BatchDigest
+from ftprl.data.labels import LabelRule, of_array, signed
+from ftprl.data.options import ARRAYS, ReadingOptions
+from ftprl.data.protocol import Description, Position, Source
+from ftprl.errors import InvalidInput
+
+ORIGIN = "<memory>"
+_OF_FILES = ("label", "ignore", "categorical", "numeric", "text", "columns", "sep", "quote")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RowPosition:
+    """A place behind `rows` rows."""
+
+    rows: int = 0
+
+    def after(self, rows: int) -> RowPosition:
+        """The position that many rows further on."""
+        return RowPosition(self.rows + rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The position as JSON values."""
+        return {"rows": self.rows}
+
+
+@final
+class MemorySource(Source):
+    """Rows in memory; `ftprl.data.open` makes one of a CSR matrix or of `Batch` objects.
+
+    `make_batches` makes the batches from a row on, numbered from that row, whenever they are read, so that a large
+    matrix need not be copied as a whole.
+    """
+
+    def __init__(
+        self,
+        make_batches: Callable[[int], Iterable[Batch]],
+        rows: int,
+        dim: int,
+        labels: LabelRule,
+        options: ReadingOptions,
+    ) -> None:
+        self._make_batches, self._rows, self._dim, self._labels, self._options = (
+            make_batches,
+            rows,
+            dim,
+            labels,
+            options,
+        )
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """None: the data is in memory."""
+        return ()
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """True: the data stays in memory."""
+        return True
+
+    @property
+    def start(self) -> RowPosition:
+        """The position of the first row."""
+        return RowPosition()
+
+    def position(self, saved: Mapping[str, Any]) -> RowPosition:
+        """The position that `RowPosition.to_dict` saved."""
+        rows = saved.get("rows")
+        if type(rows) is not int or not 0 <= rows <= self._rows or set(saved) != {"rows"}:
+            raise InvalidInput(f"a position needs a row from 0 to {self._rows}, got {saved!r:.200}; start anew.")
+        return RowPosition(rows)
+
+    def read(
+        self, start: Position | None = None, *, threads: int | None = None
+    ) -> Generator[tuple[Batch, RowPosition]]:
+        """Batches from a position on, each with the position of its first row; no threads are needed."""
+        if not isinstance(start, RowPosition | None):
+            raise InvalidInput(
+                f"start needs a row of this data, got {type(start).__name__}; pass one of its positions."
+            )
+        return self._read(0 if start is None else start.rows)
+
+    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
+        for batch in self._make_batches(start):
+            yield replace(batch, y=signed(self._labels, batch.y)), RowPosition(batch.first_row)
+
+    @property
+    def skips_bad_rows(self) -> bool:
+        """Whether rows that cannot be learned are left out and counted."""
+        return self._options.on_bad_row == "skip"
+
+    @property
+    def bad_rows(self) -> int:
+        """0: every row can be read."""
+        return 0
+
+    @property
+    def first_bad(self) -> str | None:
+        """None: every row can be read."""
+        return None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The number of rows and the SHA-256 of all of them."""
+        digest = BatchDigest()
+        for batch, _ in self.read():
+            digest.update(batch)
+        return digest.result()
+
+    def check_unchanged(self, fingerprint: Any) -> None:
+        """Refuse rows that are not those of a fingerprint taken before."""
+        if not isinstance(fingerprint, Mapping):
+            raise InvalidInput("a checkpoint needs the data it was made with, got data in memory; pass the same files.")
+        rows = fingerprint.get("rows")
+        if rows != self._rows:
+            raise InvalidInput(
+                f"a checkpoint needs the data it was made with, expected {rows!r:.20} rows, got {self._rows}; pass it."
+            )
+        if dict(fingerprint) != self.fingerprint():
+            raise InvalidInput(
+                f"a checkpoint needs the data it was made with, expected the same {rows} rows, got others; pass them."
+            )
+
+    def describe(self) -> Description:
+        """What is read."""
+        return Description(ARRAYS, (ORIGIN,), None, str(self._labels), self._dim, False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options of `ftprl.data.open` that read other data in memory in the same way."""
+        options = self._options
+        return {
+            "format": ARRAYS,
+            "dim": self._dim,
+            "seed": options.seed,
+            "intercept": False,
+            "dtype": options.dtype,
+            "loss": options.loss,
+            "positive": options.positive_label,
+        }
+
+
+def accepts(data: Any) -> bool:
+    """Whether data is a `Batch` or a list of batches."""
+    if isinstance(data, Batch):
+        return True
+    return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(batch, Batch) for batch in data)
+
+
+def open_object(data: Batch | Sequence[Batch], options: ReadingOptions) -> MemorySource:
+    """A `Batch`, or several, as a source; their own row numbers and origins are replaced."""
+    batches = (data,) if isinstance(data, Batch) else tuple(data)
+    options.refuse(("y", "weight"), " is for a matrix, got Batch objects, which have their own; drop it.")
+    dim = max(2, 1 + max((int(batch.indices.max()) for batch in batches if len(batch.indices)), default=0))
+    rule = label_rule([batch.y for batch in batches], options)
+
+    def make(start: int) -> Iterator[Batch]:
+        first = 0
+        for batch in batches:
+            skipped = min(max(0, start - first), len(batch))
+            if skipped < len(batch):
+                yield _as_read(batch, first, options.dtype)[skipped:]
+            first += len(batch)
+
+    return MemorySource(make, sum(len(batch) for batch in batches), checked_dim(dim, options), rule, options)
+
+
+def _as_read(batch: Batch, first_row: int, dtype: str) -> Batch:
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and the learner refuses that
+        values = batch.values.astype(dtype, copy=False)
+    return replace(batch, values=values, first_row=first_row, origin=batch.origin or ORIGIN)
+
+
+def label_rule(labels: Sequence[Vector], options: ReadingOptions) -> LabelRule:
+    """How labels in memory are read for a loss."""
+    return of_array(options.loss, options.positive_label, labels)
+
+
+def checked_dim(needed: int, options: ReadingOptions) -> int:
+    """The number of cells: that of the options if it suffices, else as many as are needed."""
+    options.refuse(_OF_FILES, " needs a table with named columns, got data in memory; drop it.")
+    if options.intercept:
+        raise InvalidInput("intercept= is for files, got data in memory; add a column of ones.")
+    if options.dim is not None and options.dim < needed:
+        raise InvalidInput(f"dim= needs to be at least {needed}, the number of columns, got {options.dim}; raise it.")
+    return needed if options.dim is None else int(options.dim)

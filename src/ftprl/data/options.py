@@ -1,0 +1,83 @@
+"""The options of `ftprl.data.open`: what is read, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from ftprl.check import dimension
+from ftprl.errors import InvalidInput
+
+Columns = str | int | Sequence[str | int]
+DIM = 2**22  # cells of the table for names, which are hashed
+ARRAYS = "arrays"  # the format of data in memory whose features are numbered
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How data is read; each field is an option of `ftprl.data.open`, where it is explained."""
+
+    format: str | None = None
+    y: Any = field(default=None, repr=False)
+    dim: int | None = None
+    seed: int = 0
+    intercept: bool = False
+    label: str | int | None = None
+    weight: Any = None
+    ignore: Columns = ()
+    categorical: Columns = ()
+    numeric: Columns = ()
+    text: Columns = ()
+    positive: str | float | None = None
+    sep: str | None = None
+    quote: str | None = None
+    header: bool = True
+    on_bad_row: str = "raise"
+    max_row: int = 16_000_000
+    columns: Mapping[str, str] | None = None
+    labelled: bool = False
+    loss: str = "logistic"
+    dtype: str = "float32"
+    block_size: int = 1 << 22
+
+    def __post_init__(self) -> None:
+        if self.dim is not None and not 2 <= dimension("dim=", self.dim) <= 2**32:
+            raise InvalidInput(
+                f"dim= needs a number from 2 to 2**32, got {self.dim}; pass the number of cells of the table."
+            )
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
+            raise InvalidInput(f"seed= needs a whole number from 0 to 2**64 - 1, got {self.seed!r}; pass one.")
+        for name, values in (("on_bad_row", ("raise", "skip")), ("dtype", ("float32", "float64"))):
+            if getattr(self, name) not in values:
+                raise InvalidInput(
+                    f"{name}= needs {' or '.join(values)}, got {getattr(self, name)!r}; pass one of them."
+                )
+        dimension("max_row=", self.max_row)
+        dimension("block_size=", self.block_size)
+
+    @property
+    def positive_label(self) -> str | None:
+        """The label that counts as 1, as text."""
+        return None if self.positive is None else column_name(self.positive)
+
+    def refuse(self, names: Sequence[str], why: str, *, option: str = "") -> None:
+        """Raise InvalidInput if one of these options was given; `option` is another one that the reason names."""
+        for name in names:
+            if _is_given(getattr(self, name)):
+                raise InvalidInput(f"{name}={why}", option=(name, option))
+
+
+def _is_given(value: Any) -> bool:
+    return not (value is None or value is False or (isinstance(value, tuple | list | str) and len(value) == 0))
+
+
+def column_name(value: str | float) -> str:
+    """A column, or a label, as text: it may be given as a number."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def column_names(values: Columns) -> tuple[str, ...]:
+    """One column or several, as text."""
+    return (column_name(values),) if isinstance(values, str | int) else tuple(column_name(value) for value in values)

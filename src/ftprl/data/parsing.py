@@ -1,0 +1,107 @@
+"""Chunks of text as batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+from ftprl._core import Parser, Window
+from ftprl.data.batch import Batch
+from ftprl.data.chunks import Chunk
+from ftprl.data.files import ErrorWithoutLine, shown, unreadable
+from ftprl.errors import BadFormat, FtprlError
+
+Problem = tuple[int, str, str, str]  # line, what is wrong, remedy, option of the remedy
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ParsedChunk:
+    """The rows of a chunk as batches.
+
+    Lines are counted from 0 at the begin of the chunk: it has `lines` of them, the first bad row is at `first_bad`,
+    the one that ended the parsing at `problem`. `negative` is the label that counts as -1 in these rows, 1 when none
+    occurred.
+    """
+
+    chunk: Chunk
+    batches: Sequence[Batch]
+    lines: int
+    bad: int
+    first_bad: tuple[int, str] | None
+    problem: Problem | None
+    negative: float
+
+    def error(self, line: int) -> FtprlError | None:
+        """What ended the reading in this chunk or behind it, given the line of its first row."""
+        if self.problem is not None:
+            at, what, remedy, option = self.problem
+            hint = f"; {remedy} {option}=" if option else ""
+            return BadFormat(f"{self.chunk.origin}:{line + at}: {what}{hint}", option=option or ())
+        error = self.chunk.error
+        return error.at(line + self.lines) if isinstance(error, ErrorWithoutLine) else error
+
+
+@final
+class ChunkParser:
+    """A parser of the core, and the window through which it reads files."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser, self._window = parser, Window()
+
+    def parse(self, chunk: Chunk, negative: float = 1.0) -> ParsedChunk:
+        """The rows of a chunk, up to the first bad one unless those are left out."""
+        parser, batches, bad_before = self._parser, list[Batch](), self._parser.bad
+        if chunk.columns is not None:
+            parser.set_columns(list(chunk.columns))
+        parser.line, parser.negative = 1, negative  # a parser's first line is 1: 0 is no line
+        try:
+            for _ in self._feed(chunk):
+                if parser.rows:
+                    batches.append(_taken(parser, chunk.origin))
+                if parser.problem is not None:
+                    break
+        except (OSError, EOFError) as error:
+            chunk = replace(chunk, error=unreadable(chunk.origin, error))
+            if parser.rows:
+                batches.append(_taken(parser, chunk.origin))
+        bad = parser.bad - bad_before
+        first_bad, problem = (_from_line_0(parser.first_bad) if bad else None), _from_line_0(parser.problem)
+        return ParsedChunk(
+            chunk=chunk,
+            batches=batches,
+            lines=parser.line - 1,
+            bad=bad,
+            first_bad=None if first_bad is None else first_bad[:2],
+            problem=problem,
+            negative=parser.negative,
+        )
+
+    def _feed(self, chunk: Chunk) -> Iterator[None]:
+        """Parse the chunk, with a stop whenever a batch is full and at the end."""
+        if chunk.shared_file is not None:
+            self._window.open(chunk.shared_file.descriptor, chunk.start, chunk.end)
+            while self._window.feed(self._parser):
+                yield
+            yield
+            return
+        at, text = chunk.start, memoryview(chunk.block)[: chunk.end]
+        while at < chunk.end:
+            at = self._parser.feed(text, at, True)
+            yield
+
+
+def _from_line_0(problem: tuple[int, bytes, str, str] | None) -> Problem | None:
+    return None if problem is None else (problem[0] - 1, shown(problem[1]), problem[2], problem[3])
+
+
+def _taken(parser: Parser, origin: str) -> Batch:
+    """The rows that a parser holds."""
+    indptr, indices, values, y, weight, tags_by_row = parser.take()
+    tags: list[str] | None = None
+    if tags_by_row:
+        tags = [""] * len(y)
+        for row, tag in tags_by_row:
+            tags[row] = tag.decode("utf-8", "backslashreplace")
+    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags))

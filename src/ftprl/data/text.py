@@ -1,0 +1,187 @@
+"""Text files as a source of batches: VW text, libsvm, CSV and TSV, compressed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, nullcontext
+from typing import Any, final
+
+from ftprl.data.batch import Batch
+from ftprl.data.chunks import BufferPool, Chunk, Started, TextPosition, chunks
+from ftprl.data.files import STDIN, lasts, shown
+from ftprl.data.fingerprints import check_same_files, ends_of
+from ftprl.data.parsing import ChunkParser, ParsedChunk
+from ftprl.data.prefetch import prefetched, usual_threads
+from ftprl.data.protocol import Description, Position, Source
+from ftprl.data.text_settings import TextSettings
+from ftprl.errors import InvalidInput
+
+_START = TextPosition()
+
+
+@final
+class TextSource(Source):
+    """Text files as batches, in constant memory; `ftprl.data.open` makes one."""
+
+    def __init__(self, files: tuple[str, ...], settings: TextSettings, started: Started = None) -> None:
+        self._files, self._settings, self._started = files, settings, started
+        self._read_once = False
+        self._bad_rows = 0  # left out by the last reading
+        self._first_bad: tuple[int, int, str] | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files, in the order in which they are read."""
+        return self._files
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether all of it is in files; standard input and pipes can be read once."""
+        return all(lasts(file) for file in self._files)
+
+    @property
+    def skips_bad_rows(self) -> bool:
+        """Whether bad rows are left out rather than ending the reading."""
+        return self._settings.skip_bad_rows
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out, up to where the last reading has come."""
+        return self._bad_rows
+
+    @property
+    def first_bad(self) -> str | None:
+        """Where the first row was left out, and why."""
+        if self._first_bad is None:
+            return None
+        file, line, why = self._first_bad
+        return f"{'<stdin>' if self._files[file] == STDIN else shown(self._files[file])}:{line}: {why}"
+
+    @property
+    def dim(self) -> int:
+        """The number of cells of the table."""
+        return self._settings.dim
+
+    @property
+    def intercept_slot(self) -> int | None:
+        """The cell that belongs to the intercept alone: the last."""
+        return self._settings.dim - 1 if self._settings.intercept else None
+
+    @property
+    def start(self) -> TextPosition:
+        """The position of the first row."""
+        return _START
+
+    def position(self, saved: Mapping[str, Any]) -> TextPosition:
+        """The position that `TextPosition.to_dict` saved."""
+        return TextPosition.from_dict(saved)
+
+    def fingerprint(self) -> list[tuple[int, str]] | None:
+        """The size of each file and a digest of its first and last bytes; None for what cannot be read again."""
+        return [ends_of(file) for file in self._files] if self.can_be_read_again else None
+
+    def check_unchanged(self, fingerprint: Any) -> None:
+        """Refuse files that are not those of a fingerprint taken before."""
+        check_same_files(self._files, self.fingerprint(), fingerprint)
+
+    def describe(self) -> Description:
+        """What is read: the files, their format, what each column is for, what the labels become."""
+        settings, names = self._settings, tuple(shown(file) for file in self._files)
+        return Description(
+            settings.format, names, settings.columns, str(settings.labels), settings.dim, settings.intercept
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options of `ftprl.data.open` that read other files in the same way."""
+        return self._settings.to_dict()
+
+    def _claim(self) -> None:
+        if not self.can_be_read_again:
+            if self._read_once:
+                raise InvalidInput(
+                    "standard input or a pipe can be read once, got a second reading; save it to a file first."
+                )
+            self._read_once = True
+
+    def read(
+        self, start: Position | None = None, *, threads: int | None = None
+    ) -> Generator[tuple[Batch, TextPosition]]:
+        """Batches from a position on, each with the position of its first row, parsed ahead by that many threads.
+
+        The rows and how they are cut into batches are the same for any number of threads; with 0 the caller's thread
+        does everything, with None there are as many as the processors are good for.
+        """
+        if not isinstance(start, TextPosition | None):
+            raise InvalidInput(f"start needs a position in text files, got {type(start).__name__}; pass one of those.")
+        self._claim()
+        return self._read(start or _START, usual_threads() if threads is None else threads)
+
+    def _read(self, start: TextPosition, threads: int) -> Generator[tuple[Batch, TextPosition]]:
+        self._bad_rows, self._first_bad = start.bad, start.first_bad
+        progress = _Progress(start)
+        parsers: list[ChunkParser] = []
+
+        def work(chunk: Chunk) -> ParsedChunk:
+            try:
+                parser = parsers.pop()
+            except IndexError:
+                parser = ChunkParser(self._settings.parser())
+            parsed = parser.parse(chunk, progress.negative)
+            if parsed.problem is None:
+                parsers.append(parser)
+            return parsed
+
+        pool = BufferPool()
+        jobs = chunks(self._files, self._settings, start, pool, self._started)
+        wait = self.can_be_read_again
+        done = prefetched(jobs, work, threads, wait=wait) if threads else (work(chunk) for chunk in jobs)
+        # Whatever ends it, no thread and no file stays behind, unless a thread waits for standard input.
+        with closing(jobs) if wait else nullcontext(), closing(done):
+            for result in done:
+                parsed = self._agreeing(result, progress.negative)
+                yield from self._batches_of(parsed, progress)
+                if parsed.chunk.shared_file is None:
+                    pool.give(parsed.chunk.block)
+                error = parsed.error(progress.line)
+                if error is not None:
+                    raise error
+                progress.line += parsed.lines
+
+    def _agreeing(self, parsed: ParsedChunk, negative: float) -> ParsedChunk:
+        """The chunk, parsed again if its labels settled what counts as -1 before those in front of it were known."""
+        if negative in (1.0, parsed.negative) or parsed.negative == 1.0:
+            return parsed
+        return ChunkParser(self._settings.parser()).parse(parsed.chunk, negative)
+
+    def _batches_of(self, parsed: ParsedChunk, progress: _Progress) -> Iterator[tuple[Batch, TextPosition]]:
+        """The rows of a chunk behind those to be skipped, with their positions."""
+        chunk = parsed.chunk
+        progress.line = progress.line if chunk.line is None else chunk.line
+        here = TextPosition(
+            file=chunk.file,
+            offset=chunk.offset,
+            line=progress.line,
+            rows=progress.rows,
+            bad=self._bad_rows,
+            negative=progress.negative,
+            first_bad=self._first_bad,
+        )
+        self._bad_rows += parsed.bad
+        if self._first_bad is None and parsed.first_bad is not None:
+            self._first_bad = (chunk.file, progress.line + parsed.first_bad[0], parsed.first_bad[1])
+        if parsed.negative != 1.0:
+            progress.negative = parsed.negative
+        for batch in parsed.batches:
+            skipped = min(progress.skip, len(batch))
+            if skipped < len(batch):
+                yield batch.numbered(here.rows, skipped), here.after(skipped)
+            here, progress.skip = here.after(len(batch)), progress.skip - skipped
+        progress.rows = here.rows
+
+
+@final
+class _Progress:
+    """How far a reading has come: rows still to be skipped, rows given, the line, and the label that counts as -1."""
+
+    def __init__(self, start: TextPosition) -> None:
+        self.skip, self.rows, self.line, self.negative = start.skip, start.rows - start.skip, start.line, start.negative

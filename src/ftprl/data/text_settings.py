@@ -1,0 +1,105 @@
+"""All that decides what a row of a text file becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+from ftprl._core import Parser, parser
+from ftprl.data.labels import LabelRule
+from ftprl.data.options import DIM, ReadingOptions
+from ftprl.data.tables import Dialect
+
+BATCH_ROWS = 16384
+BATCH_VALUES = 1 << 21
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TextSettings:
+    """All that decides what a row of a text file becomes."""
+
+    format: str
+    dim: int
+    seed: int
+    intercept: bool
+    dtype: str
+    loss: str
+    positive: str | None
+    labels: LabelRule
+    dialect: Dialect | None  # of tables
+    columns: dict[str, str] | None
+    skip_bad_rows: bool
+    max_row: int
+    block_size: int
+    has_known_columns: bool  # those of another source
+    needs_label: bool
+
+    def parser(self) -> Parser:
+        """A parser of the core with these settings."""
+        sep, quote = (0, -1) if self.dialect is None else self.dialect.codes
+        return parser(
+            "table" if self.dialect else self.format,
+            dim=self.dim,
+            seed=self.seed,
+            intercept=self.intercept,
+            wide=self.dtype == "float64",
+            skip=self.skip_bad_rows,
+            max_row=self.max_row,
+            batch_rows=BATCH_ROWS,
+            batch_values=BATCH_VALUES,
+            labels=self.labels.kind,
+            positive=self.labels.positive.encode(),
+            words=[(word.encode(), y) for word, y in self.labels.words],
+            separator=sep,
+            quote=quote,
+        )
+
+    @property
+    def optional_kinds(self) -> tuple[str, ...]:
+        """Kinds of columns that a file may lack."""
+        if not self.has_known_columns:
+            return ()
+        return ("ignore",) if self.needs_label else ("label", "weight", "ignore")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options of `ftprl.data.open` that read other files in the same way."""
+        options: dict[str, Any] = {
+            "format": self.format,
+            "dim": self.dim,
+            "seed": self.seed,
+            "intercept": self.intercept,
+            "dtype": self.dtype,
+            "loss": self.loss,
+            "positive": self.positive,
+        }
+        if self.dialect is not None:
+            options |= {
+                "columns": dict(self.columns or {}),
+                "sep": self.dialect.sep,
+                "quote": self.dialect.quote or "",
+                "header": self.dialect.header,
+            }
+        return options
+
+
+def settings_of(options: ReadingOptions, labels: LabelRule) -> TextSettings:
+    """The settings of a format without columns."""
+    assert options.format is not None
+    return TextSettings(
+        format=options.format,
+        dim=DIM if options.dim is None else int(options.dim),
+        seed=options.seed,
+        intercept=bool(options.intercept),
+        dtype=options.dtype,
+        loss=options.loss,
+        positive=options.positive_label,
+        labels=labels,
+        dialect=None,
+        columns=None,
+        skip_bad_rows=options.on_bad_row == "skip",
+        max_row=int(options.max_row),
+        block_size=int(options.block_size),
+        has_known_columns=options.columns is not None,
+        needs_label=bool(options.labelled),
+    )

@@ -1,0 +1,74 @@
+"""The range of each coordinate of a polyhedron, proved: linear programs whose tolerances are paid for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import psd
+from ftprl.solver.certified import Span, dual_gap
+from ftprl.solver.conic import Conic
+from ftprl.solver.engines import solve_linear
+
+Vector = NDArray[np.float64]
+Ends = list[tuple[Vector, Vector] | None]  # a corner and its multipliers for each of the 2n ends; None: no end
+
+_THIN = 1e-4  # a side below this share of its unit is solved again, in units of what was found
+
+
+def axis_bounds(conic: Conic) -> Span:
+    """The least and the largest value of each coordinate; infinite where there is none.
+
+    A solver's tolerance is absolute: where the sides turn out to be of different sizes, the programs are solved again
+    in units of what was found. In the end each bound is moved outwards by the gap that its multipliers leave.
+    """
+    size = float(np.abs(conic.rows[1]).max(initial=0.0)) or 1.0
+    middle, unit = np.zeros(conic.dim), np.full(conic.dim, size)
+    for _ in range(4):
+        scaled = conic.rescale(middle, unit)
+        ends = _ends(scaled)
+        low, high = _coordinates(ends, middle, unit)
+        wide = high - low
+        finite = np.isfinite(wide)
+        if not np.any(finite & (wide < _THIN * unit)) or np.all(unit <= 1e-15 * (np.abs(middle) + unit)):
+            break
+        middle[finite] = low[finite] + wide[finite] / 2
+        # Below 1e-7 of its unit a side could not be seen; below 1e-16 of its place there is none.
+        seen = np.maximum(np.where(finite, wide, 0.0), 1e-7 * unit)
+        unit = np.where(finite, np.maximum(seen, 1e-16 * np.abs(middle)), unit)
+    return _outwards(scaled, ends, middle, unit)
+
+
+def _ends(conic: Conic) -> Ends:
+    """The corners that minimise and maximise each coordinate."""
+    out: Ends = []
+    for e in np.eye(conic.dim):
+        for sign in (1.0, -1.0):
+            status, y, dual = solve_linear(sign * e, conic.C, conic.d, conic.A, conic.b)
+            out.append((y, dual) if status == "optimal" else None)
+    return out
+
+
+def _coordinates(ends: Ends, middle: Vector, unit: Vector) -> Span:
+    """The ends themselves, in x."""
+    n = len(middle)
+    low = np.array([-np.inf if (e := ends[2 * i]) is None else middle[i] + unit[i] * e[0][i] for i in range(n)])
+    high = np.array([np.inf if (e := ends[2 * i + 1]) is None else middle[i] + unit[i] * e[0][i] for i in range(n)])
+    return low, np.maximum(low, high)
+
+
+def _outwards(conic: Conic, ends: Ends, middle: Vector, unit: Vector) -> Span:
+    """The ends moved out by their gaps, where every side is finite: else nothing can be proved, and they stay."""
+    low, high = _coordinates(ends, middle, unit)
+    if np.isfinite(low).all() and np.isfinite(high).all():
+        near, far = (low - middle) / unit, (high - middle) / unit
+        margin = 1e-3 * np.maximum(far - near, 1.0)
+        span = near - margin, far + margin
+        for k, end in enumerate(ends):
+            assert end is not None
+            i, sign = k // 2, 1.0 if k % 2 == 0 else -1.0
+            slope = sign * np.eye(conic.dim)[i]
+            gap = unit[i] * max(dual_gap(psd.zero(), slope, *conic.rows, *end, span), 0.0)
+            (low if sign > 0 else high)[i] -= sign * gap
+    low.flags.writeable = high.flags.writeable = False
+    return low, high

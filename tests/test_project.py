@@ -1,0 +1,198 @@
+"""Rules of the project as tests: style, types, order of imports, public names, dependencies, cost of importing."""
+
+import ast
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import ftprl
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "ftprl"
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+FOLDERS = [name for name in ("src", "tests", "benchmarks", "examples", "fuzz") if (ROOT / name).is_dir()]
+LAZY = {"clarabel", "matplotlib", "piqp", "pyarrow", "rich", "scipy", "typer"}
+
+
+def assert_succeeds(*command: str | Path) -> None:
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
+
+
+def python(code: str) -> str:
+    """What a fresh interpreter prints; it may write bytecode, since a user's interpreter would have it."""
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_ruff_check() -> None:
+    assert_succeeds(sys.executable, "-m", "ruff", "check", *FOLDERS)
+
+
+def test_ruff_format() -> None:
+    assert_succeeds(sys.executable, "-m", "ruff", "format", "--check", *FOLDERS)
+
+
+def test_mypy() -> None:
+    assert_succeeds(sys.executable, "-m", "mypy")
+
+
+def test_order_of_imports() -> None:
+    assert_succeeds(SCRIPTS / "lint-imports", "--no-cache")
+
+
+def test_every_dependency_is_imported() -> None:
+    """A hard dependency that no module of src imports would only make the installation longer."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {re.match(r"[A-Za-z0-9_-]+", line)[0] for line in project["dependencies"]}  # type: ignore[index]
+    sources = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    imported = set(re.findall(r"^\s*(?:import|from) (\w+)", sources, re.MULTILINE))
+    assert needed - imported == set()
+    assert set(project["optional-dependencies"]) == {"benchmarks", "dev", "docs", "test"}
+
+
+def private_names(tree: ast.AST) -> set[str]:
+    """Names with a leading underscore that a test takes from a module or a class of ftprl, the compiled core aside."""
+    imported: set[str] = set()
+    taken: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ftprl":
+            names = {alias.name for alias in node.names} - {"_core"}
+            imported |= {alias.asname or alias.name for alias in node.names}
+            taken |= {name for name in names if name.startswith("_") and not name.startswith("__")}
+        elif isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names if alias.name.split(".")[0] == "ftprl"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr) and node.attr != "_core":
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "os", "sys")):
+                taken.add(node.attr)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
+            target = [a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            taken |= {name for name in target if re.search(r"(^|\.)_[a-z]", name.replace("ftprl._core", ""))}
+    return taken if imported else set()
+
+
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda p: str(p.relative_to(ROOT / "tests")))
+def test_tests_use_public_names_only(path: Path) -> None:
+    assert private_names(ast.parse(path.read_text())) == set()
+
+
+# Where a module is tested that has no test module of its own name: for a single module, or for a whole package whose
+# modules are tested together, through what the package exports.
+TESTED_TOGETHER = {
+    "baselines": "unit/baselines, laws/test_related_bounds.py",
+    "bounds": "unit/bounds, theory/test_certificates.py, theory/test_strong_theorem.py",
+    "check": "unit/test_bad_input.py",
+    "cli": "unit/cli, golden/test_train_golden.py, golden/test_demo_golden.py",
+    "data": "unit/data, laws/test_readers.py",
+    "draw": "unit/draw",
+    "errors": "unit/test_bad_input.py",
+    "learner": "unit/learner, theory/test_composite.py, theory/test_schemes.py",
+    "linear": "unit/linear, laws/test_kernel.py, laws/test_scales.py, laws/test_model_file.py",
+    "options": "unit/cli",
+    "paper": "unit/paper, paper/test_verdicts.py, paper/test_page.py, paper/test_mutations.py",
+    "posthoc": "theory/test_posthoc.py",
+    "programs": "theory/test_posthoc.py, oracles/test_against_cvxpy.py",
+    "receipt": "unit/receipt, laws/test_receipts.py, theory/test_receipts_hold.py",
+    "report": "unit/report",
+    "runlog": "unit/runlog",
+    "schemes": "unit/schemes, theory/test_schemes.py, theory/test_best_bound.py",
+    "sets": "unit/sets, laws/test_argmin.py, laws/test_geometry.py, laws/test_multiplier.py",
+    "solver": "unit/solver, laws/test_l1.py, laws/test_multiplier.py",
+    "training": "unit/training, laws/test_changing_streams.py",
+    "version": "test_project.py",
+}
+NOT_PACKAGES = {"core", "docs", "examples"}  # tests of src/core, of the pages and of the examples
+
+
+def is_tested(module: str) -> bool:
+    unit = ROOT / "tests" / "unit" / module
+    return unit.with_name(f"test_{unit.name}.py").exists() or bool(
+        {module, module.split("/")[0]} & set(TESTED_TOGETHER)
+    )
+
+
+def test_unit_tests_mirror_the_package() -> None:
+    """src/ftprl/a/b.py is tested in tests/unit/a/test_b.py, or where the table above says."""
+    modules = {p.relative_to(PACKAGE).with_suffix("").as_posix() for p in PACKAGE.rglob("*.py") if p.name[0] != "_"}
+    packages = {module.split("/")[0] for module in modules}
+    assert {module for module in modules if not is_tested(module)} == set()
+    assert TESTED_TOGETHER.keys() - modules - packages == set(), "listed, but does not exist"
+    places = {place for listed in TESTED_TOGETHER.values() for place in listed.split(", ")}
+    assert {place for place in places if not (ROOT / "tests" / place).exists()} == set()
+    folders = {p.name for p in (ROOT / "tests" / "unit").iterdir() if p.is_dir() and p.name != "__pycache__"}
+    assert folders - packages - NOT_PACKAGES == set(), "a folder of tests without its package"
+
+
+def test_readme_has_the_command_that_ci_runs() -> None:
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    commands = [line for line in lines if line.startswith("python3 -m venv ")]
+    assert len(commands) == 1
+    assert commands[0] == lines[-1]
+    assert commands[0] in (ROOT / "README.md").read_text().splitlines()
+
+
+def test_ci_run_is_executable() -> None:
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_changelog_has_an_unreleased_section() -> None:
+    assert re.search(r"^## \[Unreleased\]$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+def test_one_version() -> None:
+    assert importlib.metadata.version("ftprl") == ftprl.__version__
+    assert f"\nversion: {ftprl.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_public_names_are_sorted_and_unique() -> None:
+    assert list(ftprl.__all__) == sorted(set(ftprl.__all__))
+
+
+@pytest.mark.parametrize("name", ftprl.__all__)
+def test_public_name_resolves(name: str) -> None:
+    assert getattr(ftprl, name) is not None
+
+
+def test_no_other_public_name() -> None:
+    assert {name for name in dir(ftprl) if name[0] != "_"} == set(ftprl.__all__)
+    # What dir() hides may be a helper from elsewhere or a loaded submodule, but nothing that ftprl defines.
+    own = {n for n, v in vars(ftprl).items() if n[0] != "_" and getattr(v, "__module__", "").startswith("ftprl")}
+    assert own <= set(ftprl.__all__)
+
+
+def is_public(file: Path) -> bool:
+    names = file.relative_to(PACKAGE).with_suffix("").parts
+    return not any(name.startswith("_") for name in names if name != "__init__")
+
+
+def test_public_modules_have_docstrings() -> None:
+    files = [file for file in sorted(PACKAGE.rglob("*.py")) if is_public(file)]
+    assert files
+    assert [file for file in files if not ast.get_docstring(ast.parse(file.read_text("utf-8")))] == []
+
+
+def test_import_loads_nothing_heavy() -> None:
+    loaded = python("import sys, ftprl; print(*sys.modules)").split()
+    assert not LAZY & set(loaded)
+
+
+def test_import_costs_at_most_twice_numpy() -> None:
+    def cost(module: str) -> float:
+        # Processor time, the best of several, taken in turns: what other programs do must not count.
+        return float(python(f"import time; t = time.process_time(); import {module}; print(time.process_time() - t)"))
+
+    rounds = [(cost("ftprl"), cost("numpy")) for _ in range(7)]
+    ours, numpy = (min(column) for column in zip(*rounds, strict=True))
+    assert ours <= 2 * numpy, f"import ftprl: {ours:.3f} s, import numpy: {numpy:.3f} s"

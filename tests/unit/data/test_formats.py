@@ -1,0 +1,39 @@
+"""The registry of formats: a new one is a module and a line."""
+
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl import data
+from ftprl.data import Batch, formats
+
+
+def test_a_format_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of space-separated numbers, the first of them the label."""
+    module = types.ModuleType("own_format")
+
+    def open_files(files: tuple[str, ...], options: data.ReadingOptions) -> data.Source:
+        rows = np.concatenate([np.loadtxt(file, ndmin=2) for file in files])
+        batch = Batch.from_rows([dict(enumerate(row[1:])) for row in rows], rows[:, 0])
+        return data.open(batch, dim=options.dim, loss=options.loss, dtype=options.dtype)
+
+    module.open_files = open_files  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "own_format", module)
+    known = formats.FileFormat("numbers", (".numbers",), "own_format")
+    monkeypatch.setitem(formats.BY_SUFFIX, ".numbers", known)
+    monkeypatch.setitem(formats.BY_NAME, "numbers", known)
+    (tmp_path / "a.numbers").write_text("1 2.0 0.5\n-1 0.5 1.0\n" * 20)
+    run = ftprl.train(tmp_path / "a.numbers", dim=16)
+    assert run.rows == 40
+    assert run.progressive_loss < 0.5
+
+
+def test_every_format_has_its_module() -> None:
+    for known in formats.FILE_FORMATS:
+        assert callable(formats.import_module(known.module).open_files)
+    for kind in formats.OBJECT_FORMATS:
+        assert callable(formats.import_module(kind.module).open_object)
