@@ -52,7 +52,14 @@ def _units() -> list[tuple[Path, list[str]]]:
     own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
     tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning", "kernels", "scales")]
     core = ("learners/learner", "learners/ledger", "learners/losses", "learners/multi_scale")
-    core += ("learners/rows", "learners/single_scale", "readers/delimiters", "support/dispatch", "support/memory")
+    core += (
+        "learners/rows",
+        "learners/single_scale",
+        "readers/delimiters",
+        "readers/fingerprint",
+        "support/dispatch",
+        "support/memory",
+    )
     tested += [(CORE / f"{name}.cpp", COVERED) for name in core]
     learners, readers = CORE / "learners", CORE / "readers"
     kernels = [(learners / "kernel_portable.cpp", [*COVERED, *KERNEL]), (readers / "delimiters_portable.cpp", COVERED)]

@@ -98,6 +98,7 @@ TESTED_TOGETHER = {
     "data": "unit/data, laws/test_readers.py",
     "draw": "unit/draw",
     "errors": "unit/test_bad_input.py",
+    "hindsight": "unit/test_game.py, theory/test_exactness.py",
     "learner": "unit/learner, theory/test_composite.py, theory/test_schemes.py",
     "linear": "unit/linear, laws/test_kernel.py, laws/test_scales.py, laws/test_model_file.py",
     "options": "unit/cli",

@@ -51,8 +51,8 @@ def packages() -> str:
         ("report", "HTML page and figures of a run, live page (watch)"),
         ("training", "options, schedule, trainer, train, predict"),
         ("receipt", "ledger, certificate, certify, verify, replay"),
-        ("linear", "spec, engine, mixture, model, model file"),
-        ("data", "sources, text formats, columns, batches"),
+        ("linear", "spec, learner (Engine), mixture, model, model file"),
+        ("data", "sources: text files, matrices, batches; formats"),
         ("runlog", "events, their reader, their plots"),
     ]
     for i, (name, what) in enumerate(sparse):
@@ -60,18 +60,20 @@ def packages() -> str:
     dense = [
         ("paper", "every statement of the paper as an experiment"),
         ("baselines, adversaries", "other algorithms, hard instances"),
-        ("game, bounds, learner", "plays, regret ledger, certificate, FTPRL"),
-        ("schemes, posthoc", "how Q is chosen; best bound in hindsight"),
-        ("sets, programs, solver", "convex sets and their exact steps"),
-        ("losses, psd, draw, check, atomic, errors", "shared by both halves"),
+        ("game, learner", "rounds, plays, FTPRL"),
+        ("schemes, bounds, posthoc", "how Q adapts; certificate; best bound in hindsight"),
+        ("sets", "convex sets and their exact steps"),
+        ("programs, solver", "quadratic, conic and semidefinite programs"),
     ]
     for i, (name, what) in enumerate(dense):
         parts.append(box(460, 96 + 62 * i, 420, 48, name, [what], GREEN))
+    shared = ["one table of losses, options, positive semidefinite matrices, plots, input validation, atomic writes"]
+    parts.append(box(20, 476, 860, 48, "losses, options, psd, draw, check, atomic, errors", shared, GREY))
     what = ["readers (text to rows) · learners (row kernels, mixture, ledger) · support (memory, CPU dispatch)"]
-    parts.append(box(20, 476, 860, 50, "_core (C++)", what, GREY))
+    parts.append(box(20, 538, 860, 50, "_core (C++)", what, GREY))
     parts.append(note(230, 90, "sparse half: streams larger than memory"))
     parts.append(note(670, 90, "dense half: any convex set, exact steps"))
-    return svg(900, 546, parts)
+    return svg(900, 608, parts)
 
 
 def row() -> str:

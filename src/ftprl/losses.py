@@ -24,6 +24,14 @@ Mixing = Literal["log_loss", "squared", "hedge"]  # how the predictions of sever
 Arrays = tuple[Vector, Vector, Vector | None]  # losses, slopes and curvatures of many scores; None with kinks
 
 
+_RULES: Mapping[Labels, str] = {
+    "signs": "y = -1 or 1",
+    "nonnegative": "y >= 0",
+    "positive": "y > 0",
+    "numbers": "|y| <= 1e30",
+}
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarLoss:
@@ -310,9 +318,8 @@ class OfScore:
         object.__setattr__(self, "weight", check.positive("weight", self.weight, zero=True))
         object.__setattr__(self, "y", check.number("y", self.y))
         if not self.loss.accepts(np.array(self.y)):
-            domains = {"signs": "= -1 or 1", "nonnegative": ">= 0", "positive": "> 0", "numbers": "within 1e30"}
-            needed = domains[self.loss.labels]
-            raise InvalidInput(f"{self.loss.name} needs y {needed}, got {self.y!r}; map the labels first.")
+            rule = _RULES[self.loss.labels]
+            raise InvalidInput(f"{self.loss.name} needs {rule}, got {self.y!r}; map the labels first.")
 
     def __call__(self, x: Vector) -> tuple[float, Vector]:
         if x.shape != self.v.shape:

@@ -164,11 +164,11 @@ def sha256(content: bytes) -> str:
 
 
 def tensors(model: bytes) -> str:
-    """A digest of all tensors of a model file but `baseline`, which is younger than the record: docs/model-file.md."""
+    """A digest of the tensors of a model file, but for those younger than the record: docs/model-file.md."""
     start = 8 + int.from_bytes(model[:8], "little")
     header = json.loads(model[8:start])
     digest = hashlib.sha256()
-    for name in sorted(header.keys() - {"__metadata__", "baseline"}):
+    for name in sorted(header.keys() - {"__metadata__", "baseline", "provenance"}):
         entry = header[name]
         digest.update(json.dumps([name, entry["dtype"], entry["shape"]]).encode())
         first, last = entry["data_offsets"]

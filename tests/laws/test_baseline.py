@@ -16,8 +16,10 @@ from ftprl.errors import BadModel
 from ftprl.linear import Engine, Model, model_file
 from ftprl.losses import SCALAR_LOSSES
 from laws.strategies import SEEDS, law
-from laws.streams import LOSSES, labels, spec, stream
+from laws.streams import labels, spec, stream
 from oracles.baseline_twin import BaselineTwin
+
+LOSSES = tuple(SCALAR_LOSSES)
 
 
 def learned(batch: Batch) -> np.ndarray:
@@ -156,6 +158,7 @@ def test_the_first_labels_have_a_finite_loss() -> None:
     assert of("squared", 4.0, 2.0) == 8.0 + 2.0
     assert of("absolute", 4.0, 4.0, 2.0) == 4.0 + 0.0 + 2.0
     assert of("poisson", 0.0, 0.0, 3.0) == pytest.approx(1.0 + 0.5 + (1.0 / 3.0 + 3.0 * math.log(3.0)))
+    assert of("gamma", 3.0, 2.0) == pytest.approx(3.0 + (2.0 / 3.0 + math.log(3.0)))
     assert of("poisson", 2.0, 2.0) == pytest.approx(1.0 + (2.0 - 2.0 * math.log(2.0)))
 
 

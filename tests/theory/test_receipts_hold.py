@@ -39,14 +39,18 @@ def chain(c: Certificate, tol: float = 1e-6) -> None:
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, 1e8])
 @pytest.mark.parametrize("scheme", [Diagonal(), CoordinateConstant()], ids=lambda s: type(s).__name__)
 def test_a_set_far_from_the_origin_keeps_its_receipt(offset: float, scheme: Diagonal) -> None:
-    """Translation: regret and bounds are those of the same game around 0, up to the digits the points have."""
+    """Translation: regret and bounds are those of the same game around 0, up to the digits the points have.
+
+    The bounds are rounded outwards by what 300 rounds can lose in the worst case, which is more than they do lose.
+    """
     rows = np.random.default_rng(0).normal([0.2, 0.0, -0.1], size=(300, 3))
     here = play(FTPRL(Box(0, 1, dim=3), scheme), rows).certificate()
     there = play(FTPRL(Box(offset, offset + 1, dim=3), scheme), rows).certificate()
     chain(there)
     rel = 1e-9 + 1e-13 * offset
-    for name in ("regret", "tight", "bound", "theorem", "worst_case"):
-        assert getattr(there, name) == pytest.approx(getattr(here, name), rel=rel, abs=rel)
+    assert there.regret == pytest.approx(here.regret, rel=rel, abs=rel)
+    for name in ("tight", "bound", "theorem", "worst_case"):
+        assert getattr(there, name) == pytest.approx(getattr(here, name), rel=rel, abs=1000 * rel)
 
 
 @pytest.mark.parametrize("size", [1e-9, 1e-6, 1.0, 1e6, 1e9])

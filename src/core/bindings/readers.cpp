@@ -240,6 +240,13 @@ std::size_t end_of_rows(nb::handle data, std::size_t from, int separator, int qu
                                     view.data());
 }
 
+std::uint64_t fingerprint_of(nb::handle data, std::size_t start, std::size_t end, std::uint64_t offset) {
+    const View view(data);
+    if (start > end || end > view.size()) throw nb::value_error("start and end must be within the data");
+    const nb::gil_scoped_release free;
+    return ftprl::text_fingerprint(view.data() + start, end - start, offset);
+}
+
 }  // namespace
 
 void ftprl::bindings::bind_readers(nb::module_& m) {
@@ -258,8 +265,9 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def_rw("line", &ftprl::Parser::line);
     nb::class_<ftprl::Window>(m, "Window", "A part of a file, read and parsed bit by bit.")
         .def(nb::init<std::size_t>(), nb::arg("size") = ftprl::Window::USUAL)
-        .def("open", &ftprl::Window::open, nb::arg("file"), nb::arg("start"), nb::arg("end"),
-             "Whole rows from one byte of an open file to another.")
+        .def("open", &ftprl::Window::open, nb::arg("file"), nb::arg("start"), nb::arg("end"), nb::arg("offset"),
+             "Whole rows from one byte of an open file to another; `offset` is where they begin in the text.")
+        .def_ro("fingerprint", &ftprl::Window::fingerprint, "The fingerprint of what was read.")
         .def("feed", &feed_part, nb::arg("parser"), "Until a batch is full or a row bad; False when all was read.");
     m.def("parser", &make_parser, nb::arg("format"), nb::kw_only(), nb::arg("dim"), nb::arg("seed"),
           nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
@@ -270,6 +278,9 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
           nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"));
     m.def("whole_rows", &end_of_rows, nb::arg("data"), nb::arg("start"), nb::arg("separator"), nb::arg("quote"),
           "Where the last whole row of data[start:] ends.");
+    m.def("text_fingerprint", &fingerprint_of, nb::arg("data"), nb::arg("start"), nb::arg("end"), nb::arg("offset"),
+          "The fingerprint of data[start:end], which begins at byte `offset` of a text: parts of a text add up modulo "
+          "2**64.");
     m.def("number_lines", &lines_of, nb::arg("values").noconvert(), "One number a line, as short as is exact.");
     m.def(
         "trim", [] { ftprl::Blocks::shared().trim(); },

@@ -36,7 +36,7 @@ struct BaselineState {
 
 constexpr std::size_t BASELINE_NUMBERS = sizeof(BaselineState) / sizeof(double);
 
-constexpr int SMALL_COUNTS = 64;
+constexpr int SMALL_COUNTS = 1024;
 
 class Baseline {
 public:

@@ -15,8 +15,8 @@ from ftprl.errors import FtprlError
 from ftprl.options import as_typed
 
 # Commands and groups of commands, each in the module of its name.
-_COMMANDS = ("demo", "train", "predict", "inspect", "certify", "verify", "report", "watch")
-_GROUPS = ("generate", "paper")
+COMMANDS = ("demo", "train", "predict", "inspect", "certify", "verify", "report", "watch")
+GROUPS = ("generate", "paper")
 
 # Typer carries its own copy of Click in newer versions: take the base of its errors from its public names.
 _UsageErrors: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -32,10 +32,10 @@ def _app(args: list[str]) -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback(invoke_without_command=True)(_root)
-    wanted = args[:1] if args and args[0] in (*_COMMANDS, *_GROUPS) else (*_COMMANDS, *_GROUPS)
+    wanted = args[:1] if args and args[0] in (*COMMANDS, *GROUPS) else (*COMMANDS, *GROUPS)
     for name in wanted:
         module = import_module(f"ftprl.cli.{name}")
-        if name in _COMMANDS:
+        if name in COMMANDS:
             app.command(cls=GroupedCommand)(getattr(module, name))
         else:
             app.add_typer(module.app, name=name)

@@ -6,8 +6,9 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
-from ftprl._core import whole_rows
+from ftprl._core import text_fingerprint, whole_rows
 from ftprl.data import tables
+from ftprl.data.digests import TextDigest, whole_numbers
 from ftprl.data.files import ErrorWithoutLine, SharedFile, Stream, unreadable
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
@@ -23,7 +24,8 @@ class TextPosition:
     """A place between two rows: `skip` rows behind byte `offset` of the decompressed text of file number `file`.
 
     `rows` rows come before it. `bad` rows were left out before `offset`, the first at `first_bad` (file, line,
-    reason); `negative` is the label that counts as -1 in the rows before, 1 when there was none.
+    reason); `negative` is the label that counts as -1 in the rows before, 1 when there was none. `digest` is that of
+    all text before `offset`, and `chunk_bytes` with `chunk_fingerprint` are of the chunk that was read from there.
     """
 
     file: int = 0
@@ -34,6 +36,9 @@ class TextPosition:
     bad: int = 0
     negative: float = 1.0
     first_bad: tuple[int, int, str] | None = None
+    digest: TextDigest = field(default_factory=TextDigest)
+    chunk_bytes: int = 0
+    chunk_fingerprint: int = 0
 
     def after(self, rows: int) -> TextPosition:
         """The position that many rows further on, in the same chunk."""
@@ -42,7 +47,9 @@ class TextPosition:
     def to_dict(self) -> dict[str, Any]:
         """The position as JSON values."""
         values = {name: getattr(self, name) for name in ("file", "offset", "line", "skip", "rows", "bad", "negative")}
-        return {**values, "first_bad": None if self.first_bad is None else list(self.first_bad)}
+        first_bad = None if self.first_bad is None else list(self.first_bad)
+        digest = [*self.digest.to_list(), self.chunk_bytes, self.chunk_fingerprint]
+        return {**values, "first_bad": first_bad, "digest": digest}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> TextPosition:
@@ -52,7 +59,17 @@ class TextPosition:
             raise InvalidInput(f"a position needs counts of at least 0, got {saved!r:.200}; start anew.")
         first = saved["first_bad"]
         bad = None if first is None else (int(first[0]), int(first[1]), str(first[2]))
-        return cls(**counts, negative=float(saved["negative"]), first_bad=bad)
+        if "digest" not in saved:
+            raise InvalidInput("a position without the digest of the text before it, as older versions saved them")
+        earlier, present, chunk_bytes, chunk_fingerprint = whole_numbers(saved["digest"], 4)
+        return cls(
+            **counts,
+            negative=float(saved["negative"]),
+            first_bad=bad,
+            digest=TextDigest(earlier, present),
+            chunk_bytes=chunk_bytes,
+            chunk_fingerprint=chunk_fingerprint,
+        )
 
 
 @final
@@ -79,7 +96,7 @@ class Chunk:
 
     `error` is what ended the reading behind them. With `shared_file` the rows are still in the file, from byte `start`
     to `end`: whoever parses them reads them. `line` is known at the begin of a file or of a reading; elsewhere the
-    lines before have to be counted first.
+    lines before have to be counted first. `header` is the fingerprint of the row of column names before it.
     """
 
     file: int
@@ -92,6 +109,7 @@ class Chunk:
     end: int = 0
     error: FtprlError | ErrorWithoutLine | None = None
     shared_file: SharedFile | None = None
+    header: int = 0
 
 
 def chunks(
@@ -112,13 +130,14 @@ def _chunks_of(
     opened: tuple[Stream, bytes], number: int, settings: TextSettings, offset: int, line: int, pool: BufferPool
 ) -> Iterator[Chunk]:
     stream, data = opened
-    columns, base, at = None, 0, 0
+    columns, base, at, header_fingerprint = None, 0, 0, 0
     first_line: int | None = 1
     try_in_place = settings.dialect is None
     try:
         if settings.dialect is not None:
             header = tables.read_header(stream, settings.dialect, settings.block_size, settings.max_row, data)
             data, at, first_line = header.data, header.offset, header.line
+            header_fingerprint = text_fingerprint(data, 0, at, 0) if offset < at else 0
             columns = tables.arrange(header.names, settings.columns or {}, settings.optional_kinds, stream.name)
         stream.look_ahead(settings.block_size)
         if offset > at:
@@ -128,8 +147,10 @@ def _chunks_of(
             end = size if last else _end_of_rows(settings, block, at, size)
             rest = block[end:size]  # before the block is handed on: another one may soon be read into it
             if end > at or first_line is not None:
-                yield Chunk(number, stream.name, base + at, first_line, columns, block, at, end)
-                first_line = None
+                yield Chunk(
+                    number, stream.name, base + at, first_line, columns, block, at, end, header=header_fingerprint
+                )
+                first_line, header_fingerprint = None, 0
             if last:
                 return
             if len(rest) > settings.max_row:

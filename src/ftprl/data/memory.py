@@ -117,6 +117,13 @@ class MemorySource(Source):
             digest.update(batch)
         return digest.result()
 
+    def digest(self) -> None:
+        """None: no digest is kept of rows as they are read."""
+        return
+
+    def check_before(self, position: Position) -> None:
+        """Do nothing: `check_unchanged` compares all rows."""
+
     def check_unchanged(self, fingerprint: Any) -> None:
         """Refuse rows that are not those of a fingerprint taken before."""
         if not isinstance(fingerprint, Mapping):
@@ -133,13 +140,13 @@ class MemorySource(Source):
 
     def describe(self) -> Description:
         """What is read."""
-        return Description(ARRAYS, (ORIGIN,), None, str(self._labels), self._dim, False)
+        return Description(self._options.format or ARRAYS, (ORIGIN,), None, str(self._labels), self._dim, False)
 
     def to_dict(self) -> dict[str, Any]:
         """The options of `ftprl.data.open` that read other data in memory in the same way."""
         options = self._options
         return {
-            "format": ARRAYS,
+            "format": options.format or ARRAYS,
             "dim": self._dim,
             "seed": options.seed,
             "intercept": False,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from ftprl._core import Parser, Window
+from ftprl._core import Parser, Window, text_fingerprint
 from ftprl.data.batch import Batch
 from ftprl.data.chunks import Chunk
 from ftprl.data.files import ErrorWithoutLine, shown, unreadable
@@ -22,7 +22,7 @@ class ParsedChunk:
 
     Lines are counted from 0 at the begin of the chunk: it has `lines` of them, the first bad row is at `first_bad`,
     the one that ended the parsing at `problem`. `negative` is the label that counts as -1 in these rows, 1 when none
-    occurred.
+    occurred. `fingerprint` is that of its text.
     """
 
     chunk: Chunk
@@ -32,6 +32,7 @@ class ParsedChunk:
     first_bad: tuple[int, str] | None
     problem: Problem | None
     negative: float
+    fingerprint: int
 
     def error(self, line: int) -> FtprlError | None:
         """What ended the reading in this chunk or behind it, given the line of its first row."""
@@ -76,12 +77,18 @@ class ChunkParser:
             first_bad=None if first_bad is None else first_bad[:2],
             problem=problem,
             negative=parser.negative,
+            fingerprint=self._fingerprint(chunk),
         )
+
+    def _fingerprint(self, chunk: Chunk) -> int:
+        if chunk.shared_file is not None:
+            return self._window.fingerprint
+        return text_fingerprint(chunk.block, chunk.start, chunk.end, chunk.offset)
 
     def _feed(self, chunk: Chunk) -> Iterator[None]:
         """Parse the chunk, with a stop whenever a batch is full and at the end."""
         if chunk.shared_file is not None:
-            self._window.open(chunk.shared_file.descriptor, chunk.start, chunk.end)
+            self._window.open(chunk.shared_file.descriptor, chunk.start, chunk.end, chunk.offset)
             while self._window.feed(self._parser):
                 yield
             yield

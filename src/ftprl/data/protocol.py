@@ -85,6 +85,15 @@ class Source(Protocol):
     def check_unchanged(self, fingerprint: Any) -> None:
         """Raise InvalidInput unless the data is that of a fingerprint taken before."""
 
+    def check_before(self, position: Position) -> None:
+        """Raise InvalidInput unless everything before a position is as it was when the position was made."""
+
+    def digest(self) -> Any:
+        """JSON values that identify all that was read, from the first row to where the last call of `read` has come.
+
+        Two passes over the same data have the same digest. None where data cannot change unnoticed.
+        """
+
     def describe(self) -> Description:
         """What is read, for people and for the run log."""
 

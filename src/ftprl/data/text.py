@@ -8,8 +8,9 @@ from typing import Any, final
 
 from ftprl.data.batch import Batch
 from ftprl.data.chunks import BufferPool, Chunk, Started, TextPosition, chunks
+from ftprl.data.digests import TextDigest
 from ftprl.data.files import STDIN, lasts, shown
-from ftprl.data.fingerprints import check_same_files, ends_of
+from ftprl.data.fingerprints import check_same_files, check_same_text, ends_of
 from ftprl.data.parsing import ChunkParser, ParsedChunk
 from ftprl.data.prefetch import prefetched, usual_threads
 from ftprl.data.protocol import Description, Position, Source
@@ -27,6 +28,7 @@ class TextSource(Source):
         self._files, self._settings, self._started = files, settings, started
         self._read_once = False
         self._bad_rows = 0  # left out by the last reading
+        self._digest = TextDigest()  # of the last reading
         self._first_bad: tuple[int, int, str] | None = None
 
     @property
@@ -84,6 +86,14 @@ class TextSource(Source):
         """Refuse files that are not those of a fingerprint taken before."""
         check_same_files(self._files, self.fingerprint(), fingerprint)
 
+    def check_before(self, position: Position) -> None:
+        """Read all text before a position again and refuse it unless it is the same."""
+        check_same_text(self._files, self._own(position))
+
+    def digest(self) -> list[int]:
+        """The digest of all text, from the first byte to where the last reading has come."""
+        return self._digest.to_list()
+
     def describe(self) -> Description:
         """What is read: the files, their format, what each column is for, what the labels become."""
         settings, names = self._settings, tuple(shown(file) for file in self._files)
@@ -111,13 +121,17 @@ class TextSource(Source):
         The rows and how they are cut into batches are the same for any number of threads; with 0 the caller's thread
         does everything, with None there are as many as the processors are good for.
         """
-        if not isinstance(start, TextPosition | None):
-            raise InvalidInput(f"start needs a position in text files, got {type(start).__name__}; pass one of those.")
+        position = _START if start is None else self._own(start)
         self._claim()
-        return self._read(start or _START, usual_threads() if threads is None else threads)
+        return self._read(position, usual_threads() if threads is None else threads)
+
+    def _own(self, position: Position) -> TextPosition:
+        if not isinstance(position, TextPosition) or position.file >= len(self._files):
+            raise InvalidInput(f"a position in these files is needed, got {position!r:.100}; pass one of this source.")
+        return position
 
     def _read(self, start: TextPosition, threads: int) -> Generator[tuple[Batch, TextPosition]]:
-        self._bad_rows, self._first_bad = start.bad, start.first_bad
+        self._bad_rows, self._first_bad, self._digest = start.bad, start.first_bad, start.digest
         progress = _Progress(start)
         parsers: list[ChunkParser] = []
 
@@ -146,6 +160,8 @@ class TextSource(Source):
                 if error is not None:
                     raise error
                 progress.line += parsed.lines
+                progress.digest = progress.digest.plus(parsed.fingerprint)
+                self._digest = progress.digest
 
     def _agreeing(self, parsed: ParsedChunk, negative: float) -> ParsedChunk:
         """The chunk, parsed again if its labels settled what counts as -1 before those in front of it were known."""
@@ -165,6 +181,9 @@ class TextSource(Source):
             bad=self._bad_rows,
             negative=progress.negative,
             first_bad=self._first_bad,
+            digest=progress.begin(chunk),
+            chunk_bytes=chunk.end - chunk.start,
+            chunk_fingerprint=parsed.fingerprint,
         )
         self._bad_rows += parsed.bad
         if self._first_bad is None and parsed.first_bad is not None:
@@ -181,7 +200,17 @@ class TextSource(Source):
 
 @final
 class _Progress:
-    """How far a reading has come: rows still to be skipped, rows given, the line, and the label that counts as -1."""
+    """How far a reading has come: rows still to be skipped, rows given, the line, the label that counts as -1."""
 
     def __init__(self, start: TextPosition) -> None:
         self.skip, self.rows, self.line, self.negative = start.skip, start.rows - start.skip, start.line, start.negative
+        self.digest, self._file, self._end = start.digest, start.file, start.offset
+
+    def begin(self, chunk: Chunk) -> TextDigest:
+        """The digest of all text before a chunk."""
+        while self._file < chunk.file:
+            self.digest = self.digest.next_file(self._end)
+            self._file, self._end = self._file + 1, 0
+        self._end = chunk.offset + chunk.end - chunk.start
+        self.digest = self.digest.plus(chunk.header)
+        return self.digest

@@ -102,20 +102,21 @@ def _psi(composite: Composite, ledger: Ledger, x: Vector, after: State) -> _Psi:
 def rounding(feasible: ConvexSet, composite: Composite | None, ledger: Ledger, state: State, x: Vector) -> float:
     """An upper bound on what rounding can have taken from the bounds: it is added to each of them.
 
-    Every number in the sums of a round is at most D_i times |g_{1:t}|_i + (|Q_{1:t}|(D + |x_1|))_i, where
-    |g_{1:t}|_i <= sqrt(t G_i) by Cauchy-Schwarz (plus the hints, which G does not count); each sum over n coordinates
-    loses at most n + 8 units in the last place of it, a handful of times in each of t rounds.
+    Every number in the sums of a round is at most D_i times |g_{1:t}|_i + (|Q_{1:t}| D)_i, where |g_{1:t}|_i <=
+    sqrt(t G_i) by Cauchy-Schwarz (plus the hints, which G does not count); each sum over n coordinates loses at most
+    n + 8 units in the last place of it, a handful of times in each of t rounds. The learner's own z also holds
+    Q_{1:t} x_1, coordinate by coordinate unless Q is full: 4 units in each round.
     """
     n, t = feasible.dim, ledger.t
     D = feasible.widths()
     if not np.isfinite(D).all():  # an infinite side: as far as the plays and x are known to have gone
         D = np.where(np.isfinite(D), D, 2 * (np.abs(x - ledger.origin) + np.abs(state.x - ledger.origin)))
-    reach = D + np.abs(ledger.origin)
-    pull = np.sqrt(t * ledger.G) + ledger.hints + psd.apply(np.abs(state.total), reach)
-    size = float(D @ pull)
+    weights = np.abs(state.total)
+    size = float(D @ (np.sqrt(t * ledger.G) + ledger.hints + psd.apply(weights, D)))
+    offset = float(D @ psd.apply(weights, np.abs(ledger.origin)))
     if composite is not None:
-        size += composite.times(t) * composite.value(reach)
-    return (n + 8) * _EPS * t * size
+        size += composite.times(t) * composite.value(D + np.abs(ledger.origin))
+    return _EPS * t * ((n + 8) * size + (n + 8 if weights.ndim == 2 else 4) * offset)
 
 
 def bounds(

@@ -234,8 +234,8 @@ class Engine:
         """The loss of predicting each row from the labels before it alone, of the same rows as `progress`.
 
         The prediction is the base rate (n1 + 1/2) / (n + 1) for log loss, the mean for squared and Huber loss, its
-        logarithm for Poisson loss, a running median or quantile for absolute and quantile loss, and the majority class
-        for the hinge losses. NaN for a model that was saved without it.
+        logarithm for Poisson and gamma loss, a running median or quantile for absolute and quantile loss, and the
+        majority class for the hinge losses. NaN for a model that was saved without it.
         """
         now = self.progress
         return LossTotals(now.baseline, now.weight, now.rows, now.baseline, now.least)

@@ -104,8 +104,8 @@ def _is_table(cells: NDArray[Any]) -> bool:
 
 
 def _is_intercept(a: NDArray[Any]) -> bool:
-    """z, R, the unit and S of one scale, or z, R and S of each of several."""
-    return _is_finite(a) and _is_positive(a[1:2])
+    """z, R, the unit and S of one scale, or z, R and S of each of several; R and the unit are not negative."""
+    return _is_finite(a) and _is_positive(a[1:3] if a.ndim == 1 else a[1:2])
 
 
 def _counts_all(t: Tensors) -> bool:

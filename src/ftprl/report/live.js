@@ -3,7 +3,7 @@
 (() => {
   const bar = document.getElementById("live");
   let version = "";
-  const say = (text, lost) => { bar.textContent = text; bar.classList.toggle("lost", lost); };
+  const show = (text, lost) => { bar.textContent = text; bar.classList.toggle("lost", lost); };
   const put = (id, html) => {
     const place = document.getElementById(id);
     if (!place || place.dataset.html === html) return;
@@ -25,12 +25,12 @@
         version = content.version;
         for (const [id, html] of Object.entries(content.parts)) put(id, html);
         document.title = content.title;
-        say(content.status, content.failed);
+        show(content.status, content.failed);
       } else if (answer.status !== 204) {
-        say("the server answered " + answer.status, true);
+        show("the server answered " + answer.status, true);
       }
     } catch {
-      say("Connection lost: ftprl watch has ended. The page shows the last update.", true);
+      show("Connection lost: ftprl watch has ended. The page shows the last update.", true);
     }
     setTimeout(ask, 1000);
   };

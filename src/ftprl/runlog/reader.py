@@ -86,7 +86,7 @@ class RunLog:
     coordinates: Sequence[Receipt]
     digests: Sequence[Mapping[str, Any]]  # of the files: name, bytes, sha256
     receipt: Receipt  # the last one
-    keeps_receipt: bool | None  # None when the events do not say it
+    keeps_receipt: bool | None  # None when it was not logged
     coordinates_by: str  # how coordinates are grouped: "rows" or "gradients"
 
     @classmethod

@@ -58,6 +58,8 @@ class Checkpoints:
                 )
         self._source.check_unchanged(saved["marks"])
         try:
-            return RunState.from_dict(saved["standing"], self._source)
+            state = RunState.from_dict(saved["standing"], self._source)
         except (KeyError, TypeError, ValueError) as wrong:
             raise BadModel(f"a checkpoint needs a place in the data, got {wrong}; start anew.") from None
+        self._source.check_before(state.position)
+        return state

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from ftprl.data import Position, Source
+from ftprl.errors import InvalidInput
 from ftprl.linear.engine import LossTotals, RowRefused
 from ftprl.linear.model import Vector
 
@@ -64,7 +65,7 @@ class RunState:
     `first_pass` those at the end of the first pass once it is over. `holdout` are the totals of held-out rows.
     `refused_rows` were read but could not be learned, the first for the reason `first_refusal`. `classes` has bit 0
     set once a label was negative and bit 1 once one was positive. `rows` counts the rows of all passes, `position` is
-    where the next one stands.
+    where the next one stands. `data_digest` is that of the data of a whole pass.
     """
 
     run_start: LossTotals
@@ -77,6 +78,7 @@ class RunState:
     first_refusal: str | None = None
     classes: int = 0
     first_pass: LossTotals | None = None
+    data_digest: Any = None
 
     def advance(self, rows: int, position: Position) -> None:
         """Some more rows were read."""
@@ -98,10 +100,18 @@ class RunState:
         """1 or -1 when every label so far has been of that class."""
         return {_NEGATIVE: -1, _POSITIVE: 1}.get(self.classes)
 
-    def end_pass(self, totals: LossTotals, start: Position) -> None:
-        """The data was read to its end, at these totals of the engine; another pass begins at `start`."""
+    def end_pass(self, totals: LossTotals, source: Source) -> None:
+        """The data was read to its end, at these totals of the engine; another pass begins at its start."""
         self.passes_done += 1
-        self.position = start
+        digest = source.digest()
+        if self.first_pass is not None and digest != self.data_digest:
+            raise InvalidInput(
+                f"passes= needs data that stays as it is, got other data in pass {self.passes_done} than in the first;"
+                " train again.",
+                option="passes",
+            )
+        self.data_digest = digest
+        self.position = source.start
         self.pass_start = totals
         self.first_pass = self.first_pass or totals
 
@@ -122,6 +132,7 @@ class RunState:
             "classes": self.classes,
             "place": self.position.to_dict(),
             "progressive": None if self.first_pass is None else _json(self.first_pass),
+            "digest": self.data_digest,
         }
 
     @classmethod
@@ -139,6 +150,7 @@ class RunState:
             classes=int(values["classes"]),
             position=source.position(values["place"]),
             first_pass=None if first_pass is None else _totals(first_pass),
+            data_digest=values["digest"],
         )
 
 

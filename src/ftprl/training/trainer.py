@@ -115,7 +115,7 @@ class Trainer:
             if self._checkpoints.is_due():
                 self._save_checkpoint()
         self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
-        self.state.end_pass(self.model.engine.progress, self.source.start)
+        self.state.end_pass(self.model.engine.progress, self.source)
         if self.state.passes_done < self.options.passes:
             self.state.start_another_pass(self._before.holdout)
 

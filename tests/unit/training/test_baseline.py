@@ -19,7 +19,7 @@ from ftprl.training import train
 from ftprl.training.summary import summary
 from oracles.baseline_twin import BaselineTwin
 
-LOSSES = {"logistic": 1, "hinge": 1, "squared": 0, "absolute": 0, "quantile": 0, "huber": 0, "poisson": 2}
+LOSSES = {"logistic": 1, "hinge": 1, "squared": 0, "absolute": 0, "quantile": 0, "huber": 0, "poisson": 2, "gamma": 3}
 
 
 @pytest.fixture(params=LOSSES)
@@ -33,7 +33,8 @@ def log(tmp_path: Path, loss: str) -> Path:
     lines = []
     for _ in range(700):
         x = rng.normal()
-        y = (x + rng.normal(), 1 if rng.random() < 0.3 else -1, rng.poisson(math.exp(0.5 * x)))[LOSSES[loss]]
+        numbers = (x + rng.normal(), 1 if rng.random() < 0.3 else -1, rng.poisson(math.exp(0.5 * x)), math.exp(x))
+        y = numbers[LOSSES[loss]]
         lines.append(f"{y:.4g} {rng.choice([0, 1, 1, 2.5])} | x:{x:.3f}\n")
     path = tmp_path / "log.vw"
     path.write_text("".join(lines))

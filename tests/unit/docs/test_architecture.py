@@ -1,0 +1,115 @@
+"""The worked examples of docs/architecture.md: they run as the modules they are titled, or are part of the file."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl import FTPRL, play
+from ftprl.cli import app
+from ftprl.data import formats
+from ftprl.schemes import CoordinateConstant, Diagonal
+from ftprl.sets import Box
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+BLOCK = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+BLOCKS = BLOCK.findall(PAGE)
+GRADIENTS = np.random.default_rng(0).normal([0.3, -0.2], 1.0, size=(200, 2))
+
+
+def load(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The example with this title as a module of the package."""
+    (source,) = [text for title, text in BLOCKS if title == path]
+    name = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+    module = ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, module)
+    exec(compile(source, path, "exec"), module.__dict__)
+    return module
+
+
+def test_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    segment = load("src/ftprl/sets/segment.py", monkeypatch).Segment(np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
+    game = play(FTPRL(segment, CoordinateConstant()), GRADIENTS)
+    certificate = game.certificate()
+    assert segment.contains(game.x)
+    assert certificate.regret <= certificate.bound <= certificate.worst_case
+    assert certificate.proven_ratio == pytest.approx(2**0.5)
+    full = np.array([[2.0, 0.5], [0.5, 1.0]])
+    best = segment.minimise(full, np.array([0.3, -0.4]), segment.a)
+    grid = segment.a + np.linspace(0, 1, 10_001)[:, None] * (segment.b - segment.a)
+    values = 0.5 * np.einsum("ti,ij,tj->t", grid, full, grid) + grid @ [0.3, -0.4]
+    np.testing.assert_allclose(best.x, grid[values.argmin()], atol=3e-4)
+    assert best.gap <= 1e-12
+
+
+def test_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheme = load("src/ftprl/schemes/square_root.py", monkeypatch).SquareRoot(0.5)
+    certificate = play(FTPRL(Box(-1, 1, dim=2), scheme), GRADIENTS).certificate()
+    assert certificate.regret <= certificate.bound <= certificate.worst_case
+    state = scheme.init(Box(-1, 1, dim=2))
+    for g in GRADIENTS[:9]:
+        _, state = scheme.step(state, g)
+    assert float(state.total) == pytest.approx(3 / 0.5)
+    assert play(FTPRL(Box(-1, 1, dim=2), Diagonal()), GRADIENTS).certificate().ratio is not None
+
+
+@pytest.mark.parametrize(("path", "text"), [b for b in BLOCKS if (ROOT / b[0]).exists() and "npz" not in b[1]])
+def test_a_loss_is_shown_as_it_is(path: str, text: str) -> None:
+    lines = [line.strip().removesuffix(",") for line in (ROOT / path).read_text().splitlines()]
+    shown = [line.strip().removesuffix(",") for line in text.splitlines()]
+    assert any(lines[i : i + len(shown)] == shown for i in range(len(lines))), f"{path} has changed: show it as it is"
+
+
+def test_the_loss_has_two_parts() -> None:
+    shown = [path for path, text in BLOCKS if "gamma" in text]
+    assert set(shown) == {"src/ftprl/losses.py", "src/core/learners/losses.cpp"}
+
+
+def test_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load("src/ftprl/data/npz.py", monkeypatch)
+    (line,) = [text for path, text in BLOCKS if path == "src/ftprl/data/formats.py"]
+    registered: Any = eval(line, {"FileFormat": formats.FileFormat})
+    monkeypatch.setattr(formats, "BY_NAME", {**formats.BY_NAME, "npz": registered})
+    monkeypatch.setattr(formats, "BY_SUFFIX", {**formats.BY_SUFFIX, ".npz": registered})
+
+    from scipy.sparse import csr_matrix
+
+    rng = np.random.default_rng(1)
+    dense = rng.normal(size=(500, 5))
+    y = np.where(dense @ [1.0, -1.0, 0.5, 0.0, 2.0] + 0.3 * rng.normal(size=500) > 0, 1.0, -1.0)
+    X = csr_matrix(dense)
+    path = tmp_path / "rows.npz"
+    np.savez(path, data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y)
+    run = ftprl.train(str(path))
+    assert run.rows == 500
+    assert run.progressive_loss < run.baseline / 2
+    predicted = run.model.predict(str(path))
+    assert np.mean((predicted > 0.5) == (y > 0)) > 0.9
+
+
+def test_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    load("src/ftprl/cli/count.py", monkeypatch)
+    monkeypatch.setattr(app, "COMMANDS", (*app.COMMANDS, "count"))
+    path = tmp_path / "rows.vw"
+    path.write_text("1 | a b\n-1 | c\n")
+    assert app.run(["count", str(path)]) == 0
+    assert capsys.readouterr().out == "2 rows, 3 features\n"
+    assert app.run(["count", str(tmp_path / "none.vw")]) == 2
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_the_files_of_the_table_exist() -> None:
+    named = set(re.findall(r"`((?:src|tests|docs)/[\w/.]+)`", PAGE))
+    assert {path for path in named if "NAME" not in path and not (ROOT / path).exists()} == set()
+    for package in re.findall(r"^\| ((?:`\w+`(?:, )?)+)[^|]*\| ", PAGE.split("## The path")[0], re.MULTILINE):
+        for name in re.findall(r"`(\w+)`", package):
+            import_module(f"ftprl.{name}")
