@@ -36,6 +36,7 @@ class Learner:
         share: float | None = None,
         capped: bool = True,
         stack: bool = True,
+        levels: bool = False,
     ) -> None: ...
     def learn(
         self,

@@ -196,7 +196,7 @@ class AnyLabel:
             return prediction
         hull = (min(old[2], L.lo), max(old[3], L.hi)) if not first else (L.lo, L.hi)
         if self.K > 1:
-            self._newton(seen, old, base, f, y, c)
+            self._newton(seen, (old[0], old[1], *hull), base, f, y, c)
         self._step(slots, values, x, x0, np.clip(scores, *hull), y, c)
         return prediction
 
@@ -348,7 +348,7 @@ class AnyLabel:
         for j, i in enumerate(slots):
             cell = self.cells[i]
             cell[0], cell[1] = self._stepped(cell[0], cell[1], cell[2], cell[4], x[j], a * v[j], psi, kappa)
-            cell[4] = kappa
+            cell[4] = float(self.kind(kappa))
         self.z0, self.R0 = self._stepped(self.z0, self.R0, 1.0, self.kappa0, x0, a, psi, kappa, np.float64)
         self.kappa0 = kappa
 

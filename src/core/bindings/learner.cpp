@@ -41,7 +41,7 @@ using Slots = nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::
 std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float64, bool receipt, const char* loss,
                                       const std::vector<double>& scales, double beta, double l1, double l2,
                                       double lower, double upper, bool intercept, double tau,
-                                      std::optional<double> share, bool capped, bool stack) {
+                                      std::optional<double> share, bool capped, bool stack, bool levels) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
     if (outputs != 1) throw nb::value_error("outputs needs to be 1");
     if (scales.empty() || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 1 to 16 numbers");
@@ -65,6 +65,7 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     c.sharing = share ? ftprl::Share::fixed : capped ? ftprl::Share::capped : ftprl::Share::falling;
     c.share = share.value_or(0.0);
     c.stack = stack;
+    c.levels = levels;
     return Learner::make(options);
 }
 
@@ -75,6 +76,7 @@ void prefault(std::uint64_t dim, std::size_t scales, bool float64, bool receipt)
     options.wide_cells = float64;
     options.receipt = receipt;
     options.constants.count = static_cast<int>(scales);
+    options.constants.base.loss = &ftprl::LOSSES[0];  // cells of other losses are as long, or nearly
     try {
         Learner::prefault(options);
     } catch (const std::exception&) {  // no memory, or no thread: whoever needs them will report it
@@ -471,7 +473,8 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
     learner.def(nb::new_(&make_learner), nb::arg("dim"), nb::arg("outputs") = 1, nb::kw_only(), nb::arg("float64"),
                 nb::arg("receipt"), nb::arg("loss"), nb::arg("scales"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"),
                 nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"),
-                nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true);
+                nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true,
+                nb::arg("levels") = false);
     learner.def("copy", &Learner::copy);
     bind_rows(learner);
     bind_cells(learner);

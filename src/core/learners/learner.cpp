@@ -31,7 +31,8 @@ bool is_unconstrained(const Constants& c) {
 LearnerOptions completed(LearnerOptions options) {
     ScaleConstants& c = options.constants;
     c.base.h = c.h[0];
-    c.stack = c.stack && c.count > 1 && c.base.loss->mixing == Mixing::log_loss;
+    c.stack = c.stack && c.count > 1;
+    c.levels = c.levels && c.stack && c.base.loss->rule != LabelRule::none;
     for (int k = c.count; k < MOST_SCALES; ++k) c.h[k] = 1.0;
     return options;
 }

@@ -61,21 +61,95 @@ LossAtScore gamma(double s, double y, double, double&) {
     return {ratio + c, 1.0 - ratio};
 }
 
+// ---- implicit slopes: a + the step's own effect, so that no step goes beyond the label ----
+
+double within(double v, double low, double high) { return below(above(v, low), high); }
+
+double squared_implicit(double s, double y, double A, double, double) { return (s - y) / (1.0 + A); }
+double squared_hinge_implicit(double s, double y, double A, double, double) {
+    return -y * above(1.0 - y * s, 0.0) / (1.0 + A);
+}
+double absolute_implicit(double s, double y, double A, double, double) {
+    return A > 0.0 ? within((s - y) / A, -1.0, 1.0) : (s > y) - (s < y);
+}
+double quantile_implicit(double s, double y, double A, double, double tau) {
+    if (A > 0.0) return within((s - y) / A, -tau, 1.0 - tau);
+    return s == y ? 0.0 : (s > y ? 1.0 - tau : -tau);
+}
+double huber_implicit(double s, double y, double A, double, double) { return within((s - y) / (1.0 + A), -1.0, 1.0); }
+double hinge_implicit(double s, double y, double A, double, double) {
+    const double gap = above(1.0 - y * s, 0.0);
+    return gap > 0.0 ? -y * (A > 0.0 ? below(gap / A, 1.0) : 1.0) : 0.0;
+}
+double poisson_implicit(double s, double y, double A, double unit, double) {
+    const double e = std::exp(s);
+    return ((e - y) / unit) / (1.0 + A * above(e, y) / unit);
+}
+double gamma_implicit(double s, double y, double A, double, double) {
+    const double ratio = y * std::exp(-s);
+    return (1.0 - ratio) / (1.0 + A * above(1.0, ratio));
+}
+
+// ---- the stack: slope, curvature and level ----
+
+constexpr double FLAT = 0.125;          // a kinked loss is taken for this part of the density at its kink
+constexpr double LEAST_LOSS = 0x1p-10;  // in units
+constexpr double LEAST_CURVE = 0x1p-13;
+constexpr double LARGEST_LEVEL = 2.0;
+
+double level_within(const StackPoint& p) { return within((p.y - p.base) / p.unit, -LARGEST_LEVEL, LARGEST_LEVEL); }
+
+StackSlope squared_stack(const StackPoint& p) { return {(p.f - p.y) / p.unit, 1.0, (p.y - p.base) / p.unit}; }
+StackSlope absolute_stack(const StackPoint& p) {
+    const double slope = p.f > p.y ? 1.0 : (p.f < p.y ? -1.0 : 0.0);
+    return {slope, FLAT * p.unit / above(p.mean_loss, LEAST_LOSS * p.unit), level_within(p)};
+}
+StackSlope quantile_stack(const StackPoint& p) {
+    const double slope = p.f == p.y ? 0.0 : (p.f > p.y ? 1.0 - p.tau : -p.tau);
+    const double shape = p.tau * (1.0 - p.tau);
+    return {slope, FLAT * shape * p.unit / above(p.mean_loss, LEAST_LOSS * p.unit), level_within(p)};
+}
+StackSlope huber_stack(const StackPoint& p) {
+    const double curve = p.mean_loss <= 1.0 ? 1.0 : FLAT / p.mean_loss;
+    return {within(p.f - p.y, -1.0, 1.0) / p.psi, (p.unit / p.psi) * curve, level_within(p)};
+}
+StackSlope poisson_stack(const StackPoint& p) {
+    const double e = std::exp(p.f);
+    return {(e - p.y) / p.unit, above(e, p.y) / p.unit, (p.y - std::exp(p.base)) / p.unit};
+}
+StackSlope gamma_stack(const StackPoint& p) {
+    const double ratio = p.y * std::exp(-p.f);
+    return {1.0 - ratio, above(1.0, ratio), p.y * std::exp(-p.base) - 1.0};
+}
+// The probability of the label at a score that speaks for it by v.
+double chance(double v) {
+    const double e = std::exp(-std::fabs(v));
+    return (v < 0.0 ? e : 1.0) / (1.0 + e);
+}
+StackSlope hinge_stack(const StackPoint& p) {
+    const double right = chance(p.y * p.f), wrong = chance(-p.y * p.f);
+    return {-p.y * wrong, above(right * wrong, LEAST_CURVE), p.y * chance(-p.y * p.base)};
+}
+StackSlope squared_hinge_stack(const StackPoint& p) {
+    const double gap = above(1.0 - p.y * p.f, 0.0);
+    return {-p.y * gap, gap > 0.0 ? 1.0 : 0.0, p.y * above(1.0 - p.y * p.base, 0.0)};
+}
+
 constexpr double NO_CLIP = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-// name, function, labels, how scales are mixed, within which scores, baseline
+// name, function, labels, how scales are mixed, within which scores, baseline; then what labels in any unit need
 const Loss LOSSES[] = {
-    {"logistic", logistic, Labels::signs, Mixing::log_loss, NO_CLIP, BaselineKind::base_rate},
-    {"hinge", hinge, Labels::signs, Mixing::hedge, NO_CLIP, BaselineKind::majority},
-    {"squared_hinge", squared_hinge, Labels::signs, Mixing::hedge, NO_CLIP, BaselineKind::majority},
-    {"squared", squared, Labels::numbers, Mixing::squared, NO_CLIP, BaselineKind::mean},
-    {"absolute", absolute, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::median},
-    {"quantile", quantile, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::quantile},
-    {"huber", huber, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::mean},
-    {"poisson", poisson, Labels::nonnegative, Mixing::hedge, CLAMP, BaselineKind::log_mean},
-    {"gamma", gamma, Labels::positive, Mixing::hedge, CLAMP, BaselineKind::log_mean},
+    {"logistic", logistic, Labels::signs, Mixing::log_loss, NO_CLIP, BaselineKind::base_rate, LabelRule::none, nullptr, nullptr, 1.0},
+    {"hinge", hinge, Labels::signs, Mixing::hedge, NO_CLIP, BaselineKind::majority, LabelRule::classes, hinge_implicit, hinge_stack, 4.0},
+    {"squared_hinge", squared_hinge, Labels::signs, Mixing::hedge, NO_CLIP, BaselineKind::majority, LabelRule::classes, squared_hinge_implicit, squared_hinge_stack, 1.0},
+    {"squared", squared, Labels::numbers, Mixing::squared, NO_CLIP, BaselineKind::mean, LabelRule::mean, squared_implicit, squared_stack, 1.0},
+    {"absolute", absolute, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::median, LabelRule::quantile, absolute_implicit, absolute_stack, 1.0},
+    {"quantile", quantile, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::quantile, LabelRule::quantile, quantile_implicit, quantile_stack, 1.0},
+    {"huber", huber, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::mean, LabelRule::median_of_unit, huber_implicit, huber_stack, 1.0},
+    {"poisson", poisson, Labels::nonnegative, Mixing::hedge, CLAMP, BaselineKind::log_mean, LabelRule::log_mean, poisson_implicit, poisson_stack, 1.0},
+    {"gamma", gamma, Labels::positive, Mixing::hedge, CLAMP, BaselineKind::log_mean, LabelRule::log_ratio, gamma_implicit, gamma_stack, 1.0},
 };
 const std::size_t LOSS_COUNT = sizeof LOSSES / sizeof *LOSSES;
 

@@ -23,6 +23,24 @@ enum class Mixing { log_loss, squared, hedge };               // how the predict
 enum class BaselineKind { base_rate, mean, log_mean, median, quantile, majority };
 const char* name_of(BaselineKind kind);
 
+// Which offset, unit and range of the scores follow from the labels so far (labels.hpp): none with the log loss, whose
+// scores have no unit; -1 to 1 for the other losses of two classes.
+enum class LabelRule { none, classes, mean, quantile, median_of_unit, log_mean, log_ratio };
+
+// The slope of a row of weight 1 after a step that moves the score by `reach` times it; `unit` is that of the labels.
+using ImplicitSlope = double (*)(double score, double y, double reach, double unit, double tau);
+
+// Where the stack stands: its score, the score without its levels, the label, and the label's unit. `mean_loss` is that
+// of the stack so far, psi that of LabelState.
+struct StackPoint {
+    double f, base, y, unit, psi, mean_loss, tau;
+};
+// The slope and the curvature of the stack's loss in units, and how far the label is above the base.
+struct StackSlope {
+    double slope, curvature, level;
+};
+using StackFunction = StackSlope (*)(const StackPoint& at);
+
 struct Loss {
     const char* name;
     LossFunction at;
@@ -30,6 +48,13 @@ struct Loss {
     Mixing mixing;
     double clip;  // scores are mixed within [-clip, clip]; infinite for most losses
     BaselineKind baseline;
+    LabelRule rule;
+    ImplicitSlope implicit;  // null with the log loss, as is the next
+    StackFunction stack;
+    double stack_gain;  // the stack predicts its score times this
+
+    bool has_kink() const { return rule == LabelRule::quantile || rule == LabelRule::median_of_unit; }
+    bool has_log_link() const { return rule == LabelRule::log_mean || rule == LabelRule::log_ratio; }
 };
 
 extern const Loss LOSSES[];

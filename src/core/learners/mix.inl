@@ -27,7 +27,11 @@ inline void tails(const double* e, double* to, int n) {
     }
 }
 
-inline int experts(const ScaleConstants& c) { return c.count + (c.stack ? 1 : 0); }
+// The scales, the stack, and with labels in their own unit their offset.
+inline int experts(const ScaleConstants& c) {
+    const LabelRule rule = c.base.loss->rule;
+    return c.count + (c.stack ? 1 : 0) + (rule != LabelRule::none && rule != LabelRule::classes ? 1 : 0);
+}
 
 // The score that the mixture predicts for a row before its label is known, and its loss.
 struct MixedPrediction {
@@ -48,10 +52,7 @@ inline void divide_by_sum(double* w, int n) {
 }
 
 // By how much a unit of weighted loss counts is 1 over this.
-inline double heat_of(const ScaleConstants& c, const Mixture& m) {
-    const double B = m.facts[LARGEST_LABEL];
-    return c.base.loss->mixing == Mixing::squared ? m.facts[LARGEST_WEIGHT] * (4.0 * (B * B)) : m.facts[LARGEST_WEIGHT];
-}
+inline double heat_of(const Mixture& m) { return m.facts[LARGEST_WEIGHT]; }
 
 inline bool is_bayes(const ScaleConstants& c) { return c.sharing == Share::fixed && c.share == 0.0; }
 
@@ -66,7 +67,7 @@ inline double mixed(const ScaleConstants& c, const Mixture& m, const double* l) 
         return low - log(total);
     }
     double behind[MOST_EXPERTS] = {}, sum[MOST_EXPERTS] = {};
-    const double best = smallest(m.seen, n), heat = heat_of(c, m);
+    const double best = smallest(m.seen, n), heat = heat_of(m);
     double all_weights = 0.0;
     for (int j = 0; j < n; ++j) {
         behind[j] = (m.seen[j] - best) / heat;
@@ -84,38 +85,23 @@ inline double stack_score(const Mixture& m, const double* scores, int count) {
     return f;
 }
 
-inline double mean_within(const Mixture& m, const double* scores, int count, double bound) {
-    double mean = 0.0;
-    for (int k = 0; k < count; ++k) mean += m.w[k] * within(scores[k], bound);
-    return mean;
-}
-
-// The mixture's score, and its loss where there is a label.
+// The mixture's score with the log loss, and its loss where there is a label.
 MixedPrediction predict_mixture(const ScaleConstants& c, const Mixture& m, const double* scores, double y) {
     MixedPrediction prediction = {0.0, y};
-    if (c.base.loss->mixing == Mixing::log_loss) {
-        double s[MOST_EXPERTS] = {}, plus[MOST_EXPERTS] = {}, minus[MOST_EXPERTS] = {};
-        const int n = experts(c);
-        for (int j = 0; j < n; ++j) {
-            s[j] = j < c.count ? scores[j] : stack_score(m, scores, c.count);
-            plus[j] = exp(-fabs(s[j]));
-        }
-        tails(plus, minus, n);
-        for (int j = 0; j < n; ++j) {
-            plus[j] = most(-s[j], 0.0) + minus[j];
-            minus[j] += most(s[j], 0.0);
-        }
-        const double yes = mixed(c, m, plus), no = mixed(c, m, minus);
-        prediction.score = no - yes;
-        if (y == y) prediction.loss = y > 0.0 ? yes : no;
-        return prediction;
+    double s[MOST_EXPERTS] = {}, plus[MOST_EXPERTS] = {}, minus[MOST_EXPERTS] = {};
+    const int n = experts(c);
+    for (int j = 0; j < n; ++j) {
+        s[j] = j < c.count ? scores[j] : stack_score(m, scores, c.count);
+        plus[j] = exp(-fabs(s[j]));
     }
-    prediction.score = mean_within(m, scores, c.count,
-                                   c.base.loss->mixing == Mixing::squared ? m.facts[LARGEST_LABEL] : c.base.loss->clip);
-    if (y == y) {
-        double tail = 0.0;
-        prediction.loss = c.base.loss->at(prediction.score, y, c.base.tau, tail).value;  // only log loss has a tail
+    tails(plus, minus, n);
+    for (int j = 0; j < n; ++j) {
+        plus[j] = most(-s[j], 0.0) + minus[j];
+        minus[j] += most(s[j], 0.0);
     }
+    const double yes = mixed(c, m, plus), no = mixed(c, m, minus);
+    prediction.score = no - yes;
+    if (y == y) prediction.loss = y > 0.0 ? yes : no;
     return prediction;
 }
 
@@ -137,67 +123,76 @@ inline void admit(const ScaleConstants& c, Mixture& m, double weight) {
     const double W = m.facts[LARGEST_WEIGHT];
     if (!(weight > W)) return;
     m.facts[LARGEST_WEIGHT] = weight;
-    if (c.base.loss->mixing == Mixing::hedge) return;
     if (is_bayes(c)) {
-        weigh(m, experts(c), heat_of(c, m));
+        weigh(m, experts(c), heat_of(m));
     } else {
         cool(m, experts(c), W / weight);
     }
+}
+
+// The part of the weights that is shared out after row t.
+inline double share_of(const ScaleConstants& c, double t) {
+    const double falling = 1.0 / (t + 1.0);
+    return c.sharing == Share::fixed     ? c.share
+           : c.sharing == Share::falling ? falling
+                                         : least(LARGEST_SHARE, falling);
 }
 
 // The weights after a row in which expert j lost l_j; `power`_j is e^-l_j, or null. t counts this row.
 inline void share_out(const ScaleConstants& c, Mixture& m, const double* l, double weight, double t,
                       const double* power) {
     const int n = experts(c);
-    const double heat = heat_of(c, m);
+    const double heat = heat_of(m);
     if (is_bayes(c)) return weigh(m, n, heat);
-    // With labels below 1e-154 the square of the largest is next to 0, or 0.
-    const double low = smallest(l, n), rate = heat > 0.0 ? least(weight / heat, DBL_MAX) : 0.0;
+    const double low = smallest(l, n), rate = weight / heat;
     double total = 0.0;
     for (int j = 0; j < n; ++j) {
         m.w[j] *= power != nullptr && rate == 1.0 ? power[j] : exp(rate * (low - l[j]));
         total += m.w[j];
     }
-    const double falling = 1.0 / (t + 1.0);
-    const double a = c.sharing == Share::fixed     ? c.share
-                     : c.sharing == Share::falling ? falling
-                                                   : least(LARGEST_SHARE, falling);
+    const double a = share_of(c, t);
     for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * (m.w[j] / total) + a / n;
 }
 
-// The Newton step of the stack at f, where its loss has the slope `slope`. Lanes not used are zero and stay so.
-inline void newton(const ScaleConstants& c, Mixture& m, const double* scores, double f, double e, double slope,
-                   double row_weight) {
-    const double weight = least(row_weight, STACK_WEIGHT);
-    const int lanes = (c.count + 3) / 4;
-    alignas(32) double v[MOST_SCALES] = {}, Pv[MOST_SCALES];
-    for (int k = 0; k < c.count; ++k) v[k] = within(scores[k], STACK_CUT);
-    const double p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
-    const double b = weight * most(p * (1.0 - p), LEAST_CURVE);
+// A Newton step of the stack: its inputs v, the slope and the curvature (times the weight) of its loss. Lanes not used
+// are zero and stay so.
+inline void newton(Mixture& m, const double* v, int columns, double slope, double b, double weight) {
+    const int lanes = (columns + 3) / 4;
+    alignas(32) double Pv[MOST_COLUMNS];
     // P is symmetric: its rows, each times its own number, add up to what each row would give with v.
     for (int l = 0; l < lanes; ++l) {
         D part = all(0.0);
-        for (int k = 0; k < c.count; ++k) part += load(&m.P[k][4 * l]) * all(v[k]);
+        for (int k = 0; k < columns; ++k) part += load(&m.P[k][4 * l]) * all(v[k]);
         store(Pv + 4 * l, part);
     }
     double q = 0.0;
-    for (int k = 0; k < c.count; ++k) q += v[k] * Pv[k];
+    for (int k = 0; k < columns; ++k) q += v[k] * Pv[k];
     const double d = 1.0 + b * most(q, 0.0);
     const double step = weight * slope / d, shrink = b / d;
     for (int l = 0; l < lanes; ++l) {
         const D part = load(Pv + 4 * l);
         store(m.u + 4 * l, load(m.u + 4 * l) - all(step) * part);
-        for (int k = 0; k < c.count; ++k) {
+        for (int k = 0; k < columns; ++k) {
             store(&m.P[k][4 * l], load(&m.P[k][4 * l]) - all(shrink) * (all(Pv[k]) * part));
         }
     }
     // Rounding may in the end leave a matrix that is not positive; the stack then learns its Hessian anew.
     bool positive = true;
-    for (int k = 0; k < c.count; ++k) positive = positive && m.P[k][k] > 0.0;
+    for (int k = 0; k < columns; ++k) positive = positive && m.P[k][k] > 0.0;
     if (positive) return;
-    for (int k = 0; k < c.count; ++k) {
-        for (int j = 0; j < c.count; ++j) m.P[k][j] = j == k ? 1.0 / STACK_RIDGE : 0.0;
+    for (int k = 0; k < columns; ++k) {
+        for (int j = 0; j < columns; ++j) m.P[k][j] = j == k ? 1.0 / STACK_RIDGE : 0.0;
     }
+}
+
+// The stack's step with the log loss, at f; e is e^-|f|.
+inline void newton_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double f, double e, double slope,
+                            double row_weight) {
+    const double weight = least(row_weight, STACK_WEIGHT);
+    alignas(32) double v[MOST_COLUMNS] = {};
+    for (int k = 0; k < c.count; ++k) v[k] = within(scores[k], STACK_CUT);
+    const double p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
+    newton(m, v, c.count, slope, weight * most(p * (1.0 - p), LEAST_CURVE), weight);
 }
 
 inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y,
@@ -230,54 +225,7 @@ inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const
     if (asked) prediction.score = y * (mixed(c, m, other) - prediction.loss);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
     share_out(c, m, l, weight, t, direct ? power : nullptr);
-    if (c.stack) newton(c, m, scores, f, e[c.count], slope, weight);
-    return prediction;
-}
-
-inline MixedPrediction learn_squared(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
-                                     double t) {
-    admit(c, m, weight);
-    const double B = m.facts[LARGEST_LABEL], size = fabs(y);
-    const MixedPrediction prediction = predict_mixture(c, m, scores, y);
-    if (size > B) {
-        m.facts[LARGEST_LABEL] = size;
-        if (!is_bayes(c)) cool(m, c.count, (B / size) * (B / size));
-    }
-    double l[MOST_EXPERTS] = {}, tail = 0.0;
-    for (int k = 0; k < c.count; ++k) {
-        l[k] = c.base.loss->at(within(scores[k], B), y, c.base.tau, tail).value;
-        m.seen[k] += weight * l[k];
-    }
-    share_out(c, m, l, weight, t, nullptr);
-    return prediction;
-}
-
-// What AdaHedge pays up to now at a rate of (ln K) / gap: -(gap / ln K) ln mean_k e^(-L_k ln K / gap).
-inline double soft_minimum(const Mixture& m, int count, double gap) {
-    const double low = smallest(m.seen, count);
-    if (!(gap > 0.0)) return low;
-    const double ln = log(static_cast<double>(count));
-    double total = 0.0;
-    for (int k = 0; k < count; ++k) total += exp((low - m.seen[k]) / gap * ln);
-    return low - gap / ln * log(total / count);
-}
-
-// AdaHedge (de Rooij, van Erven, Grunwald, Koolen 2014), with what the mean of the scores loses in place of the mean
-// loss, which by convexity is no less.
-inline MixedPrediction learn_hedge(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
-                                   const double* l) {
-    admit(c, m, weight);
-    const MixedPrediction prediction = predict_mixture(c, m, scores, y);
-    const double old = m.facts[GAP], before = soft_minimum(m, c.count, old);
-    for (int k = 0; k < c.count; ++k) m.seen[k] += weight * l[k];
-    const double gap = old + most(weight * prediction.loss - (soft_minimum(m, c.count, old) - before), 0.0);
-    m.facts[GAP] = gap;
-    const double low = smallest(m.seen, c.count), ln = log(static_cast<double>(c.count));
-    for (int k = 0; k < c.count; ++k) {
-        const double behind = low - m.seen[k];
-        m.w[k] = behind == 0.0 ? 1.0 : gap > 0.0 ? exp(behind / gap * ln) : 0.0;
-    }
-    divide_by_sum(m.w, c.count);
+    if (c.stack) newton_log_loss(c, m, scores, f, e[c.count], slope, weight);
     return prediction;
 }
 
@@ -300,25 +248,15 @@ inline void keep_blocks(const ScaleConstants& c, Mixture& m, const double* l, do
     for (int k = 0; k < c.count; ++k) m.block[k] = 0.0;
 }
 
-// A row that is learned: the prediction of the mixture and its loss, its new weights, and the weighted slope of each
-// scale.
+// A row that is learned with the log loss: the prediction of the mixture and its loss, its new weights, and the
+// weighted slope of each scale.
 MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
                               double t, bool asked, double* slopes) {
     double l[MOST_EXPERTS] = {};
-    MixedPrediction prediction;
-    if (c.base.loss->mixing == Mixing::log_loss) {
-        prediction = learn_log_loss(c, m, scores, y, weight, t, asked, l, slopes);
-    } else {
-        for (int k = 0; k < c.count; ++k) {
-            double tail = 0.0;
-            const LossAtScore row_loss = c.base.loss->at(scores[k], y, c.base.tau, tail);
-            l[k] = row_loss.value;  // only log loss has a tail
-            slopes[k] = weight * row_loss.slope;
-        }
-        prediction = c.base.loss->mixing == Mixing::squared ? learn_squared(c, m, scores, y, weight, t)
-                                                            : learn_hedge(c, m, scores, y, weight, l);
-    }
+    const MixedPrediction prediction = learn_log_loss(c, m, scores, y, weight, t, asked, l, slopes);
     for (int j = 0; j < experts(c); ++j) m.totals[j] += weight * l[j];
     keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
     return prediction;
 }
+
+#include "learners/mix_labels.inl"

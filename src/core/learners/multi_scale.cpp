@@ -7,13 +7,17 @@ namespace ftprl {
 namespace {
 
 const ScaleSet& set_of(const Kernels& kernels, const LearnerOptions& options) {
-    return kernels.scales->of[options.wide_cells][options.receipt][(options.constants.count + 3) / 4 - 1];
+    const Loss& loss = *options.constants.base.loss;
+    const int lanes = (options.constants.count + 3) / 4 - 1;
+    if (loss.rule == LabelRule::none) return kernels.scales->of[options.wide_cells][options.receipt][lanes];
+    return kernels.scales->labelled[loss.has_kink()][options.wide_cells][lanes];
 }
 
 // How cells lie in memory.
 struct Layout {
     std::size_t bytes;
     int lanes;
+    bool kappa;  // whether there is one, after z, R, s and N
 };
 
 constexpr std::size_t LONGEST_CELL = 512;
@@ -34,14 +38,16 @@ void move_lanes(unsigned char* table, Layout from, Layout to, std::uint64_t cell
         }
         b[2 * to.lanes] = a[2 * from.lanes];
         b[2 * to.lanes + 1] = a[2 * from.lanes + 1];
+        if (from.kappa) b[2 * to.lanes + 2] = a[2 * from.lanes + 2];
         std::memcpy(table + i * to.bytes, made, to.bytes);
     }
 }
 
-// Move `count` of an array's numbers to its front, and set the other ones to 0.
-void keep(double* array, int size, int first, int count) {
+// Move `count` of an array's numbers to its front, then `more` from number `next` on, and set the other ones to 0.
+void keep(double* array, int size, int first, int count, int next = 0, int more = 0) {
     std::copy(array + first, array + first + count, array);
-    std::fill(array + count, array + size, 0.0);
+    std::copy(array + next, array + next + more, array + count);
+    std::fill(array + count + more, array + size, 0.0);
 }
 
 }  // namespace
@@ -52,12 +58,11 @@ MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
       memory_((options.dim + 1) * set().cell_bytes) {
     const int K = scales();
     mixture_.facts[LARGEST_WEIGHT] = 1.0;
+    mixture_.labels = no_labels(loss());
     for (int j = 0; j < experts(); ++j) mixture_.w[j] = 1.0 / experts();
     if (!options_.constants.stack) return;
-    for (int k = 0; k < K; ++k) {
-        mixture_.u[k] = 1.0 / K;
-        mixture_.P[k][k] = 1.0 / STACK_RIDGE;
-    }
+    for (int k = 0; k < K; ++k) mixture_.u[k] = 1.0 / K;
+    for (int k = 0; k < stack_columns(); ++k) mixture_.P[k][k] = 1.0 / STACK_RIDGE;
 }
 
 void MultiScaleLearner::prefault(const LearnerOptions& options, const Kernels& kernels) {
@@ -165,9 +170,16 @@ void MultiScaleLearner::put(const std::uint32_t* slots, std::size_t count, const
     }
 }
 
+int MultiScaleLearner::experts() const {
+    const bool has_offset = labelled() && loss().rule != LabelRule::classes;
+    return scales() + (options_.constants.stack ? 1 : 0) + (has_offset ? 1 : 0);
+}
+
 std::vector<Columns> MultiScaleLearner::columns() const {
     const int P = lanes(), K = scales();
-    return {{"z", 0, K}, {"R", P, K}, {"unit", 2 * P, 0}, {"count", 2 * P + 1, 0}};
+    std::vector<Columns> all = {{"z", 0, K}, {"R", P, K}, {"unit", 2 * P, 0}, {"count", 2 * P + 1, 0}};
+    if (loss().has_kink()) all.push_back({"kappa", 2 * P + 2, 0});
+    return all;
 }
 
 CellTable MultiScaleLearner::table() const {
@@ -195,12 +207,15 @@ LedgerSums MultiScaleLearner::ledger(int leader, const std::int64_t* slots, std:
 std::vector<NamedArray> MultiScaleLearner::mixture() {
     const int K = scales(), windows = K > WINDOW ? K - WINDOW + 2 : 0;
     Mixture& m = mixture_;
-    return {{"P", &m.P[0][0], K, K, MOST_SCALES},
-            {"u", m.u, 0, K, 0},
-            {"w", m.w, 0, K + 1, 0},
-            {"totals", m.totals, 0, K + 1, 0},
-            {"seen", m.seen, 0, K + 1, 0},
+    const int columns = stack_columns(), most = K + 1 + (labelled() ? 1 : 0);
+    return {{"P", &m.P[0][0], columns, columns, MOST_COLUMNS},
+            {"u", m.u, 0, columns, 0},
+            {"w", m.w, 0, most, 0},
+            {"totals", m.totals, 0, most, 0},
+            {"seen", m.seen, 0, most, 0},
             {"facts", m.facts, 0, 3, 0},
+            {"hedge", m.hedge, 0, HEDGE_FACTS, 0},
+            {"labels", reinterpret_cast<double*>(&m.labels), 0, static_cast<int>(LABEL_NUMBERS), 0},
             {"block", m.block, 0, K, 0},
             {"windows", &m.windows[0][0], 3, windows, MOST_WINDOWS},
             {"sums", &m.sums[0][0], 3, K, MOST_SCALES}};
@@ -219,12 +234,19 @@ std::vector<NamedArray> MultiScaleLearner::saved_arrays() {
     std::vector<NamedArray> arrays = common_arrays();
     arrays.insert(arrays.end(), {{"intercept", intercept_, 3, K, MOST_SCALES},
                                  {"mixture.w", m.w, 0, experts(), 0},
-                                 {"mixture.totals", m.totals, 0, experts(), 0},
-                                 {"mixture.seen", m.seen, 0, experts(), 0},
-                                 {"mixture.facts", m.facts, 0, 3, 0}});
+                                 {"mixture.totals", m.totals, 0, experts(), 0}});
+    if (labelled()) {
+        arrays.push_back({"mixture.hedge", m.hedge, 0, HEDGE_FACTS, 0});
+        arrays.push_back({"labels", reinterpret_cast<double*>(&m.labels), 0, static_cast<int>(LABEL_NUMBERS), 0});
+        arrays.push_back({"intercept.kappa", intercept_ + 3 * MOST_SCALES, 0, 1, 0});
+    } else {
+        arrays.push_back({"mixture.seen", m.seen, 0, experts(), 0});
+        arrays.push_back({"mixture.facts", m.facts, 0, 3, 0});
+    }
     if (options_.constants.stack) {
-        arrays.push_back({"mixture.P", &m.P[0][0], K, K, MOST_SCALES});
-        arrays.push_back({"mixture.u", m.u, 0, K, 0});
+        const int columns = stack_columns();
+        arrays.push_back({"mixture.P", &m.P[0][0], columns, columns, MOST_COLUMNS});
+        arrays.push_back({"mixture.u", m.u, 0, columns, 0});
     }
     if (K > WINDOW) {
         arrays.push_back({"mixture.block", m.block, 0, K, 0});
@@ -241,21 +263,19 @@ void MultiScaleLearner::keep_scales(int first, int count) {
 
 // The state of the mixture for the experts that stay; what they weigh together becomes 1 again.
 void MultiScaleLearner::keep_experts(int first, int count) {
-    const int K = scales();
+    const int K = scales(), others = experts() - K, extra = stack_columns() - K;  // the stack, the offset; its levels
     Mixture& m = mixture_;
-    for (int k = 0; k < count; ++k) std::copy(m.P[first + k], m.P[first + k] + MOST_SCALES, m.P[k]);
-    for (int k = 0; k < count; ++k) keep(m.P[k], MOST_SCALES, first, count);
-    for (int k = count; k < MOST_SCALES; ++k) std::fill(std::begin(m.P[k]), std::end(m.P[k]), 0.0);
-    keep(m.u, MOST_SCALES, first, count);
-    for (double* array : {m.w, m.totals, m.seen}) {
-        const double stack = options_.constants.stack ? array[K] : 0.0;
-        keep(array, MOST_EXPERTS, first, count);
-        array[count] = stack;
-    }
+    const auto keep_columns = [&](double* row) { keep(row, MOST_COLUMNS, first, count, K, extra); };
+    for (int k = 0; k < count; ++k) std::copy(m.P[first + k], m.P[first + k] + MOST_COLUMNS, m.P[k]);
+    for (int k = 0; k < extra; ++k) std::copy(m.P[K + k], m.P[K + k] + MOST_COLUMNS, m.P[count + k]);
+    for (int k = 0; k < count + extra; ++k) keep_columns(m.P[k]);
+    for (int k = count + extra; k < MOST_COLUMNS; ++k) std::fill(std::begin(m.P[k]), std::end(m.P[k]), 0.0);
+    keep_columns(m.u);
+    for (double* array : {m.w, m.totals, m.seen}) keep(array, MOST_EXPERTS, first, count, K, others);
+    const int kept = count + others;
     double total = 0.0;
-    for (int j = 0; j <= count; ++j) total += m.w[j];
+    for (int j = 0; j < kept; ++j) total += m.w[j];
     // Those that stay may have had no weight at all: then they begin anew with equal weights.
-    const int kept = count + (options_.constants.stack ? 1 : 0);
     for (int j = 0; j < kept; ++j) m.w[j] = total > 0.0 ? m.w[j] / total : 1.0 / kept;
     for (auto& sums : m.sums) keep(sums, MOST_SCALES, first, count);
     for (auto& sums : rounding_) keep(sums, MOST_SCALES, first, count);
@@ -264,13 +284,13 @@ void MultiScaleLearner::keep_experts(int first, int count) {
 }
 
 void MultiScaleLearner::keep_lanes(int first, int count) {
-    const Layout old{cell_bytes(), lanes()};
+    const Layout old{cell_bytes(), lanes(), loss().has_kink()};
     double* h = options_.constants.h;
     std::copy(h + first, h + first + count, h);
     std::fill(h + count, h + MOST_SCALES, 1.0);
     options_.constants.count = count;
     for (int part = 0; part < 3; ++part) keep(intercept_ + part * MOST_SCALES, MOST_SCALES, first, count);
-    const Layout now{cell_bytes(), lanes()};
+    const Layout now{cell_bytes(), lanes(), loss().has_kink()};
     const std::uint64_t cells = slot_map_.count();
     const auto move = wide_cells() ? move_lanes<double> : move_lanes<float>;
     move(static_cast<unsigned char*>(memory_.data()), old, now, cells, first, count);

@@ -42,7 +42,10 @@ private:
     std::size_t touched(std::uint32_t* out) const;
     ScaleState state() const;
     const ScaleSet& set() const;
-    int experts() const { return scales() + (options_.constants.stack ? 1 : 0); }
+    int experts() const;
+    // Whether labels are in their own unit: with every loss but the log loss.
+    bool labelled() const { return loss().rule != LabelRule::none; }
+    int stack_columns() const { return scales() + (options_.constants.levels ? 2 : 0); }
     void keep_lanes(int first, int count);
     void keep_gradients(int old_lanes, int first, int count);
     void keep_experts(int first, int count);
@@ -51,7 +54,7 @@ private:
     Memory memory_;                            // cells by their number
     std::vector<std::uint32_t> cell_numbers_;  // of the entries of a batch
     std::unique_ptr<Memory> buffer_;           // grows with the longest row
-    double intercept_[3 * MOST_SCALES] = {};
+    double intercept_[3 * MOST_SCALES + 1] = {};
     Mixture mixture_ = {};
 };
 

@@ -8,10 +8,12 @@
 #pragma once
 
 #include "learners/kernel.hpp"
+#include "learners/labels.hpp"
 
 namespace ftprl {
 
-constexpr int MOST_EXPERTS = MOST_SCALES + 4;           // the scales and the stack, filled up to a multiple of four
+constexpr int MOST_EXPERTS = MOST_SCALES + 4;           // scales, stack and offset, filled up to a multiple of four
+constexpr int MOST_COLUMNS = MOST_SCALES + 4;           // of the stack: the scales, and its two levels
 constexpr int WINDOW = 4;                               // neighbouring scales that a retirement keeps
 constexpr int MOST_WINDOWS = MOST_SCALES - WINDOW + 2;  // and, last, all scales
 constexpr int BLOCK_ROWS = 1024;
@@ -26,20 +28,27 @@ struct ScaleConstants {
     Share sharing;
     double share;  // with Share::fixed
     bool stack;
+    bool levels;  // whether the stack has two, for a mean that moves; not with the log loss
 };
+
+// Losses but the log loss: the gap that is not paid back yet and the largest there was, the loss so far; the mean loss of
+// the stack and its weight; the two levels.
+enum HedgeFact { GAP_NOW, LARGEST_GAP, PAID, STACK_LOSS, STACK_WEIGHT_SO_FAR, LEVEL, SLOW_LEVEL, HEDGE_FACTS };
 
 // All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there is one, the
 // stack.
 struct Mixture {
-    double P[MOST_SCALES][MOST_SCALES];  // the inverse Hessian of the stack
-    double u[MOST_SCALES];               // its weights
-    double w[MOST_EXPERTS];              // the mixture's weights
-    double totals[MOST_EXPERTS];         // the weighted loss of each expert
-    double seen[MOST_EXPERTS];           // the same as the mixture counts it: squared loss is cut
-    double facts[3];                     // Fact
-    double block[MOST_SCALES];           // the loss of each scale in the block that is under way
-    double windows[3][MOST_WINDOWS];     // Span
-    double sums[3][MOST_SCALES];         // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY
+    double P[MOST_COLUMNS][MOST_COLUMNS];  // the inverse Hessian of the stack
+    double u[MOST_COLUMNS];                // its weights
+    double w[MOST_EXPERTS];                // the mixture's weights
+    double totals[MOST_EXPERTS];           // the weighted loss of each expert
+    double seen[MOST_EXPERTS];             // log loss: the same, as the mixture counts it
+    double facts[3];                       // log loss: Fact
+    double hedge[HEDGE_FACTS];             // other losses: HedgeFact
+    LabelState labels;                     // other losses
+    double block[MOST_SCALES];             // the loss of each scale in the block that is under way
+    double windows[3][MOST_WINDOWS];       // Span
+    double sums[3][MOST_SCALES];           // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY
 };
 
 // The largest weight so far (at least 1), the largest |y| so far (squared loss), the gap of AdaHedge.
@@ -51,7 +60,7 @@ enum Span { BEFORE, CURRENT, LATEST };
 
 struct ScaleState {
     void* cells;
-    double* intercept;  // z, R and S, MOST_SCALES doubles each; the unit is 1
+    double* intercept;  // z, R and S, MOST_SCALES doubles each, and kappa; the unit is 1
     double* tallies;
     Mixture* mixture;
     ReceiptState receipt;  // its S has P numbers for each cell
@@ -69,6 +78,7 @@ struct ScaleSet {
 
 struct ScaleKernels {
     ScaleSet of[2][2][4];  // 1 for float64; 1 with a receipt; the number of lanes over four, less one
+    ScaleSet labelled[2][2][4];  // losses but the log loss: 1 with a kink; 1 for float64; lanes
 };
 
 extern const ScaleKernels scales_portable;

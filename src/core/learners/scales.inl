@@ -26,8 +26,8 @@ struct alignas((8 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate {
 template <class C>
 constexpr std::int64_t FAR = sizeof(C) <= 64 ? 128 : 64;
 
-template <class T, int L>
-inline void fetch(const Coordinate<T, L>* cell) {
+template <class C>
+inline void fetch_cell(const C* cell) {
     const char* line = reinterpret_cast<const char*>(cell);
     for (std::size_t at = 0; at < sizeof *cell; at += 64) fetch(line + at);
     if constexpr (sizeof *cell % 64 > 8) fetch(line + sizeof *cell - 1);  // it may end one line further on
@@ -65,8 +65,9 @@ inline double value_of(const Rows& rows, bool wide, std::int64_t p) {
 }
 
 // The unit of a feature met once more with the size a: N grows, and s follows the root of the mean square upwards.
-template <class T, int L>
-inline void raise_unit(Coordinate<T, L>& cell, double a) {
+template <class C>
+inline void raise_unit(C& cell, double a) {
+    using T = decltype(cell.s);
     cell.N = static_cast<T>(static_cast<double>(cell.N) + 1.0);
     const double s = cell.s;
     if (!(a > s)) return;
@@ -101,14 +102,14 @@ inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T
     std::int64_t p = from;
     for (; p + 4 <= to; p += 4) {
         for (int j = 0; j < 4; ++j) {
-            fetch(cells + next[p + j]);
+            fetch_cell(cells + next[p + j]);
             predict_entry<T, L, unconstrained, raise>(c, cells[index[p + j]], value_of(rows, wide, p + j), part[j],
                                                       kept);
             if constexpr (raise) kept += L;
         }
     }
     for (int j = 0; p + j < to; ++j) {
-        fetch(cells + next[p + j]);
+        fetch_cell(cells + next[p + j]);
         predict_entry<T, L, unconstrained, raise>(c, cells[index[p + j]], value_of(rows, wide, p + j), last[j], kept);
         if constexpr (raise) kept += L;
     }
@@ -196,7 +197,7 @@ inline void add_sums(const RegretSums (*sums)[L], const RegretSums* own, const D
 template <class T, int L>
 inline void fetch_first(const Rows& rows, const Coordinate<T, L>* cells) {
     const std::int64_t end = rows.indptr[rows.count];
-    for (std::int64_t p = 0; p < FAR<Coordinate<T, L>> && p < end; ++p) fetch(cells + rows.indices[p]);
+    for (std::int64_t p = 0; p < FAR<Coordinate<T, L>> && p < end; ++p) fetch_cell(cells + rows.indices[p]);
 }
 
 template <class T, int L, bool unconstrained, bool receipt>
@@ -283,6 +284,8 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
     }
 }
 
+#include "learners/scales_labels.inl"
+
 }  // namespace
 }  // namespace FTPRL_ISA
 
@@ -294,9 +297,26 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
 #define FTPRL_SETS(T, receipt) \
     {FTPRL_SET(T, 1, receipt), FTPRL_SET(T, 2, receipt), FTPRL_SET(T, 3, receipt), FTPRL_SET(T, 4, receipt)}
 
-const ScaleKernels FTPRL_SCALES = {{
-    {FTPRL_SETS(float, false), FTPRL_SETS(float, true)},
-    {FTPRL_SETS(double, false), FTPRL_SETS(double, true)},
-}};
+#define FTPRL_LABELLED(C, T, L, kinked)                                                        \
+    {{FTPRL_ISA::learn_labelled<FTPRL_ISA::C<T, L>, T, L, false, kinked>,                      \
+      FTPRL_ISA::learn_labelled<FTPRL_ISA::C<T, L>, T, L, true, kinked>},                      \
+     {FTPRL_ISA::score_labelled<FTPRL_ISA::C<T, L>, T, L, false>,                              \
+      FTPRL_ISA::score_labelled<FTPRL_ISA::C<T, L>, T, L, true>},                              \
+     FTPRL_ISA::weights_labelled<FTPRL_ISA::C<T, L>>,                                          \
+     sizeof(FTPRL_ISA::C<T, L>)}
+#define FTPRL_LABELLED_SETS(C, T, kinked)                                    \
+    {FTPRL_LABELLED(C, T, 1, kinked), FTPRL_LABELLED(C, T, 2, kinked),       \
+     FTPRL_LABELLED(C, T, 3, kinked), FTPRL_LABELLED(C, T, 4, kinked)}
+
+const ScaleKernels FTPRL_SCALES = {
+    {
+        {FTPRL_SETS(float, false), FTPRL_SETS(float, true)},
+        {FTPRL_SETS(double, false), FTPRL_SETS(double, true)},
+    },
+    {
+        {FTPRL_LABELLED_SETS(Coordinate, float, false), FTPRL_LABELLED_SETS(Coordinate, double, false)},
+        {FTPRL_LABELLED_SETS(KinkedCoordinate, float, true), FTPRL_LABELLED_SETS(KinkedCoordinate, double, true)},
+    },
+};
 
 }  // namespace ftprl

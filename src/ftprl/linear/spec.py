@@ -107,7 +107,7 @@ class Spec:
     @property
     def stacked(self) -> bool:
         """Whether the mixture has a stack."""
-        return self.several and self.stack and self.scalar_loss().mixing == "log_loss"
+        return self.several and self.stack
 
     @property
     def bounded(self) -> bool:

@@ -1,0 +1,154 @@
+// The mixture of every loss but the log loss, whose labels may be in any unit: docs/labels.md, in the same order.
+// Included by mix.inl; rules as there.
+
+constexpr double LEVEL_RATES[] = {0.5, 0.125};
+constexpr double LEAST_GAP = 0x1p-30;  // part of the loss so far below which a gap is rounding
+
+inline double cut_to(double v, double low, double high) { return least(most(v, low), high); }
+
+// What the experts and the stack say of a row.
+struct Opinions {
+    double expert[MOST_EXPERTS];  // the scales, the stack, the offset; cut to the range of the labels
+    double seen[MOST_SCALES];     // the scores as the stack sees them
+    double base;                  // the stack without its levels
+    double f;
+    double mean;  // the prediction
+};
+
+inline bool has_classes(const ScaleConstants& c) { return c.base.loss->rule == LabelRule::classes; }
+
+// The unit of the stack's score: that of the labels, but for scores that have none.
+inline double stack_unit(const ScaleConstants& c, const LabelState& labels) {
+    return has_classes(c) || c.base.loss->has_log_link() ? 1.0 : labels.unit;
+}
+
+Opinions opinions_of(const ScaleConstants& c, const Mixture& m, const double* scores) {
+    Opinions o = {};
+    const LabelState& labels = m.labels;
+    double sum = 0.0;
+    for (int k = 0; k < c.count; ++k) {
+        o.expert[k] = cut_to(scores[k], labels.lowest, labels.highest);
+        o.seen[k] = has_classes(c) ? within(scores[k], STACK_CUT) : o.expert[k];
+        sum += m.u[k] * (o.seen[k] - labels.offset);
+    }
+    int n = c.count;
+    if (c.stack) {
+        o.base = o.f = labels.offset + sum;
+        if (c.levels) {
+            const double levels = m.u[c.count] * m.hedge[LEVEL] + m.u[c.count + 1] * m.hedge[SLOW_LEVEL];
+            o.f = o.base + stack_unit(c, labels) * levels;
+        }
+        o.expert[n++] = cut_to(c.base.loss->stack_gain * o.f, labels.lowest, labels.highest);
+    }
+    if (!has_classes(c)) o.expert[n++] = labels.offset;
+    for (int j = 0; j < n; ++j) o.mean += m.w[j] * o.expert[j];
+    return o;
+}
+
+// A label within the range that was known before it: no expert is charged for a range that it could not know.
+inline double known_label(const Loss& loss, const LabelState& labels, double y) {
+    if (loss.rule == LabelRule::classes) return y;
+    if (loss.rule == LabelRule::log_mean) return least(y, exp(labels.highest));
+    if (loss.rule == LabelRule::log_ratio) return cut_to(y, exp(labels.lowest), exp(labels.highest));
+    return cut_to(y, labels.lowest, labels.highest);
+}
+
+inline double value_at(const ScaleConstants& c, double score, double y) {
+    double tail = 0.0;
+    return c.base.loss->at(score, y, c.base.tau, tail).value;  // only log loss has a tail
+}
+
+// AdaHedge (de Rooij, van Erven, Grunwald, Koolen 2014) with the loss of the mean in place of the mean loss, gaps that
+// may be paid back, and a share. t counts this row.
+inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double y, double weight, double t) {
+    const int n = experts(c);
+    const double ln = log(static_cast<double>(n)), label = known_label(*c.base.loss, m.labels, y);
+    double l[MOST_EXPERTS];
+    for (int j = 0; j < n; ++j) l[j] = weight * value_at(c, o.expert[j], label);
+    const double paid = weight * value_at(c, o.mean, label), low = smallest(l, n), D = m.hedge[LARGEST_GAP];
+    m.hedge[PAID] += weight * fabs(value_at(c, o.mean, y));
+    if (D == 0.0) {
+        if (paid - low > LEAST_GAP * m.hedge[PAID]) m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = paid - low;
+        return;
+    }
+    double sum = 0.0;
+    for (int j = 0; j < n; ++j) {
+        m.w[j] *= exp(((low - l[j]) / D) * ln);
+        sum += m.w[j];
+    }
+    const double gap = most(m.hedge[GAP_NOW] + (paid - (low - log(sum) * D / ln)), 0.0);
+    m.hedge[GAP_NOW] = gap;
+    for (int j = 0; j < n; ++j) m.w[j] /= sum;
+    if (gap > D) {
+        cool(m, n, D / gap);
+        m.hedge[LARGEST_GAP] = gap;
+    }
+    const double a = share_of(c, t);
+    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * m.w[j] + a / n;
+}
+
+// The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one.
+inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, const LabelState& before, double low,
+                        double high, double y, double row_weight, double t) {
+    const Loss& loss = *c.base.loss;
+    const LabelState& labels = m.labels;
+    const double weight = least(row_weight, STACK_WEIGHT), unit = stack_unit(c, labels);
+    alignas(32) double v[MOST_COLUMNS] = {};
+    for (int k = 0; k < c.count; ++k) v[k] = (o.seen[k] - before.offset) / unit;
+    if (c.levels) {
+        const double ratio = stack_unit(c, before) / unit;
+        v[c.count] = ratio * m.hedge[LEVEL];
+        v[c.count + 1] = ratio * m.hedge[SLOW_LEVEL];
+    }
+    StackPoint at = {o.f, o.base, y, labels.unit, labels.psi, 0.0, c.base.tau};
+    if (loss.has_log_link()) {
+        at.f = cut_to(o.f, low, high);
+        at.base = cut_to(o.base, low, high);
+    }
+    if (loss.has_kink()) {
+        m.hedge[STACK_WEIGHT_SO_FAR] += weight;
+        const double value = value_at(c, cut_to(o.f, low, high), y);
+        m.hedge[STACK_LOSS] += (weight / m.hedge[STACK_WEIGHT_SO_FAR]) * (value - m.hedge[STACK_LOSS]);
+        at.mean_loss = m.hedge[STACK_LOSS];
+    }
+    const StackSlope slope = loss.stack(at);
+    newton(m, v, c.count + (c.levels ? 2 : 0), slope.slope, weight * slope.curvature, weight);
+    if (!c.levels) return;
+    for (int j = 0; j < 2; ++j) {
+        double& level = m.hedge[LEVEL + j];
+        level += most(LEVEL_RATES[j], 1.0 / t) * (slope.level - level);
+    }
+}
+
+// The label of a row that is learned, and the slopes of the scales: `reach` is by how much a slope of 1 moves each
+// score, without the weight and kappa. Whether there is anything to learn but the label.
+inline bool learn_label_and_slopes(const ScaleConstants& c, Mixture& m, const double* scores, const double* reach,
+                                   const Opinions& o, double y, double weight, double t, double* slopes) {
+    const Loss& loss = *c.base.loss;
+    const LabelState before = m.labels;
+    learn_label(m.labels, loss, c.base.tau, y, weight);
+    const LabelState& labels = m.labels;
+    if (labels.unit == 0.0 || (before.rows == 0.0 && !has_classes(c))) return false;
+    const double low = least(before.lowest, labels.lowest), high = most(before.highest, labels.highest);
+    if (c.stack) learn_stack(c, m, o, before, low, high, y, weight, t);
+    for (int k = 0; k < c.count; ++k) {
+        const double A = weight * labels.kappa * reach[k];
+        slopes[k] = weight * loss.implicit(cut_to(scores[k], low, high), y, A, labels.unit, c.base.tau);
+    }
+    return true;
+}
+
+// As learn_mixture for the log loss; whether the scales learn from the row.
+bool learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* reach, double y,
+                       double weight, double t, double* slopes, MixedPrediction& prediction) {
+    const Opinions o = opinions_of(c, m, scores);
+    prediction = {o.mean, value_at(c, o.mean, y)};
+    double l[MOST_EXPERTS] = {};
+    for (int j = 0; j < experts(c); ++j) {
+        l[j] = value_at(c, o.expert[j], y);
+        m.totals[j] += weight * l[j];
+    }
+    if (t > 1.0) hedge(c, m, o, y, weight, t);
+    keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
+    return learn_label_and_slopes(c, m, scores, reach, o, y, weight, t, slopes);
+}

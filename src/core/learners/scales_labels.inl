@@ -1,0 +1,240 @@
+// Several scales with labels in any unit: every loss but the log loss. Included by scales.inl; rules as there.
+
+// A cell of a loss with a kink also has kappa, the unit of its weights; 0 before it was learned.
+template <class T, int L>
+struct alignas((8 * L + 3) * sizeof(T) <= 64 ? 64 : 8) KinkedCoordinate {
+    T z[4 * L], R[4 * L], s, N, kappa;
+};
+
+template <class T, int L>
+inline double kappa_of(const Coordinate<T, L>&) {
+    return 1.0;
+}
+template <class T, int L>
+inline double kappa_of(const KinkedCoordinate<T, L>& cell) {
+    return cell.kappa;
+}
+template <class T, int L>
+inline void set_kappa(Coordinate<T, L>&, double) {}
+template <class T, int L>
+inline void set_kappa(KinkedCoordinate<T, L>& cell, double kappa) {
+    cell.kappa = static_cast<T>(kappa);
+}
+
+template <class T>
+constexpr double LARGEST_OF = sizeof(T) == sizeof(float) ? FLT_MAX : DBL_MAX;
+
+// The units of a row, after its label.
+struct Units {
+    D over_psi, over_kappa;
+    double kappa;
+};
+
+inline Units units_of(const LabelState& labels) {
+    return {all(1.0 / labels.psi), all(1.0 / labels.kappa), labels.kappa};
+}
+
+// 1 over h Q, with kappa left out; 0 where nothing was met.
+inline D rate_of(const Play& c, D R, D s) {
+    const D strength = s * (c.beta * s + R);
+    return where_positive(strength, c.h / strength);
+}
+
+// The play with a given rate.
+template <bool unconstrained>
+inline D play_at(const Play& c, D z, D rate, D kappa) {
+    if constexpr (unconstrained) return opposite(z * rate) * kappa;
+    const D rate_and_kappa = rate * kappa;  // 1 / Q
+    const D strength = all(1.0) + rate_and_kappa * (c.hl2 / c.h);
+    const D x = signed_as(larger(size(z) - c.l1, all(0.0)), opposite(z)) * rate_and_kappa / strength;
+    return smaller(larger(x, c.lower), c.upper);
+}
+
+// As predict_entry; `reach` adds up v^2 / (h Q), by which a slope of 1 moves the score.
+template <class C, class T, int L, bool unconstrained, bool raise>
+FTPRL_INSIDE void predict_labelled_entry(const Lanes<L>& c, C& cell, double v, D* part, D* reach, D* kept) {
+    if constexpr (raise) raise_unit(cell, fabs(v));
+    const D s = all(cell.s), kappa = all(kappa_of(cell)), wide_v = all(v), square = all(v * v);
+    for (int l = 0; l < L; ++l) {
+        const D rate = rate_of(c.play[l], wide_at(cell.R + 4 * l), s);
+        const D x = play_at<unconstrained>(c.play[l], wide_at(cell.z + 4 * l), rate, kappa);
+        if constexpr (raise) {
+            kept[l] = x;
+            reach[l] += square * rate;
+        }
+        part[l] += x * wide_v;
+    }
+}
+
+template <class C, class T, int L, bool unconstrained, bool raise>
+inline void predict_labelled(const Rows& rows, bool wide, const Lanes<L>& c, C* cells, std::int64_t from,
+                             std::int64_t to, std::int64_t end, D* score, D* reach, D* kept) {
+    constexpr std::int64_t far = FAR<C>;
+    const std::uint32_t* next = rows.indices + (to + far <= end ? far : 0);
+    D part[4][L], moved[4][L];
+    for (int j = 0; j < 4; ++j) {
+        for (int l = 0; l < L; ++l) part[j][l] = moved[j][l] = all(0.0);
+    }
+    for (std::int64_t p = from; p < to; ++p) {
+        const auto j = static_cast<int>((p - from) % 4);
+        fetch_cell(cells + next[p]);
+        predict_labelled_entry<C, T, L, unconstrained, raise>(c, cells[rows.indices[p]], value_of(rows, wide, p),
+                                                              part[j], moved[j], kept);
+        if constexpr (raise) kept += L;
+    }
+    for (int l = 0; l < L; ++l) {
+        score[l] = (part[0][l] + part[1][l]) + (part[2][l] + part[3][l]);
+        if constexpr (raise) reach[l] = (moved[0][l] + moved[1][l]) + (moved[2][l] + moved[3][l]);
+    }
+}
+
+// One block after the gradients; `own` is 1 over the kappa it had.
+template <class T, bool unconstrained, bool kinked>
+inline D labelled_step(const Play& c, D inverse, const Units& units, D slope, const Block<T>& b, D own, Four<T>& z,
+                       Four<T>& R) {
+    const D g = cut<T>(slope * b.v), in_units = g * units.over_psi;
+    R = narrow<T>(root(b.R * b.R + in_units * in_units));
+    if constexpr (sizeof(T) == sizeof(double)) R = larger(R, b.R);
+    const D M = wide(b.M), after = wide(R);
+    D rise = after - b.R;
+    if constexpr (kinked) rise = (c.beta * M + after) * units.over_kappa - (c.beta * M + b.R) * own;
+    const D sigma = M * rise * inverse;
+    const D moved = b.z + (g - sigma * b.x);
+    z = narrow<T>(larger(smaller(moved, all(LARGEST_OF<T>)), all(-LARGEST_OF<T>)));
+    return g;
+}
+
+template <class C, class T, int L, bool unconstrained, bool kinked>
+inline void learn_labelled_row(const Rows& rows, bool wide, const Lanes<L>& c, C* cells, std::int64_t from,
+                               std::int64_t to, const Units& units, const D* slope, const D* kept) {
+    for (std::int64_t p = from; p < to; ++p) {
+        C& cell = cells[rows.indices[p]];
+        const D v = all(value_of(rows, wide, p));
+        const Four<T> s = narrow<T>(all(cell.s));
+        const double kappa = kappa_of(cell);
+        const D own = all(kappa > 0.0 ? 1.0 / kappa : 0.0);
+        for (int l = 0; l < L; ++l) {
+            const Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
+            Four<T> z, R;
+            labelled_step<T, unconstrained, kinked>(c.play[l], c.inverse[l], units, slope[l], b, own, z, R);
+            store(cell.z + 4 * l, z);
+            store(cell.R + 4 * l, R);
+        }
+        set_kappa(cell, units.kappa);
+    }
+}
+
+// The intercepts of four scales: a coordinate of value and unit 1, without l1, l2 and bounds; `kappa` is theirs.
+template <int L>
+inline void add_labelled_intercept(const Lanes<L>& c, const double* cell, double kappa, D* score, D* x, D* reach) {
+    for (int l = 0; l < L; ++l) {
+        const D rate = rate_of(c.play[l], load(cell + MOST_SCALES + 4 * l), all(1.0));
+        x[l] = play_at<true>(c.play[l], load(cell + 4 * l), rate, all(kappa));
+        score[l] += x[l];
+        if (reach != nullptr) reach[l] += rate;
+    }
+}
+
+template <int L, bool kinked>
+inline void learn_labelled_intercept(const Lanes<L>& c, double* cell, double kappa, const Units& units, const D* slope,
+                                     const D* x) {
+    const D one = all(1.0), own = all(kappa > 0.0 ? 1.0 / kappa : 0.0);
+    for (int l = 0; l < L; ++l) {
+        const Block<double> b = {load(cell + 4 * l), load(cell + MOST_SCALES + 4 * l), one, x[l], one, one};
+        D z, R;
+        labelled_step<double, true, kinked>(c.play[l], c.inverse[l], units, slope[l], b, own, z, R);
+        store(cell + 4 * l, z);
+        store(cell + MOST_SCALES + 4 * l, R);
+    }
+}
+
+template <class C, class T, int L, bool unconstrained, bool kinked>
+Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state,
+                      const RowOutputs& out, double* buffer) {
+    auto* cells = static_cast<C*>(state.cells);
+    D* kept = reinterpret_cast<D*>(buffer);
+    const Lanes<L> c = lanes_of<L>(constants);
+    const std::int64_t end = rows.indptr[rows.count];
+    double *tallies = state.tallies, *own_kappa = state.intercept + 3 * MOST_SCALES;
+    Mixture& m = *state.mixture;
+    Totals batch = {0.0, 0.0, 0};
+    alignas(32) double scores[4 * L], reaches[4 * L], slopes[4 * L] = {};
+    D score[L], reach[L], slope[L], x[L];
+    for (std::int64_t p = 0; p < FAR<C> && p < end; ++p) fetch_cell(cells + rows.indices[p]);
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        const std::int64_t from = rows.indptr[r], to = rows.indptr[r + 1];
+        const double y = rows.y[r], weight = rows.weight[r];
+        const bool learns = y == y && weight > 0.0;
+        if (learns) {
+            predict_labelled<C, T, L, unconstrained, true>(rows, wide, c, cells, from, to, end, score, reach, kept);
+        } else {
+            predict_labelled<C, T, L, unconstrained, false>(rows, wide, c, cells, from, to, end, score, reach, kept);
+        }
+        for (int l = 0; l < L; ++l) score[l] += all(m.labels.offset);
+        if (constants.base.intercept) {
+            add_labelled_intercept(c, state.intercept, *own_kappa, score, x, learns ? reach : nullptr);
+        }
+        for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
+        if (!learns) {
+            const Opinions o = opinions_of(constants, m, scores);
+            if (out.scores != nullptr) out.scores[r] = o.mean;
+            if (out.losses != nullptr) out.losses[r] = y == y ? value_at(constants, o.mean, y) : y;
+            continue;
+        }
+        for (int l = 0; l < L; ++l) store(reaches + 4 * l, reach[l]);
+        MixedPrediction prediction;
+        const bool teaches = learn_with_labels(constants, m, scores, reaches, y, weight, tallies[ROWS] + 1.0, slopes,
+                                               prediction);
+        if (out.scores != nullptr) out.scores[r] = prediction.score;
+        if (out.losses != nullptr) out.losses[r] = prediction.loss;
+        batch.loss += weight * prediction.loss;
+        batch.weight += weight;
+        batch.rows += 1;
+        tallies[LOSS] += weight * prediction.loss;
+        tallies[WEIGHT] += weight;
+        tallies[ROWS] += 1.0;
+        if (!teaches) continue;
+        for (int l = 0; l < L; ++l) slope[l] = load(slopes + 4 * l);
+        const Units units = units_of(m.labels);
+        learn_labelled_row<C, T, L, unconstrained, kinked>(rows, wide, c, cells, from, to, units, slope, kept);
+        if (constants.base.intercept) {
+            learn_labelled_intercept<L, kinked>(c, state.intercept, *own_kappa, units, slope, x);
+            *own_kappa = units.kappa;
+        }
+    }
+    return batch;
+}
+
+template <class C, class T, int L, bool unconstrained>
+void score_labelled(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state, double* to) {
+    auto* cells = static_cast<C*>(state.cells);
+    const Lanes<L> c = lanes_of<L>(constants);
+    const std::int64_t end = rows.indptr[rows.count];
+    const Mixture& m = *state.mixture;
+    alignas(32) double scores[4 * L];
+    D score[L], x[L];
+    for (std::int64_t p = 0; p < FAR<C> && p < end; ++p) fetch_cell(cells + rows.indices[p]);
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        predict_labelled<C, T, L, unconstrained, false>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end,
+                                                        score, nullptr, nullptr);
+        for (int l = 0; l < L; ++l) score[l] += all(m.labels.offset);
+        if (constants.base.intercept) {
+            add_labelled_intercept(c, state.intercept, state.intercept[3 * MOST_SCALES], score, x, nullptr);
+        }
+        for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
+        to[r] = opinions_of(constants, m, scores).mean;
+    }
+}
+
+template <class C>
+void weights_labelled(const ScaleConstants& constants, const ScaleState& state, std::uint64_t dim, int scale,
+                      double* out) {
+    const auto* cells = static_cast<const C*>(state.cells);
+    Constants one = constants.base;
+    one.h = constants.h[scale];
+    const Play c = play_of(one);
+    for (std::uint64_t i = 0; i < dim; ++i) {
+        const D rate = rate_of(c, all(cells[i].R[scale]), all(cells[i].s));
+        out[i] = first(play_at<false>(c, all(cells[i].z[scale]), rate, all(kappa_of(cells[i]))));
+    }
+}
