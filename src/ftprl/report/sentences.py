@@ -88,7 +88,7 @@ def meaning(log: RunLog, point: Point | None) -> str:
     if loss.is_probabilistic and means:
         first, *second = (percent(math.exp(-mean)) for mean in means)
         beside = f", baseline {second[0]}" if second else ""
-        return f"geometric mean of the probability of the observed label: {first}{beside}"
+        return f"probability of the observed label, on (geometric) average: {first}{beside}"
     return loss.explanation or "mean per row"
 
 
