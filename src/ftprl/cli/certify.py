@@ -18,7 +18,9 @@ def certify(
     ] = None,
     radius: Annotated[
         float | None,
-        typer.Option(help="Compare with all fixed weights u with |u| <= R / unit of the feature", metavar="R"),
+        typer.Option(
+            help="Compare with the best weights of at most R / unit of the feature (its size); try 0.05", metavar="R"
+        ),
     ] = None,
     against: Annotated[
         Path | None,

@@ -83,7 +83,8 @@ class Run:
         rows = f"{self.rows} rows in {passes} passes, first pass:" if passes > 1 else f"{self.rows} rows,"
         text = f"{rows} progressive loss {self._compared(self.progressive)}"
         if self.holdout is not None:
-            text += f"; holdout loss {self._compared(self.holdout)}"
+            held = "last pass: held-out loss" if passes > 1 else "held-out loss"
+            text += f"; {held} {self._compared(self.holdout)}"
         return text + (f"; {self.bad_rows} bad row{'s'[: self.bad_rows > 1]} left out" if self.bad_rows else "")
 
     def _compared(self, totals: LossTotals) -> str:

@@ -89,8 +89,7 @@ def train(
 
     - `format`: File format: vw, libsvm, csv or tsv [default: inferred from the file extension]
     - `label`: Column with the label; csv and tsv files need one
-    - `positive`: Label of the positive class; all others are negative [default: 1 of 1 and 0 or -1; yes, true, y or t
-      of a pair such as yes and no]
+    - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t]
     - `weight`: Column with the weight of the row [default: every weight is 1]
     - `ignore`: Columns to leave out
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
@@ -99,8 +98,8 @@ def train(
     - `sep`: Character between columns; \\t is a tab [default: a comma in csv, a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
     - `header`: Whether the first row has the names of the columns; otherwise they are 1, 2, ... [default: True]
-    - `on_bad_row`: What to do at a row that cannot be read or learned: raise an error, or skip and count it [default:
-      raise]
+    - `on_bad_row`: What to do at a row that cannot be read or learned: raise (an error) or skip (and count it)
+      [default: raise]
     - `max_row`: Longest row, in bytes [default: 16000000]
 
     Model options:
@@ -112,19 +111,21 @@ def train(
     - `seed`: Seed of the hash that assigns features to cells [default: 0]
     - `intercept`: Whether to learn an intercept [default: True]
     - `float64`: Whether to use double precision, which takes twice the memory [default: False]
-    - `lower`: Lower bound of every weight
-    - `upper`: Upper bound of every weight
+    - `lower`: Lower bound of every weight but the intercept
+    - `upper`: Upper bound of every weight but the intercept
 
     Learning options:
 
     - `scale`: Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them [default:
       auto]
-    - `beta`: Initial regularisation: the learning rate of a weight is H / (beta + sqrt(sum of its squared gradients)),
-      with the feature in its unit [default: 0.3; 1 with a single scale]
-    - `l1`: L1 penalty for sparse weights; once for all rows together, not per row [default: 0]
-    - `l2`: L2 penalty for small weights; once for all rows together, not per row [default: 0]
-    - `share`: Part of every mixture weight that is shared out evenly over the scales after row t, so that each can
-      recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
+    - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
+      its squared gradients)), with the feature in its unit [default: 0.3; 1 with a single scale]
+    - `l1`: L1 penalty l1 sum |w|, for sparse weights: added once to the total loss, not per row; not on the intercept
+      [default: 0]
+    - `l2`: L2 penalty l2/2 sum w^2, for small weights: added once to the total loss, not per row; not on the intercept
+      [default: 0]
+    - `share`: Part of every mixture weight that is shared out evenly over scales and stack after row t, so that each
+      can recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
     - `stack`: Whether to add to the mixture a combination of all scales that is learned too (logistic loss) [default:
       True]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
@@ -134,10 +135,10 @@ def train(
 
     - `passes`: Number of passes over the data [default: 1]
     - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately
-    - `receipt`: Whether to keep what `certify` and `verify` need to bound the regret [default: False]
+    - `receipt`: Whether to keep what `certify` needs to bound the regret [default: False]
     - `checkpoint`: File to save the run to, so that it can be resumed
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
-    - `resume`: Checkpoint to continue with the same data, or model to continue with more data
+    - `resume`: Checkpoint to continue with the same data, given again, or model to continue with more data
     - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
       processors]
 

@@ -109,7 +109,7 @@ def test_held_out_rows_are_scored_and_not_learned(log: Path) -> None:
     assert (run.holdout.weight, run.holdout.rows) == (weight, rows)
     assert run.holdout.loss == pytest.approx(cost, rel=1e-12)
     assert run.progressive == engine.progress
-    assert "holdout loss" in str(run)
+    assert "held-out loss" in str(run)
 
 
 def test_passes(log: Path) -> None:
