@@ -180,6 +180,7 @@ class AnyLabel:
 
     def learn(self, slots: list[int], values: Vector, y: float, c: float = 1.0) -> float:
         L = self.labels
+        units = [self.cells[i][2] if i in self.cells else 0.0 for i in slots]
         self._raise(slots, np.abs(values))
         x, x0 = self._plays(slots)
         scores = L.m + (values @ x if len(slots) else 0.0) + x0
@@ -193,6 +194,9 @@ class AnyLabel:
         first = L.rows == 0
         L.learn(y, c)
         if (first and self.loss not in MARGIN) or L.U == 0.0:
+            if self.K == 1:  # nothing of the row is kept but its label
+                for i, s in zip(slots, units, strict=True):
+                    self.cells[i][2] = s
             return prediction
         hull = (min(old[2], L.lo), max(old[3], L.hi)) if not first else (L.lo, L.hi)
         if self.K > 1:

@@ -6,7 +6,8 @@
 //   z   g_{1:t} minus the sum of sigma x: with Q, all that the play needs
 //   R   sqrt G, the root of the sum of g^2
 //   M   the largest |value| so far
-//   S   g_{1:t}, which the play never reads; a receipt reads that of ReceiptState, which loses nothing
+//   S   log loss: g_{1:t}, which the play never reads; a receipt reads that of ReceiptState, which loses nothing.
+//       Other losses: kappa, the unit of the weight (labels.hpp)
 //
 // Q = M (beta M + R) / h is a function of the cell and is not stored. R stands there instead of G because a
 // step then takes one root and a play one fraction, and because g^2 leaves the range of a float32 long before g
@@ -16,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "learners/labels.hpp"
 #include "learners/losses.hpp"
 
 namespace ftprl {
@@ -68,6 +70,7 @@ struct State {
     double* intercept;
     double* tallies;
     ReceiptState receipt;
+    LabelState* labels;  // not with the log loss
 };
 
 // Where the numbers of each row go; null when they are not asked for. A score for each output of a row.
@@ -98,6 +101,9 @@ struct Scan {
 struct Pair {
     Totals (*learn[2][2])(const Rows&, const Constants&, const State&, const RowOutputs&, double* buffer);
     void (*score[2])(const Rows&, const Constants&, const State&, double* scores);
+    // The same for labels in any unit: every loss but the log loss. The second index is 1 for a loss with a kink.
+    Totals (*learn_labelled[2][2])(const Rows&, const Constants&, const State&, const RowOutputs&, double* buffer);
+    void (*score_labelled[2])(const Rows&, const Constants&, const State&, double* scores);
 };
 
 struct ScaleKernels;   // scales.hpp
@@ -108,6 +114,7 @@ struct Kernels {
     Pair of[2][2];
     Scan (*scan[2])(const Rows&);
     void (*weights[2])(const Constants&, const State&, std::uint64_t dim, double* out);
+    void (*weights_labelled[2])(const Constants&, const State&, std::uint64_t dim, double* out);
     void (*touch[2])(const Rows&, const State&);  // the floor: read and write back every cell, compute nothing
     const ScaleKernels* scales;                   // for several scales a coordinate
     const LedgerKernels* ledgers;                 // for receipts

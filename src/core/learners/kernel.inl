@@ -365,6 +365,8 @@ void weights(const Constants& constants, const State& state, std::uint64_t dim, 
     }
 }
 
+#include "learners/kernel_labels.inl"
+
 // The widest piece that every instruction set moves at once.
 #if defined(__GNUC__)
 typedef float Piece __attribute__((vector_size(16), may_alias));
@@ -393,6 +395,11 @@ void touch(const Rows& rows, const State& state) {
      {FTPRL_ISA::learn<T, V, true, false>, FTPRL_ISA::learn<T, V, true, true>}},  \
     {                                                                             \
         FTPRL_ISA::score<T, V, false>, FTPRL_ISA::score<T, V, true>               \
+    },                                                                            \
+    {{FTPRL_ISA::learn_labelled<T, V, false, false>, FTPRL_ISA::learn_labelled<T, V, false, true>}, \
+     {FTPRL_ISA::learn_labelled<T, V, true, false>, FTPRL_ISA::learn_labelled<T, V, true, true>}},  \
+    {                                                                             \
+        FTPRL_ISA::score_labelled<T, V, false>, FTPRL_ISA::score_labelled<T, V, true> \
     }
 
 const Kernels FTPRL_KERNELS = {
@@ -400,6 +407,7 @@ const Kernels FTPRL_KERNELS = {
      {{FTPRL_FOR(double, float)}, {FTPRL_FOR(double, double)}}},
     {FTPRL_ISA::scan<float>, FTPRL_ISA::scan<double>},
     {FTPRL_ISA::weights<float>, FTPRL_ISA::weights<double>},
+    {FTPRL_ISA::weights_labelled<float>, FTPRL_ISA::weights_labelled<double>},
     {FTPRL_ISA::touch<float>, FTPRL_ISA::touch<double>},
     &FTPRL_SCALES,
     &FTPRL_LEDGERS,

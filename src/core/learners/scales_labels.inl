@@ -21,35 +21,6 @@ inline void set_kappa(KinkedCoordinate<T, L>& cell, double kappa) {
     cell.kappa = static_cast<T>(kappa);
 }
 
-template <class T>
-constexpr double LARGEST_OF = sizeof(T) == sizeof(float) ? FLT_MAX : DBL_MAX;
-
-// The units of a row, after its label.
-struct Units {
-    D over_psi, over_kappa;
-    double kappa;
-};
-
-inline Units units_of(const LabelState& labels) {
-    return {all(1.0 / labels.psi), all(1.0 / labels.kappa), labels.kappa};
-}
-
-// 1 over h Q, with kappa left out; 0 where nothing was met.
-inline D rate_of(const Play& c, D R, D s) {
-    const D strength = s * (c.beta * s + R);
-    return where_positive(strength, c.h / strength);
-}
-
-// The play with a given rate.
-template <bool unconstrained>
-inline D play_at(const Play& c, D z, D rate, D kappa) {
-    if constexpr (unconstrained) return opposite(z * rate) * kappa;
-    const D rate_and_kappa = rate * kappa;  // 1 / Q
-    const D strength = all(1.0) + rate_and_kappa * (c.hl2 / c.h);
-    const D x = signed_as(larger(size(z) - c.l1, all(0.0)), opposite(z)) * rate_and_kappa / strength;
-    return smaller(larger(x, c.lower), c.upper);
-}
-
 // As predict_entry; `reach` adds up v^2 / (h Q), by which a slope of 1 moves the score.
 template <class C, class T, int L, bool unconstrained, bool raise>
 FTPRL_INSIDE void predict_labelled_entry(const Lanes<L>& c, C& cell, double v, D* part, D* reach, D* kept) {
@@ -86,22 +57,6 @@ inline void predict_labelled(const Rows& rows, bool wide, const Lanes<L>& c, C* 
         score[l] = (part[0][l] + part[1][l]) + (part[2][l] + part[3][l]);
         if constexpr (raise) reach[l] = (moved[0][l] + moved[1][l]) + (moved[2][l] + moved[3][l]);
     }
-}
-
-// One block after the gradients; `own` is 1 over the kappa it had.
-template <class T, bool unconstrained, bool kinked>
-inline D labelled_step(const Play& c, D inverse, const Units& units, D slope, const Block<T>& b, D own, Four<T>& z,
-                       Four<T>& R) {
-    const D g = cut<T>(slope * b.v), in_units = g * units.over_psi;
-    R = narrow<T>(root(b.R * b.R + in_units * in_units));
-    if constexpr (sizeof(T) == sizeof(double)) R = larger(R, b.R);
-    const D M = wide(b.M), after = wide(R);
-    D rise = after - b.R;
-    if constexpr (kinked) rise = (c.beta * M + after) * units.over_kappa - (c.beta * M + b.R) * own;
-    const D sigma = M * rise * inverse;
-    const D moved = b.z + (g - sigma * b.x);
-    z = narrow<T>(larger(smaller(moved, all(LARGEST_OF<T>)), all(-LARGEST_OF<T>)));
-    return g;
 }
 
 template <class C, class T, int L, bool unconstrained, bool kinked>

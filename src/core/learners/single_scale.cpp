@@ -11,14 +11,16 @@ std::size_t bytes_of_cell(const LearnerOptions& options) { return options.wide_c
 }  // namespace
 
 SingleScaleLearner::SingleScaleLearner(const LearnerOptions& options)
-    : Learner(options, options.dim, 1), memory_(options.dim * bytes_of_cell(options)) {}
+    : Learner(options, options.dim, 1),
+      memory_(options.dim * bytes_of_cell(options)),
+      labels_(no_labels(*options.constants.base.loss)) {}
 
 void SingleScaleLearner::prefault(const LearnerOptions& options) {
     Memory::prefault({{options.dim * bytes_of_cell(options), MOST_PREFAULTED}});
 }
 
 SingleScaleLearner::SingleScaleLearner(const SingleScaleLearner& other)
-    : Learner(other), memory_(other.memory_.size()) {
+    : Learner(other), memory_(other.memory_.size()), labels_(other.labels_) {
     memory_.copy_from(other.memory_, memory_.size());
     std::copy(std::begin(other.intercept_), std::end(other.intercept_), intercept_);
 }
@@ -29,22 +31,28 @@ std::unique_ptr<Learner> SingleScaleLearner::copy() const {
 
 State SingleScaleLearner::state() const {
     // The kernels that do not learn leave the state alone.
-    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_), receipt_state()};
+    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_), receipt_state(),
+            const_cast<LabelState*>(&labels_)};
 }
 
 Totals SingleScaleLearner::learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) {
     const std::size_t size = static_cast<std::size_t>(longest_row(rows) + 3) * SCRATCH * sizeof(double);
     if (buffer_ == nullptr || buffer_->size() < size) buffer_ = std::make_unique<Memory>(size);
-    const auto learn = kernels_->of[wide_cells()][wide_values].learn[unconstrained_][receipt()];
+    const Pair& pair = kernels_->of[wide_cells()][wide_values];
+    const auto learn = labelled() ? pair.learn_labelled[unconstrained_][loss().has_kink()]
+                                  : pair.learn[unconstrained_][receipt()];
     return learn(rows, options_.constants.base, state(), out, static_cast<double*>(buffer_->data()));
 }
 
 void SingleScaleLearner::score(const Rows& rows, bool wide_values, double* scores) const {
-    kernels_->of[wide_cells()][wide_values].score[unconstrained_](rows, options_.constants.base, state(), scores);
+    const Pair& pair = kernels_->of[wide_cells()][wide_values];
+    const auto score = (labelled() ? pair.score_labelled : pair.score)[unconstrained_];
+    score(rows, options_.constants.base, state(), scores);
 }
 
 void SingleScaleLearner::weights(int, double* out) const {
-    kernels_->weights[wide_cells()](options_.constants.base, state(), dim(), out);
+    const auto* weights = labelled() ? kernels_->weights_labelled : kernels_->weights;
+    weights[wide_cells()](options_.constants.base, state(), dim(), out);
 }
 
 void SingleScaleLearner::intercept(double* out) const {
@@ -87,6 +95,7 @@ void SingleScaleLearner::put(const std::uint32_t* slots, std::size_t count, cons
 }
 
 std::vector<Columns> SingleScaleLearner::columns() const {
+    if (labelled()) return {{"z", 0, 1}, {"R", 1, 1}, {"unit", 2, 0}, {"kappa", 3, 0}};
     return {{"z", 0, 1}, {"R", 1, 1}, {"unit", 2, 0}, {"rounded_S", 3, 1}};
 }
 
@@ -118,6 +127,9 @@ std::vector<Columns> SingleScaleLearner::saved_columns() const { return {{"cells
 std::vector<NamedArray> SingleScaleLearner::saved_arrays() {
     std::vector<NamedArray> arrays = common_arrays();
     arrays.push_back({"intercept", intercept_, 0, 4, 0});
+    if (labelled()) {
+        arrays.push_back({"labels", reinterpret_cast<double*>(&labels_), 0, static_cast<int>(LABEL_NUMBERS), 0});
+    }
     return arrays;
 }
 
