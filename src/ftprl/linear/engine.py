@@ -18,6 +18,7 @@ from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
 _OUTPUTS = 1  # scores of a row
+_SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
 
 
 @final
@@ -377,6 +378,19 @@ class Engine:
         out = np.empty((_OUTPUTS, self._spec.dim))
         self._core.weights(out, k)
         return np.asarray(out[0])
+
+    def weights_at(self, slots: NDArray[np.integer[Any]], scale: int | None = None) -> Vector:
+        """The same of some cells; takes memory for these alone, however large the table is."""
+        some = self._checked(slots)
+        few = Engine(replace(self._spec, dim=max(1, len(some))))
+        few.put(np.arange(len(some)), self.take(some))
+        return few.weights(self._number(scale))[: len(some)]
+
+    def expect_cells(self, count: int) -> None:
+        """Prepare an empty table for so many cells: few cells of a large one are spread over small pages of memory."""
+        size = self._kind().itemsize * self._core.width * self._spec.dim
+        if count * _SMALL_PAGE * 4 < size:
+            self._core.use_small_pages()
 
     def bias(self, scale: int | None = None) -> float:
         """The weight of the intercept, as in `weights`; 0 without one."""

@@ -15,9 +15,12 @@ from ftprl.data import Batch, Source
 from ftprl.data.files import shown
 from ftprl.errors import BadModel, FtprlError, InvalidInput
 from ftprl.linear import model_file
+from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
+from ftprl.linear.content import content_shape
 from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
+from ftprl.schema import fields
 
 Vector = NDArray[np.float64]
 PROVENANCE = "provenance"  # the tensor that holds it
@@ -28,7 +31,7 @@ _OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a recei
 class Model:
     """An `Engine` with `reading` (how its data is read) and `history` (what it has read), as plain JSON values.
 
-    `run` is the state of the unfinished run in a checkpoint, otherwise None. `provenance` is what a receipt needs
+    `checkpoint` is the state of the unfinished run, in a checkpoint, otherwise None. `provenance` is what a receipt needs
     besides the engine, or None without one. Both are plain JSON values here;
     `ftprl.training` and `ftprl.receipt` parse them.
 
@@ -45,13 +48,13 @@ class Model:
         reading: Mapping[str, Any] | None = None,
         *,
         history: Mapping[str, Any] | None = None,
-        run: Mapping[str, Any] | None = None,
+        checkpoint: Mapping[str, Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
         self.engine = engine
         self.reading = dict(reading or {})
         self.history = dict(history or {})
-        self.run = None if run is None else dict(run)
+        self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
 
     def __repr__(self) -> str:
@@ -107,7 +110,7 @@ class Model:
             "reading": self.reading,
             "receipt": self.engine.receipt,
             "record": None,  # where earlier versions had the provenance
-            "run": self.run,
+            "run": self.checkpoint,
             "spec": self.engine.spec.to_dict(),
         }
 
@@ -119,39 +122,28 @@ class Model:
     def load(cls, path: str | os.PathLike[str]) -> Model:
         """The model that `save` wrote: learning goes on from it bit for bit."""
         content, tensors = model_file.read(path)
-        name = os.fspath(path)
+        return cls._from_parts(os.fspath(path), content, tensors)
+
+    @classmethod
+    def _from_parts(cls, name: str, content: Mapping[str, Any], tensors: model_file.Tensors) -> Model:
         try:
-            if content["hash_version"] != HASH_VERSION:
-                found = f"{content['hash_version']!r:.40}"
-                raise BadModel(f"{name}: expected feature hash {HASH_VERSION}, got {found}; use its own ftprl.")
-            for key in ("spec", "reading", "history"):
-                if not isinstance(content[key], dict):
-                    raise BadModel(f"{name}: expected {key} with names and values, got something else; train it again.")
-            if not isinstance(content["run"], dict | None):
-                raise BadModel(f"{name}: expected a run or none, got something else; train it again.")
-            if not isinstance(content["receipt"], bool):
-                raise BadModel(f"{name}: expected receipt true or false, got something else; train it again.")
+            _check_content(content)
             spec = Spec.from_dict(content["spec"])
             _check_reading(content["reading"], spec)
-            packed = tensors.pop(PROVENANCE, None)
-            provenance = content.get("record") if packed is None else model_file.unpack(packed)
-            if not isinstance(provenance, dict | None):
-                raise BadModel(f"{name}: expected a provenance or none, got something else; train it again.")
-            receipt = content["receipt"]
-            if (
-                receipt and "rounding" not in tensors
-            ):  # of a version whose receipts could not be proved: it still predicts
-                receipt, provenance = False, None
-                tensors = {key: a for key, a in tensors.items() if key not in _OF_RECEIPTS}
+            receipt, provenance, tensors = _receipt_of(content, tensors)
             engine = Engine(spec, receipt=receipt)
             restore(engine, tensors)
-            return cls(
-                engine, content["reading"], history=content["history"], run=content["run"], provenance=provenance
-            )
-        except BadModel:
-            raise
+        except BadModel as wrong:
+            raise BadModel(f"{name}: {wrong}") from None
         except (FtprlError, KeyError, TypeError, ValueError, IndexError, OverflowError) as wrong:
             raise BadModel(f"{name}: expected a whole model, got {shown(str(wrong))[:200]}; train it again.") from None
+        return cls(
+            engine,
+            content["reading"],
+            history=content.get("history"),
+            checkpoint=content.get("run"),
+            provenance=provenance,
+        )
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -159,12 +151,30 @@ def load(path: str | os.PathLike[str]) -> Model:
     return Model.load(path)
 
 
+def _check_content(content: Mapping[str, Any]) -> None:
+    """Refuse a feature hash of another version and, by its name, a field that is not what it should be."""
+    version = content.get("hash_version")
+    if type(version) is int and version != HASH_VERSION:
+        raise BadModel(f"expected feature hash {HASH_VERSION}, got {version!r:.40}; use its own ftprl.")
+    if (wrong := content_shape(content)(content)) is not None:
+        raise BadModel(f"expected {wrong}; train it again.")
+
+
+def _receipt_of(
+    content: Mapping[str, Any], tensors: model_file.Tensors
+) -> tuple[bool, dict[str, Any] | None, model_file.Tensors]:
+    """Whether the sums of a receipt are kept, the provenance, and the tensors of the engine."""
+    rest = {key: a for key, a in tensors.items() if key != PROVENANCE}
+    if content["receipt"] and "rounding" not in rest:  # of a version whose receipts could not be proved: it predicts
+        return False, None, {key: a for key, a in rest.items() if key not in _OF_RECEIPTS}
+    provenance = content.get("record") if PROVENANCE not in tensors else model_file.unpack(tensors[PROVENANCE])
+    if provenance is not None and (wrong := fields(PROVENANCE_FIELDS)(provenance)) is not None:
+        raise BadModel(f"expected {PROVENANCE}: {wrong}; train it again.")
+    return content["receipt"], provenance, rest
+
+
 def _check_reading(reading: Mapping[str, Any], spec: Spec) -> None:
-    """Settings that `ftprl.data.open` takes, for a table of the same size and hash."""
-    known = {"columns", "dim", "dtype", "format", "header", "intercept", "loss", "positive", "quote", "seed", "sep"}
-    for name in reading:
-        if name not in known:
-            raise InvalidInput(f"the setting {name!r:.40} for reading, which this ftprl does not know")
+    """Data is read for a table of the same size and hash."""
     for name in ("dim", "seed"):
         if reading.get(name, getattr(spec, name)) != getattr(spec, name):
             raise InvalidInput(f"{name} {reading[name]!r:.40} for reading and {getattr(spec, name)} for learning")

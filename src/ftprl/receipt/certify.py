@@ -12,12 +12,12 @@ from ftprl.receipt.certificate import (
     Comparison,
     StreamCertificate,
     box_certificate,
-    broken_link,
     certificate_against,
     own_certificate,
 )
 from ftprl.receipt.ledger import fixed_weights
 from ftprl.receipt.provenance import Provenance, provenance_of
+from ftprl.receipt.soundness import broken_link, not_finite
 
 
 class NotProved(FtprlError):
@@ -51,7 +51,8 @@ def certify_model(
         from ftprl.receipt.exact import best_fixed
 
         certificate = certificate.with_exact(best_fixed(model, exact, radius))
-    if (broken := broken_link(certificate.to_dict())) is not None:
+    broken = not_finite(certificate) or broken_link(certificate.to_dict())
+    if broken is not None:
         raise NotProved(f"no certificate: {broken}; the model is damaged or forged, train it again.")
     return certificate
 

@@ -103,9 +103,11 @@ def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None)
             raise InvalidInput("a Source needs to read as the model's data was read; pass the paths instead.")
         return old, data
     limits = _pick(options, _NOT_KEPT)
-    if old.run is not None:
-        limits.setdefault("on_bad_row", old.run["on_bad_row"])
-    return old, readers.open(data, labelled=True, **limits, **readers.settings_for(old.reading, data))
+    if old.checkpoint is not None:
+        limits.setdefault("on_bad_row", old.checkpoint["on_bad_row"])
+    spec = old.engine.spec  # a model that was made by hand may not say how its data is read
+    kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **old.reading}
+    return old, readers.open(data, labelled=True, **limits, **readers.settings_for(kept, data))
 
 
 def _check_spec(spec: Spec, options: Options) -> None:

@@ -16,11 +16,11 @@ from ftprl.training.run_state import TrainingHistory
 def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
     """The settings, the size and the `top` largest weights of a model file, as plain data."""
     model = Model.load(path)
-    weights = model.weights()
-    kept = np.flatnonzero(weights)
-    size = np.abs(weights[kept])
-    order = kept[np.argsort(-size, kind="stable")[:top]]  # among equals the lower cell first
-    run, history = model.run, TrainingHistory.from_dict(model.history)
+    occupied = model.engine.touched()
+    weights = model.engine.weights_at(occupied)  # of these alone: the table may be much larger
+    order = np.argsort(-np.abs(weights), kind="stable")[:top]  # among equals the lower cell first
+    order = order[weights[order] != 0.0]
+    saved, history = model.checkpoint, TrainingHistory.from_dict(model.history)
     return {
         "file": os.fspath(path),
         "bytes": os.stat(path).st_size,
@@ -30,13 +30,13 @@ def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
         "history": model.history,
         "progressive": loss_fields(history.progressive),
         "holdout": loss_fields(history.holdout) if history.holdout.rows else None,
-        "unfinished": None if run is None else {"rows": run["standing"]["rows"], "passes": run["passes"]},
+        "unfinished": None if saved is None else {"rows": saved["standing"]["rows"], "passes": saved["passes"]},
         "weight": model.engine.progress.weight,
         "baseline_loss": model.engine.baseline.loss,
-        "occupied": model.occupied,
-        "nonzero": len(kept),
+        "occupied": len(occupied),
+        "nonzero": int(np.count_nonzero(weights)),
         "intercept": model.engine.bias(),
         "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
         "leader": None if model.engine.mixture is None else model.engine.leader,
-        "largest": [{"cell": int(cell), "weight": float(weights[cell])} for cell in order],
+        "largest": [{"cell": int(occupied[i]), "weight": float(weights[i])} for i in order],
     }

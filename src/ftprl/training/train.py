@@ -155,7 +155,7 @@ def train(
         model, source = resumed_model(old, data, model_options(arguments), receipt)
     files = {f"the data file {file}": file for file in source.files if file != STDIN}
     check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
-    run_options = _run_options(arguments, None if old is None else old.run, source)
+    run_options = _run_options(arguments, None if old is None else old.checkpoint, source)
     model.check_size()
     log = _EventLog(events, listener, _settings(model, source, run_options))
     trainer = Trainer(model, source, run_options, log.add)
