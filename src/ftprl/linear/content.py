@@ -70,11 +70,8 @@ READING = fields({}, {**_READING, **_TABLE})
 READING_OF_RECEIPT = fields(_READING, _TABLE)  # written by `train`, which knows all of it
 
 _WEIGHT = number(0.0)
-_TOTALS = (
-    either(  # loss, weight and rows; then the loss of the baseline and the least possible, as older files have not
-        row(number(), _WEIGHT, whole()), row(number(), _WEIGHT, whole(), number(), number())
-    )
-)
+# Loss, weight and rows, then the loss of the baseline and the least possible loss, which older files have not.
+_TOTALS = either(row(number(), _WEIGHT, whole()), row(number(), _WEIGHT, whole(), number(), number()))
 HISTORY = either(fields({}), fields({"rows": whole(), "bad_rows": whole(), "progressive": _TOTALS, "holdout": _TOTALS}))
 
 # ---- the state of an unfinished run, in a checkpoint ----

@@ -31,9 +31,9 @@ _OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a recei
 class Model:
     """An `Engine` with `reading` (how its data is read) and `history` (what it has read), as plain JSON values.
 
-    `checkpoint` is the state of the unfinished run, in a checkpoint, otherwise None. `provenance` is what a receipt needs
-    besides the engine, or None without one. Both are plain JSON values here;
-    `ftprl.training` and `ftprl.receipt` parse them.
+    `checkpoint` is the state of the unfinished run, in a checkpoint, otherwise None. `provenance` is what a receipt
+    needs besides the engine, or None without one. Both are plain JSON values here; `ftprl.training` and
+    `ftprl.receipt` parse them.
 
     >>> model = Model(Engine(Spec(loss="squared", dim=4)))
     >>> model.engine.learn(Batch.from_rows([{0: 1.0}], y=[1])).rows
