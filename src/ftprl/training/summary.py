@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ftprl.linear import model_file
 from ftprl.linear.model import Model
@@ -16,16 +17,19 @@ from ftprl.training.run_state import TrainingHistory
 def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
     """The settings, the size and the `top` largest weights of a model file, as plain data."""
     model = Model.load(path)
-    occupied = model.engine.touched()
-    weights = model.engine.weights_at(occupied)  # of these alone: the table may be much larger
+    spec, occupied = model.engine.spec, model.engine.touched()
+    idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper  # the weight of a cell that nothing was learned in
+    cells = np.union1d(occupied, _free_cells(occupied, spec.dim, top)) if idle else occupied
+    weights = model.engine.weights_at(cells)  # of these alone: the table may be much larger
     order = np.argsort(-np.abs(weights), kind="stable")[:top]  # among equals the lower cell first
     order = order[weights[order] != 0.0]
+    nonzero = np.count_nonzero(weights) + (spec.dim - len(cells) if idle else 0)
     saved, history = model.checkpoint, TrainingHistory.from_dict(model.history)
     return {
         "file": os.fspath(path),
         "bytes": os.stat(path).st_size,
         "sha256": model_file.digest_of(path),
-        "spec": model.engine.spec.to_dict(),
+        "spec": spec.to_dict(),
         "reading": model.reading,
         "history": model.history,
         "progressive": loss_fields(history.progressive),
@@ -34,9 +38,15 @@ def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
         "weight": model.engine.progress.weight,
         "baseline_loss": model.engine.baseline.loss,
         "occupied": len(occupied),
-        "nonzero": int(np.count_nonzero(weights)),
+        "nonzero": int(nonzero),
         "intercept": model.engine.bias(),
         "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
         "leader": None if model.engine.mixture is None else model.engine.leader,
-        "largest": [{"cell": int(occupied[i]), "weight": float(weights[i])} for i in order],
+        "largest": [{"cell": int(cells[i]), "weight": float(weights[i])} for i in order],
     }
+
+
+def _free_cells(occupied: NDArray[np.uint32], dim: int, count: int) -> NDArray[np.uint32]:
+    """The first cells that are not occupied."""
+    first = np.arange(min(dim, len(occupied) + count), dtype=np.uint32)
+    return np.setdiff1d(first, occupied, assume_unique=True)[:count]
