@@ -56,6 +56,7 @@ class Model:
         self.history = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
+        self.file_digest, self.file_size = "", 0  # of the file it was loaded from, if any
 
     def __repr__(self) -> str:
         return f"Model({self.engine.spec.loss}, {self.occupied} of {self.engine.spec.dim} cells)"
@@ -94,10 +95,21 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> str:
         """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half."""
+        return model_file.write(path, self._content(), self._tensors())
+
+    def to_bytes(self) -> bytes:
+        """The bytes that `save` writes; `from_bytes` reads them."""
+        return model_file.to_bytes(self._content(), self._tensors())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How a model is pickled and copied: as the bytes of its file."""
+        return _unpickled, (self.to_bytes(), self.engine.retire)
+
+    def _tensors(self) -> dict[str, NDArray[Any] | model_file.Picked]:
         tensors = tensors_of(self.engine)
         if self.provenance is not None:  # it grows with every run, and a header may not
             tensors[PROVENANCE] = model_file.pack(self.provenance)
-        return model_file.write(path, self._content(), tensors)
+        return tensors
 
     def state_digest(self) -> str:
         """The SHA-256 of all that was learned; it does not depend on the file, its header or the settings."""
@@ -121,29 +133,42 @@ class Model:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
         """The model that `save` wrote: learning goes on from it bit for bit."""
-        content, tensors = model_file.read(path)
-        return cls._from_parts(os.fspath(path), content, tensors)
+        return cls._from_file(os.fspath(path), model_file.load(path))
 
     @classmethod
-    def _from_parts(cls, name: str, content: Mapping[str, Any], tensors: model_file.Tensors) -> Model:
+    def from_bytes(cls, body: bytes) -> Model:
+        """The model whose file has these bytes."""
+        return cls._from_file("bytes", model_file.parse(body, "bytes"))
+
+    @classmethod
+    def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
+        content = loaded.content
         try:
             _check_content(content)
             spec = Spec.from_dict(content["spec"])
             _check_reading(content["reading"], spec)
-            receipt, provenance, tensors = _receipt_of(content, tensors)
+            receipt, provenance, tensors = _receipt_of(content, loaded.tensors)
             engine = Engine(spec, receipt=receipt)
             restore(engine, tensors)
         except BadModel as wrong:
             raise BadModel(f"{name}: {wrong}") from None
         except (FtprlError, KeyError, TypeError, ValueError, IndexError, OverflowError) as wrong:
             raise BadModel(f"{name}: expected a whole model, got {shown(str(wrong))[:200]}; train it again.") from None
-        return cls(
+        model = cls(
             engine,
             content["reading"],
             history=content.get("history"),
             checkpoint=content.get("run"),
             provenance=provenance,
         )
+        model.file_digest, model.file_size = loaded.sha256, loaded.size
+        return model
+
+
+def _unpickled(body: bytes, retire: bool) -> Model:
+    model = Model.from_bytes(body)
+    model.engine.retire = retire
+    return model
 
 
 def load(path: str | os.PathLike[str]) -> Model:

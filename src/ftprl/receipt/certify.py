@@ -7,7 +7,7 @@ from typing import Any
 
 from ftprl import check
 from ftprl.errors import FtprlError, InvalidInput
-from ftprl.linear import Model, Spec, model_file
+from ftprl.linear import Model, Spec
 from ftprl.receipt.certificate import (
     Comparison,
     StreamCertificate,
@@ -64,7 +64,7 @@ def _compared(model: Model, radius: float | None, other: str | os.PathLike[str] 
     if other is None:
         return own_certificate(engine, unit_values=unit_values)
     their = other_model(engine.spec, other)
-    comparison = Comparison("model", sha256=model_file.digest_of(other))
+    comparison = Comparison("model", sha256=their.file_digest)
     comparator = fixed_weights(their.weights(), their.engine.bias())
     return certificate_against(engine, comparator, comparison, unit_values=unit_values)
 

@@ -14,7 +14,7 @@ from ftprl import check
 from ftprl.data import Batch
 from ftprl.data.files import shown
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
-from ftprl.linear import Model, Spec, model_file
+from ftprl.linear import Model, Spec
 from ftprl.linear.content import PROVENANCE
 from ftprl.receipt.audit import Audit, Comparator
 from ftprl.receipt.certificate import Comparison, caveats_of
@@ -348,7 +348,7 @@ def _comparator(stated: Mapping[str, Any], other: str | os.PathLike[str] | None,
         if other is None:
             raise InvalidInput("the receipt compares with another model, got none; name it with --against.")
         model = other_model(spec, other)
-        return Comparator(None, model.weights(), model.engine.bias(), model_file.digest_of(other))
+        return Comparator(None, model.weights(), model.engine.bias(), model.file_digest)
     if other is not None:
         raise InvalidInput("the receipt compares with no other model, got one; drop --against.")
     if kind == "box":

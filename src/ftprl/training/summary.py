@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl.linear import model_file
 from ftprl.linear.model import Model
 from ftprl.training.progress import loss_fields
 from ftprl.training.run_state import TrainingHistory
@@ -27,8 +26,8 @@ def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
     saved, history = model.checkpoint, TrainingHistory.from_dict(model.history)
     return {
         "file": os.fspath(path),
-        "bytes": os.stat(path).st_size,
-        "sha256": model_file.digest_of(path),
+        "bytes": model.file_size,
+        "sha256": model.file_digest,
         "spec": spec.to_dict(),
         "reading": model.reading,
         "history": model.history,
