@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ftprl import check
 from ftprl._core import Baseline, Learner, RowError
 from ftprl.data import Batch
-from ftprl.errors import InvalidInput
+from ftprl.errors import InvalidInput, OutOfMemory
 from ftprl.linear.mixture import WINDOW, Cells, Mixture, is_review, leader_of, mixture_of, next_review, window_of
 from ftprl.linear.spec import Spec
 
@@ -454,8 +454,31 @@ class Engine:
 
 
 def _learner(spec: Spec, receipt: bool) -> Learner:
+    try:
+        return _make_learner(spec, receipt, spec.dim)
+    except MemoryError:
+        needed = table_bytes(spec, receipt) / 1e9
+        raise OutOfMemory(
+            f"bits= needs memory for the whole table, {needed:.3g} GB for {spec.dim} cells, got less from the system;"
+            " use fewer bits= (each halves it) or a single scale=, or raise the memory limit (ulimit -v).",
+            option=("bits", "scale"),
+        ) from None
+
+
+def table_bytes(spec: Spec, receipt: bool) -> int:
+    """How much memory the table of an engine needs at most; pages that are never touched take none.
+
+    >>> table_bytes(Spec(dim=2**20, scale=0.1), receipt=False) == 2**20 * 16
+    True
+    """
+    width = _make_learner(spec, False, 1).width * (8 if spec.float64 else 4)
+    lanes = -(-len(spec.scales) // 4) * 4 if spec.several else 1
+    return spec.dim * (width + (4 if spec.several else 0) + (8 * lanes if receipt else 0))
+
+
+def _make_learner(spec: Spec, receipt: bool, dim: int) -> Learner:
     return Learner(
-        spec.dim,
+        dim,
         _OUTPUTS,
         float64=spec.float64,
         receipt=receipt,

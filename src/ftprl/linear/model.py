@@ -13,7 +13,7 @@ from ftprl import data as readers
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
-from ftprl.errors import BadModel, FtprlError, InvalidInput
+from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
 from ftprl.linear.content import content_shape
@@ -152,6 +152,8 @@ class Model:
             restore(engine, tensors)
         except BadModel as wrong:
             raise BadModel(f"{name}: {wrong}") from None
+        except OutOfMemory as wrong:
+            raise OutOfMemory(f"{name}: {wrong}", option=wrong.options) from None
         except (FtprlError, KeyError, TypeError, ValueError, IndexError, OverflowError) as wrong:
             raise BadModel(f"{name}: expected a whole model, got {shown(str(wrong))[:200]}; train it again.") from None
         model = cls(
