@@ -109,7 +109,9 @@ def _is_moderate(a: NDArray[Any]) -> bool:
 def _is_finite(a: NDArray[Any]) -> bool:
     # One number that is not finite makes the sum so; no sum of finite ones leaves the range of these types.
     wide = np.longdouble if a.dtype == np.float64 else np.float64
-    return bool(np.isfinite(a.sum(dtype=wide))) or bool(np.isfinite(a).all())
+    with np.errstate(invalid="ignore"):
+        total = a.sum(dtype=wide)
+    return bool(np.isfinite(total)) or bool(np.isfinite(a).all())
 
 
 def _is_positive(a: NDArray[Any]) -> bool:

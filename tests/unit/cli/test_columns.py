@@ -36,7 +36,7 @@ def test_a_name_with_a_comma_is_in_double_quotes(typed: list[str], ignored: set[
 @pytest.mark.parametrize("typed", ['"a,b', '"a,b"x', "c\nd"])
 @pytest.mark.parametrize("option", ["ignore", "text", "numeric", "categorical"])
 def test_quotes_that_do_not_close(option: str, typed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["train", "d.csv", "--label", "y", f"--{option}", typed]) == 2
+    assert run(["train", "d.csv", "--label", "y", "-o", "m", f"--{option}", typed]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"ftprl: --{option} needs columns with commas between them, got ")
     assert "double quotes" in error
