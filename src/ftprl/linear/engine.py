@@ -18,6 +18,7 @@ from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
 _OUTPUTS = 1  # scores of a row
+_ENOUGH_ROWS = 1000  # after which a model should be better than its baseline
 _SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
 
 
@@ -63,6 +64,11 @@ class LossTotals:
         0 is as good as the baseline, 100 as good as possible; NaN when there is no baseline.
         """
         return improvement(self.loss, self.baseline, self.least)
+
+    @property
+    def above_baseline(self) -> bool:
+        """Whether the loss is above the baseline's although there were 1000 rows to learn from."""
+        return self.rows >= _ENOUGH_ROWS and self.loss > self.baseline
 
     def to_dict(self) -> dict[str, float]:
         """The loss, weight and rows, and the mean."""
