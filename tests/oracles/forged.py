@@ -39,6 +39,14 @@ def forge_tensor(body: bytes, name: str, change: Callable[[np.ndarray], Any]) ->
     return sealed(header, bytes(tensors))
 
 
+def forge_header(body: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
+    """The model with its header changed."""
+    length = int.from_bytes(body[:8], "little")
+    header = json.loads(body[8 : 8 + length])
+    change(header)
+    return sealed(header, body[8 + length :])
+
+
 def sealed(header: dict[str, Any], tensors: bytes) -> bytes:
     """A model file of this header, with the right digest."""
     text = json.dumps(header, separators=(",", ":")).encode()

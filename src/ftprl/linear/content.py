@@ -28,6 +28,7 @@ from ftprl.schema import (
     whole,
 )
 
+CHECKPOINT_VERSION = 2
 MOST_RUNS = 100_000
 MOST_FILES = 100_000  # of a run
 MOST_PASSES = 10_000  # of a run with a receipt
@@ -115,6 +116,13 @@ def checkpoint_shape(format: Any) -> Shape:
         },
         {"retire": flag},
     )
+
+
+def checkpoint_version(checkpoint: Mapping[str, Any]) -> int:
+    """The format of the state of a run: 1 had no digest of the text before its position, 2 is the present one."""
+    position = checkpoint["standing"]["place"]
+    is_text = isinstance(position, Mapping) and "offset" in position
+    return 1 if "retire" not in checkpoint or (is_text and "digest" not in position) else CHECKPOINT_VERSION
 
 
 def content_shape(content: Mapping[str, Any]) -> Shape:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ftprl import data as readers
-from ftprl.errors import InvalidInput
+from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
@@ -90,6 +91,12 @@ def _spec_for(source: readers.Source, options: Options, settings: Options) -> Sp
 
 def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None) -> tuple[Model, readers.Source]:
     """A model that is trained further, and its data, read as before; options may be repeated, not changed."""
+    if old.checkpoint is not None and (version := checkpoint_version(old.checkpoint)) != CHECKPOINT_VERSION:
+        raise BadModel(
+            f"resume= needs a checkpoint of this version: expected checkpoint format {CHECKPOINT_VERSION}, got"
+            f" {version}; finish the run with the version that wrote it, or start anew.",
+            option="resume",
+        )
     _check_spec(old.engine.spec, options)
     if receipt is not None and receipt != old.engine.receipt:
         had = "with" if old.engine.receipt else "without"
