@@ -68,7 +68,7 @@ _TABLE = (
         "open",
         "TEXT",
         "Label of the positive class; all others are negative",
-        "1, yes, true, y or t",
+        "1 of 1 and 0 or -1; yes, true, y or t of a pair such as yes and no",
     ),
     Option("weight", "data", "open", "COL", "Column with the weight of the row", "every weight is 1"),
     Option(
@@ -106,7 +106,14 @@ _TABLE = (
     Option("max_row", "data", "open", "BYTES", "Longest row, in bytes", "16000000"),
     # ---- model ----
     Option("loss", "model", "Spec", "TEXT", "Loss function: {losses}", "logistic"),
-    Option("tau", "model", "Spec", "FLOAT", "Quantile that the quantile loss estimates, from 0 to 1", "0.5"),
+    Option(
+        "tau",
+        "model",
+        "Spec",
+        "FLOAT",
+        "Quantile that the quantile loss estimates, from 0 to 1; with no other loss",
+        "0.5",
+    ),
     Option("bits", "model", "train", "INT", "Size of the weight table: 2^bits cells", "22"),
     Option("dim", "model", "Spec", "INT", "Size of the weight table in cells, instead of {bits}", "2^22"),
     Option("seed", "model", "Spec", "INT", "Seed of the hash that assigns features to cells", "0"),
@@ -141,16 +148,28 @@ _TABLE = (
         "Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them",
         "auto",
     ),
-    Option("beta", "learning", "Spec", "FLOAT", "Initial regularisation strength", "0.3; 1 with a single scale"),
-    Option("l1", "learning", "Spec", "FLOAT", "L1 penalty, for sparse weights", "0"),
-    Option("l2", "learning", "Spec", "FLOAT", "L2 penalty, for small weights", "0"),
+    Option(
+        "beta",
+        "learning",
+        "Spec",
+        "FLOAT",
+        "Initial regularisation: the learning rate of a weight is H / (beta + sqrt(sum of its squared gradients)),"
+        " with the feature in its unit",
+        "0.3; 1 with a single scale",
+    ),
+    Option(
+        "l1", "learning", "Spec", "FLOAT", "L1 penalty for sparse weights; once for all rows together, not per row", "0"
+    ),
+    Option(
+        "l2", "learning", "Spec", "FLOAT", "L2 penalty for small weights; once for all rows together, not per row", "0"
+    ),
     Option(
         "share",
         "learning",
         "Spec",
         "TEXT",
-        "Part of the mixture weights that is spread evenly over the scales after row t: a number, auto for 1/(t+1), or"
-        " capped for min(2^-10, 1/(t+1))",
+        "Part of every mixture weight that is shared out evenly over the scales after row t, so that each can recover:"
+        " a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1))",
         "capped",
     ),
     Option(
@@ -168,10 +187,11 @@ _TABLE = (
         "learning",
         "train",
         "",
-        "Whether to drop scales that no longer contribute",
+        "Whether to drop scales that no longer contribute, decided at row 131072 and each doubling",
         "True",
         switch="--no-retire",
-        switch_help="Keep scales that no longer contribute",
+        switch_help="Never drop a scale; by default those that no longer contribute are dropped at row 131072 and each"
+        " doubling",
     ),
     # ---- run ----
     Option("passes", "run", "train", "INT", "Number of passes over the data", "1"),

@@ -259,6 +259,8 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
     return found
 
 
+# The record has no certificate of several scales against the model's own weights: which scale leads is decided by its
+# loss now, and was by its weight.
 # Numbers that depend on S, which was rounded to float32 when they were recorded: with a share of the largest of them
 # that is more than those roundings came to (the best weight of a box changes its sign with S). `rounding` is another
 # formula now.

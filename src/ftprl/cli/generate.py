@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ftprl.cli.help import GroupedCommand
+
 app = typer.Typer(help="Write synthetic data, the same for the same seed.", rich_markup_mode=None)
 
 
@@ -17,7 +19,7 @@ def _root(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.command()
+@app.command(cls=GroupedCommand)
 def clicks(
     output: Annotated[
         Path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from typer.core import TyperCommand
@@ -19,10 +20,19 @@ class GroupedCommand(TyperCommand):
                 is_argument = parameter.param_type_name == "argument"
                 group = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None)
                 name, text = record
-                sections.setdefault(_title(group), []).append((name, _with_losses(text)))
+                sections.setdefault(_title(group), []).append((_in_capitals(name), _with_losses(text)))
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+def _in_capitals(name: str) -> str:
+    """What stands for a value is written as INT, also where no word was chosen for it.
+
+    >>> _in_capitals("--top <int>"), _in_capitals("--format <str>")
+    ('--top INT', '--format TEXT')
+    """
+    return re.sub(r"<(\w+)>", lambda match: {"str": "TEXT"}.get(match[1], match[1].upper()), name)
 
 
 def _title(group: str | None) -> str:

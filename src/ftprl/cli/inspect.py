@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ def inspect(
 
 
 def _table(facts: dict[str, Any]) -> list[str]:
+    from ftprl.cli.live import model_settings, setting
     from ftprl.data.files import shown
     from ftprl.losses import SCALAR_LOSSES
     from ftprl.runlog.yardstick import compared
@@ -33,14 +35,15 @@ def _table(facts: dict[str, Any]) -> list[str]:
     spec, reading, history = facts["spec"], facts["reading"], facts["history"]
     lines = [
         f"{'file':<14} {shown(facts['file'])}, {facts['bytes']} bytes, sha256 {facts['sha256'][:16]}...",
-        f"{'model':<14} {spec['loss']}, {' '.join(f'{k}={v}' for k, v in spec.items() if k not in ('loss', 'dim'))}",
-        f"{'table':<14} {spec['dim']} cells, {facts['occupied']} occupied, {facts['nonzero']} weights not 0",
+        f"{'model':<14} {spec['loss']}, {' '.join(f'{k}={setting(v)}' for k, v in model_settings(spec).items())}",
+        f"{'table':<14} {spec['dim']} cells, {facts['occupied']} occupied, {_nonzero(facts)}",
         f"{'intercept':<14} {facts['intercept']:.6g}",
     ]
     if reading:
         lines.append(f"{'read as':<14} {reading.get('format')}, hash seed {reading.get('seed')}")
     for kind in ("label", "weight", "categorical", "numeric", "text", "ignore"):
         names = [shown(name) for name, k in (reading.get("columns") or {}).items() if k == kind]
+        names.sort(key=_by_number)
         if names:
             lines.append(f"{kind:<14} {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}")
     if history:
@@ -57,6 +60,17 @@ def _table(facts: dict[str, Any]) -> list[str]:
         lines += ["", f"{'cell':>14} {'weight':>14}"]
         lines += [f"{entry['cell']:>14} {entry['weight']:>14.6g}" for entry in facts["largest"]]
     return lines
+
+
+def _nonzero(facts: dict[str, Any]) -> str:
+    """How many weights are not 0, and which are meant, of several scales."""
+    leading = "" if facts["mixture"] is None else " in the leading scale, whose weights are below"
+    return f"{facts['nonzero']} weights not 0{leading}"
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    """C2 before C10: numbers in names count as numbers."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _mixture(facts: dict[str, Any]) -> list[str]:

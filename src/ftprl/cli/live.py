@@ -55,7 +55,7 @@ class _Table:
         elif kind == "progress" and event["rows"] & (event["rows"] - 1) == 0:
             self._line(self._progress(event))
         elif kind == "retire":
-            self._line(f"scales that no longer contribute are dropped; kept: {_value(event['kept'])}")
+            self._line(f"scales that no longer contribute are dropped; kept: {setting(event['kept'])}")
         elif kind == "pass" and event["pass"] > 1:
             means = compared(event["loss"], event["baseline"], event["improvement"], rmse=self._has_rmse)
             self._line(f"pass {event['pass']}: mean loss {means}")
@@ -147,14 +147,27 @@ def _settings(event: Event) -> list[str]:
         if names:
             listed = ", ".join(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
             lines.append(f"{kind:<12} {listed}")
-    options = [f"{name}={_value(value)}" for name, value in spec.items() if name not in ("loss", "dim")]
-    lines.append(f"{'model':<12} {spec['loss']}, {spec['dim']} cells, {' '.join(options)}")
+    options = " ".join(f"{name}={setting(value)}" for name, value in model_settings(spec).items())
+    lines.append(f"{'model':<12} {spec['loss']}, {spec['dim']} cells, {options}")
     if event["event"] == "resume":
         lines.append(f"{'resumed':<12} after {event['rows']} rows")
     return lines
 
 
-def _value(value: Any) -> str:
+def model_settings(spec: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a model that have a meaning for its loss, besides the loss and the size of the table."""
+    loss = SCALAR_LOSSES[spec["loss"]]
+    unused = {"loss", "dim", *([] if loss.tau is not None else ["tau"])}
+    unused |= set() if loss.mixing == "log_loss" else {"stack"}
+    return {name: value for name, value in spec.items() if name not in unused}
+
+
+def setting(value: Any) -> str:
+    """A setting as it is typed.
+
+    >>> setting((0.1, 1.0)), setting(None), setting(True)
+    ('0.1,1', 'none', 'yes')
+    """
     if isinstance(value, list | tuple):
         return ",".join(f"{entry:g}" for entry in value) or "none"
     if value is None or isinstance(value, bool):

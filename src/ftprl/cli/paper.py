@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from ftprl.cli import startup
+from ftprl.cli.help import GroupedCommand
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def _root(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@app.command("list")
+@app.command("list", cls=GroupedCommand)
 def list_statements() -> None:
     """List the statements: name, place in the paper, title."""
     from ftprl.paper.registry import chosen
@@ -37,7 +38,7 @@ def list_statements() -> None:
         print(f"{s.name:<{width}}  {s.place:<{place}}  {s.title}")
 
 
-@app.command()
+@app.command(cls=GroupedCommand)
 def show(name: Annotated[str, typer.Argument(help="Name, as `ftprl paper list` prints it")]) -> None:
     """What a statement claims, what it is tried on, and where its code and its tests are."""
     from textwrap import fill
@@ -58,7 +59,7 @@ def _print_list(heading: str, names: str, last: str) -> None:
     print("\n  ".join([f"\n{heading}", *filter(None, names.split(", ")), last]))
 
 
-@app.command()
+@app.command(cls=GroupedCommand)
 def run(
     name: Annotated[list[str] | None, typer.Argument(help="Statements to run [default: all]")] = None,
     full: Annotated[

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from ftprl.data import clicks
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ftprl.data.batch import Batch
 from ftprl.data.formats import are_paths, open, settings_for
 from ftprl.data.options import ReadingOptions
 from ftprl.data.protocol import Description, Position, Source
+
+if TYPE_CHECKING:
+    from ftprl.data import clicks
 
 __all__ = [
     "Batch",
@@ -19,3 +24,10 @@ __all__ = [
     "open",
     "settings_for",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The generator of click logs is imported when it is first used: training does without it."""
+    if name == "clicks":
+        return import_module("ftprl.data.clicks")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

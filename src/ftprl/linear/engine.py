@@ -250,7 +250,7 @@ class Engine:
 
     @property
     def leader(self) -> int:
-        """The number of the scale with the largest weight in the mixture; the stack does not count."""
+        """The number of the leading scale, the one with the smallest total loss."""
         return leader_of(self.state, len(self._spec.scales))
 
     @property

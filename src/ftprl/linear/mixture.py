@@ -43,8 +43,11 @@ def mixture_of(state: State, scales: tuple[float, ...], stacked: bool) -> Mixtur
 
 
 def leader_of(state: State, count: int) -> int:
-    """The scale with the largest weight, the first of equals."""
-    return int(np.argmax(state["w"][:count]))
+    """The scale with the smallest total loss, the first of equals.
+
+    Not the one with the largest weight: where the stack has nearly all of it, the weights of the scales are noise.
+    """
+    return int(np.argmin(state["totals"][:count]))
 
 
 def next_review(rows: int) -> int:

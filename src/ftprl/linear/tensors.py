@@ -68,12 +68,11 @@ def _put(engine: Engine, slots: NDArray[np.uint32] | None, tensors: Tensors) -> 
     """Fill the cells at the slots, or all of them, some at a time: their parts are put together first."""
     columns = engine.saved_columns
     count = engine.spec.dim if slots is None else len(slots)
+    empty = engine.take(_NONE)
     for at in range(0, count, _CELLS):
         some = slice(at, min(at + _CELLS, count))
         own = np.arange(some.start, some.stop, dtype=np.uint32) if slots is None else slots[some]
-        cells = np.zeros_like(engine.take(own))
-        for name, where in columns.items():
-            cells[:, where] = tensors[name][some]
+        cells = _cells(empty, columns, {name: tensors[name][some] for name in columns})
         if slots is None:  # cells that were never touched need no memory
             touched = np.bitwise_or.reduce(cells.view(np.uint64), axis=1) != 0
             own, cells = own[touched], cells[touched]
@@ -81,6 +80,17 @@ def _put(engine: Engine, slots: NDArray[np.uint32] | None, tensors: Tensors) -> 
         if GRADIENTS in tensors:
             gradients = tensors[GRADIENTS][some]
             engine.put_gradients(own, gradients if slots is not None else gradients[touched])
+
+
+def _cells(empty: NDArray[Any], columns: Mapping[str, slice | int], parts: Tensors) -> NDArray[Any]:
+    """Whole cells of their parts; what no part holds is 0."""
+    first = next(iter(parts.values()))
+    if first.shape[1:] == empty.shape[1:]:  # one part is the whole cell
+        return first
+    cells = np.zeros((len(first), *empty.shape[1:]), empty.dtype)
+    for name, where in columns.items():
+        cells[:, where] = parts[name]
+    return cells
 
 
 def _check_shape(name: str, tensor: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -103,7 +113,9 @@ def _is_tallies(a: NDArray[Any]) -> bool:
 
 def _is_moderate(a: NDArray[Any]) -> bool:
     """Finite, and not so large that no rows within their limits could have made it: sums of them stay finite too."""
-    return _is_finite(a) and (not a.size or max(-float(a.min()), float(a.max())) <= _LARGEST)
+    if not _is_finite(a):
+        return False
+    return a.dtype == np.float32 or not a.size or max(-float(a.min()), float(a.max())) <= _LARGEST
 
 
 def _is_finite(a: NDArray[Any]) -> bool:
@@ -121,7 +133,7 @@ def _is_positive(a: NDArray[Any]) -> bool:
 
 def _is_table(cells: NDArray[Any]) -> bool:
     """Rows z, R, unit and S of moderate numbers, of which R and the unit are not negative."""
-    return _is_moderate(cells) and _is_positive(cells[..., 1:3])
+    return _is_moderate(cells) and (not cells.size or bool(cells[..., 1:3].min() >= 0))
 
 
 def _is_intercept(a: NDArray[Any]) -> bool:

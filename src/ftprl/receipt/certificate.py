@@ -33,7 +33,7 @@ class Comparison:
 
     def __str__(self) -> str:
         if self.kind == "box":
-            return f"the best weights with |u_i| <= {self.radius:g} / (largest |value| of feature i)"
+            return f"the best weights with |u_i| <= {self.radius:g} / (unit of feature i)"
         return "the model's final weights" if self.kind == "weights" else "the weights of the other model"
 
 
@@ -121,7 +121,7 @@ class StreamCertificate:
         ]
         cells.insert(0, ("", "total", "per row" if self.weight == self.rounds else "per weight", ""))
         width, total, mean = (max(len(row[i]) for row in cells) for i in range(3))
-        lines = [f"after {self.rounds} row{'s' if self.rounds != 1 else ''}, compared with {self.comparison}"]
+        lines = [f"{self.rounds} row{'s' if self.rounds != 1 else ''} learned, compared with {self.comparison}"]
         lines += [f"  {a:<{width}}  {b:>{total}}  {c:>{mean}}  {d}".rstrip() for a, b, c, d in cells]
         return "\n".join([*lines, *(f"  note: {caveat}" for caveat in self.caveats)])
 
@@ -131,42 +131,27 @@ class StreamCertificate:
     def _table(self) -> list[tuple[str, float | None, bool, str]]:
         """Label, number, whether it is a loss (and has a mean per row), explanation."""
         of = "theorem's bound" if self.ratio_of == "theorem" else "worst case"
-        alone = " (of that scale alone)" if self.excess else ""
+        alone = f", both of scale {self.scale:g} alone" if self.excess else ""
         proved = "" if self.proven_ratio is None else f"; proved to be at most {self.proven_ratio:.4g}"
         return [
             ("total loss", self.loss, True, "of the predictions, each made before its row was learned"),
             ("regret (linearised)", self.regret, True, "total loss minus that of the fixed weights is at most this"),
-            (
-                "true regret",
-                self.true_regret,
-                True,
-                "the same for the best fixed weights of the box, found by optimisation",
-            ),
-            ("tight bound", self.tight, True, "regret + how far the fixed weights are from optimal for the past rows"),
+            ("true regret", self.true_regret, True, "the same without linearising; found by optimisation over DATA"),
+            ("tight bound", self.tight, True, "at least the regret, which it equals where the weights are optimal"),
             ("bound", self.bound, True, "what the theory guarantees for this stream: regret cannot be above it"),
-            (
-                "theorem's bound",
-                self.theorem,
-                True,
-                "the same guarantee as the paper states it, with twice the stability",
-            ),
+            ("theorem's bound", self.theorem, True, "the same as the paper states it; its second term counts twice"),
             ("worst case", self.worst_case, True, "guaranteed for these learning rates, whatever weights were played"),
             ("closed form", self.closed_form, True, "the paper's formula in the gradients alone"),
-            ("closed form, strong", self.closed_form_strong, True, "the same with half the stability"),
+            ("closed form, strong", self.closed_form_strong, True, "the same where the second term counts once"),
+            ("best one-rate bound", self.post_hoc["const"], True, "smallest for a fixed learning rate, in hindsight"),
             (
-                "best bound, one rate",
-                self.post_hoc["const"],
-                True,
-                "smallest worst case of a single fixed learning rate, in hindsight",
-            ),
-            (
-                "best bound, rates",
+                "best per-coordinate bound",
                 self.post_hoc["diagonal"],
                 True,
-                "smallest worst case of fixed per-coordinate rates, in hindsight",
+                "the same with a fixed learning rate for each coordinate",
             ),
-            ("gain", self.gain, False, "times smaller with per-coordinate learning rates than with a single one"),
-            ("ratio", self.ratio, False, f"{of} / best bound with per-coordinate rates{alone}{proved}"),
+            ("gain", self.gain, False, "of a rate for each coordinate: the two lines above, divided"),
+            ("ratio", self.ratio, False, f"{of} / best per-coordinate bound{alone}{proved}"),
         ]
 
     def with_exact(self, exact: Mapping[str, Any]) -> StreamCertificate:
@@ -267,7 +252,9 @@ def _assembled(
         tuple(groups),
         "rows" if engine.counts_rows else "gradients",
         None,
-        caveats_of(spec, spec.scales[k], sums.units, comparison, unit_values, closed),
+        caveats_of(
+            spec, spec.scales[k], sums.units, comparison, unit_values, closed, regret=own["regret"], loss=progress.loss
+        ),
     )
 
 
@@ -345,22 +332,30 @@ def caveats_of(
     comparison: Comparison,
     unit_values: bool,
     forms: Mapping[str, float | None],
+    *,
+    regret: float,
+    loss: float,
 ) -> tuple[str, ...]:
     """What the numbers do not say by themselves, in words."""
     notes = []
+    if regret > loss >= 0.0 and spec.scalar_loss().link != "log":  # with a log link losses may be below 0
+        notes.append(
+            "the regret stated here says nothing: none can be above the total loss. Compare with smaller weights"
+            " (--radius) or with the best ones themselves (--radius R --exact DATA)"
+        )
     if len(spec.scales) > 1:
         notes.append(
-            f"the numbers are those of scale {scale:g}, the one with the smallest bound, plus the loss of the mixture"
-            " minus that of this scale (below 0 where mixing helped)"
+            f"the numbers are those of scale {scale:g}, the one with the smallest bound, plus what the mixture lost"
+            " more than this scale (less where mixing helped)"
         )
     if (reason := no_worst_case(spec, units, comparison)) is not None:
-        notes.append(f"the worst case and the closed form are not bounds for this run: {reason}")
+        notes.append(f"no worst case and no closed form: {reason}")
     elif forms.get("worst_case") is None:
-        notes.append(f"the worst case and the closed form are not bounds for this run: {_COARSE}")
+        notes.append(f"no worst case and no closed form: {_COARSE}")
     elif not unit_values:
-        notes.append("the closed form is not a bound for this run: not every |value| was 1")
+        notes.append("no closed form: not every |value| was 1")
     elif forms.get("closed_form") is None:
-        notes.append(f"the closed form is not a bound for this run: {_COARSE}")
+        notes.append(f"no closed form: {_COARSE}")
     return tuple(notes)
 
 

@@ -309,7 +309,17 @@ class _Replaying:
         """The words that belong to the numbers."""
         kind = "box" if comparator.radius is not None else "weights"
         comparison = Comparison(kind, radius=comparator.radius)
-        return list(caveats_of(self.replay.spec, forms["scale"], audit.units, comparison, self.unit_values, forms))
+        notes = caveats_of(
+            self.replay.spec,
+            forms["scale"],
+            audit.units,
+            comparison,
+            self.unit_values,
+            forms,
+            regret=forms["regret"],
+            loss=forms["loss"],
+        )
+        return list(notes)
 
     def _exact(self, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
         """The best fixed weights computed once more; the stated losses stand if they are as near as it gets.

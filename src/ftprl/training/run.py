@@ -79,7 +79,9 @@ class Run:
         return draw.figure(panels)
 
     def __str__(self) -> str:
-        text = f"{self.rows} rows, progressive loss {self._compared(self.progressive)}"
+        passes = max((event["pass"] for event in self.events if event["event"] == "pass"), default=1)
+        rows = f"{self.rows} rows in {passes} passes, first pass:" if passes > 1 else f"{self.rows} rows,"
+        text = f"{rows} progressive loss {self._compared(self.progressive)}"
         if self.holdout is not None:
             text += f"; holdout loss {self._compared(self.holdout)}"
         return text + (f"; {self.bad_rows} bad row{'s'[: self.bad_rows > 1]} left out" if self.bad_rows else "")

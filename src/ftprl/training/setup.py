@@ -48,8 +48,11 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
     """A model that has learned nothing, and its data."""
     settings = {"scale": "auto", **_pick(options, SPEC)}
     if isinstance(data, readers.Source):
-        return Model(Engine(_spec_for(data, options, settings), receipt=receipt), data.to_dict()), data
+        spec = _spec_for(data, options, settings)
+        _check_tau(spec, options)
+        return Model(Engine(spec, receipt=receipt), data.to_dict()), data
     spec = Spec(**settings)
+    _check_tau(spec, options)
     source = readers.open(
         data,
         dim=settings.get("dim"),
@@ -64,6 +67,13 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
         raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
     return Model(Engine(spec, receipt=receipt), source.to_dict()), source
+
+
+def _check_tau(spec: Spec, options: Options) -> None:
+    if "tau" in options and spec.scalar_loss().tau is None:
+        raise InvalidInput(
+            f"tau= needs loss=quantile, got loss={spec.loss}; drop it, or pass loss=quantile.", option=("tau", "loss")
+        )
 
 
 def _spec_for(source: readers.Source, options: Options, settings: Options) -> Spec:

@@ -90,7 +90,8 @@ def train(
 
     - `format`: File format: vw, libsvm, csv or tsv [default: inferred from the file extension]
     - `label`: Column with the label; csv and tsv files need one
-    - `positive`: Label of the positive class; all others are negative [default: 1, yes, true, y or t]
+    - `positive`: Label of the positive class; all others are negative [default: 1 of 1 and 0 or -1; yes, true, y or t
+      of a pair such as yes and no]
     - `weight`: Column with the weight of the row [default: every weight is 1]
     - `ignore`: Columns to leave out
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
@@ -106,7 +107,7 @@ def train(
     Model options:
 
     - `loss`: Loss function: a name in `ftprl.losses.SCALAR_LOSSES` [default: logistic]
-    - `tau`: Quantile that the quantile loss estimates, from 0 to 1 [default: 0.5]
+    - `tau`: Quantile that the quantile loss estimates, from 0 to 1; with no other loss [default: 0.5]
     - `bits`: Size of the weight table: 2^bits cells [default: 22]
     - `dim`: Size of the weight table in cells, instead of `bits` [default: 2^22]
     - `seed`: Seed of the hash that assigns features to cells [default: 0]
@@ -119,14 +120,16 @@ def train(
 
     - `scale`: Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them [default:
       auto]
-    - `beta`: Initial regularisation strength [default: 0.3; 1 with a single scale]
-    - `l1`: L1 penalty, for sparse weights [default: 0]
-    - `l2`: L2 penalty, for small weights [default: 0]
-    - `share`: Part of the mixture weights that is spread evenly over the scales after row t: a number, auto for
-      1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
+    - `beta`: Initial regularisation: the learning rate of a weight is H / (beta + sqrt(sum of its squared gradients)),
+      with the feature in its unit [default: 0.3; 1 with a single scale]
+    - `l1`: L1 penalty for sparse weights; once for all rows together, not per row [default: 0]
+    - `l2`: L2 penalty for small weights; once for all rows together, not per row [default: 0]
+    - `share`: Part of every mixture weight that is shared out evenly over the scales after row t, so that each can
+      recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
     - `stack`: Whether to add to the mixture a combination of all scales that is learned too (logistic loss) [default:
       True]
-    - `retire`: Whether to drop scales that no longer contribute [default: True]
+    - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
+      True]
 
     Run options:
 

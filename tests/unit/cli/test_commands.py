@@ -41,6 +41,39 @@ def ftprl(*args: str | Path) -> int:
 TRAIN = ("train", "log.vw", "-o", "m.ftprl", "--bits", "10")
 
 
+def test_settings_without_a_meaning_for_the_loss_are_not_shown(capsys: Capture) -> None:
+    shown = {}
+    for loss in ("logistic", "squared", "quantile"):
+        assert ftprl(*TRAIN, "--loss", loss) == 0
+        shown[loss] = capsys.readouterr().err.splitlines()[2]
+        assert ftprl("inspect", "m.ftprl") == 0
+        assert ("tau=" in capsys.readouterr().out) == (loss == "quantile")
+    assert ["tau=0.5" in shown[loss] for loss in shown] == [False, False, True]
+    assert ["stack=yes" in shown[loss] for loss in shown] == [True, False, False]
+
+
+def test_tau_is_for_the_quantile_loss_alone(capsys: Capture) -> None:
+    assert ftprl(*TRAIN, "--tau", "0.3") == 2
+    expected = "ftprl: --tau needs --loss quantile, got --loss logistic; drop it, or pass --loss quantile.\n"
+    assert capsys.readouterr().err == expected
+    assert not Path("m.ftprl").exists()
+
+
+def test_columns_are_listed_in_the_order_of_their_numbers(capsys: Capture) -> None:
+    names = [f"C{i}" for i in range(1, 13)]
+    Path("wide.csv").write_text(
+        ",".join(["y", *names]) + "\n" + "1,a,a,a,a,a,a,a,a,a,a,a,a\n0,b,b,b,b,b,b,b,b,b,b,b,b\n"
+    )
+    assert ftprl("train", "wide.csv", "--label", "y", "-o", "m.ftprl", "-q") == 0
+    assert ftprl("inspect", "m.ftprl") == 0
+    assert f"categorical    {', '.join(names)}\n" in capsys.readouterr().out
+
+
+def test_several_passes_are_named_beside_the_loss_of_the_first(capsys: Capture) -> None:
+    assert ftprl(*TRAIN, "--passes", "2") == 0
+    assert capsys.readouterr().err.splitlines()[-1].startswith("800 rows in 2 passes, first pass: progressive loss 0.")
+
+
 def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "--json") == 0
     out, err = capsys.readouterr()

@@ -274,6 +274,15 @@ def test_a_model_made_by_hand_has_a_certificate_and_no_closed_form_without_the_f
     assert certify_model(Model(engine)).rounds == engine.progress.rows
 
 
+def test_a_regret_above_the_total_loss_is_said_to_say_nothing() -> None:
+    model = train(output="m").model
+    wide, narrow = certify_model(model, radius=100.0), certify_model(model, radius=1e-3)
+    assert wide.regret > wide.loss
+    assert "says nothing" in wide.caveats[0]
+    assert narrow.regret < narrow.loss
+    assert not any("says nothing" in note for note in narrow.caveats)
+
+
 def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
     train(output="m")
     assert run(["certify", "m", "--radius", "0.5"]) == 0
@@ -282,8 +291,8 @@ def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
         "total loss",
         "regret (linearised)",
         "bound",
-        "best bound, rates",
-        "per-coordinate learning rates",
+        "best per-coordinate bound",
+        "the two lines above, divided",
         "note:",
     ):
         assert word in out

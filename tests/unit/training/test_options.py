@@ -109,6 +109,13 @@ def test_every_option_reads_well() -> None:
         assert option.group in GROUPS
 
 
+def described(option: Option) -> str:
+    """The help of an option; that of a switch as it is on the command line, and what it is in Python."""
+    if option.switch_help is None:
+        return option.line().replace(BY_NAME["loss"].line(), option.line(lambda _: ", ".join(SCALAR_LOSSES)))
+    return f"{option.switch_help} (`{option.name}={not option.typed.startswith('--no-')}`)"
+
+
 def tables() -> str:
     """The tables of docs/options.md."""
     lines: list[str] = []
@@ -117,7 +124,7 @@ def tables() -> str:
         for option in (option for option in BY_NAME.values() if option.group == group):
             typed = "" if option.name == "listener" else f"`{(option.switch or option.typed).replace('/', '` `')}`"
             python = "" if option.home == "cli" else f"`{option.name}=`"
-            line = option.line().replace("|", "\\|")
+            line = described(option).replace("|", "\\|")
             lines.append(f"| {typed} | {python} | {line} |")
         lines.append("")
     return "\n".join(lines)
