@@ -115,12 +115,20 @@ def read_receipt(path: str | os.PathLike[str]) -> Document:
         _check_version(name, receipt)
         check_shape(receipt, fields(FIELDS))
         Provenance.from_dict({key: receipt[key] for key in PROVENANCE})
+        _check_reading(receipt["reading"], receipt["spec"])
         return receipt
     except CannotBeChecked:
         raise
     except (ValueError, KeyError, TypeError, RecursionError, InvalidInput) as wrong:
         message = shown(" ".join(str(wrong).split()))[:200]
         raise BadFormat(f"{name}: expected a receipt of ftprl certify, got {message}; make it again.") from None
+
+
+def _check_reading(reading: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
+    """Data is read for a table of the same size and hash, and for the same loss."""
+    for name in ("dim", "seed", "loss"):
+        if reading[name] != spec.get(name):
+            raise ValueError(f"{name} {reading[name]} for reading and {spec.get(name)} for learning")
 
 
 def _check_version(name: str, receipt: Mapping[str, Any]) -> None:

@@ -53,3 +53,14 @@ def test_wrong_fields_of_a_receipt(capsys: Capture) -> None:
 @pytest.mark.slow
 def test_every_wrong_field_of_a_receipt(capsys: Capture) -> None:
     assert forge_every_field(1, capsys) > 2000
+
+
+def test_a_table_of_another_size_for_reading(capsys: Capture) -> None:
+    """Found by fuzzing: an index outside of the replay's table."""
+    model = ftprl.train("d.csv", label="y", text="t", bits=4, scale=0.1, receipt=True).model
+    receipt = make_receipt(model, certify_model(model))
+    forge_receipt(Path("r.json"), replaced(receipt, ("reading", "dim"), 32))
+    assert run(["verify", "r.json", "d.csv", "-q"]) == 2
+    error = capsys.readouterr().err
+    assert "dim 32 for reading and 16 for learning" in error
+    assert len(error.splitlines()) == 1
