@@ -106,4 +106,7 @@ def keywords(typed: Mapping[str, Any]) -> dict[str, Any]:
 def warn_of_bad_rows(count: int, first: str | None) -> None:
     """Print one line about rows that were left out."""
     if count:
-        print(f"ftprl: left out {count} bad row{'s'[: count > 1]}; the first: {first}", file=sys.stderr)
+        from ftprl.data.files import shown
+
+        reason = shown(first or "")[:400]  # of a resumed run it comes out of the checkpoint
+        print(f"ftprl: left out {count} bad row{'s'[: count > 1]}; the first: {reason}", file=sys.stderr)
