@@ -18,8 +18,8 @@ public:
     void* data() const { return data_; }
     std::size_t size() const { return size_; }
 
-    // Use small pages from now on: for a large table of which only a few scattered cells are needed, each of which would
-    // take up a whole huge page. A copy of this memory uses them too.
+    // Use small pages from now on: for a large table of which only a few scattered cells are needed, each of which
+    // would take up a whole huge page. A copy of this memory uses them too.
     void use_small_pages();
 
     // Set the bytes from `from` to `to` to zero again, and give them back where the system can take them.
