@@ -32,3 +32,7 @@ class BadModel(FtprlError, ValueError):
 
 class Unsupported(FtprlError):
     """This combination is not available; the message names one that is."""
+
+
+class OutOfMemory(FtprlError, MemoryError):
+    """A table does not fit into memory; the message has how much it needs."""

@@ -71,7 +71,15 @@ _TABLE = (
         "1 (against 0 or -1), yes, true, y or t",
     ),
     Option("weight", "data", "open", "COL", "Column with the weight of the row", "every weight is 1"),
-    Option("ignore", "data", "open", "COL", "Columns to leave out"),
+    Option(
+        "ignore",
+        "data",
+        "open",
+        "COL",
+        "Columns to leave out",
+        switch_help="Columns to leave out: repeat the option or put commas between names; a name that has a comma"
+        " goes into double quotes, '\"a,b\",c'. The same for the other options that take columns",
+    ),
     Option("categorical", "data", "open", "COL", "Columns of categories", "inferred from the first 10000 rows"),
     Option("numeric", "data", "open", "COL", "Columns of numbers", "inferred from the first 10000 rows"),
     Option("text", "data", "open", "COL", "Columns of text, split into lower-case words"),

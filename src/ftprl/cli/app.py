@@ -71,8 +71,9 @@ def run(args: list[str] | None = None) -> int:
         return _refuse(as_typed(str(error), error.options))
     except BrokenPipeError:  # whoever read the output has seen enough
         return 141
-    except MemoryError:
-        return _refuse("the table does not fit into memory; take fewer --bits")
+    except MemoryError as error:
+        needed = f": {error}" if str(error) else ""  # NumPy says how much it needed
+        return _refuse(f"out of memory{needed}; raise the memory limit (ulimit -v), or use fewer --bits or --threads 1")
     except _UsageErrors as error:
         found = _given(error, given)
         return _refuse(f"{' '.join(error.format_message().split()).rstrip('.')}{found}; see ftprl --help")

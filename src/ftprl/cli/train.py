@@ -70,6 +70,7 @@ def train(
         startup.expect_saved(data, resume)
     from ftprl.cli.live import show
     from ftprl.runlog.events import line
+    from ftprl.runlog.yardstick import worse_than_baseline
     from ftprl.training import train as learn
 
     startup.loaded()
@@ -79,5 +80,7 @@ def train(
         print(f"ftprl: every label was {run.only_class}; check the labels, and --positive", file=sys.stderr)
     if not quiet:
         print(f"{run}; wrote {output}", file=sys.stderr)
+    if run.progressive.above_baseline:  # the last line: it says that the model is of no use
+        print(f"ftprl: {worse_than_baseline(run.progressive_loss, run.baseline)}", file=sys.stderr)
     if as_json:
-        print(line(run.to_dict()))
+        print(line({**run.to_dict(), "above_baseline": run.progressive.above_baseline}))

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from ftprl import check
 from ftprl._core import Baseline, Learner, RowError
 from ftprl.data import Batch
-from ftprl.errors import InvalidInput
+from ftprl.errors import InvalidInput, OutOfMemory
 from ftprl.linear.mixture import WINDOW, Cells, Mixture, is_review, leader_of, mixture_of, next_review, window_of
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
 _OUTPUTS = 1  # scores of a row
+_ENOUGH_ROWS = 1000  # after which a model should be better than its baseline
+_SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
 
 
 @final
@@ -62,6 +64,11 @@ class LossTotals:
         0 is as good as the baseline, 100 as good as possible; NaN when there is no baseline.
         """
         return improvement(self.loss, self.baseline, self.least)
+
+    @property
+    def above_baseline(self) -> bool:
+        """Whether the loss is above the baseline's although there were 1000 rows to learn from."""
+        return self.rows >= _ENOUGH_ROWS and self.loss > self.baseline
 
     def to_dict(self) -> dict[str, float]:
         """The loss, weight and rows, and the mean."""
@@ -378,6 +385,19 @@ class Engine:
         self._core.weights(out, k)
         return np.asarray(out[0])
 
+    def weights_at(self, slots: NDArray[np.integer[Any]], scale: int | None = None) -> Vector:
+        """The same of some cells; takes memory for these alone, however large the table is."""
+        some = self._checked(slots)
+        few = Engine(replace(self._spec, dim=max(1, len(some))))
+        few.put(np.arange(len(some)), self.take(some))
+        return few.weights(self._number(scale))[: len(some)]
+
+    def expect_cells(self, count: int) -> None:
+        """Prepare an empty table for so many cells: few cells of a large one are spread over small pages of memory."""
+        size = self._kind().itemsize * self._core.width * self._spec.dim
+        if count * _SMALL_PAGE * 4 < size:
+            self._core.use_small_pages()
+
     def bias(self, scale: int | None = None) -> float:
         """The weight of the intercept, as in `weights`; 0 without one."""
         k = self._number(scale)
@@ -440,8 +460,31 @@ class Engine:
 
 
 def _learner(spec: Spec, receipt: bool) -> Learner:
+    try:
+        return _make_learner(spec, receipt, spec.dim)
+    except MemoryError:
+        needed = table_bytes(spec, receipt) / 1e9
+        raise OutOfMemory(
+            f"bits= needs memory for the whole table, {needed:.3g} GB for {spec.dim} cells, got less from the system;"
+            " use fewer bits= (each halves it) or a single scale=, or raise the memory limit (ulimit -v).",
+            option=("bits", "scale"),
+        ) from None
+
+
+def table_bytes(spec: Spec, receipt: bool) -> int:
+    """How much memory the table of an engine needs at most; pages that are never touched take none.
+
+    >>> table_bytes(Spec(dim=2**20, scale=0.1), receipt=False) == 2**20 * 16
+    True
+    """
+    width = _make_learner(spec, False, 1).width * (8 if spec.float64 else 4)
+    lanes = -(-len(spec.scales) // 4) * 4 if spec.several else 1
+    return spec.dim * (width + (4 if spec.several else 0) + (8 * lanes if receipt else 0))
+
+
+def _make_learner(spec: Spec, receipt: bool, dim: int) -> Learner:
     return Learner(
-        spec.dim,
+        dim,
         _OUTPUTS,
         float64=spec.float64,
         receipt=receipt,

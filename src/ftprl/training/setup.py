@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ftprl import data as readers
-from ftprl.errors import InvalidInput
+from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
@@ -100,6 +101,12 @@ def _spec_for(source: readers.Source, options: Options, settings: Options) -> Sp
 
 def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None) -> tuple[Model, readers.Source]:
     """A model that is trained further, and its data, read as before; options may be repeated, not changed."""
+    if old.checkpoint is not None and (version := checkpoint_version(old.checkpoint)) != CHECKPOINT_VERSION:
+        raise BadModel(
+            f"resume= needs a checkpoint of this version: expected checkpoint format {CHECKPOINT_VERSION}, got"
+            f" {version}; finish the run with the version that wrote it, or start anew.",
+            option="resume",
+        )
     _check_spec(old.engine.spec, options)
     if receipt is not None and receipt != old.engine.receipt:
         had = "with" if old.engine.receipt else "without"
@@ -113,9 +120,11 @@ def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None)
             raise InvalidInput("a Source needs to read as the model's data was read; pass the paths instead.")
         return old, data
     limits = _pick(options, _NOT_KEPT)
-    if old.run is not None:
-        limits.setdefault("on_bad_row", old.run["on_bad_row"])
-    return old, readers.open(data, labelled=True, **limits, **readers.settings_for(old.reading, data))
+    if old.checkpoint is not None:
+        limits.setdefault("on_bad_row", old.checkpoint["on_bad_row"])
+    spec = old.engine.spec  # a model that was made by hand may not say how its data is read
+    kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **old.reading}
+    return old, readers.open(data, labelled=True, **limits, **readers.settings_for(kept, data))
 
 
 def _check_spec(spec: Spec, options: Options) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target
 from ftprl.data.files import STDIN
 from ftprl.errors import FtprlError, InvalidInput
+from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
@@ -159,10 +160,11 @@ def train(
         model, source = resumed_model(old, data, model_options(arguments), receipt)
     files = {f"the data file {file}": file for file in source.files if file != STDIN}
     check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
-    run_options = _run_options(arguments, None if old is None else old.run, source)
+    run_options = _run_options(arguments, None if old is None else old.checkpoint, source)
     model.check_size()
     log = _EventLog(events, listener, _settings(model, source, run_options))
     trainer = Trainer(model, source, run_options, log.add)
+    log.progressive = lambda: trainer.progressive
     _run(trainer, log, output)
     only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
@@ -202,6 +204,7 @@ class _EventLog:
         self.events: list[Event] = []
         self._path, self._listener, self._settings = path, listener, settings
         self._writer: Writer | None = None
+        self.progressive: Callable[[], LossTotals] | None = None  # of the first pass, once there is a trainer
 
     def open(self, *, append: bool) -> None:
         """Open the file, if one was asked for."""
@@ -211,6 +214,8 @@ class _EventLog:
         """An event: the first also has the settings of the run, ticks are for the listener alone."""
         if event["event"] in ("start", "resume"):
             event = {**event, **self._settings}
+        if event["event"] == "end" and self.progressive is not None:
+            event = {**event, "above_baseline": self.progressive().above_baseline}
         if event["event"] != "tick":
             self.events.append(event)
             if self._writer is not None:

@@ -52,11 +52,11 @@ class Trainer:
         model.engine.retire = options.retire
         self._before = TrainingHistory.from_dict(model.history)
         self._checkpoints = Checkpoints(source, options)
-        if model.run is None:
+        if model.checkpoint is None:
             totals = model.engine.progress
             self.state = RunState(totals, totals, self._before.holdout, source.start)
         else:
-            self.state, model.run = self._checkpoints.resume(model.run), None
+            self.state, model.checkpoint = self._checkpoints.resume(model.checkpoint), None
         self._meter = ProgressMeter(model, self.state)
         self._recorder, receipt_rows = _recorder(model, source)
         self._schedule = Schedule(options.checkpoint_rows, receipt_rows)
