@@ -130,4 +130,4 @@ def _taken(parser: Parser, origin: str) -> Batch:
         tags = [""] * len(y)
         for row, tag in tags_by_row:
             tags[row] = tag.decode("utf-8", "backslashreplace")
-    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags))
+    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags), True)

@@ -77,7 +77,10 @@ class Model:
         return readers.open(data, **{**options, "loss": "squared", "positive": None})
 
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
-        """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores."""
+        """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores.
+
+        While another thread learns, each batch is predicted with the state between two of its calls of `Engine.learn`.
+        """
         if not isinstance(data, Batch):
             source = data if isinstance(data, Source) else self.open(data)
             parts = [self.predict(batch, raw=raw) for batch, _ in source.read()]
@@ -90,15 +93,20 @@ class Model:
         return self.engine.spec.scalar_loss().mean(scores)
 
     def save(self, path: str | os.PathLike[str]) -> str:
-        """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half."""
-        tensors = tensors_of(self.engine)
-        if self.provenance is not None:  # it grows with every run, and a header may not
-            tensors[PROVENANCE] = model_file.pack(self.provenance)
-        return model_file.write(path, self._content(), tensors)
+        """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half.
+
+        While another thread learns, the state between two of its calls of `Engine.learn` is saved; it waits meanwhile.
+        """
+        with self.engine.unchanged():
+            tensors = tensors_of(self.engine)
+            if self.provenance is not None:  # it grows with every run, and a header may not
+                tensors[PROVENANCE] = model_file.pack(self.provenance)
+            return model_file.write(path, self._content(), tensors)
 
     def state_digest(self) -> str:
         """The SHA-256 of all that was learned; it does not depend on the file, its header or the settings."""
-        return model_file.digest_of_tensors(tensors_of(self.engine))
+        with self.engine.unchanged():
+            return model_file.digest_of_tensors(tensors_of(self.engine))
 
     def _content(self) -> dict[str, Any]:
         return {
