@@ -106,10 +106,10 @@ class Batch:
 
     def private(self) -> Batch:
         """This batch if nobody else can write to its arrays, otherwise a copy."""
-        return self if self.is_private else self.replaced(**self._copies(), is_private=True)
-
-    def _copies(self) -> dict[str, NDArray[Any]]:
-        return {name: getattr(self, name).copy() for name in _KINDS}
+        if self.is_private:
+            return self
+        arrays = (self.indptr.copy(), self.indices.copy(), self.values.copy(), self.y.copy(), self.weight.copy())
+        return Batch.trusted(*arrays, self.first_row, self.origin, self.tags, True)
 
     def cut(self, rows: int) -> Iterator[Batch]:
         """The same rows in pieces of at most `rows`."""

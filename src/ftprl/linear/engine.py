@@ -435,10 +435,13 @@ class Engine:
         """
         check.instance("batch", batch, Batch)
         scores = np.empty(len(batch))
-        step = len(batch) if batch.is_private else _COPIED_ROWS
         with self._reading:
-            for start in range(0, len(batch), max(1, step)):
-                self._score(batch[start : start + step].private(), scores[start : start + step])
+            if batch.is_private:
+                self._score(batch, scores)
+            else:
+                for start in range(0, len(batch), _COPIED_ROWS):
+                    rows = slice(start, start + _COPIED_ROWS)
+                    self._score(batch[rows].private(), scores[rows])
         return scores
 
     def _score(self, batch: Batch, scores: Vector) -> None:
