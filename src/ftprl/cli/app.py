@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import itertools
+import signal
 import sys
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from ftprl.cli.help import GroupedCommand
+from ftprl.cli.help import AllCommands, GroupedCommand, Stopped
 from ftprl.errors import FtprlError
 from ftprl.options import as_typed
 
@@ -22,11 +23,25 @@ GROUPS = ("generate", "paper")
 _UsageErrors: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
+# Shown by ftprl --help; docs/exit-codes.md explains them.
+EXIT_CODES = {
+    0: "done",
+    1: "a receipt is refused, or a statement of the paper did not hold",
+    2: "bad input: one line says where, what was found and what to do",
+    3: "verify --rows: a partial check, no verdict",
+    4: "train: finished, but a checkpoint could not be written",
+    130: "interrupted by Ctrl-C; train --checkpoint saves what was learned",
+    143: "ended by SIGTERM; the same",
+}
+
+
 def _app(args: list[str]) -> typer.Typer:
     """The command that is called, or all of them where none is: each takes time to set up."""
     app = typer.Typer(
         name="ftprl",
+        cls=AllCommands,
         help="Online learning that shows its receipt.",
+        epilog="Exit codes: " + "; ".join(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -62,7 +77,7 @@ def _root(
 
 
 def run(args: list[str] | None = None) -> int:
-    """The exit code of one call: 0, 1 for a receipt that is refused, 2 for bad input, 130 when interrupted."""
+    """The exit code of one call: `EXIT_CODES`."""
     given = sys.argv[1:] if args is None else args
     try:
         code = _app(given)(args=given, prog_name="ftprl", standalone_mode=False)
@@ -80,12 +95,20 @@ def run(args: list[str] | None = None) -> int:
         name = error.filename2 or error.filename or "standard output"
         remedy = "free some space" if error.errno == errno.ENOSPC else "check the path and its permissions"
         return _refuse(f"{name}: {error.strerror}; {remedy}")
-    except (typer.Abort, KeyboardInterrupt):
-        print("ftprl: interrupted before the output was written", file=sys.stderr)
-        return 130
-    if code == 130:  # how newer versions of Typer report an interrupt
-        print("ftprl: interrupted before the output was written", file=sys.stderr)
+    except Stopped as stopped:
+        return _interrupted(stopped.interrupt)
+    except (typer.Abort, KeyboardInterrupt) as interrupt:
+        return _interrupted(interrupt)
+    if code == 130:  # how newer versions of Typer report an interrupt outside of a command
+        return _interrupted(KeyboardInterrupt())
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(interrupt: BaseException) -> int:
+    """One line about what was kept and lost, and 128 plus the number of the signal."""
+    message = as_typed(str(interrupt), getattr(interrupt, "options", ()))
+    _print_error(message or "interrupted before the output was written")
+    return 128 + int(getattr(interrupt, "signal", signal.SIGINT))
 
 
 def _given(error: Any, args: list[str]) -> str:
@@ -96,5 +119,9 @@ def _given(error: Any, args: list[str]) -> str:
 
 
 def _refuse(message: str) -> int:
-    print(f"ftprl: {''.join(c if c.isprintable() else repr(c)[1:-1] for c in message)}", file=sys.stderr)
+    _print_error(message)
     return 2
+
+
+def _print_error(message: str) -> None:
+    print(f"ftprl: {''.join(c if c.isprintable() else repr(c)[1:-1] for c in message)}", file=sys.stderr)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ftprl.cli import startup
 from ftprl.errors import InvalidInput
 
 _FORMATS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", "svg")
@@ -33,6 +34,8 @@ def report(
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.data.files import shown
     from ftprl.runlog.events import read_events
+
+    startup.loaded()
 
     if run.is_dir():
         raise InvalidInput(f"report needs a file of events, got the folder {str(run)!r}; name a file in it.")
