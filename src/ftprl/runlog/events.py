@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import stat
 from collections.abc import Mapping
 from typing import IO, Any, final
 
+from ftprl.atomic import lock_file
 from ftprl.errors import BadFormat, InvalidInput
 
 Event = dict[str, Any]
@@ -43,13 +45,24 @@ class Writer:
     def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
         self._path = os.fspath(path)
         try:
-            if append and os.path.isfile(path):
-                _drop_partial_line(path)
-            self._file: IO[str] = open(path, "a" if append else "w", encoding="utf-8")  # noqa: SIM115
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                self._start(handle, append)
+            except BaseException:
+                os.close(handle)
+                raise
         except OSError as error:
             raise InvalidInput(
-                f"{self._path}: {error.strerror}; name a file for the events that can be written."
+                f"events= needs a file that can be written, got {self._path!r}: {error.strerror}; name another."
             ) from None
+        self._file: IO[str] = os.fdopen(handle, "w", encoding="utf-8")
+
+    def _start(self, handle: int, append: bool) -> None:
+        """Lock a file, and only then cut it: to nothing, or where a new line begins."""
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            lock_file(handle, "events=", self._path)
+            os.ftruncate(handle, _complete_lines(self._path) if append else 0)
+            os.lseek(handle, 0, os.SEEK_END)
 
     def write(self, event: Mapping[str, Any]) -> None:
         """Append an event."""
@@ -64,11 +77,10 @@ class Writer:
         self._file.close()
 
 
-def _drop_partial_line(path: str | os.PathLike[str]) -> None:
-    """Remove the last line if a killed process left it incomplete."""
-    with open(path, "rb+") as file:
-        text = file.read()
-        file.truncate(text.rfind(b"\n") + 1)
+def _complete_lines(path: str | os.PathLike[str]) -> int:
+    """The length of a file without its last line if a killed process left that incomplete."""
+    with open(path, "rb") as file:
+        return file.read().rfind(b"\n") + 1
 
 
 def read_events(path: str | os.PathLike[str]) -> list[Event]:

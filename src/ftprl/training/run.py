@@ -96,7 +96,6 @@ class Run:
         return {
             "rows": self.rows,
             "bad_rows": self.bad_rows,
-            "failed_checkpoints": self.failed_checkpoints,
             "progressive_loss": self.progressive_loss,
             "baseline": self.baseline,
             "improvement": self.improvement,
@@ -107,4 +106,5 @@ class Run:
             "holdout_improvement": None if self.holdout is None else self.holdout.improvement,
             "seconds": self.seconds,
             "model": self.path,
+            "failed_checkpoints": self.failed_checkpoints,
         }

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 from ftprl import data as readers
-from ftprl.atomic import check_apart, check_target
+from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.data.files import STDIN
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
@@ -159,13 +159,15 @@ def train(
         model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt)
     else:
         model, source = resumed_model(old, data, model_options(arguments), receipt)
-    files = {f"the data file {file}": file for file in source.files if file != STDIN}
+    files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
+    files |= {"standard input": 0} if STDIN in source.files else {}
     check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
     run_options = _run_options(arguments, None if old is None else old.run, source)
     model.check_size()
     log = _EventLog(events, listener, _settings(model, source, run_options))
-    trainer = Trainer(model, source, run_options, log.add)
-    _run(trainer, log, output)
+    with reserved({"output=": output, "checkpoint=": checkpoint}):
+        trainer = Trainer(model, source, run_options, log.add)
+        _run(trainer, log, output)
     only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
         model=model,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -204,11 +204,11 @@ def test_the_handler_of_the_program_is_used_and_put_back() -> None:
 
 
 @pytest.fixture
-def locked(tmp_path: Path) -> Iterator[Path]:
+def locked(tmp_path: Path) -> Path:
     """A folder that becomes too small for a checkpoint: by a limit on the size of files, in a process of its own."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    yield folder
+    return folder
 
 
 def test_a_full_disk_does_not_end_the_run(log: Path, locked: Path) -> None:
