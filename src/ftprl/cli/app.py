@@ -23,6 +23,8 @@ GROUPS = ("generate", "paper")
 _UsageErrors: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
+_OF_FILES = ("--resume", "--model", "--against", "--exact", "--checkpoint", "--events", "--output", "-o")
+
 # Shown by ftprl --help; docs/exit-codes.md explains them.
 EXIT_CODES = {
     0: "done",
@@ -83,18 +85,17 @@ def run(args: list[str] | None = None) -> int:
         code = _app(given)(args=given, prog_name="ftprl", standalone_mode=False)
         sys.stdout.flush()
     except FtprlError as error:
-        return _refuse(as_typed(str(error), error.options))
+        return _refuse(_with_option(as_typed(str(error), error.options), given))
     except BrokenPipeError:  # whoever read the output has seen enough
         return 141
     except MemoryError:
         return _refuse("the table does not fit into memory; take fewer --bits")
     except _UsageErrors as error:
-        found = _given(error, given)
-        return _refuse(f"{' '.join(error.format_message().split()).rstrip('.')}{found}; see ftprl --help")
+        return _refuse(_usage(error, given))
     except OSError as error:
         name = error.filename2 or error.filename or "standard output"
         remedy = "free some space" if error.errno == errno.ENOSPC else "check the path and its permissions"
-        return _refuse(f"{name}: {error.strerror}; {remedy}")
+        return _refuse(_with_option(f"{name}: {error.strerror}; {remedy}", given))
     except Stopped as stopped:
         return _interrupted(stopped.interrupt)
     except (typer.Abort, KeyboardInterrupt) as interrupt:
@@ -111,11 +112,23 @@ def _interrupted(interrupt: BaseException) -> int:
     return 128 + int(getattr(interrupt, "signal", signal.SIGINT))
 
 
-def _given(error: Any, args: list[str]) -> str:
-    """What was passed to the option that an error is about, which Typer's message leaves out."""
+def _usage(error: Any, args: list[str]) -> str:
+    """What was typed wrong, with the value, which Typer may leave out, and where the right way is shown."""
+    message = " ".join(error.format_message().split()).rstrip(".")
     names = getattr(getattr(error, "param", None), "opts", [])
-    given = [b for a, b in itertools.pairwise(args) if a in names]
-    return f", got {given[-1]!r}" if given else ""
+    values = [b for a, b in itertools.pairwise(args) if a in names]
+    if values and repr(values[-1]) not in message:
+        message += f", got {values[-1]!r}"
+    command = [*itertools.takewhile(lambda word: word in (*COMMANDS, *GROUPS), args[:1])]
+    return f"{message}; see {' '.join(['ftprl', *command, '--help'])}"
+
+
+def _with_option(message: str, args: list[str]) -> str:
+    """A message that begins with a file, with the option that named it: there may be several files."""
+    for option, value in itertools.pairwise(args):
+        if option in _OF_FILES and message.startswith(f"{value}: "):
+            return f"{option} {message}"
+    return message
 
 
 def _refuse(message: str) -> int:

@@ -45,7 +45,7 @@ def report(
     check_apart({"--output": target}, {"the events": run})
     events = read_events(run)
     if not events:
-        raise InvalidInput(f"{run}: expected events, got an empty file; wait for the run to start, or use ftprl watch.")
+        raise InvalidInput(f"{run}: expected events, got none; wait for the run to start, or use ftprl watch.")
     from ftprl.report import page, picture
 
     report = page(events, str(run)).encode("utf-8") if form == "html" else picture(events, form, str(run))

@@ -131,15 +131,15 @@ class MemorySource(Source):
     def check_unchanged(self, fingerprint: Any) -> None:
         """Refuse rows that are not those of a fingerprint taken before."""
         if not isinstance(fingerprint, Mapping):
-            raise InvalidInput("a checkpoint needs the data it was made with, got data in memory; pass the same files.")
+            raise InvalidInput("resume= needs the data of the checkpoint, got data in memory; pass the same files.")
         rows = fingerprint.get("rows")
         if rows != self._rows:
             raise InvalidInput(
-                f"a checkpoint needs the data it was made with, expected {rows!r:.20} rows, got {self._rows}; pass it."
+                f"resume= needs the data of the checkpoint, expected {rows!r:.20} rows, got {self._rows}; pass it."
             )
         if dict(fingerprint) != self.fingerprint():
             raise InvalidInput(
-                f"a checkpoint needs the data it was made with, expected the same {rows} rows, got others; pass them."
+                f"resume= needs the data of the checkpoint, expected the same {rows} rows, got others; pass them."
             )
 
     def describe(self) -> Description:

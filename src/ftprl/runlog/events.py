@@ -18,6 +18,7 @@ from ftprl.atomic import lock_file
 from ftprl.errors import BadFormat, InvalidInput
 
 Event = dict[str, Any]
+_REMEDY = "name a file that train --events wrote"
 
 
 def line(event: Mapping[str, Any]) -> str:
@@ -93,8 +94,12 @@ def read_events(path: str | os.PathLike[str]) -> list[Event]:
             except (ValueError, RecursionError):
                 if not text.endswith("\n"):
                     break
-                raise BadFormat(f"{os.fspath(path)}:{number}: expected an event in JSON, got {text[:40]!r}") from None
+                raise BadFormat(
+                    f"{os.fspath(path)}:{number}: expected an event in JSON, got {text[:40]!r}; {_REMEDY}."
+                ) from None
             if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-                raise BadFormat(f"{os.fspath(path)}:{number}: expected an event, got {text[:40].rstrip()!r}")
+                raise BadFormat(
+                    f"{os.fspath(path)}:{number}: expected an event, got {text[:40].rstrip()!r}; {_REMEDY}."
+                )
             events.append(event)
     return events

@@ -12,6 +12,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
+from ftprl.losses import SCALAR_LOSSES
 from ftprl.options import names
 
 SPEC = names("Spec")
@@ -46,6 +47,7 @@ def _pick(options: Options, wanted: tuple[str, ...]) -> dict[str, Any]:
 def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, readers.Source]:
     """A model that has learned nothing, and its data."""
     settings = {"scale": "auto", **_pick(options, SPEC)}
+    _check_tau(settings)
     if isinstance(data, readers.Source):
         return Model(Engine(_spec_for(data, options, settings), receipt=receipt), data.to_dict()), data
     spec = Spec(**settings)
@@ -63,6 +65,16 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
         raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
     return Model(Engine(spec, receipt=receipt), source.to_dict()), source
+
+
+def _check_tau(settings: Options) -> None:
+    """Refuse a quantile for a loss that estimates none."""
+    loss = settings.get("loss", "logistic")
+    if "tau" in settings and loss != "quantile" and loss in SCALAR_LOSSES:
+        raise InvalidInput(
+            f"tau= needs loss=quantile, got tau={settings['tau']} and loss={loss}; drop it, or pass loss=quantile.",
+            option=("tau", "loss"),
+        )
 
 
 def _spec_for(source: readers.Source, options: Options, settings: Options) -> Spec:

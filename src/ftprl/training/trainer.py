@@ -196,8 +196,9 @@ class Trainer:
         """What the model has read, with this run; refuses a run that learned nothing."""
         state, before, progressive = self.state, self._before, self.progressive
         if progressive.rows == 0 and state.holdout == before.holdout:
+            remedy = "check label=" if self.source.describe().columns else "give each row a label"
             raise InvalidInput(
-                f"train needs rows with a label and a weight above 0, got none in {state.rows} rows; check label=.",
+                f"data needs rows with a label and a weight above 0, got none in {state.rows} rows; {remedy}.",
                 option="label",
             )
         positive = self.model.reading.get("positive")
