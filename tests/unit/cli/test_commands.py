@@ -275,7 +275,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     for args, failed in (((*TRAIN, "-q"), 0), ((*TRAIN, "-q", "--checkpoint", "c", "--every", "100"), 4)):
         assert ftprl(*args) == 2
         *warnings, last = capsys.readouterr().err.splitlines()
-        assert last == "ftprl: m.ftprl: No space left on device; free some space"
+        assert last == "ftprl: -o m.ftprl: No space left on device; free some space"
         assert len(warnings) == failed  # a checkpoint that cannot be written does not end the run
         assert all("could not be written: No space left on device" in warning for warning in warnings)
     assert Path("m.ftprl").read_bytes() == model
