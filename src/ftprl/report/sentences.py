@@ -228,6 +228,7 @@ def status(log: RunLog) -> tuple[str, str]:
         "running": ("running", f"{rows} so far; no end has been logged: the run is going on, or it was stopped."),
         "finished": ("finished", f"{rows}, complete."),
         "failed": ("failed", f"Failed after {rows}: {log.error or 'no reason was logged.'}"),
+        "interrupted": ("interrupted", f"Interrupted after {rows}: {log.error or 'nothing else was logged.'}"),
     }[log.status]
 
 
@@ -254,7 +255,7 @@ def _description(event: dict[str, object], saved: int) -> str:
         return f"scales kept: {_list(event.get('kept'))}; dropped: {_list(event.get('retired'))}"
     if kind in ("pass", "end"):
         return _losses(event)
-    if kind == "error":
+    if kind in ("error", "checkpoint_failed", "interrupted"):
         return str(event.get("message"))
     return {"start": "the run started", "resume": "the run was resumed"}.get(str(kind), "")
 
