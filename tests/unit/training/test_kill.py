@@ -94,7 +94,7 @@ class Runs:
         """After a signal: what is lost is at most what came since it, or since the last checkpoint that was logged."""
         kept = 0
         if self.checkpoint.exists():
-            run = Model.load(self.checkpoint).run
+            run = Model.load(self.checkpoint).checkpoint
             assert run is not None
             kept = run["standing"]["rows"]
         events = read_events(self.events) if self.events.exists() else []
