@@ -68,7 +68,7 @@ _TABLE = (
         "open",
         "TEXT",
         "Label of the positive class; all others are negative",
-        "1 of 1 and 0 or -1; yes, true, y or t of a pair such as yes and no",
+        "1 (against 0 or -1), yes, true, y or t",
     ),
     Option("weight", "data", "open", "COL", "Column with the weight of the row", "every weight is 1"),
     Option(
@@ -100,7 +100,7 @@ _TABLE = (
         "data",
         "open",
         "TEXT",
-        "What to do at a row that cannot be read or learned: raise an error, or skip and count it",
+        "What to do at a row that cannot be read or learned: raise (an error) or skip (and count it)",
         "raise",
     ),
     Option("max_row", "data", "open", "BYTES", "Longest row, in bytes", "16000000"),
@@ -137,8 +137,8 @@ _TABLE = (
         switch="--float64",
         switch_help="Use double precision, which takes twice the memory",
     ),
-    Option("lower", "model", "Spec", "FLOAT", "Lower bound of every weight"),
-    Option("upper", "model", "Spec", "FLOAT", "Upper bound of every weight"),
+    Option("lower", "model", "Spec", "FLOAT", "Lower bound of every weight but the intercept"),
+    Option("upper", "model", "Spec", "FLOAT", "Upper bound of every weight but the intercept"),
     # ---- learning ----
     Option(
         "scale",
@@ -153,23 +153,33 @@ _TABLE = (
         "learning",
         "Spec",
         "FLOAT",
-        "Initial regularisation: the learning rate of a weight is H / (beta + sqrt(sum of its squared gradients)),"
-        " with the feature in its unit",
+        "Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of its"
+        " squared gradients)), with the feature in its unit",
         "0.3; 1 with a single scale",
     ),
     Option(
-        "l1", "learning", "Spec", "FLOAT", "L1 penalty for sparse weights; once for all rows together, not per row", "0"
+        "l1",
+        "learning",
+        "Spec",
+        "FLOAT",
+        "L1 penalty l1 sum |w|, for sparse weights: added once to the total loss, not per row; not on the intercept",
+        "0",
     ),
     Option(
-        "l2", "learning", "Spec", "FLOAT", "L2 penalty for small weights; once for all rows together, not per row", "0"
+        "l2",
+        "learning",
+        "Spec",
+        "FLOAT",
+        "L2 penalty l2/2 sum w^2, for small weights: added once to the total loss, not per row; not on the intercept",
+        "0",
     ),
     Option(
         "share",
         "learning",
         "Spec",
         "TEXT",
-        "Part of every mixture weight that is shared out evenly over the scales after row t, so that each can recover:"
-        " a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1))",
+        "Part of every mixture weight that is shared out evenly over scales and stack after row t, so that each can"
+        " recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1))",
         "capped",
     ),
     Option(
@@ -207,10 +217,10 @@ _TABLE = (
         "run",
         "train",
         "",
-        "Whether to keep what `certify` and `verify` need to bound the regret",
+        "Whether to keep what `certify` needs to bound the regret",
         "False",
         switch="--receipt/--no-receipt",
-        switch_help="Keep what certify and verify need to bound the regret [default: no-receipt]",
+        switch_help="Keep what certify needs to bound the regret [default: no-receipt]",
     ),
     Option("checkpoint", "run", "train", "PATH", "File to save the run to, so that it can be resumed"),
     Option(
@@ -226,7 +236,7 @@ _TABLE = (
         "run",
         "train",
         "PATH",
-        "Checkpoint to continue with the same data, or model to continue with more data",
+        "Checkpoint to continue with the same data, given again, or model to continue with more data",
     ),
     Option(
         "threads",
@@ -243,6 +253,10 @@ _TABLE = (
     Option("as_json", "output", "cli", "", "Print the result as one line of JSON on stdout", switch="--json"),
     Option("quiet", "output", "cli", "", "Print errors and warnings only", switch="--quiet", short="-q"),
 )
+
+# Options of other commands than `train`, as messages of the library name them and as they are typed.
+OF_OTHER_COMMANDS = {name: f"--{name}" for name in ("alpha", "drift", "exact", "port", "radius", "rounds", "rows")}
+OF_OTHER_COMMANDS["path"] = "--output"
 
 BY_NAME = {option.name: option for option in _TABLE}
 TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`
@@ -265,6 +279,8 @@ def as_typed(message: str, options: tuple[str, ...]) -> str:
     first = re.match(r"(\w+)(?==| needs )", message)
     if first is not None and first[1] in BY_NAME:
         message = _replaced(f"{first[1]}={message[first.end() :].removeprefix('=')}", first[1], count=1)
+    elif first is not None and first[1] in OF_OTHER_COMMANDS:
+        message = OF_OTHER_COMMANDS[first[1]] + message[first.end() :].removeprefix("=")
     for name in options:
         message = _replaced(message, name)
     return message
@@ -277,6 +293,7 @@ def _replaced(message: str, name: str, count: int = 0) -> str:
     value = r"(?:True|False)?" if option.switch else ""  # a switch has no value
 
     def typed(match: re.Match[str]) -> str:
-        return option.typed + (" " if message[match.end() : match.end() + 1].strip(" ,;.:") else "")
+        typed = option.switch.split("/")[-1] if option.switch and match[0].endswith("False") else option.typed
+        return typed + (" " if message[match.end() : match.end() + 1].strip(" ,;.:") else "")
 
     return re.sub(rf"(?<![\w-]){name}={value}", typed, message, count=count)

@@ -78,7 +78,7 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
     if facts["mixture"] is None:
         return []
     names, weights, losses = (facts["mixture"][key] for key in ("names", "weights", "losses"))
-    lines = ["", f"{'scale':>14} {'weight':>14} {'mean loss':>14}"]
+    lines = ["", f"{'scale':>14} {'mixture weight':>14} {'mean loss':>14}"]
     for name, share, loss in zip(names, weights, losses, strict=True):
         lines.append(f"{name:>14} {share:>14.6g} {_mean(loss, facts):>14}")
     if math.isfinite(facts["baseline_loss"]):
@@ -89,7 +89,8 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
     best = min(range(len(scales)), key=losses.__getitem__)
     every = sorted((*scales, *facts["spec"]["retired"]))
     if scales[best] in (every[0], every[-1]):
-        lines.append(f"note: the best scale, {scales[best]:g}, is at an end of the grid; add more beyond it")
+        end, other = ("smallest", "smaller") if scales[best] == every[0] else ("largest", "larger")
+        lines.append(f"note: the best scale, {scales[best]:g}, is the {end} one; {other} ones may be better (--scale)")
     return lines
 
 

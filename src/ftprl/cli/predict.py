@@ -26,7 +26,7 @@ def predict(
     ] = None,
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="Write scores instead of means or probabilities", rich_help_panel="output"),
+        typer.Option("--raw", help="Write scores, before the link function", rich_help_panel="output"),
     ] = False,
     format: Annotated[str | None, option("format")] = None,
     sep: Annotated[str | None, option("sep")] = None,
@@ -35,7 +35,8 @@ def predict(
     on_bad_row: Annotated[str | None, option("on_bad_row")] = None,
     max_row: Annotated[int | None, option("max_row")] = None,
 ) -> None:
-    """Write one prediction per row, one per line: probabilities for logistic loss, means for the others.
+    """Write one prediction per row, one per line: a probability with logistic loss, a score with the
+    hinge losses, otherwise a number in the unit of the label.
 
     The data is read as in training; it may lack the label.
     """
@@ -51,7 +52,8 @@ def predict(
     learned = Model.load(model)
     reading = {name: value for name, value in keywords(typed).items() if value is not None}
     source = learned.open(data, **reading)
-    read = {f"the data file {file}": file for file in source.files if file != "-"}
+    read: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != "-"}
+    read |= {"standard input": 0} if "-" in source.files else {}
     check_apart({"--output": output}, {**read, "the model": model})
     lines = Lines(learned, source, raw=raw)
     with nullcontext(_stdout()) if output is None else replacing(output) as out:

@@ -30,7 +30,7 @@ def verify(
 ) -> None:
     """Recompute each number of a receipt from the data, without the compiled learner.
 
-    Exit code 0: confirmed; 1: refused; 3: a partial check (--rows), no verdict.
+    Exit code 0: confirmed; 1: refused; 2: cannot be checked; 3: a partial check (--rows), no verdict.
 
     ftprl verify clicks.receipt clicks.vw.gz --model clicks.ftprl
     """

@@ -81,7 +81,10 @@ class Model:
         return readers.open(data, **{**options, "loss": "squared", "positive": None})
 
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
-        """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores."""
+        """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores.
+
+        While another thread learns, each batch is predicted with the state between two of its calls of `Engine.learn`.
+        """
         if not isinstance(data, Batch):
             source = data if isinstance(data, Source) else self.open(data)
             parts = [self.predict(batch, raw=raw) for batch, _ in source.read()]
@@ -94,12 +97,17 @@ class Model:
         return self.engine.spec.scalar_loss().mean(scores)
 
     def save(self, path: str | os.PathLike[str]) -> str:
-        """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half."""
-        return model_file.write(path, self._content(), self._tensors())
+        """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half.
+
+        While another thread learns, the state between two of its calls of `Engine.learn` is saved; it waits meanwhile.
+        """
+        with self.engine.unchanged():
+            return model_file.write(path, self._content(), self._tensors())
 
     def to_bytes(self) -> bytes:
         """The bytes that `save` writes; `from_bytes` reads them."""
-        return model_file.to_bytes(self._content(), self._tensors())
+        with self.engine.unchanged():
+            return model_file.to_bytes(self._content(), self._tensors())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How a model is pickled and copied: as the bytes of its file."""
@@ -113,7 +121,8 @@ class Model:
 
     def state_digest(self) -> str:
         """The SHA-256 of all that was learned; it does not depend on the file, its header or the settings."""
-        return model_file.digest_of_tensors(tensors_of(self.engine))
+        with self.engine.unchanged():
+            return model_file.digest_of_tensors(tensors_of(self.engine))
 
     def _content(self) -> dict[str, Any]:
         return {

@@ -33,7 +33,7 @@ class Comparison:
 
     def __str__(self) -> str:
         if self.kind == "box":
-            return f"the best weights with |u_i| <= {self.radius:g} / (unit of feature i)"
+            return f"the best weights with |weight| <= {self.radius:g} / unit of the feature"
         return "the model's final weights" if self.kind == "weights" else "the weights of the other model"
 
 
@@ -121,7 +121,10 @@ class StreamCertificate:
         ]
         cells.insert(0, ("", "total", "per row" if self.weight == self.rounds else "per weight", ""))
         width, total, mean = (max(len(row[i]) for row in cells) for i in range(3))
-        lines = [f"{self.rounds} row{'s' if self.rounds != 1 else ''} learned, compared with {self.comparison}"]
+        leading = " (those of its leading scale)" if self.comparison.kind == "weights" and len(self.scales) > 1 else ""
+        lines = [
+            f"{self.rounds} row{'s' if self.rounds != 1 else ''} learned, compared with {self.comparison}{leading}"
+        ]
         lines += [f"  {a:<{width}}  {b:>{total}}  {c:>{mean}}  {d}".rstrip() for a, b, c, d in cells]
         return "\n".join([*lines, *(f"  note: {caveat}" for caveat in self.caveats)])
 
@@ -133,25 +136,42 @@ class StreamCertificate:
         of = "theorem's bound" if self.ratio_of == "theorem" else "worst case"
         alone = f", both of scale {self.scale:g} alone" if self.excess else ""
         proved = "" if self.proven_ratio is None else f"; proved to be at most {self.proven_ratio:.4g}"
+        better = "; below 1: better than fixed rates could guarantee" if (self.ratio or 1.0) < 1.0 else ""
         return [
             ("total loss", self.loss, True, "of the predictions, each made before its row was learned"),
-            ("regret (linearised)", self.regret, True, "total loss minus that of the fixed weights is at most this"),
-            ("true regret", self.true_regret, True, "the same without linearising; found by optimisation over DATA"),
-            ("tight bound", self.tight, True, "at least the regret, which it equals where the weights are optimal"),
-            ("bound", self.bound, True, "what the theory guarantees for this stream: regret cannot be above it"),
-            ("theorem's bound", self.theorem, True, "the same as the paper states it; its second term counts twice"),
+            (
+                "regret at most",
+                self.regret,
+                True,
+                "total loss minus that of the fixed weights, linearised (never less)",
+            ),
+            ("true regret", self.true_regret, True, "the same without linearising, from the training data"),
+            ("tight bound", self.tight, True, "equal to the regret where the weights are the optimum of the past rows"),
+            ("bound", self.bound, True, "proved from sums of this run: the regret cannot be above it"),
+            ("theorem's bound", self.theorem, True, "the weaker form of it that the paper proves"),
+            (
+                "mixing",
+                self.excess or None,
+                True,
+                f"loss of the mixture minus that of scale {self.scale:g} alone; part of the regret and the bounds",
+            ),
             ("worst case", self.worst_case, True, "guaranteed for these learning rates, whatever weights were played"),
             ("closed form", self.closed_form, True, "the paper's formula in the gradients alone"),
-            ("closed form, strong", self.closed_form_strong, True, "the same where the second term counts once"),
-            ("best one-rate bound", self.post_hoc["const"], True, "smallest for a fixed learning rate, in hindsight"),
+            ("closed form, strong", self.closed_form_strong, True, "the smaller one that the bound above implies"),
+            (
+                "best one-rate bound",
+                self.post_hoc["const"],
+                True,
+                "guarantee of the best fixed learning rate, in hindsight",
+            ),
             (
                 "best per-coordinate bound",
                 self.post_hoc["diagonal"],
                 True,
-                "the same with a fixed learning rate for each coordinate",
+                "the same with a learning rate for each feature; may be above the bound",
             ),
-            ("gain", self.gain, False, "of a rate for each coordinate: the two lines above, divided"),
-            ("ratio", self.ratio, False, f"{of} / best per-coordinate bound{alone}{proved}"),
+            ("gain", self.gain, False, "best one-rate bound / best per-coordinate bound"),
+            ("ratio", self.ratio, False, f"{of} / best per-coordinate bound{alone}{proved}{better}"),
         ]
 
     def with_exact(self, exact: Mapping[str, Any]) -> StreamCertificate:
@@ -253,7 +273,14 @@ def _assembled(
         "rows" if engine.counts_rows else "gradients",
         None,
         caveats_of(
-            spec, spec.scales[k], sums.units, comparison, unit_values, closed, regret=own["regret"], loss=progress.loss
+            spec,
+            spec.scales[k],
+            sums.units,
+            comparison,
+            unit_values,
+            closed,
+            regret=own["regret"],
+            loss=progress.loss,
         ),
     )
 
@@ -319,7 +346,7 @@ def no_worst_case(spec: Spec, units: tuple[float, float], comparison: Comparison
         return f"beta={spec.beta:g}, l1={spec.l1:g} and l2={spec.l2:g} are not all 0"
     low, high = units
     if low < high or (high and high != 1.0):
-        return "not every |value| was 1, so that the box is not the bounds"
+        return "not every |value| was 1"
     if not spec.upper == -spec.lower == comparison.radius:
         return f"the box of radius {comparison.radius:g} is not the bounds {spec.lower:g} to {spec.upper:g}"
     return None
@@ -340,14 +367,15 @@ def caveats_of(
     notes = []
     if regret > loss >= 0.0 and spec.scalar_loss().link != "log":  # with a log link losses may be below 0
         notes.append(
-            "the regret stated here says nothing: none can be above the total loss. Compare with smaller weights"
-            " (--radius) or with the best ones themselves (--radius R --exact DATA)"
+            "not informative: the regret stated here is above the total loss, which no regret can be. Use a smaller"
+            " --radius, or --radius R --exact DATA"
         )
     if len(spec.scales) > 1:
         notes.append(
-            f"the numbers are those of scale {scale:g}, the one with the smallest bound, plus what the mixture lost"
-            " more than this scale (less where mixing helped)"
+            f"regret and bounds are those of scale {scale:g}, the one with the smallest bound, plus the line `mixing`"
         )
+    if not (math.isfinite(spec.lower) and math.isfinite(spec.upper)):
+        return tuple(notes)  # most runs: docs/receipt.md says when there is a worst case
     if (reason := no_worst_case(spec, units, comparison)) is not None:
         notes.append(f"no worst case and no closed form: {reason}")
     elif forms.get("worst_case") is None:

@@ -41,9 +41,13 @@ def certify_model(
     if not model.engine.receipt:
         raise InvalidInput("certify needs a model that was trained with --receipt, got one without; train it again.")
     if radius is not None and other is not None:
-        raise InvalidInput("certify compares with a box or with another model, got both; drop one.")
+        raise InvalidInput(
+            "certify compares with a box (--radius) or with another model (--against), got both; drop one."
+        )
     if exact is not None and radius is None:
-        raise InvalidInput("exact looks for the best weights of a box, got no radius; pass one, such as --radius 1.")
+        raise InvalidInput(
+            "exact needs a radius, that of the box whose best weights it finds, got none; pass one, such as --radius 1."
+        )
     if radius is not None:
         check.positive("radius", radius)
     certificate = _compared(model, radius, other)

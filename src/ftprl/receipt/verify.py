@@ -40,6 +40,7 @@ DIFFERENCES = {
     "drift",
 }
 WEIGHTS = 1e-6  # of a weight, or of 1: for weights of another machine
+SHOWN = 5  # failed checks that are printed
 EXACT = 1e-6  # of the total loss, for what an optimiser computed
 
 
@@ -54,8 +55,9 @@ class Check:
     ok: bool
 
     def __str__(self) -> str:
-        start = f"{'confirmed' if self.ok else 'REFUSED'}  {shown(self.name)}: {_short(self.stated)}"
-        return start + ("" if self.ok else f", found {_short(self.found)}")
+        start = f"{'confirmed' if self.ok else 'REFUSED'}  {shown(self.name)}: "
+        stated = _short(self.stated)
+        return start + (stated if self.ok else f"the receipt says {stated}, the data gives {_short(self.found)}")
 
 
 @final
@@ -89,13 +91,15 @@ class Verdict:
         good, rows = len(self.checks) - len(self.refused), f"{self.rows} row{'s'[: self.rows != 1]}"
         compared = any(one.name.startswith("model.") for one in self.checks)
         heads = {
-            "confirmed": f"confirmed: all {good} statements, by learning {rows} again"
-            + (", and the model" if compared else "; no model was compared (--model)"),
-            "refused": f"REFUSED: {len(self.refused)} of {len(self.checks)} statements, {rows} replayed",
-            "partial": f"PARTIAL CHECK, no verdict: {good} statements about the first {rows} and the files hold; the"
+            "confirmed": f"confirmed: all {good} numbers of the receipt, recomputed from {rows}"
+            + ("; the model is theirs" if compared else "; no model was compared (--model)"),
+            "refused": f"REFUSED: {len(self.refused)} of {len(self.checks)} numbers, {rows} replayed",
+            "partial": f"PARTIAL CHECK, no verdict: {good} numbers about the first {rows} and the files hold; the"
             " certificate itself is about all rows and was not checked",
         }
-        return "\n".join([*map(str, self.refused), heads[self.status]])
+        lines = [str(one) for one in self.refused[:SHOWN]]
+        more = len(self.refused) - SHOWN
+        return "\n".join([*lines, *([f"... and {more} more (--json has all)"] if more > 0 else []), heads[self.status]])
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -139,7 +143,10 @@ def verify_receipt(
         raise BadFormat(f"{os.fspath(receipt)}: expected how data is read, got {message}; make it again.") from None
     for own in learned.sources:
         checks += _compare("reading", stated["reading"], _as_read(own.to_dict(), stated["reading"]), {})
-    checks += _check_digests(learned)
+    digests = list(_check_digests(learned))
+    checks += digests
+    if any(not one.ok for one in digests):  # other files: what they would give says nothing about the receipt
+        return Verdict(tuple(checks), 0, False)
     replaying = _Replaying(stated, provenance, learned, spec, rows, listener)
     try:
         checks += replaying.run(comparator)

@@ -95,7 +95,7 @@ def _regret(log: RunLog) -> Figure:
         title,
         "Solid: the regret, at most how much less total loss the model’s weights of that moment would have had if they "
         "had been used from the first row on. Dashed: two proved bounds that it cannot exceed, and the smallest bounds "
-        "possible with learning rates chosen in hindsight, with all rows known. Beside the total loss in the table.",
+        "possible with learning rates chosen in hindsight, with all rows known.",
         panel,
         ("rows", "total loss", *(plots.LINES[key] for key in keys)),
         [(count(p.rows), *(amount(p.receipt.get(key)) for key in ("loss", *keys))) for p in points],
@@ -266,7 +266,8 @@ def _coordinates(log: RunLog) -> Figure:
         title,
         "Features grouped by the number of rows they occur in, the rarest on the left: the share of each group in the "
         "best bound in hindsight, that is, which features make learning expensive. The largest share, "
-        f"{percent(shares[most] / 100.0)}, belongs to {where}.",
+        f"{percent(shares[most] / 100.0)}, belongs to {where}. The shares of regret and bound in the table add up to "
+        "them together with a part that all features have in common; only the sums can be compared.",
         Panel(
             title,
             "rows with the feature" if by_rows else f"{head} (grows with the rows)",
@@ -274,7 +275,7 @@ def _coordinates(log: RunLog) -> Figure:
             [Columns("", places, shares, colour=0)],
             ticks=[(place, _tick(g)) for i, (place, g) in enumerate(zip(places, groups, strict=True)) if not i % every],
         ),
-        (head, "features", "best bound", "regret", "bound"),
+        (head, "features", "best bound", "share of the regret", "share of the bound"),
         [
             (word, count(g.get("count")), *(amount(g.get(k)) for k in ("post_hoc", "regret", "bound")))
             for word, g in zip(words, groups, strict=True)

@@ -12,9 +12,9 @@ from ftprl.runlog.reader import Point, Receipt, RunLog, number
 from ftprl.runlog.yardstick import better, root_mean_square, worse_than_baseline
 
 _LIMITS = (
-    "A receipt does not show that the model is good. It shows how close the run came to the best fixed weights on "
-    "these features; better features, or a stream that keeps changing, are another matter. It covers the rows that "
-    "were read, not future ones."
+    "A receipt does not show that the model is good. It shows how close the run came to fixed weights on these "
+    "features, here its own last ones; better features, or a stream that keeps changing, are another matter. It covers "
+    "the rows that were learned, not future ones."
 )
 _ORDER = ("regret", "tight", "bound", "theorem")
 _BASELINES = {
@@ -46,7 +46,7 @@ def verdict(log: RunLog) -> str:
     """The receipt in one sentence."""
     r = log.receipt
     if "regret" not in r or "bound" not in r:
-        return f"The regret against the best fixed weights is not known: {no_receipt(log)}"
+        return f"The regret against fixed weights is not known: {no_receipt(log)}"
     wrong = inconsistent(log)
     if wrong is not None:
         a, b = wrong
@@ -63,7 +63,7 @@ def verdict(log: RunLog) -> str:
     return (
         f"The model’s {_moment(log)} weights, fixed from the first row on, would have saved at most "
         f"{amount(r['regret'])}{total}{share}. That is within the proved bound of {amount(r['bound'])}: "
-        "the receipt holds."
+        "the run’s own numbers agree. ftprl verify checks them against the data."
     )
 
 
@@ -100,7 +100,7 @@ def meaning(log: RunLog, point: Point | None) -> str:
     if loss.is_probabilistic and means:
         first, *second = (percent(math.exp(-mean)) for mean in means)
         beside = f", baseline {second[0]}" if second else ""
-        return f"geometric mean of the probability of the observed label: {first}{beside}"
+        return f"probability of the observed label, on (geometric) average: {first}{beside}"
     return loss.explanation or "mean per row"
 
 
@@ -228,6 +228,7 @@ def status(log: RunLog) -> tuple[str, str]:
         "running": ("running", f"{rows} so far; no end has been logged: the run is going on, or it was stopped."),
         "finished": ("finished", f"{rows}, complete."),
         "failed": ("failed", f"Failed after {rows}: {log.error or 'no reason was logged.'}"),
+        "interrupted": ("interrupted", f"Interrupted after {rows}: {log.error or 'nothing else was logged.'}"),
     }[log.status]
 
 
@@ -254,7 +255,7 @@ def _description(event: dict[str, object], saved: int) -> str:
         return f"scales kept: {_list(event.get('kept'))}; dropped: {_list(event.get('retired'))}"
     if kind in ("pass", "end"):
         return _losses(event)
-    if kind == "error":
+    if kind in ("error", "checkpoint_failed", "interrupted"):
         return str(event.get("message"))
     return {"start": "the run started", "resume": "the run was resumed"}.get(str(kind), "")
 

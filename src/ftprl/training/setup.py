@@ -13,6 +13,7 @@ from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
+from ftprl.losses import SCALAR_LOSSES
 from ftprl.options import names
 
 SPEC = names("Spec")
@@ -47,12 +48,11 @@ def _pick(options: Options, wanted: tuple[str, ...]) -> dict[str, Any]:
 def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, readers.Source]:
     """A model that has learned nothing, and its data."""
     settings = {"scale": "auto", **_pick(options, SPEC)}
+    _check_tau(settings)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
-        _check_tau(spec, options)
         return Model(Engine(spec, receipt=receipt), data.to_dict()), data
     spec = Spec(**settings)
-    _check_tau(spec, options)
     source = readers.open(
         data,
         dim=settings.get("dim"),
@@ -69,10 +69,13 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
     return Model(Engine(spec, receipt=receipt), source.to_dict()), source
 
 
-def _check_tau(spec: Spec, options: Options) -> None:
-    if "tau" in options and spec.scalar_loss().tau is None:
+def _check_tau(settings: Options) -> None:
+    """Refuse a quantile for a loss that estimates none."""
+    loss = settings.get("loss", "logistic")
+    if "tau" in settings and loss != "quantile" and loss in SCALAR_LOSSES:
         raise InvalidInput(
-            f"tau= needs loss=quantile, got loss={spec.loss}; drop it, or pass loss=quantile.", option=("tau", "loss")
+            f"tau= needs loss=quantile, got tau={settings['tau']} and loss={loss}; drop it, or pass loss=quantile.",
+            option=("tau", "loss"),
         )
 
 

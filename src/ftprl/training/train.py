@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from ftprl import data as readers
-from ftprl.atomic import check_apart, check_target
+from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.data.files import STDIN
-from ftprl.errors import FtprlError, InvalidInput
+from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Event, Writer
@@ -90,8 +91,7 @@ def train(
 
     - `format`: File format: vw, libsvm, csv or tsv [default: inferred from the file extension]
     - `label`: Column with the label; csv and tsv files need one
-    - `positive`: Label of the positive class; all others are negative [default: 1 of 1 and 0 or -1; yes, true, y or t
-      of a pair such as yes and no]
+    - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t]
     - `weight`: Column with the weight of the row [default: every weight is 1]
     - `ignore`: Columns to leave out
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
@@ -100,8 +100,8 @@ def train(
     - `sep`: Character between columns; \\t is a tab [default: a comma in csv, a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
     - `header`: Whether the first row has the names of the columns; otherwise they are 1, 2, ... [default: True]
-    - `on_bad_row`: What to do at a row that cannot be read or learned: raise an error, or skip and count it [default:
-      raise]
+    - `on_bad_row`: What to do at a row that cannot be read or learned: raise (an error) or skip (and count it)
+      [default: raise]
     - `max_row`: Longest row, in bytes [default: 16000000]
 
     Model options:
@@ -113,19 +113,21 @@ def train(
     - `seed`: Seed of the hash that assigns features to cells [default: 0]
     - `intercept`: Whether to learn an intercept [default: True]
     - `float64`: Whether to use double precision, which takes twice the memory [default: False]
-    - `lower`: Lower bound of every weight
-    - `upper`: Upper bound of every weight
+    - `lower`: Lower bound of every weight but the intercept
+    - `upper`: Upper bound of every weight but the intercept
 
     Learning options:
 
     - `scale`: Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them [default:
       auto]
-    - `beta`: Initial regularisation: the learning rate of a weight is H / (beta + sqrt(sum of its squared gradients)),
-      with the feature in its unit [default: 0.3; 1 with a single scale]
-    - `l1`: L1 penalty for sparse weights; once for all rows together, not per row [default: 0]
-    - `l2`: L2 penalty for small weights; once for all rows together, not per row [default: 0]
-    - `share`: Part of every mixture weight that is shared out evenly over the scales after row t, so that each can
-      recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
+    - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
+      its squared gradients)), with the feature in its unit [default: 0.3; 1 with a single scale]
+    - `l1`: L1 penalty l1 sum |w|, for sparse weights: added once to the total loss, not per row; not on the intercept
+      [default: 0]
+    - `l2`: L2 penalty l2/2 sum w^2, for small weights: added once to the total loss, not per row; not on the intercept
+      [default: 0]
+    - `share`: Part of every mixture weight that is shared out evenly over scales and stack after row t, so that each
+      can recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
     - `stack`: Whether to add to the mixture a combination of all scales that is learned too (logistic loss) [default:
       True]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
@@ -135,10 +137,10 @@ def train(
 
     - `passes`: Number of passes over the data [default: 1]
     - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately
-    - `receipt`: Whether to keep what `certify` and `verify` need to bound the regret [default: False]
+    - `receipt`: Whether to keep what `certify` needs to bound the regret [default: False]
     - `checkpoint`: File to save the run to, so that it can be resumed
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
-    - `resume`: Checkpoint to continue with the same data, or model to continue with more data
+    - `resume`: Checkpoint to continue with the same data, given again, or model to continue with more data
     - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
       processors]
 
@@ -147,6 +149,11 @@ def train(
     - `output`: File to save the model to
     - `events`: File to log the run to, in JSON lines, for `report` and `watch`
     - `listener`: Function that is called with each event of the run
+
+    Ctrl-C, and SIGTERM where the program handles it, stop a run after a batch: what was learned is saved to
+    `checkpoint`, and `ftprl.errors.Interrupted`, a `KeyboardInterrupt`, is raised. When a checkpoint cannot be written,
+    for example because the disk is full, the last one stays, the run goes on, and the listener gets the event
+    `checkpoint_failed`; without a listener there is a `RuntimeWarning`. `Run.failed_checkpoints` counts them.
     """
     arguments, clock = dict(locals()), time.monotonic()
     targets = {"output=": output, "checkpoint=": checkpoint, "events=": events}
@@ -157,14 +164,16 @@ def train(
         model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt)
     else:
         model, source = resumed_model(old, data, model_options(arguments), receipt)
-    files = {f"the data file {file}": file for file in source.files if file != STDIN}
+    files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
+    files |= {"standard input": 0} if STDIN in source.files else {}
     check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
     run_options = _run_options(arguments, None if old is None else old.checkpoint, source)
     model.check_size()
     log = _EventLog(events, listener, _settings(model, source, run_options))
-    trainer = Trainer(model, source, run_options, log.add)
-    log.progressive = lambda: trainer.progressive
-    _run(trainer, log, output)
+    with reserved({"output=": output, "checkpoint=": checkpoint}):
+        trainer = Trainer(model, source, run_options, log.add)
+        log.progressive = lambda: trainer.progressive
+        _run(trainer, log, output)
     only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
         model=model,
@@ -175,24 +184,42 @@ def train(
         bad_rows=trainer.bad_rows,
         first_bad=source.first_bad or trainer.state.first_refusal,
         only_class=only_class,
+        failed_checkpoints=trainer.failed_checkpoints,
+        checkpoint_error=trainer.checkpoint_error,
         seconds=time.monotonic() - clock,
         path=None if output is None else os.fspath(output),
     )
 
 
 def _run(trainer: Trainer, log: _EventLog, output: Path | None) -> None:
-    """Train and save; what goes wrong is logged too."""
+    """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
     log.open(append=trainer.state.rows > 0)
+    try:
+        with trainer.signals:
+            _train_and_save(trainer, output)
+    except (FtprlError, OSError) as wrong:
+        log.add({"event": "error", "rows": trainer.state.rows, "message": str(wrong) or type(wrong).__name__})
+        raise
+    finally:
+        log.close()
+
+
+def _train_and_save(trainer: Trainer, output: Path | None) -> None:
     try:
         trainer.run()
         if output is not None:
             trainer.model.save(output)
         trainer.end()
-    except (FtprlError, OSError, KeyboardInterrupt) as wrong:
-        log.add({"event": "error", "rows": trainer.state.rows, "message": str(wrong) or type(wrong).__name__})
-        raise
-    finally:
-        log.close()
+        trainer.signals.deliver()
+    except KeyboardInterrupt as interrupt:
+        raise (_complete(trainer, output, interrupt) if trainer.has_ended else trainer.interrupted(interrupt)) from None
+
+
+def _complete(trainer: Trainer, output: Path | None, interrupt: KeyboardInterrupt) -> Interrupted:
+    """The error of a signal that came when nothing was left to do but to write the model."""
+    path = "" if output is None else f"; the model is complete: {os.fspath(output)}"
+    number = getattr(interrupt, "signal", None) or trainer.signals.received or 2
+    return Interrupted(f"interrupted after the last row{path}", signal=number, rows=trainer.state.rows)
 
 
 @final
@@ -221,6 +248,8 @@ class _EventLog:
                 self._writer.write(event)
         if self._listener is not None:
             self._listener(event)
+        elif event["event"] == "checkpoint_failed":
+            warnings.warn(event["message"], RuntimeWarning, stacklevel=2)
 
     def close(self) -> None:
         """Close the file."""

@@ -236,7 +236,6 @@ def test_the_closed_form_is_shown_where_it_is_a_bound() -> None:
         ({"beta": 0.5}, 1.0, "beta=0.5"),
         ({"l2": 0.5}, 1.0, "l2=0.5"),
         ({"intercept": True}, 1.0, "the intercept has no bounds"),
-        ({"lower": None, "upper": None}, 1.0, "without --lower and --upper"),
         ({}, 2.0, "is not the bounds -1 to 1"),
         ({}, None, "pass one with --radius"),
     ],
@@ -274,13 +273,19 @@ def test_a_model_made_by_hand_has_a_certificate_and_no_closed_form_without_the_f
     assert certify_model(Model(engine)).rounds == engine.progress.rows
 
 
+def test_without_bounds_nothing_is_said_of_a_worst_case() -> None:
+    c = certify_model(train(**{**PAPER, "lower": None, "upper": None}).model, radius=1.0)
+    assert c.worst_case is None
+    assert not any("worst case" in caveat for caveat in c.caveats)
+
+
 def test_a_regret_above_the_total_loss_is_said_to_say_nothing() -> None:
     model = train(output="m").model
     wide, narrow = certify_model(model, radius=100.0), certify_model(model, radius=1e-3)
     assert wide.regret > wide.loss
-    assert "says nothing" in wide.caveats[0]
+    assert "not informative" in wide.caveats[0]
     assert narrow.regret < narrow.loss
-    assert not any("says nothing" in note for note in narrow.caveats)
+    assert not any("not informative" in note for note in narrow.caveats)
 
 
 def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
@@ -289,10 +294,10 @@ def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
     out = capsys.readouterr().out
     for word in (
         "total loss",
-        "regret (linearised)",
+        "regret at most",
         "bound",
         "best per-coordinate bound",
-        "the two lines above, divided",
+        "best one-rate bound / best per-coordinate bound",
         "note:",
     ):
         assert word in out

@@ -81,7 +81,7 @@ def test_a_finished_run_has_every_section() -> None:
         "run.jsonl",
         "finished",
         "1,000",
-        "the receipt holds",
+        "the run’s own numbers agree",
         "scales dropped",
         "baseline 0.6250, 20.0 % better",
         "each row predicted by the base rate of the labels before it",
@@ -211,11 +211,11 @@ def test_the_verdict_follows_the_numbers() -> None:
 
     r = receipt(100)
     assert f"{r['regret']:.2f}" in verdict()
-    assert "the receipt holds" in verdict()
+    assert "the run’s own numbers agree" in verdict()
     assert "is inconsistent" in verdict(regret=2.0 * r["bound"])
     assert "is inconsistent" in verdict(theorem=0.5 * r["bound"])
     assert "No regret" in verdict(regret=-5.0)
-    assert "holds" in verdict(tight=r["bound"] * (1 + 1e-9)), "rounding is no lie"
+    assert "numbers agree" in verdict(tight=r["bound"] * (1 + 1e-9)), "rounding is no lie"
 
 
 def test_a_broken_receipt_is_red_and_distrusted() -> None:
