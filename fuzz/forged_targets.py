@@ -315,20 +315,12 @@ class Threads:
         return b"", ""
 
     def run(self, path: Path, rng: random.Random) -> None:
-        from ftprl.data import Batch
         from ftprl.linear import Engine, Model, Spec
 
         scale = rng.choice((0.1, (0.1, 1.0), "auto"))
         spec = Spec(dim=rng.choice((64, 2**12)), scale=scale, float64=rng.random() < 0.3)
         model = Model(Engine(spec, receipt=rng.random() < 0.5))
-        batches = [
-            Batch.from_rows(
-                [{rng.randrange(spec.dim): rng.random() + 0.1 for _ in range(5)} for _ in range(rng.randrange(1, 400))],
-                y=None,
-            )
-            for _ in range(2)
-        ]
-        batches = [_labelled(batch, rng) for batch in batches]
+        batches = [_rows_of_all_lengths(spec.dim, rng) for _ in range(2)]
         times = rng.randrange(1, 8)
 
         def learn(batch: Any) -> None:
@@ -349,13 +341,19 @@ class Threads:
         assert Model.from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
 
 
-def _labelled(batch: Any, rng: random.Random) -> Any:
+def _rows_of_all_lengths(dim: int, rng: random.Random) -> Any:
+    """A batch of short and long rows: space for the longest grows on the way."""
     import numpy as np
 
     from ftprl.data import Batch
 
-    y = np.array([rng.choice((-1.0, 1.0)) for _ in range(len(batch))])
-    return Batch(batch.indptr, batch.indices, batch.values, y, np.ones(len(batch)))
+    numbers = np.random.default_rng(rng.randrange(2**32))
+    lengths = numbers.integers(0, rng.choice((4, 60, min(dim, 500))), rng.choice((1, 50, 600)), endpoint=True)
+    indices = [np.sort(numbers.choice(dim, n, replace=False)) for n in lengths]
+    values = numbers.normal(size=int(lengths.sum())).astype(np.float32)
+    y = numbers.choice((-1.0, 1.0), len(lengths))
+    starts = np.append(0, np.cumsum(lengths))
+    return Batch(starts, np.concatenate(indices).astype(np.uint32), values, y, np.ones(len(y)))
 
 
 def _together(jobs: list[Callable[[], None]]) -> None:

@@ -90,6 +90,11 @@ def name(a: Any) -> Mismatch | None:
     return _unless(isinstance(a, str) and len(a) <= 100_000 and _is_unicode(a), "a text", a)
 
 
+def character(a: Any) -> Mismatch | None:
+    """A character, or none at all; it may be a tab."""
+    return _unless(isinstance(a, str) and len(a) <= 1 and _is_unicode(a), "a single character", a)
+
+
 def _is_unicode(text: str) -> bool:
     """Whether a text can be encoded; half a surrogate pair cannot."""
     return not any("\ud800" <= c <= "\udfff" for c in text)

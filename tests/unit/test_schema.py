@@ -35,6 +35,7 @@ PERSON = fields({"name": text(5), "age": whole(0, 150)}, {"tags": listed(text(3)
         (schema.flag, [True, False], [0, 1, None, "true"]),
         (text(3), ["", "abc", "äöü"], ["abcd", "a\n", "\x1b", "\u202e", "\ud800", 1, None]),
         (name, ["", "a\nb\x1b"], ["\ud800", 1, None, "a" * 100_001]),
+        (schema.character, ["", "a", "\t"], ["ab", "\ud800", 1, None]),
         (schema.sha256, ["0" * 64], ["0" * 63, "0" * 65, "G" * 64, "A" * 64, 0]),
         (schema.version, ["0.1.0", "1.0.dev1+abc"], ["", "a b", "1\n", 1]),
         (one_of("a", 1, None), ["a", 1, None], ["b", True, 1.0, 0]),

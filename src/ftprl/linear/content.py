@@ -12,6 +12,7 @@ from ftprl.data.protocol import KINDS
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.schema import (
     Shape,
+    character,
     either,
     fields,
     flag,
@@ -64,8 +65,8 @@ _READING: dict[str, Shape] = {
 _TABLE: dict[str, Shape] = {
     "columns": either(nothing, mapping(one_of(*KINDS), MOST_COLUMNS)),
     "header": either(nothing, flag),
-    "quote": either(nothing, name),
-    "sep": either(nothing, name),
+    "quote": either(nothing, character),
+    "sep": either(nothing, character),
 }
 READING = fields({}, {**_READING, **_TABLE})
 READING_OF_RECEIPT = fields(_READING, _TABLE)  # written by `train`, which knows all of it
