@@ -54,7 +54,9 @@ def test_settings_without_a_meaning_for_the_loss_are_not_shown(capsys: Capture) 
 
 def test_tau_is_for_the_quantile_loss_alone(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "--tau", "0.3") == 2
-    expected = "ftprl: --tau needs --loss quantile, got --tau 0.3 and --loss logistic; drop it, or pass --loss quantile.\n"
+    expected = (
+        "ftprl: --tau needs --loss quantile, got --tau 0.3 and --loss logistic; drop it, or pass --loss quantile.\n"
+    )
     assert capsys.readouterr().err == expected
     assert not Path("m.ftprl").exists()
 
