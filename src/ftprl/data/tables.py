@@ -83,9 +83,9 @@ def dialect(format: str, sep: str | None, quote: str | None, header: bool) -> Di
     """The dialect of a format, unless options are given. Tab-separated text has no quotes by default."""
     sep = ("\t" if format == "tsv" else ",") if sep is None else sep
     quote = ("" if format == "tsv" else '"') if quote is None else quote
-    for name, value in (("sep", sep), ("quote", quote)):
+    for name, value, example in (("sep", sep, "';'"), ("quote", quote, "'\"', or '' for none")):
         if len(value) > 1 or not value.isascii() or value in ("\n", "\r") or (name == "sep" and not value):
-            raise InvalidInput(f"{name}= needs a single ASCII character, got {value!r}; pass one such as ';'.")
+            raise InvalidInput(f"{name}= needs a single ASCII character, got {value!r}; pass one, such as {example}.")
     if sep == quote:
         raise InvalidInput(
             f"sep= and quote= need to differ, got {sep!r} for both; change one.", option=("sep", "quote")
@@ -164,9 +164,10 @@ def decide(names: Sequence[str], named: NamedColumns, counts: Sequence[tuple[int
     kinds = named.kinds()
     for name, kind in kinds.items():
         if name not in names:
+            remedy = "check the name" if len(names) > 1 else "check sep=, since there is one column only"
             raise InvalidInput(
-                f"{file}: {kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; check the name.",
-                option=kind,
+                f"{file}: {kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {remedy}.",
+                option=(kind, "sep"),
             )
     numeric = [present > 0 and numbers == present for present, numbers in counts]
     return {

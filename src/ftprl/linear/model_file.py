@@ -213,7 +213,9 @@ def _read(source: BinaryIO, name: str, size: int) -> Loaded:
     head = source.read(8)
     length = int.from_bytes(head, "little")
     if len(head) < 8 or not 0 < length <= min(LARGEST_HEADER, size - 8):
-        raise BadModel(f"{name}: expected a model file, got {size} bytes without a header; train it again.")
+        raise BadModel(
+            f"{name}: expected a model file, got {size} bytes that are none; pass one that ftprl train wrote."
+        )
     body = source.read(length)
     entries, meta = _parse(name, body)
     end = max((e["data_offsets"][1] for e in entries.values()), default=0)

@@ -120,7 +120,8 @@ def read_receipt(path: str | os.PathLike[str]) -> Document:
     except CannotBeChecked:
         raise
     except (ValueError, KeyError, TypeError, RecursionError, InvalidInput) as wrong:
-        message = shown(" ".join(str(wrong).split()))[:200]
+        binary = isinstance(wrong, UnicodeDecodeError)
+        message = "a file that is not text" if binary else shown(" ".join(str(wrong).split()))[:200]
         raise BadFormat(f"{name}: expected a receipt of ftprl certify, got {message}; make it again.") from None
 
 

@@ -137,6 +137,11 @@ def _check_spec(spec: Spec, options: Options) -> None:
             same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
         else:
             same = Spec(**{**{field: getattr(spec, field) for field in (*SPEC, "retired")}, name: value}) == spec
+        if not same and name == "dim":
+            raise InvalidInput(
+                f"dim= needs to be what the model was trained with, {spec.dim}, got {value} by bits= or dim=; drop it.",
+                option=("bits", "dim"),
+            )
         if not same:
             raise _changed(name, value, getattr(spec, name))
 

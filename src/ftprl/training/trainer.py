@@ -197,13 +197,16 @@ class Trainer:
         state, before, progressive = self.state, self._before, self.progressive
         if progressive.rows == 0 and state.holdout == before.holdout:
             remedy = "check label=" if self.source.describe().columns else "give each row a label"
+            remedy = remedy if state.rows else "check the file"
             raise InvalidInput(
                 f"data needs rows with a label and a weight above 0, got none in {state.rows} rows; {remedy}.",
                 option="label",
             )
         positive = self.model.reading.get("positive")
         if state.only_class == -1 and positive is not None:
-            raise InvalidInput(f"positive= needs a label of the data, got {positive!r}, which no row has; fix it.")
+            raise InvalidInput(
+                f"positive= needs a label of the data, got {positive!r}, which no row has; pass one that is there."
+            )
         # What follows on the totals of the runs before is taken as it is: the sum could differ in the last bit.
         goes_on = before.progressive == state.run_start and state.first_pass is not None
         total = state.first_pass if goes_on else None
