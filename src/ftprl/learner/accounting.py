@@ -111,12 +111,14 @@ def rounding(feasible: ConvexSet, composite: Composite | None, ledger: Ledger, s
     D = feasible.widths()
     if not np.isfinite(D).all():  # an infinite side: as far as the plays and x are known to have gone
         D = np.where(np.isfinite(D), D, 2 * (np.abs(x - ledger.origin) + np.abs(state.x - ledger.origin)))
-    weights = np.abs(state.total)
-    size = float(D @ (np.sqrt(t * ledger.G) + ledger.hints + psd.apply(weights, D)))
-    offset = float(D @ psd.apply(weights, np.abs(ledger.origin)))
+    total = state.total
+    size = float(D @ (np.sqrt(t * ledger.G) + ledger.hints + psd.sizes(total, D)))
+    offset = float(D @ psd.sizes(total, np.abs(ledger.origin)))
     if composite is not None:
         size += composite.times(t) * composite.value(D + np.abs(ledger.origin))
-    return _EPS * t * ((n + 8) * size + (n + 8 if weights.ndim == 2 else 4) * offset)
+    # A product with a matrix of low rank is three: down to its directions, between them, and back.
+    units = n + 8 + (3 * total.B.shape[1] if isinstance(total, psd.LowRank) else 0)
+    return _EPS * t * (units * size + (units if total.ndim == 2 else 4) * offset)
 
 
 def bounds(

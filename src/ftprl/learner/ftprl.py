@@ -12,13 +12,13 @@ from ftprl import check, psd
 from ftprl.bounds import Bounds, Ledger
 from ftprl.learner import accounting
 from ftprl.learner.base import Learner, gradient, starting_point
-from ftprl.learner.composite import Composite
+from ftprl.learner.composite import Composite, minimise_over
 from ftprl.learner.state import State
 from ftprl.schemes import Scheme
 from ftprl.sets import ConvexSet, Solution
 
 Vector = NDArray[np.float64]
-PSD = NDArray[np.float64]
+Matrix = psd.Matrix
 
 
 @final
@@ -75,10 +75,10 @@ class FTPRL(Learner[State]):
             play.x.setflags(write=False)
         return State(play.x, t, z, scheme, Q, seen, hint, best.x, play.gap, best.gap)
 
-    def minimise(self, H: PSD, z: Vector, near: Vector, t: int) -> Solution:
+    def minimise(self, H: Matrix, z: Vector, near: Vector, t: int) -> Solution:
         """The minimiser over the set of ½ xᵀHx + z·x, plus the composite term after t rounds."""
         if self.composite is None:
-            return self.feasible.minimise(H, z, near)
+            return minimise_over(self.feasible, H, z, near)
         return self.composite.minimise(self.feasible, H, z, near, t)
 
     @property
