@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,17 @@ from ftprl import FTPRL, Game, psd
 from ftprl.psd import LowRank
 from ftprl.schemes import Full, Scheme, Sketch
 from ftprl.schemes.spectrum import add_row, extend_basis
-from ftprl.sets import Box, ConvexSet, L2Ball, LpBall
+from ftprl.sets import (
+    Box,
+    CappedSimplex,
+    ConvexSet,
+    Ellipsoid,
+    Halfspace,
+    Intersection,
+    L2Ball,
+    LpBall,
+    Simplex,
+)
 from ftprl.solver import minimise_conic
 
 Vector = NDArray[np.float64]
@@ -199,7 +211,8 @@ def test_box_step_by_pivots(seed: int, n: int, rank: int, weight: float, pull: f
     near = box.vertex(rng.normal(size=n))
     found = box.minimise(H, z, near)
     solved = minimise_conic(box, H, z, near)
-    scale = float((np.abs(low) + box.widths()) @ (np.abs(z) + np.abs(H) @ np.abs(found.x)))
+    reach = np.abs(low) + box.widths()
+    scale = float(reach @ (np.abs(z) + np.abs(H) @ reach))
     assert box.violation(found.x) <= 1e-15
     assert value(H, z, found.x) <= value(H, z, solved.x) + 1e-9 * scale
     slope = H @ found.x + z
@@ -224,3 +237,66 @@ def test_games_with_low_rank_matrices(F: ConvexSet, scheme: Scheme) -> None:
     assert 0 < c.regret <= c.tight <= c.bound <= c.worst_case
     assert c.bound <= c.closed_form_strong * (1 + 1e-9)
     assert c.tight - c.regret <= game.ledger.delta + game.ledger.regularisation(game.state.total, c.comparator)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SEEDS, st.integers(2, 25), DECADES, DECADES, st.sampled_from([0.0, 2.0, 8.0]))
+def test_ellipsoid_step_along_its_axes(seed: int, n: int, weight: float, pull: float, decades: float) -> None:
+    """One number as the matrix: as good as the ball's step with a full matrix, and an honest gap."""
+    rng = np.random.default_rng(seed)
+    a, b = (np.linalg.qr(rng.normal(size=(n, n)))[0] for _ in range(2))
+    A = a @ np.diag(10.0 ** rng.uniform(-decades / 2, decades / 2, n)) @ b
+    F = Ellipsoid(A, rng.normal(size=n) * float(rng.choice([0.0, 1.0])))
+    q, z, near = 10.0**weight, 10.0**pull * rng.normal(size=n), F.start()
+    found = F.minimise(np.asarray(q), z, near)
+    other = F.minimise(q * np.eye(n), z, near)
+    reach = np.abs(F.center) + F.widths()
+    scale = float(reach @ (np.abs(z) + q * reach))
+    assert F.violation(found.x) == 0.0
+    assert value(q * np.eye(n), z, found.x) <= value(q * np.eye(n), z, other.x) + 1e-10 * scale
+    slope = q * found.x + z
+    assert found.gap >= float(slope @ (found.x - F.vertex(slope))) - 10.0 ** (decades - 16) * n * scale
+    assert found.gap <= 10.0 ** (decades - 14) * n * scale
+
+
+CUTS: dict[str, Callable[[np.random.Generator, int, float], Intersection]] = {
+    "ball": lambda r, n, s: Intersection(
+        LpBall(n, float(r.choice([1.0, 1.3, 2.0, 3.0, 20.0, np.inf])), s, s * r.normal(size=n) * 0.1),
+        Box(s * r.uniform(-0.9, 0.3, n) / n**0.5, s * r.uniform(0.3, 2, n)),
+    ),
+    "simplex": lambda r, n, s: Intersection(
+        Simplex(n, s), Box(s * r.uniform(-0.5, 0.9, n) / n, s * r.uniform(1, 3, n) / n)
+    ),
+    "capped": lambda r, n, s: Intersection(
+        CappedSimplex(n, s * r.uniform(1.2, 3) / n, s), Box(s * r.uniform(-0.5, 0.9, n) / n, np.inf)
+    ),
+    "half-space": lambda r, n, s: Intersection(
+        Halfspace(np.where(r.random(n) < 0.3, 0.0, r.normal(size=n)) + np.eye(n)[0], s * r.uniform(0, 0.3)),
+        Box(-s * r.uniform(0.1, 1, n), s * r.uniform(0.1, 1, n)),
+    ),
+    "box": lambda r, n, s: Intersection(Box(-s, s * r.uniform(0.1, 1, n)), Box(-s * r.uniform(0.1, 2, n), s)),
+}
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.integers(1, 12), DECADES, st.sampled_from(sorted(CUTS)))
+def test_ranges_of_a_cut_set(seed: int, n: int, decades: float, kind: str) -> None:
+    """The closed forms against 2n best points, and a start with room on every side that has some."""
+    rng = np.random.default_rng(seed)
+    F = CUTS[kind](rng, n, 10.0**decades)
+    low, high = F.bounds()
+    for i, e in enumerate(np.eye(n)):
+        assert low[i] == pytest.approx(F.vertex(e)[i], rel=1e-9, abs=1e-11 * 10.0**decades)
+        assert high[i] == pytest.approx(F.vertex(-e)[i], rel=1e-9, abs=1e-11 * 10.0**decades)
+    start = F.start()
+    assert F.violation(start) <= 1e-15
+    wide = high - low > 1e-6 * 10.0**decades
+    assert np.all((start - low)[wide] >= 1e-3 / n * (high - low)[wide])
+    assert np.all((high - start)[wide] >= 1e-3 / n * (high - low)[wide])
+
+
+def test_a_large_cut_set_is_built_without_programs() -> None:
+    """n = 10,000 with widths and start; the limit on time is the benchmark's."""
+    F = Intersection(L2Ball(10_000), Box(-0.001, 0.6, dim=10_000))
+    assert F.contains(F.start(), 0.0)
+    np.testing.assert_allclose(F.widths(), 0.601)

@@ -420,12 +420,12 @@ class Ellipsoid(Frozen, ConvexSet):
 
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
         """The unit ball's minimiser in the coordinates A(x - center)."""
+        return self.minimise(H, z, near).x
+
+    def _by_ball(self, H: PSD, z: Vector, near: Vector) -> Vector:
         pull = z + psd.apply(H, self.center)
-        if H.ndim == 0 and not self.axis_aligned:
-            x = self.center + self._scalar_step(H, pull, near - self.center)
-        else:
-            hat = self._ball.argmin(self.hat(H), self._inverse.T @ pull, self.A @ (near - self.center))
-            x = self.center + self._inverse @ hat
+        hat = self._ball.argmin(self.hat(H), self._inverse.T @ pull, self.A @ (near - self.center))
+        x = self.center + self._inverse @ hat
         return self._inside(x if psd.definite(H) else keep_near(self, H, z, x, near))
 
     @cached_property
@@ -434,11 +434,22 @@ class Ellipsoid(Frozen, ConvexSet):
         U, s, _ = np.linalg.svd(self._inverse)
         return U, s
 
-    def _scalar_step(self, q: PSD, z: Vector, near: Vector) -> Vector:
-        """Minimise ½ q |x|² + z·x with |Ax| <= 1: along the axes it is separable, O(n²) once these are known."""
+    def _along_axes(self, q: float, z: Vector) -> Solution:
+        """Minimise ½ q |x|² + z·x, q > 0: along the axes it is separable, O(n²) once these are known.
+
+        The slope is known along the axes, so that its length there, and with it the gap, costs O(n); what the turns
+        round is added.
+        """
         U, s = self._axes
-        u = multiplier.l2_ball(float(q) * s * s, s * (z @ U), 1.0, (near @ U) / s)
-        return np.asarray(U @ (s * u))
+        pull = z + q * self.center if self.center.any() else z
+        turned = pull @ U
+        u = multiplier.l2_ball(q * s * s, s * turned, 1.0, np.zeros_like(s))
+        x = self._inside(self.center + U @ (s * u))
+        away = x - self.center
+        inner = float((q * away + pull) @ away)
+        reach = float(np.linalg.norm(s * (q * s * u + turned)))
+        lost = 1e-15 * float((q * np.abs(away) + np.abs(pull)) @ self._reach)
+        return Solution(x, max(inner + reach, 0.0) + lost)
 
     def _inside(self, x: Vector) -> Vector:
         """x, pulled towards the centre where rounding (of long axes against short ones) left it outside."""
@@ -451,7 +462,9 @@ class Ellipsoid(Frozen, ConvexSet):
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
         """The closed form and its measured gap."""
-        x = self.argmin(H, z, near)
+        if H.ndim == 0 and H > 0 and not self.axis_aligned:
+            return self._along_axes(float(H), z)
+        x = self._by_ball(H, z, near)
         return Solution(x, self.gap(H, z, x))
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:

@@ -132,8 +132,9 @@ class Box(MixedSet):
             gap = self.gap(full, z, x)
         if gap <= _GOOD * float(self._widths @ (np.abs(z) + np.abs(full) @ np.abs(x))):
             return Solution(x, gap)
-        solved = super().minimise(full, z, near)
-        return solved if solved.gap <= gap else Solution(x, gap)
+        other = super().minimise(full, z, near).x
+        there = self.gap(full, z, other)
+        return Solution(other, there) if there <= gap else Solution(x, gap)
 
     def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
         """Exact for diagonal H: soft-threshold, divide, clip."""
