@@ -23,9 +23,10 @@ from ftprl.sets import (
     Intersection,
     L2Ball,
     LpBall,
+    Polytope,
     Simplex,
 )
-from ftprl.solver import minimise_conic
+from ftprl.solver import linear, linear_program, minimise_conic
 
 Vector = NDArray[np.float64]
 
@@ -300,3 +301,38 @@ def test_a_large_cut_set_is_built_without_programs() -> None:
     F = Intersection(L2Ball(10_000), Box(-0.001, 0.6, dim=10_000))
     assert F.contains(F.start(), 0.0)
     np.testing.assert_allclose(F.widths(), 0.601)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS, st.integers(10, 16), st.integers(4, 30), st.floats(-6, 6), st.booleans())
+def test_widths_by_walks(seed: int, n: int, faces: int, decades: float, equality: bool) -> None:
+    """The ranges of a polytope's coordinates against one linear program from the start for each."""
+    rng = np.random.default_rng(seed)
+    C = np.vstack((rng.normal(size=(faces, n)), np.eye(n), -np.eye(n)))
+    d = 10.0**decades * np.concatenate((rng.uniform(0.3, 1.5, faces), rng.choice([1.0, 2.0], 2 * n)))
+    A = rng.normal(size=(1, n)) if equality else None
+    P = Polytope(C, d, A, None if A is None else np.zeros(1))
+    low, high = P.bounds()
+    for i, e in enumerate(np.eye(n)):
+        for sign, found in ((1.0, low[i]), (-1.0, high[i])):
+            status, x = linear_program(sign * e, P.C, P.d, P.A_eq, P.b_eq)
+            assert status == "optimal"
+            assert found == pytest.approx(x[i], abs=1e-8 * 10.0**decades)
+            assert sign * found <= sign * x[i] + 1e-12 * 10.0**decades  # outwards, if anything
+
+
+def test_walks_find_the_corners_of_a_cube() -> None:
+    """Every corner of a cube is degenerate for no one and optimal for many: each end is exact."""
+    n = 12
+    P = Polytope(np.vstack((np.eye(n), -np.eye(n), np.ones((1, n)))), np.concatenate((np.ones(2 * n), [n])))
+    np.testing.assert_allclose(P.widths(), 2.0, atol=1e-14)
+
+
+def test_one_program_from_the_start_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first corner every end is walked to: HiGHS is asked once for 40 ends."""
+    asked = []
+    right = linear.solve_linear
+    monkeypatch.setattr(linear, "solve_linear", lambda *a: asked.append(1) or right(*a))
+    half = np.random.default_rng(0).normal(size=(40, 20))
+    assert np.all(Polytope(np.vstack((half, -half)), np.ones(80)).widths() > 0)
+    assert len(asked) == 1

@@ -193,7 +193,7 @@ class Intersection(Frozen, ConvexSet):
         return self._closed is None and not self._conic.polyhedral
 
     def widths(self) -> Vector:
-        """The range of each coordinate: a formula for the sets that one multiplier solves, else 2n calls of `vertex`."""
+        """The range of each coordinate: by a formula where one multiplier solves the set, else 2n calls of `vertex`."""
         return self._widths
 
     @cached_property
@@ -202,7 +202,7 @@ class Intersection(Frozen, ConvexSet):
         return check.frozen(np.maximum(high - low, 0.0))
 
     def start(self) -> Vector:
-        """A point well inside: by a formula where one multiplier solves the set, the mean of extreme points elsewhere."""
+        """A point well inside: by a formula where one multiplier solves the set, else the mean of extreme points."""
         return self._anchor.copy() if self._curved else super().start()
 
     def diameter(self) -> float:
