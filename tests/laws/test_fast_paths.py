@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ftprl import FTPRL, Game, psd
+from ftprl import FTPRL, Game, john, psd
 from ftprl.psd import LowRank
 from ftprl.schemes import Full, Scheme, Sketch
 from ftprl.schemes.spectrum import add_row, extend_basis
@@ -336,3 +336,21 @@ def test_one_program_from_the_start_is_enough(monkeypatch: pytest.MonkeyPatch) -
     half = np.random.default_rng(0).normal(size=(40, 20))
     assert np.all(Polytope(np.vstack((half, -half)), np.ones(80)).widths() > 0)
     assert len(asked) == 1
+
+
+@settings(max_examples=10, deadline=None)
+@given(SEEDS, st.integers(2, 4), st.integers(1, 6), st.floats(-6, 6))
+def test_john_against_a_semidefinite_program(seed: int, n: int, faces: int, decades: float) -> None:
+    """The smallest ellipsoid around the differences: contains them, and no larger than CVXPY's."""
+    import cvxpy as cp
+
+    rng = np.random.default_rng(seed)
+    C = np.vstack((rng.normal(size=(faces, n)), np.eye(n), -np.eye(n)))
+    P = Polytope(C, 10.0**decades * rng.uniform(0.5, 1.5, len(C)))
+    V = P.difference_vertices()
+    A = john(P)
+    assert np.linalg.norm(V @ A.T, axis=1).max() <= 1 + 1e-12
+    B = cp.Variable((n, n), PSD=True)
+    cp.Problem(cp.Maximize(cp.log_det(B)), [cp.norm(B @ v) <= 1 for v in V / 10.0**decades]).solve(solver=cp.CLARABEL)
+    want = float(np.linalg.slogdet(B.value)[1]) - n * decades * np.log(10.0)
+    assert float(np.linalg.slogdet(A)[1]) >= want - 1e-5 * n
