@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -29,9 +30,11 @@ _LANCZOS_DIM, _LANCZOS_STEPS = 40, 40  # from this dimension on the largest eige
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LowRank:
-    """shift·I + B M Bᵀ, the columns of B orthonormal; a core M of ndim 1 is diagonal.
+    """shift·I + B M Bᵀ, the columns of B orthonormal; a core M of ndim 1 is diagonal and not below 0.
+
+    An increment may name the two totals it lies between: written out, it is then the difference of what they keep.
 
     >>> Q = LowRank(1.0, np.array([[0.6], [0.8]]), np.array([2.0]))
     >>> Q.dense()
@@ -42,6 +45,7 @@ class LowRank:
     shift: float
     B: Vector
     M: Vector
+    between: tuple[LowRank, LowRank] | None = None
 
     @property
     def ndim(self) -> int:
@@ -74,10 +78,22 @@ class LowRank:
         return np.asarray(B @ (M * h if M.ndim == 1 else M @ h) + abs(self.shift) * x)
 
     def dense(self) -> PSD:
-        """All n x n numbers."""
-        out = (self.B * self.M if self.M.ndim == 1 else self.B @ self.M) @ self.B.T
-        out = (out + out.T) / 2
+        """All n x n numbers, symmetric to the last bit."""
+        return self._dense
+
+    @cached_property
+    def _dense(self) -> PSD:
+        if self.between is not None:
+            before, after = self.between
+            return after.dense() - before.dense()
+        if self.M.ndim == 1:
+            half = self.B * np.sqrt(np.maximum(self.M, 0.0))
+            out = half @ half.T
+        else:
+            out = self.B @ self.M @ self.B.T
+            out = (out + out.T) / 2
         np.einsum("ii->i", out)[...] += self.shift
+        out.flags.writeable = False
         return np.asarray(out)
 
     def outside(self, x: Vector) -> Vector:
@@ -92,7 +108,7 @@ class LowRank:
         return max(self.shift + core, 0.0)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vector:
-        return self.dense().astype(np.float64 if dtype is None else dtype, copy=False)
+        return self.dense().astype(np.float64 if dtype is None else dtype, copy=copy is not False)
 
     def __mul__(self, factor: float) -> LowRank:
         return LowRank(self.shift * factor, self.B, self.M * factor)

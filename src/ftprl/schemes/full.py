@@ -76,7 +76,9 @@ class Full(Scheme):
             V, s, age = *_decomposed(V, s), 0
         low = rate * math.sqrt(self.delta)
         total = LowRank(low, V, rate * _root(s, self.delta))
-        return LowRank(low - state.low, basis, core), FullState(state.feasible, total, state.D, s, V, low, age)
+        ends = (state.total, total) if isinstance(state.total, LowRank) else None
+        Q = LowRank(low - state.low, basis, core, ends)
+        return Q, FullState(state.feasible, total, state.D, s, V, low, age)
 
     def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
         """From the factor: g is in its range by construction, however small beside the other gradients."""

@@ -128,8 +128,8 @@ class Box(MixedSet):
             return super().minimise(full, z, near)
         x, gap = found
         if isinstance(H, psd.LowRank) or not is_definite(full):
-            x = keep_near(self, H, z, x, near)
-            gap = self.gap(full, z, x)
+            kept = keep_near(self, H, z, x, near)
+            x, gap = (x, gap) if kept is x else (kept, self.gap(full, z, kept))
         if gap <= _GOOD * float(self._widths @ (np.abs(z) + np.abs(full) @ np.abs(x))):
             return Solution(x, gap)
         other = super().minimise(full, z, near).x
