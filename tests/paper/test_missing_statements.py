@@ -13,7 +13,7 @@ from ftprl.learner import Preconditioned
 from ftprl.paper.base import Verdict
 from ftprl.paper.registry import find
 from ftprl.paper.runner import Result, run_one
-from ftprl.schemes import CoordinateConstant, Diagonal, Fixed, Scheme
+from ftprl.schemes import CentredBestBound, CoordinateConstant, Diagonal, Fixed, Scheme
 from ftprl.sets.balls import NormBall
 from ftprl.sets.box import Box
 
@@ -117,3 +117,26 @@ def test_slow_diagonal_loses_its_guarantee(monkeypatch: Patch) -> None:
     before = judged("minimax").outcome.stated[2].value
     six_times(monkeypatch, Diagonal)
     assert judged("minimax").outcome.stated[2].value != before
+
+
+def centred_at_the_plays(patch: Patch) -> None:
+    """The scheme's matrices are centred at the plays after all."""
+    right = CentredBestBound.__post_init__
+
+    def moved(self: Any) -> None:
+        right(self)
+        object.__setattr__(self, "anchored", False)
+
+    patch.setattr(CentredBestBound, "__post_init__", moved)
+
+
+def limits_forgotten(patch: Patch) -> None:
+    """The stability is paid with the weights after the round, not before it: the promise is too small."""
+    patch.setattr(CentredBestBound, "penalty", lambda self, state, Q: 0.0)
+    patch.setattr(CentredBestBound, "stability", lambda self, state, g, move, l2=0.0: 2.0 * float(g @ g))
+
+
+@pytest.mark.parametrize("fault", [centred_at_the_plays, limits_forgotten], ids=lambda f: f.__name__)
+def test_the_centred_best_bound_can_fail(fault: Any, monkeypatch: Patch) -> None:
+    fault(monkeypatch)
+    assert judged("centred-best-bound").red

@@ -50,6 +50,7 @@ MODULES = (
     "full_against_diagonal",
     "best_bound",
     "best_bound_limits",
+    "centred_best_bound",
     "john_scaling",
     "sketch",
     "hints",

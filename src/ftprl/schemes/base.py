@@ -39,6 +39,7 @@ class Scheme(ABC):
     """How the regularisation adapts. A scheme of your own needs `init` and `step`; the rest has safe defaults."""
 
     center: bool = False
+    anchored: bool = False  # whether increments are centred at the first play (dual averaging), not at the present one
 
     @property
     def family(self) -> Family | None:

@@ -15,7 +15,7 @@ Index = NDArray[np.intp]
 
 _TINY = 1e-11  # a price or a slope below this is none: rows have length 1
 _NONE = 1e-200  # a slack of 0 by which one may divide
-_FRESH = 100  # pivots after which the basis is inverted anew
+_FRESH = 250  # pivots after which the basis is inverted anew
 _STALLED = 200  # pivots without a move after which the start is given up
 _PIVOTS = 50  # per dimension
 
