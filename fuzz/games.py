@@ -4,7 +4,8 @@
     python fuzz/games.py --minutes 5 --seed 7
 
 A game is drawn from its number alone, so that a failure is played again with `--only NUMBER`. Checked in every game:
-plays lie in the set, and regret <= tight <= bound <= theorem, bound <= worst case, all of them finite.
+plays lie in the set, and regret <= tight <= bound <= theorem, bound <= worst case, all of them finite. Games run in
+`--jobs` processes; one that takes more than `--limit` seconds of processor time is given up, and listed as too slow.
 """
 
 from __future__ import annotations
@@ -12,12 +13,18 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import multiprocessing
+import os
+import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: one process per core is enough
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,36 +213,96 @@ def loosely_solved(played: Played) -> bool:
     return c.worst_case is not None and not c.solver_gap * c.rounds <= GAP * c.worst_case + 1e-10 * played.size
 
 
+class TooSlow(Exception):
+    """A game that did not end within its limit."""
+
+
+def _give_up(number: int, frame: FrameType | None) -> None:
+    raise TooSlow
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of one game."""
+
+    number: int
+    name: str
+    wrong: list[str]
+    loose: bool = False
+    slow: bool = False
+
+
+def judge(number: int, seed: int, limit: float) -> Report:
+    """Play one game, for at most `limit` seconds, and look for faults."""
+    signal.signal(signal.SIGPROF, _give_up)
+    signal.setitimer(signal.ITIMER_PROF, limit)  # of processor time: a busy machine is no fault
+    try:
+        played = play(number, seed)
+        return Report(number, played.name, faults(played), loosely_solved(played))
+    except TooSlow:
+        return Report(number, "not played to the end", [], slow=True)
+    except Exception as error:
+        return Report(number, "not played to the end", [f"{type(error).__name__}: {error}"])
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+def _work(task: tuple[int, int, float]) -> Report:
+    warnings.simplefilter("ignore")
+    return judge(*task)
+
+
+def reports(numbers: Iterable[int], seed: int, limit: float, jobs: int, end: float) -> Iterator[Report]:
+    """The games' reports as they come, until all are played or the time is up.
+
+    A signal cannot stop a solver written in C, so the parent does not wait for a process: at the end, or when nothing
+    was reported for 30 limits, it ends them all.
+    """
+    tasks = ((number, seed, limit) for number in numbers)
+    with multiprocessing.Pool(jobs) as pool:  # leaving it terminates the processes
+        answers = pool.imap_unordered(_work, tasks)
+        while True:
+            patience = min(30 * limit, end - time.monotonic())
+            try:
+                yield answers.next(timeout=max(patience, 0.0))
+            except (StopIteration, multiprocessing.TimeoutError):
+                return
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first game")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes")
+    parser.add_argument(
+        "--limit", type=float, default=20.0, help="seconds of processor time after which one game is given up"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="play this game alone")
     parser.add_argument("--show", type=int, default=20, help="failures to print")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
     end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
-    numbers = range(options.games) if options.only is None else [options.only]
-    bad = done = loose = 0
-    for number in numbers:
-        if time.monotonic() > end:
-            break
+    numbers = range(options.first, options.first + options.games) if options.only is None else [options.only]
+    bad = done = loose = slow = 0
+    began = time.monotonic()
+    for report in reports(numbers, options.seed, options.limit, options.jobs, end):
         done += 1
-        try:
-            played = play(number, options.seed)
-            wrong, name = faults(played), played.name
-            loose += loosely_solved(played)
-        except Exception as error:
-            wrong, name = [f"{type(error).__name__}: {error}"], "not played to the end"
-        if wrong:
-            bad += 1
-            if bad <= options.show:
-                print(f"game {number}: {name}: {'; '.join(wrong)}", flush=True)
+        loose += report.loose
+        slow += report.slow
+        bad += bool(report.wrong)
+        if report.wrong and bad <= options.show:
+            print(f"game {report.number}: {report.name}: {'; '.join(report.wrong)}", flush=True)
+        if report.slow:
+            print(f"game {report.number}: given up after {options.limit:g} s", flush=True)
+    missing = 0 if options.minutes is not None else len(numbers) - done
     print(
-        f"{done} games, {bad} with a fault; in {loose} a step was solved to more than rounding (the bounds include it)"
+        f"{done} games in {time.monotonic() - began:.0f} s, {bad} with a fault, {slow} given up as too slow;"
+        f" in {loose} a step was solved to more than rounding (the bounds include it)"
     )
-    return 1 if bad else 0
+    if missing:
+        print(f"{missing} games were never reported: a process hangs")
+    return 1 if bad or slow or missing else 0
 
 
 if __name__ == "__main__":

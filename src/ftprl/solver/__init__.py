@@ -5,11 +5,12 @@ first from the constraints that hold at the previous play (a warm start that dep
 a solver's answer is polished on the constraints it found active. Every answer carries a proved upper bound on its gap.
 """
 
+from ftprl.solver.bounded import minimise_between
 from ftprl.solver.certified import Solution
 from ftprl.solver.conic import Conic
 from ftprl.solver.engines import call_clarabel, interior_point, linear_program
 from ftprl.solver.linear import axis_bounds
-from ftprl.solver.quadratic import Scaled, furthest, keep_near, minimise_conic, pull_inside
+from ftprl.solver.quadratic import Scaled, furthest, is_definite, keep_near, minimise_conic, pull_inside
 
 __all__ = [
     "Conic",
@@ -19,8 +20,10 @@ __all__ = [
     "call_clarabel",
     "furthest",
     "interior_point",
+    "is_definite",
     "keep_near",
     "linear_program",
+    "minimise_between",
     "minimise_conic",
     "pull_inside",
 ]

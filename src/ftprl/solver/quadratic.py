@@ -138,6 +138,7 @@ class Scaled:
 
     def _inside_rows(self, conic: Conic, y: Vector) -> Vector:
         """y, moved onto the equalities, and towards the start by the share that takes it back behind every row."""
+        y = np.where(self.span[0] == self.span[1], self.span[0], y)  # no share of a move mends one that cannot move
         if len(conic.b):
             y = y - conic.equality_inverse @ (conic.A @ y - conic.b)
         over = conic.C @ y - conic.d
@@ -203,13 +204,13 @@ def _accept(
 ) -> Solution:
     """An answer of the active-set method, in x, with the gap that it has there."""
     x = scaled.outward(pair.w)
-    if not _definite(H):
+    if not is_definite(H):
         x = keep_near(scaled.feasible, H, z, x, near)
     gap = dual_gap(P, q, *conic.rows, scaled.inward(x), pair.dual, scaled.span)
     return Solution(x, max(gap, 0.0) * steep)
 
 
-def _definite(H: PSD) -> bool:
+def is_definite(H: PSD) -> bool:
     """Whether H sees every direction; by a factor, which is quicker than its eigenvalues."""
     if H.ndim < 2:
         return psd.positive(H)
@@ -304,9 +305,13 @@ def pull_inside(feasible: Describable, x: Vector, tol: float = ROUNDING) -> Vect
     return inside + share * (x - inside)
 
 
-def keep_near(feasible: Describable, H: PSD, z: Vector, x: Vector, near: Vector) -> Vector:
+def keep_near(feasible: Describable, H: psd.Matrix, z: Vector, x: Vector, near: Vector) -> Vector:
     """Where H does not see a direction, and z neither, go back to `near` along it as far as F allows."""
-    if H.ndim == 2:
+    if isinstance(H, psd.LowRank):
+        if H.shift > 0 or H.B.shape[1] == H.dim:
+            return x
+        move, tilt = H.outside(near - x), H.outside(z)
+    elif H.ndim == 2:
         w, V = psd.eigh(H)
         N = V[:, w == 0]
         move = N @ (N.T @ (near - x))
