@@ -27,19 +27,25 @@ from ftprl.errors import FtprlError
 from ftprl.learner import Learner
 from ftprl.schemes import BestBound, BlockConstant, CoordinateConstant, Diagonal, Fixed, Full, Scheme, Sketch
 from ftprl.sets import (
+    Birkhoff,
     Box,
     CappedSimplex,
     ConvexSet,
     Ellipsoid,
+    FlowPolytope,
     Halfspace,
     Intersection,
     L1Ball,
     L2Ball,
     LpBall,
+    NuclearBall,
+    OracleSet,
+    Permutahedron,
     Polytope,
     Preimage,
     Product,
     Simplex,
+    Spectrahedron,
 )
 
 Vector = NDArray[np.float64]
@@ -67,6 +73,26 @@ def _flat(rng: Rng, n: int, size: float) -> Polytope:
     row = rng.uniform(0.5, 1.5, size=(1, n))
     C = np.vstack((np.eye(n), -np.eye(n)))
     return Polytope(C, size * np.concatenate((np.full(n, 2.0), np.zeros(n))), row, size * (row @ np.full(n, 0.6)))
+
+
+class _Corners(OracleSet):
+    """The hull of some points, of which only `vertex` is known."""
+
+    def __init__(self, points: Vector) -> None:
+        self.points = points
+
+    @property
+    def dim(self) -> int:
+        return int(self.points.shape[1])
+
+    def vertex(self, g: Vector) -> Vector:
+        return np.asarray(self.points[(self.points @ g).argmin()])
+
+
+def _network(rng: Rng, n: int) -> FlowPolytope:
+    pairs = [(a, b) for a in range(n + 1) for b in range(a + 1, n + 1)]
+    more = [pairs[k] for k in rng.permutation(len(pairs))[:n]]
+    return FlowPolytope([*((a, a + 1) for a in range(n)), *more], 0, n)
 
 
 def _center(rng: Rng, n: int, size: float) -> Vector | None:
@@ -102,6 +128,12 @@ SETS: dict[str, Callable[[Rng, int, float], ConvexSet]] = {
     "half-space in box": lambda r, n, s: Intersection(Halfspace(r.normal(size=n), 0.1 * s), Box(-s, s, dim=n)),
     "ellipsoid in box": lambda r, n, s: Intersection(Ellipsoid(_turn(r, n, 1) / s), Box(-0.5 * s, 0.4 * s, dim=n)),
     "polytope in box": lambda r, n, s: Intersection(_polytope(r, n, s), Box(-0.4 * s, 0.5 * s, dim=n)),
+    "nuclear ball": lambda r, n, s: NuclearBall(2, 1 + n // 2, s),
+    "spectrahedron": lambda r, n, s: Spectrahedron(2 + n // 4, s),
+    "birkhoff": lambda r, n, s: Birkhoff(2 + n // 4),
+    "permutahedron": lambda r, n, s: Permutahedron(s * r.normal(size=n)),
+    "flow": lambda r, n, s: _network(r, n),
+    "hull of points": lambda r, n, s: _Corners(s * r.normal(size=(n + 3, n)) * 10.0 ** r.uniform(-2, 2, n)),
 }
 SLOW = ("ellipsoid in box",)  # a conic solver in every round
 

@@ -73,8 +73,9 @@ class NuclearBall(SpectralSet):
     With one weight for all entries (`CoordinateConstant`) a step is a closed form: one singular value decomposition.
 
     >>> F = NuclearBall(2, 3, radius=2.0)
-    >>> F.matrix(F.vertex(np.array([0.0, 0.0, 0.0, 0.0, 5.0, 0.0])))[1, 1]
-    -2.0
+    >>> F.matrix(F.vertex(np.array([0.0, 0.0, 0.0, 0.0, 5.0, 0.0])))
+    array([[ 0.,  0.,  0.],
+           [ 0., -2.,  0.]])
     """
 
     def __init__(self, rows: int, columns: int, radius: float = 1.0) -> None:
