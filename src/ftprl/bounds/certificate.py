@@ -15,6 +15,8 @@ from ftprl.errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from ftprl.bounds.delays import Delays
+
 Vector = NDArray[np.float64]
 
 
@@ -53,6 +55,7 @@ class Certificate:
     solver_gap: float  # the largest measured gap of a step
     caveats: tuple[str, ...] = ()
     history: History | None = None
+    delays: Delays | None = None  # of a game in which gradients came with tickets
     loose: tuple[str, ...] = ()  # which of worst_case and the families of post_hoc are upper bounds on what they name
 
     def __repr__(self) -> str:
@@ -89,6 +92,8 @@ class Certificate:
         out["comparator"] = None if self.comparator is None else [float(v) for v in self.comparator]
         out["caveats"] = list(self.caveats)
         out["loose"] = list(self.loose)
+        if self.delays is not None:
+            out["delays"] = {name: _plain(value) for name, value in self.delays.to_dict().items()}
         return out
 
     def __str__(self) -> str:
@@ -98,6 +103,7 @@ class Certificate:
             ("true regret", self.true_regret, "with the losses themselves"),
             ("tight bound", self.tight, "r + sum of deltas"),
             ("bound", self.bound, "r + half the stability"),
+            *(() if self.delays is None else (("bound with delays", self.delays.bound, "whatever they cost"),)),
             ("theorem's bound", self.theorem, "r + stability"),
             ("worst case B_R", self.worst_case, self._note("worst_case", "whatever the plays had been")),
             ("closed form", self.closed_form, "the paper's constants"),

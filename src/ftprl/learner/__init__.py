@@ -5,6 +5,7 @@ from ftprl.learner.composite import Composite
 from ftprl.learner.ftprl import FTPRL
 from ftprl.learner.preconditioned import Preconditioned, PreconditionedState
 from ftprl.learner.state import State
+from ftprl.learner.tickets import Tickets
 
 __all__ = [
     "FTPRL",
@@ -14,6 +15,7 @@ __all__ = [
     "Preconditioned",
     "PreconditionedState",
     "State",
+    "Tickets",
     "gradient",
     "starting_point",
 ]
