@@ -1,4 +1,4 @@
-"""Prices whose sales are only known days later: gradients come with tickets, in any order, and the receipt counts it."""
+"""Prices whose sales are only known days later: gradients come with tickets, in any order; the receipt counts it."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -24,7 +24,9 @@ for name, wait in (("known at once", 0), ("known after up to 10 days", 10), ("kn
         reports = [report for report in reports if report[0] > day]
     receipt = game.certificate()
     late = receipt.delays
-    print(f"{name}: regret {receipt.regret:.0f}, at most {receipt.bound:.0f}; {late.late} reports late, {late.open} open")
+    print(
+        f"{name}: regret {receipt.regret:.0f}, at most {receipt.bound:.0f}; {late.late} reports late, {late.open} open"
+    )
     assert receipt.regret <= receipt.bound
     curves[name] = np.cumsum(losses)
 

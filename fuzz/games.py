@@ -4,7 +4,8 @@
     python fuzz/games.py --minutes 5 --seed 7
 
 A game is drawn from its number alone, so that a failure is played again with `--only NUMBER`. Checked in every game:
-plays lie in the set, and regret <= tight <= bound <= theorem, bound <= worst case, all of them finite.
+plays lie in the set, and regret <= tight <= bound <= theorem, bound <= worst case, all of them finite. In some games
+gradients come late.
 """
 
 from __future__ import annotations
@@ -200,16 +201,34 @@ def draw(number: int, seed: int = 0) -> tuple[str, Learner[Any], Vector, Vector 
         return f"{kind} / {how}", learner, rows, hints
 
 
+def _observe_late(game: Game, rows: Vector, rng: Rng) -> Vector:
+    """Play the first half with gradients that come late, out of order, and sometimes never; gives back the rest."""
+    half = len(rows) // 2
+    waiting: list[tuple[int, Vector]] = []
+    for g in rows[:half]:
+        waiting.append((game.play()[0], g))
+        while waiting and rng.random() < 0.5:
+            ticket, late = waiting.pop(int(rng.integers(len(waiting))))
+            if rng.random() < 0.1:
+                game.drop(ticket)
+            else:
+                game.observe(late, ticket=ticket)
+    return rows[half:]
+
+
 def play(number: int, seed: int = 0) -> Played:
     """Play one game to its end."""
     name, learner, rows, hints = draw(number, seed)
+    all_rows = rows
     game = Game(learner, hint=None if hints is None else hints[0])
     outside = 0.0
     core = learner.core().feasible
+    if hints is None and number % 5 == 0:
+        rows = _observe_late(game, rows, np.random.default_rng((seed, number, 1)))
     for t, g in enumerate(rows):
         outside = max(outside, core.violation(learner.core_state(game.state).x))
         game.observe(g, hint=None if hints is None else hints[(t + 1) % len(rows)])
-    size = float(np.abs(rows).sum(axis=0) @ learner.feasible.widths())
+    size = float(np.abs(all_rows).sum(axis=0) @ learner.feasible.widths())
     return Played(name, game.certificate(), outside, size)
 
 
