@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl import FTPRL, Certificate, Game, Preconditioned
+from ftprl import FTPRL, Certificate, Game, Preconditioned, SoloFTRL, StronglyAdaptive
 from ftprl.errors import FtprlError
 from ftprl.learner import Learner
 from ftprl.schemes import BestBound, BlockConstant, CoordinateConstant, Diagonal, Fixed, Full, Scheme, Sketch
@@ -196,6 +196,11 @@ def draw(number: int, seed: int = 0) -> tuple[str, Learner[Any], Vector, Vector 
             learner = Preconditioned(_turn(rng, feasible.dim, 2), learner)
         rows = _gradients(rng, feasible.dim, int(rng.integers(1, 40)))
         hints = None
+        if number % 20 == 7:
+            return f"{kind} / SOLO", SoloFTRL(feasible, size * 10.0 ** rng.uniform(-2, 2)), rows, None
+        if number % 20 == 9:
+            spread = max(float(g @ (learner.feasible.vertex(-g) - learner.feasible.vertex(g))) for g in rows)
+            return f"copies of {kind} / {how}", StronglyAdaptive(learner, 2 * spread or 1.0), rows, None
         if rng.random() < 0.2:
             hints = rows * (1 + 10.0 ** rng.uniform(-12, 0) * rng.normal(size=rows.shape))
         return f"{kind} / {how}", learner, rows, hints

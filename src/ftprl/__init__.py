@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ftprl.bounds import Certificate, Ledger
     from ftprl.errors import BadFormat, BadModel, FtprlError, InvalidInput, Unsupported
     from ftprl.game import Game, best_in_hindsight, play
-    from ftprl.learner import FTPRL, Composite, Preconditioned
+    from ftprl.learner import FTPRL, CoinBetting, Composite, Preconditioned, SoloFTRL, StronglyAdaptive
     from ftprl.linear import Model, load
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
@@ -24,7 +24,7 @@ _NAMES = {
     "ftprl.bounds": ("Certificate", "Ledger"),
     "ftprl.errors": ("BadFormat", "BadModel", "FtprlError", "InvalidInput", "Unsupported"),
     "ftprl.game": ("Game", "best_in_hindsight", "play"),
-    "ftprl.learner": ("Composite", "FTPRL", "Preconditioned"),
+    "ftprl.learner": ("CoinBetting", "Composite", "FTPRL", "Preconditioned", "SoloFTRL", "StronglyAdaptive"),
     "ftprl.linear": ("Model", "load"),
     "ftprl.posthoc": ("best_bound",),
     "ftprl.schemes": ("john",),
@@ -37,6 +37,7 @@ __all__ = [
     "BadFormat",
     "BadModel",
     "Certificate",
+    "CoinBetting",
     "Composite",
     "FTPRL",
     "FtprlError",
@@ -46,6 +47,8 @@ __all__ = [
     "Model",
     "Preconditioned",
     "Run",
+    "SoloFTRL",
+    "StronglyAdaptive",
     "Unsupported",
     "adversaries",
     "baselines",
