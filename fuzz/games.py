@@ -198,7 +198,7 @@ def draw(number: int, seed: int = 0) -> tuple[str, Learner[Any], Vector, Vector 
         hints = None
         if number % 20 == 7:
             return f"{kind} / SOLO", SoloFTRL(feasible, size * 10.0 ** rng.uniform(-2, 2)), rows, None
-        if number % 20 == 9:
+        if number % 40 == 9:
             spread = max(float(g @ (learner.feasible.vertex(-g) - learner.feasible.vertex(g))) for g in rows)
             return f"copies of {kind} / {how}", StronglyAdaptive(learner, 2 * spread or 1.0), rows, None
         if rng.random() < 0.2:
