@@ -9,6 +9,7 @@ from ftprl.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ftprl import adversaries, baselines, data, losses, receipt, schemes, sets
+    from ftprl.bandit import TwoPointGame
     from ftprl.bounds import Certificate, Ledger
     from ftprl.errors import BadFormat, BadModel, FtprlError, InvalidInput, Unsupported
     from ftprl.game import Game, best_in_hindsight, play
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives: it is imported when it is first used, so that `import ftprl` stays cheap.
 _NAMES = {
+    "ftprl.bandit": ("TwoPointGame",),
     "ftprl.bounds": ("Certificate", "Ledger"),
     "ftprl.errors": ("BadFormat", "BadModel", "FtprlError", "InvalidInput", "Unsupported"),
     "ftprl.game": ("Game", "best_in_hindsight", "play"),
@@ -49,6 +51,7 @@ __all__ = [
     "Run",
     "SoloFTRL",
     "StronglyAdaptive",
+    "TwoPointGame",
     "Unsupported",
     "adversaries",
     "baselines",

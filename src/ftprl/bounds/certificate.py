@@ -56,6 +56,7 @@ class Certificate:
     caveats: tuple[str, ...] = ()
     history: History | None = None
     delays: Delays | None = None  # of a game in which gradients came with tickets
+    in_expectation: bool = False  # whether the bounds hold for the expected regret only
     loose: tuple[str, ...] = ()  # which of worst_case and the families of post_hoc are upper bounds on what they name
 
     def __repr__(self) -> str:
@@ -92,6 +93,8 @@ class Certificate:
         out["comparator"] = None if self.comparator is None else [float(v) for v in self.comparator]
         out["caveats"] = list(self.caveats)
         out["loose"] = list(self.loose)
+        if self.in_expectation:
+            out["in_expectation"] = True
         if self.delays is not None:
             out["delays"] = {name: _plain(value) for name, value in self.delays.to_dict().items()}
         return out
@@ -111,6 +114,8 @@ class Certificate:
             *((f"best in hindsight, {k}", v, self._note(k, smallest)) for k, v in self.post_hoc.items()),
             (f"ratio to {self.family}" if self.family else "ratio", self.ratio, self._ratio_note()),
         ]
+        if self.in_expectation:
+            rows = [(name, value, f"{note}; in expectation" if name in _BOUNDS else note) for name, value, note in rows]
         shown = [(name, _short(value), note) for name, value, note in rows if value is not None or name[:4] != "true"]
         width = max(len(name) for name, _, _ in shown)
         digits = max(len(value) for _, value, _ in shown)
@@ -141,6 +146,9 @@ class Certificate:
         if not lines:
             raise InvalidInput("plot needs finite numbers, got none: the set is unbounded; bound it.")
         return draw.figure([draw.Panel("Regret and its bounds", "round", "loss units", lines)])
+
+
+_BOUNDS = ("tight bound", "bound", "theorem's bound", "worst case B_R", "closed form", "closed form, strong")
 
 
 def _plain(value: Any) -> Any:
