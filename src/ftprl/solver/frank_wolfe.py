@@ -132,9 +132,7 @@ class _Mixture:
         size = np.sqrt(np.maximum(np.diagonal(M), 0.0))
         size = np.where(size > 0, size, 1.0)
         M, right = M / np.multiply.outer(size, size), (slopes[0] - slopes[1:]) / size
-        values, turn = np.linalg.eigh(M)
-        values = np.maximum(values, 1e-15 * max(float(values[-1]), 1e-300))
-        y = (turn @ ((turn.T @ right) / values)) / size
+        y = _solve(M, right) / size
         y = np.where(np.isfinite(y), y, 0.0)
         return np.concatenate(([-float(y.sum())], y))
 
@@ -143,3 +141,15 @@ class _Mixture:
         out = np.zeros(len(self.w))
         out[on] = w
         return out
+
+
+def _solve(M: Vector, right: Vector) -> Vector:
+    """M y = right; along directions in which M is 0, up to rounding, y is as long as right / 1e-15 makes it."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    factor, failed = dpotrf(M, clean=0)
+    if not failed and float(np.diagonal(factor).min()) > 1e-6:  # the diagonal of M is 1: no direction is lost
+        return np.asarray(dpotrs(factor, right)[0])
+    values, turn = np.linalg.eigh(M)
+    values = np.maximum(values, 1e-15 * max(float(values[-1]), 1e-300))
+    return np.asarray(turn @ ((turn.T @ right) / values))
