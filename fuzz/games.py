@@ -5,7 +5,8 @@
 
 A game is drawn from its number alone, so that a failure is played again with `--only NUMBER`. Checked in every game:
 plays lie in the set, and regret <= tight <= bound <= theorem, bound <= worst case, all of them finite. Games run in
-`--jobs` processes; one that takes more than `--limit` seconds of processor time is given up, and listed as too slow.
+`--jobs` processes; one that takes more than `--limit` seconds of processor time is given up, and listed as too slow. In some games
+gradients come late.
 """
 
 from __future__ import annotations
@@ -29,24 +30,30 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: one process 
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl import FTPRL, Certificate, Game, Preconditioned
+from ftprl import FTPRL, Certificate, Game, Preconditioned, SoloFTRL, StronglyAdaptive
 from ftprl.errors import FtprlError
 from ftprl.learner import Learner
 from ftprl.schemes import BestBound, BlockConstant, CoordinateConstant, Diagonal, Fixed, Full, Scheme, Sketch
 from ftprl.sets import (
+    Birkhoff,
     Box,
     CappedSimplex,
     ConvexSet,
     Ellipsoid,
+    FlowPolytope,
     Halfspace,
     Intersection,
     L1Ball,
     L2Ball,
     LpBall,
+    NuclearBall,
+    OracleSet,
+    Permutahedron,
     Polytope,
     Preimage,
     Product,
     Simplex,
+    Spectrahedron,
 )
 
 Vector = NDArray[np.float64]
@@ -74,6 +81,26 @@ def _flat(rng: Rng, n: int, size: float) -> Polytope:
     row = rng.uniform(0.5, 1.5, size=(1, n))
     C = np.vstack((np.eye(n), -np.eye(n)))
     return Polytope(C, size * np.concatenate((np.full(n, 2.0), np.zeros(n))), row, size * (row @ np.full(n, 0.6)))
+
+
+class _Corners(OracleSet):
+    """The hull of some points, of which only `vertex` is known."""
+
+    def __init__(self, points: Vector) -> None:
+        self.points = points
+
+    @property
+    def dim(self) -> int:
+        return int(self.points.shape[1])
+
+    def vertex(self, g: Vector) -> Vector:
+        return np.asarray(self.points[(self.points @ g).argmin()])
+
+
+def _network(rng: Rng, n: int) -> FlowPolytope:
+    pairs = [(a, b) for a in range(n + 1) for b in range(a + 1, n + 1)]
+    more = [pairs[k] for k in rng.permutation(len(pairs))[:n]]
+    return FlowPolytope([*((a, a + 1) for a in range(n)), *more], 0, n)
 
 
 def _center(rng: Rng, n: int, size: float) -> Vector | None:
@@ -109,6 +136,12 @@ SETS: dict[str, Callable[[Rng, int, float], ConvexSet]] = {
     "half-space in box": lambda r, n, s: Intersection(Halfspace(r.normal(size=n), 0.1 * s), Box(-s, s, dim=n)),
     "ellipsoid in box": lambda r, n, s: Intersection(Ellipsoid(_turn(r, n, 1) / s), Box(-0.5 * s, 0.4 * s, dim=n)),
     "polytope in box": lambda r, n, s: Intersection(_polytope(r, n, s), Box(-0.4 * s, 0.5 * s, dim=n)),
+    "nuclear ball": lambda r, n, s: NuclearBall(2, 1 + n // 2, s),
+    "spectrahedron": lambda r, n, s: Spectrahedron(2 + n // 4, s),
+    "birkhoff": lambda r, n, s: Birkhoff(2 + n // 4),
+    "permutahedron": lambda r, n, s: Permutahedron(s * r.normal(size=n)),
+    "flow": lambda r, n, s: _network(r, n),
+    "hull of points": lambda r, n, s: _Corners(s * r.normal(size=(n + 3, n)) * 10.0 ** r.uniform(-2, 2, n)),
 }
 SLOW = ("ellipsoid in box",)  # a conic solver in every round
 
@@ -170,21 +203,44 @@ def draw(number: int, seed: int = 0) -> tuple[str, Learner[Any], Vector, Vector 
             learner = Preconditioned(_turn(rng, feasible.dim, 2), learner)
         rows = _gradients(rng, feasible.dim, int(rng.integers(1, 40)))
         hints = None
+        if number % 20 == 7:
+            return f"{kind} / SOLO", SoloFTRL(feasible, size * 10.0 ** rng.uniform(-2, 2)), rows, None
+        if number % 40 == 9:
+            spread = max(float(g @ (learner.feasible.vertex(-g) - learner.feasible.vertex(g))) for g in rows)
+            return f"copies of {kind} / {how}", StronglyAdaptive(learner, 2 * spread or 1.0), rows, None
         if rng.random() < 0.2:
             hints = rows * (1 + 10.0 ** rng.uniform(-12, 0) * rng.normal(size=rows.shape))
         return f"{kind} / {how}", learner, rows, hints
 
 
+def _observe_late(game: Game, rows: Vector, rng: Rng) -> Vector:
+    """Play the first half with gradients that come late, out of order, and sometimes never; gives back the rest."""
+    half = len(rows) // 2
+    waiting: list[tuple[int, Vector]] = []
+    for g in rows[:half]:
+        waiting.append((game.play()[0], g))
+        while waiting and rng.random() < 0.5:
+            ticket, late = waiting.pop(int(rng.integers(len(waiting))))
+            if rng.random() < 0.1:
+                game.drop(ticket)
+            else:
+                game.observe(late, ticket=ticket)
+    return rows[half:]
+
+
 def play(number: int, seed: int = 0) -> Played:
     """Play one game to its end."""
     name, learner, rows, hints = draw(number, seed)
+    all_rows = rows
     game = Game(learner, hint=None if hints is None else hints[0])
     outside = 0.0
     core = learner.core().feasible
+    if hints is None and number % 5 == 0:
+        rows = _observe_late(game, rows, np.random.default_rng((seed, number, 1)))
     for t, g in enumerate(rows):
         outside = max(outside, core.violation(learner.core_state(game.state).x))
         game.observe(g, hint=None if hints is None else hints[(t + 1) % len(rows)])
-    size = float(np.abs(rows).sum(axis=0) @ learner.feasible.widths())
+    size = float(np.abs(all_rows).sum(axis=0) @ learner.feasible.widths())
     return Played(name, game.certificate(), outside, size)
 
 

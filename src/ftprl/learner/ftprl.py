@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -66,11 +67,32 @@ class FTPRL(Learner[State]):
 
     def advance(self, state: State, g: Vector, hint: Vector | None) -> State:
         """One round: the scheme weighs the gradient, z collects it, the set finds the leader."""
-        feasible = self.feasible
         if self.scheme.anchored and (hint is not None or state.hint is not None):
             raise Unsupported(f"{type(self.scheme).__name__} takes no hints; use a scheme centred at the plays.")
         error = g if state.hint is None else g - state.hint
-        Q, scheme = self.scheme.step(state.scheme, error)
+        return self._advance(state, g, hint, error, error)
+
+    def advance_late(self, state: State, g: Vector, passed: Vector) -> State:
+        """A late round: the scheme weighs g² + 2 |g|·|passed|, as in AdaptiveRevision, in the place of g²."""
+        square = float(g.dot(g))
+        more = 2 * float(np.abs(g).dot(np.abs(passed))) / square if square else 0.0
+        return self._advance(state, g, None, g, g * math.sqrt(1.0 + more))
+
+    def delayed_share(self, played: State, after: State, g: Vector, missing: Vector) -> float:
+        """min(½ |e|², |g| |e|, e·(x - u) over u in F), e = g + missing, in the dual norm of Q_{1:t}; and the gap."""
+        scheme, reach = self.scheme, self.feasible.widths()
+        e, own = (scheme.effective(self.feasible, v) for v in (g + missing, g))
+        # Not by the scheme, whose own norm may rest on the gradient that it saw last.
+        square, mine = (psd.dual_quad(after.total, v, reach) for v in (e, own))
+        least = min(0.5 * square, math.sqrt(mine) * math.sqrt(square) if mine else 0.0)
+        if not math.isfinite(least) and np.isfinite(reach).all():
+            least = max(float(e.dot(played.x - self.feasible.vertex(e))), 0.0)
+        return least + played.gap
+
+    def _advance(self, state: State, g: Vector, hint: Vector | None, error: Vector, weighed: Vector) -> State:
+        """`error` is what the bounds count of g, `weighed` what the scheme adapts to."""
+        feasible = self.feasible
+        Q, scheme = self.scheme.step(state.scheme, weighed)
         seen = self.scheme.effective(feasible, error)
         moved = seen if state.hint is None else self.scheme.effective(feasible, g)
         z = state.z + moved
