@@ -5,8 +5,8 @@
 
 A game is drawn from its number alone, so that a failure is played again with `--only NUMBER`. Checked in every game:
 plays lie in the set, and regret <= tight <= bound <= theorem, bound <= worst case, all of them finite. Games run in
-`--jobs` processes; one that takes more than `--limit` seconds of processor time is given up, and listed as too slow.
-In some games gradients come late.
+`--jobs` processes; one that takes more than `--limit` seconds of processor time is given up, and listed as too slow. In
+some games gradients come late.
 """
 
 from __future__ import annotations

@@ -74,12 +74,16 @@ class FTPRL(Learner[State]):
 
     def advance_late(self, state: State, g: Vector, passed: Vector) -> State:
         """A late round: the scheme weighs g² + 2 |g|·|passed|, as in AdaptiveRevision, in the place of g²."""
+        if self.scheme.anchored:  # its weights rest on limits of g itself
+            return self.advance(state, g, None)
         square = float(g.dot(g))
         more = 2 * float(np.abs(g).dot(np.abs(passed))) / square if square else 0.0
         return self._advance(state, g, None, g, g * math.sqrt(1.0 + more))
 
     def delayed_share(self, played: State, after: State, g: Vector, missing: Vector) -> float:
         """min(½ |e|², |g| |e|, e·(x - u) over u in F), e = g + missing, in the dual norm of Q_{1:t}; and the gap."""
+        if self.scheme.anchored:  # the proof needs r_t = 0 at x_t
+            return math.inf
         scheme, reach = self.scheme, self.feasible.widths()
         e, own = (scheme.effective(self.feasible, v) for v in (g + missing, g))
         # Not by the scheme, whose own norm may rest on the gradient that it saw last.
