@@ -37,8 +37,10 @@ def forge_every_field(some: int, capsys: Capture) -> int:
         forge_receipt(Path("r.json"), replaced(receipt, path, new))
         code = run(["verify", "r.json", "d.csv", "-q"])
         out, err = capsys.readouterr()
-        # Data without quotes or bad rows is read the same in other ways; 0 for 0.0 is the same.
-        may_hold = path[0] == "reading" or path[-1] == "skip" or replaced(receipt, path, new) == receipt
+        # With some other settings the replay gives the same numbers: no quotes, no bad rows, a bound never reached.
+        may_hold = (
+            path[0] in ("reading", "spec") or path[-1] in ("skip", "retire") or replaced(receipt, path, new) == receipt
+        )
         assert code in ((0, 1, 2) if may_hold else (1, 2)), (path, new)
         assert len(err.splitlines()) == (code == 2), (path, new, err)
         assert len(err) < 1000, (path, new)
