@@ -22,12 +22,13 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
+
+from ftprl.cli import signals
 
 _LONG_LIVED = ("watch",)
 _LONGEST_HEADER = 1_000_000
@@ -44,34 +45,17 @@ def is_short(args: Sequence[str]) -> bool:
     return not any(args[:1] == [name] for name in _LONG_LIVED) and "--serve" not in args
 
 
-_is_loaded = False
-
-
 def begin(args: Sequence[str]) -> None:
     """Before anything is imported."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as for a command that nohup or a shell script starts with &
-            signal.signal(number, _stop)
     if is_short(args):
         gc.disable()
         # Parsing and learning have threads of their own; those of NumPy's linear algebra would only be in their way.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def _stop(number: int, frame: object) -> None:
-    """Ctrl-C or SIGTERM: an error where the work may have to be tidied up, and the end before it begins."""
-    if _is_loaded:
-        from ftprl.errors import Interrupted
-
-        raise Interrupted(signal=number)
-    os.write(2, b"ftprl: interrupted before anything was done\n")
-    os._exit(128 + number)
-
-
 def loaded() -> None:
     """All is imported and the work begins: it may be long, so collect garbage, but not among what was imported."""
-    global _is_loaded
-    _is_loaded = True
+    signals.work_begins()
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

@@ -103,7 +103,7 @@ def test_data_that_does_not_come_can_be_interrupted(tmp_path: Path) -> None:
 
 def test_an_interrupt_at_any_time_prints_one_line(log: Path, tmp_path: Path) -> None:
     """From the first import on. Before that Python itself has no handler of ours, which is not looked at."""
-    code = "import sys; from ftprl.cli import command, startup; startup.begin([]); print(flush=True); command()"
+    code = "import sys; from ftprl.cli import command, signals; signals.listen(); print(flush=True); command()"
     for delay in (0.0, 0.02, 0.05, 0.1, 0.2, 0.4):
         args = [sys.executable, "-c", code, "train", str(log), "-o", str(tmp_path / "m"), "-q", "--passes", "9"]
         with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -106,11 +106,12 @@ class Runs:
             assert kept >= max(logged, default=0)
             return
         self.counts["SIGTERMs"] += 1
-        assert said.startswith("ftprl: interrupted")
-        assert said.count("\n") == 1
-        if code < 0:  # before Python had begun
+        if code < 0:  # before the first line of ours
+            self.counts["SIGTERMs before the command began"] += 1
             return
         assert code == 143
+        assert said.startswith("ftprl: interrupted")
+        assert said.count("\n") == 1
         if "before anything was done" in said or not events or events[-1]["event"] != "interrupted":
             self.counts["SIGTERMs before the first row"] += 1
             return
