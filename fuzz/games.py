@@ -4,7 +4,9 @@
     python fuzz/games.py --minutes 5 --seed 7
 
 A game is drawn from its number alone, so that a failure is played again with `--only NUMBER`. Checked in every game:
-plays lie in the set, and regret <= tight <= bound <= theorem, bound <= worst case, all of them finite.
+plays lie in the set, and regret <= tight <= bound <= theorem, bound <= worst case, all of them finite. Games run in
+`--jobs` processes; one that takes more than `--limit` seconds of processor time is given up, and listed as too slow. In
+some games gradients come late.
 """
 
 from __future__ import annotations
@@ -12,34 +14,46 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import multiprocessing
+import os
+import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: one process per core is enough
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl import FTPRL, Certificate, Game, Preconditioned
+from ftprl import FTPRL, Certificate, Game, Preconditioned, SoloFTRL, StronglyAdaptive
 from ftprl.errors import FtprlError
 from ftprl.learner import Learner
 from ftprl.schemes import BestBound, BlockConstant, CoordinateConstant, Diagonal, Fixed, Full, Scheme, Sketch
 from ftprl.sets import (
+    Birkhoff,
     Box,
     CappedSimplex,
     ConvexSet,
     Ellipsoid,
+    FlowPolytope,
     Halfspace,
     Intersection,
     L1Ball,
     L2Ball,
     LpBall,
+    NuclearBall,
+    OracleSet,
+    Permutahedron,
     Polytope,
     Preimage,
     Product,
     Simplex,
+    Spectrahedron,
 )
 
 Vector = NDArray[np.float64]
@@ -67,6 +81,26 @@ def _flat(rng: Rng, n: int, size: float) -> Polytope:
     row = rng.uniform(0.5, 1.5, size=(1, n))
     C = np.vstack((np.eye(n), -np.eye(n)))
     return Polytope(C, size * np.concatenate((np.full(n, 2.0), np.zeros(n))), row, size * (row @ np.full(n, 0.6)))
+
+
+class _Corners(OracleSet):
+    """The hull of some points, of which only `vertex` is known."""
+
+    def __init__(self, points: Vector) -> None:
+        self.points = points
+
+    @property
+    def dim(self) -> int:
+        return int(self.points.shape[1])
+
+    def vertex(self, g: Vector) -> Vector:
+        return np.asarray(self.points[(self.points @ g).argmin()])
+
+
+def _network(rng: Rng, n: int) -> FlowPolytope:
+    pairs = [(a, b) for a in range(n + 1) for b in range(a + 1, n + 1)]
+    more = [pairs[k] for k in rng.permutation(len(pairs))[:n]]
+    return FlowPolytope([*((a, a + 1) for a in range(n)), *more], 0, n)
 
 
 def _center(rng: Rng, n: int, size: float) -> Vector | None:
@@ -102,6 +136,12 @@ SETS: dict[str, Callable[[Rng, int, float], ConvexSet]] = {
     "half-space in box": lambda r, n, s: Intersection(Halfspace(r.normal(size=n), 0.1 * s), Box(-s, s, dim=n)),
     "ellipsoid in box": lambda r, n, s: Intersection(Ellipsoid(_turn(r, n, 1) / s), Box(-0.5 * s, 0.4 * s, dim=n)),
     "polytope in box": lambda r, n, s: Intersection(_polytope(r, n, s), Box(-0.4 * s, 0.5 * s, dim=n)),
+    "nuclear ball": lambda r, n, s: NuclearBall(2, 1 + n // 2, s),
+    "spectrahedron": lambda r, n, s: Spectrahedron(2 + n // 4, s),
+    "birkhoff": lambda r, n, s: Birkhoff(2 + n // 4),
+    "permutahedron": lambda r, n, s: Permutahedron(s * r.normal(size=n)),
+    "flow": lambda r, n, s: _network(r, n),
+    "hull of points": lambda r, n, s: _Corners(s * r.normal(size=(n + 3, n)) * 10.0 ** r.uniform(-2, 2, n)),
 }
 SLOW = ("ellipsoid in box",)  # a conic solver in every round
 
@@ -163,21 +203,44 @@ def draw(number: int, seed: int = 0) -> tuple[str, Learner[Any], Vector, Vector 
             learner = Preconditioned(_turn(rng, feasible.dim, 2), learner)
         rows = _gradients(rng, feasible.dim, int(rng.integers(1, 40)))
         hints = None
+        if number % 20 == 7:
+            return f"{kind} / SOLO", SoloFTRL(feasible, size * 10.0 ** rng.uniform(-2, 2)), rows, None
+        if number % 40 == 9:
+            spread = max(float(g @ (learner.feasible.vertex(-g) - learner.feasible.vertex(g))) for g in rows)
+            return f"copies of {kind} / {how}", StronglyAdaptive(learner, 2 * spread or 1.0), rows, None
         if rng.random() < 0.2:
             hints = rows * (1 + 10.0 ** rng.uniform(-12, 0) * rng.normal(size=rows.shape))
         return f"{kind} / {how}", learner, rows, hints
 
 
+def _observe_late(game: Game, rows: Vector, rng: Rng) -> Vector:
+    """Play the first half with gradients that come late, out of order, and sometimes never; gives back the rest."""
+    half = len(rows) // 2
+    waiting: list[tuple[int, Vector]] = []
+    for g in rows[:half]:
+        waiting.append((game.play()[0], g))
+        while waiting and rng.random() < 0.5:
+            ticket, late = waiting.pop(int(rng.integers(len(waiting))))
+            if rng.random() < 0.1:
+                game.drop(ticket)
+            else:
+                game.observe(late, ticket=ticket)
+    return rows[half:]
+
+
 def play(number: int, seed: int = 0) -> Played:
     """Play one game to its end."""
     name, learner, rows, hints = draw(number, seed)
+    all_rows = rows
     game = Game(learner, hint=None if hints is None else hints[0])
     outside = 0.0
     core = learner.core().feasible
+    if hints is None and number % 5 == 0:
+        rows = _observe_late(game, rows, np.random.default_rng((seed, number, 1)))
     for t, g in enumerate(rows):
         outside = max(outside, core.violation(learner.core_state(game.state).x))
         game.observe(g, hint=None if hints is None else hints[(t + 1) % len(rows)])
-    size = float(np.abs(rows).sum(axis=0) @ learner.feasible.widths())
+    size = float(np.abs(all_rows).sum(axis=0) @ learner.feasible.widths())
     return Played(name, game.certificate(), outside, size)
 
 
@@ -206,36 +269,96 @@ def loosely_solved(played: Played) -> bool:
     return c.worst_case is not None and not c.solver_gap * c.rounds <= GAP * c.worst_case + 1e-10 * played.size
 
 
+class TooSlow(Exception):
+    """A game that did not end within its limit."""
+
+
+def _give_up(number: int, frame: FrameType | None) -> None:
+    raise TooSlow
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of one game."""
+
+    number: int
+    name: str
+    wrong: list[str]
+    loose: bool = False
+    slow: bool = False
+
+
+def judge(number: int, seed: int, limit: float) -> Report:
+    """Play one game, for at most `limit` seconds, and look for faults."""
+    signal.signal(signal.SIGPROF, _give_up)
+    signal.setitimer(signal.ITIMER_PROF, limit)  # of processor time: a busy machine is no fault
+    try:
+        played = play(number, seed)
+        return Report(number, played.name, faults(played), loosely_solved(played))
+    except TooSlow:
+        return Report(number, "not played to the end", [], slow=True)
+    except Exception as error:
+        return Report(number, "not played to the end", [f"{type(error).__name__}: {error}"])
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+def _work(task: tuple[int, int, float]) -> Report:
+    warnings.simplefilter("ignore")
+    return judge(*task)
+
+
+def reports(numbers: Iterable[int], seed: int, limit: float, jobs: int, end: float) -> Iterator[Report]:
+    """The games' reports as they come, until all are played or the time is up.
+
+    A signal cannot stop a solver written in C, so the parent does not wait for a process: at the end, or when nothing
+    was reported for 30 limits, it ends them all.
+    """
+    tasks = ((number, seed, limit) for number in numbers)
+    with multiprocessing.Pool(jobs) as pool:  # leaving it terminates the processes
+        answers = pool.imap_unordered(_work, tasks)
+        while True:
+            patience = min(30 * limit, end - time.monotonic())
+            try:
+                yield answers.next(timeout=max(patience, 0.0))
+            except (StopIteration, multiprocessing.TimeoutError):
+                return
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first game")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes")
+    parser.add_argument(
+        "--limit", type=float, default=20.0, help="seconds of processor time after which one game is given up"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="play this game alone")
     parser.add_argument("--show", type=int, default=20, help="failures to print")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
     end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
-    numbers = range(options.games) if options.only is None else [options.only]
-    bad = done = loose = 0
-    for number in numbers:
-        if time.monotonic() > end:
-            break
+    numbers = range(options.first, options.first + options.games) if options.only is None else [options.only]
+    bad = done = loose = slow = 0
+    began = time.monotonic()
+    for report in reports(numbers, options.seed, options.limit, options.jobs, end):
         done += 1
-        try:
-            played = play(number, options.seed)
-            wrong, name = faults(played), played.name
-            loose += loosely_solved(played)
-        except Exception as error:
-            wrong, name = [f"{type(error).__name__}: {error}"], "not played to the end"
-        if wrong:
-            bad += 1
-            if bad <= options.show:
-                print(f"game {number}: {name}: {'; '.join(wrong)}", flush=True)
+        loose += report.loose
+        slow += report.slow
+        bad += bool(report.wrong)
+        if report.wrong and bad <= options.show:
+            print(f"game {report.number}: {report.name}: {'; '.join(report.wrong)}", flush=True)
+        if report.slow:
+            print(f"game {report.number}: given up after {options.limit:g} s", flush=True)
+    missing = 0 if options.minutes is not None else len(numbers) - done
     print(
-        f"{done} games, {bad} with a fault; in {loose} a step was solved to more than rounding (the bounds include it)"
+        f"{done} games in {time.monotonic() - began:.0f} s, {bad} with a fault, {slow} given up as too slow;"
+        f" in {loose} a step was solved to more than rounding (the bounds include it)"
     )
-    return 1 if bad else 0
+    if missing:
+        print(f"{missing} games were never reported: a process hangs")
+    return 1 if bad or slow or missing else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The targets that need Python: the model loader and the readers of files, packed or not.
+"""The targets that need Python: the model loader, the readers of files, packed or not, and those of forged_targets.py.
 
 An execution is a function of a target, a seed and a number: `Model.load` may refuse a file with BadModel and
 `data.open` with FtprlError, in one printable line. Anything else that gets out is a finding.
@@ -10,18 +10,22 @@ import argparse
 import bz2
 import faulthandler
 import gzip
-import hashlib
 import json
 import random
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))  # also where this file is loaded by its path
+
+import forged_targets
+from forged_targets import check_message, sealed, spoil
+
 CORPUS = Path(__file__).parent / "corpus"
-LONGEST = 1500  # characters of a message
 
 
 def use_package(folder: str) -> None:
@@ -63,43 +67,6 @@ def mutated(body: bytes, rng: random.Random, tokens: list[bytes]) -> bytes:
 
 # ---- models ----
 
-_VALUES: list[Any] = [
-    None,
-    True,
-    -1,
-    0,
-    1,
-    3,
-    2**31,
-    2**32,
-    2**63,
-    2**64,
-    10**40,
-    1.5,
-    -0.0,
-    1e308,
-    1e999,
-    "",
-    "x",
-    "1",
-    "F64",
-    "\ud800",
-]
-_VALUES += [
-    "\x1b[2J\n",
-    [],
-    [0],
-    [1, 1],
-    [0, 2**70],
-    [1] * 100,
-    {},
-    {"a": 1},
-    {"spec": {}},
-    [[[[]]]],
-    float("nan"),
-    "0" * 64,
-]
-
 
 def model_files(folder: Path) -> list[bytes]:
     """Whole models: empty, sparse and dense, of float32 and float64, with and without a receipt."""
@@ -126,34 +93,6 @@ def model_files(folder: Path) -> list[bytes]:
     return bodies
 
 
-def sealed(header: bytes, tensors: bytes) -> bytes:
-    """A file whose digest is right, whatever its header says."""
-    key = b'"sha256":"'
-    at = header.find(key) + len(key)
-    raw = len(header).to_bytes(8, "little") + header
-    if at >= len(key):
-        digest = hashlib.sha256(raw[: 8 + at] + raw[8 + at + 64 :] + tensors).hexdigest()
-        raw = raw[: 8 + at] + digest.encode() + raw[8 + at + 64 :]
-    return raw + tensors
-
-
-def _spoil(value: Any, rng: random.Random) -> Any:
-    """The same JSON with one value, somewhere, replaced, left out or doubled."""
-    if isinstance(value, dict) and value and rng.random() < 0.9:
-        key = rng.choice(list(value))
-        if rng.random() < 0.1:
-            return {k: v for k, v in value.items() if k != key}
-        if rng.random() < 0.05:
-            return value | {key + "x": value[key]}
-        return value | {key: _spoil(value[key], rng)}
-    if isinstance(value, list) and value and rng.random() < 0.8:
-        at = rng.randrange(len(value))
-        return [*value[:at], _spoil(value[at], rng), *value[at + 1 :]]
-    if isinstance(value, int) and not isinstance(value, bool) and rng.random() < 0.5:
-        return rng.choice((value - 1, value + 1, value * 2, -value, value + 2**32))
-    return rng.choice(_VALUES)
-
-
 def _forged(body: bytes, rng: random.Random) -> bytes:
     """A model as someone would write it who knows how to compute the digest."""
     length = int.from_bytes(body[:8], "little")
@@ -163,9 +102,9 @@ def _forged(body: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 1, 2))):
         match rng.randrange(5):
             case 0:
-                header = _spoil(header, rng)
+                header = spoil(header, rng)
             case 1 | 2 if isinstance(meta, dict):
-                content = _spoil(content, rng)
+                content = spoil(content, rng)
                 meta["content"] = json.dumps(content, sort_keys=True, separators=(",", ":"))
             case 3 if isinstance(meta, dict):
                 meta["content"] = rng.choice(("", "[" * 5000, "1", "[]", "{}", "nul", '{"spec":', "9" * 5000, "\x00"))
@@ -326,18 +265,12 @@ def _reading(
     return rows, "", source.digest()
 
 
-def check_message(message: str) -> None:
-    """One printable line, not too long."""
-    assert message.isprintable(), f"a message is not printable: {message!r}"
-    assert 0 < len(message) < LONGEST, f"a message has {len(message)} characters: {message[:200]!r}"
-
-
 # ---- the loop ----
 
-TARGETS: dict[str, Callable[[Path], Models | Files]] = {"model": Models, "files": Files}
+TARGETS: dict[str, Callable[[Path], Any]] = {"model": Models, "files": Files, **forged_targets.TARGETS}
 
 
-def execute(target: Models | Files, folder: Path, number: int, seed: int, crashes: Path | None) -> None:
+def execute(target: Any, folder: Path, number: int, seed: int, crashes: Path | None) -> None:
     """One execution; an input that finds something is kept."""
     rng = random.Random(f"{seed}:{number}")
     body, suffix = target.make(rng)
@@ -347,7 +280,9 @@ def execute(target: Models | Files, folder: Path, number: int, seed: int, crashe
     if kept is not None:
         kept.write_bytes(body)  # before the run: a sanitizer ends the process
     try:
-        target.run(path, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)  # a user would see it among the lines of a command
+            target.run(path, rng)
     except Exception:
         if kept is not None:
             print(f"input kept as {kept}", file=sys.stderr)

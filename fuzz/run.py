@@ -1,4 +1,4 @@
-"""Fuzz every parser, the kernels and the model loader under AddressSanitizer and UBSan.
+"""Fuzz every parser, the kernels, all that reads models and receipts, and threads under AddressSanitizer and UBSan.
 
     python fuzz/run.py [--seconds N] [--seed S] [--target NAME ...] [--plain]
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NATIVE, CORE, CORPUS = ROOT / "fuzz" / "native", ROOT / "src" / "core", ROOT / "fuzz" / "corpus"
 CRASHES, BUILD = ROOT / "fuzz" / "crashes", ROOT / "build" / "fuzz"
 NATIVE_TARGETS = ("vw", "libsvm", "table", "number", "label", "hash", "words", "kernel", "scales")
-PYTHON_TARGETS = ("files", "model")
+PYTHON_TARGETS = ("files", "streams", "model", "checkpoint", "receipt", "threads")
 
 COMMON = ["-std=c++17", "-Wall", "-Wextra", "-ffp-contract=off", f"-I{CORE}", f"-I{NATIVE}"]
 MODES = {

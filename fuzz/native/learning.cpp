@@ -372,6 +372,11 @@ Owned moved(Learner& old, const LearnerOptions& options, Random& random) {
     if (random.one_in(2)) std::reverse(slots.begin(), slots.end());
     Owned fresh = Learner::make(options);
     fresh->put(slots.data(), slots.size(), taken(old, slots).data());
+    if (old.receipt()) {
+        Numbers gradients(slots.size() * static_cast<std::size_t>(old.scales()));
+        old.take_gradients(slots.data(), slots.size(), gradients.data());
+        fresh->put_gradients(slots.data(), slots.size(), gradients.data());
+    }
     copy_arrays(old, *fresh);
     return fresh;
 }

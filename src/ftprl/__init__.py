@@ -9,10 +9,11 @@ from ftprl.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ftprl import adversaries, baselines, data, losses, receipt, schemes, sets
+    from ftprl.bandit import TwoPointGame
     from ftprl.bounds import Certificate, Ledger
     from ftprl.errors import BadFormat, BadModel, FtprlError, InvalidInput, Unsupported
     from ftprl.game import Game, best_in_hindsight, play
-    from ftprl.learner import FTPRL, Composite, Preconditioned
+    from ftprl.learner import FTPRL, CoinBetting, Composite, Preconditioned, SoloFTRL, StronglyAdaptive
     from ftprl.linear import Model, load
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 # Where each public name lives: it is imported when it is first used, so that `import ftprl` stays cheap.
 _NAMES = {
+    "ftprl.bandit": ("TwoPointGame",),
     "ftprl.bounds": ("Certificate", "Ledger"),
     "ftprl.errors": ("BadFormat", "BadModel", "FtprlError", "InvalidInput", "Unsupported"),
     "ftprl.game": ("Game", "best_in_hindsight", "play"),
-    "ftprl.learner": ("Composite", "FTPRL", "Preconditioned"),
+    "ftprl.learner": ("CoinBetting", "Composite", "FTPRL", "Preconditioned", "SoloFTRL", "StronglyAdaptive"),
     "ftprl.linear": ("Model", "load"),
     "ftprl.posthoc": ("best_bound",),
     "ftprl.schemes": ("john",),
@@ -37,6 +39,7 @@ __all__ = [
     "BadFormat",
     "BadModel",
     "Certificate",
+    "CoinBetting",
     "Composite",
     "FTPRL",
     "FtprlError",
@@ -46,6 +49,9 @@ __all__ = [
     "Model",
     "Preconditioned",
     "Run",
+    "SoloFTRL",
+    "StronglyAdaptive",
+    "TwoPointGame",
     "Unsupported",
     "adversaries",
     "baselines",

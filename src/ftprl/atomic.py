@@ -1,17 +1,23 @@
-"""Atomic writes: a file appears complete or not at all."""
+"""Files that are written: complete or not at all, by one run at a time, and never over what is read."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import hashlib
 import os
+import re
+import shutil
 import stat
-import tempfile
-import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ftprl.errors import InvalidInput
+
+_LONGEST_NAME = 200  # of a file name that has to fit into a longer one
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
 def check_target(name: str, path: str | os.PathLike[str] | None) -> None:
@@ -28,12 +34,15 @@ def check_target(name: str, path: str | os.PathLike[str] | None) -> None:
 def check_apart(
     targets: Mapping[str, Any], others: Mapping[str, Any], allowed: Collection[frozenset[str]] = ()
 ) -> None:
-    """Raise if an output file is also an input or another output; pairs in `allowed` may be the same file."""
-    paths = {name: os.path.realpath(path) for name, path in {**others, **targets}.items() if path is not None}
+    """Raise if an output file is also an input or another output; pairs in `allowed` may be the same file.
+
+    Links are followed, and files with several names (hard links) are compared by their inode. Standard input is 0.
+    """
+    files = {name: _identity(path) for name, path in {**others, **targets}.items() if path is not None}
     for name in targets:
-        for other in paths:
-            known = name in paths and name != other and frozenset((name, other)) not in allowed
-            if known and paths[name] == paths[other] and not _is_special(paths[name]):
+        for other in files:
+            known = name in files and name != other and frozenset((name, other)) not in allowed
+            if known and files[name] == files[other] is not None:
                 raise InvalidInput(
                     f"{name} needs a file of its own, got {os.fspath(targets[name])!r}, which is {other};"
                     " name another.",
@@ -41,36 +50,134 @@ def check_apart(
                 )
 
 
+def _identity(path: Any) -> object:
+    """What is the same for all names of a file; None for a pipe or a device, which several may use."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None if isinstance(path, int) else os.path.realpath(path)
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
 def _is_special(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path)
+
+
+# ---- one run at a time ----
+
+
+@contextmanager
+def reserved(targets: Mapping[str, str | os.PathLike[str] | None]) -> Iterator[None]:
+    """Keep other runs from writing these files, each under the name of its option; raises if one is taken.
+
+    A lock is on the empty file `.NAME.lock` beside the target and ends with the process, however that ends. A file
+    that a killed process leaves behind means nothing: the next run takes it over and removes it.
+    """
+    with ExitStack() as stack:
+        seen: set[Path] = set()
+        for name, path in targets.items():
+            target = None if path is None else Path(path).resolve()
+            if target is None or target in seen or _is_special(str(target)):
+                continue
+            seen.add(target)
+            beside = target.parent / f".{_stem(target)}.lock"
+            handle = _lock_beside(beside, _taken(name, path or target))
+            if handle is not None:
+                stack.callback(_unlock, handle, beside)
+        yield
+
+
+def _taken(name: str, path: str | os.PathLike[str]) -> InvalidInput:
+    return InvalidInput(
+        f"{name} needs a file that no other run writes, got {os.fspath(path)!r}, which another run is writing; wait"
+        " until that ends, or name another.",
+        option=name.rstrip("="),
+    )
+
+
+def lock_file(handle: int, name: str, path: str | os.PathLike[str]) -> None:
+    """Lock an open file until it is closed; raises if another run has it. `name` is the option that named it."""
+    if _try_lock(handle) is False:
+        raise _taken(name, path)
+
+
+def _try_lock(handle: int) -> bool | None:
+    """Whether a lock could be taken; None where the file system has none."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _lock_beside(beside: Path, taken: InvalidInput) -> int | None:
+    """A lock on a file that is made for it; None where there are no locks, or where another user has left the file."""
+    while True:
+        try:
+            handle = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        except OSError:
+            return None
+        is_locked = _try_lock(handle)
+        if is_locked and _is_named(handle, beside):
+            return handle
+        os.close(handle)
+        if is_locked is None:
+            with suppress(OSError):
+                os.unlink(beside)
+            return None
+        if not is_locked:
+            raise taken
+        # It was removed by a run that ended just now: make another.
+
+
+def _is_named(handle: int, path: Path) -> bool:
+    """Whether an open file is the one that a path names."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
+    except OSError:
+        return False
+
+
+def _unlock(handle: int, beside: Path) -> None:
+    with suppress(OSError):
+        os.unlink(beside)
+    os.close(handle)
+
+
+def _stem(target: Path) -> str:
+    """The name of a target, or a digest of a long one: other names are made of it."""
+    name = target.name
+    return name if len(os.fsencode(name)) <= _LONGEST_NAME else hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+
+
+# ---- complete or not at all ----
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces `path` once it is complete and synced; after an error it is removed.
 
-    Symbolic links and permissions are kept; a pipe or a device is written directly.
+    Symbolic links and permissions are kept; a pipe or a device is written directly. What killed processes have left of
+    the same target is removed first.
     """
     target = Path(path).resolve()
     if _is_special(str(target)):
         with open(target, "wb") as out:
             yield out
         return
+    _remove_stale_parts(target)
     try:
-        handle, name = unnamed_file(target.parent) or _named_file(target.parent)
+        handle, name = unnamed_file(target.parent) or _named_file(target)
     except OSError as error:
         raise InvalidInput(f"{os.fspath(path)}: {error.strerror}; check the folder and its permissions.") from None
     try:
         with os.fdopen(os.dup(handle), "wb") as out:
             yield out  # a compressor may close it
-        if target.exists():
-            os.fchmod(handle, stat.S_IMODE(target.stat().st_mode))
-        os.fsync(handle)
+        _complete(handle, target)
         if not name:
-            beside = str(target.parent / f".{os.getpid()}.{threading.get_ident()}.part")
-            # An absolute path needs no folder, but only with one does Python follow the link.
-            os.link(f"/proc/self/fd/{handle}", beside, src_dir_fd=handle, follow_symlinks=True)
-            name = beside
+            handle, name = _linked(handle, target)
         os.replace(name, target)
     except BaseException as error:
         if name:
@@ -83,31 +190,91 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     _sync_folder(target.parent)
 
 
+def _complete(handle: int, target: Path) -> None:
+    """Give a file the permissions of the one it replaces, and see it written to the disk."""
+    if target.exists():
+        os.fchmod(handle, stat.S_IMODE(target.stat().st_mode))
+    os.fsync(handle)
+
+
 def unnamed_file(folder: Path) -> tuple[int, str] | None:
     """A file without a name (O_TMPFILE), which vanishes if the process is killed; None where this is not supported."""
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
         return None
     try:
-        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666), ""
+        handle = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
     except OSError:  # not supported by this file system
         return None
+    _try_lock(handle)  # before it has a name
+    return handle, ""
 
 
-def _named_file(folder: Path) -> tuple[int, str]:
-    handle, beside = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
-    os.chmod(beside, 0o666 & ~_umask())
-    return handle, beside
+def _linked(handle: int, target: Path) -> tuple[int, str]:
+    """Give a file without a name a name beside its target; where that fails, a copy of it."""
+    beside = _part_name(target)
+    try:
+        # An absolute path needs no folder, but only with one does Python follow the link.
+        os.link(f"/proc/self/fd/{handle}", beside, src_dir_fd=handle, follow_symlinks=True)
+        return handle, beside
+    except OSError:
+        pass
+    copy, name = _named_file(target)
+    try:
+        with open(f"/proc/self/fd/{handle}", "rb") as source, os.fdopen(os.dup(copy), "wb") as out:
+            shutil.copyfileobj(source, out, 1 << 20)
+        _complete(copy, target)
+    except BaseException:
+        os.close(copy)
+        os.unlink(name)
+        raise
+    os.close(handle)
+    return copy, name
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _part_name(target: Path) -> str:
+    return str(target.parent / f".{_stem(target)}.{os.urandom(4).hex()}.part")
+
+
+def _named_file(target: Path) -> tuple[int, str]:
+    """A file beside the target with a name of its own; locked, so that nobody takes it for one of a killed process."""
+    while True:
+        name = _part_name(target)
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        if _try_lock(handle) is None or _is_named(handle, Path(name)):
+            return handle, name
+        os.close(handle)  # somebody took it for stale before it was locked
+
+
+def _remove_stale_parts(target: Path) -> None:
+    """Remove what processes that were killed have left of a target: parts that nobody has locked."""
+    mine = re.compile(re.escape(f".{_stem(target)}.") + r"[0-9a-f]{8}\.part")
+    with suppress(OSError):
+        for name in os.listdir(target.parent):
+            if mine.fullmatch(name):
+                _remove_if_stale(target.parent / name)
+
+
+def _remove_if_stale(part: Path) -> None:
+    with suppress(OSError):
+        handle = os.open(part, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            if _try_lock(handle):
+                os.unlink(part)
+        finally:
+            os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+    """See a new name written to the disk, where a folder can be synced."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # it may be written but not read
+        return
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            reason = f"{error.strerror} while the folder was synced; the file is complete, but may not survive a crash"
+            raise OSError(error.errno, reason, os.fspath(folder)) from None
     finally:
         os.close(handle)

@@ -100,6 +100,9 @@ def dimension(name: str, value: int) -> int:
     return int(value)
 
 
+_REFINE_DIM = 128  # extended precision is slow
+
+
 def invertible(name: str, value: ArrayLike) -> tuple[Vector, Vector]:
     """A square invertible matrix and its inverse."""
     A = matrix(name, value)
@@ -110,4 +113,17 @@ def invertible(name: str, value: ArrayLike) -> tuple[Vector, Vector]:
         raise InvalidInput(
             f"{name} needs an invertible matrix, got one of condition {condition:.3g}; drop dependent rows."
         )
-    return frozen(A), frozen(np.asarray(np.linalg.inv(A), dtype=np.float64))
+    return frozen(A), frozen(_refined_inverse(A))
+
+
+def _refined_inverse(A: Vector) -> Vector:
+    """The inverse; of a matrix of moderate size with one Newton step in extended precision.
+
+    A plain inverse is wrong by the condition times the rounding, and sets are checked by A but measured by the inverse.
+    """
+    X = np.asarray(np.linalg.inv(A), dtype=np.float64)
+    if len(A) > _REFINE_DIM:
+        return X
+    long, there = A.astype(np.longdouble), X.astype(np.longdouble)
+    better = np.asarray(there + there @ (np.eye(len(A), dtype=np.longdouble) - long @ there), dtype=np.float64)
+    return better if np.isfinite(better).all() else X

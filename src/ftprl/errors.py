@@ -32,3 +32,29 @@ class BadModel(FtprlError, ValueError):
 
 class Unsupported(FtprlError):
     """This combination is not available; the message names one that is."""
+
+
+class OutOfMemory(FtprlError, MemoryError):
+    """A table does not fit into memory; the message has how much it needs."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal stopped a run; the message is one line on what was kept and what is lost.
+
+    `signal` is its number, `rows` how many rows had been read. `checkpoint` is the file that has them, or None, and
+    `lost` how many rows no file has.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        signal: int = 2,
+        rows: int = 0,
+        lost: int = 0,
+        checkpoint: str | None = None,
+        option: str | tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.signal, self.rows, self.lost, self.checkpoint = signal, rows, lost, checkpoint
+        self.options = (option,) if isinstance(option, str) else option

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check, psd
-from ftprl.bounds import Certificate, History, Ledger
-from ftprl.errors import InvalidInput
+from ftprl.bounds import Certificate, History, Ledger, count_delays
+from ftprl.errors import InvalidInput, Unsupported
 from ftprl.hindsight import level_bundle
-from ftprl.learner import Learner, LearnerState, gradient
+from ftprl.learner import Learner, LearnerState, Tickets, gradient
 from ftprl.losses import Linear
 from ftprl.sets import ConvexSet
 
@@ -25,6 +25,8 @@ LossLike = Callable[[Vector], tuple[float, ArrayLike]] | ArrayLike
 @final
 class Game:
     """A game in progress: play `game.x`, then `game.observe(g)`, and ask for a `certificate()` at any time.
+
+    Where gradients come later, `ticket, x = game.play()` and `game.observe(g, ticket=ticket)`, in any order.
 
     >>> from ftprl import FTPRL
     >>> from ftprl.sets import Box
@@ -50,6 +52,8 @@ class Game:
         self.state: LearnerState = learner.init(hint)
         self.ledger = Ledger.empty(learner.feasible.dim, full)
         self._core = learner.core()
+        self._tickets = Tickets(learner)
+        self._hinted = hint is not None
         self._every = int(history)
         self._marks: list[int] = []
         self._series: dict[str, list[float]] = {}
@@ -69,23 +73,50 @@ class Game:
         """How many rounds have been observed."""
         return self.ledger.t
 
-    def observe(self, g: ArrayLike, loss: float | None = None, hint: ArrayLike | None = None) -> None:
+    def play(self) -> tuple[int, Vector]:
+        """A ticket and the point to play, for a gradient that comes later: pass both to `observe`, in any order.
+
+        >>> from ftprl import FTPRL
+        >>> from ftprl.sets import Box
+        >>> from ftprl.schemes import Diagonal
+        >>> game = Game(FTPRL(Box(-1, 1), Diagonal()))
+        >>> first, x = game.play()
+        >>> second, y = game.play()
+        >>> game.observe([0.5], ticket=second)
+        >>> game.observe([1.0], ticket=first)
+        >>> game.certificate().delays.late
+        1
+        """
+        self._refuse_delays()
+        return self._tickets.hand_out(self.state).ticket, self.x
+
+    def drop(self, ticket: int) -> None:
+        """Give up a play whose gradient will never come: it is not counted, and no longer remembered."""
+        self._tickets.drop(self._tickets.find(ticket))
+
+    def _refuse_delays(self, hint: Vector | None = None) -> None:
+        """Delays are counted without hints, and where a round's loss is its gradient's."""
+        if self._core.adds_to_losses:
+            raise Unsupported("delayed feedback needs losses without a per-round Composite; use per_round=False.")
+        if hint is not None or self._hinted:
+            raise InvalidInput("delayed feedback needs a game without hints, got one; leave the hints out.")
+
+    def observe(
+        self, g: ArrayLike, loss: float | None = None, hint: ArrayLike | None = None, *, ticket: int | None = None
+    ) -> None:
         """A subgradient of the loss at `x`, the loss itself if known, and a guess of the next gradient if any.
 
-        Bad input raises and changes nothing.
+        With a `ticket`, at the point that `play` gave with it. Bad input raises and changes nothing.
         """
         n = self.learner.feasible.dim
         clean = gradient("g", g, n)
         guess = None if hint is None else gradient("hint", hint, n)
         paid = None if loss is None else check.number("loss", loss)
-        after = self.learner.advance(self.state, clean, guess)
-        self.ledger = self._core.record(
-            self.ledger,
-            self.learner.core_state(self.state),
-            self.learner.gradient_to_core(clean),
-            self.learner.core_state(after),
-        )
-        self.state = after
+        if ticket is None and not self._tickets:
+            self._advance(self.learner.advance(self.state, clean, guess), clean)
+        else:
+            self._observe_play(ticket, clean, guess)
+        self._hinted = guess is not None
         self._loss = None if paid is None or self._loss is None else self._loss + paid
         self._best_loss = None  # it was the best of the rounds before
         if self._every and self.rounds % self._every == 0:
@@ -93,13 +124,38 @@ class Game:
             for name, value in _history_row(self._certify()).items():
                 self._series.setdefault(name, []).append(value)
 
+    def _advance(self, after: LearnerState, g: Vector) -> None:
+        """Write the round down and move on to the state after it."""
+        core = self.learner.core_state
+        self.ledger = self._core.record(self.ledger, core(self.state), self.learner.gradient_to_core(g), core(after))
+        self.state = after
+
+    def _observe_play(self, ticket: int | None, g: Vector, guess: Vector | None) -> None:
+        """A gradient while others are open: without a ticket it belongs to a play of this moment."""
+        self._refuse_delays(guess)
+        tickets, now, before = self._tickets, self.state, self.ledger.stability
+        play = tickets.hand_out(now) if ticket is None else tickets.find(ticket)
+        try:
+            late = play.delay > 0
+            after = self.learner.advance_late(now, g, play.passed) if late else self.learner.advance(now, g, None)
+            self._advance(after, g)
+        except Exception:
+            if ticket is None:
+                tickets.take_back(play)
+            raise
+        tickets.arrive(play, g, now, after, self.ledger.stability - before)
+
     def compare(self, best_loss: float) -> None:
         """Remember the total loss of the best fixed point so far, until the next round is observed."""
         self._best_loss = check.number("best_loss", best_loss)
 
     def _certify(self, program: bool = False, comparator: Vector | None = None) -> Certificate:
         state = self.learner.core_state(self.state)
-        return self._core.certificate(state, self.ledger, program=program, comparator=comparator)
+        made = self._core.certificate(state, self.ledger, program=program, comparator=comparator)
+        tickets = self._tickets
+        if not tickets.handed:
+            return made
+        return count_delays(made, tickets.delays(), tickets.share(self.ledger), tickets.noise)
 
     def certificate(
         self, *, program: bool = False, comparator: ArrayLike | None = None, best_loss: float | None = None

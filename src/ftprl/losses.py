@@ -164,7 +164,7 @@ def quantile(tau: float) -> ScalarLoss:
     0.9
     """
     if not 0.0 < tau < 1.0:
-        raise InvalidInput(f"quantile needs 0 < tau < 1, got {tau!r}; tau=0.5 is half the absolute loss.")
+        raise InvalidInput(f"tau needs a number above 0 and below 1, got {tau!r}; 0.5 estimates the median.")
 
     def slope(s: float, y: float) -> float:
         return 0.0 if s == y else (1.0 - tau if s > y else -tau)

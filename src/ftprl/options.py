@@ -71,7 +71,15 @@ _TABLE = (
         "1 (against 0 or -1), yes, true, y or t",
     ),
     Option("weight", "data", "open", "COL", "Column with the weight of the row", "every weight is 1"),
-    Option("ignore", "data", "open", "COL", "Columns to leave out"),
+    Option(
+        "ignore",
+        "data",
+        "open",
+        "COL",
+        "Columns to leave out",
+        switch_help="Columns to leave out: repeat the option or put commas between names; a name that has a comma"
+        " goes into double quotes, '\"a,b\",c'. The same for the other options that take columns",
+    ),
     Option("categorical", "data", "open", "COL", "Columns of categories", "inferred from the first 10000 rows"),
     Option("numeric", "data", "open", "COL", "Columns of numbers", "inferred from the first 10000 rows"),
     Option("text", "data", "open", "COL", "Columns of text, split into lower-case words"),
@@ -246,6 +254,10 @@ _TABLE = (
     Option("quiet", "output", "cli", "", "Print errors and warnings only", switch="--quiet", short="-q"),
 )
 
+# Options of other commands than `train`, as messages of the library name them and as they are typed.
+OF_OTHER_COMMANDS = {name: f"--{name}" for name in ("alpha", "drift", "exact", "port", "radius", "rounds", "rows")}
+OF_OTHER_COMMANDS["path"] = "--output"
+
 BY_NAME = {option.name: option for option in _TABLE}
 TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`
 COMMAND = tuple(option for option in _TABLE if option.name != "listener")  # the options of `ftprl train`
@@ -267,6 +279,8 @@ def as_typed(message: str, options: tuple[str, ...]) -> str:
     first = re.match(r"(\w+)(?==| needs )", message)
     if first is not None and first[1] in BY_NAME:
         message = _replaced(f"{first[1]}={message[first.end() :].removeprefix('=')}", first[1], count=1)
+    elif first is not None and first[1] in OF_OTHER_COMMANDS:
+        message = OF_OTHER_COMMANDS[first[1]] + message[first.end() :].removeprefix("=")
     for name in options:
         message = _replaced(message, name)
     return message
@@ -279,6 +293,7 @@ def _replaced(message: str, name: str, count: int = 0) -> str:
     value = r"(?:True|False)?" if option.switch else ""  # a switch has no value
 
     def typed(match: re.Match[str]) -> str:
-        return option.typed + (" " if message[match.end() : match.end() + 1].strip(" ,;.:") else "")
+        typed = option.switch.split("/")[-1] if option.switch and match[0].endswith("False") else option.typed
+        return typed + (" " if message[match.end() : match.end() + 1].strip(" ,;.:") else "")
 
     return re.sub(rf"(?<![\w-]){name}={value}", typed, message, count=count)

@@ -1,8 +1,15 @@
-"""A positive semidefinite matrix is an array: ndim 0 means q·I, 1 means diag(q), 2 means a full matrix."""
+"""A positive semidefinite matrix is an array: ndim 0 means q·I, 1 means diag(q), 2 means a full matrix.
+
+`LowRank` is a multiple of I plus a matrix of low rank, in O(n rank) numbers: what `Full` and `Sketch` work with. The
+functions here take both; a set is given arrays, unless it says what it does with a `LowRank`.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +24,102 @@ _EPS = float(np.finfo(np.float64).eps)
 # A gradient whose share outside range(Q) is below this is taken to be inside: a root of a rank-deficient
 # matrix is known to about the square root of the machine's precision.
 _RANGE_TOL = 1e-7
+
+
+_LANCZOS_DIM, _LANCZOS_STEPS = 40, 40  # from this dimension on the largest eigenvalue is searched for, in so many steps
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """shift·I + B M Bᵀ, the columns of B orthonormal; a core M of ndim 1 is diagonal and not below 0.
+
+    An increment may name the two totals it lies between: written out, it is then the difference of what they keep.
+
+    >>> Q = LowRank(1.0, np.array([[0.6], [0.8]]), np.array([2.0]))
+    >>> Q.dense()
+    array([[1.72, 0.96],
+           [0.96, 2.28]])
+    """
+
+    shift: float
+    B: Vector
+    M: Vector
+    between: tuple[LowRank, LowRank] | None = None
+
+    @property
+    def ndim(self) -> int:
+        """2: it stands for a full matrix."""
+        return 2
+
+    @property
+    def dim(self) -> int:
+        """The number of rows."""
+        return int(self.B.shape[0])
+
+    @property
+    def trace(self) -> float:
+        """The sum of the eigenvalues."""
+        core = self.M if self.M.ndim == 1 else np.diagonal(self.M)
+        return self.dim * self.shift + float(core.sum())
+
+    def apply(self, x: Vector) -> Vector:
+        """This matrix times x, O(n rank)."""
+        h = self.B.T @ x
+        out = self.B @ (self.M * h if self.M.ndim == 1 else self.M @ h)
+        if self.shift:
+            out += self.shift * x
+        return np.asarray(out)
+
+    def size(self, x: Vector) -> Vector:
+        """An upper bound, entry by entry, on the sizes of all products that `apply` adds up, for x >= 0."""
+        B, M = np.abs(self.B), np.abs(self.M)
+        h = B.T @ x
+        return np.asarray(B @ (M * h if M.ndim == 1 else M @ h) + abs(self.shift) * x)
+
+    def dense(self) -> PSD:
+        """All n x n numbers, symmetric to the last bit."""
+        return self._dense
+
+    @cached_property
+    def _dense(self) -> PSD:
+        if self.between is not None:
+            before, after = self.between
+            return after.dense() - before.dense()
+        if self.M.ndim == 1:
+            half = self.B * np.sqrt(np.maximum(self.M, 0.0))
+            out = half @ half.T
+        else:
+            out = self.B @ self.M @ self.B.T
+            out = (out + out.T) / 2
+        np.einsum("ii->i", out)[...] += self.shift
+        out.flags.writeable = False
+        return np.asarray(out)
+
+    def outside(self, x: Vector) -> Vector:
+        """What the columns of B leave of x."""
+        return np.asarray(x - self.B @ (self.B.T @ x))
+
+    def largest(self) -> float:
+        """The largest eigenvalue."""
+        if not self.M.size:
+            return max(self.shift, 0.0)
+        core = float(self.M.max()) if self.M.ndim == 1 else largest(self.M)
+        return max(self.shift + core, 0.0)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vector:
+        return self.dense().astype(np.float64 if dtype is None else dtype, copy=copy is not False)
+
+    def __mul__(self, factor: float) -> LowRank:
+        return LowRank(self.shift * factor, self.B, self.M * factor)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, factor: float) -> LowRank:
+        return LowRank(self.shift / factor, self.B, self.M / factor)
+
+
+Matrix: TypeAlias = PSD | LowRank
 
 
 def as_psd(Q: ArrayLike, dim: int, name: str = "Q") -> PSD:
@@ -56,19 +159,31 @@ def zero() -> PSD:
     return np.zeros(())
 
 
-def apply(Q: PSD, x: Vector) -> Vector:
+def apply(Q: Matrix, x: Vector) -> Vector:
     """`Q x`."""
+    if isinstance(Q, LowRank):
+        return Q.apply(x)
     return Q @ x if Q.ndim == 2 else Q * x
 
 
-def quad(Q: PSD, x: Vector) -> float:
+def sizes(Q: Matrix, x: Vector) -> Vector:
+    """`|Q| x` for x >= 0, or more: the size of the products that `apply` adds up, against which it rounds."""
+    return Q.size(x) if isinstance(Q, LowRank) else apply(np.abs(Q), x)
+
+
+def quad(Q: Matrix, x: Vector) -> float:
     """`xᵀ Q x`."""
     return between(Q, x, x)
 
 
-def between(Q: PSD, x: Vector, y: Vector) -> float:
+def between(Q: Matrix, x: Vector, y: Vector) -> float:
     """`xᵀ Q y`."""
     return float(x.dot(apply(Q, y)))
+
+
+def add_scalar(P: Matrix, q: float) -> Matrix:
+    """`P + q I`."""
+    return LowRank(P.shift + q, P.B, P.M) if isinstance(P, LowRank) else add(P, np.asarray(q))
 
 
 def add(P: PSD, Q: PSD) -> PSD:
@@ -81,8 +196,15 @@ def add(P: PSD, Q: PSD) -> PSD:
     return out
 
 
-def dense(Q: PSD, dim: int) -> PSD:
+def array(Q: Matrix) -> PSD:
+    """`Q` as an array: a matrix of low rank is written out."""
+    return Q.dense() if isinstance(Q, LowRank) else Q
+
+
+def dense(Q: Matrix, dim: int) -> PSD:
     """`Q` written out as a `dim` x `dim` matrix."""
+    if isinstance(Q, LowRank):
+        return Q.dense()
     if Q.ndim == 2:
         return Q
     return np.diag(np.broadcast_to(Q, (dim,)).astype(np.float64))
@@ -116,9 +238,51 @@ def root(M: PSD) -> PSD:
     return np.asarray((out + out.T) / 2)
 
 
-def largest(Q: PSD) -> float:
-    """The largest eigenvalue of `Q`."""
-    return max(float(np.linalg.eigvalsh(Q)[-1]), 0.0) if Q.ndim == 2 else float(Q.max(initial=0.0))
+def largest(Q: Matrix) -> float:
+    """The largest eigenvalue of `Q`: of a large full matrix the smallest proved upper bound, within 1e-13 of it."""
+    if isinstance(Q, LowRank):
+        return Q.largest()
+    if Q.ndim < 2:
+        return float(Q.max(initial=0.0))
+    top = _by_lanczos(Q) if len(Q) >= _LANCZOS_DIM else None
+    return max(float(np.linalg.eigvalsh(Q)[-1]), 0.0) if top is None else top
+
+
+def _by_lanczos(Q: PSD) -> float | None:
+    """An upper bound on the largest eigenvalue of a PSD matrix by a few products with it; None if these are too few.
+
+    In the basis of the products and any completion of it Q is [[T, b], [bᵀ, C]], b of length beta and C of trace
+    tr Q - tr T: its largest eigenvalue is at most that of [[top(T), beta], [beta, tr C]], as no eigenvalue is below 0.
+    Increments of `Full` have rapidly falling eigenvalues, for which that is sharp after a dozen products.
+    """
+    diag = np.diagonal(Q)
+    trace, noise = float(diag.sum()), 8 * len(Q) * _EPS
+    size = float(np.linalg.norm(Q[k := int(diag.argmax())]))
+    if not trace > 0.0 or not math.isfinite(size) or size < 1e-290:
+        return None
+    basis = np.zeros((_LANCZOS_STEPS, len(Q)))
+    v = Q[k] / size
+    alphas: list[float] = []
+    betas: list[float] = []
+    for j in range(_LANCZOS_STEPS):
+        basis[j] = v
+        u = Q @ v
+        alphas.append(float(v @ u))
+        for _ in range(2):
+            u -= basis[: j + 1].T @ (basis[: j + 1] @ u)
+        beta = float(np.linalg.norm(u))
+        if j % 4 == 3 or beta <= noise * trace:
+            T = np.diag(alphas) + np.diag(betas, 1) + np.diag(betas, -1)
+            top, rest = float(np.linalg.eigvalsh(T)[-1]), max(trace - sum(alphas), 0.0) + noise * trace
+            half = (top - rest) / 2
+            more = math.hypot(half, beta) - half  # the larger eigenvalue of the two by two matrix is top + more
+            if half > 0 and more <= 1e-13 * top:
+                return top + more
+            if beta <= noise * trace:
+                return None
+        betas.append(beta)
+        v = u / beta
+    return None
 
 
 def definite(Q: PSD) -> bool:
@@ -146,12 +310,14 @@ def solve(Q: PSD, g: Vector) -> Vector:
     return np.divide(g, Q, out=np.zeros_like(g), where=Q > 0)
 
 
-def dual_quad(Q: PSD, g: Vector, move: Vector | None = None) -> float:
+def dual_quad(Q: Matrix, g: Vector, move: Vector | None = None) -> float:
     """`gᵀ Q⁺ g`, or infinity when `g` is not in the range of `Q` (theory: 3.2 needs it there).
 
     A full Q has no exact range: a part of g below 1e-7 of it that seems to lie outside is not dropped but paid for, by
     twice its length times that of `move` = x_t - x_{t+1}, which bounds what it can add to a round's regret.
     """
+    if isinstance(Q, LowRank):
+        Q = Q.dense()
     if Q.ndim == 2:
         w, V = eigh(Q)
         h = V.T @ g

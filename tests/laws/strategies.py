@@ -11,19 +11,24 @@ from numpy.typing import NDArray
 
 from ftprl import psd
 from ftprl.sets import (
+    Birkhoff,
     Box,
     CappedSimplex,
     ConvexSet,
     Ellipsoid,
+    FlowPolytope,
     Halfspace,
     Intersection,
     L1Ball,
     L2Ball,
     LpBall,
+    NuclearBall,
+    Permutahedron,
     Polytope,
     Preimage,
     Product,
     Simplex,
+    Spectrahedron,
 )
 
 Vector = NDArray[np.float64]
@@ -111,6 +116,14 @@ def _product(rng: Rng, n: int) -> ConvexSet:
     return Product(*parts)
 
 
+def random_network(rng: Rng, n: int) -> FlowPolytope:
+    """A path from 0 to n, and other edges that go forward; some of them lead away from every path."""
+    pairs = [(a, b) for a in range(n + 2) for b in range(a + 1, n + 2)]
+    more = [pairs[k] for k in rng.permutation(len(pairs))[: n + 2]]
+    edges = [*((a, a + 1) for a in range(n)), *more]
+    return FlowPolytope([edges[k] for k in rng.permutation(len(edges))], 0, n)
+
+
 BALLS: dict[str, Maker] = {
     "l1": lambda rng, n: L1Ball(n, _share(rng, n)),
     "l1 off centre": lambda rng, n: L1Ball(n, _share(rng, n), _center(rng, n)),
@@ -151,6 +164,15 @@ SETS: dict[str, Maker] = {
     "cut ellipsoid": _cut(lambda rng, n: Ellipsoid(invertible(rng, n))),
     "cut polytope": _cut(random_polytope),
 }
+ORACLES: dict[str, Maker] = {
+    "nuclear ball": lambda rng, n: NuclearBall(1 + n // 2, 1 + (n + 1) // 3, _share(rng, n)),
+    "spectrahedron": lambda rng, n: Spectrahedron(1 + n // 2, _share(rng, n)),
+    "birkhoff": lambda rng, n: Birkhoff(1 + n // 2),
+    "permutahedron": lambda rng, n: Permutahedron(rng.normal(size=n) * _share(rng, n)),
+    "ranks": lambda rng, n: Permutahedron(n),
+    "flow": random_network,
+}
+EVERY = SETS | ORACLES  # those of SETS also have a conic form
 SHAPES = ("scalar", "diagonal", "singular diagonal", "full", "singular full", "zero")
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -198,7 +220,12 @@ class Problem:
     def tolerance(self) -> float:
         """Rounding for closed forms and polyhedra; the solver's accuracy for other sets with a full matrix."""
         curved = any(w in self.name for w in ("lp 1.", "lp 3", "lp 7", "lp 4", "l4", "l1.5", "l2", "ellipsoid"))
-        solver = (self.H.ndim == 2 and curved) or self.name in ("cut ellipsoid", "preimage of an l4 ball")
+        curved = curved or self.name in ("nuclear ball", "spectrahedron")
+        solver = (
+            (self.H.ndim == 2 and curved)
+            or (self.H.ndim and self.name in ORACLES)
+            or self.name in ("cut ellipsoid", "preimage of an l4 ball")
+        )
         return (1e-7 if solver else 1e-10) * self.unit()
 
 
@@ -211,7 +238,7 @@ def points(rng: Rng, F: ConvexSet, count: int) -> Vector:
 def make_problem(name: str, shape: str, n: int, seed: int, in_range: bool = False) -> Problem:
     """The problem that these arguments stand for."""
     rng = np.random.default_rng(seed)
-    F = SETS[name](rng, n)
+    F = EVERY[name](rng, n)
     H = random_psd(rng, F.dim, shape)
     near = points(rng, F, 1)[0] if rng.random() < 0.5 else F.start()
     u = rng.normal(size=F.dim) * 10.0 ** rng.integers(-1, 2)
@@ -223,7 +250,7 @@ def make_problem(name: str, shape: str, n: int, seed: int, in_range: bool = Fals
 
 
 def problems(
-    names: tuple[str, ...] = tuple(SETS), shapes: tuple[str, ...] = SHAPES, in_range: bool = False
+    names: tuple[str, ...] = tuple(EVERY), shapes: tuple[str, ...] = SHAPES, in_range: bool = False
 ) -> st.SearchStrategy[Problem]:
     """Problems on the sets of these names with matrices of these shapes."""
     return st.builds(

@@ -9,7 +9,7 @@ from ftprl import psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import Box, Halfspace
 from ftprl.solver import minimise_conic
-from laws.strategies import SEEDS, SYMMETRIC, Problem, law, make_problem, points, problems, random_psd
+from laws.strategies import SEEDS, SETS, SYMMETRIC, Problem, law, make_problem, points, problems, random_psd
 
 STRICT = ("scalar", "diagonal", "full")
 SINGULAR = ("singular diagonal", "singular full", "zero")
@@ -60,7 +60,7 @@ def test_scale_of_the_objective_changes_nothing(p: Problem, power: int) -> None:
 
 
 @law(180)
-@given(problems(shapes=SINGULAR, in_range=True))
+@given(problems(tuple(SETS), SINGULAR, in_range=True))
 def test_directions_without_weight_stay(p: Problem) -> None:
     """If x with its unweighted part taken from `near` is in F, then argmin is that point."""
     assume(not p.name.startswith(("ellipsoid", "preimage", "stretched")))
@@ -108,7 +108,7 @@ def test_projections_are_firmly_nonexpansive(p: Problem, seed: int) -> None:
 
 
 @law(160)
-@given(problems(shapes=("scalar", "diagonal", "singular diagonal", "zero")))
+@given(problems(tuple(SETS), ("scalar", "diagonal", "singular diagonal", "zero")))
 def test_closed_form_is_the_solver(p: Problem) -> None:
     """The fast path and the conic program give the same value, and the program's gap is a true bound."""
     x = p.F.argmin(p.H, p.z, p.near)

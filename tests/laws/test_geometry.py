@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laws.reference import ascent, assert_boxes, assert_maximum, minimum
-from laws.strategies import SEEDS, SETS, law, points, random_psd
+from laws.strategies import EVERY, SEEDS, law, points, random_psd
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", EVERY)
 @law(4)
 @given(st.integers(1, 5), SEEDS)
 def test_vertex_minimises(name: str, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    F = SETS[name](rng, n)
+    F = EVERY[name](rng, n)
     g = rng.normal(size=F.dim) * (rng.random(F.dim) < 0.8) * 10.0 ** rng.integers(-3, 4)
     v = F.vertex(g)
     unit = (1 + float(np.abs(np.array(F.bounds())).max())) * float(np.abs(g).sum())
@@ -23,13 +23,13 @@ def test_vertex_minimises(name: str, n: int, seed: int) -> None:
     assert abs(g @ v - minimum(F, np.zeros(()), g)) <= 1e-7 * unit
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", EVERY)
 @law(2)
 @given(st.integers(1, 4), SEEDS)
 def test_sizes(name: str, n: int, seed: int) -> None:
     """Widths, diameter and N are never too small, and exact where the set says so."""
     rng = np.random.default_rng(seed)
-    F = SETS[name](rng, n)
+    F = EVERY[name](rng, n)
     true = np.array([F.vertex(-e)[i] - F.vertex(e)[i] for i, e in enumerate(np.eye(F.dim))])
     D = F.widths()
     assert np.all(true - 1e-7 <= D)
@@ -42,12 +42,12 @@ def test_sizes(name: str, n: int, seed: int) -> None:
     assert F.diameter() ** 2 == pytest.approx(F.sq_diameter(np.array(1.0)))
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", EVERY)
 @law(4)
 @given(st.integers(1, 5), SEEDS)
 def test_boxes_start_and_tangent(name: str, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    F = SETS[name](rng, n)
+    F = EVERY[name](rng, n)
     inside = points(rng, F, 6)
     assert all(F.contains(x) for x in inside)
     assert F.contains(F.start(), 1e-9)
@@ -61,13 +61,13 @@ def test_boxes_start_and_tangent(name: str, n: int, seed: int) -> None:
     assert t @ t <= g @ g * (1 + 1e-9) or name.startswith("preimage")
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", EVERY)
 @law(4)
 @given(st.integers(1, 5), SEEDS)
 def test_contains_knows_the_outside(name: str, n: int, seed: int) -> None:
     """Beyond a vertex along its own direction there is nothing; the tolerance is atol·(1 + scale)."""
     rng = np.random.default_rng(seed)
-    F = SETS[name](rng, n)
+    F = EVERY[name](rng, n)
     g = rng.normal(size=F.dim)
     v = F.vertex(g)
     step = g / np.linalg.norm(g)

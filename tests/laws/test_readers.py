@@ -268,7 +268,7 @@ SOUP = st.lists(st.sampled_from([*b" \t|:'\n\r#\",;.eE+-019aN\x00\xff\xc3\xa9"])
 def test_no_bytes_make_it_fall_over(folder: Path, content: bytes, name: str, skip: bool, header: bool) -> None:
     path = folder / name
     path.write_bytes(content)
-    said = ""
+    said, header = "", header or name not in ("c.csv", "c.tsv")  # only a table may lack one
     try:
         _, said = read(data.open(path, on_bad_row="skip" if skip else "raise", header=header, dim=1000))
     except BadFormat as error:

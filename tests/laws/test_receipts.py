@@ -19,12 +19,12 @@ from ftprl.receipt.certificate import (
     Comparison,
     StreamCertificate,
     box_certificate,
-    broken_link,
     certificate_against,
     own_certificate,
     running_certificate,
 )
 from ftprl.receipt.ledger import fixed_weights
+from ftprl.receipt.soundness import broken_link
 from laws.streams import LOSSES, OPTIONS, SIGNS, labels, spec, stream
 from oracles.batches import real
 

@@ -40,6 +40,24 @@ def constraints(feasible: sets.ConvexSet, x: cp.Expression) -> list[cp.Constrain
     if isinstance(feasible, sets.Product):
         pairs = zip(feasible.sets, feasible.blocks, strict=True)
         return [c for part, block in pairs for c in constraints(part, x[block])]
+    if isinstance(feasible, sets.NuclearBall):
+        return [cp.normNuc(cp.reshape(x, feasible.shape, order="C")) <= feasible.radius]
+    if isinstance(feasible, sets.Spectrahedron):
+        X = cp.reshape(x, feasible.shape, order="C")
+        return [X == X.T, (X + X.T) / 2 >> 0, cp.trace(X) == feasible.scale]
+    if isinstance(feasible, sets.Birkhoff):
+        X = cp.reshape(x, feasible.shape, order="C")
+        return [X >= 0, cp.sum(X, axis=0) == 1, cp.sum(X, axis=1) == 1]
+    if isinstance(feasible, sets.Permutahedron):
+        v = np.sort(feasible.values)[::-1]
+        return [*(cp.sum_largest(x, k) <= v[:k].sum() for k in range(1, len(v))), cp.sum(x) == v.sum()]
+    if isinstance(feasible, sets.FlowPolytope):
+        ends = sorted({node for edge in feasible.edges for node in edge}, key=str)
+        flow = {
+            node: sum(x[k] * ((a == node) - (b == node)) for k, (a, b) in enumerate(feasible.edges)) for node in ends
+        }
+        wanted = {node: float(node == feasible.source) - float(node == feasible.target) for node in ends}
+        return [x >= 0, *(flow[node] == wanted[node] for node in ends)]
     if isinstance(feasible, sets.Intersection):
         return [*constraints(feasible.inner, x), *constraints(feasible.box, x)]
     raise AssertionError(f"no description of {feasible!r}")

@@ -42,7 +42,8 @@ def test_the_update_minimises_the_literal_objective(name: str, kind: str) -> Non
                 slope = psd.apply(state.total, state.x) + state.z
                 value = literal(gs, Qs, xs, state.x)
                 residual = float(slope @ (state.x - feasible.vertex(slope)))
-                assert residual <= 1e-8 * (1 + abs(value)), (where, t, residual)
+                # A conic solver may stop a little short of that, and then its step says so.
+                assert residual <= max(1e-8 * (1 + abs(value)), min(1.01 * state.gap, 1e-7)), (where, t, residual)
                 if t in (1, 5):
                     reference, accurate = leader(feasible, gs, Qs, xs)
                     best = literal(gs, Qs, xs, reference)

@@ -25,11 +25,13 @@ from ftprl.sets import (
     CappedSimplex,
     ConvexSet,
     Ellipsoid,
+    FlowPolytope,
     Halfspace,
     Intersection,
     L1Ball,
     L2Ball,
     LpBall,
+    Permutahedron,
     Polytope,
     Preimage,
     Product,
@@ -65,6 +67,8 @@ SETS: dict[str, ConvexSet] = {
     "l2 box": Intersection(L2Ball(3), Box(-0.3, 0.9, dim=3)),
     "simplex box": Intersection(Simplex(3), Box(0.1, 0.7, dim=3)),
     "halfspace box": Intersection(Halfspace([1.0, -2.0, 0.5], 0.4), Box(-1, 1, dim=3)),
+    "permutahedron": Permutahedron([0.5, -1.0, 2.0]),
+    "flow": FlowPolytope([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)], 0, 3),
     "ellipsoid box": Intersection(Ellipsoid(_A), Box(-0.5, 0.8, dim=3)),
 }
 

@@ -192,7 +192,7 @@ def test_sketch_dominates(seed: int, rank: int) -> None:
     before = np.zeros((5, 5))
     for t, g in enumerate(gs):
         _, state = scheme.step(state, g)
-        root = state.total * 2 / ROOT2
+        root = psd.array(state.total) * 2 / ROOT2
         Gbar = root @ root
         size = psd.largest(Gbar)
         assert np.linalg.eigvalsh(Gbar - before - np.outer(g, g))[0] >= -1e-9 * size

@@ -204,7 +204,7 @@ def test_exact_plays_have_no_slack() -> None:
     exact = Game(FTPRL(L2Ball(3), Full()))
     for t in range(10):
         exact.observe(np.cos(np.arange(3) * t + t))
-    assert exact.ledger.solver_slack < 1e-14  # measured: no more than rounding
+    assert exact.ledger.solver_slack < 1e-13  # measured: no more than rounding
 
 
 @settings(max_examples=40, deadline=None)

@@ -12,18 +12,23 @@ from ftprl.baselines import AdaGrad, GradientDescent
 from ftprl.errors import FtprlError, InvalidInput, Unsupported
 from ftprl.schemes import BestBound, BlockConstant, CoordinateConstant, Diagonal, Fixed, Full, Sketch
 from ftprl.sets import (
+    Birkhoff,
     Box,
     CappedSimplex,
     Ellipsoid,
+    FlowPolytope,
     Halfspace,
     Intersection,
     L1Ball,
     L2Ball,
     LpBall,
+    NuclearBall,
+    Permutahedron,
     Polytope,
     Preimage,
     Product,
     Simplex,
+    Spectrahedron,
 )
 
 NAN, INF = math.nan, math.inf
@@ -101,6 +106,24 @@ CONSTRUCTIONS: list[tuple[str, Callable[[], Any], str]] = [
     ("empty intersection with an ellipsoid", lambda: Intersection(Ellipsoid(np.eye(2)), Box(2, 3, dim=2)), "none"),
     ("empty intersection with a polytope", lambda: Intersection(Polytope(ROWS, [1, 1]), Box(2, 3, dim=2)), "none"),
     ("unbounded intersection", lambda: Intersection(Halfspace([1, 0], 1), OPEN), "infinite"),
+    ("nuclear ball without rows", lambda: NuclearBall(0, 2), "got 0"),
+    ("nuclear ball of radius 0", lambda: NuclearBall(2, 2, 0.0), "0.0"),
+    ("nuclear ball, a vector as matrix", lambda: NuclearBall(2, 2).vector([1.0, 2.0]), "(2,)"),
+    ("nuclear ball, a matrix of three rows", lambda: NuclearBall(2, 2).vector(np.ones((3, 2))), "got 3"),
+    ("nuclear ball, a short vector", lambda: NuclearBall(2, 2).matrix([1.0, 2.0]), "(2,)"),
+    ("spectrahedron of size 1.5", lambda: Spectrahedron(1.5), "1.5"),  # type: ignore[arg-type]
+    ("spectrahedron of scale -1", lambda: Spectrahedron(2, -1.0), "-1.0"),
+    ("birkhoff of size 0", lambda: Birkhoff(0), "got 0"),
+    ("permutahedron of nothing", lambda: Permutahedron([]), "got 0"),
+    ("permutahedron of 0", lambda: Permutahedron(0), "got 0"),
+    ("permutahedron of nan", lambda: Permutahedron([1.0, NAN]), "values[1]=nan"),
+    ("flow without edges", lambda: FlowPolytope([], 0, 1), "none"),
+    ("flow in a circle", lambda: FlowPolytope([(0, 1), (1, 0), (1, 2)], 0, 2), "0 -> 1"),
+    ("flow without a path", lambda: FlowPolytope([(0, 1), (2, 1)], 0, 2), "from 0 to 2"),
+    ("flow from nowhere", lambda: FlowPolytope([(0, 1)], "home", 1), "'home'"),
+    ("flow of numbers", lambda: FlowPolytope([3], 0, 1), "edges[0]"),  # type: ignore[list-item]
+    ("flow along a loop", lambda: FlowPolytope([(0, 0), (0, 1)], 0, 1), "(0, 0)"),
+    ("flow between lists", lambda: FlowPolytope([([0], 1)], 0, 1), "edges[0]"),  # type: ignore[list-item]
     ("c of 0", lambda: Diagonal(c=0), "got 0"),
     ("c below 0", lambda: CoordinateConstant(c=-2.0), "-2.0"),
     ("c nan", lambda: Full(c=NAN), "nan"),

@@ -409,6 +409,8 @@ void bind_cells(nb::class_<Learner>& learner) {
              "z, R and S of the intercept, of each output and scale.")
         .def("touched", &touched, nb::arg("out").noconvert(),
              "Write the slots that have been learned, in order, into space for all; returns how many there are.")
+        .def("use_small_pages", &Learner::use_small_pages,
+             "Before the first cell is put: few of the cells of a large table will be used.")
         .def("take", &take, nb::arg("slots").noconvert(), nb::arg("out").noconvert(), "Copy whole cells, a row each.")
         .def("put", &put, nb::arg("slots").noconvert(), nb::arg("cells").noconvert(),
              "Overwrite whole cells, a row each.")

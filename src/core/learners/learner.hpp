@@ -65,6 +65,8 @@ public:
     virtual void take(const std::uint32_t* slots, std::size_t count, void* out) const = 0;
     virtual void put(const std::uint32_t* slots, std::size_t count, const void* from) = 0;
     virtual std::size_t cell_bytes() const = 0;
+    // Before the first cell is put: few of the cells of a large table will be used, so give none of them a huge page.
+    virtual void use_small_pages() = 0;
     // g_{1:t} of the slots in float64, a row each and a number for each scale; kept with a receipt only.
     void take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const;
     void put_gradients(const std::uint32_t* slots, std::size_t count, const double* from);

@@ -103,7 +103,9 @@ void Calibration::add(const Rows& rows, const double* losses) {
         // Rows that repeat a coordinate may have no loss: it is no number, and no bin is theirs.
         if (y != y || !(weight > 0.0) || losses[r] != losses[r]) continue;
         const double chance = std::exp(-losses[r]), p = y > 0.0 ? chance : 1.0 - chance;
-        double* bin = bins[static_cast<int>(std::min(std::max(p * BINS, 0.0), BINS - 1.0))];
+        // Written so that NaN has a bin too: the losses are the caller's array, which another thread may write.
+        const double place = p * BINS > 0.0 ? p * BINS : 0.0;
+        double* bin = bins[place < BINS - 1.0 ? static_cast<int>(place) : BINS - 1];
         bin[0] += weight;
         bin[1] += weight * p;
         bin[2] += y > 0.0 ? weight : 0.0;

@@ -25,6 +25,7 @@ public:
     void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
     std::size_t cell_bytes() const override { return set().cell_bytes; }
+    void use_small_pages() override { slot_map_.use_small_pages(); }  // cells lie close together as it is
     std::vector<Columns> columns() const override;
     LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
     std::vector<NamedArray> mixture() override;

@@ -78,6 +78,11 @@ std::size_t SingleScaleLearner::touched(std::uint32_t* out) const {
 
 std::size_t SingleScaleLearner::cell_bytes() const { return bytes_of_cell(options_); }
 
+void SingleScaleLearner::use_small_pages() {
+    memory_.use_small_pages();
+    if (gradients_ != nullptr) gradients_->use_small_pages();
+}
+
 unsigned char* SingleScaleLearner::cell(std::uint64_t slot) const {
     return static_cast<unsigned char*>(memory_.data()) + slot * cell_bytes();
 }

@@ -54,6 +54,8 @@ public:
         for (; i < size; ++i) out[i] = claimed(cell[slots[i]]);
     }
 
+    void use_small_pages() { memory_.use_small_pages(); }
+
     void copy_from(const SlotMap& other) {
         memory_.copy_from(other.memory_, memory_.size());
         last_ = other.last_;

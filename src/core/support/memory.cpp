@@ -126,6 +126,13 @@ Memory::~Memory() {
 #endif
 }
 
+void Memory::use_small_pages() {
+    has_small_pages_ = true;
+#if defined(MADV_NOHUGEPAGE)
+    if (block_size_ - size_ == HUGE_PAGE) madvise(data_, size_, MADV_NOHUGEPAGE);  // otherwise there are no others
+#endif
+}
+
 void Memory::clear(std::size_t from, std::size_t to) {
     auto* const data = static_cast<unsigned char*>(data_);
 #if defined(__linux__)
@@ -138,6 +145,7 @@ void Memory::clear(std::size_t from, std::size_t to) {
 
 void Memory::copy_from(const Memory& other, std::size_t size) {
     static const unsigned char zeros[4096] = {};
+    if (other.has_small_pages_) use_small_pages();
     const auto* from = static_cast<const unsigned char*>(other.data_);
     auto* to = static_cast<unsigned char*>(data_);
     for (std::size_t at = 0; at < size; at += sizeof zeros) {

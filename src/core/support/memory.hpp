@@ -18,6 +18,10 @@ public:
     void* data() const { return data_; }
     std::size_t size() const { return size_; }
 
+    // Use small pages from now on: for a large table of which only a few scattered cells are needed, each of which
+    // would take up a whole huge page. A copy of this memory uses them too.
+    void use_small_pages();
+
     // Set the bytes from `from` to `to` to zero again, and give them back where the system can take them.
     void clear(std::size_t from, std::size_t to);
 
@@ -42,6 +46,7 @@ private:
     std::size_t block_size_ = 0;
     void* data_ = nullptr;  // its aligned part
     std::size_t size_ = 0;
+    bool has_small_pages_ = false;
 };
 
 }  // namespace ftprl

@@ -15,6 +15,8 @@ from ftprl.errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from ftprl.bounds.delays import Delays
+
 Vector = NDArray[np.float64]
 
 
@@ -53,6 +55,8 @@ class Certificate:
     solver_gap: float  # the largest measured gap of a step
     caveats: tuple[str, ...] = ()
     history: History | None = None
+    delays: Delays | None = None  # of a game in which gradients came with tickets
+    in_expectation: bool = False  # whether the bounds hold for the expected regret only
     loose: tuple[str, ...] = ()  # which of worst_case and the families of post_hoc are upper bounds on what they name
 
     def __repr__(self) -> str:
@@ -89,6 +93,10 @@ class Certificate:
         out["comparator"] = None if self.comparator is None else [float(v) for v in self.comparator]
         out["caveats"] = list(self.caveats)
         out["loose"] = list(self.loose)
+        if self.in_expectation:
+            out["in_expectation"] = True
+        if self.delays is not None:
+            out["delays"] = {name: _plain(value) for name, value in self.delays.to_dict().items()}
         return out
 
     def __str__(self) -> str:
@@ -98,6 +106,7 @@ class Certificate:
             ("true regret", self.true_regret, "with the losses themselves"),
             ("tight bound", self.tight, "r + sum of deltas"),
             ("bound", self.bound, "r + half the stability"),
+            *(() if self.delays is None else (("bound with delays", self.delays.bound, "whatever they cost"),)),
             ("theorem's bound", self.theorem, "r + stability"),
             ("worst case B_R", self.worst_case, self._note("worst_case", "whatever the plays had been")),
             ("closed form", self.closed_form, "the paper's constants"),
@@ -105,6 +114,8 @@ class Certificate:
             *((f"best in hindsight, {k}", v, self._note(k, smallest)) for k, v in self.post_hoc.items()),
             (f"ratio to {self.family}" if self.family else "ratio", self.ratio, self._ratio_note()),
         ]
+        if self.in_expectation:
+            rows = [(name, value, f"{note}; in expectation" if name in _BOUNDS else note) for name, value, note in rows]
         shown = [(name, _short(value), note) for name, value, note in rows if value is not None or name[:4] != "true"]
         width = max(len(name) for name, _, _ in shown)
         digits = max(len(value) for _, value, _ in shown)
@@ -135,6 +146,9 @@ class Certificate:
         if not lines:
             raise InvalidInput("plot needs finite numbers, got none: the set is unbounded; bound it.")
         return draw.figure([draw.Panel("Regret and its bounds", "round", "loss units", lines)])
+
+
+_BOUNDS = ("tight bound", "bound", "theorem's bound", "worst case B_R", "closed form", "closed form, strong")
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ftprl import psd
 
 Vector = NDArray[np.float64]
-PSD = NDArray[np.float64]
 
 
 @final
@@ -69,7 +68,7 @@ class Ledger(NamedTuple):
         """sum g_t·x_t."""
         return self.gain + float(self.S @ self.origin)
 
-    def regularisation(self, total: PSD, x: Vector) -> float:
+    def regularisation(self, total: psd.Matrix, x: Vector) -> float:
         """r_{1:t}(x) = sum ½ (x - x_s)ᵀQ_s(x - x_s), from the sums."""
         y = x - self.origin
         return max(0.5 * (psd.quad(total, y) - 2 * float(self.q @ y) + self.k), 0.0)

@@ -15,6 +15,9 @@ def main(args: list[str] | None = None) -> None:
 
 def command() -> None:
     """`main` as a process of its own, with what makes that quick: `ftprl.cli.startup`."""
+    from ftprl.cli import signals
+
+    signals.listen()
     from ftprl.cli import startup
 
     args = sys.argv[1:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,13 +42,14 @@ def certify(
     """
     from ftprl import receipt
     from ftprl.atomic import check_apart, check_target
-    from ftprl.data.files import shown
+    from ftprl.data.files import STDIN, expand, shown
     from ftprl.linear import Model
     from ftprl.runlog.events import line
 
     startup.loaded()
     check_target("--output", output)
-    read = {f"the data file {path}": path for path in exact or () if Path(path).is_file()}
+    files = expand(exact) if exact else ()
+    read: dict[str, Any] = {f"the data file {path}": 0 if path == STDIN else path for path in files}
     check_apart({"--output": output}, {"the model": model, "the other model": against, **read})
     learned = Model.load(model)
     try:

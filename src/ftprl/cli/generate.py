@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ftprl.cli import startup
 from ftprl.cli.help import GroupedCommand
 
 app = typer.Typer(help="Write synthetic data, the same for the same seed.", rich_markup_mode=None)
@@ -32,5 +33,6 @@ def clicks(
     from ftprl.atomic import check_target
     from ftprl.data.clicks import generate
 
+    startup.loaded()
     check_target("--output", output)
     generate(rows, seed, output)

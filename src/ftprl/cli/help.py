@@ -5,7 +5,26 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+
+class Stopped(Exception):
+    """An interrupt on its way through Typer, which would forget what it is about; `interrupt` is the error itself."""
+
+    def __init__(self, interrupt: KeyboardInterrupt) -> None:
+        super().__init__(str(interrupt))
+        self.interrupt = interrupt
+
+
+class AllCommands(TyperGroup):
+    """The main command."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise Stopped(interrupt) from None
 
 
 class GroupedCommand(TyperCommand):

@@ -29,22 +29,41 @@ _WIDTHS = {
 }
 
 
-def show(out: TextIO) -> Listener:
-    """A listener that writes to a terminal or to a file."""
+def show(out: TextIO, *, quiet: bool = False) -> Listener:
+    """A listener that writes to a terminal or to a file; with `quiet` warnings only."""
+    if quiet:
+        return _Warnings(out).hear
     return _Live(out).hear if out.isatty() else _Table(out).hear
 
 
-class _Table:
-    """One line at each power of two of the rows: the mean loss, the baseline, and how much better the model is."""
+class _Warnings:
+    """One line for each checkpoint that could not be written."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
+
+    def hear(self, event: Event) -> None:
+        """Write what is a warning."""
+        if event["event"] == "checkpoint_failed":
+            self._line(f"ftprl: {shown(event['message'])}")
+
+    def _line(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # a log that nobody reads any more does not stop the learning
+            print(text, file=self._out, flush=True)
+
+
+class _Table(_Warnings):
+    """One line at each power of two of the rows: the mean loss, the baseline, and how much better the model is."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__(out)
         self._has_holdout = False
         self._has_rmse = False
         self._last = (0, 0.0, 0.0)  # the pass, the loss and the weight of the last line
 
     def hear(self, event: Event) -> None:
         """Write what belongs into the table."""
+        super().hear(event)
         kind = event["event"]
         if kind in ("start", "resume"):
             self._has_holdout = event["holdout_every"] is not None
@@ -83,10 +102,6 @@ class _Table:
             held = (_loss(event["holdout"]), _loss(event["holdout_baseline"]), _percent(event["holdout_improvement"]))
             cells += held
         return " ".join(cells)
-
-    def _line(self, text: str) -> None:
-        with contextlib.suppress(OSError):  # a log that nobody reads any more does not stop the learning
-            print(text, file=self._out, flush=True)
 
 
 class _Live(_Table):

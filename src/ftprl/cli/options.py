@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import typer
@@ -30,11 +31,24 @@ def _spelled(name: str) -> str:
     return "{losses}" if name == "losses" else BY_NAME[name].typed  # the list is filled in when the help is shown
 
 
-def _columns(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Columns named one by one or with commas between them; quotes keep a comma inside a name."""
+def _columns(option: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Columns named one by one or with commas between them; a name with a comma is in double quotes.
+
+    >>> _columns("ignore", ["a,b", '"c,d",e'])
+    ('a', 'b', 'c,d', 'e')
+    """
     import csv
 
-    return tuple(part for row in csv.reader(names or ()) for part in row if part) or None
+    names: list[str] = []
+    for value in values or ():
+        try:
+            names += [name for row in csv.reader([value], strict=True) for name in row if name]
+        except csv.Error:
+            raise InvalidInput(
+                f"--{option} needs columns with commas between them, got {value!r:.80}; put a name that has a comma"
+                " into double quotes and double the quotes inside it, such as '\"a,b\",c'."
+            ) from None
+    return tuple(names) or None
 
 
 def _character(text: str | None) -> str | None:
@@ -68,10 +82,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "scale": _scale,
     "share": _share,
     "sep": _character,
-    "ignore": _columns,
-    "categorical": _columns,
-    "numeric": _columns,
-    "text": _columns,
+    **{name: partial(_columns, name) for name in ("ignore", "categorical", "numeric", "text")},
 }
 
 
@@ -95,4 +106,7 @@ def keywords(typed: Mapping[str, Any]) -> dict[str, Any]:
 def warn_of_bad_rows(count: int, first: str | None) -> None:
     """Print one line about rows that were left out."""
     if count:
-        print(f"ftprl: left out {count} bad row{'s'[: count > 1]}; the first: {first}", file=sys.stderr)
+        from ftprl.data.files import shown
+
+        reason = shown(first or "")[:400]  # of a resumed run it comes out of the checkpoint
+        print(f"ftprl: left out {count} bad row{'s'[: count > 1]}; the first: {reason}", file=sys.stderr)

@@ -52,7 +52,8 @@ def predict(
     learned = Model.load(model)
     reading = {name: value for name, value in keywords(typed).items() if value is not None}
     source = learned.open(data, **reading)
-    read = {f"the data file {file}": file for file in source.files if file != "-"}
+    read: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != "-"}
+    read |= {"standard input": 0} if "-" in source.files else {}
     check_apart({"--output": output}, {**read, "the model": model})
     lines = Lines(learned, source, raw=raw)
     with nullcontext(_stdout()) if output is None else replacing(output) as out:

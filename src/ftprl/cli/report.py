@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ftprl.cli import startup
 from ftprl.errors import InvalidInput
 
 _FORMATS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", "svg")
@@ -34,6 +35,8 @@ def report(
     from ftprl.data.files import shown
     from ftprl.runlog.events import read_events
 
+    startup.loaded()
+
     if run.is_dir():
         raise InvalidInput(f"report needs a file of events, got the folder {str(run)!r}; name a file in it.")
     form = _form(output, format)
@@ -42,7 +45,7 @@ def report(
     check_apart({"--output": target}, {"the events": run})
     events = read_events(run)
     if not events:
-        raise InvalidInput(f"{run}: expected events, got an empty file; wait for the run to start, or use ftprl watch.")
+        raise InvalidInput(f"{run}: expected events, got none; wait for the run to start, or use ftprl watch.")
     from ftprl.report import page, picture
 
     report = page(events, str(run)).encode("utf-8") if form == "html" else picture(events, form, str(run))

@@ -28,6 +28,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from ftprl.cli import signals
+
 _LONG_LIVED = ("watch",)
 _LONGEST_HEADER = 1_000_000
 _LARGEST_TABLE = 2**32
@@ -53,6 +55,7 @@ def begin(args: Sequence[str]) -> None:
 
 def loaded() -> None:
     """All is imported and the work begins: it may be long, so collect garbage, but not among what was imported."""
+    signals.work_begins()
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

@@ -61,6 +61,10 @@ def train(
     ftprl train clicks.vw.gz -o clicks.ftprl
 
     ftprl train bank.csv --label y --sep ';' -o bank.ftprl
+
+    Ctrl-C and SIGTERM save what was learned to --checkpoint.
+
+    Exit code 0: done; 2: bad input; 4: done, but a checkpoint could not be written; 130: Ctrl-C; 143: SIGTERM.
     """
     arguments = keywords(locals())
     del arguments["as_json"], arguments["quiet"]
@@ -70,14 +74,19 @@ def train(
         startup.expect_saved(data, resume)
     from ftprl.cli.live import show
     from ftprl.runlog.events import line
+    from ftprl.runlog.yardstick import worse_than_baseline
     from ftprl.training import train as learn
 
     startup.loaded()
-    run = learn(**arguments, listener=None if quiet else show(sys.stderr))
+    run = learn(**arguments, listener=show(sys.stderr, quiet=quiet))
     warn_of_bad_rows(run.bad_rows, run.first_bad)
     if run.only_class is not None:
         print(f"ftprl: every label was {run.only_class}; check the labels, and --positive", file=sys.stderr)
     if not quiet:
         print(f"{run}; wrote {output}", file=sys.stderr)
+    if run.progressive.above_baseline:  # the last line: it says that the model is of no use
+        print(f"ftprl: {worse_than_baseline(run.progressive_loss, run.baseline)}", file=sys.stderr)
     if as_json:
-        print(line(run.to_dict()))
+        print(line({**run.to_dict(), "above_baseline": run.progressive.above_baseline}))
+    if run.failed_checkpoints:
+        raise typer.Exit(4)

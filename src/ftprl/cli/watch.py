@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ftprl.cli import startup
+
 
 def watch(
     run: Annotated[
@@ -20,6 +22,7 @@ def watch(
     """
     from ftprl.report import Watch
 
+    startup.loaded()
     server = Watch(run, port)
     print(server.url, flush=True)
     server.run()

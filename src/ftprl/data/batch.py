@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -27,6 +27,8 @@ class Batch:
 
     The arrays are taken as they are, not copied, and their types are exact: int64, uint32, float32 or float64, float64.
     Distinct indices within a row are the promise of whoever makes a batch; `from_rows` and `from_csr` see to it.
+    `is_private` is whether nobody else can write to the arrays: true of what a parser, `from_rows` or `from_csr` makes.
+    A model learns from a copy of other batches, since another thread could change an index after it was checked.
     """
 
     indptr: NDArray[np.int64]
@@ -37,6 +39,7 @@ class Batch:
     first_row: int = 0
     origin: str = ""
     tags: tuple[str, ...] | None = None
+    is_private: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kinds in _KINDS.items():
@@ -76,11 +79,15 @@ class Batch:
             self.first_row + start,
             self.origin,
             None if self.tags is None else self.tags[start:stop],
+            self.is_private,
         )
 
     @classmethod
     def trusted(cls, *parts: Any) -> Batch:
-        """A batch of arrays that are known to be right: those of a parser, or parts of another batch."""
+        """A batch of arrays that are known to be right: those of a parser, or parts of another batch.
+
+        The last part is `is_private`.
+        """
         batch = object.__new__(cls)
         for name, part in zip(cls.__slots__, parts, strict=True):
             if isinstance(part, np.ndarray):
@@ -90,9 +97,19 @@ class Batch:
 
     def numbered(self, first_row: int, start: int = 0) -> Batch:
         """The same rows from `start` on, counted so that the first of all is number `first_row`."""
-        parts = (self.indptr, self.indices, self.values, self.y, self.weight, first_row, self.origin, self.tags)
-        batch = Batch.trusted(*parts)
+        batch = self.replaced(first_row=first_row)
         return batch[start:] if start else batch
+
+    def replaced(self, **parts: Any) -> Batch:
+        """The same rows with some parts replaced; the new ones have to be right, and as private as the others."""
+        return Batch.trusted(*(parts.get(name, getattr(self, name)) for name in Batch.__slots__))
+
+    def private(self) -> Batch:
+        """This batch if nobody else can write to its arrays, otherwise a copy."""
+        if self.is_private:
+            return self
+        arrays = (self.indptr.copy(), self.indices.copy(), self.values.copy(), self.y.copy(), self.weight.copy())
+        return Batch.trusted(*arrays, self.first_row, self.origin, self.tags, True)
 
     def cut(self, rows: int) -> Iterator[Batch]:
         """The same rows in pieces of at most `rows`."""
@@ -136,10 +153,8 @@ class Batch:
         missing = [name for name in ("indptr", "indices", "data") if not hasattr(matrix, name)]
         if missing or getattr(matrix, "format", "csr") != "csr":
             raise InvalidInput(f"from_csr needs a CSR matrix, got {type(matrix).__name__}; call .tocsr() on it.")
-        indptr = np.asarray(matrix.indptr).astype(np.int64)
-        return cls._combined(
-            indptr, _slots(np.asarray(matrix.indices)), check.array("values", matrix.data), y, weight, float64, more
-        )
+        indptr, indices = np.asarray(matrix.indptr).astype(np.int64), _slots(np.array(matrix.indices))
+        return cls._combined(indptr, indices, check.array("values", matrix.data), y, weight, float64, more)
 
     @classmethod
     def _combined(
@@ -159,7 +174,7 @@ class Batch:
         weights = np.ones(count) if weight is None else check.array("weight", weight)
         with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and the kernel refuses that
             stored = values if float64 else values.astype(np.float32)
-        return cls(indptr, indices, stored, labels, weights, **more)
+        return cls(indptr, indices, stored, labels, weights, **more).replaced(is_private=True)
 
 
 def combine(

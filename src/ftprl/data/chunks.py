@@ -60,7 +60,7 @@ class TextPosition:
         first = saved["first_bad"]
         bad = None if first is None else (int(first[0]), int(first[1]), str(first[2]))
         if "digest" not in saved:
-            raise InvalidInput("a position without the digest of the text before it, as older versions saved them")
+            raise InvalidInput("a position without the digest of the text before it")
         earlier, present, chunk_bytes, chunk_fingerprint = whole_numbers(saved["digest"], 4)
         return cls(
             **counts,

@@ -49,12 +49,14 @@ def generate(rows: int, seed: int, path: str | os.PathLike[str]) -> None:
 
     >>> generate(1_000_000, 7, "clicks.vw.zst")  # doctest: +SKIP
     """
-    if rows < 0 or not 0 <= seed < 2**63:
-        raise InvalidInput(f"generate needs rows >= 0 and 0 <= seed < 2**63, got {rows} and {seed}; change them.")
+    if rows < 0:
+        raise InvalidInput(f"rows needs a whole number of at least 0, got {rows}; pass how many there are.")
+    if not 0 <= seed < 2**63:
+        raise InvalidInput(f"seed needs a whole number from 0 to 2**63 - 1, got {seed}; pass one.")
     kind, packing = suffixes(os.fspath(path))
     if kind not in _WRITERS or packing not in _PACKERS:
         raise InvalidInput(
-            f"generate needs a name that ends in .vw, .csv, .tsv or .libsvm, then perhaps .gz or .zst, got "
+            f"path needs a name that ends in .vw, .csv, .tsv or .libsvm, then perhaps .gz or .zst, got "
             f"{Path(path).name!r}; rename it."
         )
     first, write = _WRITERS[kind]

@@ -42,7 +42,7 @@ def check_same_files(files: Sequence[str], now: Sequence[tuple[int, str]] | None
         difference = f"{then[which][0]} bytes in {shown(files[which])}, got {now[which][0]}"
         if then[which][0] == now[which][0]:
             difference = f"{shown(files[which])} as it was, got other bytes"
-    raise InvalidInput(f"a checkpoint needs the data it was made with, expected {difference}; pass the same files.")
+    raise InvalidInput(f"resume= needs the data of the checkpoint, expected {difference}; pass the same files.")
 
 
 def check_same_text(files: Sequence[str], position: TextPosition) -> None:
@@ -61,6 +61,6 @@ def check_same_text(files: Sequence[str], position: TextPosition) -> None:
         digest = digest if number == position.file else digest.next_file(offset)
     if digest != position.digest.plus(position.chunk_fingerprint):
         raise InvalidInput(
-            f"a checkpoint needs the data it was made with, expected {shown(files[position.file])} and the files before"
+            f"resume= needs the data of the checkpoint, expected {shown(files[position.file])} and the files before"
             " it as they were, got other bytes; pass the same files."
         )

@@ -66,7 +66,7 @@ def _batch(matrix: Any, first: int, last: int, y: Vector, weight: Vector, dtype:
         kept = stored != 0
         indptr = np.concatenate(([0], np.cumsum(kept)))[indptr].astype(np.int64)
         indices, stored = indices[kept], stored[kept]
-    return Batch(indptr, indices, stored, y, weight, first, ORIGIN)
+    return Batch(indptr, indices, stored, y, weight, first, ORIGIN).replaced(is_private=True)
 
 
 class _Part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -93,7 +93,7 @@ class MemorySource(Source):
 
     def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
         for batch in self._make_batches(start):
-            yield replace(batch, y=signed(self._labels, batch.y)), RowPosition(batch.first_row)
+            yield batch.replaced(y=signed(self._labels, batch.y)), RowPosition(batch.first_row)
 
     def locate(self, position: Position) -> str:
         """The number of the row behind a position, counted from 0."""
@@ -131,15 +131,15 @@ class MemorySource(Source):
     def check_unchanged(self, fingerprint: Any) -> None:
         """Refuse rows that are not those of a fingerprint taken before."""
         if not isinstance(fingerprint, Mapping):
-            raise InvalidInput("a checkpoint needs the data it was made with, got data in memory; pass the same files.")
+            raise InvalidInput("resume= needs the data of the checkpoint, got data in memory; pass the same files.")
         rows = fingerprint.get("rows")
         if rows != self._rows:
             raise InvalidInput(
-                f"a checkpoint needs the data it was made with, expected {rows!r:.20} rows, got {self._rows}; pass it."
+                f"resume= needs the data of the checkpoint, expected {rows!r:.20} rows, got {self._rows}; pass it."
             )
         if dict(fingerprint) != self.fingerprint():
             raise InvalidInput(
-                f"a checkpoint needs the data it was made with, expected the same {rows} rows, got others; pass them."
+                f"resume= needs the data of the checkpoint, expected the same {rows} rows, got others; pass them."
             )
 
     def describe(self) -> Description:
@@ -188,7 +188,7 @@ def open_object(data: Batch | Sequence[Batch], options: ReadingOptions) -> Memor
 def _as_read(batch: Batch, first_row: int, dtype: str) -> Batch:
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and the learner refuses that
         values = batch.values.astype(dtype, copy=False)
-    return replace(batch, values=values, first_row=first_row, origin=batch.origin or ORIGIN)
+    return batch.replaced(values=values, first_row=first_row, origin=batch.origin or ORIGIN)
 
 
 def label_rule(labels: Sequence[Vector], options: ReadingOptions) -> LabelRule:

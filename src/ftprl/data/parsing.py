@@ -15,6 +15,9 @@ from ftprl.errors import BadFormat, FtprlError
 Problem = tuple[int, str, str, str]  # line, what is wrong, remedy, option of the remedy
 
 
+_REMEDY = "; mend the row, or pass on_bad_row=skip"  # where the reason has no better one
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class ParsedChunk:
@@ -38,8 +41,8 @@ class ParsedChunk:
         """What ended the reading in this chunk or behind it, given the line of its first row."""
         if self.problem is not None:
             at, what, remedy, option = self.problem
-            hint = f"; {remedy} {option}=" if option else ""
-            return BadFormat(f"{self.chunk.origin}:{line + at}: {what}{hint}", option=option or ())
+            hint = f"; {remedy} {option}=" if option else _REMEDY if "; rescale the" not in what else ""
+            return BadFormat(f"{self.chunk.origin}:{line + at}: {what}{hint}", option=option or "on_bad_row")
         error = self.chunk.error
         return error.at(line + self.lines) if isinstance(error, ErrorWithoutLine) else error
 
@@ -130,4 +133,4 @@ def _taken(parser: Parser, origin: str) -> Batch:
         tags = [""] * len(y)
         for row, tag in tags_by_row:
             tags[row] = tag.decode("utf-8", "backslashreplace")
-    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags))
+    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags), True)

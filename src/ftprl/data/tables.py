@@ -83,9 +83,9 @@ def dialect(format: str, sep: str | None, quote: str | None, header: bool) -> Di
     """The dialect of a format, unless options are given. Tab-separated text has no quotes by default."""
     sep = ("\t" if format == "tsv" else ",") if sep is None else sep
     quote = ("" if format == "tsv" else '"') if quote is None else quote
-    for name, value in (("sep", sep), ("quote", quote)):
+    for name, value, example in (("sep", sep, "';'"), ("quote", quote, "'\"', or '' for none")):
         if len(value) > 1 or not value.isascii() or value in ("\n", "\r") or (name == "sep" and not value):
-            raise InvalidInput(f"{name}= needs a single ASCII character, got {value!r}; pass one such as ';'.")
+            raise InvalidInput(f"{name}= needs a single ASCII character, got {value!r}; pass one, such as {example}.")
     if sep == quote:
         raise InvalidInput(
             f"sep= and quote= need to differ, got {sep!r} for both; change one.", option=("sep", "quote")
@@ -101,7 +101,7 @@ def read_header(stream: Stream, dialect: Dialect, block_size: int, max_row: int,
         data, last = data + block, not block
         row = first_row(data, last, *dialect.codes) if data else None
     if not data:
-        raise BadFormat(f"{stream.name}:1: expected a row of columns, got an empty file")
+        raise BadFormat(f"{stream.name}:1: expected a row of columns, got an empty file; check the path.")
     fields, offset, lines = ([], len(data), 1) if row is None else row
     if len(data[:offset].removesuffix(b"\n")) > max_row:
         raise BadFormat(
@@ -110,7 +110,9 @@ def read_header(stream: Stream, dialect: Dialect, block_size: int, max_row: int,
         )
     if not fields:
         raise BadFormat(
-            f"{stream.name}:1: expected a row of columns, got a quote that is not closed before a separator"
+            f"{stream.name}:1: expected a row of columns, got a quote that is not closed before a separator;"
+            " close it, or pass another quote=",
+            option="quote",
         )
     if not dialect.header:
         return Header(tuple(str(i + 1) for i in range(len(fields))), data, 0, 1)
@@ -121,11 +123,11 @@ def _column_names(fields: Sequence[bytes], file: str) -> tuple[str, ...]:
     try:
         names = tuple(field.decode("utf-8").strip() for field in fields)
     except UnicodeDecodeError:
-        raise BadFormat(f"{file}:1: expected column names in UTF-8, got other bytes") from None
+        raise BadFormat(f"{file}:1: expected column names in UTF-8, got other bytes; convert the file.") from None
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise BadFormat(f"{file}:1: expected each column once, got {name[:40]!r} twice")
+            raise BadFormat(f"{file}:1: expected each column once, got {name[:40]!r} twice; rename one.")
         seen.add(name)
     return names
 
@@ -162,9 +164,10 @@ def decide(names: Sequence[str], named: NamedColumns, counts: Sequence[tuple[int
     kinds = named.kinds()
     for name, kind in kinds.items():
         if name not in names:
+            remedy = "check the name" if len(names) > 1 else "check sep=, since there is one column only"
             raise InvalidInput(
-                f"{file}: {kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; check the name.",
-                option=kind,
+                f"{file}: {kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {remedy}.",
+                option=(kind, "sep"),
             )
     numeric = [present > 0 and numbers == present for present, numbers in counts]
     return {
@@ -185,7 +188,10 @@ def arrange(
     """The kinds in the order of a file's columns; a column that `kinds` does not know is ignored."""
     for name, kind in kinds.items():
         if name not in names and kind not in optional:
-            raise BadFormat(f"{file}:1: expected a column {name[:40]!r}, got the columns {listed(names)}")
+            raise BadFormat(
+                f"{file}:1: expected a column {name[:40]!r}, got the columns {listed(names)}; add it, or check sep=",
+                option="sep",
+            )
     return [(KINDS.index(kinds.get(name, "ignore")), name.encode()) for name in names]
 
 

@@ -35,7 +35,9 @@ def record(
     seen, total, leader = after.seen, after.scheme.total, after.leader - origin if moved else after.leader
     G, GG = seen * seen, None if ledger.GG is None else ledger.GG + np.outer(seen, seen)
     G += ledger.G
-    Qx = psd.apply(after.Q, x)
+    # Centred at the first play, x_1, everything of Q_t is already relative to its centre: but x_t pays for r_t itself.
+    Qx = np.zeros_like(x) if scheme.anchored else psd.apply(after.Q, x)
+    own = 0.5 * psd.quad(after.Q, x) if scheme.anchored else 0.0
     if moved or before.t != ledger.t:
         z = ledger.z + (seen if before.hint is None else scheme.effective(feasible, g))
         z -= Qx
@@ -57,7 +59,7 @@ def record(
         ledger.q + Qx,
         ledger.k + float(x.dot(Qx)),
         ledger.stability + length,
-        ledger.delta + float(d.dot(z)) + 0.5 * psd.between(total, d, x + leader) + (psi.delta if psi else 0.0),
+        ledger.delta + float(d.dot(z)) + 0.5 * psd.between(total, d, x + leader) - own + (psi.delta if psi else 0.0),
         ledger.penalty + scheme.penalty(after.scheme, after.Q),
         ledger.solver_slack + before.gap,
         ledger.leader_slack + after.leader_gap if hinted else after.leader_gap,
@@ -111,12 +113,14 @@ def rounding(feasible: ConvexSet, composite: Composite | None, ledger: Ledger, s
     D = feasible.widths()
     if not np.isfinite(D).all():  # an infinite side: as far as the plays and x are known to have gone
         D = np.where(np.isfinite(D), D, 2 * (np.abs(x - ledger.origin) + np.abs(state.x - ledger.origin)))
-    weights = np.abs(state.total)
-    size = float(D @ (np.sqrt(t * ledger.G) + ledger.hints + psd.apply(weights, D)))
-    offset = float(D @ psd.apply(weights, np.abs(ledger.origin)))
+    total = state.total
+    size = float(D @ (np.sqrt(t * ledger.G) + ledger.hints + psd.sizes(total, D)))
+    offset = float(D @ psd.sizes(total, np.abs(ledger.origin)))
     if composite is not None:
         size += composite.times(t) * composite.value(D + np.abs(ledger.origin))
-    return _EPS * t * ((n + 8) * size + (n + 8 if weights.ndim == 2 else 4) * offset)
+    # A product with a matrix of low rank is three: down to its directions, between them, and back.
+    units = n + 8 + (3 * total.B.shape[1] if isinstance(total, psd.LowRank) else 0)
+    return _EPS * t * (units * size + (units if total.ndim == 2 else 4) * offset)
 
 
 def bounds(

@@ -44,6 +44,21 @@ class Learner(ABC, Generic[S]):
     def advance(self, state: S, g: Vector, hint: Vector | None) -> S:
         """`update` without its checks: the arguments are clean vectors of the right length."""
 
+    def advance_late(self, state: S, g: Vector, passed: Vector) -> S:
+        """The state after the gradient `g` of an earlier play, since which the gradients in the sum `passed` arrived.
+
+        By default as if `g` had been seen at `state.x`: a game measures what that costs.
+        """
+        return self.advance(state, g, None)
+
+    def delayed_share(self, played: S, after: S, g: Vector, missing: Vector) -> float:
+        """At most what a round adds to the bounds if `missing`, gradients of earlier plays, came after its play.
+
+        `played` is the state whose point was played, `after` the one after the next gradient of any play. Infinite by
+        default: no such bound is known.
+        """
+        return math.inf
+
     def update(self, state: S, g: ArrayLike, hint: ArrayLike | None = None) -> S:
         """The state after seeing the gradient `g` at `state.x`; `state` itself is unchanged.
 

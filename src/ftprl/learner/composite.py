@@ -12,7 +12,7 @@ from ftprl import check, psd
 from ftprl.sets import ConvexSet, Solution
 
 Vector = NDArray[np.float64]
-PSD = NDArray[np.float64]
+Matrix = psd.Matrix
 
 
 @final
@@ -37,11 +37,18 @@ class Composite:
         """Psi(x)."""
         return self.l1 * float(np.abs(x).sum()) + 0.5 * self.l2 * float(x @ x)
 
-    def minimise(self, feasible: ConvexSet, H: PSD, z: Vector, near: Vector, t: int) -> Solution:
+    def minimise(self, feasible: ConvexSet, H: Matrix, z: Vector, near: Vector, t: int) -> Solution:
         """Minimise ½ xᵀHx + z·x + Psi (t times when per round) over F."""
         k = self.times(t)
         if self.l2 * k:
-            H = psd.add(H, np.array(self.l2 * k))
+            H = psd.add_scalar(H, self.l2 * k)
         if not self.l1 * k:
-            return feasible.minimise(H, z, near)
-        return feasible.minimise_l1(H, z, self.l1 * k, near)
+            return minimise_over(feasible, H, z, near)
+        return feasible.minimise_l1(psd.array(H), z, self.l1 * k, near)
+
+
+def minimise_over(feasible: ConvexSet, H: Matrix, z: Vector, near: Vector) -> Solution:
+    """The minimiser over F of ½ xᵀHx + z·x for a matrix of any form."""
+    if isinstance(H, psd.LowRank):
+        return feasible.minimise_low_rank(H, z, near)
+    return feasible.minimise(H, z, near)

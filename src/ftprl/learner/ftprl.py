@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -10,15 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check, psd
 from ftprl.bounds import Bounds, Ledger
+from ftprl.errors import Unsupported
 from ftprl.learner import accounting
 from ftprl.learner.base import Learner, gradient, starting_point
-from ftprl.learner.composite import Composite
+from ftprl.learner.composite import Composite, minimise_over
 from ftprl.learner.state import State
 from ftprl.schemes import Scheme
 from ftprl.sets import ConvexSet, Solution
 
 Vector = NDArray[np.float64]
-PSD = NDArray[np.float64]
+Matrix = psd.Matrix
 
 
 @final
@@ -43,6 +45,11 @@ class FTPRL(Learner[State]):
         check.instance("scheme", self.scheme, Scheme)
         if self.composite is not None:
             check.instance("composite", self.composite, Composite)
+        if self.scheme.anchored and (self.composite is not None or self.start is not None):
+            raise Unsupported(
+                f"{type(self.scheme).__name__} is centred at the set's own start, without a penalty: drop start= and"
+                " composite=, or use another scheme."
+            )
         if self.start is not None:
             object.__setattr__(self, "start", check.frozen(starting_point(self.feasible, self.start)))
 
@@ -60,13 +67,40 @@ class FTPRL(Learner[State]):
 
     def advance(self, state: State, g: Vector, hint: Vector | None) -> State:
         """One round: the scheme weighs the gradient, z collects it, the set finds the leader."""
-        feasible = self.feasible
+        if self.scheme.anchored and (hint is not None or state.hint is not None):
+            raise Unsupported(f"{type(self.scheme).__name__} takes no hints; use a scheme centred at the plays.")
         error = g if state.hint is None else g - state.hint
-        Q, scheme = self.scheme.step(state.scheme, error)
+        return self._advance(state, g, hint, error, error)
+
+    def advance_late(self, state: State, g: Vector, passed: Vector) -> State:
+        """A late round: the scheme weighs g² + 2 |g|·|passed|, as in AdaptiveRevision, in the place of g²."""
+        if self.scheme.anchored:  # its weights rest on limits of g itself
+            return self.advance(state, g, None)
+        square = float(g.dot(g))
+        more = 2 * float(np.abs(g).dot(np.abs(passed))) / square if square else 0.0
+        return self._advance(state, g, None, g, g * math.sqrt(1.0 + more))
+
+    def delayed_share(self, played: State, after: State, g: Vector, missing: Vector) -> float:
+        """min(½ |e|², |g| |e|, e·(x - u) over u in F), e = g + missing, in the dual norm of Q_{1:t}; and the gap."""
+        if self.scheme.anchored:  # the proof needs r_t = 0 at x_t
+            return math.inf
+        scheme, reach = self.scheme, self.feasible.widths()
+        e, own = (scheme.effective(self.feasible, v) for v in (g + missing, g))
+        # Not by the scheme, whose own norm may rest on the gradient that it saw last.
+        square, mine = (psd.dual_quad(after.total, v, reach) for v in (e, own))
+        least = min(0.5 * square, math.sqrt(mine) * math.sqrt(square) if mine else 0.0)
+        if not math.isfinite(least) and np.isfinite(reach).all():
+            least = max(float(e.dot(played.x - self.feasible.vertex(e))), 0.0)
+        return least + played.gap
+
+    def _advance(self, state: State, g: Vector, hint: Vector | None, error: Vector, weighed: Vector) -> State:
+        """`error` is what the bounds count of g, `weighed` what the scheme adapts to."""
+        feasible = self.feasible
+        Q, scheme = self.scheme.step(state.scheme, weighed)
         seen = self.scheme.effective(feasible, error)
         moved = seen if state.hint is None else self.scheme.effective(feasible, g)
         z = state.z + moved
-        z -= psd.apply(Q, state.x)
+        z -= psd.apply(Q, starting_point(feasible, self.start) if self.scheme.anchored else state.x)
         t = state.t + 1
         best = play = self.minimise(scheme.total, z, state.x, t)
         best.x.setflags(write=False)  # a state is a value
@@ -75,10 +109,10 @@ class FTPRL(Learner[State]):
             play.x.setflags(write=False)
         return State(play.x, t, z, scheme, Q, seen, hint, best.x, play.gap, best.gap)
 
-    def minimise(self, H: PSD, z: Vector, near: Vector, t: int) -> Solution:
+    def minimise(self, H: Matrix, z: Vector, near: Vector, t: int) -> Solution:
         """The minimiser over the set of ½ xᵀHx + z·x, plus the composite term after t rounds."""
         if self.composite is None:
-            return self.feasible.minimise(H, z, near)
+            return minimise_over(self.feasible, H, z, near)
         return self.composite.minimise(self.feasible, H, z, near, t)
 
     @property

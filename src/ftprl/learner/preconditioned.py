@@ -61,6 +61,11 @@ class Preconditioned(Learner[PreconditionedState[S]]):
         guess = None if hint is None else self._inverse.T @ hint
         return self._wrap(self.learner.advance(state.inner, self._inverse.T @ g, guess))
 
+    def advance_late(self, state: PreconditionedState[S], g: Vector, passed: Vector) -> PreconditionedState[S]:
+        """One late round of the inner learner."""
+        turn = self._inverse.T
+        return self._wrap(self.learner.advance_late(state.inner, turn @ g, turn @ passed))
+
     def _wrap(self, inner: S) -> PreconditionedState[S]:
         return PreconditionedState(self._inverse @ inner.x, inner.t, inner)
 

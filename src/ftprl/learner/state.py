@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.learner.base import LearnerState
+from ftprl.psd import Matrix
 from ftprl.schemes import SchemeState
 
 Vector = NDArray[np.float64]
-PSD = NDArray[np.float64]
 
 
 @final
@@ -22,7 +22,7 @@ class State(LearnerState):
 
     z: Vector
     scheme: SchemeState
-    Q: PSD  # Q_t, the increment of the last round
+    Q: Matrix  # Q_t, the increment of the last round
     seen: Vector  # what the bounds count of the last gradient (minus its hint)
     hint: Vector | None  # m_{t+1}, the guess with which x was chosen
     leader: Vector  # the minimiser of H_t without the hint; x itself when there is none
@@ -30,6 +30,6 @@ class State(LearnerState):
     leader_gap: float
 
     @property
-    def total(self) -> PSD:
+    def total(self) -> Matrix:
         """Q_{1:t}."""
         return self.scheme.total

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import Baseline, Learner, RowError
+from ftprl._core import Baseline, Hold, Learner, RowError, state_lock
 from ftprl.data import Batch
-from ftprl.errors import InvalidInput
+from ftprl.errors import InvalidInput, OutOfMemory
 from ftprl.linear.mixture import WINDOW, Cells, Mixture, is_review, leader_of, mixture_of, next_review, window_of
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
+P = ParamSpec("P")
+T = TypeVar("T")
 _OUTPUTS = 1  # scores of a row
+_ENOUGH_ROWS = 1000  # after which a model should be better than its baseline
+_SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
+_COPIED_ROWS = 1 << 16  # of a batch that others may write to, so many are copied at a time
 
 
 @final
@@ -62,6 +68,11 @@ class LossTotals:
         0 is as good as the baseline, 100 as good as possible; NaN when there is no baseline.
         """
         return improvement(self.loss, self.baseline, self.least)
+
+    @property
+    def above_baseline(self) -> bool:
+        """Whether the loss is above the baseline's although there were 1000 rows to learn from."""
+        return self.rows >= _ENOUGH_ROWS and self.loss > self.baseline
 
     def to_dict(self) -> dict[str, float]:
         """The loss, weight and rows, and the mean."""
@@ -112,9 +123,25 @@ class RowRefused(InvalidInput):
         self.reason, self.row = reason, row
 
 
+def _reads(method: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Engine, P], T]:
+    """The same method, which sees one state of the engine: no thread can learn meanwhile."""
+
+    @wraps(method)
+    def locked(self: Engine, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._reading:
+            return method(self, *args, **kwargs)
+
+    return locked
+
+
 @final
 class Engine:
     """A table of cells that learns row by row: predict, pay, learn.
+
+    Several threads may use one engine. `learn`, `put` and `keep_scales` run one at a time; `score` and everything else
+    that reads the state runs beside other readers, waits while a batch is learned, and sees the state between two
+    calls of `learn`, never within one. `unchanged` keeps it so for several reads. What is called a view below is
+    memory that learning writes to: read views within `unchanged` if another thread learns.
 
     >>> engine = Engine(Spec(loss="squared", dim=4))
     >>> batch = Batch.from_rows([{0: 1.0}, {0: 1.0}], y=[1, 1])
@@ -129,6 +156,16 @@ class Engine:
         self.retire = retire  # whether scales that no longer contribute are dropped
         self._core = _learner(spec, receipt)
         self._baseline = Baseline(spec.loss, spec.tau)
+        self._reading, self._changing = state_lock()
+
+    def unchanged(self) -> Hold:
+        """A context manager: while it is entered no thread can learn; all can predict.
+
+        >>> engine = Engine(Spec(dim=4))
+        >>> with engine.unchanged():
+        ...     state = engine.progress.rows, engine.bias()
+        """
+        return self._reading
 
     @property
     def spec(self) -> Spec:
@@ -153,6 +190,7 @@ class Engine:
         """
         return self.parts_at(np.arange(self._spec.dim, dtype=np.uint32))
 
+    @_reads
     def parts_at(self, slots: NDArray[np.integer[Any]]) -> dict[str, Cells]:
         """The same of some cells, a copy; S is float64 with a receipt."""
         cells = self.take(slots)
@@ -162,6 +200,7 @@ class Engine:
             return {**parts, "S": self.take_gradients(slots)}
         return parts if rounded is None else {**parts, "S": rounded}
 
+    @_reads
     def take_gradients(self, slots: NDArray[np.integer[Any]]) -> Vector:
         """S = g_{1:t} of some cells, one row each and one column per scale; with a receipt only."""
         some = self._checked(slots)
@@ -176,13 +215,15 @@ class Engine:
             raise InvalidInput(
                 f"gradients need one row per slot and one column per scale, got {rows.shape}; pass those."
             )
-        self._core.put_gradients(some, rows)
+        with self._changing:
+            self._core.put_gradients(some, rows)
 
     @property
     def counts_rows(self) -> bool:
         """Whether cells count the rows that had their feature."""
         return "count" in self._core.columns
 
+    @_reads
     def take(self, slots: NDArray[np.integer[Any]]) -> Cells:
         """A copy of some cells, a row each."""
         some = self._checked(slots)
@@ -198,15 +239,16 @@ class Engine:
         width = self._core.width
         if rows.shape != (len(some), width):
             raise InvalidInput(f"cells need the shape ({len(some)}, {width}), got {rows.shape}; pass one row per slot.")
-        self._core.put(some, rows)
+        with self._changing:
+            self._core.put(some, rows)
 
     @property
     def _kind(self) -> type[np.float32] | type[np.float64]:
         return np.float64 if self._spec.float64 else np.float32
 
     def _checked(self, slots: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
-        """Slots of this table, or none."""
-        some = np.asarray(slots)
+        """Slots of this table, or none: a copy, which nobody changes once it was checked."""
+        some = np.array(slots)
         whole = some.ndim == 1 and (some.dtype.kind in "iu" or some.size == 0)
         if not whole or (some.size and not 0 <= int(some.min()) <= int(some.max()) < self._spec.dim):
             raise InvalidInput(
@@ -225,6 +267,7 @@ class Engine:
         return self._core.saved_arrays
 
     @property
+    @_reads
     def intercept(self) -> Vector:
         """A copy of z, R = sqrt(G) and S = g_{1:t} of the intercept: one row each, one column per scale."""
         out = np.empty((_OUTPUTS, 3, len(self._spec.scales)))
@@ -237,11 +280,13 @@ class Engine:
         return {name: array[0] for name, array in self._core.mixture.items()}
 
     @property
+    @_reads
     def mixture(self) -> Mixture | None:
         """The weights and total losses of the scales and the stack; None with one scale, which mixes nothing."""
         return mixture_of(self.state, self._spec.scales, self._spec.stacked)
 
     @property
+    @_reads
     def leader(self) -> int:
         """The number of the leading scale, the one with the smallest total loss."""
         return leader_of(self.state, len(self._spec.scales))
@@ -259,8 +304,9 @@ class Engine:
     @property
     def progress(self) -> LossTotals:
         """Of all rows so far; the same bits however they were cut into batches."""
-        loss, weight, rows = self._core.tallies[:3].tolist()
-        return LossTotals(loss, weight, int(rows), self._baseline.total, float(self._baseline.numbers[2]))
+        with self._reading:
+            loss, weight, rows = self._core.tallies[:3].tolist()
+            return LossTotals(loss, weight, int(rows), self._baseline.total, float(self._baseline.numbers[2]))
 
     @property
     def baseline(self) -> LossTotals:
@@ -283,15 +329,18 @@ class Engine:
         """What a receipt needs besides the cells, of the leading scale; zeros without one."""
         return self.sums_of()
 
+    @_reads
     def sums_of(self, scale: int | None = None) -> RegretSums:
         """The sums of one scale; of the leading one if none is named."""
         k = self._number(scale)
         return RegretSums(*self.state["sums"][:, k].tolist())
 
+    @_reads
     def rounding_sums(self, scale: int) -> RoundingSums:
         """What bounds the rounding of a receipt, of one scale."""
         return RoundingSums(*self._core.rounding[:, self._number(scale)].tolist())
 
+    @_reads
     def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
         """The sums of `StreamLedger` against the leading scale's weights, intercept left out; of some cells, or all."""
         out = np.empty((_OUTPUTS, 9, len(self._spec.scales)))
@@ -299,12 +348,14 @@ class Engine:
         self._core.ledger(out, self.leader, cells)
         return np.asarray(out[0])
 
+    @_reads
     def own_groups(self, scale: int) -> Vector:
         """Number, -S·u, penalty and D·R of cells by how often they were seen, in powers of two from 2^-20 on."""
         out = np.empty((_OUTPUTS, 128, 4))
         self._core.groups(out, self.leader, scale)
         return np.asarray(out[0])
 
+    @_reads
     def touched(self) -> NDArray[np.uint32]:
         """Which cells have been touched."""
         slots = np.empty(self._spec.dim, dtype=np.uint32)  # takes up memory only where something is written
@@ -322,8 +373,33 @@ class Engine:
 
         With more than four scales, those that no longer contribute are dropped, unless `retire` is off. It is decided
         after row 2^17 and at each later power of two of the rows learned, however they are cut into batches.
+
+        Other threads that learn, save or predict wait meanwhile. They may write to the arrays of a batch that is not
+        `is_private`, which is copied before it is checked and learned, some rows at a time.
         """
         check.instance("batch", batch, Batch)
+        with self._changing:
+            if batch.is_private or len(batch) <= _COPIED_ROWS:
+                return self._learn_and_review(batch.private(), scores, losses, held)
+            return self._learn_copies(batch, scores, losses, held)
+
+    def _learn_copies(
+        self, batch: Batch, scores: Vector | None, losses: Vector | None, held: Vector | None
+    ) -> LossTotals:
+        """Learn a long batch that others may write to: checked as a whole, then copied and learned in parts."""
+        batch = batch.replaced(indptr=batch.indptr.copy())  # which decides what is read
+        self._check(batch)
+        totals = LossTotals(0.0, 0.0, 0)
+        for start in range(0, len(batch), _COPIED_ROWS):
+            rows = slice(start, min(start + _COPIED_ROWS, len(batch)))
+            targets = (None if array is None else array[rows] for array in (scores, losses, held))
+            totals = totals + self._learn_and_review(batch[rows].private(), *targets)
+        return totals
+
+    def _learn_and_review(
+        self, batch: Batch, scores: Vector | None, losses: Vector | None, held: Vector | None
+    ) -> LossTotals:
+        """Learn a batch and drop scales at the row numbers at which that is decided."""
         start = self._rows_until_review(batch)
         if start < len(batch):
             self._check(batch)
@@ -361,16 +437,27 @@ class Engine:
     def score(self, batch: Batch) -> Vector:
         """x·v for each row, with the weights as they are: what `weights()` and the intercept say.
 
-        With several scales the mixture's score: its log-odds with log loss, otherwise the mixed prediction.
+        With several scales the mixture's score: its log-odds with log loss, otherwise the mixed prediction. While
+        another thread learns, all rows are scored with the state between two of its calls of `learn`.
         """
         check.instance("batch", batch, Batch)
         scores = np.empty(len(batch))
+        with self._reading:
+            if batch.is_private:
+                self._score(batch, scores)
+            else:
+                for start in range(0, len(batch), _COPIED_ROWS):
+                    rows = slice(start, start + _COPIED_ROWS)
+                    self._score(batch[rows].private(), scores[rows])
+        return scores
+
+    def _score(self, batch: Batch, scores: Vector) -> None:
         try:
             self._core.score(batch.indptr, batch.indices, batch.values, _column(scores), batch.first_row)
         except ValueError as error:
             raise _refusal(batch, error) from None
-        return scores
 
+    @_reads
     def weights(self, scale: int | None = None) -> Vector:
         """The point x played in each cell, by the scale of this number; by the leading one if none is named."""
         k = self._number(scale)
@@ -378,6 +465,21 @@ class Engine:
         self._core.weights(out, k)
         return np.asarray(out[0])
 
+    @_reads
+    def weights_at(self, slots: NDArray[np.integer[Any]], scale: int | None = None) -> Vector:
+        """The same of some cells; takes memory for these alone, however large the table is."""
+        some = self._checked(slots)
+        few = Engine(replace(self._spec, dim=max(1, len(some))))
+        few.put(np.arange(len(some)), self.take(some))
+        return few.weights(self._number(scale))[: len(some)]
+
+    def expect_cells(self, count: int) -> None:
+        """Prepare an empty table for so many cells: few cells of a large one are spread over small pages of memory."""
+        size = self._kind().itemsize * self._core.width * self._spec.dim
+        if count * _SMALL_PAGE * 4 < size:
+            self._core.use_small_pages()
+
+    @_reads
     def bias(self, scale: int | None = None) -> float:
         """The weight of the intercept, as in `weights`; 0 without one."""
         k = self._number(scale)
@@ -420,28 +522,54 @@ class Engine:
 
     def keep_scales(self, first: int) -> None:
         """Drop all scales but the four neighbours from number `first` on; what these have learned stays as it is."""
-        scales = self._spec.scales
-        if not 0 <= self._number(first) <= len(scales) - WINDOW:
-            raise InvalidInput(
-                f"first needs a number from 0 to {len(scales) - WINDOW}, got {first!r}; {WINDOW} scales are kept."
-            )
-        kept = scales[first : first + WINDOW]
-        retired = tuple(sorted({*self._spec.retired, *scales} - {*kept}))
-        self._core.keep_scales(first, WINDOW)
-        self._spec = replace(self._spec, scale=kept, retired=retired)
+        with self._changing:
+            scales = self._spec.scales
+            if not 0 <= self._number(first) <= len(scales) - WINDOW:
+                raise InvalidInput(
+                    f"first needs a number from 0 to {len(scales) - WINDOW}, got {first!r}; {WINDOW} scales are kept."
+                )
+            kept = scales[first : first + WINDOW]
+            retired = tuple(sorted({*self._spec.retired, *scales} - {*kept}))
+            self._core.keep_scales(first, WINDOW)
+            self._spec = replace(self._spec, scale=kept, retired=retired)
 
+    @_reads
     def copy(self) -> Engine:
         """A second engine in the same state."""
         twin = object.__new__(Engine)
         twin._spec, twin._receipt, twin.retire = self._spec, self._receipt, self.retire
         twin._core = self._core.copy()
         twin._baseline = self._baseline.copy()
+        twin._reading, twin._changing = state_lock()
         return twin
 
 
 def _learner(spec: Spec, receipt: bool) -> Learner:
+    try:
+        return _make_learner(spec, receipt, spec.dim)
+    except MemoryError:
+        needed = table_bytes(spec, receipt) / 1e9
+        raise OutOfMemory(
+            f"bits= needs memory for the whole table, {needed:.3g} GB for {spec.dim} cells, got less from the system;"
+            " use fewer bits= (each halves it) or a single scale=, or raise the memory limit (ulimit -v).",
+            option=("bits", "scale"),
+        ) from None
+
+
+def table_bytes(spec: Spec, receipt: bool) -> int:
+    """How much memory the table of an engine needs at most; pages that are never touched take none.
+
+    >>> table_bytes(Spec(dim=2**20, scale=0.1), receipt=False) == 2**20 * 16
+    True
+    """
+    width = _make_learner(spec, False, 1).width * (8 if spec.float64 else 4)
+    lanes = -(-len(spec.scales) // 4) * 4 if spec.several else 1
+    return spec.dim * (width + (4 if spec.several else 0) + (8 * lanes if receipt else 0))
+
+
+def _make_learner(spec: Spec, receipt: bool, dim: int) -> Learner:
     return Learner(
-        spec.dim,
+        dim,
         _OUTPUTS,
         float64=spec.float64,
         receipt=receipt,

@@ -13,11 +13,14 @@ from ftprl import data as readers
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
-from ftprl.errors import BadModel, FtprlError, InvalidInput
+from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
+from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
+from ftprl.linear.content import content_shape
 from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
+from ftprl.schema import fields
 
 Vector = NDArray[np.float64]
 PROVENANCE = "provenance"  # the tensor that holds it
@@ -28,9 +31,9 @@ _OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a recei
 class Model:
     """An `Engine` with `reading` (how its data is read) and `history` (what it has read), as plain JSON values.
 
-    `run` is the state of the unfinished run in a checkpoint, otherwise None. `provenance` is what a receipt needs
-    besides the engine, or None without one. Both are plain JSON values here;
-    `ftprl.training` and `ftprl.receipt` parse them.
+    `checkpoint` is the state of the unfinished run, in a checkpoint, otherwise None. `provenance` is what a receipt
+    needs besides the engine, or None without one. Both are plain JSON values here; `ftprl.training` and
+    `ftprl.receipt` parse them.
 
     >>> model = Model(Engine(Spec(loss="squared", dim=4)))
     >>> model.engine.learn(Batch.from_rows([{0: 1.0}], y=[1])).rows
@@ -45,14 +48,15 @@ class Model:
         reading: Mapping[str, Any] | None = None,
         *,
         history: Mapping[str, Any] | None = None,
-        run: Mapping[str, Any] | None = None,
+        checkpoint: Mapping[str, Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
         self.engine = engine
         self.reading = dict(reading or {})
         self.history = dict(history or {})
-        self.run = None if run is None else dict(run)
+        self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
+        self.file_digest, self.file_size = "", 0  # of the file it was loaded from, if any
 
     def __repr__(self) -> str:
         return f"Model({self.engine.spec.loss}, {self.occupied} of {self.engine.spec.dim} cells)"
@@ -77,7 +81,10 @@ class Model:
         return readers.open(data, **{**options, "loss": "squared", "positive": None})
 
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
-        """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores."""
+        """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores.
+
+        While another thread learns, each batch is predicted with the state between two of its calls of `Engine.learn`.
+        """
         if not isinstance(data, Batch):
             source = data if isinstance(data, Source) else self.open(data)
             parts = [self.predict(batch, raw=raw) for batch, _ in source.read()]
@@ -90,15 +97,32 @@ class Model:
         return self.engine.spec.scalar_loss().mean(scores)
 
     def save(self, path: str | os.PathLike[str]) -> str:
-        """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half."""
+        """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half.
+
+        While another thread learns, the state between two of its calls of `Engine.learn` is saved; it waits meanwhile.
+        """
+        with self.engine.unchanged():
+            return model_file.write(path, self._content(), self._tensors())
+
+    def to_bytes(self) -> bytes:
+        """The bytes that `save` writes; `from_bytes` reads them."""
+        with self.engine.unchanged():
+            return model_file.to_bytes(self._content(), self._tensors())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How a model is pickled and copied: as the bytes of its file."""
+        return _unpickled, (self.to_bytes(), self.engine.retire)
+
+    def _tensors(self) -> dict[str, NDArray[Any] | model_file.Picked]:
         tensors = tensors_of(self.engine)
         if self.provenance is not None:  # it grows with every run, and a header may not
             tensors[PROVENANCE] = model_file.pack(self.provenance)
-        return model_file.write(path, self._content(), tensors)
+        return tensors
 
     def state_digest(self) -> str:
         """The SHA-256 of all that was learned; it does not depend on the file, its header or the settings."""
-        return model_file.digest_of_tensors(tensors_of(self.engine))
+        with self.engine.unchanged():
+            return model_file.digest_of_tensors(tensors_of(self.engine))
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -107,7 +131,7 @@ class Model:
             "reading": self.reading,
             "receipt": self.engine.receipt,
             "record": None,  # where earlier versions had the provenance
-            "run": self.run,
+            "run": self.checkpoint,
             "spec": self.engine.spec.to_dict(),
         }
 
@@ -118,40 +142,44 @@ class Model:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
         """The model that `save` wrote: learning goes on from it bit for bit."""
-        content, tensors = model_file.read(path)
-        name = os.fspath(path)
+        return cls._from_file(os.fspath(path), model_file.load(path))
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> Model:
+        """The model whose file has these bytes."""
+        return cls._from_file("bytes", model_file.parse(body, "bytes"))
+
+    @classmethod
+    def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
+        content = loaded.content
         try:
-            if content["hash_version"] != HASH_VERSION:
-                found = f"{content['hash_version']!r:.40}"
-                raise BadModel(f"{name}: expected feature hash {HASH_VERSION}, got {found}; use its own ftprl.")
-            for key in ("spec", "reading", "history"):
-                if not isinstance(content[key], dict):
-                    raise BadModel(f"{name}: expected {key} with names and values, got something else; train it again.")
-            if not isinstance(content["run"], dict | None):
-                raise BadModel(f"{name}: expected a run or none, got something else; train it again.")
-            if not isinstance(content["receipt"], bool):
-                raise BadModel(f"{name}: expected receipt true or false, got something else; train it again.")
+            _check_content(content)
             spec = Spec.from_dict(content["spec"])
             _check_reading(content["reading"], spec)
-            packed = tensors.pop(PROVENANCE, None)
-            provenance = content.get("record") if packed is None else model_file.unpack(packed)
-            if not isinstance(provenance, dict | None):
-                raise BadModel(f"{name}: expected a provenance or none, got something else; train it again.")
-            receipt = content["receipt"]
-            if (
-                receipt and "rounding" not in tensors
-            ):  # of a version whose receipts could not be proved: it still predicts
-                receipt, provenance = False, None
-                tensors = {key: a for key, a in tensors.items() if key not in _OF_RECEIPTS}
+            receipt, provenance, tensors = _receipt_of(content, loaded.tensors)
             engine = Engine(spec, receipt=receipt)
             restore(engine, tensors)
-            return cls(
-                engine, content["reading"], history=content["history"], run=content["run"], provenance=provenance
-            )
-        except BadModel:
-            raise
+        except BadModel as wrong:
+            raise BadModel(f"{name}: {wrong}") from None
+        except OutOfMemory as wrong:
+            raise OutOfMemory(f"{name}: {wrong}", option=wrong.options) from None
         except (FtprlError, KeyError, TypeError, ValueError, IndexError, OverflowError) as wrong:
             raise BadModel(f"{name}: expected a whole model, got {shown(str(wrong))[:200]}; train it again.") from None
+        model = cls(
+            engine,
+            content["reading"],
+            history=content.get("history"),
+            checkpoint=content.get("run"),
+            provenance=provenance,
+        )
+        model.file_digest, model.file_size = loaded.sha256, loaded.size
+        return model
+
+
+def _unpickled(body: bytes, retire: bool) -> Model:
+    model = Model.from_bytes(body)
+    model.engine.retire = retire
+    return model
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -159,12 +187,30 @@ def load(path: str | os.PathLike[str]) -> Model:
     return Model.load(path)
 
 
+def _check_content(content: Mapping[str, Any]) -> None:
+    """Refuse a feature hash of another version and, by its name, a field that is not what it should be."""
+    version = content.get("hash_version")
+    if type(version) is int and version != HASH_VERSION:
+        raise BadModel(f"expected feature hash {HASH_VERSION}, got {version!r:.40}; use its own ftprl.")
+    if (wrong := content_shape(content)(content)) is not None:
+        raise BadModel(f"expected {wrong}; train it again.")
+
+
+def _receipt_of(
+    content: Mapping[str, Any], tensors: model_file.Tensors
+) -> tuple[bool, dict[str, Any] | None, model_file.Tensors]:
+    """Whether the sums of a receipt are kept, the provenance, and the tensors of the engine."""
+    rest = {key: a for key, a in tensors.items() if key != PROVENANCE}
+    if content["receipt"] and "rounding" not in rest:  # of a version whose receipts could not be proved: it predicts
+        return False, None, {key: a for key, a in rest.items() if key not in _OF_RECEIPTS}
+    provenance = content.get("record") if PROVENANCE not in tensors else model_file.unpack(tensors[PROVENANCE])
+    if provenance is not None and (wrong := fields(PROVENANCE_FIELDS)(provenance)) is not None:
+        raise BadModel(f"expected {PROVENANCE}: {wrong}; train it again.")
+    return content["receipt"], provenance, rest
+
+
 def _check_reading(reading: Mapping[str, Any], spec: Spec) -> None:
-    """Settings that `ftprl.data.open` takes, for a table of the same size and hash."""
-    known = {"columns", "dim", "dtype", "format", "header", "intercept", "loss", "positive", "quote", "seed", "sep"}
-    for name in reading:
-        if name not in known:
-            raise InvalidInput(f"the setting {name!r:.40} for reading, which this ftprl does not know")
+    """Data is read for a table of the same size and hash."""
     for name in ("dim", "seed"):
         if reading.get(name, getattr(spec, name)) != getattr(spec, name):
             raise InvalidInput(f"{name} {reading[name]!r:.40} for reading and {getattr(spec, name)} for learning")

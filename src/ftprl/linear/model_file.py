@@ -11,10 +11,12 @@ file; this module refuses one in which a single bit is not as it was written.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, final
@@ -65,23 +67,35 @@ def write(
     path: str | os.PathLike[str], content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]
 ) -> str:
     """Write beside, sync, and rename over; returns the digest. The old file stays until the new one is whole."""
-    arrays = dict(sorted(tensors.items()))
-    header, at = _header(content, arrays)
+    header = _header(content, dict(sorted(tensors.items())))  # refuses before a file is opened
     with replacing(path) as out:
-        digest = hashlib.sha256(header[:at] + header[at + 64 :])
-        if not out.seekable():  # a pipe: what stands in front has to be known before anything is written
-            for part in _bytes(arrays):
-                digest.update(part)
-            out.write(header[:at] + digest.hexdigest().encode() + header[at + 64 :])
-            for part in _bytes(arrays):
-                out.write(part)
-            return digest.hexdigest()
-        out.write(header)
+        return _write(out, *header, tensors)
+
+
+def to_bytes(content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]) -> bytes:
+    """The bytes that `write` writes."""
+    out = io.BytesIO()
+    _write(out, *_header(content, dict(sorted(tensors.items()))), tensors)
+    return out.getvalue()
+
+
+def _write(out: BinaryIO, header: bytes, at: int, tensors: Mapping[str, NDArray[Any] | Picked]) -> str:
+    """Write the header, whose digest goes to `at`, and the tensors."""
+    arrays = dict(sorted(tensors.items()))
+    digest = hashlib.sha256(header[:at] + header[at + 64 :])
+    if not out.seekable():  # a pipe: what stands in front has to be known before anything is written
         for part in _bytes(arrays):
             digest.update(part)
+        out.write(header[:at] + digest.hexdigest().encode() + header[at + 64 :])
+        for part in _bytes(arrays):
             out.write(part)
-        out.seek(at)
-        out.write(digest.hexdigest().encode())
+        return digest.hexdigest()
+    out.write(header)
+    for part in _bytes(arrays):
+        digest.update(part)
+        out.write(part)
+    out.seek(at)
+    out.write(digest.hexdigest().encode())
     return digest.hexdigest()
 
 
@@ -158,15 +172,50 @@ def check_header(content: Mapping[str, Any]) -> None:
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
     """The content and the tensors of a file that is, to the last bit, what `write` wrote."""
+    loaded = load(path)
+    return loaded.content, loaded.tensors
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """What a model file has, with its digest and its size in bytes."""
+
+    content: dict[str, Any]
+    tensors: Tensors
+    sha256: str
+    size: int
+
+
+def load(path: str | os.PathLike[str]) -> Loaded:
+    """The same with its digest; a pipe is read to its end first."""
     with open(path, "rb") as source:
-        return _read(source, os.fspath(path), os.fstat(source.fileno()).st_size)
+        status = os.fstat(source.fileno())
+        if stat.S_ISREG(status.st_mode):
+            return _read(source, os.fspath(path), status.st_size)
+        return parse(source.read(), os.fspath(path))
 
 
-def _read(source: BinaryIO, name: str, size: int) -> tuple[dict[str, Any], Tensors]:
+def parse(body: bytes, name: str) -> Loaded:
+    """The same of bytes in memory."""
+    return _read(io.BytesIO(body), name, len(body))
+
+
+def _numbers(source: BinaryIO, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+    """The next numbers, or as many as there are."""
+    if isinstance(source, io.BytesIO):
+        body = source.read(count * dtype.itemsize)
+        return np.frombuffer(body, dtype, len(body) // dtype.itemsize).copy()
+    return np.fromfile(source, dtype=dtype, count=count)
+
+
+def _read(source: BinaryIO, name: str, size: int) -> Loaded:
     head = source.read(8)
     length = int.from_bytes(head, "little")
     if len(head) < 8 or not 0 < length <= min(LARGEST_HEADER, size - 8):
-        raise BadModel(f"{name}: expected a model file, got {size} bytes without a header; train it again.")
+        raise BadModel(
+            f"{name}: expected a model file, got {size} bytes that are none; pass one that ftprl train wrote."
+        )
     body = source.read(length)
     entries, meta = _parse(name, body)
     end = max((e["data_offsets"][1] for e in entries.values()), default=0)
@@ -179,14 +228,14 @@ def _read(source: BinaryIO, name: str, size: int) -> tuple[dict[str, Any], Tenso
     tensors: Tensors = {}
     for key, entry in entries.items():
         count = math.prod(entry["shape"])
-        a = np.fromfile(source, dtype=_DTYPES[entry["dtype"]], count=count)
+        a = _numbers(source, _DTYPES[entry["dtype"]], count)
         if a.size != count:
             raise BadModel(f"{name}: expected {count} numbers in {key!r:.40}, got {a.size}; the file is cut.")
         digest.update(a.data.cast("B") if a.size else b"")
         tensors[key] = a.reshape(entry["shape"])
     if digest.hexdigest() != meta["sha256"]:
         raise BadModel(f"{name}: expected the digest {meta['sha256'][:12]}..., got another; the file is damaged.")
-    return _content(name, meta["content"]), tensors
+    return Loaded(_content(name, meta["content"]), tensors, meta["sha256"], size)
 
 
 def _content(name: str, text: str) -> dict[str, Any]:
@@ -198,13 +247,6 @@ def _content(name: str, text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         pass
     raise BadModel(f"{name}: expected the content of a model as canonical JSON, got something else; train it again.")
-
-
-def digest_of(path: str | os.PathLike[str]) -> str:
-    """The digest that a model file says it has; `read` is what checks it."""
-    with open(path, "rb") as source:
-        body = source.read(int.from_bytes(source.read(8), "little"))
-    return str(json.loads(body)["__metadata__"]["sha256"])
 
 
 def _parse(name: str, body: bytes) -> tuple[dict[str, Any], dict[str, str]]:

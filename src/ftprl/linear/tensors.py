@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
 from ftprl.linear.model_file import Picked, Tensors
+from ftprl.schema import MOST_ROWS
 
 BASELINE = "baseline"
 GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
+_LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
 _LARGEST_STACK = 1e30  # no weight of a stack gets near it
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
@@ -55,6 +57,7 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     for name, check in _CHECKS.items():
         if name in tensors and not check(tensors):
             raise InvalidInput(f"{name} that no learning makes")
+    engine.expect_cells(engine.spec.dim if slots is None else len(slots))
     for name, target in arrays.items():
         target[...] = tensors[name]
     engine.baseline_state[...] = tensors.get(BASELINE, np.nan)  # an older file has none, and then none is shown
@@ -102,25 +105,40 @@ def _check_slots(slots: NDArray[Any], dim: int) -> None:
         raise InvalidInput("slots that do not rise")
 
 
+def _is_tallies(a: NDArray[Any]) -> bool:
+    """A loss, a weight and a number of rows, and the sums of a receipt."""
+    _, weight, rows = a[:3].tolist()
+    return _is_finite(a) and weight >= 0.0 and 0.0 <= rows <= MOST_ROWS and rows.is_integer()
+
+
+def _is_moderate(a: NDArray[Any]) -> bool:
+    """Finite, and not so large that no rows within their limits could have made it: sums of them stay finite too."""
+    if not _is_finite(a):
+        return False
+    return a.dtype == np.float32 or not a.size or max(-float(a.min()), float(a.max())) <= _LARGEST
+
+
 def _is_finite(a: NDArray[Any]) -> bool:
     # One number that is not finite makes the sum so; no sum of finite ones leaves the range of these types.
     wide = np.longdouble if a.dtype == np.float64 else np.float64
-    return bool(np.isfinite(a.sum(dtype=wide))) or bool(np.isfinite(a).all())
+    with np.errstate(invalid="ignore"):
+        total = a.sum(dtype=wide)
+    return bool(np.isfinite(total)) or bool(np.isfinite(a).all())
 
 
 def _is_positive(a: NDArray[Any]) -> bool:
-    """Finite numbers of at least 0."""
-    return _is_finite(a) and (not a.size or bool(a.min() >= 0))
+    """Moderate numbers of at least 0."""
+    return _is_moderate(a) and (not a.size or bool(a.min() >= 0))
 
 
 def _is_table(cells: NDArray[Any]) -> bool:
-    """Rows z, R, unit and S of finite numbers, of which R and the unit are not negative."""
-    return _is_finite(cells) and (not cells.size or bool(cells[..., 1:3].min() >= 0))
+    """Rows z, R, unit and S of moderate numbers, of which R and the unit are not negative."""
+    return _is_moderate(cells) and (not cells.size or bool(cells[..., 1:3].min() >= 0))
 
 
 def _is_intercept(a: NDArray[Any]) -> bool:
     """z, R, the unit and S of one scale, or z, R and S of each of several; R and the unit are not negative."""
-    return _is_finite(a) and _is_positive(a[1:3] if a.ndim == 1 else a[1:2])
+    return _is_moderate(a) and _is_positive(a[1:3] if a.ndim == 1 else a[1:2])
 
 
 def _counts_all(t: Tensors) -> bool:
@@ -153,24 +171,24 @@ def _is_baseline(numbers: NDArray[Any]) -> bool:
 
 # What is true of the tensors that learning makes, each where a file has it.
 _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
-    "tallies": lambda t: _is_finite(t["tallies"][:3]),
+    "tallies": lambda t: _is_tallies(t["tallies"]),
     BASELINE: lambda t: _is_baseline(t[BASELINE]),
     "calibration": lambda t: _is_calibration(t["calibration"]),
     "intercept": lambda t: _is_intercept(t["intercept"]),
     "cells": lambda t: _is_table(t["cells"]),
-    "z": lambda t: _is_finite(t["z"]),
+    "z": lambda t: _is_moderate(t["z"]),
     "R": lambda t: _is_positive(t["R"]),
-    "S": lambda t: _is_finite(t["S"]),
+    "S": lambda t: _is_moderate(t["S"]),
     "s": lambda t: _is_positive(t["s"]),
     "N": _counts_all,
     "rounding": lambda t: _is_finite(t["rounding"]) and _is_positive(t["rounding"][1:]),
     "mixture.w": lambda t: _is_weights(t["mixture.w"]),
-    "mixture.totals": lambda t: _is_finite(t["mixture.totals"]),
-    "mixture.seen": lambda t: _is_finite(t["mixture.seen"]),
+    "mixture.totals": lambda t: _is_moderate(t["mixture.totals"]),
+    "mixture.seen": lambda t: _is_moderate(t["mixture.seen"]),
     "mixture.facts": lambda t: _is_finite(t["mixture.facts"]) and bool((t["mixture.facts"] >= (1.0, 0.0, 0.0)).all()),
     "mixture.P": lambda t: _is_stack(t["mixture.P"]),
     "mixture.u": lambda t: bool((np.abs(t["mixture.u"]) <= _LARGEST_STACK).all()),
-    "mixture.block": lambda t: _is_finite(t["mixture.block"]),
-    "mixture.windows": lambda t: _is_finite(t["mixture.windows"]),
+    "mixture.block": lambda t: _is_moderate(t["mixture.block"]),
+    "mixture.windows": lambda t: _is_moderate(t["mixture.windows"]),
     "mixture.sums": lambda t: _is_finite(t["mixture.sums"]),
 }

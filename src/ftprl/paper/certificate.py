@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl import psd
 from ftprl.bounds import Certificate
 from ftprl.draw import Panel, Series
 from ftprl.game import Game
@@ -116,7 +117,7 @@ def play(F: ConvexSet, scheme: Scheme, oracles: Any) -> tuple[Rounds, Certificat
         rounds.x.append(x.astype(np.longdouble))
         rounds.g.append(g.astype(np.longdouble))
         rounds.seen.append(state.seen.astype(np.longdouble))
-        rounds.Q.append(state.Q)
+        rounds.Q.append(psd.array(state.Q))
     rounds.x.append(game.x.astype(np.longdouble))
     return rounds, game.certificate()
 

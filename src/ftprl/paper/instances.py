@@ -10,6 +10,7 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ftprl import psd
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL, State
 from ftprl.schemes import CoordinateConstant, Diagonal
@@ -160,7 +161,7 @@ def play(learner: FTPRL, oracles: Iterable[Oracle]) -> History:
         state = learner.update(state, g)
         assert isinstance(state, State)
         kept.g.append(g)  # the gradient as it came, not as the learner transformed it
-        kept.Q.append(state.Q)
+        kept.Q.append(psd.array(state.Q))
         kept.x.append(state.x)
     return kept
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl import psd
 from ftprl.draw import Panel, Series
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import ROUNDING, sides
@@ -32,7 +33,8 @@ def _scheme(a: Vector) -> float:
     state = scheme.init(Box(0, 2))
     for g in np.sqrt(a)[:, None]:
         _, state = scheme.step(state, g)
-        total += float(g[0] ** 2 / state.total[0]) if state.total[0] else 0.0
+        weight = float(psd.array(state.total)[0])
+        total += float(g[0] ** 2 / weight) if weight else 0.0
     return total
 
 

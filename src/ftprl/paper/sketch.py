@@ -42,7 +42,7 @@ def follow(feasible: ConvexSet, rank: int, gs: Vector) -> tuple[float, float, fl
     for g in gs:
         _, new = scheme.step(state, g)
         state, GG = new, GG + np.outer(g, g)
-        after = np.linalg.matrix_power(new.total * (new.D / scheme.c), 2)
+        after = np.linalg.matrix_power(np.asarray(new.total) * (new.D / scheme.c), 2)
         for gap in (after - before - np.outer(g, g), after - GG):
             least = min(least, float(np.linalg.eigvalsh(gap)[0]) / float(np.trace(after)))
         before = after

@@ -24,6 +24,7 @@ from ftprl.receipt.replay import Replay
 
 Vector = NDArray[np.float64]
 _AT_ONCE = 1 << 14  # coordinates
+_SMALLEST = 1e-300  # weights up to this, where float64 underflows, count as 0
 _FEWEST = 2.0**-19  # coordinates seen less often are one group
 
 
@@ -93,7 +94,7 @@ class Audit:
                 getattr(sums, name).append(math.fsum(values[:, k].tolist()))
             shares = (-terms["Su"][:, k], (H_u - terms["Su"])[:, k], math.sqrt(2.0) * terms["DR"][:, k])
             self._add_groups(self._groups[k], c, k, counted, shares)
-        self._nonzero += int(np.count_nonzero(u[:, 0]))
+        self._nonzero += int(np.count_nonzero(np.abs(u[:, 0]) > _SMALLEST))
         if c.slots is not None and len(c.unit):
             self._units = [min(self._units[0], float(c.unit.min())), max(self._units[1], float(c.unit.max()))]
 

@@ -7,17 +7,17 @@ from typing import Any
 
 from ftprl import check
 from ftprl.errors import FtprlError, InvalidInput
-from ftprl.linear import Model, Spec, model_file
+from ftprl.linear import Model, Spec
 from ftprl.receipt.certificate import (
     Comparison,
     StreamCertificate,
     box_certificate,
-    broken_link,
     certificate_against,
     own_certificate,
 )
 from ftprl.receipt.ledger import fixed_weights
 from ftprl.receipt.provenance import Provenance, provenance_of
+from ftprl.receipt.soundness import broken_link, not_finite
 
 
 class NotProved(FtprlError):
@@ -41,9 +41,13 @@ def certify_model(
     if not model.engine.receipt:
         raise InvalidInput("certify needs a model that was trained with --receipt, got one without; train it again.")
     if radius is not None and other is not None:
-        raise InvalidInput("certify compares with a box or with another model, got both; drop one.")
+        raise InvalidInput(
+            "certify compares with a box (--radius) or with another model (--against), got both; drop one."
+        )
     if exact is not None and radius is None:
-        raise InvalidInput("exact looks for the best weights of a box, got no radius; pass one, such as --radius 1.")
+        raise InvalidInput(
+            "exact needs a radius, that of the box whose best weights it finds, got none; pass one, such as --radius 1."
+        )
     if radius is not None:
         check.positive("radius", radius)
     certificate = _compared(model, radius, other)
@@ -51,7 +55,8 @@ def certify_model(
         from ftprl.receipt.exact import best_fixed
 
         certificate = certificate.with_exact(best_fixed(model, exact, radius))
-    if (broken := broken_link(certificate.to_dict())) is not None:
+    broken = not_finite(certificate) or broken_link(certificate.to_dict())
+    if broken is not None:
         raise NotProved(f"no certificate: {broken}; the model is damaged or forged, train it again.")
     return certificate
 
@@ -63,7 +68,7 @@ def _compared(model: Model, radius: float | None, other: str | os.PathLike[str] 
     if other is None:
         return own_certificate(engine, unit_values=unit_values)
     their = other_model(engine.spec, other)
-    comparison = Comparison("model", sha256=model_file.digest_of(other))
+    comparison = Comparison("model", sha256=their.file_digest)
     comparator = fixed_weights(their.weights(), their.engine.bias())
     return certificate_against(engine, comparator, comparison, unit_values=unit_values)
 

@@ -14,25 +14,13 @@ from ftprl.atomic import replacing
 from ftprl.data.files import shown
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear import Model, Spec
+from ftprl.linear.content import PROVENANCE, READING_OF_RECEIPT, SPEC
 from ftprl.receipt.certificate import StreamCertificate
 from ftprl.receipt.provenance import Provenance, provenance_of
-from ftprl.receipt.schema import (
-    CALIBRATION,
-    CERTIFICATE,
-    PROVENANCE,
-    READING,
-    SPEC,
-    check_shape,
-    fields,
-    listed,
-    number,
-    one_of,
-    sha256,
-    version,
-    whole,
-)
+from ftprl.receipt.schema import CALIBRATION, CERTIFICATE
+from ftprl.schema import check_shape, fields, listed, number, one_of, sha256, version, whole
 
-FORMAT, FORMAT_VERSION = "ftprl-receipt", 2
+FORMAT, FORMAT_VERSION = "ftprl-receipt", 3
 LARGEST = 256_000_000  # bytes of a receipt that is read
 FIELDS = {
     "calibration": CALIBRATION,
@@ -41,7 +29,7 @@ FIELDS = {
     "format_version": one_of(FORMAT_VERSION),
     "hash_version": whole(),
     "model": fields({"state_sha256": sha256}),
-    "reading": READING,
+    "reading": READING_OF_RECEIPT,
     "retired": listed(number(0.0), 16),
     "sha256": sha256,
     "spec": SPEC,
@@ -85,7 +73,7 @@ def make_receipt(model: Model, certificate: StreamCertificate) -> Document:
     """The receipt of a finished model."""
     from ftprl.version import __version__
 
-    if model.run is not None or (record := provenance_of(model)) is None or not record.runs:
+    if model.checkpoint is not None or (record := provenance_of(model)) is None or not record.runs:
         raise InvalidInput(
             "a receipt to verify needs a finished run of ftprl train, got a checkpoint or a model made by hand;"
             " finish the run."
@@ -127,12 +115,21 @@ def read_receipt(path: str | os.PathLike[str]) -> Document:
         _check_version(name, receipt)
         check_shape(receipt, fields(FIELDS))
         Provenance.from_dict({key: receipt[key] for key in PROVENANCE})
+        _check_reading(receipt["reading"], receipt["spec"])
         return receipt
     except CannotBeChecked:
         raise
     except (ValueError, KeyError, TypeError, RecursionError, InvalidInput) as wrong:
-        message = shown(" ".join(str(wrong).split()))[:200]
+        binary = isinstance(wrong, UnicodeDecodeError)
+        message = "a file that is not text" if binary else shown(" ".join(str(wrong).split()))[:200]
         raise BadFormat(f"{name}: expected a receipt of ftprl certify, got {message}; make it again.") from None
+
+
+def _check_reading(reading: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
+    """Data is read for a table of the same size and hash, and for the same loss."""
+    for name in ("dim", "seed", "loss"):
+        if reading[name] != spec.get(name):
+            raise ValueError(f"{name} {reading[name]} for reading and {spec.get(name)} for learning")
 
 
 def _check_version(name: str, receipt: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ Vector = NDArray[np.float64]
 Slots = NDArray[np.integer[Any]]
 
 _AT_ONCE = 1 << 14  # coordinates at a time: their arrays stay in the cache
+SMALLEST = 1e-300  # weights up to this, where float64 underflows, count as 0
 _RAREST = -20  # below 2^-19 all sums of squared slopes are one group
 
 
@@ -202,7 +203,7 @@ def stream_ledger(
     low, high, nonzero = np.inf, 0.0, 0
     for b in coordinate_blocks(engine, slots):
         u, D = comparator(b)
-        nonzero += int(np.count_nonzero(u[:, 0]))
+        nonzero += int(np.count_nonzero(np.abs(u[:, 0]) > SMALLEST))
         if b.slots is not None and len(b.slots):
             low, high = min(low, float(b.unit.min())), max(high, float(b.unit.max()))
         terms = _terms(b, u, D)

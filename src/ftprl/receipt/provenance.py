@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear.content import MOST_FILES, MOST_PASSES, MOST_RUNS, PROVENANCE
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
-from ftprl.receipt.schema import MOST_FILES, MOST_PASSES, MOST_RUNS, PROVENANCE, check_shape, fields
+from ftprl.schema import check_shape, fields
 
 _OFTEN = 2**12  # rows up to which every power of two is a milestone
 

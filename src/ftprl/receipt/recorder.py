@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from ftprl._core import has_units
 from ftprl.data import Batch, Source
+from ftprl.errors import BadModel
 from ftprl.linear.model import Model
 from ftprl.receipt.certificate import StreamCertificate, running_certificate
 from ftprl.receipt.digest import BatchDigest, FileDigests
 from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values, provenance_of
+from ftprl.receipt.soundness import not_finite
 
 _FULL_SCAN = 2**13  # rows from which on a certificate goes through the whole table
 
@@ -64,6 +66,8 @@ class ReceiptRecorder:
         return report
 
     def _report(self, certificate: StreamCertificate) -> dict[str, Any]:
+        if (broken := not_finite(certificate)) is not None:
+            raise BadModel(f"expected a model as learning makes it, got one of which {broken}; train it again.")
         bins = self._model.engine.calibration
         return {"receipt": certificate.brief()} | ({} if bins is None else {"calibration": bins.tolist()})
 

@@ -14,16 +14,17 @@ from ftprl import check
 from ftprl.data import Batch
 from ftprl.data.files import shown
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
-from ftprl.linear import Model, Spec, model_file
+from ftprl.linear import Model, Spec
+from ftprl.linear.content import PROVENANCE
 from ftprl.receipt.audit import Audit, Comparator
-from ftprl.receipt.certificate import Comparison, broken_link, caveats_of
+from ftprl.receipt.certificate import Comparison, caveats_of
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.digest import BatchDigest, digest_of_file
 from ftprl.receipt.document import Document, canonical, digest, read_receipt, spec_to_dict
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
 from ftprl.receipt.replay import Replay
-from ftprl.receipt.schema import PROVENANCE
+from ftprl.receipt.soundness import broken_link
 
 RELATIVE = 1e-9  # the replay has the core's bits where both use one C library; elsewhere its last digits may differ
 ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
@@ -364,7 +365,7 @@ def _comparator(stated: Mapping[str, Any], other: str | os.PathLike[str] | None,
         if other is None:
             raise InvalidInput("the receipt compares with another model, got none; name it with --against.")
         model = other_model(spec, other)
-        return Comparator(None, model.weights(), model.engine.bias(), model_file.digest_of(other))
+        return Comparator(None, model.weights(), model.engine.bias(), model.file_digest)
     if other is not None:
         raise InvalidInput("the receipt compares with no other model, got one; drop --against.")
     if kind == "box":

@@ -65,10 +65,12 @@ def frame(inside: str, name: str, nonce: str | None = None) -> str:
 
 def _head(log: RunLog, name: str) -> str:
     word, sentence = sentences.status(log)
+    warning = sentences.warning(log)
     mood = "bad" if sentences.inconsistent(log) else "good" if "regret" in log.receipt else "none"
     return (
         tag("h1", esc(os.path.basename(name) or name), " ", tag("span", word, class_=f"badge {word}"))
         + tag("p", esc(sentence), class_="failed" if log.status == "failed" else "status")
+        + (tag("p", esc(warning), class_="verdict bad") if warning else "")
         + tag("div", *_tiles(log), class_="tiles")
         + tag("p", esc(sentences.verdict(log)), class_=f"verdict {mood}")
     )

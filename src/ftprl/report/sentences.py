@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.report.numbers import amount, count, percent
 from ftprl.runlog.reader import Point, Receipt, RunLog, number
-from ftprl.runlog.yardstick import better, root_mean_square
+from ftprl.runlog.yardstick import better, root_mean_square, worse_than_baseline
 
 _LIMITS = (
     "A receipt does not show that the model is good. It shows how close the run came to fixed weights on these "
@@ -75,6 +75,18 @@ def baseline(log: RunLog) -> str:
     """What the baseline is; empty for a loss that is not known."""
     loss = SCALAR_LOSSES.get(log.loss)
     return "" if loss is None else f"each row predicted by {_BASELINES[loss.baseline]} of the labels before it"
+
+
+def warning(log: RunLog) -> str:
+    """That a finished run did worse than its baseline, and what to do; empty where it did not."""
+    ends = [event for event in log.other_events if event["event"] == "end"]
+    if not ends or ends[-1].get("above_baseline") is not True:
+        return ""
+    loss, baseline = number(ends[-1].get("loss")), number(ends[-1].get("baseline"))
+    if loss is None or baseline is None:
+        return ""
+    text = worse_than_baseline(loss, baseline)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def meaning(log: RunLog, point: Point | None) -> str:
@@ -216,6 +228,7 @@ def status(log: RunLog) -> tuple[str, str]:
         "running": ("running", f"{rows} so far; no end has been logged: the run is going on, or it was stopped."),
         "finished": ("finished", f"{rows}, complete."),
         "failed": ("failed", f"Failed after {rows}: {log.error or 'no reason was logged.'}"),
+        "interrupted": ("interrupted", f"Interrupted after {rows}: {log.error or 'nothing else was logged.'}"),
     }[log.status]
 
 
@@ -242,7 +255,7 @@ def _description(event: dict[str, object], saved: int) -> str:
         return f"scales kept: {_list(event.get('kept'))}; dropped: {_list(event.get('retired'))}"
     if kind in ("pass", "end"):
         return _losses(event)
-    if kind == "error":
+    if kind in ("error", "checkpoint_failed", "interrupted"):
         return str(event.get("message"))
     return {"start": "the run started", "resume": "the run was resumed"}.get(str(kind), "")
 

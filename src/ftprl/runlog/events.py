@@ -1,7 +1,8 @@
 """The events of a training run: one JSON object per line (docs/events.md).
 
 Every event has `event` (its kind) and `rows` (how many rows had been read). Kinds: `start`, `resume`, `progress`,
-`retire`, `pass`, `checkpoint`, `end`, `error`. A number that does not exist is null.
+`retire`, `pass`, `checkpoint`, `checkpoint_failed`, `interrupted`, `end`, `error`. A number that does not
+exist is null.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import json
 import math
 import os
+import stat
 from collections.abc import Mapping
 from typing import IO, Any, final
 
+from ftprl.atomic import lock_file
 from ftprl.errors import BadFormat, InvalidInput
 
 Event = dict[str, Any]
+_REMEDY = "name a file that train --events wrote"
 
 
 def line(event: Mapping[str, Any]) -> str:
@@ -42,13 +46,24 @@ class Writer:
     def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
         self._path = os.fspath(path)
         try:
-            if append and os.path.isfile(path):
-                _drop_partial_line(path)
-            self._file: IO[str] = open(path, "a" if append else "w", encoding="utf-8")  # noqa: SIM115
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                self._start(handle, append)
+            except BaseException:
+                os.close(handle)
+                raise
         except OSError as error:
             raise InvalidInput(
-                f"{self._path}: {error.strerror}; name a file for the events that can be written."
+                f"events= needs a file that can be written, got {self._path!r}: {error.strerror}; name another."
             ) from None
+        self._file: IO[str] = os.fdopen(handle, "w", encoding="utf-8")
+
+    def _start(self, handle: int, append: bool) -> None:
+        """Lock a file, and only then cut it: to nothing, or where a new line begins."""
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            lock_file(handle, "events=", self._path)
+            os.ftruncate(handle, _complete_lines(self._path) if append else 0)
+            os.lseek(handle, 0, os.SEEK_END)
 
     def write(self, event: Mapping[str, Any]) -> None:
         """Append an event."""
@@ -63,11 +78,10 @@ class Writer:
         self._file.close()
 
 
-def _drop_partial_line(path: str | os.PathLike[str]) -> None:
-    """Remove the last line if a killed process left it incomplete."""
-    with open(path, "rb+") as file:
-        text = file.read()
-        file.truncate(text.rfind(b"\n") + 1)
+def _complete_lines(path: str | os.PathLike[str]) -> int:
+    """The length of a file without its last line if a killed process left that incomplete."""
+    with open(path, "rb") as file:
+        return file.read().rfind(b"\n") + 1
 
 
 def read_events(path: str | os.PathLike[str]) -> list[Event]:
@@ -80,8 +94,12 @@ def read_events(path: str | os.PathLike[str]) -> list[Event]:
             except (ValueError, RecursionError):
                 if not text.endswith("\n"):
                     break
-                raise BadFormat(f"{os.fspath(path)}:{number}: expected an event in JSON, got {text[:40]!r}") from None
+                raise BadFormat(
+                    f"{os.fspath(path)}:{number}: expected an event in JSON, got {text[:40]!r}; {_REMEDY}."
+                ) from None
             if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-                raise BadFormat(f"{os.fspath(path)}:{number}: expected an event, got {text[:40].rstrip()!r}")
+                raise BadFormat(
+                    f"{os.fspath(path)}:{number}: expected an event, got {text[:40].rstrip()!r}; {_REMEDY}."
+                )
             events.append(event)
     return events

@@ -11,7 +11,7 @@ from typing import Any, Literal, final
 
 from ftprl.runlog.events import Event, json_values
 
-Status = Literal["waiting", "running", "finished", "failed"]
+Status = Literal["waiting", "running", "finished", "failed", "interrupted"]
 Receipt = Mapping[str, float]
 
 _HUGE = 1e100  # no number of a run is larger, or smaller than its inverse; axes can still be drawn for these
@@ -151,12 +151,13 @@ class RunLog:
 
 def _status(events: Sequence[Event]) -> Status:
     kind = events[-1]["event"] if events else ""
-    ends: dict[str, Status] = {"": "waiting", "end": "finished", "error": "failed"}
+    ends: dict[str, Status] = {"": "waiting", "end": "finished", "error": "failed", "interrupted": "interrupted"}
     return ends.get(kind, "running")
 
 
 def _error(events: Sequence[Event]) -> str | None:
-    return str(events[-1].get("message", "")) if events and events[-1]["event"] == "error" else None
+    stopped = bool(events) and events[-1]["event"] in ("error", "interrupted")
+    return str(events[-1].get("message", "")) if stopped else None
 
 
 @dataclass(frozen=True, slots=True)

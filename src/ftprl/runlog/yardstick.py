@@ -22,6 +22,19 @@ def compared(loss: float, baseline: float | None, improvement: float | None, *, 
     return text if improvement is None or not math.isfinite(improvement) else f"{text}, {better(improvement)}"
 
 
+def worse_than_baseline(loss: float, baseline: float) -> str:
+    """That a mean loss is above the baseline's, and what to do about it.
+
+    >>> print(worse_than_baseline(3.5, 0.7)[:66])
+    the mean loss, 3.500000, is above the baseline's, 0.700000: predic
+    """
+    return (
+        f"the mean loss, {digits(loss)}, is above the baseline's, {digits(baseline)}: predicting from the labels alone"
+        " was better; check the labels and --loss, rescale labels and features that are large, or use smaller values"
+        " of --scale"
+    )
+
+
 def better(improvement: float) -> str:
     """An improvement in percent as words.
 

@@ -2,6 +2,7 @@
 
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState
 from ftprl.schemes.best_bound import BestBound
+from ftprl.schemes.centred import CentredBestBound
 from ftprl.schemes.constant import BlockConstant, CoordinateConstant
 from ftprl.schemes.diagonal import Diagonal
 from ftprl.schemes.ellipsoid import john
@@ -11,6 +12,7 @@ from ftprl.schemes.full import Full, Sketch
 __all__ = [
     "BestBound",
     "BlockConstant",
+    "CentredBestBound",
     "ClosedForm",
     "CoordinateConstant",
     "Diagonal",

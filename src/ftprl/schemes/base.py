@@ -16,6 +16,7 @@ from ftprl.sets import ConvexSet, Quantity
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
+Matrix = psd.Matrix
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +24,7 @@ class SchemeState:
     """What a scheme remembers: the set it plays on and `total` = Q_{1:t}."""
 
     feasible: ConvexSet
-    total: PSD
+    total: Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Scheme(ABC):
     """How the regularisation adapts. A scheme of your own needs `init` and `step`; the rest has safe defaults."""
 
     center: bool = False
+    anchored: bool = False  # whether increments are centred at the first play (dual averaging), not at the present one
 
     @property
     def family(self) -> Family | None:
@@ -49,7 +51,7 @@ class Scheme(ABC):
         """The state before the first round."""
 
     @abstractmethod
-    def step(self, state: SchemeState, g: Vector) -> tuple[PSD, SchemeState]:
+    def step(self, state: SchemeState, g: Vector) -> tuple[Matrix, SchemeState]:
         """Q_t, which may depend on g_1..g_t, and the next state."""
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
@@ -58,9 +60,10 @@ class Scheme(ABC):
             return np.zeros_like(g)  # a single point: nothing to lose
         return feasible.tangent(g) if self.center else g
 
-    def penalty(self, state: SchemeState, Q: PSD) -> float:
+    def penalty(self, state: SchemeState, Q: Matrix) -> float:
         """N(Q), the round's share of the first term of B_R."""
-        return 0.5 * state.feasible.sq_diameter(Q)
+        F = state.feasible
+        return 0.5 * (F.sq_diameter_low_rank(Q) if isinstance(Q, psd.LowRank) else F.sq_diameter(Q))
 
     def penalty_is_exact(self, feasible: ConvexSet) -> bool:
         """Whether `penalty` is N(Q) itself on this set, not an upper bound on it."""
@@ -70,7 +73,7 @@ class Scheme(ABC):
     def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
         """gᵀ(Q_{1:t} + l2 I)⁺g, a round's share of the second term; `move` is x_t - x_{t+1} (see `psd.dual_quad`)."""
         total = state.total
-        return psd.dual_quad(psd.add(total, np.array(l2)) if l2 else total, g, move)
+        return psd.dual_quad(psd.add_scalar(total, l2) if l2 else total, g, move)
 
     def caveats(self) -> tuple[str, ...]:
         """What a reader of the bounds must know of this scheme's options."""

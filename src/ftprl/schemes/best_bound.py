@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl import check
+from ftprl import check, psd
 from ftprl.errors import InvalidInput, Unsupported
 from ftprl.posthoc import Family, best_bound
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, finite_diameter
@@ -75,9 +75,9 @@ class BestBound(Scheme):
         best = best_bound(state.feasible, self.family, G)
         if best is None or best.Q is None:  # a single point: nothing to choose
             return np.zeros_like(state.total), BestBoundState(state.feasible, state.total, G, 0.0, state.b, state.rho)
-        star = np.broadcast_to(best.Q, state.total.shape)
-        total = np.maximum(state.b * star, state.total)
-        return total - state.total, BestBoundState(state.feasible, total, G, best.value, state.b, state.rho)
+        before = psd.array(state.total)
+        total = np.maximum(state.b * np.broadcast_to(best.Q, before.shape), before)
+        return total - before, BestBoundState(state.feasible, total, G, best.value, state.b, state.rho)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
         """g without the coordinates that cannot move."""

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl import check
+from ftprl import check, psd
 from ftprl.errors import InvalidInput, Unsupported
 from ftprl.posthoc import Family
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, checked_c, constants, finite_diameter, growth
@@ -86,12 +86,12 @@ class CoordinateConstant(Scheme):
         Q = np.asarray(rate * growth(square, state.root, root))
         return Q, ConstantState(state.feasible, np.asarray(rate * root), root, state.D)
 
-    def penalty(self, state: SchemeState, Q: PSD) -> float:
+    def penalty(self, state: SchemeState, Q: psd.Matrix) -> float:
         """½ q D², with the diameter in use."""
         assert isinstance(state, ConstantState)
         if not np.isfinite(state.feasible.widths()).all():
-            return math.inf if Q else 0.0
-        return 0.5 * float(Q) * state.D**2
+            return math.inf if np.any(psd.array(Q)) else 0.0
+        return 0.5 * float(psd.array(Q)) * state.D**2
 
     def closed_form(self, state: SchemeState) -> ClosedForm | None:
         """(c/2 + 2/c) D sqrt(G)."""
@@ -155,11 +155,11 @@ class BlockConstant(Scheme):
         sizes = [s.dim for s in product.sets]
         return np.repeat(rate * steps, sizes), BlockState(product, np.repeat(rate * roots, sizes), roots, state.D)
 
-    def penalty(self, state: SchemeState, Q: PSD) -> float:
+    def penalty(self, state: SchemeState, Q: psd.Matrix) -> float:
         """½ sum q_k D_k²."""
         assert isinstance(state, BlockState)
         firsts = [b.start for b in _as_product(state.feasible).blocks]
-        return 0.5 * float(Q[firsts] @ state.D**2)
+        return 0.5 * float(psd.array(Q)[firsts] @ state.D**2)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
         """g without the blocks that are single points."""

@@ -14,6 +14,8 @@ from ftprl.sets.balls import NormBall
 
 Vector = NDArray[np.float64]
 
+_DESIGN_STEPS, _FRESH = 100_000, 50
+
 
 def john(feasible: ConvexSet) -> Vector:
     """A with |A(x - y)|₂ <= 1 for all x, y in F, as tight as John's ellipsoid where that is at hand.
@@ -66,16 +68,55 @@ def _product(feasible: Product) -> Vector:
 
 
 def _around_points(V: Vector) -> Vector:
-    """Multiplicative updates of a D-optimal design, then a scaling that makes the containment exact."""
+    """A D-optimal design on the points, then a scaling that makes the containment exact.
+
+    Frank-Wolfe with away steps (Todd and Yildirim): weight goes to the point furthest out in the present ellipsoid, or
+    is taken from a point that is too far in; both have an exact step length, and one step costs O(points n). Points
+    that can have no weight in the end (Harman and Pronzato) are dropped on the way; the scaling counts all of them.
+    """
     n = V.shape[1]
-    w = np.full(len(V), 1 / len(V))
-    reach = math.inf
-    for _ in range(20_000):
-        M = V.T @ (w[:, None] * V)
-        lengths = np.einsum("ij,ij->i", V, np.linalg.solve(M, V.T).T)
-        reach = float(lengths.max())
-        if reach <= n * (1 + 1e-6):
+    unit = np.abs(V).max(axis=0)
+    every = V = V / unit
+    w = _spread_out(V)
+    for step in range(_DESIGN_STEPS):
+        if step % _FRESH == 0:
+            inverse = np.linalg.inv(V.T @ (w[:, None] * V))
+            lengths = np.einsum("ij,ij->i", V @ inverse, V)
+            excess = float(lengths.max()) / n - 1
+            hopeless = n * (1 + excess / 2 - math.sqrt(max(excess * (4 + excess - 4 / n), 0.0)) / 2) * (1 - 1e-9)
+            keep = (lengths >= hopeless) | (w > 0)
+            V, w, lengths = V[keep], w[keep], lengths[keep]
+        out = int(lengths.argmax())
+        used = np.flatnonzero(w)
+        back = int(used[lengths[used].argmin()])
+        far, near = float(lengths[out]) / n - 1, 1 - float(lengths[back]) / n
+        if far <= 1e-6:
             break
-        w = w * lengths / n
+        k, least = (out, 0.0) if far >= near else (back, -float(w[back]) / (1 - float(w[back])))
+        size = float(lengths[k])
+        move = max((size / n - 1) / (size - 1), least)
+        w *= 1 - move
+        w[k] = 0.0 if move == least and k == back else w[k] + move
+        side = inverse @ V[k]
+        share = move / (1 - move + move * size)
+        inverse = (inverse - share * np.outer(side, side)) / (1 - move)
+        lengths = (lengths - share * (V @ side) ** 2) / (1 - move)
+    M = V.T @ (w[:, None] * V)
+    reach = float(np.einsum("ij,ij->i", every @ np.linalg.inv(M), every).max())
     inverse = np.linalg.inv(reach * M)
-    return np.asarray(np.linalg.cholesky((inverse + inverse.T) / 2).T)
+    return np.asarray(np.linalg.cholesky((inverse + inverse.T) / 2).T / unit)
+
+
+def _spread_out(V: Vector) -> Vector:
+    """Equal weights on n points, each furthest along a direction that those before leave out."""
+    n = V.shape[1]
+    chosen: list[int] = []
+    rest = V.copy()
+    for _ in range(n):
+        k = int(np.einsum("ij,ij->i", rest, rest).argmax())
+        chosen.append(k)
+        line = rest[k] / np.linalg.norm(rest[k])
+        rest = rest - np.outer(rest @ line, line)
+    w = np.zeros(len(V))
+    w[chosen] = 1 / n
+    return w

@@ -53,7 +53,7 @@ class Fixed(Scheme):
         t = state.t + 1
         raw = self.rule(t, g.copy()) if callable(self.rule) else (self.rule[t - 1] if t <= len(self.rule) else 0.0)
         Q = psd.as_psd(raw, state.feasible.dim, f"Q_{t}")
-        return Q, FixedState(state.feasible, psd.add(state.total, Q), t)
+        return Q, FixedState(state.feasible, psd.add(psd.array(state.total), Q), t)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
         """g without the coordinates that cannot move, so that they need no weight."""

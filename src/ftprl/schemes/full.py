@@ -11,31 +11,32 @@ from numpy.typing import NDArray
 
 from ftprl import check
 from ftprl.posthoc import Family
+from ftprl.psd import LowRank, Matrix
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, checked_c, constants, finite_diameter
+from ftprl.schemes.spectrum import add_row, extend_basis
 from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
-PSD = NDArray[np.float64]
+
+_REFRESH = 64  # rounds after which a factor is decomposed anew: its columns are then orthonormal to rounding again
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FullState(SchemeState):
-    """`R`, triangular with RᵀR = delta I + sum g gᵀ: a factor keeps the digits that the sum itself would lose.
+    """`s` and `V`: sum g gᵀ = V diag(s²) Vᵀ, s rising; a factor keeps the digits that the sum itself would lose."""
 
-    `s` and `V` are its singular values and right vectors: Q_{1:t} = (c/D) Vᵀ diag(s) V.
-    """
-
-    R: Vector
     D: float
     s: Vector
-    V: Vector
+    V: Vector  # n x rank, its columns orthonormal
+    low: float  # the multiple of I in Q_{1:t}
+    age: int  # rounds since the last decomposition from the start
 
 
 @final
 @dataclass(frozen=True)
 class Full(Scheme):
-    """Q_{1:t} = (c/D)(delta I + sum g gᵀ)^{1/2}; O(n³) a round.
+    """Q_{1:t} = (c/D)(delta I + sum g gᵀ)^{1/2}; O(n²) and a product of n x n matrices a round.
 
     A full matrix can lower the regret that is realised; its a-priori bound is never below CoordinateConstant's.
     """
@@ -56,29 +57,66 @@ class Full(Scheme):
     def init(self, feasible: ConvexSet) -> FullState:
         """Q_{1:0} = 0."""
         n = feasible.dim
-        R = math.sqrt(self.delta) * np.eye(n)
-        return FullState(feasible, np.zeros((n, n)), R, finite_diameter(feasible, "Full"), np.zeros(n), np.eye(n))
+        return FullState(
+            feasible, _nothing(n), finite_diameter(feasible, "Full"), np.zeros(0), np.zeros((n, 0)), 0.0, 0
+        )
 
-    def step(self, state: SchemeState, g: Vector) -> tuple[PSD, FullState]:
+    def step(self, state: SchemeState, g: Vector) -> tuple[LowRank, FullState]:
         """Q_t = Q_{1:t} - Q_{1:t-1}, PSD because the root is operator monotone."""
         assert isinstance(state, FullState)
         g = self.effective(state.feasible, g)
-        R = np.asarray(np.linalg.qr(np.vstack((state.R, g)), mode="r"))
-        _, s, V = np.linalg.svd(R)
-        rate = self.c / state.D if state.D else 0.0
-        total = rate * (V.T * s) @ V
-        total = (total + total.T) / 2
-        return total - state.total, FullState(state.feasible, total, R, state.D, s, V)
+        rate = _rate(self.c, state.D)
+        basis, h = extend_basis(state.V, g)
+        old = np.concatenate((np.zeros(len(h) - len(state.s)), state.s))
+        s, W = add_row(old, h) if h.any() else (old, np.eye(len(old)))
+        core = _gram(W, rate * _root(s, self.delta))
+        np.einsum("ii->i", core)[...] -= rate * _root(old, self.delta)
+        V, age = basis @ W, state.age + 1
+        if age == _REFRESH:
+            V, s, age = *_decomposed(V, s), 0
+        low = rate * math.sqrt(self.delta)
+        total = LowRank(low, V, rate * _root(s, self.delta))
+        ends = (state.total, total) if isinstance(state.total, LowRank) else None
+        Q = LowRank(low - state.low, basis, core, ends)
+        return Q, FullState(state.feasible, total, state.D, s, V, low, age)
 
     def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
         """From the factor: g is in its range by construction, however small beside the other gradients."""
         assert isinstance(state, FullState)
-        return _factor_quad(self.c / state.D if state.D else 0.0, state.s, state.V @ g, l2)
+        rate, h = _rate(self.c, state.D), state.V.T @ g
+        return _factor_quad(rate, np.hypot(state.s, math.sqrt(self.delta)), np.minimum(np.abs(h), state.s), l2)
 
     def closed_form(self, state: SchemeState) -> ClosedForm:
         """(c/2 + 2/c) D tr (delta I + GG)^{1/2}."""
         assert isinstance(state, FullState)
         return _trace_form(self.c, state.D, state.total)
+
+
+def _nothing(n: int) -> LowRank:
+    """Q_{1:0} = 0."""
+    return LowRank(0.0, np.zeros((n, 0)), np.zeros(0))
+
+
+def _rate(c: float, D: float) -> float:
+    """c/D; 0 on a single point."""
+    return c / D if D else 0.0
+
+
+def _root(s: Vector, low: float) -> Vector:
+    """sqrt(low + s²) - sqrt(low), without cancellation."""
+    return s if low == 0.0 else s * (s / (np.sqrt(low + s * s) + math.sqrt(low)))
+
+
+def _gram(W: Vector, weight: Vector) -> Vector:
+    """W diag(weight) Wᵀ, symmetric to the last bit."""
+    half = W * np.sqrt(weight)
+    return np.asarray(half @ half.T)
+
+
+def _decomposed(V: Vector, s: Vector) -> tuple[Vector, Vector]:
+    """The same factor from a dense decomposition: (V, s), s rising."""
+    U, sigma, _ = np.linalg.svd(V * s, full_matrices=False)
+    return np.ascontiguousarray(U[:, ::-1]), sigma[::-1].copy()
 
 
 def _factor_quad(rate: float, s: Vector, h: Vector, l2: float) -> float:
@@ -87,21 +125,36 @@ def _factor_quad(rate: float, s: Vector, h: Vector, l2: float) -> float:
     return float(np.divide(h * h, weight, out=np.zeros_like(h), where=weight > 0).sum())
 
 
-def _trace_form(c: float, D: float, total: PSD) -> ClosedForm:
+def _trace_form(c: float, D: float, total: Matrix) -> ClosedForm:
     paper, strong = constants(c)
-    S = D * D * float(np.trace(total)) / c
+    S = D * D * (total.trace if isinstance(total, LowRank) else float(np.trace(total))) / c
     return ClosedForm(paper * S, strong * S)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SketchState(SchemeState):
-    """Frequent directions: eigenvectors `U`, eigenvalues `w`, and the mass `escaped` from them."""
+    """Frequent directions B·C with singular values `s` (some of them 0), and the mass `escaped` from them.
 
-    U: Vector
-    w: Vector
+    C is orthogonal: directions change by a product of small matrices, and only when B has twice as many columns as the
+    sketch has directions is the product B·C written out.
+    """
+
+    B: Vector
+    C: Vector
+    s: Vector
     escaped: float
     D: float
+
+    @property
+    def U(self) -> Vector:
+        """The directions that are kept, one a column."""
+        return np.asarray(self.B @ self.C[:, self.s > 0])
+
+    @property
+    def w(self) -> Vector:
+        """Their weights: FD = U diag(w) Uᵀ."""
+        return np.asarray(np.square(self.s[self.s > 0]))
 
 
 @final
@@ -109,8 +162,8 @@ class SketchState(SchemeState):
 class Sketch(Scheme):
     """Full, from a sketch of `rank` directions: Q_{1:t} = (c/D)(FD + rho I)^{1/2}, rho the mass that escaped.
 
-    The statistics take O(n rank) numbers and O(n rank²) a round, but Q_{1:t} itself is written out as an n x n matrix,
-    as every step over a set needs it; with rank > n it is `Full`.
+    O(n rank) numbers and O(n rank) operations a round on an `L2Ball`; on other sets Q_{1:t} is written out as an n x n
+    matrix, as their steps need it. With rank > n it is `Full`.
     """
 
     rank: int
@@ -130,35 +183,55 @@ class Sketch(Scheme):
         """Nothing seen."""
         n = feasible.dim
         D = finite_diameter(feasible, "Sketch")
-        return SketchState(feasible, np.zeros((n, n)), np.zeros((n, 0)), np.zeros(0), 0.0, D)
+        return SketchState(feasible, _nothing(n), np.zeros((n, 0)), np.zeros((0, 0)), np.zeros(0), 0.0, D)
 
-    def step(self, state: SchemeState, g: Vector) -> tuple[PSD, SketchState]:
+    def step(self, state: SchemeState, g: Vector) -> tuple[LowRank, SketchState]:
         """Add g gᵀ, subtract the rank-th eigenvalue from all, and give it back as a multiple of I."""
         assert isinstance(state, SketchState)
         g = self.effective(state.feasible, g)
-        U, s, _ = np.linalg.svd(np.hstack((state.U * np.sqrt(state.w), g[:, None])), full_matrices=False)
-        w = s * s
-        cut = float(w[self.rank - 1]) if len(w) >= self.rank else 0.0
-        w = np.maximum(w - cut, 0.0)
-        keep = w > 0
-        U, w, escaped = U[:, keep], w[keep], state.escaped + cut
-        rate = self.c / state.D if state.D else 0.0
-        low = math.sqrt(escaped)
-        total = rate * ((U * (np.sqrt(w + escaped) - low)) @ U.T + low * np.eye(len(g)))
-        total = (total + total.T) / 2
-        return total - state.total, SketchState(state.feasible, total, U, w, escaped, state.D)
+        rate = _rate(self.c, state.D)
+        B, h = extend_basis(state.B, g)
+        new = len(h) - len(state.s)
+        C, old = np.eye(len(h)), np.concatenate((np.zeros(new), state.s))
+        C[new:, new:] = state.C
+        s, W = add_row(old, C.T @ h) if h.any() else (old, np.eye(len(old)))
+        s, cut = self._cut(s)
+        turned, escaped = C @ W, state.escaped + cut
+        core = _gram(turned, rate * _root(s, escaped))
+        shift, before = rate * math.sqrt(escaped), rate * math.sqrt(state.escaped)
+        Q = LowRank(max(shift - before, 0.0), B, core - _gram(C, rate * _root(old, state.escaped)))
+        after = SketchState(state.feasible, LowRank(shift, B, core), B, turned, s, escaped, state.D)
+        return Q, after if len(s) < 2 * self.rank else _compressed(after, rate)
+
+    def _cut(self, s: Vector) -> tuple[Vector, float]:
+        """The singular values after the rank-th square is taken from all squares, and that square."""
+        if len(s) < self.rank:
+            return s, 0.0
+        cut = float(np.sort(s)[-self.rank])
+        return np.sqrt(np.maximum(s - cut, 0.0)) * np.sqrt(s + cut), cut * cut
 
     def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
         """From the sketch: along its directions, and in the rest, where the escaped mass is the weight."""
         assert isinstance(state, SketchState)
-        rate = self.c / state.D if state.D else 0.0
-        h = state.U.T @ g
-        rest = g - state.U @ h
-        low = math.sqrt(state.escaped)
-        inside = _factor_quad(rate, np.sqrt(state.w + state.escaped), h, l2)
-        return inside + _factor_quad(rate, np.array([low]), np.array([float(np.linalg.norm(rest))]), l2)
+        rate = _rate(self.c, state.D)
+        along = state.B.T @ g
+        h = state.C.T @ along
+        rest = g - state.B @ along
+        low, kept = math.sqrt(state.escaped), state.s > 0
+        inside = _factor_quad(rate, np.hypot(state.s[kept], low), h[kept], l2)
+        outside = math.hypot(float(np.linalg.norm(rest)), float(np.linalg.norm(h[~kept])))
+        return inside + _factor_quad(rate, np.array([low]), np.array([outside]), l2)
 
     def closed_form(self, state: SchemeState) -> ClosedForm:
         """(c/2 + 2/c) D tr (FD + rho I)^{1/2}."""
         assert isinstance(state, SketchState)
         return _trace_form(self.c, state.D, state.total)
+
+
+def _compressed(state: SketchState, rate: float) -> SketchState:
+    """The same sketch with only the columns of B that it needs, orthonormal to rounding."""
+    kept = state.s > 0
+    V, s = state.B @ state.C[:, kept], state.s[kept]
+    V = V @ np.linalg.inv(np.linalg.cholesky(V.T @ V)).T
+    total = LowRank(rate * math.sqrt(state.escaped), V, rate * _root(s, state.escaped))
+    return SketchState(state.feasible, total, V, np.eye(len(s)), s, state.escaped, state.D)

@@ -256,6 +256,15 @@ class LpBall(NormBall):
         """As L1Ball and L2Ball for p = 1 and 2; power cones for a full H otherwise."""
         return self._twin.minimise(H, z, near) if self._twin is not None else super().minimise(H, z, near)
 
+    def minimise_low_rank(self, H: psd.LowRank, z: Vector, near: Vector) -> Solution:
+        """As L2Ball for p = 2."""
+        twin = self._twin
+        return super().minimise_low_rank(H, z, near) if twin is None else twin.minimise_low_rank(H, z, near)
+
+    def sq_diameter_low_rank(self, Q: psd.LowRank) -> float:
+        """As L2Ball for p = 2."""
+        return super().sq_diameter_low_rank(Q) if self._twin is None else self._twin.sq_diameter_low_rank(Q)
+
     def sq_diameter(self, Q: PSD) -> float:
         """Exact for diagonal Q; for a full Q exact for p = 1 and 2, an upper bound otherwise."""
         return self._twin.sq_diameter(Q) if self._twin is not None else super().sq_diameter(Q)
@@ -300,13 +309,51 @@ class L2Ball(NormBall):
         x = c + shrink(V @ turned, self.radius, 2.0)
         return Solution(x, self.gap(H, z, x))
 
+    def minimise_low_rank(self, H: psd.LowRank, z: Vector, near: Vector) -> Solution:
+        """The same along the directions of H and along what they leave of z, where its weight is one number."""
+        c = self.center
+        pull, away = z + H.apply(c) if self._moved else z, near - c if self._moved else near
+        w, W = (H.M, None) if H.M.ndim == 1 else np.linalg.eigh(H.M)
+        (h, rest), (there, beside) = (_split(H.B, W, v) for v in (pull, away))
+        lam = np.append(np.maximum(w + H.shift, 0.0), H.shift)
+        size = float(np.linalg.norm(rest))
+        turned = _clean(lam, np.append(h, size), z)
+        line = rest / size if turned[-1] else _direction(beside)
+        x = multiplier.l2_ball(lam, turned, self.radius, np.append(there, line @ beside))
+        y = H.B @ (x[:-1] if W is None else W @ x[:-1]) + x[-1] * line
+        y = c + shrink(y, self.radius, 2.0)
+        slope = H.apply(y) + z
+        return Solution(y, max(float(slope @ (y - c)) + self.radius * float(np.linalg.norm(slope)), 0.0))
+
     def sq_diameter(self, Q: PSD) -> float:
         """4 r² lmax(Q), exact."""
         return 4 * self.radius**2 * psd.largest(Q)
 
+    def sq_diameter_low_rank(self, Q: psd.LowRank) -> float:
+        """4 r² lmax(Q), exact."""
+        return 4 * self.radius**2 * Q.largest()
+
     def is_exact(self, what: Quantity) -> bool:
         """Everything is."""
         return True
+
+
+def _split(B: Vector, W: Vector | None, v: Vector) -> tuple[Vector, Vector]:
+    """v along the columns of B (turned by W), and what they leave of it."""
+    h = B.T @ v
+    rest = v - B @ h
+    if B.shape[1] < len(v):
+        again = B.T @ rest
+        rest -= B @ again
+        h += again
+    else:
+        rest[:] = 0.0  # all of it is along some column
+    return h if W is None else W.T @ h, rest
+
+
+def _direction(v: Vector) -> Vector:
+    size = float(np.linalg.norm(v))
+    return v / size if size else v
 
 
 def _clean(w: Vector, z: Vector, raw: Vector) -> Vector:
@@ -373,12 +420,12 @@ class Ellipsoid(Frozen, ConvexSet):
 
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
         """The unit ball's minimiser in the coordinates A(x - center)."""
+        return self.minimise(H, z, near).x
+
+    def _by_ball(self, H: PSD, z: Vector, near: Vector) -> Vector:
         pull = z + psd.apply(H, self.center)
-        if H.ndim == 0 and not self.axis_aligned:
-            x = self.center + self._scalar_step(H, pull, near - self.center)
-        else:
-            hat = self._ball.argmin(self.hat(H), self._inverse.T @ pull, self.A @ (near - self.center))
-            x = self.center + self._inverse @ hat
+        hat = self._ball.argmin(self.hat(H), self._inverse.T @ pull, self.A @ (near - self.center))
+        x = self.center + self._inverse @ hat
         return self._inside(x if psd.definite(H) else keep_near(self, H, z, x, near))
 
     @cached_property
@@ -387,11 +434,22 @@ class Ellipsoid(Frozen, ConvexSet):
         U, s, _ = np.linalg.svd(self._inverse)
         return U, s
 
-    def _scalar_step(self, q: PSD, z: Vector, near: Vector) -> Vector:
-        """Minimise ½ q |x|² + z·x with |Ax| <= 1: along the axes it is separable, O(n²) once these are known."""
+    def _along_axes(self, q: float, z: Vector) -> Solution:
+        """Minimise ½ q |x|² + z·x, q > 0: along the axes it is separable, O(n²) once these are known.
+
+        The slope is known along the axes, so that its length there, and with it the gap, costs O(n); what the turns
+        round is added.
+        """
         U, s = self._axes
-        u = multiplier.l2_ball(float(q) * s * s, s * (z @ U), 1.0, (near @ U) / s)
-        return np.asarray(U @ (s * u))
+        pull = z + q * self.center if self.center.any() else z
+        turned = pull @ U
+        u = multiplier.l2_ball(q * s * s, s * turned, 1.0, np.zeros_like(s))
+        x = self._inside(self.center + U @ (s * u))
+        away = x - self.center
+        inner = float((q * away + pull) @ away)
+        reach = float(np.linalg.norm(s * (q * s * u + turned)))
+        lost = 1e-15 * float((q * np.abs(away) + np.abs(pull)) @ self._reach)
+        return Solution(x, max(inner + reach, 0.0) + lost)
 
     def _inside(self, x: Vector) -> Vector:
         """x, pulled towards the centre where rounding (of long axes against short ones) left it outside."""
@@ -404,7 +462,9 @@ class Ellipsoid(Frozen, ConvexSet):
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
         """The closed form and its measured gap."""
-        x = self.argmin(H, z, near)
+        if H.ndim == 0 and H > 0 and not self.axis_aligned:
+            return self._along_axes(float(H), z)
+        x = self._by_ball(H, z, near)
         return Solution(x, self.gap(H, z, x))
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:

@@ -66,6 +66,10 @@ class ConvexSet(ABC):
             x = pull_inside(self, x, 1e-12)
         return Solution(x, self.gap(H, z, x))
 
+    def minimise_low_rank(self, H: psd.LowRank, z: Vector, near: Vector) -> Solution:
+        """`minimise` for a multiple of I plus low rank: as for any full matrix, unless the set knows better."""
+        return self.minimise(H.dense(), z, near)
+
     def closed_form(self, H: PSD) -> bool:
         """Whether `minimise` finds its point without a solver for such an H; `argmin` of a set of your own counts."""
         return True
@@ -97,6 +101,10 @@ class ConvexSet(ABC):
         if Q.ndim == 1:
             return float(Q @ (D * D))
         return float(D @ np.abs(Q) @ D)
+
+    def sq_diameter_low_rank(self, Q: psd.LowRank) -> float:
+        """`sq_diameter` for a multiple of I plus low rank: as for any full matrix, unless the set knows better."""
+        return self.sq_diameter(Q.dense())
 
     def diameter(self) -> float:
         """`sqrt(sum D_i²)`, an upper bound on any set."""

@@ -14,11 +14,12 @@ from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier
 from ftprl.sets.base import ConvexSet, MixedSet, Quantity, worst_excess
 from ftprl.sets.hindsight import ROOT2, PostHoc, axis_sum
-from ftprl.solver import Conic, Solution
+from ftprl.solver import Conic, Solution, is_definite, keep_near, minimise_between
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
+_GOOD = 1e-13  # a gap below this share of what all terms of the slope can gain over the box needs no solver
 _ENUMERATE = 12  # up to this dimension the 2^(n-1) corners of Fsym are tried one by one
 
 
@@ -108,8 +109,32 @@ class Box(MixedSet):
         return x
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """A clip for diagonal H: the rounding of one division is all that its gap can be, so it is not measured."""
-        return Solution(self._separable(H, z, near), 0.0) if H.ndim < 2 else super().minimise(H, z, near)
+        """A clip for diagonal H: the rounding of one division is all that its gap can be, so it is not measured.
+
+        For a full H pivots between the bounds; the solver where these do not settle.
+        """
+        if H.ndim < 2:
+            return Solution(self._separable(H, z, near), 0.0)
+        return self._between(H, H, z, near)
+
+    def minimise_low_rank(self, H: psd.LowRank, z: Vector, near: Vector) -> Solution:
+        """The pivots, and the directions that H does not see as it gives them."""
+        return self._between(H.dense(), H, z, near)
+
+    def _between(self, full: PSD, H: psd.Matrix, z: Vector, near: Vector) -> Solution:
+        """`minimise` for the matrix `full`, of which H is another form."""
+        found = minimise_between(full, z, self.lower, self.upper, near) if self._bounded else None
+        if found is None:
+            return super().minimise(full, z, near)
+        x, gap = found
+        if isinstance(H, psd.LowRank) or not is_definite(full):
+            kept = keep_near(self, H, z, x, near)
+            x, gap = (x, gap) if kept is x else (kept, self.gap(full, z, kept))
+        if gap <= _GOOD * float(self._widths @ (np.abs(z) + np.abs(full) @ np.abs(x))):
+            return Solution(x, gap)
+        other = super().minimise(full, z, near).x
+        there = self.gap(full, z, other)
+        return Solution(other, there) if there <= gap else Solution(x, gap)
 
     def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
         """Exact for diagonal H: soft-threshold, divide, clip."""

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ftprl import check, psd
 from ftprl.errors import InvalidInput
-from ftprl.sets import multiplier
+from ftprl.sets import multiplier, ranges
 from ftprl.sets.balls import NormBall, l1_separable
 from ftprl.sets.base import ConvexSet, Frozen, Quantity, require_same_dim, require_sets
 from ftprl.sets.box import Box
 from ftprl.sets.lp import lp_ball
 from ftprl.sets.polytope import Halfspace
 from ftprl.sets.simplex import Shares
-from ftprl.solver import Conic, Solution, interior_point, linear_program, minimise_conic, pull_inside
+from ftprl.solver import Conic, Solution, furthest, interior_point, linear_program, minimise_conic, pull_inside
 
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
@@ -147,8 +147,45 @@ class Intersection(Frozen, ConvexSet):
 
     @cached_property
     def _bounds(self) -> tuple[Vector, Vector]:
-        low, high = self.inner.bounds() if self._curved else super()._bounds
+        if self._closed is not None:
+            low, high = self._range()
+        else:
+            low, high = self.inner.bounds() if self._curved else super()._bounds
         return check.frozen(np.maximum(low, self.box.lower)), check.frozen(np.minimum(high, self.box.upper))
+
+    def _range(self) -> tuple[Vector, Vector]:
+        """The range of each coordinate by a formula, for the sets that one multiplier solves."""
+        inner, lo, hi = self.inner, self.box.lower, self.box.upper
+        if isinstance(inner, Shares):
+            return ranges.with_sum(np.maximum(lo, 0.0), np.minimum(hi, inner.cap), inner.scale)
+        if isinstance(inner, Halfspace):
+            return ranges.half_space(inner.a, inner.b, lo, hi)
+        if isinstance(inner, NormBall):
+            low, high = ranges.ball(inner.p, inner.radius, lo - inner.center, hi - inner.center)
+            return inner.center + low, inner.center + high
+        return inner.bounds()
+
+    @cached_property
+    def _start(self) -> Vector:
+        """A point with room on all sides that have any: between the anchor and the middle of the ranges."""
+        if self._closed is None:
+            return super()._start
+        low, high = self._bounds
+        middle = low + (high - low) / 2
+        if isinstance(self.inner, Shares):
+            room = float((high - low).sum())
+            share = (self.inner.scale - float(low.sum())) / room if room > 0 else 0.0
+            return self._onto(low + min(max(share, 0.0), 1.0) * (high - low))
+        if self.inner.contains(middle, 0.0):
+            return middle
+        share = furthest(lambda s: self.inner.contains(self._anchor + s * (middle - self._anchor), 0.0))
+        return self._anchor + share / 2 * (middle - self._anchor)
+
+    def _onto(self, x: Vector) -> Vector:
+        """x with the sum of the shares to rounding."""
+        low, high = self._bounds
+        assert isinstance(self.inner, Shares)
+        return multiplier.with_sum(np.ones(self.dim), -x, low, high, self.inner.scale, x)
 
     @cached_property
     def _curved(self) -> bool:
@@ -156,7 +193,7 @@ class Intersection(Frozen, ConvexSet):
         return self._closed is None and not self._conic.polyhedral
 
     def widths(self) -> Vector:
-        """The range of each coordinate, by 2n calls of `vertex`, solved once."""
+        """The range of each coordinate: by a formula where one multiplier solves the set, else 2n calls of `vertex`."""
         return self._widths
 
     @cached_property
@@ -165,7 +202,7 @@ class Intersection(Frozen, ConvexSet):
         return check.frozen(np.maximum(high - low, 0.0))
 
     def start(self) -> Vector:
-        """The mean of extreme points: well inside."""
+        """A point well inside: by a formula where one multiplier solves the set, else the mean of extreme points."""
         return self._anchor.copy() if self._curved else super().start()
 
     def diameter(self) -> float:

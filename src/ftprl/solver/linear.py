@@ -9,10 +9,12 @@ from ftprl import psd
 from ftprl.solver.certified import Span, dual_gap
 from ftprl.solver.conic import Conic
 from ftprl.solver.engines import solve_linear
+from ftprl.solver.simplex import Corners
 
 Vector = NDArray[np.float64]
 Ends = list[tuple[Vector, Vector] | None]  # a corner and its multipliers for each of the 2n ends; None: no end
 
+_WALK_DIM = 10  # below this dimension a program from the start is as quick
 _THIN = 1e-4  # a side below this share of its unit is solved again, in units of what was found
 
 
@@ -40,13 +42,32 @@ def axis_bounds(conic: Conic) -> Span:
 
 
 def _ends(conic: Conic) -> Ends:
-    """The corners that minimise and maximise each coordinate."""
+    """The corners that minimise and maximise each coordinate: HiGHS, and from its first one, walks between corners.
+
+    A walk whose multipliers do not prove its corner is forgotten, and HiGHS asked.
+    """
     out: Ends = []
-    for e in np.eye(conic.dim):
+    corners = Corners(conic) if conic.dim >= _WALK_DIM else None
+    for i, e in enumerate(np.eye(conic.dim)):
         for sign in (1.0, -1.0):
+            walked = None if corners is None else corners.minimise(i, sign)
+            if walked is not None and _proved(conic, sign * e, *walked):
+                out.append(walked)
+                continue
             status, y, dual = solve_linear(sign * e, conic.C, conic.d, conic.A, conic.b)
             out.append((y, dual) if status == "optimal" else None)
+            if corners is not None and (status != "optimal" or not corners.add(y)):
+                corners = None
     return out
+
+
+def _proved(conic: Conic, slope: Vector, y: Vector, dual: Vector) -> bool:
+    """Whether y meets every row, and the multipliers leave next to nothing of the slope and of the rows' slacks."""
+    G, h = conic.rows
+    room = h - G @ y
+    e = len(conic.b)
+    met = bool(np.all(room >= -1e-10) and np.all(room[:e] <= 1e-10))
+    return met and float(np.abs(slope + dual @ G).max()) <= 1e-10 and float(np.abs(dual @ room)) <= 1e-9
 
 
 def _coordinates(ends: Ends, middle: Vector, unit: Vector) -> Span:

@@ -16,6 +16,7 @@ from ftprl.errors import InvalidInput
 from ftprl.solver.certified import ROUNDING, TIGHT, Pair, Solution, Span, dual_gap, value
 from ftprl.solver.conic import Conic
 from ftprl.solver.engines import call_clarabel, call_piqp, solve_linear
+from ftprl.solver.frank_wolfe import minimise_by_vertices
 from ftprl.solver.polish import polish
 from ftprl.solver.warm import active_set, rows_at
 
@@ -23,6 +24,7 @@ Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
 _WARM_STEPS, _POLISH_STEPS = 15, 15
+_VERTEX_STEPS = 1000
 _ENOUGH = 1e-8  # a relative gap beyond this sends a quadratic program on to the next solver
 
 
@@ -37,6 +39,11 @@ class Describable(Protocol):
     def violation(self, x: Vector) -> float: ...
     def closed_form(self, H: PSD) -> bool: ...
     def gap(self, H: PSD, z: Vector, x: Vector) -> float: ...
+    def vertex(self, g: Vector) -> Vector: ...
+
+
+class _NoMinimum(InvalidInput):
+    """A solver took the program for one without a minimum."""
 
 
 def _interior(conic: Conic, P: PSD, q: Vector, span: Span) -> tuple[Pair, Vector]:
@@ -52,7 +59,7 @@ def _interior(conic: Conic, P: PSD, q: Vector, span: Span) -> tuple[Pair, Vector
     status = str(answer.status)
     if "Infeasible" in status:
         kind = "no point" if "Primal" in status else "no minimum: the set is unbounded along the objective"
-        raise InvalidInput(f"the program needs a bounded, non-empty set, got {kind}; add or drop constraints.")
+        raise _NoMinimum(f"the program needs a bounded, non-empty set, got {kind}; add or drop constraints.")
     w, dual = np.array(answer.x), np.array(answer.z)
     if not (np.isfinite(w).all() and np.isfinite(dual).all()):
         raise InvalidInput(f"the solver found no finite point ({status}); rescale the set or the gradients.")
@@ -138,6 +145,7 @@ class Scaled:
 
     def _inside_rows(self, conic: Conic, y: Vector) -> Vector:
         """y, moved onto the equalities, and towards the start by the share that takes it back behind every row."""
+        y = np.where(self.span[0] == self.span[1], self.span[0], y)  # no share of a move mends one that cannot move
         if len(conic.b):
             y = y - conic.equality_inverse @ (conic.A @ y - conic.b)
         over = conic.C @ y - conic.d
@@ -161,7 +169,14 @@ def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: f
     P, q = scaled.curvature(H), scaled.unit * (z + psd.apply(H, scaled.middle))
     steep = max(float(np.abs(P).max(initial=0.0)), float(np.abs(q).max(initial=0.0)), l1 * float(scaled.unit.max()))
     steep = steep or 1.0
-    return _minimise(scaled, H, z, P / steep, q / steep, near, l1, steep)
+    try:
+        return _minimise(scaled, H, z, P / steep, q / steep, near, l1, steep)
+    except _NoMinimum:
+        # Weights that differ by 1e20 look so to a solver. A bounded set has a minimum: find it by its vertices.
+        low, high = feasible.bounds()
+        if l1 or not P.any() or not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise
+        return minimise_by_vertices(feasible.vertex, H, z, pull_inside(feasible, near), steep, _VERTEX_STEPS)
 
 
 def _minimise(scaled: Scaled, H: PSD, z: Vector, P: PSD, q: Vector, near: Vector, l1: float, steep: float) -> Solution:
@@ -203,13 +218,13 @@ def _accept(
 ) -> Solution:
     """An answer of the active-set method, in x, with the gap that it has there."""
     x = scaled.outward(pair.w)
-    if not _definite(H):
+    if not is_definite(H):
         x = keep_near(scaled.feasible, H, z, x, near)
     gap = dual_gap(P, q, *conic.rows, scaled.inward(x), pair.dual, scaled.span)
     return Solution(x, max(gap, 0.0) * steep)
 
 
-def _definite(H: PSD) -> bool:
+def is_definite(H: PSD) -> bool:
     """Whether H sees every direction; by a factor, which is quicker than its eigenvalues."""
     if H.ndim < 2:
         return psd.positive(H)
@@ -304,9 +319,13 @@ def pull_inside(feasible: Describable, x: Vector, tol: float = ROUNDING) -> Vect
     return inside + share * (x - inside)
 
 
-def keep_near(feasible: Describable, H: PSD, z: Vector, x: Vector, near: Vector) -> Vector:
+def keep_near(feasible: Describable, H: psd.Matrix, z: Vector, x: Vector, near: Vector) -> Vector:
     """Where H does not see a direction, and z neither, go back to `near` along it as far as F allows."""
-    if H.ndim == 2:
+    if isinstance(H, psd.LowRank):
+        if H.shift > 0 or H.B.shape[1] == H.dim:
+            return x
+        move, tilt = H.outside(near - x), H.outside(z)
+    elif H.ndim == 2:
         w, V = psd.eigh(H)
         N = V[:, w == 0]
         move = N @ (N.T @ (near - x))

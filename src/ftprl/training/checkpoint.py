@@ -33,7 +33,7 @@ class Checkpoints:
         """Save the model with the state of the run; returns the path."""
         options = self._options
         assert options.checkpoint is not None
-        model.run = {
+        model.checkpoint = {
             "holdout": options.holdout,
             "passes": options.passes,
             "retire": options.retire,
@@ -44,7 +44,7 @@ class Checkpoints:
         try:
             model.save(options.checkpoint)
         finally:
-            model.run = None
+            model.checkpoint = None
         self._written = time.monotonic()
         return options.checkpoint
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,7 +24,7 @@ def only_scored(batch: Batch, rows: NDArray[np.intp]) -> Batch:
     """The batch with weight 0 for some rows, which are then scored but not learned."""
     weight = batch.weight.copy()
     weight[rows] = 0.0
-    return replace(batch, weight=weight)
+    return batch.replaced(weight=weight)
 
 
 def add_losses(totals: LossTotals, losses: Vector, baselines: Vector, weights: Vector) -> LossTotals:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class Run:
     """A finished run: its model, its events, and the losses of its rows before they were learned.
 
-    `bad_rows` were left out, the first for the reason `first_bad`. `only_class` is 1 or -1 when every label of a
+    `bad_rows` were left out, the first for the reason `first_bad`. `failed_checkpoints` could not be written, the first
+    for the reason `checkpoint_error`. `only_class` is 1 or -1 when every label of a
     loss with two classes was of that class. `path` is where the model was saved.
     """
 
@@ -34,6 +35,8 @@ class Run:
     bad_rows: int
     first_bad: str | None
     only_class: int | None
+    failed_checkpoints: int
+    checkpoint_error: str | None
     seconds: float
     path: str | None
 
@@ -106,4 +109,5 @@ class Run:
             "holdout_improvement": None if self.holdout is None else self.holdout.improvement,
             "seconds": self.seconds,
             "model": self.path,
+            "failed_checkpoints": self.failed_checkpoints,
         }

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from ftprl import data as readers
-from ftprl.errors import InvalidInput
+from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.spec import Spec
+from ftprl.losses import SCALAR_LOSSES
 from ftprl.options import names
 
 SPEC = names("Spec")
@@ -46,12 +48,11 @@ def _pick(options: Options, wanted: tuple[str, ...]) -> dict[str, Any]:
 def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, readers.Source]:
     """A model that has learned nothing, and its data."""
     settings = {"scale": "auto", **_pick(options, SPEC)}
+    _check_tau(settings)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
-        _check_tau(spec, options)
         return Model(Engine(spec, receipt=receipt), data.to_dict()), data
     spec = Spec(**settings)
-    _check_tau(spec, options)
     source = readers.open(
         data,
         dim=settings.get("dim"),
@@ -68,10 +69,13 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
     return Model(Engine(spec, receipt=receipt), source.to_dict()), source
 
 
-def _check_tau(spec: Spec, options: Options) -> None:
-    if "tau" in options and spec.scalar_loss().tau is None:
+def _check_tau(settings: Options) -> None:
+    """Refuse a quantile for a loss that estimates none."""
+    loss = settings.get("loss", "logistic")
+    if "tau" in settings and loss != "quantile" and loss in SCALAR_LOSSES:
         raise InvalidInput(
-            f"tau= needs loss=quantile, got loss={spec.loss}; drop it, or pass loss=quantile.", option=("tau", "loss")
+            f"tau= needs loss=quantile, got tau={settings['tau']} and loss={loss}; drop it, or pass loss=quantile.",
+            option=("tau", "loss"),
         )
 
 
@@ -100,6 +104,12 @@ def _spec_for(source: readers.Source, options: Options, settings: Options) -> Sp
 
 def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None) -> tuple[Model, readers.Source]:
     """A model that is trained further, and its data, read as before; options may be repeated, not changed."""
+    if old.checkpoint is not None and (version := checkpoint_version(old.checkpoint)) != CHECKPOINT_VERSION:
+        raise BadModel(
+            f"resume= needs a checkpoint of this version: expected checkpoint format {CHECKPOINT_VERSION}, got"
+            f" {version}; finish the run with the version that wrote it, or start anew.",
+            option="resume",
+        )
     _check_spec(old.engine.spec, options)
     if receipt is not None and receipt != old.engine.receipt:
         had = "with" if old.engine.receipt else "without"
@@ -113,9 +123,11 @@ def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None)
             raise InvalidInput("a Source needs to read as the model's data was read; pass the paths instead.")
         return old, data
     limits = _pick(options, _NOT_KEPT)
-    if old.run is not None:
-        limits.setdefault("on_bad_row", old.run["on_bad_row"])
-    return old, readers.open(data, labelled=True, **limits, **readers.settings_for(old.reading, data))
+    if old.checkpoint is not None:
+        limits.setdefault("on_bad_row", old.checkpoint["on_bad_row"])
+    spec = old.engine.spec  # a model that was made by hand may not say how its data is read
+    kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **old.reading}
+    return old, readers.open(data, labelled=True, **limits, **readers.settings_for(kept, data))
 
 
 def _check_spec(spec: Spec, options: Options) -> None:
@@ -125,6 +137,11 @@ def _check_spec(spec: Spec, options: Options) -> None:
             same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
         else:
             same = Spec(**{**{field: getattr(spec, field) for field in (*SPEC, "retired")}, name: value}) == spec
+        if not same and name == "dim":
+            raise InvalidInput(
+                f"dim= needs to be what the model was trained with, {spec.dim}, got {value} by bits= or dim=; drop it.",
+                option=("bits", "dim"),
+            )
         if not same:
             raise _changed(name, value, getattr(spec, name))
 

@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ftprl.linear import model_file
 from ftprl.linear.model import Model
 from ftprl.training.progress import loss_fields
 from ftprl.training.run_state import TrainingHistory
@@ -16,27 +16,36 @@ from ftprl.training.run_state import TrainingHistory
 def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
     """The settings, the size and the `top` largest weights of a model file, as plain data."""
     model = Model.load(path)
-    weights = model.weights()
-    kept = np.flatnonzero(weights)
-    size = np.abs(weights[kept])
-    order = kept[np.argsort(-size, kind="stable")[:top]]  # among equals the lower cell first
-    run, history = model.run, TrainingHistory.from_dict(model.history)
+    spec, occupied = model.engine.spec, model.engine.touched()
+    idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper  # the weight of a cell that nothing was learned in
+    cells = np.union1d(occupied, _free_cells(occupied, spec.dim, top)) if idle else occupied
+    weights = model.engine.weights_at(cells)  # of these alone: the table may be much larger
+    order = np.argsort(-np.abs(weights), kind="stable")[:top]  # among equals the lower cell first
+    order = order[weights[order] != 0.0]
+    nonzero = np.count_nonzero(weights) + (spec.dim - len(cells) if idle else 0)
+    saved, history = model.checkpoint, TrainingHistory.from_dict(model.history)
     return {
         "file": os.fspath(path),
-        "bytes": os.stat(path).st_size,
-        "sha256": model_file.digest_of(path),
-        "spec": model.engine.spec.to_dict(),
+        "bytes": model.file_size,
+        "sha256": model.file_digest,
+        "spec": spec.to_dict(),
         "reading": model.reading,
         "history": model.history,
         "progressive": loss_fields(history.progressive),
         "holdout": loss_fields(history.holdout) if history.holdout.rows else None,
-        "unfinished": None if run is None else {"rows": run["standing"]["rows"], "passes": run["passes"]},
+        "unfinished": None if saved is None else {"rows": saved["standing"]["rows"], "passes": saved["passes"]},
         "weight": model.engine.progress.weight,
         "baseline_loss": model.engine.baseline.loss,
-        "occupied": model.occupied,
-        "nonzero": len(kept),
+        "occupied": len(occupied),
+        "nonzero": int(nonzero),
         "intercept": model.engine.bias(),
         "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
         "leader": None if model.engine.mixture is None else model.engine.leader,
-        "largest": [{"cell": int(cell), "weight": float(weights[cell])} for cell in order],
+        "largest": [{"cell": int(cells[i]), "weight": float(weights[i])} for i in order],
     }
+
+
+def _free_cells(occupied: NDArray[np.uint32], dim: int, count: int) -> NDArray[np.uint32]:
+    """The first cells that are not occupied."""
+    first = np.arange(min(dim, len(occupied) + count), dtype=np.uint32)
+    return np.setdiff1d(first, occupied, assume_unique=True)[:count]

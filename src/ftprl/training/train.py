@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from ftprl import data as readers
-from ftprl.atomic import check_apart, check_target
+from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.data.files import STDIN
-from ftprl.errors import FtprlError, InvalidInput
+from ftprl.errors import FtprlError, Interrupted, InvalidInput
+from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
@@ -147,6 +149,11 @@ def train(
     - `output`: File to save the model to
     - `events`: File to log the run to, in JSON lines, for `report` and `watch`
     - `listener`: Function that is called with each event of the run
+
+    Ctrl-C, and SIGTERM where the program handles it, stop a run after a batch: what was learned is saved to
+    `checkpoint`, and `ftprl.errors.Interrupted`, a `KeyboardInterrupt`, is raised. When a checkpoint cannot be written,
+    for example because the disk is full, the last one stays, the run goes on, and the listener gets the event
+    `checkpoint_failed`; without a listener there is a `RuntimeWarning`. `Run.failed_checkpoints` counts them.
     """
     arguments, clock = dict(locals()), time.monotonic()
     targets = {"output=": output, "checkpoint=": checkpoint, "events=": events}
@@ -157,13 +164,16 @@ def train(
         model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt)
     else:
         model, source = resumed_model(old, data, model_options(arguments), receipt)
-    files = {f"the data file {file}": file for file in source.files if file != STDIN}
+    files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
+    files |= {"standard input": 0} if STDIN in source.files else {}
     check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
-    run_options = _run_options(arguments, None if old is None else old.run, source)
+    run_options = _run_options(arguments, None if old is None else old.checkpoint, source)
     model.check_size()
     log = _EventLog(events, listener, _settings(model, source, run_options))
-    trainer = Trainer(model, source, run_options, log.add)
-    _run(trainer, log, output)
+    with reserved({"output=": output, "checkpoint=": checkpoint}):
+        trainer = Trainer(model, source, run_options, log.add)
+        log.progressive = lambda: trainer.progressive
+        _run(trainer, log, output)
     only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
         model=model,
@@ -174,24 +184,42 @@ def train(
         bad_rows=trainer.bad_rows,
         first_bad=source.first_bad or trainer.state.first_refusal,
         only_class=only_class,
+        failed_checkpoints=trainer.failed_checkpoints,
+        checkpoint_error=trainer.checkpoint_error,
         seconds=time.monotonic() - clock,
         path=None if output is None else os.fspath(output),
     )
 
 
 def _run(trainer: Trainer, log: _EventLog, output: Path | None) -> None:
-    """Train and save; what goes wrong is logged too."""
+    """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
     log.open(append=trainer.state.rows > 0)
+    try:
+        with trainer.signals:
+            _train_and_save(trainer, output)
+    except (FtprlError, OSError) as wrong:
+        log.add({"event": "error", "rows": trainer.state.rows, "message": str(wrong) or type(wrong).__name__})
+        raise
+    finally:
+        log.close()
+
+
+def _train_and_save(trainer: Trainer, output: Path | None) -> None:
     try:
         trainer.run()
         if output is not None:
             trainer.model.save(output)
         trainer.end()
-    except (FtprlError, OSError, KeyboardInterrupt) as wrong:
-        log.add({"event": "error", "rows": trainer.state.rows, "message": str(wrong) or type(wrong).__name__})
-        raise
-    finally:
-        log.close()
+        trainer.signals.deliver()
+    except KeyboardInterrupt as interrupt:
+        raise (_complete(trainer, output, interrupt) if trainer.has_ended else trainer.interrupted(interrupt)) from None
+
+
+def _complete(trainer: Trainer, output: Path | None, interrupt: KeyboardInterrupt) -> Interrupted:
+    """The error of a signal that came when nothing was left to do but to write the model."""
+    path = "" if output is None else f"; the model is complete: {os.fspath(output)}"
+    number = getattr(interrupt, "signal", None) or trainer.signals.received or 2
+    return Interrupted(f"interrupted after the last row{path}", signal=number, rows=trainer.state.rows)
 
 
 @final
@@ -202,6 +230,7 @@ class _EventLog:
         self.events: list[Event] = []
         self._path, self._listener, self._settings = path, listener, settings
         self._writer: Writer | None = None
+        self.progressive: Callable[[], LossTotals] | None = None  # of the first pass, once there is a trainer
 
     def open(self, *, append: bool) -> None:
         """Open the file, if one was asked for."""
@@ -211,12 +240,16 @@ class _EventLog:
         """An event: the first also has the settings of the run, ticks are for the listener alone."""
         if event["event"] in ("start", "resume"):
             event = {**event, **self._settings}
+        if event["event"] == "end" and self.progressive is not None:
+            event = {**event, "above_baseline": self.progressive().above_baseline}
         if event["event"] != "tick":
             self.events.append(event)
             if self._writer is not None:
                 self._writer.write(event)
         if self._listener is not None:
             self._listener(event)
+        elif event["event"] == "checkpoint_failed":
+            warnings.warn(event["message"], RuntimeWarning, stacklevel=2)
 
     def close(self) -> None:
         """Close the file."""

@@ -6,15 +6,17 @@ number of threads can be seen in it.
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
-from ftprl.errors import InvalidInput
+from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.engine import LossTotals, RowRefused
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Event
@@ -25,6 +27,7 @@ from ftprl.training.progress import ProgressMeter, loss_fields
 from ftprl.training.refused import around_refused, located
 from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
 from ftprl.training.schedule import Schedule, Stop
+from ftprl.training.signals import SignalHold
 
 if TYPE_CHECKING:
     from ftprl.receipt.recorder import ReceiptRecorder
@@ -52,14 +55,19 @@ class Trainer:
         model.engine.retire = options.retire
         self._before = TrainingHistory.from_dict(model.history)
         self._checkpoints = Checkpoints(source, options)
-        if model.run is None:
+        if model.checkpoint is None:
             totals = model.engine.progress
             self.state = RunState(totals, totals, self._before.holdout, source.start)
         else:
-            self.state, model.run = self._checkpoints.resume(model.run), None
+            self.state, model.checkpoint = self._checkpoints.resume(model.checkpoint), None
         self._meter = ProgressMeter(model, self.state)
         self._recorder, receipt_rows = _recorder(model, source)
         self._schedule = Schedule(options.checkpoint_rows, receipt_rows)
+        self.signals = SignalHold()
+        self.failed_checkpoints = 0
+        self.checkpoint_error: str | None = None  # of the first that failed
+        self.has_ended = False  # the model is saved
+        self._saved_rows = self.state.rows  # that a file has: a checkpoint, or the model that is resumed
         self._clock = time.monotonic()
 
     # ---- results ----
@@ -82,11 +90,15 @@ class Trainer:
     # ---- the run ----
 
     def run(self) -> None:
-        """Learn all that is left, and store in the model what it has read."""
+        """Learn all that is left, and store in the model what it has read.
+
+        A signal that arrives meanwhile stops it after a batch; one that arrives later waits until `signals` is left.
+        """
         self._emit("resume" if self.state.rows else "start")
         try:
             if self._recorder is not None:
                 self._recorder.start(self.options.passes)
+            self.signals.hold()
             while self.state.passes_done < self.options.passes:
                 self._pass()
             trim()  # saving needs memory of its own
@@ -104,20 +116,33 @@ class Trainer:
         """Log that the run is complete."""
         held = loss_fields(self.holdout, "holdout") if self.options.holdout else {}
         entry = {} if self._recorder is None else self._recorder.summary()
+        self.has_ended = True
         self._emit("end", **loss_fields(self.progressive), **held, bad_rows=self.bad_rows, **entry)
 
     def _pass(self) -> None:
-        for batch, position in self.source.read(self.state.position, threads=self.options.threads):
-            if self._recorder is not None:
-                self._recorder.observe(batch, self.state.rows)
-            self._learn_to_stops(batch, position)
-            self._emit("tick", **self._meter.mean_losses())
-            if self._checkpoints.is_due():
-                self._save_checkpoint()
+        waits_for_data = not self.source.can_be_read_again  # perhaps for ever: a signal must not wait for it
+        with closing(self.source.read(self.state.position, threads=self.options.threads)) as reading:
+            if waits_for_data:
+                self.signals.release()
+            for batch, position in reading:
+                self.signals.hold()
+                self._learn_batch(batch, position)
+                self.signals.deliver()
+                if waits_for_data:
+                    self.signals.release()
+            self.signals.hold()
         self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
         self.state.end_pass(self.model.engine.progress, self.source)
         if self.state.passes_done < self.options.passes:
             self.state.start_another_pass(self._before.holdout)
+
+    def _learn_batch(self, batch: Batch, position: Position) -> None:
+        if self._recorder is not None:
+            self._recorder.observe(batch, self.state.rows)
+        self._learn_to_stops(batch, position)
+        self._emit("tick", **self._meter.mean_losses())
+        if self._checkpoints.is_due():
+            self._save_checkpoint()
 
     def _learn_to_stops(self, batch: Batch, position: Position) -> None:
         """Learn a batch, cut at the stops of the schedule."""
@@ -171,13 +196,17 @@ class Trainer:
         """What the model has read, with this run; refuses a run that learned nothing."""
         state, before, progressive = self.state, self._before, self.progressive
         if progressive.rows == 0 and state.holdout == before.holdout:
+            remedy = "check label=" if self.source.describe().columns else "give each row a label"
+            remedy = remedy if state.rows else "check the file"
             raise InvalidInput(
-                f"train needs rows with a label and a weight above 0, got none in {state.rows} rows; check label=.",
+                f"data needs rows with a label and a weight above 0, got none in {state.rows} rows; {remedy}.",
                 option="label",
             )
         positive = self.model.reading.get("positive")
         if state.only_class == -1 and positive is not None:
-            raise InvalidInput(f"positive= needs a label of the data, got {positive!r}, which no row has; fix it.")
+            raise InvalidInput(
+                f"positive= needs a label of the data, got {positive!r}, which no row has; pass one that is there."
+            )
         # What follows on the totals of the runs before is taken as it is: the sum could differ in the last bit.
         goes_on = before.progressive == state.run_start and state.first_pass is not None
         total = state.first_pass if goes_on else None
@@ -187,9 +216,48 @@ class Trainer:
         )
 
     def _save_checkpoint(self) -> None:
+        """Write a checkpoint; if that fails the last one stays, and the run goes on."""
         if self._recorder is not None:
             self.model.provenance = self._recorder.provenance.to_dict()
-        self._emit("checkpoint", path=self._checkpoints.write(self.model, self.state))
+        try:
+            path = self._checkpoints.write(self.model, self.state)
+        except (OSError, FtprlError) as error:
+            self._fail_checkpoint(error)
+            return
+        self._saved_rows = self.state.rows
+        self._emit("checkpoint", path=path)
+
+    def _fail_checkpoint(self, error: OSError | FtprlError) -> None:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        path = self.options.checkpoint
+        message = f"{path}: the checkpoint after {self.state.rows} rows could not be written: {reason}"
+        message += f"; the last one, after {self._saved_rows} rows, is kept" if self._saved_rows else ""
+        self.failed_checkpoints += 1
+        self.checkpoint_error = self.checkpoint_error or message
+        self._emit("checkpoint_failed", path=path, message=message)
+
+    # ---- interrupts ----
+
+    def interrupted(self, interrupt: KeyboardInterrupt) -> Interrupted:
+        """Save what was learned if that can be saved, and log it; returns the error to raise."""
+        is_complete = self.state.passes_done >= self.options.passes
+        if self.options.checkpoint is not None and not (self.signals.is_on or is_complete):
+            self.signals.hold()
+            if self.state.rows > self._saved_rows:
+                self._save_checkpoint()
+        path = self.options.checkpoint if 0 < self._saved_rows == self.state.rows else None
+        lost = self.state.rows - self._saved_rows
+        number = getattr(interrupt, "signal", None) or self.signals.received or 2
+        error = Interrupted(
+            _what_is_kept(self.state.rows, lost, path, self.checkpoint_error),
+            signal=number,
+            rows=self.state.rows,
+            lost=lost,
+            checkpoint=path,
+            option=("checkpoint", "resume"),
+        )
+        self._emit("interrupted", signal=signal.Signals(number).name, path=path, lost=lost, message=str(error))
+        return error
 
     # ---- events ----
 
@@ -202,3 +270,17 @@ class Trainer:
         number = min(self.state.passes_done + 1, self.options.passes)
         seconds = time.monotonic() - self._clock
         self._listener({"event": kind, "rows": self.state.rows, "pass": number, "seconds": seconds, **fields})
+
+
+def _what_is_kept(rows: int, lost: int, path: str | None, checkpoint_error: str | None) -> str:
+    """One line about a run that was interrupted."""
+    text = f"interrupted after {rows} rows"
+    if rows == 0:
+        return f"{text}; nothing was learned or written"
+    if path is not None and not lost:
+        return f"{text}, all of them saved; go on with resume={path}"
+    if not lost:
+        return f"{text}; no row was learned since it was resumed"
+    if checkpoint_error is not None:
+        return f"{text}, of which {lost} are lost: {checkpoint_error}"
+    return f"{text}, of which {lost} are lost; pass checkpoint= to save them the next time"

@@ -57,7 +57,7 @@ def test_sums_against_their_definitions(F: Box, scheme: Diagonal, rng: np.random
         k += psd.quad(after.Q, state.x - F.start())
         stability += psd.dual_quad(after.total, g)
         plays.append(state.x)
-        increments.append(after.Q)
+        increments.append(psd.array(after.Q))
         state = after
     assert ledger.t == 7
     assert ledger.loss == pytest.approx(loss)

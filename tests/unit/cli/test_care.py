@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,74 @@ def test_nothing_is_written_over_what_is_read(args: list[str], capsys: Capture) 
     assert ftprl(*args) == 2
     assert "needs a file of its own" in capsys.readouterr().err
     assert {name: Path(name).read_bytes() for name in os.listdir()} == before
+
+
+LINKED = [  # the option that names the other name of a file, and the file
+    ["train", "c.vw", "-o", "c.vw"],
+    ["train", "c.vw", "-o", "x", "--checkpoint", "c.vw"],
+    ["train", "c.vw", "-o", "x", "--events", "c.vw"],
+    ["train", "folder", "-o", "x", "--format", "vw", "--events", "c.vw"],
+    ["train", "folder/*.vw", "-o", "x", "--checkpoint", "c.vw"],
+    ["train", "c.csv", "-o", "x", "--resume", "m", "--events", "m"],
+    ["predict", "m", "c.csv", "-o", "c.csv"],
+    ["predict", "m", "c.csv", "-o", "m"],
+    ["certify", "r", "-o", "r"],
+    ["certify", "r", "--against", "m", "-o", "m"],
+    ["certify", "r", "--radius", "1", "--exact", "c.csv", "-o", "c.csv"],
+    ["certify", "r", "--radius", "1", "--exact", "folder", "-o", "c.vw"],
+    ["report", "e.html", "-o", "e.html"],
+]
+
+
+@pytest.mark.parametrize("kind", ["hard link", "symbolic link", "other path"])
+@pytest.mark.parametrize("args", LINKED, ids=lambda args: " ".join(args))
+def test_another_name_of_what_is_read_is_not_written(args: list[str], kind: str, capsys: Capture) -> None:
+    """The last argument becomes another name of the same file, which is compared before anything is written."""
+    train("c.csv", label="click", bits=10, output="r", receipt=True, events="e.html")
+    os.makedirs("folder/sub")
+    os.link("c.vw", "folder/c.vw")
+    other = {"hard link": "x.html", "symbolic link": "y.html", "other path": f"folder/../{args[-1]}"}[kind]
+    {"hard link": os.link, "symbolic link": os.symlink, "other path": lambda *_: None}[kind](args[-1], other)
+    before = {name: Path(name).read_bytes() for name in os.listdir() if Path(name).is_file()}
+    capsys.readouterr()
+    assert ftprl(*args[:-1], other) == 2
+    assert "needs a file of its own" in capsys.readouterr().err
+    assert {name: Path(name).read_bytes() for name in os.listdir() if Path(name).is_file()} == before
+
+
+def test_standard_input_is_not_written_either() -> None:
+    before = Path("c.vw").read_bytes()
+    os.link("c.vw", "linked")
+    for args in (["--events", "linked", "-o", "x"], ["-o", "c.vw"], ["-o", "x", "--checkpoint", "linked"]):
+        with open("c.vw", "rb") as stdin:
+            done = subprocess.run(
+                [sys.executable, "-m", "ftprl", "train", "-", "--format", "vw", *args],
+                stdin=stdin,
+                capture_output=True,
+                text=True,
+            )
+        assert done.returncode == 2
+        assert "which is standard input" in done.stderr
+        assert Path("c.vw").read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--output", "--checkpoint", "--events"])
+def test_two_runs_do_not_write_one_file(option: str, capsys: Capture) -> None:
+    """The second is refused before it learns; when the first is killed, the next run is not."""
+    first = ["train", "-", "--format", "vw", "-q", "-o", "a", "--checkpoint", "b", "--events", "e"]
+    shared = {"--output": "a", "--checkpoint": "b", "--events": "e"}[option]
+    second = ["train", "c.vw", "-q", "--bits", "10", *(["-o", "x"] if option != "--output" else []), option, shared]
+    with subprocess.Popen([sys.executable, "-m", "ftprl", *first], stdin=subprocess.PIPE) as process:
+        while not Path("e").exists() or not Path("e").read_bytes().count(b"\n"):
+            time.sleep(0.01)
+        log = Path("e").read_bytes()
+        assert ftprl(*second) == 2
+        expected = f"{option} needs a file that no other run writes, got '{shared}', which another run is writing; wait"
+        assert capsys.readouterr().err == f"ftprl: {expected} until that ends, or name another.\n"
+        assert Path("e").read_bytes() == log
+        process.kill()
+    assert ftprl(*second) == 0
+    assert not [name for name in os.listdir() if name in (f".{shared}.lock", ".x.lock")]
 
 
 def test_a_model_may_go_on_in_its_own_file() -> None:

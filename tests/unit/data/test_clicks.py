@@ -68,14 +68,14 @@ def test_labels_follow_the_hidden_model() -> None:
 
 @pytest.mark.parametrize("name", ["a.txt", "a.vw.xz", "a", "a.vw.bz2"])
 def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"generate needs a name that ends in .*, got '{name}'"):
+    with pytest.raises(InvalidInput, match=rf"path needs a name that ends in .*, got '{name}'"):
         make(tmp_path, name)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_bad_arguments(tmp_path: Path) -> None:
     for rows, seed in ((-1, 0), (1, -1), (1, 2**63)):
-        with pytest.raises(InvalidInput, match="generate needs rows >= 0"):
+        with pytest.raises(InvalidInput, match=r"(rows|seed) needs a whole number"):
             make(tmp_path, "a.vw", rows, seed)
     with pytest.raises(InvalidInput, match="No such file or directory"):
         make(tmp_path, "none/a.vw")

@@ -12,6 +12,8 @@ from ftprl.errors import BadFormat
 from oracles.batches import real, rows_of, totals
 from oracles.readers_twin import Row
 
+REMEDY = "; mend the row, or pass on_bad_row=skip"
+
 
 def read(tmp_path: Path, text: str, **options: object) -> list[Row]:
     path = tmp_path / "a.libsvm"
@@ -52,7 +54,7 @@ def test_intercept(tmp_path: Path) -> None:
 def test_bad_rows(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(BadFormat) as caught:
         read(tmp_path, f"1 1:1\n{line}\n")
-    assert str(caught.value) == f"{tmp_path / 'a.libsvm'}:2: {message}"
+    assert str(caught.value) == f"{tmp_path / 'a.libsvm'}:2: {message}{'' if '; ' in message else REMEDY}"
 
 
 def test_the_intercept_takes_the_last_id(tmp_path: Path) -> None:

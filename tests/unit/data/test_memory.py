@@ -126,12 +126,12 @@ def test_other_rows_are_refused(tmp_path: Path) -> None:
     stopped(data.open(X, y=y), tmp_path / "part")
     other = X.copy()
     other.data[-1] += 1.0
-    with pytest.raises(InvalidInput, match="a checkpoint needs the data it was made with, expected the same 3000 rows"):
+    with pytest.raises(InvalidInput, match="resume= needs the data of the checkpoint, expected the same 3000 rows"):
         ftprl.train(data.open(other, y=y), resume=tmp_path / "part")
     with pytest.raises(InvalidInput, match="expected 3000 rows, got 2999; pass it"):
         ftprl.train(data.open(X[:-1], y=y[:-1]), resume=tmp_path / "part")
     path = as_libsvm(tmp_path / "a.libsvm", X, y)
-    with pytest.raises(InvalidInput, match="a checkpoint needs the data it was made with"):
+    with pytest.raises(InvalidInput, match="resume= needs the data of the checkpoint"):
         ftprl.train(path, resume=tmp_path / "part")
 
 

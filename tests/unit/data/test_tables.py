@@ -13,6 +13,8 @@ from oracles import unicode_twin
 from oracles.batches import real, rows_of, totals
 from oracles.readers_twin import Row, Twin
 
+REMEDY = "; mend the row, or pass on_bad_row=skip"
+
 NAME_IT = "name the label that counts as 1 with positive="
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -130,15 +132,21 @@ def test_bad_rows(tmp_path: Path, row: str, message: str) -> None:
     start = "y,a,w\n1,1,1\n0,1,1\n" + "1,1,1\n" * 10_000
     with pytest.raises(BadFormat) as caught:
         read(tmp_path, f"{start}{row}\n", columns=columns)
-    assert str(caught.value) == f"{tmp_path / 'a.csv'}:10004: {message}"
+    assert str(caught.value) == f"{tmp_path / 'a.csv'}:10004: {message}{'' if '; ' in message else REMEDY}"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "a.csv:1: expected a row of columns, got an empty file"),
-        ("a,a\n1,2\n", "a.csv:1: expected each column once, got 'a' twice"),
-        ('"a,b\n1,2\n', "a.csv:1: expected a row of columns, got a quote that is not closed before a separator"),
+        ("", "a.csv:1: expected a row of columns, got an empty file; check the path."),
+        ("a,a\n1,2\n", "a.csv:1: expected each column once, got 'a' twice; rename one."),
+        (
+            '"a,b\n1,2\n',
+            (
+                "a.csv:1: expected a row of columns, got a quote that is not closed before a separator"
+                "; close it, or pass another quote="
+            ),
+        ),
     ],
 )
 def test_bad_headers(tmp_path: Path, text: str, message: str) -> None:

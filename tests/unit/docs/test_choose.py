@@ -9,7 +9,23 @@ import pytest
 
 from ftprl import FTPRL, Preconditioned, best_bound, john, play
 from ftprl.schemes import BestBound, BlockConstant, CoordinateConstant, Diagonal, Scheme
-from ftprl.sets import Box, ConvexSet, Ellipsoid, L1Ball, L2Ball, LpBall, Polytope, Preimage, Product, Simplex
+from ftprl.sets import (
+    Birkhoff,
+    Box,
+    ConvexSet,
+    Ellipsoid,
+    FlowPolytope,
+    L1Ball,
+    L2Ball,
+    LpBall,
+    NuclearBall,
+    Permutahedron,
+    Polytope,
+    Preimage,
+    Product,
+    Simplex,
+    Spectrahedron,
+)
 
 PAGE = (Path(__file__).parents[3] / "docs" / "choose.md").read_text()
 TABLE = [
@@ -59,6 +75,7 @@ def worst(feasible: ConvexSet, own: str, other: str) -> float:
     return most
 
 
+FLAT = "`Permutahedron`, `FlowPolytope`, `Birkhoff`, `Spectrahedron`"
 OWN = [  # where the family of the table is the scheme's own
     ("`Box`", Diagonal, "diagonal", Box(-1, np.arange(1.0, N + 1)), 0.0),
     ("`LpBall` with p >= 4", Diagonal, "diagonal", LpBall(N, 4.0), 4.0),
@@ -67,6 +84,10 @@ OWN = [  # where the family of the table is the scheme's own
     ("`LpBall` with p > 2", BestBound, "diagonal", LpBall(N, 6.0), 6.0),
     ("`Product` of L2 balls", BlockConstant, "block", Product(L2Ball(2), L2Ball(4, 3.0)), 0.0),
     ("`Simplex`", BestBound, "diagonal", Simplex(N), 0.0),
+    (FLAT, CoordinateConstant, "constant", Permutahedron(N), 0.0),
+    (FLAT, CoordinateConstant, "constant", FlowPolytope([(0, 1), (0, 1), (1, 2), (0, 2)], 0, 2), 0.0),
+    (FLAT, CoordinateConstant, "constant", Birkhoff(3), 0.0),
+    (FLAT, CoordinateConstant, "constant", Spectrahedron(2), 0.0),
     ("any bounded set", CoordinateConstant, "constant", Simplex(N), 0.0),
     ("any bounded set", CoordinateConstant, "constant", Ellipsoid(A), 0.0),
     ("any bounded set", Diagonal, "diagonal", Simplex(N), 0.0),
@@ -88,6 +109,7 @@ OTHER = [  # where the scheme's own family is worse than that of the table by a 
     ("`LpBall` with 2 < p <= 4", "const", "diagonal", "diagonal", LpBall(N, 3.0), 3.0),
     ("`LpBall` with 2 < p <= 4", "const", "diagonal", "diagonal", LpBall(N, 4.0), 4.0),
     ("`Simplex`", "const", "diagonal", "diagonal", Simplex(N), 0.0),
+    ("`NuclearBall`", "const", "diagonal", "diagonal", NuclearBall(2, 3), 0.0),
 ]
 
 
@@ -151,9 +173,9 @@ def test_john(seed: int) -> None:
 
 
 def test_every_row_is_tested() -> None:
-    """Seventeen rows, each named above; and what the text says of gamma and rho."""
+    """Nineteen rows, each named above; and what the text says of gamma and rho."""
     here = Path(__file__).read_text()
-    assert len(TABLE) == 17
+    assert len(TABLE) == 19
     for where, *_ in TABLE:
         assert f'"{where}"' in here, where
     assert Box(0, 1, dim=N).gamma() == 1

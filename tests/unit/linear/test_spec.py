@@ -100,7 +100,7 @@ def test_from_dict_takes_defaults_and_refuses_strangers() -> None:
         ({"float64": "yes"}, "float64= needs True or False, got 'yes'; "),
         ({"seed": -1}, "seed= needs a whole number from 0 to 2**64 - 1, got -1; "),
         ({"seed": True}, "got True; "),
-        ({"tau": 1.0}, "0 < tau < 1, got 1.0; "),
+        ({"tau": 1.0}, "tau needs a number above 0 and below 1, got 1.0; "),
         ({"scale": "best"}, "scale= needs a number, several, or 'auto', got 'best'; "),
         ({"scale": (2.0, 1.0)}, "scale= needs at most 16 numbers that rise, got (2.0, 1.0); "),
         ({"scale": (1.0, 1.0)}, "that rise"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -302,7 +303,7 @@ def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
         assert word in out
     assert run(["certify", "m", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    keys = set(ftprl.Certificate.__dataclass_fields__) - {"history", "loose"}
+    keys = set(ftprl.Certificate.__dataclass_fields__) - {"history", "loose", "delays", "in_expectation"}
     assert keys <= set(told)
     assert told["comparator"] == {"kind": "weights", "nonzero": told["comparator"]["nonzero"]}
 
@@ -408,15 +409,47 @@ def test_numbers_that_contradict_the_theorem_are_not_certified(capsys: Capture) 
     assert certify_model(model).rounds == 400
 
 
-def test_the_command_of_a_stream_that_float32_absorbs(capsys: Capture) -> None:
-    Path("out.vw").write_text("10000000 | a\n" + "1 | a\n" * 20_000)
-    ftprl.train("out.vw", loss="squared", bits=4, intercept=False, receipt=True, output="o")
-    assert run(["certify", "o", "-o", "o.receipt"]) == 0
+def absorbed_by_float32(loss: str, rows: int) -> list[str]:
+    """A first row beside which a float32 absorbs the gradients of all others; returns how to certify it."""
+    first, other = ("10000000 | a\n", "1 | a\n") if loss == "squared" else ("1 1000000 | a\n", "-1 0.03 | a\n")
+    Path("out.vw").write_text(first + other * rows)
+    return [] if loss == "squared" else ["--radius", "0.5"]
+
+
+def certify_and_verify_absorbed(loss: str, rows: int, scale: str) -> None:
+    """The regret is what the predictions had, no bound is below it, and the receipt is confirmed."""
+    compared = absorbed_by_float32(loss, rows)
+    command = ["train", "out.vw", "--loss", loss, "--bits", "4", "--no-intercept", "--receipt", "--scale", scale, "-q"]
+    assert run([*command, "-o", "o"]) == 0
+    assert run(["certify", "o", *compared, "-o", "o.receipt"]) == 0
     made = json.loads(Path("o.receipt").read_text())["certificate"]
-    assert made["regret"] <= made["bound"] + made["rounding"]
-    assert made["drift"] != 0.0
+    assert made["regret"] <= made["tight"] + made["rounding"]
+    assert made["tight"] <= made["bound"] + made["rounding"]
+    if scale != "auto":  # learned again with all digits kept: the sums of the receipt against sums of single rows
+        engine, exact = ftprl.linear.Engine(ftprl.load("o").engine.spec), []
+        for rows_read in ftprl.data.open("out.vw", dim=16, loss=loss).batches():
+            scores = np.empty(len(rows_read))
+            engine.learn(rows_read, scores=scores)
+            slopes = rows_read.weight * engine.spec.scalar_loss().arrays(scores, rows_read.y)[1]
+            exact.append((slopes, scores))
+        slopes, scores = (np.concatenate(parts) for parts in zip(*exact, strict=True))
+        total = math.fsum(slopes)
+        u = -math.copysign(0.5, total) if compared else float(engine.weights().sum())
+        assert made["regret"] == pytest.approx(math.fsum(slopes * scores) - u * total, abs=made["rounding"] + 1e-3)
     assert run(["verify", "o.receipt", "out.vw", "--model", "o", "-q"]) == 0
-    capsys.readouterr()
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("scale", ["0.1", "auto"])
+def test_the_command_of_a_stream_that_float32_absorbs(loss: str, scale: str) -> None:
+    certify_and_verify_absorbed(loss, 5_000, scale)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "rows"), [("squared", 100_000), ("absolute", 400_000)])
+@pytest.mark.parametrize("scale", ["0.1", "auto"])
+def test_the_whole_stream_that_float32_absorbs(loss: str, rows: int, scale: str) -> None:
+    certify_and_verify_absorbed(loss, rows, scale)
 
 
 def test_a_broken_chain_is_refused_by_verify() -> None:

@@ -292,7 +292,7 @@ def test_the_command_writes_what_the_suffix_says(events: Path, capsys: pytest.Ca
     ("args", "said"),
     [
         (["absent.jsonl"], "absent.jsonl: No such file"),
-        (["empty.jsonl"], "expected events, got an empty file"),
+        (["empty.jsonl"], "expected events, got none"),
         (["bad.jsonl"], "bad.jsonl:1: expected an event in JSON"),
         (["binary.jsonl"], "binary.jsonl:1: expected an event"),
         (["deep.jsonl"], "deep.jsonl:1: expected an event"),

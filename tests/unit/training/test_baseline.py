@@ -42,7 +42,7 @@ def log(tmp_path: Path, loss: str) -> Path:
 
 
 def trained(log: Path, loss: str, **more: Any) -> ftprl.Run:
-    return train(log, loss=loss, tau=0.8, bits=6, **more)
+    return train(log, loss=loss, tau=0.8 if loss == "quantile" else None, bits=6, **more)
 
 
 def twins(log: Path, loss: str, holdout: int | None, passes: int = 1) -> tuple[BaselineTwin, BaselineTwin]:

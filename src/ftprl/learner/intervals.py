@@ -1,0 +1,237 @@
+"""Small regret on every interval: copies of a learner that start again and again, and a mixture of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check
+from ftprl.bounds import Bounds, Ledger
+from ftprl.errors import InvalidInput, Unsupported
+from ftprl.learner.base import Learner, LearnerState
+from ftprl.learner.solo import refuse_hint
+from ftprl.sets import ConvexSet
+
+Vector = NDArray[np.float64]
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Regret and bounds on the rounds from `start` to `end`, both included, the first round being 1.
+
+    On an interval of one copy the regret is exact, against the best fixed point of these rounds. On others it is the
+    sum over the intervals that they are made of: an upper bound (`exact` is False).
+    """
+
+    start: int
+    end: int
+    regret: float
+    tight: float | None
+    bound: float | None
+    theorem: float | None
+    exact: bool = True
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Copy:
+    """A copy of the learner, its ledger since `start`, and its weight in the mixture."""
+
+    start: int
+    end: int
+    state: LearnerState
+    ledger: Ledger
+    log_weight: float = 0.0
+    won: float = 0.0  # the loss of the mixture less that of the copy, in all rounds together
+    squares: float = 0.0  # of the same, round by round, over limit²
+    turnover: float = 0.0  # sum |g|·|x - its own|: what rounding is measured against
+
+    @property
+    def rate(self) -> float:
+        """min(½, 1/sqrt(length))."""
+        return min(0.5, 1.0 / math.sqrt(self.end - self.start + 1))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptiveState(LearnerState):
+    """The copies that play now; the mass that all copies so far began with; a chain of those that have ended."""
+
+    copies: tuple[Copy, ...]
+    mass: float
+    ended: tuple[Interval, Any] | None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class StronglyAdaptive(Learner[AdaptiveState]):
+    """A mixture of copies of `learner` that begin at round k 2^i and play for 2^i rounds: low regret on every interval.
+
+    Daniely, Gonen and Shalev-Shwartz (2015). `limit` is at least |g·(x - y)| in every round, for points x, y that the
+    copies play. On each interval I of a copy the mixture's loss is at most the copy's plus limit (ln(M/eta)/eta + eta
+    |I|), eta = min(½, |I|^-½) and M the sum of eta over the copies so far; what remains is the copy's own certificate.
+    Every interval is made of few of these: at most two of each length.
+
+    >>> from ftprl import FTPRL
+    >>> from ftprl.sets import Box
+    >>> from ftprl.schemes import Diagonal
+    >>> learner = StronglyAdaptive(FTPRL(Box(-1, 1), Diagonal()), limit=2.0)
+    >>> state = learner.init()
+    >>> for g in (1.0, 1.0, -1.0, -1.0):
+    ...     state = learner.update(state, [g])
+    >>> piece = learner.interval(state, 3, 4)
+    >>> piece.regret <= piece.tight <= piece.bound
+    True
+    """
+
+    learner: Learner[Any]
+    limit: float
+    feasible: ConvexSet = field(init=False)
+
+    def __post_init__(self) -> None:
+        check.instance("the learner inside StronglyAdaptive", self.learner, Learner)
+        check.positive("limit", self.limit)
+        if self.learner.core().adds_to_losses:
+            raise Unsupported("StronglyAdaptive needs losses without a per-round Composite; use per_round=False.")
+        object.__setattr__(self, "feasible", self.learner.feasible)
+
+    def init(self, hint: ArrayLike | None = None) -> AdaptiveState:
+        """The start of the first copy."""
+        refuse_hint(hint, "StronglyAdaptive")
+        return self._mix(0, (), 0.0, None)
+
+    def _mix(self, t: int, copies: tuple[Copy, ...], mass: float, ended: tuple[Interval, Any] | None) -> AdaptiveState:
+        """The state before round t + 1: copies that begin there join, and all are mixed by their weights."""
+        first, new, length = t + 1, [], 1
+        while first % length == 0:
+            dim = self.learner.core().feasible.dim
+            new.append(Copy(first, first + length - 1, self.learner.init(), Ledger.empty(dim)))
+            length *= 2
+        copies, mass = (*copies, *new), mass + sum(copy.rate for copy in new)
+        score = np.array([copy.log_weight + math.log(copy.rate) for copy in copies])
+        share = np.exp(score - score.max())
+        x = (share / share.sum()) @ np.array([copy.state.x for copy in copies])
+        return AdaptiveState(x, t, copies, mass, ended)
+
+    def advance(self, state: AdaptiveState, g: Vector, hint: Vector | None) -> AdaptiveState:
+        """One round of every copy; those at their end are written down."""
+        refuse_hint(hint, "StronglyAdaptive")
+        t, going, ended = state.t + 1, [], state.ended
+        for copy in [self._advance(copy, state.x, g) for copy in state.copies]:
+            if copy.end == t:
+                ended = (self._certify(copy, t, state.mass), ended)
+            else:
+                going.append(copy)
+        return self._mix(t, tuple(going), state.mass, ended)
+
+    def _advance(self, copy: Copy, x: Vector, g: Vector) -> Copy:
+        away = x - copy.state.x
+        won = float(g.dot(away))
+        if abs(won) > self.limit * (1 + 1e-9):
+            raise InvalidInput(
+                f"StronglyAdaptive needs |g·(x - y)| <= limit={self.limit:g}, got {abs(won):g}; raise the limit."
+            )
+        learner, core = self.learner, self.learner.core()
+        after = learner.advance(copy.state, g, None)
+        ledger = core.record(
+            copy.ledger, learner.core_state(copy.state), learner.gradient_to_core(g), learner.core_state(after)
+        )
+        r = won / self.limit
+        return replace(
+            copy,
+            state=after,
+            ledger=ledger,
+            log_weight=copy.log_weight + math.log1p(copy.rate * r),
+            won=copy.won + won,
+            squares=copy.squares + r * r,
+            turnover=copy.turnover + float(np.abs(g).dot(np.abs(away))),
+        )
+
+    def _certify(self, copy: Copy, now: int, mass: float) -> Interval:
+        """The copy's certificate, and what the mixture adds to it: measured in `tight`, proved in the others."""
+        learner, eta = self.learner, copy.rate
+        made = learner.core().certificate(learner.core_state(copy.state), copy.ledger)
+        rounds = now - copy.start + 1
+        noise = 4 * _EPS * rounds * (len(copy.state.x) + 8) * (copy.turnover + self.limit)
+        start = math.log(mass / eta) / eta
+        extra = self.limit * (start + eta * copy.squares), self.limit * (start + eta * rounds)
+
+        def plus(value: float | None, more: float) -> float | None:
+            return None if value is None else value + more + noise
+
+        return Interval(
+            copy.start,
+            now,
+            made.regret + copy.won,
+            plus(made.tight, copy.won),
+            plus(made.bound, extra[0]),
+            plus(made.theorem, max(extra)),
+        )
+
+    def intervals(self, state: AdaptiveState) -> list[Interval]:
+        """Every interval on which a copy has played, those that still run included, in the order of their ends."""
+        out, chain = [], state.ended
+        while chain is not None:
+            out.append(chain[0])
+            chain = chain[1]
+        running = [self._certify(copy, state.t, state.mass) for copy in state.copies if copy.start <= state.t]
+        return [*reversed(out), *running]
+
+    def interval(self, state: AdaptiveState, start: int, end: int) -> Interval:
+        """Regret and bounds on the rounds from `start` to `end`, both included."""
+        if not 1 <= start <= end <= state.t:
+            raise InvalidInput(
+                f"interval needs rounds 1 <= start <= end <= {state.t}, got {start!r} to {end!r}; pass rounds played."
+            )
+        known = {(piece.start, piece.end): piece for piece in self._ended_since(state, start)}
+        pieces, at = [], start
+        while at <= end:
+            length = at & -at  # the longest copy that begins at this round
+            while at + length - 1 > end:
+                length //= 2
+            pieces.append(known[at, at + length - 1])
+            at += length
+        return _join(pieces)
+
+    def _ended_since(self, state: AdaptiveState, start: int) -> list[Interval]:
+        out, chain = [], state.ended
+        while chain is not None and chain[0].end >= start:
+            out.append(chain[0])
+            chain = chain[1]
+        return out
+
+    def bounds(self, state: AdaptiveState, ledger: Ledger, x: Vector | None, gap: float) -> Bounds:
+        """The sums over the intervals that the rounds so far are made of."""
+        if not state.t:
+            return Bounds(tight=0.0, bound=0.0, theorem=0.0)
+        whole = self.interval(state, 1, state.t)
+        size = float(self.feasible.widths() @ np.sqrt(ledger.t * ledger.G))
+        noise = _EPS * ledger.t * (len(state.x) + 8) * size + gap
+        tight, bound, theorem = (None if v is None else v + noise for v in (whole.tight, whole.bound, whole.theorem))
+        note = "the bounds add up those of the copies; see StronglyAdaptive.interval"
+        return Bounds(tight=tight, bound=bound, theorem=theorem, caveats=(note,))
+
+
+def _join(pieces: list[Interval]) -> Interval:
+    """Intervals that follow each other, as one."""
+
+    def total(values: list[float | None]) -> float | None:
+        return None if any(v is None for v in values) else float(sum(v for v in values if v is not None))
+
+    if len(pieces) == 1:
+        return pieces[0]
+    return Interval(
+        pieces[0].start,
+        pieces[-1].end,
+        sum(piece.regret for piece in pieces),
+        total([piece.tight for piece in pieces]),
+        total([piece.bound for piece in pieces]),
+        total([piece.theorem for piece in pieces]),
+        exact=False,
+    )

@@ -1,0 +1,126 @@
+"""Plays whose gradients come later, in any order: what a game must remember of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.bounds import Delays, Ledger
+from ftprl.errors import InvalidInput
+from ftprl.learner.base import Learner, LearnerState
+
+Vector = NDArray[np.float64]
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(eq=False)
+class Pending:
+    """One play: its ticket, the state whose point was played, and what arrived since."""
+
+    ticket: int
+    state: LearnerState
+    passed: Vector  # the sum of the gradients that arrived since the play
+    missing: Vector  # the sum of those that belong to earlier plays, in the core learner's coordinates
+    delay: int = 0
+    after: LearnerState | None = None  # the core learner's state after the next gradient of any play
+    g: Vector | None = None  # its own gradient, in the core learner's coordinates
+    done: bool = False
+
+
+@final
+@dataclass(eq=False)
+class Tickets:
+    """The plays since the oldest one that is open, in their order, and the sums over all that came before.
+
+    A play is remembered until every earlier one has its gradient or was dropped: only then is its share of the bound
+    known.
+    """
+
+    learner: Learner[Any]
+    handed: int = 0
+    dropped: int = 0
+    late: int = 0
+    total: int = 0
+    longest: int = 0
+    cost: float = 0.0
+    noise: float = 0.0
+    stability: float = 0.0  # of the rounds with a ticket, as the ledger counts it
+    shares: float = 0.0  # of the same rounds, with what was missing
+    tail: list[Pending] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Whether a play waits for its gradient, or for one of an earlier play."""
+        return bool(self.tail)
+
+    def hand_out(self, state: LearnerState) -> Pending:
+        """A new ticket for the point of this state."""
+        n = self.learner.feasible.dim
+        play = Pending(self.handed, state, np.zeros(n), np.zeros(self.learner.core().feasible.dim))
+        self.handed += 1
+        self.tail.append(play)
+        return play
+
+    def take_back(self, play: Pending) -> None:
+        """Forget a ticket that was handed out for a round which then was refused."""
+        self.tail.remove(play)
+        self.handed -= 1
+
+    def find(self, ticket: Any) -> Pending:
+        """The play that waits under this ticket."""
+        for play in self.tail:
+            if play.ticket == ticket and not play.done and not isinstance(ticket, bool):
+                return play
+        known = isinstance(ticket, int) and not isinstance(ticket, bool) and 0 <= ticket < self.handed
+        found = f"{ticket!r}, which has its gradient already or was dropped" if known else repr(ticket)[:60]
+        raise InvalidInput(f"ticket needs one that game.play() gave and that is open, got {found}; call play() first.")
+
+    def drop(self, play: Pending) -> None:
+        """Its gradient will never come."""
+        play.done = True
+        self.dropped += 1
+        self._settle()
+
+    def arrive(self, play: Pending, g: Vector, now: LearnerState, after: LearnerState, grown: float) -> None:
+        """The gradient of a play: the learner's state went from `now` to `after`, its stability grew by `grown`."""
+        here, core = self.learner.core_state(after), self.learner.gradient_to_core(g)
+        moved = play.state.x - now.x
+        self.cost += float(g.dot(moved))
+        self.noise += 4 * (len(g) + 4) * _EPS * (float(np.abs(g).dot(np.abs(moved))) + abs(self.cost))
+        self.late += play.delay > 0
+        self.total += play.delay
+        self.longest = max(self.longest, play.delay)
+        self.stability += grown
+        play.g, play.done = core, True
+        for other in self.tail:
+            if other.after is None:
+                other.after = here
+            if not other.done:
+                other.passed += g
+                other.delay += 1
+            if other.ticket > play.ticket:
+                other.missing += core
+        self._settle()
+
+    def _settle(self) -> None:
+        """Count the plays of which everything is known."""
+        while self.tail and self.tail[0].done:
+            self.shares += self._share(self.tail.pop(0))
+
+    def _share(self, play: Pending) -> float:
+        if play.g is None or play.after is None:
+            return 0.0
+        played = self.learner.core_state(play.state)
+        return self.learner.core().delayed_share(played, play.after, play.g, play.missing)
+
+    def delays(self) -> Delays:
+        """The counts so far."""
+        waiting = sum(not play.done for play in self.tail)
+        return Delays(waiting, self.dropped, self.late, self.total, self.longest, self.cost)
+
+    def share(self, ledger: Ledger) -> float:
+        """What stands in the place of half the stability, less that half; and the rounding of both."""
+        shares = self.shares + sum(self._share(play) for play in self.tail)
+        return shares - 0.5 * self.stability + 4 * _EPS * ledger.t * (ledger.stability + shares)

@@ -1,0 +1,174 @@
+"""What the JSON part of a model file may be, field by field: settings, history, the state of a run, its provenance.
+
+`Model.load` checks it before anything is made of it. Files of earlier versions lack some fields, which are optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ftprl.data.protocol import KINDS
+from ftprl.losses import SCALAR_LOSSES
+from ftprl.schema import (
+    Shape,
+    character,
+    either,
+    fields,
+    flag,
+    json_value,
+    listed,
+    mapping,
+    name,
+    nothing,
+    number,
+    one_of,
+    row,
+    sha256,
+    text,
+    whole,
+)
+
+CHECKPOINT_VERSION = 2
+MOST_RUNS = 100_000
+MOST_FILES = 100_000  # of a run
+MOST_PASSES = 10_000  # of a run with a receipt
+MOST_COLUMNS = 100_000
+_64_BIT = whole(0, 2**64 - 1)
+_LOSS = one_of(*SCALAR_LOSSES)
+_PARAMETER = number(0.0)
+_FILE_FORMATS = ("vw", "libsvm", "csv", "tsv", "arrays")  # whose positions are known; a class of a user has its own
+
+SPEC = fields(
+    {},
+    {
+        "loss": _LOSS,
+        "dim": whole(1, 2**32),
+        "scale": either(_PARAMETER, listed(_PARAMETER, 16, 2)),
+        **dict.fromkeys(("beta", "l1", "l2", "tau"), _PARAMETER),
+        **dict.fromkeys(("lower", "upper"), either(nothing, number())),
+        **dict.fromkeys(("intercept", "float64", "stack"), flag),
+        "seed": _64_BIT,
+        "share": either(one_of("auto", "capped"), _PARAMETER),
+        "retired": listed(_PARAMETER, 16),
+    },
+)
+_READING: dict[str, Shape] = {
+    "dim": whole(1, 2**32),
+    "dtype": one_of("float32", "float64"),
+    "format": text(40),
+    "intercept": flag,
+    "loss": _LOSS,
+    "positive": either(nothing, name),
+    "seed": _64_BIT,
+}
+_TABLE: dict[str, Shape] = {
+    "columns": either(nothing, mapping(one_of(*KINDS), MOST_COLUMNS)),
+    "header": either(nothing, flag),
+    "quote": either(nothing, character),
+    "sep": either(nothing, character),
+}
+READING = fields({}, {**_READING, **_TABLE})
+READING_OF_RECEIPT = fields(_READING, _TABLE)  # written by `train`, which knows all of it
+
+_WEIGHT = number(0.0)
+# Loss, weight and rows, then the loss of the baseline and the least possible loss, which older files have not.
+_TOTALS = either(row(number(), _WEIGHT, whole()), row(number(), _WEIGHT, whole(), number(), number()))
+HISTORY = either(fields({}), fields({"rows": whole(), "bad_rows": whole(), "progressive": _TOTALS, "holdout": _TOTALS}))
+
+# ---- the state of an unfinished run, in a checkpoint ----
+
+_TEXT_POSITION = fields(
+    {
+        **dict.fromkeys(("file", "offset", "line", "skip", "rows", "bad"), whole()),
+        "negative": one_of(-1.0, 0.0, 1.0, -1, 0, 1),
+        "first_bad": either(nothing, row(whole(), whole(), name)),
+    },
+    {"digest": listed(_64_BIT, 4, 4)},
+)
+_ROW_POSITION = fields({"rows": whole()})
+_TEXT_FINGERPRINT = listed(row(whole(), sha256), MOST_FILES)
+_ROWS_FINGERPRINT = fields({"rows": whole(), "sha256": sha256})
+_OWN = json_value()
+
+
+def checkpoint_shape(format: Any) -> Shape:
+    """The state of a run over data of this format; positions of a format that is not built in may be anything."""
+    known = format in _FILE_FORMATS
+    digest = listed(_64_BIT, 2, 2) if known else _OWN
+    state = fields(
+        {
+            **dict.fromkeys(("began", "pass_began", "held"), _TOTALS),
+            **dict.fromkeys(("passed", "rows", "refused"), whole()),
+            "refusal": either(nothing, name),
+            "classes": whole(0, 3),
+            "place": either(_TEXT_POSITION, _ROW_POSITION) if known else _OWN,
+            "progressive": either(nothing, _TOTALS),
+        },
+        {"digest": either(nothing, digest)},
+    )
+    return fields(
+        {
+            "holdout": either(nothing, whole(2)),
+            "passes": whole(1),
+            "marks": either(nothing, _TEXT_FINGERPRINT, _ROWS_FINGERPRINT) if known else _OWN,
+            "on_bad_row": one_of("raise", "skip"),
+            "standing": state,
+        },
+        {"retire": flag},
+    )
+
+
+def checkpoint_version(checkpoint: Mapping[str, Any]) -> int:
+    """The format of the state of a run: 1 had no digest of the text before its position, 2 is the present one."""
+    position = checkpoint["standing"]["place"]
+    is_text = isinstance(position, Mapping) and "offset" in position
+    return 1 if "retire" not in checkpoint or (is_text and "digest" not in position) else CHECKPOINT_VERSION
+
+
+def content_shape(content: Mapping[str, Any]) -> Shape:
+    """The content of a model file; the format of its data decides what its checkpoint may be."""
+    reading = content.get("reading")
+    format = reading.get("format") if isinstance(reading, Mapping) else None
+    return fields(
+        {"hash_version": whole(), "reading": READING, "receipt": flag, "spec": SPEC},
+        {
+            "history": HISTORY,
+            "record": either(nothing, json_value(6, MOST_RUNS)),  # of a receipt that no version checks any more
+            "run": either(nothing, checkpoint_shape(format)),
+        },
+    )
+
+
+# ---- what a receipt keeps besides the cells ----
+
+_MAYBE = either(nothing, number())
+_FILE = fields({"bytes": whole(), "sha256": sha256})
+RUN = fields(
+    {
+        "files": either(nothing, listed(_FILE, MOST_FILES, 1)),
+        "batches": either(nothing, _ROWS_FINGERPRINT),
+        "passes": whole(1, MOST_PASSES),
+        "holdout": either(nothing, whole(2)),
+        "retire": flag,
+        "skip": flag,
+        "rows": whole(),
+        "bad_rows": whole(),
+    }
+)
+SHARED = fields({"regret": number(), "bound": number()})
+MILESTONE = fields(
+    {
+        "read": whole(1),
+        "rows": whole(),
+        "weight": _WEIGHT,
+        "shared": SHARED,
+        **dict.fromkeys(["loss", "scale", "excess", "regret", "tight", "bound", "theorem"], number()),
+        **dict.fromkeys(["gain", "ratio", "post_hoc", "const"], _MAYBE),
+    }
+)
+PROVENANCE = {
+    "runs": listed(RUN, MOST_RUNS),
+    "milestones": listed(MILESTONE, 1000),
+    "unit_values": flag,
+}

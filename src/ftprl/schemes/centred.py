@@ -1,0 +1,138 @@
+"""Follow the best bound, everything centred at the first play: the penalty is then that of the last matrix alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check, psd
+from ftprl.errors import InvalidInput, Unsupported
+from ftprl.posthoc import Family, best_bound
+from ftprl.schemes.base import ClosedForm, Scheme, SchemeState, finite_diameter
+from ftprl.sets import ConvexSet
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+_FACTOR = 2.0**0.25  # what makes both terms of the bound equal
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CentredState(SchemeState):
+    """`G` = sum g_i², the limits squared, P_{t-1}, by which round t is paid for, and N0 of the last two totals."""
+
+    G: Vector
+    squares: Vector
+    before: PSD
+    paid: float
+    owed: float
+    value: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CentredBestBound(Scheme):
+    """P_t = 2^{1/4} Q0(G_t + limits²), centred at the first play: dual averaging with the best bound's weights.
+
+    `limits` are numbers with |g_i| <= limits_i in every round, known beforehand. On sets symmetric about their start
+    whose best diagonal never falls (boxes, L_p balls, axis-aligned ellipsoids) the regret is at most
+    2^{1/4}/2 times the best diagonal bound in hindsight, with limits² added to G: also for 2 < p < inf, where no
+    scheme centred at the plays is competitive.
+
+    >>> from ftprl import FTPRL, Game
+    >>> from ftprl.sets import LpBall
+    >>> game = Game(FTPRL(LpBall(2, 4), CentredBestBound(limits=1.0)))
+    >>> game.observe([1.0, 0.0])
+    >>> bool(game.certificate().regret <= game.certificate().closed_form_strong)
+    True
+    """
+
+    limits: ArrayLike
+    anchored: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        limits = check.frozen(check.finite("limits", check.array("limits", self.limits)))
+        if limits.ndim > 1 or np.any(limits <= 0):
+            raise InvalidInput(f"limits needs numbers above 0, got {self.limits!r}; pass a bound on each |g_i|.")
+        object.__setattr__(self, "limits", limits)
+
+    @property
+    def family(self) -> Family:
+        """diagonal."""
+        return "diagonal"
+
+    def init(self, feasible: ConvexSet) -> CentredState:
+        """Nothing seen: P_0 comes from the limits alone."""
+        finite_diameter(feasible, "CentredBestBound")
+        if feasible.penalty_growth() is None or not _symmetric(feasible):
+            raise Unsupported(
+                f"CentredBestBound needs a set symmetric about its start whose best diagonal never falls, got"
+                f" {feasible!r}; use BestBound() or Diagonal()."
+            )
+        n, limits = feasible.dim, np.asarray(self.limits)
+        squares = np.broadcast_to(limits if limits.ndim == 0 else check.vector("limits", limits, n), (n,)) ** 2
+        first, _ = _weights(feasible, squares)
+        return CentredState(feasible, np.zeros(n), np.zeros(n), squares, first, 0.0, 0.0, 0.0)
+
+    def step(self, state: SchemeState, g: Vector) -> tuple[PSD, CentredState]:
+        """P_t - P_{t-1}; in the first round all of P_1."""
+        assert isinstance(state, CentredState)
+        g = self.effective(state.feasible, g)
+        if np.any(g * g > state.squares * (1 + 1e-12)):
+            i = int((g * g / state.squares).argmax())
+            raise InvalidInput(
+                f"limits needs at least {abs(g[i]):g} for coordinate {i}, got {math.sqrt(state.squares[i]):g};"
+                " the bound rests on it."
+            )
+        old = psd.array(state.total)
+        G = state.G + g * g
+        total, value = _weights(state.feasible, G + state.squares)
+        total = np.maximum(total, old)
+        before = old if old.any() else state.before
+        owed = state.feasible.sq_diameter(total) / 8  # N0: F lies within half of Fsym around its centre
+        return total - old, CentredState(state.feasible, total, G, state.squares, before, state.owed, owed, value)
+
+    def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
+        """g without the coordinates that cannot move."""
+        D = feasible.widths()
+        return g if D.all() else np.where(D == 0, 0.0, g)
+
+    def penalty(self, state: SchemeState, Q: psd.Matrix) -> float:
+        """N0(P_t) - N0(P_{t-1}): centred at one point, penalties add up to that of the sum."""
+        assert isinstance(state, CentredState)
+        return state.owed - state.paid
+
+    def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
+        """gᵀ P_{t-1}⁻¹ g: the weights from before the round."""
+        assert isinstance(state, CentredState)
+        return psd.dual_quad(state.before, g)
+
+    def closed_form(self, state: SchemeState) -> ClosedForm:
+        """(a/2 + sqrt 2/a) OPT0 and (a/2 + 1/(sqrt 2 a)) OPT0 = 2^{1/4} OPT0 with a = 2^{1/4}."""
+        assert isinstance(state, CentredState)
+        half = state.value / 2
+        return ClosedForm((_FACTOR / 2 + math.sqrt(2) / _FACTOR) * half, _FACTOR * half)
+
+
+def _weights(feasible: ConvexSet, G: Vector) -> tuple[Vector, float]:
+    """2^{1/4} Q0(G) = 2^{1/4}·2 Q*(G), as N0 = N/4 on a symmetric set, and OPT(G)."""
+    best = best_bound(feasible, "diagonal", G)
+    if best is None or best.Q is None:  # a single point
+        return np.zeros_like(G), 0.0
+    return 2 * _FACTOR * np.broadcast_to(best.Q, G.shape), best.value
+
+
+def _symmetric(feasible: ConvexSet) -> bool:
+    """Whether F reaches as far in opposite directions from its start: along the axes, the diagonal and a few others."""
+    n, start = feasible.dim, feasible.start()
+    rows = np.random.default_rng(0).normal(size=(4, n))
+    for g in (*np.eye(n)[: min(n, 8)], np.ones(n), *rows):
+        up, down = float(g @ (feasible.vertex(-g) - start)), float(g @ (start - feasible.vertex(g)))
+        if abs(up - down) > 1e-9 * (up + down + float(np.abs(g) @ np.abs(start))):
+            return False
+    return True

@@ -1,0 +1,324 @@
+"""Sets of matrices. A matrix is played as the vector of its rows: entry (i, j) is coordinate i·columns + j."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import check, psd
+from ftprl.errors import InvalidInput
+from ftprl.sets import multiplier
+from ftprl.sets.base import Frozen, Quantity, scaled_tolerance
+from ftprl.sets.hindsight import PostHoc, const_optimum
+from ftprl.sets.oracle import OracleSet
+from ftprl.solver import Conic, Solution
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+class MatrixSet(Frozen, OracleSet):
+    """What the sets of matrices share: their shape."""
+
+    rows: int
+    columns: int
+
+    @property
+    def dim(self) -> int:
+        """The number of entries."""
+        return self.rows * self.columns
+
+    def matrix(self, x: Vector) -> Vector:
+        """The matrix that the vector x stands for."""
+        return check.vector("x", x, self.dim).reshape(self.rows, self.columns)
+
+    def vector(self, M: Vector) -> Vector:
+        """The vector of a matrix: its rows, one after the other."""
+        clean = check.matrix("M", M, self.columns)
+        if len(clean) != self.rows:
+            raise InvalidInput(f"M needs {self.rows} rows, got {len(clean)}; pass one of shape {self.shape}.")
+        return clean.ravel()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return self.rows, self.columns
+
+    def _square(self, x: Vector) -> Vector:
+        return x.reshape(self.rows, self.columns)
+
+
+class SpectralSet(MatrixSet):
+    """A set that constrains singular values or eigenvalues: a closed form where every entry has the same weight."""
+
+    def _closed(self, H: PSD, z: Vector, near: Vector) -> Vector | None:
+        if H.ndim == 2 or (H.ndim and float(np.ptp(H))):
+            return None
+        return self._project(-z / float(H.max())).ravel()
+
+    @abstractmethod
+    def _project(self, x: Vector) -> Vector:
+        """The matrix of the set nearest to x, in the Euclidean norm of the entries."""
+
+
+@final
+class NuclearBall(SpectralSet):
+    """{X : the singular values of X sum to at most radius}: matrices of low rank, for recommendations.
+
+    With one weight for all entries (`CoordinateConstant`) a step is a closed form: one singular value decomposition.
+
+    >>> F = NuclearBall(2, 3, radius=2.0)
+    >>> F.matrix(F.vertex(np.array([0.0, 0.0, 0.0, 0.0, 5.0, 0.0])))
+    array([[ 0.,  0.,  0.],
+           [ 0., -2.,  0.]])
+    """
+
+    def __init__(self, rows: int, columns: int, radius: float = 1.0) -> None:
+        self.rows, self.columns = check.dimension("rows", rows), check.dimension("columns", columns)
+        self.radius = check.positive("radius", radius)
+
+    def __repr__(self) -> str:
+        return f"NuclearBall(rows={self.rows}, columns={self.columns}, radius={self.radius:g})"
+
+    def vertex(self, g: Vector) -> Vector:
+        """-radius u vᵀ, the first singular vectors of g."""
+        size = float(np.abs(g).max())
+        if not size:
+            return np.zeros(self.dim)
+        U, _, Vt = np.linalg.svd(self._square(g) / size, full_matrices=False)
+        return np.outer(-self.radius * U[:, 0], Vt[0]).ravel() + 0.0
+
+    def _project(self, x: Vector) -> Vector:
+        U, s, Vt = np.linalg.svd(self._square(x), full_matrices=False)
+        if float(s.sum()) > self.radius:
+            s = multiplier.simplex(np.ones(len(s)), -s, self.radius, s)
+        return np.asarray((U * s) @ Vt)
+
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float:
+        """slope·x + radius · the largest singular value of the slope."""
+        slope = psd.apply(H, x) + z
+        return max(float(slope.dot(x)) + self.radius * float(np.linalg.norm(self._square(slope), 2)), 0.0)
+
+    def widths(self) -> Vector:
+        """2 radius, for every entry."""
+        return np.full(self.dim, 2 * self.radius)
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """From -radius to radius."""
+        return np.full(self.dim, -self.radius), np.full(self.dim, self.radius)
+
+    def start(self) -> Vector:
+        """0."""
+        return np.zeros(self.dim)
+
+    def diameter(self) -> float:
+        """2 radius: the Euclidean norm is never above the sum of the singular values."""
+        return 2 * self.radius
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """4 r² times the largest weight; for a full Q times its largest eigenvalue, an upper bound."""
+        return 4 * self.radius**2 * psd.largest(Q)
+
+    def is_exact(self, what: Quantity) -> bool:
+        """All but sq_diameter of a full matrix: single entries attain the others."""
+        return what != "full"
+
+    def diagonal_optimum(self, G: Vector) -> PostHoc:
+        """The best constant: only the largest weight counts in N, so all are raised to it."""
+        return const_optimum(self, float(G.sum()))
+
+    def penalty_growth(self) -> float:
+        """1."""
+        return 1.0
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """The sum of the singular values."""
+        return self._over(x) <= scaled_tolerance(atol, self.radius)
+
+    def violation(self, x: Vector) -> float:
+        """The sum of the singular values beyond the radius, over it."""
+        return max(self._over(x), 0.0) / self.radius
+
+    def _over(self, x: Vector) -> float:
+        return float(np.linalg.svd(self._square(x), compute_uv=False).sum()) - self.radius
+
+
+@final
+class Spectrahedron(SpectralSet):
+    """{X symmetric, positive semidefinite, trace X = scale}: covariances, density matrices, mixtures of subspaces.
+
+    All size² entries are coordinates, so (i, j) and (j, i) are equal; only the symmetric part of a gradient matters.
+    With one weight for all entries a step is a closed form: one eigendecomposition.
+
+    >>> F = Spectrahedron(2)
+    >>> F.matrix(F.vertex(np.array([1.0, 0.0, 0.0, 3.0])))
+    array([[1., 0.],
+           [0., 0.]])
+    """
+
+    def __init__(self, size: int, scale: float = 1.0) -> None:
+        self.rows = self.columns = check.dimension("size", size)
+        self.scale = check.positive("scale", scale)
+
+    def __repr__(self) -> str:
+        return f"Spectrahedron(size={self.rows}, scale={self.scale:g})"
+
+    def _symmetric(self, x: Vector) -> Vector:
+        M = self._square(x)
+        return (M + M.T) / 2
+
+    def vertex(self, g: Vector) -> Vector:
+        """scale u uᵀ, u an eigenvector of the smallest eigenvalue of g."""
+        size = float(np.abs(g).max())
+        u = np.linalg.eigh(self._symmetric(g) / size)[1][:, 0] if size else np.eye(self.rows)[0]
+        return np.outer(self.scale * u, u).ravel()
+
+    def _project(self, x: Vector) -> Vector:
+        w, V = np.linalg.eigh(self._symmetric(x))
+        w = multiplier.simplex(np.ones(len(w)), -w, self.scale, np.ones(len(w)))
+        X = (V * w) @ V.T
+        return np.asarray((X + X.T) / 2)
+
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float:
+        """slope·x - scale · the smallest eigenvalue of the slope."""
+        slope = psd.apply(H, x) + z
+        return max(float(slope.dot(x)) - self.scale * float(np.linalg.eigvalsh(self._symmetric(slope))[0]), 0.0)
+
+    def widths(self) -> Vector:
+        """The scale, for every entry: from 0 on the diagonal, from minus a half of it elsewhere."""
+        return np.full(self.dim, self.scale if self.rows > 1 else 0.0)
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """0 to scale on the diagonal, half of it to either side elsewhere."""
+        if self.rows == 1:
+            return np.full(1, self.scale), np.full(1, self.scale)
+        eye = np.eye(self.rows).ravel()
+        return -self.scale / 2 * (1 - eye), self.scale / 2 * (1 + eye)
+
+    def start(self) -> Vector:
+        """scale / size times the identity."""
+        return (np.eye(self.rows) * (self.scale / self.rows)).ravel()
+
+    def tangent(self, g: Vector) -> Vector:
+        """The symmetric part of g, less the mean of its diagonal on the diagonal."""
+        M = self._symmetric(g)
+        return (M - np.eye(self.rows) * (float(np.trace(M)) / self.rows)).ravel()
+
+    def diameter(self) -> float:
+        """sqrt 2 scale."""
+        return math.sqrt(2.0) * self.scale if self.rows > 1 else 0.0
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """2 s² times the number; upper bounds for other weights, of the part of Q that symmetric matrices see."""
+        if self.rows == 1:
+            return 0.0
+        if Q.ndim == 2:
+            Q = np.array([self.tangent(row) for row in Q])
+            Q = np.array([self.tangent(row) for row in Q.T])
+        return min(2 * self.scale**2 * psd.largest(Q), super().sq_diameter(Q) if Q.ndim else math.inf)
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Widths and diameter."""
+        return what in ("widths", "diameter")
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """Symmetric, no eigenvalue below 0, the trace."""
+        return self._miss(x) <= scaled_tolerance(atol, self.scale)
+
+    def violation(self, x: Vector) -> float:
+        """The worst of the three, over the scale."""
+        return self._miss(x) / self.scale
+
+    def _miss(self, x: Vector) -> float:
+        M = self._square(x)
+        low = float(np.linalg.eigvalsh(self._symmetric(x))[0])
+        return max(-low, abs(float(np.trace(M)) - self.scale), float(np.abs(M - M.T).max()))
+
+
+@final
+class Birkhoff(MatrixSet):
+    """{X >= 0, every row and every column sums to 1}: mixtures of assignments of size workers to size tasks.
+
+    >>> Birkhoff(2).vertex(np.array([3.0, 1.0, 1.0, 2.0]))
+    array([0., 1., 1., 0.])
+    """
+
+    def __init__(self, size: int) -> None:
+        self.rows = self.columns = check.dimension("size", size)
+
+    def __repr__(self) -> str:
+        return f"Birkhoff(size={self.rows})"
+
+    def vertex(self, g: Vector) -> Vector:
+        """The cheapest assignment (SciPy's `linear_sum_assignment`)."""
+        from scipy.optimize import linear_sum_assignment
+
+        X = np.zeros(self.shape)
+        X[linear_sum_assignment(self._square(g))] = 1.0
+        return X.ravel()
+
+    def widths(self) -> Vector:
+        """1, for every entry."""
+        return np.full(self.dim, 1.0 if self.rows > 1 else 0.0)
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """From 0 to 1."""
+        return np.full(self.dim, 0.0 if self.rows > 1 else 1.0), np.ones(self.dim)
+
+    def start(self) -> Vector:
+        """1 / size everywhere."""
+        return np.full(self.dim, 1.0 / self.rows)
+
+    def tangent(self, g: Vector) -> Vector:
+        """g less the means of its rows and columns."""
+        M = self._square(g)
+        return np.asarray(M - M.mean(axis=0) - M.mean(axis=1)[:, None] + M.mean()).ravel()
+
+    def diameter(self) -> float:
+        """sqrt(2 size): two assignments without a common pair."""
+        return math.sqrt(2.0 * self.rows) if self.rows > 1 else 0.0
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """2 size times a number; for other weights upper bounds: twice the dearest assignment, or an eigenvalue."""
+        if self.rows == 1:
+            return 0.0
+        if Q.ndim == 0:
+            return float(Q) * self.diameter() ** 2
+        if Q.ndim == 1:
+            return min(float(Q.sum()), 2 * float(Q @ self.vertex(-Q)))
+        seen = np.array([self.tangent(row) for row in Q])
+        seen = np.array([self.tangent(row) for row in seen.T])
+        return min(super().sq_diameter(Q), psd.largest(seen) * self.diameter() ** 2)
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Widths and diameter."""
+        return what in ("widths", "diameter")
+
+    def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
+        """|x|₁ is the same at every point, so it changes nothing."""
+        return self.minimise(H, z, near)
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """No entry below 0, and every sum."""
+        return self.violation(x) <= 2 * atol
+
+    def violation(self, x: Vector) -> float:
+        """The entry furthest below 0 or the worst sum."""
+        M = self._square(x)
+        off = max(float(np.abs(M.sum(axis=axis) - 1).max()) for axis in (0, 1))
+        return max(-float(x.min()), off)
+
+    def conic(self) -> Conic:
+        """Rows for the entries, equalities for the sums (one of them follows from the others)."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        n, eye = self.rows, np.eye(self.rows)
+        A = np.vstack((np.kron(eye, np.ones(n)), np.kron(np.ones(n), eye)))[:-1]
+        return Conic.polyhedron(self.dim, (-np.eye(self.dim), np.zeros(self.dim)), (A, np.ones(2 * n - 1)))

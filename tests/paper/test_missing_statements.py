@@ -1,0 +1,142 @@
+"""Statements of the introduction and of Section 3 that are easily overlooked: each turns red when it is spoiled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ftprl.bounds import Ledger
+from ftprl.learner import Preconditioned
+from ftprl.paper.base import Verdict
+from ftprl.paper.registry import find
+from ftprl.paper.runner import Result, run_one
+from ftprl.schemes import CentredBestBound, CoordinateConstant, Diagonal, Fixed, Scheme
+from ftprl.sets.balls import NormBall
+from ftprl.sets.box import Box
+
+Patch = pytest.MonkeyPatch
+
+
+def judged(name: str) -> Result:
+    return run_one(find(name), False, lambda text: None)
+
+
+def test_the_introduction_is_wrong_below_two() -> None:
+    """False as printed; what holds instead is found, and grows with n as it should."""
+    result = judged("introduction-norms")
+    assert result.outcome.verdict is Verdict.FAILS
+    assert not result.red
+    assert all(check.ok for check in result.outcome.instead)
+
+
+def six_times(patch: Patch, scheme: type[Scheme]) -> None:
+    """A scheme with six times the weight it should have."""
+    right: Any = scheme.step
+
+    def wrong(self: Any, state: Any, g: np.ndarray) -> Any:
+        Q, new = right(self, state, g)
+        return 6 * Q, replace(new, total=6 * new.total)
+
+    patch.setattr(scheme, "step", wrong)
+
+
+def heavy_constant(patch: Patch) -> None:
+    """One rate for all, six times too slow: no longer within sqrt 2 of anything."""
+    six_times(patch, CoordinateConstant)
+
+
+def cheap_late_matrices(patch: Patch) -> None:
+    """Increments after the first cost nothing: then to spread a matrix would be free."""
+    right = Fixed.penalty
+    patch.setattr(Fixed, "penalty", lambda self, state, Q: right(self, state, Q) if state.t == 1 else 0.0)
+
+
+def small_regret(patch: Patch) -> None:
+    """Half of the regret is reported."""
+    right = Ledger.linear_regret
+    patch.setattr(Ledger, "linear_regret", lambda self, x: right(self, x) / 2)
+
+
+def gradient_not_transposed(patch: Patch) -> None:
+    """A^{-1} g for A^{-T} g: right for symmetric A only."""
+
+    def advance(self: Any, state: Any, g: np.ndarray, hint: Any) -> Any:
+        return self._wrap(self.learner.advance(state.inner, self._inverse @ g, None))
+
+    patch.setattr(Preconditioned, "advance", advance)
+
+
+def narrow_box(patch: Patch) -> None:
+    """Widths of a box a tenth too large."""
+    right = Box.widths
+    patch.setattr(Box, "widths", lambda self: 1.1 * right(self))
+
+
+def wide_ball(patch: Patch) -> None:
+    """The best full matrix on a ball is said to be a third better than it is."""
+    right: Any = NormBall.full_optimum
+
+    def better(self: Any, *args: Any) -> Any:
+        best = right(self, *args)
+        return None if best is None else replace(best, value=best.value / 1.5)
+
+    patch.setattr(NormBall, "full_optimum", better)
+
+
+FAULTS = {
+    heavy_constant: "introduction-norms",
+    cheap_late_matrices: "one-matrix",
+    small_regret: "minimax",
+    gradient_not_transposed: "scale-direct",
+    narrow_box: "diagonal-against-constant",
+    wide_ball: "kappa-transfer",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
+def test_a_planted_fault_turns_it_red(fault: Any, monkeypatch: Patch) -> None:
+    name = FAULTS[fault]
+    fault(monkeypatch)
+    result = judged(name)
+    assert result.red or not all(check.ok for check in result.outcome.instead)
+
+
+def test_only_matrices_that_are_not_symmetric_see_the_transpose(monkeypatch: Patch) -> None:
+    """The fault of the transpose is invisible for symmetric A: the experiment needs both."""
+    gradient_not_transposed(monkeypatch)
+    checks = {check.what: check.ok for check in judged("scale-direct").outcome.stated}
+    assert checks["A symmetric: distance of the plays, over the widths"]
+    assert not checks["A not symmetric: distance of the plays, over the widths"]
+
+
+def test_slow_diagonal_loses_its_guarantee(monkeypatch: Patch) -> None:
+    """FTPRL-Diag with six times the weight no longer keeps below its guarantee's share."""
+    before = judged("minimax").outcome.stated[2].value
+    six_times(monkeypatch, Diagonal)
+    assert judged("minimax").outcome.stated[2].value != before
+
+
+def centred_at_the_plays(patch: Patch) -> None:
+    """The scheme's matrices are centred at the plays after all."""
+    right = CentredBestBound.__post_init__
+
+    def moved(self: Any) -> None:
+        right(self)
+        object.__setattr__(self, "anchored", False)
+
+    patch.setattr(CentredBestBound, "__post_init__", moved)
+
+
+def limits_forgotten(patch: Patch) -> None:
+    """The stability is paid with the weights after the round, not before it: the promise is too small."""
+    patch.setattr(CentredBestBound, "penalty", lambda self, state, Q: 0.0)
+    patch.setattr(CentredBestBound, "stability", lambda self, state, g, move, l2=0.0: 2.0 * float(g @ g))
+
+
+@pytest.mark.parametrize("fault", [centred_at_the_plays, limits_forgotten], ids=lambda f: f.__name__)
+def test_the_centred_best_bound_can_fail(fault: Any, monkeypatch: Patch) -> None:
+    fault(monkeypatch)
+    assert judged("centred-best-bound").red

@@ -1,0 +1,187 @@
+"""Every error of the command line: exit code 2 and one line that names the option (or the file) and has a remedy."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ftprl import data
+from ftprl.cli.app import run
+from ftprl.options import COMMAND
+
+# What the line has to begin with, and calls that have to be refused with it; T, C and L are calls that would work.
+T, C, L = "train c.vw -q --bits 10 -o x", "train c.csv -q --bits 10 -o x", "train c.csv -q --bits 10 -o x --label click"
+TABLE = {
+    "--format": [f"{T} --format xml", "predict m c.vw -o x --format xml", "report e --format pdf",
+                 "report e -o x.png --format svg"],
+    "--label": [C, f"{T} --label click", "train c.csv -o x --resume mc --label I1"],
+    "c.csv: --label": [f"{C} --label nope", f"{C} --label 99", f"{L} --sep ';'", f"{L} --no-header"],
+    "--positive": [f"{L} --positive maybe", f"{T} --positive 2", f"{L} --positive 1 --loss squared",
+                   "train c.csv -o x --resume mc --positive 3"],
+    "--weight": [f"{T} --weight w"],
+    "c.csv: --weight": [f"{L} --weight nope"],
+    "column 'click' needs one kind, got --label and --weight": [f"{L} --weight click"],
+    "--ignore": [f"{T} --ignore a"],
+    "c.csv: --ignore": [f"{L} --ignore nope"],
+    "--categorical": [f"{T} --categorical a"],
+    "c.csv: --categorical": [f"{L} --categorical nope"],
+    "column 'I1' needs one kind, got --categorical and --numeric": [f"{L} --categorical I1 --numeric I1"],
+    "--numeric": [f"{T} --numeric a"],
+    "c.csv: --numeric": [f"{L} --numeric nope"],
+    "--text": [f"{T} --text a"],
+    "c.csv: --text": [f"{L} --text nope"],
+    "--sep": [f"{L} --sep ''", f"{L} --sep ';;'", f"{T} --sep ';'", "predict m c.vw -o x --sep ';'",
+              f"{L} --quote ,"],
+    "--quote": [f"{L} --quote ab", "predict mc c.csv -o x --quote ab"],
+    "--no-header": [f"{T} --no-header"],
+    "--on-bad-row": [f"{L} --on-bad-row x", "predict m c.vw -o x --on-bad-row x"],
+    "--max-row": [f"{L} --max-row 0", f"{L} --max-row -5", "predict m c.vw -o x --max-row 0"],
+    "Invalid value for '--max-row'": [f"{L} --max-row x"],
+    "c.csv:1: expected a row of at most 10 bytes, got a longer one; raise --max-row": [f"{L} --max-row 10"],
+    "--loss": [f"{T} --loss best", "train c.vw -o x --resume m --loss squared"],
+    "--tau": [f"{T} --tau 0.3", f"{T} --loss quantile --tau 0", f"{T} --loss quantile --tau nan"],
+    "--bits": ["train c.vw -o x --bits 0", "train c.vw -o x --bits 99", f"{T} --dim 5"],
+    "Invalid value for '--bits'": ["train c.vw -o x --bits x"],
+    "--dim": ["train c.vw -o x --dim 0", "train c.vw -o x --dim 1", "train c.vw -o x --dim 99999999999",
+              "train c.vw -o x --resume m --dim 3", "demo --dim 0"],
+    "--seed": [f"{T} --seed -1", f"{T} --seed 99999999999999999999999", "train c.vw -o x --resume m --seed 3",
+               "generate clicks -o x.vw --seed -1", "demo --seed -1"],
+    "--lower": [f"{T} --lower nan", f"{T} --lower 1 --upper 0", f"{T} --lower inf", f"{T} --upper=-inf"],
+    "--upper": [f"{T} --upper nan"],
+    "Invalid value for '--upper'": [f"{T} --upper x"],
+    "--scale": [f"{T} --scale {value}" for value in ("0", "x", "-1", "0.1,0.1", "0.2,0.1", "1,x", ",", "nan", "''")]
+    + ["train c.vw -o x --resume m --scale 3"],
+    "--beta": [f"{T} --beta {value}" for value in ("-1", "nan", "1e-40")],
+    "--l1": [f"{T} --l1 {value}" for value in ("-1", "inf", "1e-40")],
+    "--l2": [f"{T} --l2 {value}" for value in ("-1", "nan", "1e-40")],
+    "--share": [f"{T} --share {value}" for value in ("2", "x", "-1", "1e-40", "0.1 --scale 1")],
+    "--passes": [f"{T} --passes 0", f"{T} --passes -1", "train c.vw -o x --resume k --passes 3",
+                 "train - --format vw -o x --passes 2"],
+    "--holdout": [f"{T} --holdout 1", f"{T} --holdout -3", "train c.vw -o x --resume k --holdout 5"],
+    "--no-retire": ["train c.vw -o x --resume k --no-retire"],
+    "--receipt": ["train c.vw -o x --resume plain --receipt", "train c.vw -o x --resume m --no-receipt"],
+    "--checkpoint": [f"{T} --checkpoint d", f"{T} --checkpoint no/c", f"{T} --checkpoint c.vw"],
+    "--every": [f"{T} --every 5", *(f"{T} --checkpoint c --every {value}" for value in ("0", "-5s", "5x", "''"))],
+    "--resume": ["train c.csv -o x --resume k", "train c.vw c.vw -o x --resume k"]
+    + [f"train c.vw -o x --resume {file}" for file in ("nope", "junk", "empty", "d", "r")],
+    "--threads": [f"{T} --threads -1"],
+    "Invalid value for '--threads'": [f"{T} --threads x"],
+    "--output": ["train c.vw -o d", "train c.vw -o no/x", "train c.vw -o ''", "train c.vw -o c.vw", f"{T} --events x",
+                 "predict m c.vw -o d", "predict m c.vw -o no/x", "certify m -o d", "certify m -o no/r",
+                 "report e -o x.txt", "report e -o no/x.html", "generate clicks -o x.foo",
+                 "generate clicks -o no/x.vw", "generate clicks -o d", "paper run -o c.vw", "demo -o x.txt",
+                 "demo -o no/x.png", "demo -o d"],
+    "Missing option '--output' / '-o'": ["train c.vw", "generate clicks"],
+    "--events": [f"{T} --events d", f"{T} --events no/e", f"{T} --events c.vw"],
+    "--top": ["inspect m --top -1"],
+    "--radius": ["certify m --radius 0", "certify m --radius -1", "certify m --radius nan"],
+    "--against": ["certify m --against nope", "certify m --against junk", "certify m --against plain"],
+    "certify compares with a box (--radius) or with another model (--against)": ["certify m --against m --radius 1"],
+    "--exact": ["certify m --exact c.vw", "certify m --radius 1 --exact nope", "certify m --radius 1 --exact c.csv"],
+    "certify needs a model that was trained with --receipt": ["certify plain"],
+    "--rows": ["verify r c.vw --rows 0", "verify r c.vw --rows -1", "generate clicks -o x.vw --rows -1"],
+    "--model": ["verify r c.vw --model nope", "verify r c.vw --model junk"],
+    "the receipt compares with no other model, got one; drop --against": ["verify r c.vw --against m"],
+    "--port": ["watch e --port 99999", "watch e --port -1"],
+    "--jobs": ["paper run --jobs 0"],
+    "--docs": ["paper run sphere --docs d"],
+    "--rounds": ["demo --rounds 0"],
+    "--alpha": ["demo --alpha -1"],
+    "--drift": ["demo --drift 2"],
+    "--clicks": ["demo --clicks -1"],
+    "No such option: --nope": [f"{T} --nope", "--nope"],
+    "No such command 'nope'": ["nope", "generate nope", "paper nope"],
+    "Missing argument": ["train -o x", "predict m", "inspect", "verify r"],
+    "no statement is called 'nope'": ["paper run nope", "paper show nope"],
+    # Files: the name stands where an option would.
+    "nope": ["train nope.vw -o x", "predict nope c.vw", "predict m nope.vw", "inspect nope", "certify nope",
+             "verify nope c.vw", "verify r nope.vw", "report nope"],
+    "junk": ["train junk -o x", "train junk.vw -q -o x", "predict junk c.vw", "predict m junk.vw -o x", "inspect junk",
+             "certify junk", "verify junk c.vw", "report junk"],
+    "x.foo": ["train x.foo -o x"],
+    "empty": ["report empty", "verify empty c.vw", "train empty.csv --label y -o x"],
+    "d": ["train d -o x", "predict d c.vw", "inspect d", "verify d c.vw"],
+    "data needs": ["train c.vw c.csv -o x", "train - c.vw -o x", "train empty.vw -q -o x", "train nolabel.vw -q -o x"],
+    "count.vw:1": ["train count.vw -q -o x", "train count.vw -q -o x --loss poisson"],
+    "twice.csv:1": ["train twice.csv --label y -o x"],
+    "other.csv:1": ["predict mc other.csv -o x"],
+    "c.csv:1": ["predict m c.csv --format vw -o x", "predict mc c.csv --sep ';' -o x"],
+    "report needs a file of events": ["report d"],
+    "watch needs a file of events": ["watch d"],
+    "c.vw:1": ["report c.vw"],
+}  # fmt: skip
+CALLS = [(call, start) for start, calls in TABLE.items() for call in calls]
+NEVER_WRONG = {"intercept", "float64", "stack", "as_json", "quiet"}  # switches that no other option contradicts
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("errors")
+    before = os.getcwd()
+    os.chdir(path)
+    try:
+        for name in ("c.vw", "c.csv"):
+            data.clicks.generate(300, seed=1, path=name)
+        small = ["-q", "--bits", "10", "-o"]
+        kept = ["--receipt", "--events", "e", "--checkpoint", "k", "--every", "100"]
+        assert run(["train", "c.vw", *small, "m", *kept]) == 0
+        assert run(["train", "c.vw", "-q", "--bits", "12", "-o", "plain"]) == 0
+        assert run(["train", "c.csv", "--label", "click", *small, "mc"]) == 0
+        assert run(["certify", "m", "-o", "r", "--json"]) == 0
+        files = {"empty": b"", "empty.vw": b"", "empty.csv": b"", "junk": b"\0\1junk" * 50, "junk.vw": b"1 | a:b\n"}
+        files |= {"nolabel.vw": b"| a b\n" * 3, "count.vw": b"-3 | a\n", "x.foo": b"1 | a\n"}
+        files |= {"twice.csv": b"y,y\n1,2\n", "other.csv": b"y,a\n1,2\n0,3\n"}
+        for name, content in files.items():
+            Path(name).write_bytes(content)
+        os.mkdir("d")
+    finally:
+        os.chdir(before)
+    return path
+
+
+@pytest.mark.parametrize(("call", "start"), CALLS, ids=[call for call, _ in CALLS])
+def test_the_option_is_named_with_a_remedy(
+    call: str, start: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    before = {name: os.stat(name).st_mtime_ns for name in os.listdir()}
+    capsys.readouterr()
+    assert run(shlex.split(call)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    *table, last = err.splitlines()  # a run that has begun has printed its settings
+    assert not any(line.startswith("ftprl:") for line in table)
+    assert last.startswith(f"ftprl: {start}")
+    problem, remedy = last.rsplit("; ", 1)
+    assert len(problem) > 15
+    assert len(remedy) > 5
+    assert {name: os.stat(name).st_mtime_ns for name in os.listdir()} == before
+
+
+def test_every_option_of_train_is_in_the_table() -> None:
+    for option in COMMAND:
+        if option.name not in NEVER_WRONG:
+            assert any(start.endswith(option.typed) or option.typed in start.split() for start in TABLE), option.typed
+
+
+def test_an_error_that_is_not_about_standard_output_is_not_blamed_on_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that cannot be synced is named."""
+    sync = os.fsync
+
+    def fail(handle: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{handle}"):
+            raise OSError(5, os.strerror(5))
+        sync(handle)
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(os, "fsync", fail)
+    assert run(["predict", "m", "c.vw", "-o", "p"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"ftprl: {folder}: Input/output error while the folder was synced; the file is complete")
+    assert "standard output" not in err
+    os.unlink("p")
