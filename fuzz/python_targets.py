@@ -259,7 +259,7 @@ def _reading(
     except error as wrong:
         message = str(wrong)
         check_message(message)
-        if "got a broken file" in message:
+        if "got a broken file" in message or "a window of at most" in message:
             return [], "broken", None
         return rows, message.replace(" (is a quote not closed?)", ""), None
     return rows, "", source.digest()

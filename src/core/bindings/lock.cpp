@@ -14,10 +14,8 @@ using ftprl::Access;
 using ftprl::Entry;
 using ftprl::StateLock;
 
-[[noreturn]] void refuse() {
-    PyErr_SetString(PyExc_RuntimeError,
-                    "learning needs a state that may change, got one that this thread keeps unchanged; leave the block "
-                    "of `unchanged` first");
+[[noreturn]] void refuse(const char* message) {
+    PyErr_SetString(PyExc_RuntimeError, message);
     throw nb::python_error();
 }
 
@@ -33,7 +31,16 @@ struct Hold {
             const nb::gil_scoped_release free;
             entry = lock->wait_and_enter(access) ? Entry::entered : Entry::refused;
         }
-        if (entry == Entry::refused) refuse();
+        if (entry == Entry::refused) {
+            refuse(
+                "learning needs a state that may change, got one that this thread keeps unchanged; leave the block of "
+                "`unchanged` first");
+        }
+    }
+
+    void leave() const {
+        if (!lock->leave())
+            refuse("a block of `unchanged` needs to end in the thread that began it, got another thread");
     }
 };
 
@@ -48,7 +55,7 @@ void ftprl::bindings::bind_lock(nb::module_& m) {
     nb::class_<Hold>(m, "Hold", "A context manager: the state of one learner is read, or changed, in its block.")
         .def("__enter__", [](const Hold& self) { self.enter(); })
         .def(
-            "__exit__", [](const Hold& self, nb::handle, nb::handle, nb::handle) { self.lock->leave(); },
+            "__exit__", [](const Hold& self, nb::handle, nb::handle, nb::handle) { self.leave(); },
             nb::arg("type").none(), nb::arg("error").none(), nb::arg("trace").none());
     m.def("state_lock", &make_holds, "A lock as two context managers: to read, and to change.");
 }

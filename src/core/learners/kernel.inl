@@ -156,7 +156,7 @@ template <class T>
 inline void add_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den, RegretSums& sums) {
     const D per_strength = smaller(where_positive(den, c.h / den), all(DBL_MAX));  // 1 / (Q + l2)
     const D size_x = size(b.x), size_g = size(g);
-    D lost_at_most = all(0x1p-52) * size(z);
+    D lost_at_most = where_positive(size(b.v), all(0x1p-52) * size(z));  // nothing in lanes beyond the end of a row
     if constexpr (sizeof(T) == sizeof(float)) {
         const D lost = z - moved;
         sums.drift += lost * ((g + all(0.5) * lost) * per_strength - b.x);

@@ -37,17 +37,21 @@ public:
         return entry == Entry::entered;
     }
 
-    void leave() {
+    // False when this thread has not entered.
+    bool leave() {
         const std::lock_guard<std::mutex> guard(mutex_);
         const std::thread::id self = std::this_thread::get_id();
         if (writer_ == self) {
-            if (--depth_ > 0) return;
+            if (--depth_ > 0) return true;
             writer_ = {};
         } else {
-            readers_.erase(std::find(readers_.begin(), readers_.end(), self));
-            if (!readers_.empty()) return;
+            const auto own = std::find(readers_.begin(), readers_.end(), self);
+            if (own == readers_.end()) return false;
+            readers_.erase(own);
+            if (!readers_.empty()) return true;
         }
         left_.notify_all();
+        return true;
     }
 
 private:

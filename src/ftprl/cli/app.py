@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ftprl.cli.help import AllCommands, GroupedCommand, Stopped
+from ftprl.cli.help import AllCommands, ClosedPipe, GroupedCommand, Stopped
 from ftprl.errors import FtprlError
 from ftprl.options import as_typed
 
@@ -86,7 +86,7 @@ def run(args: list[str] | None = None) -> int:
         sys.stdout.flush()
     except FtprlError as error:
         return _refuse(_with_option(as_typed(str(error), error.options), given))
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except (BrokenPipeError, ClosedPipe):  # whoever read the output has seen enough
         return 141
     except MemoryError as error:
         needed = f": {error}" if str(error) else ""  # NumPy says how much it needed

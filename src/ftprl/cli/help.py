@@ -16,6 +16,10 @@ class Stopped(Exception):
         self.interrupt = interrupt
 
 
+class ClosedPipe(Exception):
+    """Whoever read the output has seen enough; Typer would make a failure of it."""
+
+
 class AllCommands(TyperGroup):
     """The main command."""
 
@@ -25,6 +29,8 @@ class AllCommands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             raise Stopped(interrupt) from None
+        except BrokenPipeError:
+            raise ClosedPipe from None
 
 
 class GroupedCommand(TyperCommand):

@@ -70,7 +70,7 @@ def _nonzero(facts: dict[str, Any]) -> str:
 
 def _by_number(name: str) -> list[tuple[int, str]]:
     """C2 before C10: numbers in names count as numbers."""
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
+    return [(int(part[:18]), part) if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _mixture(facts: dict[str, Any]) -> list[str]:

@@ -36,8 +36,17 @@ class LabelRule:
         return ", ".join(f"{word!r} is {y:+.0f}" for word, y in self.words)
 
 
+def check_positive(positive: str | None) -> None:
+    """Refuse what no text file can hold."""
+    try:
+        (positive or "").encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("positive= needs text in UTF-8, got other bytes; pass a label of the file.") from None
+
+
 def of_numbers(loss: str, positive: str | None) -> LabelRule:
     """The rule of a format whose labels are numbers."""
+    check_positive(positive)
     binary = is_binary(loss, positive)
     if positive is not None and _number(positive) is None:
         raise InvalidInput(
@@ -48,6 +57,7 @@ def of_numbers(loss: str, positive: str | None) -> LabelRule:
 
 def of_values(loss: str, positive: str | None, column: str, values: Sequence[str]) -> LabelRule:
     """The rule of a column, given the values that its first rows hold."""
+    check_positive(positive)
     if not is_binary(loss, positive):
         return LabelRule("number")
     if positive is not None:

@@ -168,7 +168,7 @@ class Replay:
         self.tallies[2] += 1.0
         value = self._mixed_loss(scores.tolist(), y, weight)
         slopes = np.array([weight * self.loss.slope(s, y) for s in scores.tolist()])
-        terms = self._stepped(at, z, R, unit, x, slopes * column)
+        terms = self._stepped(at, z, R, unit, x, slopes * column, column != 0.0)
         sums = [_total(a) for a in terms]
         if base is not None:
             own = self._stepped_base(base, slopes)
@@ -217,7 +217,7 @@ class Replay:
         return x if self._unconstrained else np.asarray(np.clip(x, spec.lower, spec.upper))
 
     def _stepped(
-        self, at: NDArray[np.int32], z: Vector, R: Vector, unit: Vector, x: Vector, g: Vector
+        self, at: NDArray[np.int32], z: Vector, R: Vector, unit: Vector, x: Vector, g: Vector, met: NDArray[np.bool_]
     ) -> tuple[Vector, ...]:
         top, most = _CUT[self.kind], float(np.finfo(self.kind).max)
         g = np.clip(g, -top, top)
@@ -228,19 +228,29 @@ class Replay:
         self._table["z"][at] = kept
         self._table["R"][at] = new
         self._table["S"][at] += g
-        return self._sum_terms(g, x, sigma, self._hold(new, unit), moved, kept)
+        return self._sum_terms(g, x, sigma, self._hold(new, unit), moved, kept, met)
 
     def _sum_terms(
-        self, g: Vector, x: Vector, sigma: Vector, held: Vector, moved: Vector, kept: NDArray[Any]
+        self,
+        g: Vector,
+        x: Vector,
+        sigma: Vector,
+        held: Vector,
+        moved: Vector,
+        kept: NDArray[Any],
+        met: NDArray[np.bool_] | bool = True,
     ) -> tuple[Vector, ...]:
-        """What a step adds to the sums; `kept` is z as its cell holds it, `moved` before it was rounded."""
+        """What a step adds to the sums.
+
+        `kept` is z as its cell holds it, `moved` before it was rounded; a value of 0 is not `met`.
+        """
         stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
         with np.errstate(over="ignore"):
             inverse = np.divide(self._h, held, out=np.zeros_like(g), where=held > 0)
         inverse = np.minimum(inverse, np.finfo(np.float64).max)
         z = kept.astype(np.float64)
         lost = z - moved
-        lost_at_most = np.abs(lost) if kept.dtype == np.float32 else 2.0**-52 * np.abs(z)
+        lost_at_most = np.abs(lost) if kept.dtype == np.float32 else 2.0**-52 * np.abs(z) * met
         drift = lost * ((g + 0.5 * lost) * inverse - x)
         step_size = (np.abs(g) + np.abs(z) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * inverse)
         return g * x, sigma * x * x, stability, drift, np.abs(g) * np.abs(x), step_size

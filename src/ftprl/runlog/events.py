@@ -75,7 +75,10 @@ class Writer:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from None
 
 
 def _complete_lines(path: str | os.PathLike[str]) -> int:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, final
 
 Handler = Callable[[int, FrameType | None], Any]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+REPEATED = 0.3
 
 
 @final
 class SignalHold:
     """Holds the first signal back while it is on hold, and passes it on to the handler of before at `deliver`.
 
-    A second signal is passed on at once: whoever sends it does not want to wait. Without a handler in Python (SIGTERM,
-    unless a program sets one) and in other threads than the main one, which get no signals, it does nothing.
+    A second signal is passed on at once: whoever sends it does not want to wait. One that comes within `REPEATED`
+    seconds is no second one: some programs send theirs twice. Without a handler in Python (SIGTERM, unless a program
+    sets one) and in other threads than the main one, which get no signals, it does nothing.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None  # the number of the last signal
         self.is_on = False
         self._pending: int | None = None
+        self._at = -REPEATED  # when the last signal came
         self._handlers: dict[int, Handler] = {}
 
     def __enter__(self) -> SignalHold:
@@ -57,6 +61,9 @@ class SignalHold:
         self.deliver()
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
+        before, self._at = self._at, time.monotonic()
+        if self.received is not None and self._at - before < REPEATED:
+            return
         is_first, self.received = self._pending is None, number
         if self.is_on and is_first:
             self._pending = number

@@ -159,18 +159,18 @@ def train(
     targets = {"output=": output, "checkpoint=": checkpoint, "events=": events}
     for name, path in targets.items():
         check_target(name, path)
-    old = None if resume is None else Model.load(resume)
-    if old is None:
-        model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt)
-    else:
-        model, source = resumed_model(old, data, model_options(arguments), receipt)
-    files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
-    files |= {"standard input": 0} if STDIN in source.files else {}
-    check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
-    run_options = _run_options(arguments, None if old is None else old.checkpoint, source)
-    model.check_size()
-    log = _EventLog(events, listener, _settings(model, source, run_options))
-    with reserved({"output=": output, "checkpoint=": checkpoint}):
+    with reserved({"output=": output, "checkpoint=": checkpoint}):  # before the model is read: it may be one of them
+        old = None if resume is None else Model.load(resume)
+        if old is None:
+            model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt)
+        else:
+            model, source = resumed_model(old, data, model_options(arguments), receipt)
+        files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
+        files |= {"standard input": 0} if STDIN in source.files else {}
+        check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
+        run_options = _run_options(arguments, None if old is None else old.checkpoint, source)
+        model.check_size()
+        log = _EventLog(events, listener, _settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
         log.progressive = lambda: trainer.progressive
         _run(trainer, log, output)

@@ -12,7 +12,7 @@ from ftprl._core import Learner, RowError, has_units, use_instruction_set
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, LossTotals, Spec
-from ftprl.linear.engine import RowRefused
+from ftprl.linear.engine import RoundingSums, RowRefused
 
 SMALL = Spec(dim=8, float64=True)
 
@@ -279,3 +279,17 @@ def test_values_that_are_units(dtype: type) -> None:
             assert has_units(bad) == bool(((np.abs(bad) == 1) | (bad == 0)).all())
     with pytest.raises(TypeError, match="float32 or float64"):
         has_units(np.ones(3, np.int64))
+
+
+def test_what_bounds_the_rounding_does_not_depend_on_batches() -> None:
+    """Lanes beyond the end of a row once counted what the next row of the batch had there."""
+    rows = [{0: 1.0, 1: 2.0, 2: -1.0}, {3: 1e6, 0: 5.0}] * 3
+    batch = Batch.from_rows(rows, y=[1, -1] * 3)
+
+    def sums(rows_at_a_time: int) -> RoundingSums:
+        engine = Engine(Spec(dim=8, float64=True, scale=0.1), receipt=True)
+        for some in batch.cut(rows_at_a_time):
+            engine.learn(some)
+        return engine.rounding_sums(0)
+
+    assert sums(1) == sums(6)

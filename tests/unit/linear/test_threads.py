@@ -317,3 +317,11 @@ def test_which_batches_are_private() -> None:
     copied = passed.private()
     assert copied.is_private
     assert not np.shares_memory(copied.indices, passed.indices)
+
+
+def test_a_block_that_ends_where_it_did_not_begin_is_an_error() -> None:
+    """It once ended in a segmentation fault."""
+    engine = Engine(Spec(dim=4))
+    with pytest.raises(RuntimeError, match="needs to end in the thread that began it"):
+        engine.unchanged().__exit__(None, None, None)
+    engine.learn(Batch.from_rows([{0: 1.0}], y=[1]))

@@ -18,7 +18,7 @@ import pytest
 from ftprl import data, errors, report
 from ftprl.runlog.events import read_events
 from ftprl.training import train
-from ftprl.training.signals import SignalHold
+from ftprl.training.signals import REPEATED, SignalHold
 
 ROWS = 40_000
 
@@ -190,8 +190,13 @@ def test_the_handler_of_the_program_is_used_and_put_back() -> None:
             assert received == []
             hold.deliver()
             assert received == [signal.SIGTERM]
+            os.kill(os.getpid(), signal.SIGTERM)  # the same once more, as some programs send it
+            hold.release()
+            assert received == [signal.SIGTERM]
             hold.hold()
+            time.sleep(1.5 * REPEATED)
             os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1.5 * REPEATED)
             os.kill(os.getpid(), signal.SIGTERM)  # the second does not wait
             assert len(received) == 2
         os.kill(os.getpid(), signal.SIGTERM)
