@@ -203,9 +203,9 @@ void weights(const Learner& learner, const Target<2>& out, int scale) {
 }
 
 void intercept(const Learner& learner, const Target<3>& out) {
-    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != 3 ||
+    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != 4 ||
         out.shape(2) != static_cast<std::size_t>(learner.scales()))
-        throw nb::value_error("out needs z, R and S of each output and scale");
+        throw nb::value_error("out needs z, R, S and kappa of each output and scale");
     learner.intercept(out.data());
 }
 
@@ -344,14 +344,15 @@ nb::dict views_of(nb::handle self, const std::vector<NamedArray>& arrays, bool o
 // ---- losses and values ----
 
 constexpr const char* LABELS[] = {"signs", "nonnegative", "positive", "numbers"};
-constexpr const char* MIXING[] = {"log_loss", "squared", "hedge"};
+// As in the order of LabelRule.
+constexpr const char* RULES[] = {"none", "classes", "mean", "quantile", "median_of_unit", "log_mean", "log_ratio"};
 
 nb::dict losses() {
     nb::dict all;
     for (std::size_t i = 0; i < ftprl::LOSS_COUNT; ++i) {
         const ftprl::Loss& loss = ftprl::LOSSES[i];
-        all[loss.name] = nb::make_tuple(LABELS[static_cast<int>(loss.labels)], MIXING[static_cast<int>(loss.mixing)],
-                                        loss.clip, ftprl::name_of(loss.baseline));
+        all[loss.name] = nb::make_tuple(LABELS[static_cast<int>(loss.labels)], RULES[static_cast<int>(loss.rule)],
+                                        ftprl::name_of(loss.baseline));
     }
     return all;
 }
@@ -456,6 +457,9 @@ void bind_state(nb::class_<Learner>& learner) {
         .def_prop_ro(
             "rounding", [](nb::handle self) { return view_of(self, nb::cast<Learner&>(self).rounding(), false); },
             "The sums that bound the rounding of a receipt: four rows, a column for each scale. A view.")
+        .def_prop_ro(
+            "row_sums", [](nb::handle self) { return view_of(self, nb::cast<Learner&>(self).row_sums(), false); },
+            "The sums over rows of a receipt when labels are in any unit: five rows, a column for each scale. A view.")
         .def_prop_ro(
             "mixture", [](nb::handle self) { return views_of(self, nb::cast<Learner&>(self).mixture(), true); },
             "The state of the mixture by name, of each output. Views.")

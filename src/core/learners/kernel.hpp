@@ -36,10 +36,16 @@ enum RoundingSum { DRIFT, LINEAR_SIZE, STEP_SIZE, SLOPES, ROUNDING_SUMS };
 
 constexpr int MOST_SCALES = 16;
 
+// What a receipt adds up over the rows for each scale when labels are in any unit (docs/receipt.md): the row terms, the
+// loss of the scale's own scores cut to the range of the labels this one included, the loss of the predictions, the
+// weight, and the sizes that roundings are relative to. Counts: a row is divided by the unit.
+enum RowSum { ROW_TERMS, SCALE_LOSS, PREDICTION_LOSS, ROW_WEIGHT, ROW_SIZES, ROW_SUMS };
+
 // What is kept for a receipt besides cells and tallies; null without one.
 struct ReceiptState {
     double* S;  // g_{1:t} of each cell in float64, a number for each lane: a float32 would lose small gradients
     double (*rounding)[MOST_SCALES];  // a row for each RoundingSum
+    double (*rows)[MOST_SCALES];      // a row for each RowSum
 };
 
 struct Constants {
@@ -64,7 +70,8 @@ struct Rows {
     const double* weight;  // unused when scoring
 };
 
-// Where the state lives: the cells, the intercept's own float64 cell {z, R, M, S}, the tallies.
+// Where the state lives: the cells, the intercept's own float64 cell {z, R, M, S} (labels in any unit: {z, R, M, kappa,
+// S}), the tallies.
 struct State {
     void* cells;
     double* intercept;
@@ -101,8 +108,8 @@ struct Scan {
 struct Pair {
     Totals (*learn[2][2])(const Rows&, const Constants&, const State&, const RowOutputs&, double* buffer);
     void (*score[2])(const Rows&, const Constants&, const State&, double* scores);
-    // The same for labels in any unit: every loss but the log loss. The second index is 1 for a loss with a kink.
-    Totals (*learn_labelled[2][2])(const Rows&, const Constants&, const State&, const RowOutputs&, double* buffer);
+    // The same for labels in any unit: every loss but the log loss. The last index is 1 for a loss with a kink.
+    Totals (*learn_labelled[2][2][2])(const Rows&, const Constants&, const State&, const RowOutputs&, double* buffer);
     void (*score_labelled[2])(const Rows&, const Constants&, const State&, double* scores);
 };
 

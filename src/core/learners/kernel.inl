@@ -261,6 +261,18 @@ inline void add_loss(const PendingLoss& pending, double* tallies, Totals& batch)
     tallies[ROWS] += 1.0;
 }
 
+// Add what one row gave to the sums of a receipt; the intercept's part is in the first lane.
+inline void add_single_sums(const State& state, const RegretSums& sums, const RegretSums& own, D slope) {
+    double (*rounding)[MOST_SCALES] = state.receipt.rounding;
+    state.tallies[LINEAR] += sum(sums.linear) + first(own.linear);
+    state.tallies[PROXIMAL] += sum(sums.proximal) + first(own.proximal);
+    state.tallies[STABILITY] += sum(sums.stability) + first(own.stability);
+    rounding[DRIFT][0] += sum(sums.drift) + first(own.drift);
+    rounding[LINEAR_SIZE][0] += sum(sums.linear_size) + first(own.linear_size);
+    rounding[STEP_SIZE][0] += sum(sums.step_size) + first(own.step_size);
+    rounding[SLOPES][0] += fabs(first(slope));
+}
+
 template <class T, class V, bool unconstrained, bool receipt>
 Totals learn(const Rows& rows, const Constants& constants, const State& state, const RowOutputs& out, double* buffer) {
     Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
@@ -313,16 +325,7 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
             state.intercept[1] = first(R);
             state.intercept[3] = first(base.S + g);
         }
-        if constexpr (receipt) {
-            tallies[LINEAR] += sum(sums.linear) + first(own_sums.linear);
-            tallies[PROXIMAL] += sum(sums.proximal) + first(own_sums.proximal);
-            tallies[STABILITY] += sum(sums.stability) + first(own_sums.stability);
-            double (*rounding)[MOST_SCALES] = state.receipt.rounding;
-            rounding[DRIFT][0] += sum(sums.drift) + first(own_sums.drift);
-            rounding[LINEAR_SIZE][0] += sum(sums.linear_size) + first(own_sums.linear_size);
-            rounding[STEP_SIZE][0] += sum(sums.step_size) + first(own_sums.step_size);
-            rounding[SLOPES][0] += fabs(first(slope));
-        }
+        if constexpr (receipt) add_single_sums(state, sums, own_sums, slope);
     }
     if (any) add_loss(pending, tallies, batch);
     return batch;
@@ -390,16 +393,16 @@ void touch(const Rows& rows, const State& state) {
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#define FTPRL_FOR(T, V)                                                           \
-    {{FTPRL_ISA::learn<T, V, false, false>, FTPRL_ISA::learn<T, V, false, true>}, \
-     {FTPRL_ISA::learn<T, V, true, false>, FTPRL_ISA::learn<T, V, true, true>}},  \
-    {                                                                             \
-        FTPRL_ISA::score<T, V, false>, FTPRL_ISA::score<T, V, true>               \
-    },                                                                            \
-    {{FTPRL_ISA::learn_labelled<T, V, false, false>, FTPRL_ISA::learn_labelled<T, V, false, true>}, \
-     {FTPRL_ISA::learn_labelled<T, V, true, false>, FTPRL_ISA::learn_labelled<T, V, true, true>}},  \
-    {                                                                             \
-        FTPRL_ISA::score_labelled<T, V, false>, FTPRL_ISA::score_labelled<T, V, true> \
+#define FTPRL_FOR(T, V)                                                                                                \
+    {{FTPRL_ISA::learn<T, V, false, false>, FTPRL_ISA::learn<T, V, false, true>},                                      \
+     {FTPRL_ISA::learn<T, V, true, false>, FTPRL_ISA::learn<T, V, true, true>}},                                       \
+        {FTPRL_ISA::score<T, V, false>, FTPRL_ISA::score<T, V, true>},                                                 \
+        {{{FTPRL_ISA::learn_labelled<T, V, false, false, false>, FTPRL_ISA::learn_labelled<T, V, false, true, false>}, \
+          {FTPRL_ISA::learn_labelled<T, V, false, false, true>, FTPRL_ISA::learn_labelled<T, V, false, true, true>}},  \
+         {{FTPRL_ISA::learn_labelled<T, V, true, false, false>, FTPRL_ISA::learn_labelled<T, V, true, true, false>},   \
+          {FTPRL_ISA::learn_labelled<T, V, true, false, true>, FTPRL_ISA::learn_labelled<T, V, true, true, true>}}},   \
+    {                                                                                                                  \
+        FTPRL_ISA::score_labelled<T, V, false>, FTPRL_ISA::score_labelled<T, V, true>                                  \
     }
 
 const Kernels FTPRL_KERNELS = {

@@ -1,39 +1,65 @@
-// One scale with labels in any unit: every loss but the log loss (docs/labels.md). Included by kernel.inl; rules as there.
-// The last number of a cell is kappa, the unit of its weight; 0 before it was learned.
+// One scale with labels in any unit: every loss but the log loss (docs/labels.md). Included by kernel.inl; rules as
+// there. The last number of a cell is kappa, the unit of its weight; 0 before it was learned.
 
 template <class T>
 constexpr double LARGEST_OF = sizeof(T) == sizeof(float) ? FLT_MAX : DBL_MAX;
 
 // The units of a row, after its label.
 struct Units {
-    D over_psi, over_kappa;
-    double kappa;
+    D over_psi, over_kappa, kappa;
 };
 
+// For cells of type T: with kappa as they hold it, since Q has to be what is read back.
+template <class T>
 inline Units units_of(const LabelState& labels) {
-    return {all(1.0 / labels.psi), all(1.0 / labels.kappa), labels.kappa};
+    const double kappa = static_cast<T>(labels.kappa);
+    return {all(1.0 / labels.psi), all(1.0 / kappa), all(kappa)};
 }
 
 // 1 over h Q, with kappa left out; 0 where nothing was met.
 inline D rate_of(const Play& c, D R, D s) {
     const D strength = s * (c.beta * s + R);
-    return where_positive(strength, c.h / strength);
+    return smaller(where_positive(strength, c.h / strength), all(DBL_MAX));
+}
+
+// The same with kappa and l2: 1 / (Q + l2).
+template <bool unconstrained>
+inline D rate_with(const Play& c, D rate, D kappa) {
+    const D own = rate * kappa;
+    if constexpr (unconstrained) return own;
+    return own / (all(1.0) + own * (c.hl2 / c.h));
 }
 
 // The play with a given rate.
 template <bool unconstrained>
 inline D play_at(const Play& c, D z, D rate, D kappa) {
     if constexpr (unconstrained) return opposite(z * rate) * kappa;
-    const D rate_and_kappa = rate * kappa;  // 1 / Q
-    const D strength = all(1.0) + rate_and_kappa * (c.hl2 / c.h);
-    const D x = signed_as(larger(size(z) - c.l1, all(0.0)), opposite(z)) * rate_and_kappa / strength;
+    const D x = signed_as(larger(size(z) - c.l1, all(0.0)), opposite(z)) * rate_with<false>(c, rate, kappa);
     return smaller(larger(x, c.lower), c.upper);
 }
 
+// As add_rounding; sigma x may be larger than z, where kappa falls.
+template <class T>
+inline void add_labelled_sums(const Block<T>& b, D g, D sigma, D moved, D z, D rate, RegretSums& sums) {
+    const D per_strength = smaller(rate, all(DBL_MAX)), size_x = size(b.x), size_g = size(g);
+    const D pulled = size_g + size(sigma * b.x), proximal = sigma * b.x * b.x;
+    D lost_at_most = where_positive(size(b.v), all(0x1p-52) * (size(z) + pulled));
+    if constexpr (sizeof(T) == sizeof(float)) {
+        const D lost = z - moved;
+        sums.drift += lost * ((g + all(0.5) * lost) * per_strength - b.x);
+        lost_at_most = size(lost);
+    }
+    sums.linear += g * b.x;
+    sums.proximal += proximal;
+    sums.stability += g * g * per_strength;
+    sums.linear_size += size_g * size_x + size(proximal);
+    sums.step_size += (pulled + size(z) + lost_at_most) * (size_x + (size_g + lost_at_most) * per_strength);
+}
+
 // One block after the gradients; `own` is 1 over the kappa it had.
-template <class T, bool unconstrained, bool kinked>
+template <class T, bool unconstrained, bool kinked, bool receipt>
 inline D labelled_step(const Play& c, D inverse, const Units& units, D slope, const Block<T>& b, D own, Four<T>& z,
-                       Four<T>& R) {
+                       Four<T>& R, RegretSums& sums) {
     const D g = cut<T>(slope * b.v), in_units = g * units.over_psi;
     R = narrow<T>(root(b.R * b.R + in_units * in_units));
     if constexpr (sizeof(T) == sizeof(double)) R = larger(R, b.R);
@@ -43,6 +69,10 @@ inline D labelled_step(const Play& c, D inverse, const Units& units, D slope, co
     const D sigma = M * rise * inverse;
     const D moved = b.z + (g - sigma * b.x);
     z = narrow<T>(larger(smaller(moved, all(LARGEST_OF<T>)), all(-LARGEST_OF<T>)));
+    if constexpr (receipt) {
+        const D rate = rate_with<unconstrained>(c, rate_of(c, after, M), units.kappa);
+        add_labelled_sums<T>(b, g, sigma, moved, wide(z), rate, sums);
+    }
     return g;
 }
 
@@ -103,37 +133,85 @@ inline double predict_labelled(const Rows& rows, const Play& c, const Cell<T>* c
     return sum(total);
 }
 
-template <class T, bool unconstrained, bool kinked>
+template <class T, bool unconstrained, bool kinked, bool receipt>
 inline void learn_labelled_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
-                               std::int64_t end, D inverse, const Units& units, D slope, Block<T>* scratch) {
+                               std::int64_t end, D inverse, const Units& units, D slope, Block<T>* scratch,
+                               double* sums_of_gradients, RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
-    const Four<T> kappa = narrow<T>(all(units.kappa));
+    const Four<T> kappa = narrow<T>(units.kappa);
     Cell<T>* at[4];
     Cell<T> none;
     for (std::int64_t p = from; p < to; p += 4, ++scratch) {
         const int count = to - p < 4 ? static_cast<int>(to - p) : 4;
         for (int j = SPLIT; j < count; ++j) fetch(cells + next[p + j]);
+        for (int j = 0; receipt && j < count; ++j) fetch(sums_of_gradients + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = j < count ? cells + index[p + j] : &none;
         const D own = wide(scratch->S);
         Four<T> z, R;
-        labelled_step<T, unconstrained, kinked>(c, inverse, units, slope, *scratch, where_positive(own, all(1.0) / own),
-                                                z, R);
+        const D g = labelled_step<T, unconstrained, kinked, receipt>(c, inverse, units, slope, *scratch,
+                                                                     where_positive(own, all(1.0) / own), z, R, sums);
         scatter(at, z, R, scratch->M, kappa);
+        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, count, g);
     }
 }
 
-// What a row's label changes: learns the label, and the slope at a score. Whether there is anything to learn but it.
-inline bool slope_of_label(const Constants& c, LabelState& labels, double score, double reach, double y, double weight,
-                           double& slope) {
+inline double cut_to(double v, double low, double high) { return v < low ? low : (v > high ? high : v); }
+
+// A row that is learned, with the range of the labels that it is learned with: the hull of those before and after it.
+struct LabelledRow {
+    double y, weight;
+    double offset;  // before it
+    double low, high;
+    bool teaches;  // whether there is anything to learn but its label
+};
+
+// Learns the label of a row.
+inline LabelledRow learn_row_label(const Constants& c, LabelState& labels, double y, double weight) {
     const LabelState before = labels;
     learn_label(labels, *c.loss, c.tau, y, weight);
-    if (labels.unit == 0.0 || (before.rows == 0.0 && c.loss->rule != LabelRule::classes)) return false;
-    const double low = before.lowest < labels.lowest ? before.lowest : labels.lowest;
-    const double high = before.highest > labels.highest ? before.highest : labels.highest;
-    const double s = score < low ? low : (score > high ? high : score), A = weight * labels.kappa * reach;
-    slope = weight * c.loss->implicit(s, y, A, labels.unit, c.tau);
-    return true;
+    const bool first = before.rows == 0.0 && c.loss->rule != LabelRule::classes;
+    LabelledRow row = {y, weight, before.offset, labels.lowest, labels.highest, labels.unit != 0.0 && !first};
+    if (first) return row;
+    if (before.lowest < row.low) row.low = before.lowest;
+    if (before.highest > row.high) row.high = before.highest;
+    return row;
+}
+
+// The slope of a row for weight 1; `reach` is by how much a slope of 1 moves the score, without the weight and kappa.
+inline double slope_of(const Constants& c, const LabelState& labels, const LabelledRow& row, double score,
+                       double reach) {
+    const double A = row.weight * labels.kappa * reach;
+    return c.loss->implicit(cut_to(score, row.low, row.high), row.y, A, labels.unit, c.tau);
+}
+
+// The size of a loss before anything cancels out.
+inline double size_of_loss(const Loss& loss, double value, double score, double y) {
+    const double linear =
+        loss.rule == LabelRule::log_mean ? y * score : (loss.rule == LabelRule::log_ratio ? score : 0.0);
+    return fabs(value) + 2.0 * fabs(linear);
+}
+
+// What a receipt adds up over the rows, for scale number k. Counts that were all 0 have no unit: these rows are left
+// out.
+inline void add_row_sums(const Constants& c, const LabelState& labels, const LabelledRow& row, double score,
+                         double slope, double prediction, double prediction_loss, double (*sums)[MOST_SCALES], int k) {
+    const Loss& loss = *c.loss;
+    const bool counts = loss.rule == LabelRule::log_mean;
+    if (counts && labels.unit == 0.0) return;
+    const double s = cut_to(score, row.low, row.high), over_unit = counts ? 1.0 / labels.unit : 1.0;
+    const RowTerm term = loss.row_term(s, row.y, slope, labels.unit, c.tau);
+    const double beyond = slope * (s - score);  // above 0 where a cut moved the score away from the label
+    double tail = 0.0;
+    const double value = loss.at(s, row.y, c.tau, tail).value;
+    const double label = loss.has_log_link() ? 0.0 : fabs(row.y);
+    const double losses = size_of_loss(loss, value, s, row.y) + size_of_loss(loss, prediction_loss, prediction, row.y);
+    sums[ROW_TERMS][k] += row.weight * (term.value + (beyond > 0.0 ? beyond : 0.0));
+    sums[SCALE_LOSS][k] += row.weight * (value * over_unit);
+    sums[PREDICTION_LOSS][k] += row.weight * (prediction_loss * over_unit);
+    sums[ROW_WEIGHT][k] += row.weight * over_unit;
+    sums[ROW_SIZES][k] += row.weight * (term.size + fabs(slope) * (fabs(s) + fabs(score) + fabs(row.offset) + label) +
+                                        losses * over_unit);
 }
 
 // The intercept's cell in all lanes, of which the first counts.
@@ -145,10 +223,10 @@ inline Block<double> labelled_intercept(const double* cell, const Play& c, D& ra
 }
 
 inline double within_labels(const LabelState& labels, double score) {
-    return score < labels.lowest ? labels.lowest : (score > labels.highest ? labels.highest : score);
+    return cut_to(score, labels.lowest, labels.highest);
 }
 
-template <class T, class V, bool unconstrained, bool kinked>
+template <class T, class V, bool unconstrained, bool kinked, bool receipt>
 Totals learn_labelled(const Rows& rows, const Constants& constants, const State& state, const RowOutputs& out,
                       double* buffer) {
     Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
@@ -167,9 +245,9 @@ Totals learn_labelled(const Rows& rows, const Constants& constants, const State&
         D own_rate;
         const Block<double> base = labelled_intercept(state.intercept, c, own_rate);
         double reach = 0.0;
-        double score = learns ? predict_labelled<T, V, unconstrained, true>(rows, c, cells, from, to, end, scratch, reach)
-                              : predict_labelled<T, V, unconstrained, false>(rows, c, cells, from, to, end, scratch,
-                                                                             reach);
+        double score =
+            learns ? predict_labelled<T, V, unconstrained, true>(rows, c, cells, from, to, end, scratch, reach)
+                   : predict_labelled<T, V, unconstrained, false>(rows, c, cells, from, to, end, scratch, reach);
         score = (score + labels.offset) + (constants.intercept ? first(base.x) : 0.0);
         const double prediction = within_labels(labels, score);
         double tail = 0.0;
@@ -183,19 +261,28 @@ Totals learn_labelled(const Rows& rows, const Constants& constants, const State&
         tallies[LOSS] += weight * loss;
         tallies[WEIGHT] += weight;
         tallies[ROWS] += 1.0;
-        double slope = 0.0;
         if (constants.intercept) reach += first(own_rate);
-        if (!slope_of_label(constants, labels, score, reach, y, weight, slope)) continue;
-        const Units units = units_of(labels);
-        learn_labelled_row<T, unconstrained, kinked>(rows, c, cells, from, to, end, inverse, units, all(slope), scratch);
+        const LabelledRow row = learn_row_label(constants, labels, y, weight);
+        const double unweighted = row.teaches ? slope_of(constants, labels, row, score, reach) : 0.0;
+        if constexpr (receipt) {
+            add_row_sums(constants, labels, row, score, unweighted, prediction, loss, state.receipt.rows, 0);
+        }
+        if (!row.teaches) continue;
+        const D slope = all(weight * unweighted);
+        RegretSums sums = no_sums(), own_sums = no_sums();
+        learn_labelled_row<T, unconstrained, kinked, receipt>(
+            rows, c, cells, from, to, end, inverse, units_of<T>(labels), slope, scratch, state.receipt.S, sums);
         if (constants.intercept) {
             D z, R;
-            labelled_step<double, true, kinked>(c, inverse, units, all(slope), base,
-                                                where_positive(base.S, all(1.0) / base.S), z, R);
+            const D g =
+                labelled_step<double, true, kinked, receipt>(c, inverse, units_of<double>(labels), slope, base,
+                                                             where_positive(base.S, all(1.0) / base.S), z, R, own_sums);
             state.intercept[0] = first(z);
             state.intercept[1] = first(R);
-            state.intercept[3] = units.kappa;
+            state.intercept[3] = labels.kappa;
+            if constexpr (receipt) state.intercept[4] += first(g);
         }
+        if constexpr (receipt) add_single_sums(state, sums, own_sums, slope);
     }
     return batch;
 }

@@ -27,7 +27,7 @@ bool is_unconstrained(const Constants& c) {
     return c.l1 == 0.0 && c.l2 == 0.0 && std::isinf(c.lower) && std::isinf(c.upper);
 }
 
-// The options with what follows from others: a stack needs log loss, and lanes that are not used the scale 1.
+// The options with what follows from others: a stack needs several scales, and lanes that are not used the scale 1.
 LearnerOptions completed(LearnerOptions options) {
     ScaleConstants& c = options.constants;
     c.base.h = c.h[0];
@@ -79,6 +79,7 @@ LedgerGroups Learner::groups(int leader, int scale) const {
 std::vector<NamedArray> Learner::common_arrays() {
     std::vector<NamedArray> arrays = {{"tallies", tallies_, 0, TALLIES, 0}};
     if (receipt()) arrays.push_back(rounding());
+    if (receipt() && labelled()) arrays.push_back(row_sums());
     if (calibrates()) arrays.push_back({"calibration", &calibration_.bins[0][0], BINS, 3, 3});
     return arrays;
 }
@@ -90,6 +91,7 @@ Learner::Learner(const Learner& other)
       calibration_(other.calibration_) {
     std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
     std::copy(&other.rounding_[0][0], &other.rounding_[0][0] + ROUNDING_SUMS * MOST_SCALES, &rounding_[0][0]);
+    std::copy(&other.row_sums_[0][0], &other.row_sums_[0][0] + ROW_SUMS * MOST_SCALES, &row_sums_[0][0]);
     if (other.gradients_ == nullptr) return;
     gradients_ = std::make_unique<Memory>(other.gradients_->size());
     gradients_->copy_from(*other.gradients_, gradients_->size());
@@ -98,8 +100,11 @@ Learner::Learner(const Learner& other)
 ReceiptState Learner::receipt_state() const {
     // The kernels that do not learn leave the state alone.
     auto* rounding = const_cast<double (*)[MOST_SCALES]>(rounding_);
-    return {gradients_ == nullptr ? nullptr : static_cast<double*>(gradients_->data()), rounding};
+    return {gradients_ == nullptr ? nullptr : static_cast<double*>(gradients_->data()), rounding,
+            const_cast<double (*)[MOST_SCALES]>(row_sums_)};
 }
+
+NamedArray Learner::row_sums() { return {"row_sums", &row_sums_[0][0], ROW_SUMS, scales(), MOST_SCALES}; }
 
 NamedArray Learner::rounding() { return {"rounding", &rounding_[0][0], ROUNDING_SUMS, scales(), MOST_SCALES}; }
 

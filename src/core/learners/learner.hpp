@@ -52,8 +52,8 @@ public:
     // The rows must be without fault; they are taken as they are. Scores are a row by an output.
     Totals learn(const Rows& rows, bool wide_values, const RowOutputs& out);
     virtual void score(const Rows& rows, bool wide_values, double* scores) const = 0;
-    // The weight of each slot in one scale, an output by a slot; and z, R, S of the intercept, an output by three by a
-    // scale.
+    // The weight of each slot in one scale, an output by a slot; and z, R, S and kappa of the intercept, an output by
+    // four by a scale.
     virtual void weights(int scale, double* out) const = 0;
     virtual void intercept(double* out) const = 0;
     // Read and write back every cell of the rows and compute nothing: the least time that learning could take.
@@ -97,8 +97,12 @@ public:
     Calibration& calibration() { return calibration_; }
     // The sums that bound the rounding of a receipt: a row for each RoundingSum, a column for each scale.
     NamedArray rounding();
+    // The sums over rows of a receipt when labels are in their own unit: a row for each RowSum.
+    NamedArray row_sums();
+    // Whether labels are in their own unit: with every loss but the log loss.
+    bool labelled() const { return loss().rule != LabelRule::none; }
     // Whether predicted probabilities are compared with labels.
-    bool calibrates() const { return receipt() && loss().mixing == Mixing::log_loss; }
+    bool calibrates() const { return receipt() && !labelled(); }
 
 protected:
     // With `cells` cells of `lanes` lanes.
@@ -122,6 +126,7 @@ protected:
     Calibration calibration_;
     std::unique_ptr<Memory> gradients_;  // S of ReceiptState
     double rounding_[ROUNDING_SUMS][MOST_SCALES] = {};
+    double row_sums_[ROW_SUMS][MOST_SCALES] = {};
 
 private:
     std::vector<double> losses_;  // of a batch, for the calibration

@@ -15,8 +15,9 @@ constexpr int PARTS = 16;
 constexpr std::int64_t LONG = 1 << 17;
 
 // h (Q + l2)
-inline double scaled_strength(const Constants& c, double h, double R, double M) {
-    return M * (c.beta * M + R) + h * c.l2;
+inline double scaled_strength(const Constants& c, double h, double R, double M, double kappa) {
+    if (!(kappa > 0.0)) return h * c.l2;  // met, but never learned
+    return M * (c.beta * M + R) / kappa + h * c.l2;
 }
 
 inline double play(const Constants& c, double h, double z, double strength) {
@@ -72,9 +73,10 @@ void grouped(const CellTable& t, const Constants& c, const double* h, int leader
     const double inverse = 1.0 / h[scale];
     each_learned<T>(t, which, [&](const T* cell, const double* S) {
         const double M = static_cast<double>(cell[t.unit]);
+        const double kappa = t.kappa < 0 ? 1.0 : static_cast<double>(cell[t.kappa]);
         const double led = static_cast<double>(cell[t.R + leader]);
         const double u =
-            play(c, h[leader], static_cast<double>(cell[t.z + leader]), scaled_strength(c, h[leader], led, M));
+            play(c, h[leader], static_cast<double>(cell[t.z + leader]), scaled_strength(c, h[leader], led, M, kappa));
         const double z = static_cast<double>(cell[t.z + scale]), R = static_cast<double>(cell[t.R + scale]);
         const double Su = S[scale] * u, slope = R / M;
         const double seen = t.counts ? static_cast<double>(cell[t.met]) : slope * slope;
@@ -83,7 +85,8 @@ void grouped(const CellTable& t, const Constants& c, const double* h, int leader
         double* to = all.sums[std::min(level - RAREST, GROUPS - 1)];
         to[0] += 1.0;
         to[1] -= Su;
-        to[2] += scaled_strength(c, h[scale], R, M) * inverse * (0.5 * (u * u)) - (Su - z * u) + c.l1 * std::fabs(u);
+        to[2] +=
+            scaled_strength(c, h[scale], R, M, kappa) * inverse * (0.5 * (u * u)) - (Su - z * u) + c.l1 * std::fabs(u);
         to[3] += 2.0 * std::fabs(u) * R;
     });
 }
@@ -121,7 +124,9 @@ LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const Const
 
 LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const ScaleConstants& constants, int leader,
                      const std::int64_t* slots, std::int64_t count) {
-    const auto add = kernels.ledgers->several[table.wide][(constants.count + 3) / 4 - 1];
+    const auto add =
+        kernels.ledgers
+            ->several[constants.base.loss->rule != LabelRule::none][table.wide][(constants.count + 3) / 4 - 1];
     return in_parts<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
         add(table, constants, leader, which, out);
     });

@@ -29,6 +29,7 @@ struct CellTable {
     int lanes;          // of S, for each cell
     bool wide;
     int z, R, unit;  // the first number of each in a cell
+    int kappa;       // the unit of the weights; -1 where there is none
     int met;         // a number that is above 0 in a cell that was learned
     bool counts;     // whether that is the number of rows; otherwise G / unit^2 stands for it
 };
@@ -47,10 +48,10 @@ struct Coordinates {
 };
 
 // Add up cells of one type, with u the play of a cell, or of scale number `leader` in it. The numbers of lanes are
-// those of ScaleKernels.
+// those of ScaleKernels; the first index is 1 where labels are in any unit.
 struct LedgerKernels {
     void (*one[2])(const CellTable&, const Constants&, const Coordinates&, LedgerSums&);
-    void (*several[2][4])(const CellTable&, const ScaleConstants&, int leader, const Coordinates&, LedgerSums&);
+    void (*several[2][2][4])(const CellTable&, const ScaleConstants&, int leader, const Coordinates&, LedgerSums&);
 };
 
 extern const LedgerKernels ledgers_portable;

@@ -9,9 +9,22 @@ namespace {
 constexpr std::int64_t CHUNK = 4096;
 #include "learners/learned.inl"
 
+// Q + l2 and the play of some cells; kappa where cells have one, which is not with the log loss.
+struct Curve {
+    D H, x;
+};
+
+inline Curve curve_of(const Play& c, D inverse, D z, D R, D M) {
+    return {scaled_strength<false>(c, R, M) * inverse, play<false>(c, z, R, M)};
+}
+
+inline Curve labelled_curve_of(const Play& c, D inverse, D z, D R, D M, D kappa) {
+    const D over_kappa = where_positive(kappa, all(1.0) / kappa), Q = M * (c.beta * M + R) * inverse * over_kappa;
+    return {Q + c.hl2 * inverse, play_at<false>(c, z, rate_of(c, R, M), kappa)};
+}
+
 // What a cell adds to the sums, with u the play it is compared with; see LEDGER_SUMS.
-inline void add_terms(const Play& c, D inverse, D z, D R, D M, D over_M, D S, D x, D u, D* sums) {
-    const D H = scaled_strength<false>(c, R, M) * inverse;
+inline void add_terms(const Play& c, D H, D z, D R, D M, D over_M, D S, D x, D u, D* sums) {
     const D size_u = size(u), width = size_u + size_u, fixed = c.l1 * size_u;
     const D Su = S * u, zu = z * u, half = H * (all(0.5) * (u * u)), slope = R * over_M, side = width * M;
     sums[0] += Su;
@@ -39,12 +52,13 @@ void ledger(const CellTable& t, const Constants& constants, const Coordinates& w
     int count = 0;
     std::int64_t met = 0;
     const auto add = [&] {
-        Four<T> z, R, M, rounded_S;
-        gather(four, z, R, M, rounded_S);
+        Four<T> z, R, M, last;
+        gather(four, z, R, M, last);
         const D wide_z = wide(z), wide_R = wide(R), wide_M = wide(M);
-        D x = play<false>(c, wide_z, wide_R, wide_M);
-        if (count < 4) x = only_first(x, count);
-        add_terms(c, inverse, wide_z, wide_R, wide_M, all(1.0) / wide_M, load(S), x, x, sums);
+        Curve curve = t.kappa < 0 ? curve_of(c, inverse, wide_z, wide_R, wide_M)
+                                  : labelled_curve_of(c, inverse, wide_z, wide_R, wide_M, wide(last));
+        if (count < 4) curve.x = only_first(curve.x, count);
+        add_terms(c, curve.H, wide_z, wide_R, wide_M, all(1.0) / wide_M, load(S), curve.x, curve.x, sums);
         if (count < 4) all_sums.sums[8][0] -= 4 - count;
         count = 0;
         for (const Cell<T>*& cell : four) cell = &none;
@@ -65,7 +79,8 @@ void ledger(const CellTable& t, const Constants& constants, const Coordinates& w
     flush();
 }
 
-template <class T, int L>
+// `labelled`: labels are in any unit.
+template <class T, int L, bool labelled>
 void ledger_of_scales(const CellTable& t, const ScaleConstants& constants, int leader, const Coordinates& which,
                       LedgerSums& all_sums) {
     const Lanes<L> c = lanes_of<L>(constants);
@@ -86,17 +101,20 @@ void ledger_of_scales(const CellTable& t, const ScaleConstants& constants, int l
     each_learned<T>(t, which, [&](const T* cell, const double* S) {
         const auto unit = static_cast<double>(cell[t.unit]);
         const D M = all(unit), over_M = all(unit > 0.0 ? 1.0 / unit : 0.0);  // a feature may have been 0 in every row
-        D z[L], R[L], x[L];
+        const D kappa = all(t.kappa < 0 ? 1.0 : static_cast<double>(cell[t.kappa]));
+        D z[L], R[L];
+        Curve curve[L];
         alignas(32) double plays[4 * L];
         for (int l = 0; l < L; ++l) {
             z[l] = wide_at(cell + t.z + 4 * l);
             R[l] = wide_at(cell + t.R + 4 * l);
-            x[l] = play<false>(c.play[l], z[l], R[l], M);
-            store(plays + 4 * l, x[l]);
+            if constexpr (labelled) curve[l] = labelled_curve_of(c.play[l], c.inverse[l], z[l], R[l], M, kappa);
+            if constexpr (!labelled) curve[l] = curve_of(c.play[l], c.inverse[l], z[l], R[l], M);
+            store(plays + 4 * l, curve[l].x);
         }
         const D u = all(plays[leader]);
         for (int l = 0; l < L; ++l) {
-            add_terms(c.play[l], c.inverse[l], z[l], R[l], M, over_M, load(S + 4 * l), x[l], u, sums[l]);
+            add_terms(c.play[l], curve[l].H, z[l], R[l], M, over_M, load(S + 4 * l), curve[l].x, u, sums[l]);
         }
         if (++met % CHUNK == 0) flush();
     });
@@ -106,12 +124,14 @@ void ledger_of_scales(const CellTable& t, const ScaleConstants& constants, int l
 }  // namespace
 }  // namespace FTPRL_ISA
 
+#define FTPRL_LEDGERS_OF(T, labelled)                                                          \
+    {FTPRL_ISA::ledger_of_scales<T, 1, labelled>, FTPRL_ISA::ledger_of_scales<T, 2, labelled>, \
+     FTPRL_ISA::ledger_of_scales<T, 3, labelled>, FTPRL_ISA::ledger_of_scales<T, 4, labelled>}
+
 const LedgerKernels FTPRL_LEDGERS = {
     {FTPRL_ISA::ledger<float>, FTPRL_ISA::ledger<double>},
-    {{FTPRL_ISA::ledger_of_scales<float, 1>, FTPRL_ISA::ledger_of_scales<float, 2>,
-      FTPRL_ISA::ledger_of_scales<float, 3>, FTPRL_ISA::ledger_of_scales<float, 4>},
-     {FTPRL_ISA::ledger_of_scales<double, 1>, FTPRL_ISA::ledger_of_scales<double, 2>,
-      FTPRL_ISA::ledger_of_scales<double, 3>, FTPRL_ISA::ledger_of_scales<double, 4>}},
+    {{FTPRL_LEDGERS_OF(float, false), FTPRL_LEDGERS_OF(double, false)},
+     {FTPRL_LEDGERS_OF(float, true), FTPRL_LEDGERS_OF(double, true)}},
 };
 
 }  // namespace ftprl

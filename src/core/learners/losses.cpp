@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace ftprl {
 namespace {
@@ -90,6 +89,44 @@ double gamma_implicit(double s, double y, double A, double, double) {
     return (1.0 - ratio) / (1.0 + A * above(1.0, ratio));
 }
 
+// ---- row terms ----
+
+RowTerm of_size(double value) { return {value, value}; }
+
+RowTerm squared_term(double s, double y, double slope, double, double) { return of_size(half_square((s - y) - slope)); }
+RowTerm squared_hinge_term(double s, double y, double slope, double, double) {
+    return of_size(half_square(above(1.0 - y * s, 0.0) + y * slope));
+}
+RowTerm absolute_term(double s, double y, double slope, double, double) {
+    return of_size(std::fabs(s - y) * (1.0 - std::fabs(slope)));
+}
+RowTerm quantile_term(double s, double y, double slope, double, double tau) {
+    const double d = s - y;
+    return of_size(d > 0.0 ? d * ((1.0 - tau) - slope) : -d * (tau + slope));
+}
+RowTerm huber_term(double s, double y, double slope, double, double) {
+    const double size = std::fabs(s - y), left = size - std::fabs(slope);
+    return of_size(size <= 1.0 ? half_square(left)
+                               : (size - 1.0) * (1.0 - std::fabs(slope)) + half_square(1.0 - std::fabs(slope)));
+}
+RowTerm hinge_term(double s, double y, double slope, double, double) {
+    return of_size(above(1.0 - y * s, 0.0) * (1.0 + y * slope));
+}
+RowTerm poisson_term(double s, double y, double slope, double unit, double) {
+    const double e = std::exp(s), mean = y + slope * unit;
+    if (!(mean > 0.0)) return {e / unit, e / unit};  // p is at minus infinity
+    const double p = std::log(mean), d = s - p;
+    return {above(mean * (std::expm1(d) - d), 0.0) / unit,
+            (mean + e) * (1.0 + std::fabs(d)) * (1.0 + std::fabs(s) + std::fabs(p)) / unit};
+}
+RowTerm gamma_term(double s, double y, double slope, double, double) {
+    const double mean = 1.0 - slope, ratio = y * std::exp(-s);
+    if (!(mean > 0.0)) return {ratio, ratio};  // p is at infinity
+    const double p = std::log(y / mean), d = s - p;
+    return {above(mean * (std::expm1(-d) + d), 0.0),
+            (mean + ratio) * (1.0 + std::fabs(d)) * (1.0 + std::fabs(s) + std::fabs(p))};
+}
+
 // ---- the stack: slope, curvature and level ----
 
 constexpr double FLAT = 0.125;          // a kinked loss is taken for this part of the density at its kink
@@ -135,21 +172,27 @@ StackSlope squared_hinge_stack(const StackPoint& p) {
     return {-p.y * gap, gap > 0.0 ? 1.0 : 0.0, p.y * above(1.0 - p.y * p.base, 0.0)};
 }
 
-constexpr double NO_CLIP = std::numeric_limits<double>::infinity();
-
 }  // namespace
 
-// name, function, labels, how scales are mixed, within which scores, baseline; then what labels in any unit need
+// name, function, labels, baseline; then what labels in any unit need
 const Loss LOSSES[] = {
-    {"logistic", logistic, Labels::signs, Mixing::log_loss, NO_CLIP, BaselineKind::base_rate, LabelRule::none, nullptr, nullptr, 1.0},
-    {"hinge", hinge, Labels::signs, Mixing::hedge, NO_CLIP, BaselineKind::majority, LabelRule::classes, hinge_implicit, hinge_stack, 4.0},
-    {"squared_hinge", squared_hinge, Labels::signs, Mixing::hedge, NO_CLIP, BaselineKind::majority, LabelRule::classes, squared_hinge_implicit, squared_hinge_stack, 1.0},
-    {"squared", squared, Labels::numbers, Mixing::squared, NO_CLIP, BaselineKind::mean, LabelRule::mean, squared_implicit, squared_stack, 1.0},
-    {"absolute", absolute, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::median, LabelRule::quantile, absolute_implicit, absolute_stack, 1.0},
-    {"quantile", quantile, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::quantile, LabelRule::quantile, quantile_implicit, quantile_stack, 1.0},
-    {"huber", huber, Labels::numbers, Mixing::hedge, NO_CLIP, BaselineKind::mean, LabelRule::median_of_unit, huber_implicit, huber_stack, 1.0},
-    {"poisson", poisson, Labels::nonnegative, Mixing::hedge, CLAMP, BaselineKind::log_mean, LabelRule::log_mean, poisson_implicit, poisson_stack, 1.0},
-    {"gamma", gamma, Labels::positive, Mixing::hedge, CLAMP, BaselineKind::log_mean, LabelRule::log_ratio, gamma_implicit, gamma_stack, 1.0},
+    {"logistic", logistic, Labels::signs, BaselineKind::base_rate, LabelRule::none, nullptr, nullptr, nullptr, 1.0},
+    {"hinge", hinge, Labels::signs, BaselineKind::majority, LabelRule::classes, hinge_implicit, hinge_term, hinge_stack,
+     4.0},
+    {"squared_hinge", squared_hinge, Labels::signs, BaselineKind::majority, LabelRule::classes, squared_hinge_implicit,
+     squared_hinge_term, squared_hinge_stack, 1.0},
+    {"squared", squared, Labels::numbers, BaselineKind::mean, LabelRule::mean, squared_implicit, squared_term,
+     squared_stack, 1.0},
+    {"absolute", absolute, Labels::numbers, BaselineKind::median, LabelRule::quantile, absolute_implicit, absolute_term,
+     absolute_stack, 1.0},
+    {"quantile", quantile, Labels::numbers, BaselineKind::quantile, LabelRule::quantile, quantile_implicit,
+     quantile_term, quantile_stack, 1.0},
+    {"huber", huber, Labels::numbers, BaselineKind::mean, LabelRule::median_of_unit, huber_implicit, huber_term,
+     huber_stack, 1.0},
+    {"poisson", poisson, Labels::nonnegative, BaselineKind::log_mean, LabelRule::log_mean, poisson_implicit,
+     poisson_term, poisson_stack, 1.0},
+    {"gamma", gamma, Labels::positive, BaselineKind::log_mean, LabelRule::log_ratio, gamma_implicit, gamma_term,
+     gamma_stack, 1.0},
 };
 const std::size_t LOSS_COUNT = sizeof LOSSES / sizeof *LOSSES;
 

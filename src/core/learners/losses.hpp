@@ -17,7 +17,6 @@ using LossFunction = LossAtScore (*)(double score, double y, double tau, double&
 double total_loss(double value, double tail);
 
 enum class Labels { signs, nonnegative, positive, numbers };  // -1 and 1; y >= 0; y > 0; any y
-enum class Mixing { log_loss, squared, hedge };               // how the predictions of several scales are combined
 
 // What predicts a label from those before it alone, for a yardstick: baseline.hpp.
 enum class BaselineKind { base_rate, mean, log_mean, median, quantile, majority };
@@ -41,15 +40,22 @@ struct StackSlope {
 };
 using StackFunction = StackSlope (*)(const StackPoint& at);
 
+// What a row adds to a regret besides what its gradients do, with the slope that it was learned with: loss(s) - loss(p)
+// - slope (s - p), where p is the score at which the loss has that slope. Never below 0. `size` is what rounding is
+// relative to. As above for a row of weight 1, and a loss of counts is divided by `unit`.
+struct RowTerm {
+    double value, size;
+};
+using RowTermFunction = RowTerm (*)(double score, double y, double slope, double unit, double tau);
+
 struct Loss {
     const char* name;
     LossFunction at;
     Labels labels;
-    Mixing mixing;
-    double clip;  // scores are mixed within [-clip, clip]; infinite for most losses
     BaselineKind baseline;
     LabelRule rule;
-    ImplicitSlope implicit;  // null with the log loss, as is the next
+    ImplicitSlope implicit;  // null with the log loss, as are the next two
+    RowTermFunction row_term;
     StackFunction stack;
     double stack_gain;  // the stack predicts its score times this
 

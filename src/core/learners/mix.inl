@@ -133,9 +133,7 @@ inline void admit(const ScaleConstants& c, Mixture& m, double weight) {
 // The part of the weights that is shared out after row t.
 inline double share_of(const ScaleConstants& c, double t) {
     const double falling = 1.0 / (t + 1.0);
-    return c.sharing == Share::fixed     ? c.share
-           : c.sharing == Share::falling ? falling
-                                         : least(LARGEST_SHARE, falling);
+    return c.sharing == Share::fixed ? c.share : c.sharing == Share::falling ? falling : least(LARGEST_SHARE, falling);
 }
 
 // The weights after a row in which expert j lost l_j; `power`_j is e^-l_j, or null. t counts this row.

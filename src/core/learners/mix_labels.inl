@@ -4,8 +4,6 @@
 constexpr double LEVEL_RATES[] = {0.5, 0.125};
 constexpr double LEAST_GAP = 0x1p-30;  // part of the loss so far below which a gap is rounding
 
-inline double cut_to(double v, double low, double high) { return least(most(v, low), high); }
-
 // What the experts and the stack say of a row.
 struct Opinions {
     double expert[MOST_EXPERTS];  // the scales, the stack, the offset; cut to the range of the labels
@@ -120,29 +118,11 @@ inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, 
     }
 }
 
-// The label of a row that is learned, and the slopes of the scales: `reach` is by how much a slope of 1 moves each
-// score, without the weight and kappa. Whether there is anything to learn but the label.
-inline bool learn_label_and_slopes(const ScaleConstants& c, Mixture& m, const double* scores, const double* reach,
-                                   const Opinions& o, double y, double weight, double t, double* slopes) {
-    const Loss& loss = *c.base.loss;
-    const LabelState before = m.labels;
-    learn_label(m.labels, loss, c.base.tau, y, weight);
-    const LabelState& labels = m.labels;
-    if (labels.unit == 0.0 || (before.rows == 0.0 && !has_classes(c))) return false;
-    const double low = least(before.lowest, labels.lowest), high = most(before.highest, labels.highest);
-    if (c.stack) learn_stack(c, m, o, before, low, high, y, weight, t);
-    for (int k = 0; k < c.count; ++k) {
-        const double A = weight * labels.kappa * reach[k];
-        slopes[k] = weight * loss.implicit(cut_to(scores[k], low, high), y, A, labels.unit, c.base.tau);
-    }
-    return true;
-}
-
-// As learn_mixture for the log loss; whether the scales learn from the row.
-bool learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* reach, double y,
-                       double weight, double t, double* slopes, MixedPrediction& prediction) {
+// As learn_mixture for the log loss: slopes are for weight 1. Whether the scales learn from the row is `row.teaches`.
+MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* reach,
+                                  double y, double weight, double t, double* slopes, LabelledRow& row) {
     const Opinions o = opinions_of(c, m, scores);
-    prediction = {o.mean, value_at(c, o.mean, y)};
+    const MixedPrediction prediction = {o.mean, value_at(c, o.mean, y)};
     double l[MOST_EXPERTS] = {};
     for (int j = 0; j < experts(c); ++j) {
         l[j] = value_at(c, o.expert[j], y);
@@ -150,5 +130,13 @@ bool learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores
     }
     if (t > 1.0) hedge(c, m, o, y, weight, t);
     keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
-    return learn_label_and_slopes(c, m, scores, reach, o, y, weight, t, slopes);
+    const LabelState before = m.labels;
+    row = learn_row_label(c.base, m.labels, y, weight);
+    if (!row.teaches) {
+        for (int k = 0; k < c.count; ++k) slopes[k] = 0.0;
+        return prediction;
+    }
+    if (c.stack) learn_stack(c, m, o, before, row.low, row.high, y, weight, t);
+    for (int k = 0; k < c.count; ++k) slopes[k] = slope_of(c.base, m.labels, row, scores[k], reach[k]);
+    return prediction;
 }

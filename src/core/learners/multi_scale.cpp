@@ -10,7 +10,7 @@ const ScaleSet& set_of(const Kernels& kernels, const LearnerOptions& options) {
     const Loss& loss = *options.constants.base.loss;
     const int lanes = (options.constants.count + 3) / 4 - 1;
     if (loss.rule == LabelRule::none) return kernels.scales->of[options.wide_cells][options.receipt][lanes];
-    return kernels.scales->labelled[loss.has_kink()][options.wide_cells][lanes];
+    return kernels.scales->labelled[loss.has_kink()][options.wide_cells][options.receipt][lanes];
 }
 
 // How cells lie in memory.
@@ -122,6 +122,7 @@ void MultiScaleLearner::intercept(double* out) const {
         const double* from = intercept_ + part * MOST_SCALES;
         std::copy(from, from + scales(), out + part * scales());
     }
+    std::fill_n(out + 3 * scales(), scales(), labelled() ? intercept_[3 * MOST_SCALES] : 1.0);
 }
 
 void MultiScaleLearner::touch(const Rows& rows) {
@@ -195,6 +196,7 @@ CellTable MultiScaleLearner::table() const {
     table.unit = 2 * P;
     table.met = 2 * P + 1;
     table.counts = true;
+    table.kappa = loss().has_kink() ? 2 * P + 2 : -1;
     table.S = receipt_state().S;
     table.lanes = P;
     return table;
@@ -279,6 +281,7 @@ void MultiScaleLearner::keep_experts(int first, int count) {
     for (int j = 0; j < kept; ++j) m.w[j] = total > 0.0 ? m.w[j] / total : 1.0 / kept;
     for (auto& sums : m.sums) keep(sums, MOST_SCALES, first, count);
     for (auto& sums : rounding_) keep(sums, MOST_SCALES, first, count);
+    for (auto& sums : row_sums_) keep(sums, MOST_SCALES, first, count);
     std::fill(std::begin(m.block), std::end(m.block), 0.0);
     for (auto& windows : m.windows) std::fill(std::begin(windows), std::end(windows), 0.0);
 }

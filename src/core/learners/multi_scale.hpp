@@ -45,7 +45,6 @@ private:
     const ScaleSet& set() const;
     int experts() const;
     // Whether labels are in their own unit: with every loss but the log loss.
-    bool labelled() const { return loss().rule != LabelRule::none; }
     int stack_columns() const { return scales() + (options_.constants.levels ? 2 : 0); }
     void keep_lanes(int first, int count);
     void keep_gradients(int old_lanes, int first, int count);

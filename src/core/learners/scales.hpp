@@ -31,8 +31,8 @@ struct ScaleConstants {
     bool levels;  // whether the stack has two, for a mean that moves; not with the log loss
 };
 
-// Losses but the log loss: the gap that is not paid back yet and the largest there was, the loss so far; the mean loss of
-// the stack and its weight; the two levels.
+// Losses but the log loss: the gap that is not paid back yet and the largest there was, the loss so far; the mean loss
+// of the stack and its weight; the two levels.
 enum HedgeFact { GAP_NOW, LARGEST_GAP, PAID, STACK_LOSS, STACK_WEIGHT_SO_FAR, LEVEL, SLOW_LEVEL, HEDGE_FACTS };
 
 // All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there is one, the
@@ -77,8 +77,8 @@ struct ScaleSet {
 };
 
 struct ScaleKernels {
-    ScaleSet of[2][2][4];  // 1 for float64; 1 with a receipt; the number of lanes over four, less one
-    ScaleSet labelled[2][2][4];  // losses but the log loss: 1 with a kink; 1 for float64; lanes
+    ScaleSet of[2][2][4];           // 1 for float64; 1 with a receipt; the number of lanes over four, less one
+    ScaleSet labelled[2][2][2][4];  // losses but the log loss: 1 with a kink; then as above
 };
 
 extern const ScaleKernels scales_portable;

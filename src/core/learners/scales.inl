@@ -297,16 +297,18 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
 #define FTPRL_SETS(T, receipt) \
     {FTPRL_SET(T, 1, receipt), FTPRL_SET(T, 2, receipt), FTPRL_SET(T, 3, receipt), FTPRL_SET(T, 4, receipt)}
 
-#define FTPRL_LABELLED(C, T, L, kinked)                                                        \
-    {{FTPRL_ISA::learn_labelled<FTPRL_ISA::C<T, L>, T, L, false, kinked>,                      \
-      FTPRL_ISA::learn_labelled<FTPRL_ISA::C<T, L>, T, L, true, kinked>},                      \
-     {FTPRL_ISA::score_labelled<FTPRL_ISA::C<T, L>, T, L, false>,                              \
-      FTPRL_ISA::score_labelled<FTPRL_ISA::C<T, L>, T, L, true>},                              \
-     FTPRL_ISA::weights_labelled<FTPRL_ISA::C<T, L>>,                                          \
+#define FTPRL_LABELLED(C, T, L, kinked, receipt)                                   \
+    {{FTPRL_ISA::learn_labelled<FTPRL_ISA::C<T, L>, T, L, false, kinked, receipt>, \
+      FTPRL_ISA::learn_labelled<FTPRL_ISA::C<T, L>, T, L, true, kinked, receipt>}, \
+     {FTPRL_ISA::score_labelled<FTPRL_ISA::C<T, L>, T, L, false>,                  \
+      FTPRL_ISA::score_labelled<FTPRL_ISA::C<T, L>, T, L, true>},                  \
+     FTPRL_ISA::weights_labelled<FTPRL_ISA::C<T, L>>,                              \
      sizeof(FTPRL_ISA::C<T, L>)}
-#define FTPRL_LABELLED_SETS(C, T, kinked)                                    \
-    {FTPRL_LABELLED(C, T, 1, kinked), FTPRL_LABELLED(C, T, 2, kinked),       \
-     FTPRL_LABELLED(C, T, 3, kinked), FTPRL_LABELLED(C, T, 4, kinked)}
+#define FTPRL_LABELLED_SETS(C, T, kinked, receipt)                                       \
+    {FTPRL_LABELLED(C, T, 1, kinked, receipt), FTPRL_LABELLED(C, T, 2, kinked, receipt), \
+     FTPRL_LABELLED(C, T, 3, kinked, receipt), FTPRL_LABELLED(C, T, 4, kinked, receipt)}
+#define FTPRL_LABELLED_TYPE(C, T, kinked) \
+    {FTPRL_LABELLED_SETS(C, T, kinked, false), FTPRL_LABELLED_SETS(C, T, kinked, true)}
 
 const ScaleKernels FTPRL_SCALES = {
     {
@@ -314,8 +316,8 @@ const ScaleKernels FTPRL_SCALES = {
         {FTPRL_SETS(double, false), FTPRL_SETS(double, true)},
     },
     {
-        {FTPRL_LABELLED_SETS(Coordinate, float, false), FTPRL_LABELLED_SETS(Coordinate, double, false)},
-        {FTPRL_LABELLED_SETS(KinkedCoordinate, float, true), FTPRL_LABELLED_SETS(KinkedCoordinate, double, true)},
+        {FTPRL_LABELLED_TYPE(Coordinate, float, false), FTPRL_LABELLED_TYPE(Coordinate, double, false)},
+        {FTPRL_LABELLED_TYPE(KinkedCoordinate, float, true), FTPRL_LABELLED_TYPE(KinkedCoordinate, double, true)},
     },
 };
 

@@ -59,11 +59,15 @@ inline void predict_labelled(const Rows& rows, bool wide, const Lanes<L>& c, C* 
     }
 }
 
-template <class C, class T, int L, bool unconstrained, bool kinked>
+template <class C, class T, int L, bool unconstrained, bool kinked, bool receipt>
 inline void learn_labelled_row(const Rows& rows, bool wide, const Lanes<L>& c, C* cells, std::int64_t from,
-                               std::int64_t to, const Units& units, const D* slope, const D* kept) {
+                               std::int64_t to, std::int64_t end, const Units& units, const D* slope, const D* kept,
+                               double* sums_of_gradients, RegretSums (*sums)[L]) {
+    const std::int64_t next = to + FAR<C> <= end ? FAR<C> : 0;
     for (std::int64_t p = from; p < to; ++p) {
         C& cell = cells[rows.indices[p]];
+        if constexpr (receipt) fetch_gradients<L>(sums_of_gradients, rows.indices[p + next]);
+        const int j = receipt ? static_cast<int>((p - from) % 4) : 0;
         const D v = all(value_of(rows, wide, p));
         const Four<T> s = narrow<T>(all(cell.s));
         const double kappa = kappa_of(cell);
@@ -71,11 +75,16 @@ inline void learn_labelled_row(const Rows& rows, bool wide, const Lanes<L>& c, C
         for (int l = 0; l < L; ++l) {
             const Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
             Four<T> z, R;
-            labelled_step<T, unconstrained, kinked>(c.play[l], c.inverse[l], units, slope[l], b, own, z, R);
+            const D g = labelled_step<T, unconstrained, kinked, receipt>(c.play[l], c.inverse[l], units, slope[l], b,
+                                                                         own, z, R, sums[j][l]);
             store(cell.z + 4 * l, z);
             store(cell.R + 4 * l, R);
+            if constexpr (receipt) {
+                double* S = sums_of_gradients + std::size_t{rows.indices[p]} * (4 * L) + 4 * l;
+                store(S, load(S) + g);
+            }
         }
-        set_kappa(cell, units.kappa);
+        set_kappa(cell, first(units.kappa));
     }
 }
 
@@ -90,20 +99,25 @@ inline void add_labelled_intercept(const Lanes<L>& c, const double* cell, double
     }
 }
 
-template <int L, bool kinked>
+template <int L, bool kinked, bool receipt>
 inline void learn_labelled_intercept(const Lanes<L>& c, double* cell, double kappa, const Units& units, const D* slope,
-                                     const D* x) {
+                                     const D* x, RegretSums* sums) {
     const D one = all(1.0), own = all(kappa > 0.0 ? 1.0 / kappa : 0.0);
     for (int l = 0; l < L; ++l) {
         const Block<double> b = {load(cell + 4 * l), load(cell + MOST_SCALES + 4 * l), one, x[l], one, one};
         D z, R;
-        labelled_step<double, true, kinked>(c.play[l], c.inverse[l], units, slope[l], b, own, z, R);
+        const D g = labelled_step<double, true, kinked, receipt>(c.play[l], c.inverse[l], units, slope[l], b, own, z, R,
+                                                                 sums[l]);
         store(cell + 4 * l, z);
         store(cell + MOST_SCALES + 4 * l, R);
+        if constexpr (receipt) {
+            double* S = cell + 2 * MOST_SCALES + 4 * l;
+            store(S, load(S) + g);
+        }
     }
 }
 
-template <class C, class T, int L, bool unconstrained, bool kinked>
+template <class C, class T, int L, bool unconstrained, bool kinked, bool receipt>
 Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constants, const ScaleState& state,
                       const RowOutputs& out, double* buffer) {
     auto* cells = static_cast<C*>(state.cells);
@@ -137,9 +151,9 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
             continue;
         }
         for (int l = 0; l < L; ++l) store(reaches + 4 * l, reach[l]);
-        MixedPrediction prediction;
-        const bool teaches = learn_with_labels(constants, m, scores, reaches, y, weight, tallies[ROWS] + 1.0, slopes,
-                                               prediction);
+        LabelledRow row;
+        const MixedPrediction prediction =
+            learn_with_labels(constants, m, scores, reaches, y, weight, tallies[ROWS] + 1.0, slopes, row);
         if (out.scores != nullptr) out.scores[r] = prediction.score;
         if (out.losses != nullptr) out.losses[r] = prediction.loss;
         batch.loss += weight * prediction.loss;
@@ -148,14 +162,24 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
         tallies[LOSS] += weight * prediction.loss;
         tallies[WEIGHT] += weight;
         tallies[ROWS] += 1.0;
-        if (!teaches) continue;
-        for (int l = 0; l < L; ++l) slope[l] = load(slopes + 4 * l);
-        const Units units = units_of(m.labels);
-        learn_labelled_row<C, T, L, unconstrained, kinked>(rows, wide, c, cells, from, to, units, slope, kept);
-        if (constants.base.intercept) {
-            learn_labelled_intercept<L, kinked>(c, state.intercept, *own_kappa, units, slope, x);
-            *own_kappa = units.kappa;
+        for (int k = 0; receipt && k < constants.count; ++k) {
+            add_row_sums(constants.base, m.labels, row, scores[k], slopes[k], prediction.score, prediction.loss,
+                         state.receipt.rows, k);
         }
+        if (!row.teaches) continue;
+        RegretSums sums[4][L], own[L];
+        for (int l = 0; l < L; ++l) {
+            slope[l] = all(weight) * load(slopes + 4 * l);
+            if constexpr (receipt) own[l] = sums[0][l] = sums[1][l] = sums[2][l] = sums[3][l] = no_sums();
+        }
+        learn_labelled_row<C, T, L, unconstrained, kinked, receipt>(
+            rows, wide, c, cells, from, to, end, units_of<T>(m.labels), slope, kept, state.receipt.S, sums);
+        if (constants.base.intercept) {
+            learn_labelled_intercept<L, kinked, receipt>(c, state.intercept, *own_kappa, units_of<double>(m.labels),
+                                                         slope, x, own);
+            *own_kappa = m.labels.kappa;
+        }
+        if constexpr (receipt) add_sums<L>(sums, own, slope, m.sums, state.receipt.rounding);
     }
     return batch;
 }

@@ -39,7 +39,7 @@ Totals SingleScaleLearner::learn_rows(const Rows& rows, bool wide_values, const 
     const std::size_t size = static_cast<std::size_t>(longest_row(rows) + 3) * SCRATCH * sizeof(double);
     if (buffer_ == nullptr || buffer_->size() < size) buffer_ = std::make_unique<Memory>(size);
     const Pair& pair = kernels_->of[wide_cells()][wide_values];
-    const auto learn = labelled() ? pair.learn_labelled[unconstrained_][loss().has_kink()]
+    const auto learn = labelled() ? pair.learn_labelled[unconstrained_][receipt()][loss().has_kink()]
                                   : pair.learn[unconstrained_][receipt()];
     return learn(rows, options_.constants.base, state(), out, static_cast<double*>(buffer_->data()));
 }
@@ -58,7 +58,8 @@ void SingleScaleLearner::weights(int, double* out) const {
 void SingleScaleLearner::intercept(double* out) const {
     out[0] = intercept_[0];
     out[1] = intercept_[1];
-    out[2] = intercept_[3];
+    out[2] = intercept_[labelled() ? 4 : 3];
+    out[3] = labelled() ? intercept_[3] : 1.0;
 }
 
 void SingleScaleLearner::touch(const Rows& rows) { kernels_->touch[wide_cells()](rows, state()); }
@@ -113,6 +114,7 @@ CellTable SingleScaleLearner::table() const {
     table.z = 0;
     table.R = 1;
     table.unit = table.met = 2;
+    table.kappa = labelled() ? 3 : -1;
     table.S = receipt_state().S;
     table.lanes = lanes();
     return table;
@@ -131,7 +133,7 @@ std::vector<Columns> SingleScaleLearner::saved_columns() const { return {{"cells
 
 std::vector<NamedArray> SingleScaleLearner::saved_arrays() {
     std::vector<NamedArray> arrays = common_arrays();
-    arrays.push_back({"intercept", intercept_, 0, 4, 0});
+    arrays.push_back({"intercept", intercept_, 0, labelled() ? 5 : 4, 0});
     if (labelled()) {
         arrays.push_back({"labels", reinterpret_cast<double*>(&labels_), 0, static_cast<int>(LABEL_NUMBERS), 0});
     }

@@ -38,13 +38,11 @@ private:
     std::uint64_t cell_of(std::uint32_t slot) const override { return slot; }
     int lanes() const override { return 1; }
     State state() const;
-    // Whether labels are in their own unit: with every loss but the log loss.
-    bool labelled() const { return loss().rule != LabelRule::none; }
     unsigned char* cell(std::uint64_t slot) const;
 
     Memory memory_;
-    std::unique_ptr<Memory> buffer_;              // grows with the longest row
-    double intercept_[4] = {0.0, 0.0, 1.0, 0.0};  // z, R, the unit, S
+    std::unique_ptr<Memory> buffer_;                   // grows with the longest row
+    double intercept_[5] = {0.0, 0.0, 1.0, 0.0, 0.0};  // z, R, the unit, S; labelled: kappa and S
     double mixture_weight_ = 1.0;
     LabelState labels_;
 };
