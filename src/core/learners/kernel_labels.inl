@@ -1,6 +1,8 @@
 // One scale with labels in any unit: every loss but the log loss (docs/labels.md). Included by kernel.inl; rules as
 // there. The last number of a cell is kappa, the unit of its weight; 0 before it was learned.
 
+#include "learners/labels.inl"
+
 template <class T>
 constexpr double LARGEST_OF = sizeof(T) == sizeof(float) ? FLT_MAX : DBL_MAX;
 
@@ -124,10 +126,16 @@ inline double predict_labelled(const Rows& rows, const Play& c, const Cell<T>* c
         const int left = static_cast<int>(to - p);
         for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[j < left ? p + j : p];
-        V some[4] = {0, 0, 0, 0};
-        for (int j = 0; j < left; ++j) some[j] = value[p + j];
-        total += predict_labelled_block<T, V, unconstrained, raise>(c, at, load(some), left, raise ? scratch : nullptr,
-                                                                    moved);
+        Four<V> values;
+        if (p + 4 <= end) {
+            values = load(value + p);
+        } else {
+            V some[4] = {0, 0, 0, 0};
+            for (int j = 0; j < left; ++j) some[j] = value[p + j];
+            values = load(some);
+        }
+        total +=
+            predict_labelled_block<T, V, unconstrained, raise>(c, at, values, left, raise ? scratch : nullptr, moved);
     }
     reach = sum(moved);
     return sum(total);
@@ -140,19 +148,32 @@ inline void learn_labelled_row(const Rows& rows, const Play& c, Cell<T>* cells, 
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
     const Four<T> kappa = narrow<T>(units.kappa);
+    const std::int64_t whole = to - (to - from) % 4;
     Cell<T>* at[4];
-    Cell<T> none;
-    for (std::int64_t p = from; p < to; p += 4, ++scratch) {
-        const int count = to - p < 4 ? static_cast<int>(to - p) : 4;
-        for (int j = SPLIT; j < count; ++j) fetch(cells + next[p + j]);
-        for (int j = 0; receipt && j < count; ++j) fetch(sums_of_gradients + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = j < count ? cells + index[p + j] : &none;
+    Four<T> z, R;
+    const auto step_block = [&] {
         const D own = wide(scratch->S);
-        Four<T> z, R;
-        const D g = labelled_step<T, unconstrained, kinked, receipt>(c, inverse, units, slope, *scratch,
-                                                                     where_positive(own, all(1.0) / own), z, R, sums);
+        return labelled_step<T, unconstrained, kinked, receipt>(c, inverse, units, slope, *scratch,
+                                                                where_positive(own, all(1.0) / own), z, R, sums);
+    };
+    std::int64_t p = from;
+    for (; p < whole; p += 4, ++scratch) {
+        for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
+        for (int j = 0; receipt && j < 4; ++j) fetch(sums_of_gradients + next[p + j]);
+        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        const D g = step_block();
         scatter(at, z, R, scratch->M, kappa);
-        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, count, g);
+        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, 4, g);
+    }
+    if (p < to) {
+        const int left = static_cast<int>(to - p);
+        for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
+        for (int j = 0; receipt && j < left; ++j) fetch(sums_of_gradients + next[p + j]);
+        Cell<T> none;
+        for (int j = 0; j < 4; ++j) at[j] = j < left ? cells + index[p + j] : &none;
+        const D g = step_block();
+        scatter(at, z, R, scratch->M, kappa);
+        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, left, g);
     }
 }
 
