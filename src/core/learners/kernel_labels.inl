@@ -24,19 +24,19 @@ inline D rate_of(const Play& c, D R, D s) {
     return smaller(where_positive(strength, c.h / strength), all(DBL_MAX));
 }
 
-// The same with kappa and l2: 1 / (Q + l2).
+// The same with kappa and l2: 1 / (Q + l2 s²).
 template <bool unconstrained>
-inline D rate_with(const Play& c, D rate, D kappa) {
+inline D rate_with(const Play& c, D rate, D kappa, D s) {
     const D own = rate * kappa;
     if constexpr (unconstrained) return own;
-    return own / (all(1.0) + own * (c.hl2 / c.h));
+    return own / (all(1.0) + own * (c.hl2 / c.h * (s * s)));
 }
 
 // The play with a given rate.
 template <bool unconstrained>
-inline D play_at(const Play& c, D z, D rate, D kappa) {
+inline D play_at(const Play& c, D z, D rate, D kappa, D s) {
     if constexpr (unconstrained) return opposite(z * rate) * kappa;
-    const D x = signed_as(larger(size(z) - c.l1, all(0.0)), opposite(z)) * rate_with<false>(c, rate, kappa);
+    const D x = signed_as(larger(size(z) - c.l1 * s, all(0.0)), opposite(z)) * rate_with<false>(c, rate, kappa, s);
     return smaller(larger(x, c.lower), c.upper);
 }
 
@@ -72,7 +72,7 @@ inline D labelled_step(const Play& c, D inverse, const Units& units, D slope, co
     const D moved = b.z + (g - sigma * b.x);
     z = narrow<T>(larger(smaller(moved, all(LARGEST_OF<T>)), all(-LARGEST_OF<T>)));
     if constexpr (receipt) {
-        const D rate = rate_with<unconstrained>(c, rate_of(c, after, M), units.kappa);
+        const D rate = rate_with<unconstrained>(c, rate_of(c, after, M), units.kappa, M);
         add_labelled_sums<T>(b, g, sigma, moved, wide(z), rate, sums);
     }
     return g;
@@ -88,7 +88,7 @@ inline D predict_labelled_block(const Play& c, const Cell<T>* const* at, Four<V>
     if constexpr (raise && sizeof(T) == sizeof(V)) M = larger(M, size(values));
     if constexpr (raise && sizeof(T) != sizeof(V)) M = larger(M, narrow<T>(size(v)));
     const D wide_z = wide(z), wide_R = wide(R), rate = rate_of(c, wide_R, wide(M));
-    D x = play_at<unconstrained>(c, wide_z, rate, wide(kappa));
+    D x = play_at<unconstrained>(c, wide_z, rate, wide(kappa), wide(M));
     if (count < 4) {
         v = only_first(v, count);
         x = only_first(x, count);
@@ -239,7 +239,7 @@ inline void add_row_sums(const Constants& c, const LabelState& labels, const Lab
 inline Block<double> labelled_intercept(const double* cell, const Play& c, D& rate) {
     Block<double> b = {all(cell[0]), all(cell[1]), all(1.0), all(0.0), all(cell[2]), all(cell[3])};
     rate = rate_of(c, b.R, b.M);
-    b.x = play_at<true>(c, b.z, rate, b.S);
+    b.x = play_at<true>(c, b.z, rate, b.S, b.M);
     return b;
 }
 
@@ -331,6 +331,6 @@ void weights_labelled(const Constants& constants, const State& state, std::uint6
     const Play c = play_of(constants);
     for (std::uint64_t i = 0; i < dim; ++i) {
         const D rate = rate_of(c, all(cells[i].R), all(cells[i].M));
-        out[i] = first(play_at<false>(c, all(cells[i].z), rate, all(cells[i].S)));
+        out[i] = first(play_at<false>(c, all(cells[i].z), rate, all(cells[i].S), all(cells[i].M)));
     }
 }
