@@ -44,6 +44,8 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
     arrays, table = engine.saved_arrays, _picked(engine, _NONE)
     slots = tensors.get("slots")
+    if LABELS in arrays and LABELS not in tensors:
+        raise InvalidInput(f"{engine.spec.loss} loss as an earlier version learned it, without the unit of the labels")
     if tensors.keys() - {"slots", BASELINE} != arrays.keys() | table.keys():
         raise InvalidInput(f"other tensors than {', '.join(sorted(arrays.keys() | table.keys()))}")
     if slots is not None:
