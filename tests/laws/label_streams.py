@@ -13,7 +13,6 @@ from ftprl.linear.spec import AUTO
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.receipt.label_mixture_replay import LabelMixing
 from ftprl.receipt.replay import Replay
-from laws.streams import labels, stream
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_instruction_set(name)]
 use_instruction_set("")
@@ -49,7 +48,7 @@ def dense(batch: Batch, dim: int) -> np.ndarray:
 def state_of(learner: Engine | Replay) -> dict[str, np.ndarray]:
     """All numbers that a learner and its replay have in common, by name."""
     slots = learner.touched().astype(np.intp)
-    own = {name: np.asarray(a).reshape(len(slots), -1) for name, a in learner.parts_at(slots).items()}
+    own = {name: np.asarray(a).reshape(len(slots), np.size(a) // max(len(slots), 1)) for name, a in learner.parts_at(slots).items()}
     own |= {"slots": slots, "intercept": learner.intercept.copy(), "tallies": learner.tallies[:3].copy()}
     for k in range(len(learner.spec.scales)):
         sums = (learner.sums_of(k), learner.rounding_sums(k), learner.row_sums(k))
@@ -89,19 +88,3 @@ def progressive(s: Spec, batch: Batch, **options: Any) -> tuple[Engine, np.ndarr
     engine.learn(batch, scores=scores, losses=losses)
     return engine, scores, losses
 
-
-__all__ = [
-    "GRIDS",
-    "KERNELS",
-    "LABELLED",
-    "NUMBERS",
-    "assert_same",
-    "dense",
-    "label_numbers",
-    "labels",
-    "learned",
-    "linear_stream",
-    "progressive",
-    "state_of",
-    "stream",
-]

@@ -132,12 +132,15 @@ def test_twin_equals_theory_on_boxes(l1: float, l2: float, seed: int, c: float, 
     np.testing.assert_allclose(twin.weights()[seen], state.x[seen], atol=1e-7)
 
 
-def literal(history: list[tuple[float, float, float, float]], s: Spec) -> float:
-    """The minimiser of the objective of one coordinate: rounds (g, x, sigma, rho), rho centred at the origin."""
+def literal(history: list[tuple[float, float, float, float]], s: Spec, M: float) -> float:
+    """The minimiser of the objective of one coordinate: rounds (g, x, sigma, rho), rho centred at the origin.
+
+    Penalties are on the weight times the unit M of its feature.
+    """
 
     def objective(u: float) -> float:
         rounds = sum(g * u + 0.5 * sigma * (u - x) ** 2 + 0.5 * rho * u * u for g, x, sigma, rho in history)
-        return rounds + s.l1 * abs(u) + 0.5 * s.l2 * u * u
+        return rounds + s.l1 * M * abs(u) + 0.5 * s.l2 * (M * u) ** 2
 
     low, high = max(s.lower, -1e3), min(s.upper, 1e3)
     found = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": 1e-12, "maxiter": 500})
@@ -162,7 +165,9 @@ def test_twin_plays_the_minimiser(options: str, seed: int) -> None:
             rho = ((new - M[i]) * math.sqrt(squares[i]) + s.beta * (new**2 - M[i] ** 2)) / s.scale
             history[i].append((0.0, 0.0, 0.0, rho))
             M[i] = new
-        x = {i: literal(history[i], s) if M[i] * (s.beta + squares[i]) + s.l2 > 0 else max(0.0, s.lower) for i in v}
+        x = {
+            i: literal(history[i], s, M[i]) if M[i] * (s.beta + squares[i] + s.l2) > 0 else max(0.0, s.lower) for i in v
+        }
         told = np.empty(1)
         base = twin_bias(twin)
         twin.learn(Batch.from_rows([v], [y], float64=True), scores=told)
@@ -175,7 +180,7 @@ def test_twin_plays_the_minimiser(options: str, seed: int) -> None:
             history[i].append((g, x[i], sigma, 0.0))
         for i in v:
             if squares[i] > 0:
-                assert twin.weights()[i] == pytest.approx(literal(history[i], s), abs=1e-5)
+                assert twin.weights()[i] == pytest.approx(literal(history[i], s, M[i]), abs=1e-5)
 
 
 def twin_bias(twin: Reference) -> float:
@@ -191,7 +196,8 @@ def bound(engine: Engine, u: np.ndarray, u0: float) -> tuple[float, float]:
     for (z, R, M, S), at, l1, l2 in ((cells.T, at, l1, l2) for cells, at, l1, l2 in parts):
         Q = M * (s.beta * M + R) / s.scale
         left -= float(S @ at)
-        right += 0.5 * float(np.sum((Q + l2) * at**2 - 2 * (S - z) * at)) + l1 * float(np.abs(at).sum())
+        penalty = l1 * float(np.abs(M * at).sum())  # penalties are on weights times the units of their features
+        right += 0.5 * float(np.sum((Q + l2 * M * M) * at**2 - 2 * (S - z) * at)) + penalty
     return left + sums.linear, right + 0.5 * sums.proximal + 0.5 * sums.stability
 
 

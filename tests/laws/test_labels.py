@@ -179,7 +179,8 @@ def test_a_saved_model_goes_on_to_the_bit(loss: str, receipt: bool, several: boo
             engine.learn(stream(seed, loss), scores=scores)
             loaded.learn(stream(seed, loss), scores=again)
             np.testing.assert_array_equal(scores, again)
-            assert_same(state_of(engine), state_of(loaded)) if receipt else None
+            if receipt:
+                assert_same(state_of(engine), state_of(loaded))
             assert engine.label_state == loaded.label_state
             np.testing.assert_array_equal(engine.cells, loaded.cells)
 
@@ -221,7 +222,7 @@ def test_scales_that_stay_go_on_as_before(loss: str, float64: bool) -> None:
 @pytest.mark.parametrize("level", [False, True])
 def test_a_replay_drops_the_same_scales(loss: str, level: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mixture, "FIRST_ROW", 2048)
-    monkeypatch.setattr(mixture, "TOLERANCE", 2.0)
+    monkeypatch.setattr(mixture, "TOLERANCE", 0.5 if loss == "poisson" else 2.0)  # whose losses are below 0 here
     batch = linear_stream(4, loss, rows=2600, weighted=False)
     s = spec(loss, 12, scale=AUTO[:6], level=level)
     engine, replay = Engine(s, receipt=True), Replay(s, retire=True)

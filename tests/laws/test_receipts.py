@@ -47,9 +47,13 @@ class Literal:
     def _Q(self, i: Any) -> float:
         return self.M[i] * (self.spec.beta * self.M[i] + math.sqrt(self.G[i])) / self.spec.scales[0]
 
+    def _penalties(self, i: Any) -> tuple[float, float]:
+        """Of the weight itself: they are on weights times the units of their features."""
+        return (0.0, 0.0) if i == "intercept" else (self.spec.l1 * self.M[i], self.spec.l2 * self.M[i] ** 2)
+
     def _play(self, i: Any) -> float:
         free = i == "intercept"
-        l1, l2 = (0.0, 0.0) if free else (self.spec.l1, self.spec.l2)
+        l1, l2 = self._penalties(i)
         low, high = (-math.inf, math.inf) if free else (self.spec.lower, self.spec.upper)
         Q = self._Q(i) + l2
         x = -math.copysign(max(abs(self.z[i]) - l1, 0.0), self.z[i]) / Q if Q > 0 else 0.0
@@ -74,7 +78,7 @@ class Literal:
                 self.G[i] += g * g
                 sigma = self._Q(i) - before
                 self.z[i] += g - sigma * x[i]
-                self.steps.append((i, g, x[i], sigma, self._Q(i) + (0.0 if i == "intercept" else self.spec.l2)))
+                self.steps.append((i, g, x[i], sigma, self._Q(i) + self._penalties(i)[1]))
 
     def certificate(self, u: dict[Any, float]) -> dict[str, float]:
         """Regret, bound and theorem from the definitions: sum ½ sigma (u - x)², not from any expansion of it."""
@@ -82,7 +86,7 @@ class Literal:
         r = math.fsum(0.5 * sigma * (u[i] - x) ** 2 for i, _, x, sigma, _ in self.steps)
         r += math.fsum(0.5 * rho * u[i] ** 2 for i, rho in self.origin.items())
         own = [i for i in self.M if i != "intercept" and self.M[i] > 0]
-        r += math.fsum(0.5 * self.spec.l2 * u[i] ** 2 + self.spec.l1 * abs(u[i]) for i in own)
+        r += math.fsum(0.5 * self._penalties(i)[1] * u[i] ** 2 + self._penalties(i)[0] * abs(u[i]) for i in own)
         stab = math.fsum(g * g / Q for _, g, _, _, Q in self.steps if Q > 0)
         return {"regret": regret, "bound": r + 0.5 * stab, "theorem": r + stab}
 
