@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,7 @@ LATEST = 2  # the row of `windows` with the sums at the last power of two
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Mixture:
+class Mixture(NamedTuple):
     """The experts of a mixture: a name, a weight and a total loss each. The scales come first, the stack last."""
 
     names: tuple[str, ...]
@@ -30,7 +28,7 @@ class Mixture:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return asdict(self)
+        return self._asdict()
 
 
 def mixture_of(state: State, scales: tuple[float, ...], stacked: bool) -> Mixture | None:

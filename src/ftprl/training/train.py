@@ -274,6 +274,7 @@ def _run_options(
         passed["checkpoint"] = os.fspath(passed["checkpoint"])
     kept = {} if checkpoint is None else {name: checkpoint[name] for name in ("passes", "holdout", "retire")}
     options = RunOptions(**{**kept, **passed})
+    options.check()
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
         what = f"passes={options.passes}" if checkpoint is None else "resume="
         raise InvalidInput(
