@@ -113,7 +113,7 @@ inline D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, 
 // The score of entries [from, to) without the intercept. A row that will be learned leaves its blocks in `scratch`.
 template <class T, class V, bool unconstrained, bool raise>
 FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std::int64_t from, std::int64_t to,
-                      std::int64_t end, Block<T>* scratch) {
+                            std::int64_t end, Block<T>* scratch) {
     const std::uint32_t* index = rows.indices;
     const V* value = static_cast<const V*>(rows.values);
     // Near the end of the batch the row itself is fetched once more, which costs little, rather than asked about.
@@ -209,8 +209,8 @@ inline void add_gradients(double* S, const std::uint32_t* index, int count, D g)
 
 template <class T, bool unconstrained, bool receipt>
 FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
-                      std::int64_t end, D inverse, D slope, Block<T>* scratch, double* sums_of_gradients,
-                      RegretSums& sums) {
+                            std::int64_t end, D inverse, D slope, Block<T>* scratch, double* sums_of_gradients,
+                            RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
     const std::int64_t whole = to - (to - from) % 4;

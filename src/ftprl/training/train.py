@@ -17,7 +17,7 @@ from ftprl.linear.model import Model
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
 from ftprl.training.run import Run
-from ftprl.training.setup import model_options, new_model, resumed_model
+from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model
 from ftprl.training.trainer import Listener, Trainer
 from ftprl.version import __version__
 
@@ -165,6 +165,7 @@ def train(
             model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt)
         else:
             model, source = resumed_model(old, data, model_options(arguments), receipt)
+        check_mixture_options(model.engine.spec, arguments)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
