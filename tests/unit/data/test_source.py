@@ -217,7 +217,7 @@ def test_a_place_behind_the_end_is_refused(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(TEXT))
     source = data.open(path)
     with pytest.raises(BadFormat, match="expected at least 9999 bytes of text, got"):
-        list(source.read(source.start._replace(offset=9999, line=50)))
+        list(source.read(source.position({**source.start.to_dict(), "offset": 9999, "line": 50})))
     with pytest.raises(InvalidInput, match="a position needs counts of at least 0"):
         source.position({**source.start.to_dict(), "offset": -1})
 
