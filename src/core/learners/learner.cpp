@@ -1,6 +1,7 @@
 #include "learners/learner.hpp"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "learners/multi_scale.hpp"
@@ -36,6 +37,7 @@ LearnerOptions completed(LearnerOptions options) {
     c.stack = c.stack && c.count > 1;
     c.levels = c.levels && c.stack && c.base.loss->rule != LabelRule::none;
     for (int k = c.count; k < MOST_SCALES; ++k) c.h[k] = 1.0;
+    c.base.least_kappa = options.wide_cells ? DBL_MIN : FLT_MIN;
     return options;
 }
 

@@ -46,16 +46,14 @@ LossAtScore huber(double s, double y, double, double&) {
     return {size <= 1.0 ? half_square(d) : size - 0.5, below(above(d, -1.0), 1.0)};
 }
 
-constexpr double CLAMP = 60.0;  // of scores with a log link, whose mean is e^score
-
 LossAtScore poisson(double s, double y, double, double&) {
-    const double c = below(above(s, -CLAMP), CLAMP);
+    const double c = below(above(s, -LARGEST_LOG_SCORE), LARGEST_LOG_SCORE);
     const double e = std::exp(c);
     return {e - y * c, e - y};
 }
 
 LossAtScore gamma(double s, double y, double, double&) {
-    const double c = below(above(s, -CLAMP), CLAMP);
+    const double c = below(above(s, -LARGEST_LOG_SCORE), LARGEST_LOG_SCORE);
     const double ratio = y * std::exp(-c);
     return {ratio + c, 1.0 - ratio};
 }

@@ -2,6 +2,7 @@
 // Included by mix.inl; rules as there.
 
 constexpr double LEVEL_RATES[] = {0.5, 0.125};
+constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose weight is 0 could never come back
 constexpr double LEAST_GAP = 0x1p-30;  // part of the loss so far below which a gap is rounding
 
 // What the experts and the stack say of a row.
@@ -76,7 +77,7 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double
     }
     const double gap = most(m.hedge[GAP_NOW] + (paid - (low - log(sum) * D / ln)), 0.0);
     m.hedge[GAP_NOW] = gap;
-    for (int j = 0; j < n; ++j) m.w[j] /= sum;
+    for (int j = 0; j < n; ++j) m.w[j] = most(m.w[j] / sum, LEAST_WEIGHT);
     if (gap > D) {
         cool(m, n, D / gap);
         m.hedge[LARGEST_GAP] = gap;

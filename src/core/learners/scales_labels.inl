@@ -213,7 +213,7 @@ void weights_labelled(const ScaleConstants& constants, const ScaleState& state, 
     one.h = constants.h[scale];
     const Play c = play_of(one);
     for (std::uint64_t i = 0; i < dim; ++i) {
-        const D rate = rate_of(c, all(cells[i].R[scale]), all(cells[i].s));
-        out[i] = first(play_at<false>(c, all(cells[i].z[scale]), rate, all(kappa_of(cells[i])), all(cells[i].s)));
+        out[i] = first(weight_of(constants.base, c, all(cells[i].z[scale]), all(cells[i].R[scale]),
+                                 all(kappa_of(cells[i])), all(cells[i].s)));
     }
 }

@@ -17,6 +17,7 @@ Vector = NDArray[np.float64]
 Floats = list[float]
 
 RATES = (0.5, 0.125)  # of the two levels
+LEAST_WEIGHT = 2.0**-1000  # without a share an expert whose weight is 0 could never come back
 LEAST_GAP = 2.0**-30  # part of the loss so far below which a gap is rounding
 FLAT = 0.125  # a kinked loss is taken for this part of the density at its kink
 LEAST_LOSS = 2.0**-10  # in units
@@ -36,6 +37,7 @@ class LabelMixing:
         self.spec, self.loss = spec, spec.scalar_loss()
         self.K, self.n = len(spec.scales), len(experts_of(spec))
         self.facts = LabelFacts(self.loss)
+        self.least_kappa = float(np.finfo(np.float64 if spec.float64 else np.float32).tiny)
         self.blocks = Blocks(self.K)
         columns = self.K + 2 * spec.level
         self.state: dict[str, Vector] = {
@@ -82,7 +84,7 @@ class LabelMixing:
         if t > 1:
             self._hedge(mean, experts, y, weight, t)
         self.blocks.add([weight * a for a in losses[: self.K]], t)
-        row = learn_row_label(self.facts, y, weight)
+        row = learn_row_label(self.facts, y, weight, self.least_kappa)
         if row.teaches and self.spec.stacked:
             self._stack(seen, base, f, row, t)
         return mean, loss, row
@@ -110,7 +112,7 @@ class LabelMixing:
         whole = added(w)
         gap = max(float(hedge[GAP]) + (paid - (low - math.log(whole) * D / ln)), 0.0)
         hedge[GAP] = gap
-        w = [a / whole for a in w]
+        w = [max(a / whole, LEAST_WEIGHT) for a in w]
         if gap > D:
             w = [a ** (D / gap) for a in w]
             whole = added(w)
