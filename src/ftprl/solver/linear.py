@@ -15,6 +15,7 @@ Vector = NDArray[np.float64]
 Ends = list[End | None]  # one for each of the 2n ends; None: no end
 
 _WALK_DIM = 10  # below this dimension a program from the start is as quick
+_LOST = 1e-13  # of a side: what rounding takes below this is as good as nothing
 _THIN = 1e-4  # a side below this share of its unit is solved again, in units of what was found
 
 
@@ -106,7 +107,17 @@ def _outwards(conic: Conic, ends: Ends, middle: Vector, unit: Vector) -> Span:
         for k, end in enumerate(ends):
             assert end is not None
             i, sign = k // 2, 1.0 if k % 2 == 0 else -1.0
-            gap = unit[i] * max(dual_gap(psd.zero(), _slope(conic, i, sign), *conic.rows, *end, span), 0.0)
-            (low if sign > 0 else high)[i] -= sign * gap
+            gap = max(dual_gap(psd.zero(), _slope(conic, i, sign), *conic.rows, *end, span), 0.0)
+            lost = _rounding(conic, *end, span)
+            gap += lost if lost > _LOST * (far[i] - near[i]) else 0.0
+            (low if sign > 0 else high)[i] -= sign * unit[i] * gap
     low.flags.writeable = high.flags.writeable = False
     return low, high
+
+
+def _rounding(conic: Conic, y: Vector, dual: Vector, span: Span) -> float:
+    """An upper bound on what `dual_gap` can have lost by rounding: large multipliers (sharp corners) magnify it."""
+    on = np.flatnonzero(dual)
+    G, h, prices = np.abs(conic.rows[0][on]), np.abs(conic.rows[1][on]), np.abs(dual[on])
+    products = float(prices @ (h + G @ np.abs(y))) + float(prices @ G @ (span[1] - span[0]))
+    return (conic.dim + 8) * float(np.finfo(np.float64).eps) * products
