@@ -238,8 +238,7 @@ def test_games_that_once_failed(number: int, seed: int) -> None:
 
     6875: a solver took a product of balls for unbounded, with weights that differ by 1e30.
     444: the best fixed point lay outside of an ellipsoid with axes from 1 to 6e5, by 6e-12 of it.
-    10885: the free minimiser lay on the sphere of an L1.5 ball to the last digit, and the search for its multiplier, 0, went
-    to log 0.
+    10885: the free minimiser lay on the sphere of an L1.5 ball to the last digit: its multiplier, 0, has no logarithm.
     """
     assert not games.faults(games.play(number, seed))
 

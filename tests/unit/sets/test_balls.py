@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ftprl.sets import Ellipsoid, L1Ball, L2Ball, LpBall
-from ftprl.sets.balls import NormBall, dual_exponent, lp_vertex
 from ftprl.sets.lp import p_norm
+from ftprl.sets.norm_ball import NormBall, dual_exponent, lp_vertex
 from laws.reference import assert_geometry, gamma
 
 CENTER = np.array([0.5, -2.0])
