@@ -185,8 +185,8 @@ class CappedSimplex(Shares):
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:
         """The sum of |slope - t| times the room that x leaves: a bound for any level t, sharp at one of them.
 
-        Those with a slope below t could grow up to the cap, those above it fall to 0; nothing cancels. Where full shares
-        alone make up the scale, t may be the slope of the last of them or of the next: the smaller bound counts.
+        Those with a slope below t could grow up to the cap, those above it fall to 0; nothing cancels. Where full
+        shares alone make up the scale, t may be the slope of the last of them or of the next: the smaller bound counts.
         """
         slope = psd.apply(H, x) + z
         k = min(int(self.scale / self._high.item(0)), self.dim - 1)
