@@ -48,7 +48,10 @@ def dense(batch: Batch, dim: int) -> np.ndarray:
 def state_of(learner: Engine | Replay) -> dict[str, np.ndarray]:
     """All numbers that a learner and its replay have in common, by name."""
     slots = learner.touched().astype(np.intp)
-    own = {name: np.asarray(a).reshape(len(slots), np.size(a) // max(len(slots), 1)) for name, a in learner.parts_at(slots).items()}
+    own = {
+        name: np.asarray(a).reshape(len(slots), np.size(a) // max(len(slots), 1))
+        for name, a in learner.parts_at(slots).items()
+    }
     own |= {"slots": slots, "intercept": learner.intercept.copy(), "tallies": learner.tallies[:3].copy()}
     for k in range(len(learner.spec.scales)):
         sums = (learner.sums_of(k), learner.rounding_sums(k), learner.row_sums(k))
@@ -87,4 +90,3 @@ def progressive(s: Spec, batch: Batch, **options: Any) -> tuple[Engine, np.ndarr
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
     engine.learn(batch, scores=scores, losses=losses)
     return engine, scores, losses
-

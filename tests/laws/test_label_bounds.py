@@ -64,7 +64,9 @@ def comparators(s: Spec, batch: Batch, m: np.ndarray, engine: Engine) -> list[tu
     found += [(rng.normal(size=DIM) * c * size, float(rng.normal() * c * size)) for c in (1e-3, 0.1, 0.5, 1.0, 5.0)]
     found += [(engine.weights(k), engine.bias(k)) for k in range(len(s.scales))]
     limited = [(np.clip(u, s.lower, s.upper), b if s.intercept else 0.0) for u, b in found]
-    return [(u, b) for u, b in limited if np.abs(dense(batch, DIM) @ u + b).max() < 50.0 or s.scalar_loss().link != "log"]
+    return [
+        (u, b) for u, b in limited if np.abs(dense(batch, DIM) @ u + b).max() < 50.0 or s.scalar_loss().link != "log"
+    ]
 
 
 @pytest.mark.parametrize("options", SPECS)
@@ -133,7 +135,9 @@ class Literal(AnyLabel):
         cells["intercept"] = (1.0, self.R0, self.kappa0)
         return {i: s * (self.beta * s + R) / (self.h * kappa) for i, (s, R, kappa) in cells.items()}
 
-    def _step(self, slots: list[int], v: np.ndarray, x: np.ndarray, x0: np.ndarray, s: np.ndarray, y: float, c: float) -> None:
+    def _step(
+        self, slots: list[int], v: np.ndarray, x: np.ndarray, x0: np.ndarray, s: np.ndarray, y: float, c: float
+    ) -> None:
         before = self.strength()
         L, A = self.labels, np.zeros(self.K)
         for j, i in enumerate(slots):

@@ -68,13 +68,17 @@ def test_scores_follow_the_origin_and_the_unit(loss: str, change: str, options: 
     mirrored = replace(s, tau=1.0 - s.tau) if factor < 0 else s
     _, scores, _ = progressive(s, batch)
     _, moved, _ = progressive(mirrored, replace(batch, y=batch.y * factor + shift))
-    np.testing.assert_allclose(moved[rows[1:]], scores[rows[1:]] * factor + shift, rtol=0, atol=1e-6 * abs(factor) * spread)
+    np.testing.assert_allclose(
+        moved[rows[1:]], scores[rows[1:]] * factor + shift, rtol=0, atol=1e-6 * abs(factor) * spread
+    )
 
 
 @pytest.mark.parametrize("options", SCALES)
 @pytest.mark.parametrize("factor", [1024.0, 3.0, 1e-3, 1e6])
 @pytest.mark.parametrize("loss", ["poisson", "gamma"])
-def test_scores_of_counts_shift_by_the_logarithm_of_the_factor(loss: str, factor: float, options: dict[str, Any]) -> None:
+def test_scores_of_counts_shift_by_the_logarithm_of_the_factor(
+    loss: str, factor: float, options: dict[str, Any]
+) -> None:
     for seed in range(3):
         batch = linear_stream(seed, loss, rows=400)
         rows = np.flatnonzero(learned(batch))

@@ -23,10 +23,16 @@ from laws.strategies import SEEDS, law
 from laws.streams import OPTIONS, spec, stream
 from oracles.any_label import AnyLabel
 
-LEVELS = [pytest.param(0.4, False, id="one"), pytest.param(AUTO, False, id="eight"), pytest.param(AUTO, True, id="levels")]
+LEVELS = [
+    pytest.param(0.4, False, id="one"),
+    pytest.param(AUTO, False, id="eight"),
+    pytest.param(AUTO, True, id="levels"),
+]
 
 
-def oracle_scores(loss: str, batch: Batch, scales: tuple[float, ...], beta: float, levels: bool) -> tuple[np.ndarray, AnyLabel]:
+def oracle_scores(
+    loss: str, batch: Batch, scales: tuple[float, ...], beta: float, levels: bool
+) -> tuple[np.ndarray, AnyLabel]:
     """The predictions of the oracle for the rows that are learned, NaN for the others."""
     oracle = AnyLabel(loss, scales, beta, 0.7, levels)
     scores = np.full(len(batch), np.nan)
@@ -52,7 +58,9 @@ def test_kernels_equal_the_oracle(loss: str, scale: Any, levels: bool, seed: int
             use_instruction_set(name)
             engine, scores, losses = progressive(s, batch)
             np.testing.assert_allclose(scores[rows], expected[rows], rtol=0, atol=1e-9 * spread)
-            own = [s.scalar_loss().value(a, b) for a, b in zip(scores[rows].tolist(), batch.y[rows].tolist(), strict=True)]
+            own = [
+                s.scalar_loss().value(a, b) for a, b in zip(scores[rows].tolist(), batch.y[rows].tolist(), strict=True)
+            ]
             np.testing.assert_array_equal(losses[rows], own)
             if s.several:
                 np.testing.assert_allclose(engine.state["w"][: oracle.n], oracle.w, rtol=1e-6, atol=1e-9)

@@ -362,7 +362,9 @@ def test_scales_that_stay_without_any_weight_begin_with_equal_weights(loss: str,
     engine.state["w"][...] = 0.0
     engine.state["w"][7] = 1.0
     experts = len(experts_of(engine.spec))
-    old = {name: a[:experts].copy() if name in ("w", "totals", "seen") else a.copy() for name, a in engine.state.items()}
+    old = {
+        name: a[:experts].copy() if name in ("w", "totals", "seen") else a.copy() for name, a in engine.state.items()
+    }
     engine.keep_scales(0)
     left = experts - 4
     assert engine.state["w"][:left].tolist() == [1 / left] * left

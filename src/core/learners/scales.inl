@@ -7,12 +7,6 @@ namespace ftprl {
 namespace FTPRL_ISA {
 namespace {
 
-#if defined(__GNUC__)
-#define FTPRL_INSIDE inline __attribute__((always_inline))
-#else
-#define FTPRL_INSIDE inline
-#endif
-
 #include "learners/mix.inl"
 
 // A cell begins at a line of memory only if it fits into one: of eight scales in 72 bytes every cell lies in two lines
