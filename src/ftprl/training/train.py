@@ -16,6 +16,7 @@ from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
+from ftprl.training.passes import HOLDOUT, best_pass
 from ftprl.training.run import Run
 from ftprl.training.setup import model_options, new_model, resumed_model
 from ftprl.training.trainer import Listener, Trainer
@@ -168,7 +169,8 @@ def train(
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
-        run_options = _run_options(arguments, None if old is None else old.checkpoint, source)
+        saved = None if old is None else old.checkpoint
+        run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt)
         model.check_size()
         log = _EventLog(events, listener, _settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
@@ -180,6 +182,8 @@ def train(
         events=tuple(log.events),
         progressive=trainer.progressive,
         holdout=trainer.holdout if run_options.holdout else None,
+        reviews=tuple(trainer.state.reviews),
+        best_pass=best_pass(trainer.state.reviews),
         rows=trainer.state.rows,
         bad_rows=trainer.bad_rows,
         first_bad=source.first_bad or trainer.state.first_refusal,
@@ -258,7 +262,7 @@ class _EventLog:
 
 
 def _run_options(
-    arguments: Mapping[str, Any], checkpoint: Mapping[str, Any] | None, source: readers.Source
+    arguments: Mapping[str, Any], checkpoint: Mapping[str, Any] | None, source: readers.Source, *, receipt: bool
 ) -> RunOptions:
     """The options of this run; those that were not passed again are as in the checkpoint it resumes."""
     passed = {name: arguments[name] for name in RUN if arguments[name] is not None}
@@ -273,6 +277,8 @@ def _run_options(
     if "checkpoint" in passed:
         passed["checkpoint"] = os.fspath(passed["checkpoint"])
     kept = {} if checkpoint is None else {name: checkpoint[name] for name in ("passes", "holdout", "retire")}
+    if not (kept or receipt) and passed.get("passes") not in (None, 1):
+        kept = {"holdout": HOLDOUT}  # to choose the best pass by
     options = RunOptions(**{**kept, **passed})
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
         what = f"passes={options.passes}" if checkpoint is None else "resume="
@@ -292,6 +298,7 @@ def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict
         "data": source.describe().to_dict(),
         "passes": options.passes,
         "holdout_every": options.holdout,
+        "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.engine.receipt,
         "retire": options.retire,
         "receipt": model.engine.receipt,
     }
