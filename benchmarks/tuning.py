@@ -2,8 +2,8 @@
 
 For each stream and loss the progressive loss (every row is predicted before it is learned) of the default, of the best
 of 29 settings of Vowpal Wabbit (20 where labels are two classes), its name, the ratio of the two, and the loss of the
-running baseline: the base rate, mean, median, quantile or majority of the labels before each row. Two checks: a ratio of
-at most 1.01, and a total loss that from row 1,000 on is never more than 1 % above the baseline's.
+running baseline: the base rate, mean, median, quantile or majority of the labels before each row. Two checks: a ratio
+of at most 1.01, and a total loss that from row 1,000 on is never more than 1 % above the baseline's.
 
 Both sides see the same features: rows are read once, and their cells and values are written as VW text. Predictions of
 both are judged by the same formulas: (p - y)^2, |p - y|, pinball loss at 0.9, Huber loss with delta 1, the Poisson
@@ -58,7 +58,7 @@ EVERY = 100  # rows between two comparisons with the baseline
 
 
 def row_losses(loss: str, p: Vector, y: Vector) -> Vector:
-    """The loss of predictions p of labels y: of log loss and hinge loss p is a score, of the others the label itself."""
+    """The loss of predictions p of labels y; with log loss and hinge loss p is a score."""
     d = np.abs(p - y)
     if loss == "logistic":
         return np.logaddexp(0.0, -y * p)
@@ -77,7 +77,7 @@ def row_losses(loss: str, p: Vector, y: Vector) -> Vector:
 
 
 def ours(source: data.Source, loss: str) -> tuple[Vector, float, float]:
-    """The loss of each row, the mean loss of the baseline in the same unit, and the largest ratio to it when settled."""
+    """The loss of each row, the mean loss of the baseline, and the largest ratio to it from row 1,000 on."""
     engine = Engine(Spec(scale="auto", dim=2**BITS, loss=loss, **({"tau": TAU} if loss == "quantile" else {})))
     losses, highest = [], 0.0
     for batch in source.batches():
@@ -141,7 +141,9 @@ def verdict(row: dict[str, Any]) -> str:
 
 def markdown(table: dict[tuple[str, str], dict[str, Any]]) -> str:
     """The table as docs/scales-experiments.md has it."""
-    head = "| stream | loss | rows | default | best of VW | setting of VW | ratio | baseline | to the baseline, at most |"
+    head = (
+        "| stream | loss | rows | default | best of VW | setting of VW | ratio | baseline | to the baseline, at most |"
+    )
     lines = [head, "|---|---|---|---|---|---|---|---|---|"]
     for (name, loss), row in table.items():
         lines.append(
@@ -178,7 +180,9 @@ def main() -> None:
     only, losses = ({name for name in text.split(",") if name} for text in (args.only, args.losses))
     table: dict[tuple[str, str], dict[str, Any]] = {}
     absent: list[str] = []
-    print(f"{'stream':10} {'loss':9} {'ours':>11} {'best VW':>11} {'ratio':>7} {'baseline':>11}  verdict, setting of VW")
+    print(
+        f"{'stream':10} {'loss':9} {'ours':>11} {'best VW':>11} {'ratio':>7} {'baseline':>11}  verdict, setting of VW"
+    )
     for name, loss, source in sources(args.data, args.cache, args.clicks, only, losses):
         if source is None:
             absent.append(f"{name} {loss}")

@@ -176,8 +176,8 @@ def _settings(event: Event) -> list[str]:
     if event["keeps_best_pass"]:
         every = event["holdout_every"]
         lines.append(
-            f"{'passes':<12} at most {event['passes']}; every {every}th row is held out, not learned, and the pass with the"
-            " smallest loss on these rows is kept (--holdout 0 learns all rows)"
+            f"{'passes':<12} at most {event['passes']}; every {every}th row is held out, not learned, and the pass with"
+            " the smallest loss on these rows is kept (--holdout 0 learns all rows)"
         )
     if event["event"] == "resume":
         lines.append(f"{'resumed':<12} after {event['rows']} rows")

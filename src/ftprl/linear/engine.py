@@ -14,7 +14,17 @@ from ftprl import check
 from ftprl._core import Baseline, Hold, Learner, RowError, state_lock
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput, OutOfMemory
-from ftprl.linear.mixture import WINDOW, Cells, Mixture, is_review, leader_of, mixture_of, next_review, restart, window_of
+from ftprl.linear.mixture import (
+    WINDOW,
+    Cells,
+    Mixture,
+    is_review,
+    leader_of,
+    mixture_of,
+    next_review,
+    restart,
+    window_of,
+)
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 
@@ -312,8 +322,8 @@ class Engine:
         then no row of the batch has been learned. `held` gets two numbers per row: the baseline's loss on a row with
         a label that is not learned, and the least loss any prediction of it could have; NaN for other rows.
 
-        Rows that were `seen` in an earlier pass move the weights of every scale, but not the mixture of the scales, which
-        would favour those that memorise; and no scale is dropped because of them.
+        Rows that were `seen` in an earlier pass move the weights of every scale, but not the mixture of the scales,
+        which would favour those that memorise; and no scale is dropped because of them.
 
         With more than four scales, those that no longer contribute are dropped, unless `retire` is off. It is decided
         after row 2^17 and at each later power of two of the rows learned, however they are cut into batches.
@@ -346,7 +356,7 @@ class Engine:
             self._baseline.learn(rows.y, unlearned, held)
 
     def start_weighing(self, part: float) -> None:
-        """Set the weights of the mixture from `part` of the total loss of each expert, before held-out rows are weighed."""
+        """Set the weights of the mixture from `part` of the total loss of each expert: where `weigh` starts from."""
         if self._spec.several:
             experts = len(self._core.saved_arrays["mixture.w"])
             with self._changing:

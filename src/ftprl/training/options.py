@@ -8,6 +8,7 @@ from typing import final
 from ftprl import check
 from ftprl.errors import InvalidInput
 
+
 def is_whole(value: object) -> bool:
     """Whether a value is a whole number, and no bool."""
     return isinstance(value, int) and not isinstance(value, bool)
@@ -61,7 +62,8 @@ class RunOptions:
         check.dimension("passes=", self.passes)
         if self.holdout is not None and (not is_whole(self.holdout) or self.holdout < 0 or self.holdout == 1):
             raise InvalidInput(
-                f"holdout= needs a whole number of at least 2, or 0 for none, got {self.holdout}; hold out every N-th row."
+                f"holdout= needs a whole number of at least 2, or 0 for none, got {self.holdout};"
+                " hold out every N-th row."
             )
         if self.holdout == 0:
             object.__setattr__(self, "holdout", None)

@@ -1,8 +1,8 @@
 """Several passes over the same data: how well each does on rows that are held out, and which of them is kept.
 
-A row that was learned in an earlier pass is predicted too well, and best by the scales that memorise most. So after the
-first pass the mixture learns from held-out rows alone, at the end of each pass: its weights start from the losses of the
-first pass, counted as few rows, and follow Bayes' rule over the held-out rows, with the scales as the pass left them.
+A row that was learned in an earlier pass is predicted too well, and best by the scales that memorise most. So after
+the first pass the mixture learns from held-out rows alone, at the end of each pass: its weights start from the losses
+of the first pass, counted as few rows, and follow Bayes' rule over the held-out rows, with the scales as they are then.
 The loss of the held-out rows on the way decides which pass is kept (docs/passes.md).
 """
 
@@ -14,8 +14,8 @@ from contextlib import closing
 import numpy as np
 
 from ftprl.data import Batch, Source
-from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
+from ftprl.linear.totals import LossTotals
 from ftprl.training.holdout import add_losses, held_out
 from ftprl.training.refused import around_refused
 from ftprl.training.run_state import NO_LOSS

@@ -138,8 +138,8 @@ def train(
 
     Run options:
 
-    - `passes`: Number of passes over the data; above 1, at most so many: the pass with the smallest held-out loss is kept
-      [default: 1]
+    - `passes`: Number of passes over the data; above 1, at most so many: the pass with the smallest held-out loss is
+      kept [default: 1]
     - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none
       [default: none; 20 with several passes, unless a receipt is kept]
     - `receipt`: Whether to keep what `certify` needs to bound the regret [default: False]

@@ -1,4 +1,4 @@
-"""Several passes: the mixture does not learn from rows it has seen, and the pass that is best on held-out rows is kept."""
+"""Several passes: the mixture learns nothing from rows it has seen, and the pass best on held-out rows is kept."""
 
 from __future__ import annotations
 
@@ -171,11 +171,16 @@ def test_a_run_that_is_resumed_ends_in_the_same_bytes(log: Path, tmp_path: Path)
 
 def test_the_command_reports_it(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, events = str(tmp_path / "m"), tmp_path / "e"
-    assert ftprl(["train", str(log), "-o", out, "--bits", "14", "--passes", "9", "--json", "--events", str(events)]) == 0
+    assert (
+        ftprl(["train", str(log), "-o", out, "--bits", "14", "--passes", "9", "--json", "--events", str(events)]) == 0
+    )
     shown, told = capsys.readouterr().err, read_events(events)[-1]
     assert "at most 9; every 20th row is held out, not learned" in shown
     assert "pass 1: held-out loss " in shown
-    assert f"stopped after pass {told['pass']}, as the held-out loss no longer falls; pass {told['best_pass']} has" in shown
+    assert (
+        f"stopped after pass {told['pass']}, as the held-out loss no longer falls; pass {told['best_pass']} has"
+        in shown
+    )
     assert ftprl(["train", str(log), "-o", out, "--bits", "14", "--passes", "2", "--json", "-q"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert len(values["holdout_by_pass"]) == 2
