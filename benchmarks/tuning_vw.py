@@ -53,6 +53,16 @@ def lines(batches: Iterable[Batch]) -> Iterator[str]:
             yield f"{y:.12g} | {' '.join(features)}\n"
 
 
+def mean_loss(path: Path, loss: str, losses: Losses, options: str) -> float:
+    """The mean loss of one pass; log loss as Vowpal Wabbit reports it, which may be below that of its predictions."""
+    if loss != "logistic":
+        return float(np.mean(losses(predictions(path, options))))
+    vw = pyvw.Workspace(f"-d {path} {options} -b {BITS} --quiet")
+    mean = float(vw.get_sum_loss() / vw.get_weighted_examples())
+    vw.finish()
+    return mean
+
+
 def predictions(path: Path, options: str) -> Vector:
     """One pass over a file: the prediction of each row before it is learned."""
     out = path.with_suffix(".predictions")
@@ -64,14 +74,17 @@ def best(batches: Iterable[Batch], loss: str, losses: Losses, cache: Path) -> di
     """The mean loss of every setting, from the cache when the same rows were there before."""
     grid = CLASSES if loss in ("logistic", "hinge") else UNITS
     with tempfile.TemporaryDirectory() as folder:
-        path, digest = Path(folder, "rows.vw"), hashlib.sha256(f"{vw_version} {loss} {grid}".encode())
+        path, digest = (
+            Path(folder, "rows.vw"),
+            hashlib.sha256(f"{vw_version} {loss} {grid}{' reported' * (loss == 'logistic')}".encode()),
+        )
         with path.open("w") as out:
             for line in lines(batches):
                 digest.update(line.encode())
                 out.write(line)
         known = cache / f"vw-{digest.hexdigest()[:16]}.json"
         if not known.exists():
-            means = {s: float(np.mean(losses(predictions(path, f"{OPTIONS[loss]} {s}")))) for s in grid}
+            means = {s: mean_loss(path, loss, losses, f"{OPTIONS[loss]} {s}") for s in grid}
             known.write_text(json.dumps(means, indent=1))
         found: dict[str, float] = json.loads(known.read_text())
     return {setting: mean for setting, mean in found.items() if np.isfinite(mean)}
