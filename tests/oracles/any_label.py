@@ -332,7 +332,7 @@ class AnyLabel:
                 return cut((s - y) / (1.0 + A), -1.0, 1.0)
             case "hinge":
                 gap = max(1.0 - y * s, 0.0)
-                return -y * min(gap / A, 1.0) if A > 0 else -y * (gap > 0)
+                return -y * min(2.0 * gap / A, 1.0) if A > 0 else -y * (gap > 0)
             case "poisson":
                 return ((math.exp(s) - y) / U) / (1.0 + A * max(math.exp(s), y) / U)
             case _:

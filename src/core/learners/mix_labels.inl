@@ -123,25 +123,35 @@ inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, 
     }
 }
 
+// As weigh_log_loss, at the rate that the first pass came to.
+inline void weigh_labelled(const ScaleConstants& c, Mixture& m, const Opinions& o, double y, double weight) {
+    const double D = m.hedge[LARGEST_GAP];
+    if (D == 0.0) return;
+    double l[MOST_EXPERTS] = {};
+    const double label = known_label(*c.base.loss, m.labels, y);
+    for (int j = 0; j < experts(c); ++j) l[j] = value_at(c, o.expert[j], label);
+    weigh_experts(m, experts(c), l, weight * log(static_cast<double>(experts(c))) / D);
+}
+
 // As learn_mixture for the log loss: slopes are for weight 1. Whether the scales learn from the row is `row.teaches`.
 MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* reach,
                                   double y, double weight, double t, double* slopes, LabelledRow& row) {
     const Opinions o = opinions_of(c, m, scores);
     const MixedPrediction prediction = {o.mean, value_at(c, o.mean, y)};
     double l[MOST_EXPERTS] = {};
-    for (int j = 0; j < experts(c); ++j) {
+    for (int j = 0; !c.frozen && j < experts(c); ++j) {
         l[j] = value_at(c, o.expert[j], y);
         m.totals[j] += weight * l[j];
     }
-    if (t > 1.0) hedge(c, m, o, y, weight, t);
-    keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
+    if (t > 1.0 && !c.frozen) hedge(c, m, o, y, weight, t);
+    if (!c.frozen) keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
     const LabelState before = m.labels;
     row = learn_row_label(c.base, m.labels, y, weight);
     if (!row.teaches) {
         for (int k = 0; k < c.count; ++k) slopes[k] = 0.0;
         return prediction;
     }
-    if (c.stack) learn_stack(c, m, o, before, row.low, row.high, y, weight, t);
+    if (c.stack && !c.frozen) learn_stack(c, m, o, before, row.low, row.high, y, weight, t);
     for (int k = 0; k < c.count; ++k) slopes[k] = slope_of(c.base, m.labels, row, scores[k], reach[k]);
     return prediction;
 }

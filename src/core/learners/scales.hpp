@@ -29,6 +29,8 @@ struct ScaleConstants {
     double share;  // with Share::fixed
     bool stack;
     bool levels;  // whether the stack has two, for a mean that moves; not with the log loss
+    bool frozen;  // whether the rows were learned in an earlier pass, so that the mixture stays as it is
+    bool weighs;  // whether the rows are held out: only the weights of the experts learn from them
 };
 
 // Losses but the log loss: the gap that is not paid back yet and the largest there was, the loss so far; the mean loss

@@ -151,7 +151,7 @@ def implicit_slope(facts: LabelFacts, s: float, y: float, A: float) -> float:
         case "huber":
             return cut((s - y) / (1.0 + A), -1.0, 1.0)
         case "hinge":
-            return (-y * (min(gap / A, 1.0) if A > 0 else 1.0)) if gap > 0 else 0.0
+            return (-y * (min(2.0 * gap / A, 1.0) if A > 0 else 1.0)) if gap > 0 else 0.0
         case "poisson":
             e = math.exp(s)
             return ((e - y) / facts.unit) / (1.0 + A * max(e, y) / facts.unit)

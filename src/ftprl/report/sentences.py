@@ -284,6 +284,8 @@ def _losses(event: dict[str, object]) -> str:
     if event["event"] == "end":
         bad = event.get("bad_rows")
         parts.insert(0, f"done; {bad} bad rows were left out" if bad else "done; no row was left out")
+        best = number(event.get("best_pass"))
+        parts += [f"pass {best:g}, with the smallest held-out loss, is kept"] if best is not None else []
     return "; ".join(parts) or "done"
 
 
