@@ -156,9 +156,7 @@ def test_a_lane_is_a_single_scale_when_values_are_signs(
     batch = replace(batch, values=signs)
     many, _, _ = progressive(spec(loss, float64=float64, scale=grid, beta=0.3, **OPTIONS[options]), batch, receipt=True)
     for k, h in enumerate(grid):
-        one, _, losses = progressive(
-            spec(loss, float64=float64, scale=h, beta=0.3, **OPTIONS[options]), batch, receipt=True
-        )
+        one, _, _ = progressive(spec(loss, float64=float64, scale=h, beta=0.3, **OPTIONS[options]), batch, receipt=True)
         for name in ("z", "R", "S"):
             np.testing.assert_array_equal(many.parts[name][:, k], one.parts[name][:, 0])
         taught = one.parts["unit"] > 0  # before labels differ a single scale keeps nothing of a row

@@ -1,8 +1,8 @@
 """Learning with labels in any unit, row by row in NumPy: the oracle of the kernels for every loss but the log loss.
 
 Everything that is learned follows the unit and the origin of the label: an offset m (mean, quantile, log mean) from
-which scores are counted, a unit U in which gradients are counted, and a range [lo, hi] to which scores are cut. The formulas
-are those of docs/labels.md, in the same order.
+which scores are counted, a unit U in which gradients are counted, and a range [lo, hi] to which scores are cut. The
+formulas are those of docs/labels.md, in the same order.
 """
 
 from __future__ import annotations
