@@ -33,6 +33,8 @@ LearnerOptions completed(LearnerOptions options) {
     c.base.h = c.h[0];
     c.stack = c.stack && c.count > 1;
     c.levels = c.levels && c.stack && c.base.loss->rule != LabelRule::none;
+    c.coin = c.coin && c.count > 1;
+    c.dense = c.dense && c.stack;
     for (int k = c.count; k < MOST_SCALES; ++k) c.h[k] = 1.0;
     return options;
 }

@@ -12,6 +12,8 @@ inline double most(double a, double b) { return b > a ? b : a; }
 inline double least(double a, double b) { return b < a ? b : a; }
 inline double within(double v, double bound) { return least(most(v, -bound), bound); }
 
+#include "learners/experts_dense.inl"
+
 // log(1 + e) for e from 0 to 1, four at a time: 2 atanh(s) with s = e / (2 + e), by a polynomial in s^2 through the
 // Chebyshev points. Within 3 units in the last place, and several times as fast as the library's one by one.
 constexpr double ATANH[] = {0x1.5555555555555p-1, 0x1.9999999999944p-2, 0x1.2492492499d46p-2, 0x1.c71c71bedea97p-3,
@@ -27,10 +29,11 @@ inline void tails(const double* e, double* to, int n) {
     }
 }
 
-// The scales, the stack, and with labels in their own unit their offset.
+// The scales, the stack, with labels in their own unit their offset, the coin and the dense stack.
 inline int experts(const ScaleConstants& c) {
     const LabelRule rule = c.base.loss->rule;
-    return c.count + (c.stack ? 1 : 0) + (rule != LabelRule::none && rule != LabelRule::classes ? 1 : 0);
+    const int offset = rule != LabelRule::none && rule != LabelRule::classes ? 1 : 0;
+    return c.count + (c.stack ? 1 : 0) + offset + (c.coin ? 1 : 0) + (c.dense ? 1 : 0);
 }
 
 // The score that the mixture predicts for a row before its label is known, and its loss.
@@ -79,10 +82,21 @@ inline double mixed(const ScaleConstants& c, const Mixture& m, const double* l) 
     return low - log(total / all_weights);
 }
 
-inline double stack_score(const Mixture& m, const double* scores, int count) {
+inline double stack_score(const double* u, const double* scores, int count) {
     double f = 0.0;
-    for (int k = 0; k < count; ++k) f += m.u[k] * within(scores[k], STACK_CUT);
+    for (int k = 0; k < count; ++k) f += u[k] * within(scores[k], STACK_CUT);
     return f;
+}
+
+// The scores of all experts with the log loss.
+inline void expert_scores(const ScaleConstants& c, const Mixture& m, const double* scores, double* s) {
+    int n = c.count;
+    for (int k = 0; k < n; ++k) s[k] = scores[k];
+    if (c.stack) s[n++] = stack_score(m.u, scores, inputs_of(c));
+    if (c.coin) s[n++] = scores[c.count];
+    if (!c.dense) return;
+    const DenseBlock& b = *m.dense;
+    s[n] = b.inputs == 0 ? s[c.count] : stack_score(b.u, scores, inputs_of(c)) + columns_score(b, scores + DENSE_AT);
 }
 
 // The mixture's score with the log loss, and its loss where there is a label.
@@ -90,10 +104,8 @@ MixedPrediction predict_mixture(const ScaleConstants& c, const Mixture& m, const
     MixedPrediction prediction = {0.0, y};
     double s[MOST_EXPERTS] = {}, plus[MOST_EXPERTS] = {}, minus[MOST_EXPERTS] = {};
     const int n = experts(c);
-    for (int j = 0; j < n; ++j) {
-        s[j] = j < c.count ? scores[j] : stack_score(m, scores, c.count);
-        plus[j] = exp(-fabs(s[j]));
-    }
+    expert_scores(c, m, scores, s);
+    for (int j = 0; j < n; ++j) plus[j] = exp(-fabs(s[j]));
     tails(plus, minus, n);
     for (int j = 0; j < n; ++j) {
         plus[j] = most(-s[j], 0.0) + minus[j];
@@ -183,39 +195,48 @@ inline void newton(Mixture& m, const double* v, int columns, double slope, doubl
     }
 }
 
-// The stack's step with the log loss, at f; e is e^-|f|.
-inline void newton_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double f, double e, double slope,
-                            double row_weight) {
-    const double weight = least(row_weight, STACK_WEIGHT);
-    alignas(32) double v[MOST_COLUMNS] = {};
-    for (int k = 0; k < c.count; ++k) v[k] = within(scores[k], STACK_CUT);
+// The curvature of the log loss at f; e is e^-|f|.
+inline double log_loss_curve(double f, double e) {
     const double p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
-    newton(m, v, c.count, slope, weight * most(p * (1.0 - p), LEAST_CURVE), weight);
+    return most(p * (1.0 - p), LEAST_CURVE);
+}
+
+// The steps of the stack and of the dense stack with the log loss; s, e and slopes are those of the experts.
+inline void newton_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, const double* s, const double* e,
+                            const double* slopes, double row_weight) {
+    const double weight = least(row_weight, STACK_WEIGHT);
+    const int count = inputs_of(c), j = c.count;
+    alignas(32) double v[DENSE_INPUTS];
+    for (int k = 0; k < count; ++k) v[k] = within(scores[k], STACK_CUT);
+    newton(m, v, count, slopes[j], weight * log_loss_curve(s[j], e[j]), weight);
+    if (!c.dense || m.dense->inputs == 0) return;
+    for (int k = 0; k <= m.dense->active; ++k) v[count + k] = scores[DENSE_AT + k];
+    const int d = experts(c) - 1;
+    dense_newton(*m.dense, v, slopes[d], weight * log_loss_curve(s[d], e[d]), weight);
 }
 
 inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y,
                                       double weight, double t, bool asked, double* l, double* slopes) {
     const int n = experts(c);
-    double e[MOST_EXPERTS] = {}, other[MOST_EXPERTS] = {}, power[MOST_EXPERTS];
-    const double f = c.stack ? stack_score(m, scores, c.count) : 0.0;
-    double slope = 0.0;
+    double e[MOST_EXPERTS] = {}, other[MOST_EXPERTS] = {}, power[MOST_EXPERTS], s[MOST_EXPERTS], slope[MOST_EXPERTS];
+    expert_scores(c, m, scores, s);
     for (int j = 0; j < n; ++j) {
-        const LossAtScore row_loss = c.base.loss->at(j < c.count ? scores[j] : f, y, c.base.tau, e[j]);
+        const LossAtScore row_loss = c.base.loss->at(s[j], y, c.base.tau, e[j]);
         l[j] = row_loss.value;
-        slope = row_loss.slope;
-        if (j < c.count) slopes[j] = weight * slope;
+        slope[j] = row_loss.slope;
+        if (j < c.count) slopes[j] = weight * slope[j];
     }
+    if (c.coin) slopes[c.count] = weight * slope[c.count + (c.stack ? 1 : 0)];
     tails(e, other, n);
     for (int j = 0; j < n; ++j) {
         l[j] += other[j];
-        other[j] += most(y * (j < c.count ? scores[j] : f), 0.0);
+        other[j] += most(y * s[j], 0.0);
     }
     admit(c, m, weight);
     // e^-l is the probability of the label, at hand without another exponential, if it is not too small.
     double total = 0.0;
     for (int j = 0; j < n; ++j) {
-        const double s = j < c.count ? scores[j] : f;
-        power[j] = (y * s < 0.0 ? e[j] : 1.0) / (1.0 + e[j]);
+        power[j] = (y * s[j] < 0.0 ? e[j] : 1.0) / (1.0 + e[j]);
         total += m.w[j] * power[j];
     }
     const bool direct = !is_bayes(c) && total >= LEAST_CHANCE;
@@ -223,7 +244,7 @@ inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const
     if (asked) prediction.score = y * (mixed(c, m, other) - prediction.loss);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
     share_out(c, m, l, weight, t, direct ? power : nullptr);
-    if (c.stack) newton_log_loss(c, m, scores, f, e[c.count], slope, weight);
+    if (c.stack) newton_log_loss(c, m, scores, s, e, slope, weight);
     return prediction;
 }
 
@@ -247,7 +268,7 @@ inline void keep_blocks(const ScaleConstants& c, Mixture& m, const double* l, do
 }
 
 // A row that is learned with the log loss: the prediction of the mixture and its loss, its new weights, and the
-// weighted slope of each scale.
+// weighted slope of each scale and then of the coin.
 MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
                               double t, bool asked, double* slopes) {
     double l[MOST_EXPERTS] = {};

@@ -1,0 +1,80 @@
+// Two more experts for several scales, each an option: a coin-betting learner for streams with many features that do not
+// matter, and a second stack that also sees the dense columns. docs/experts.md. Plain data only, as in kernel.hpp.
+#pragma once
+
+#include <cstdint>
+
+namespace ftprl {
+
+// ---- where a row's inputs to the mixture lie in one array ----
+
+constexpr int MOST_INPUTS = 20;  // the scores of the scales, and then of the coin
+constexpr int MOST_DENSE = 64;   // columns of the dense stack
+constexpr int DENSE_AT = MOST_INPUTS;
+constexpr int ROW_INPUTS = DENSE_AT + 4 + MOST_DENSE;  // a 1, the values of the dense columns, and space
+
+// ---- the coin: four numbers a coordinate, float32 or float64 as its cell ----
+
+// theta, minus the sum of the gradients; the sum of their sizes; what was won so far; the largest |value|. The weight
+// is (COIN_WEALTH + won) theta / (L (L + sizes)), L the largest |value| times the largest weighted slope.
+enum CoinFact { THETA, SIZES, WON, LARGEST_VALUE, COIN_FACTS };
+constexpr double COIN_WEALTH = 0.3;
+
+// ---- the dense stack ----
+
+constexpr int DENSE_INPUTS = MOST_INPUTS + 4 + MOST_DENSE;  // the stack's, a constant and the columns; a multiple of 4
+constexpr double DENSE_CUT = 8.0;       // values are cut to this many deviations from their mean
+constexpr double DENSE_PART = 0.5;      // of the rows that need to have a column's feature
+constexpr std::int64_t FIRST_WATCH = 8;  // rows before columns are watched
+
+// Of a column: the slot of its feature; the mean and deviation that its values are counted in; the running mean and sum
+// of squares of the values while it is watched; the rows since the last power of two that had its feature.
+enum ColumnFact { COLUMN_SLOT, CENTRE, DEVIATION, MEAN, SQUARES, MET, COLUMN_FACTS };
+
+// Rows learned since the last power of two; losses with a kink: the mean loss of the dense stack, and its weight.
+enum DenseFact { ROWS_SINCE, DENSE_LOSS, DENSE_WEIGHT, DENSE_FACTS };
+
+// Columns are watched from one power of two of the rows to the next, and become active if most rows had them and their
+// values differ. The first `active` columns are; the others are watched. Without an active column so far (`inputs` is 0)
+// the dense stack is the stack.
+struct DenseBlock {
+    int active;
+    int watched;
+    int inputs;  // of u and P that come before the columns: those of the stack, and the constant
+    std::uint32_t cells[MOST_DENSE];
+    double columns[MOST_DENSE][COLUMN_FACTS];
+    double facts[DENSE_FACTS];
+    double u[DENSE_INPUTS];
+    double P[DENSE_INPUTS][DENSE_INPUTS];
+};
+
+// Which column a cell is, by a small hash table of its number; made anew when columns come or go.
+constexpr int INDEX_SIZE = 256;
+struct ColumnIndex {
+    std::uint32_t cell[INDEX_SIZE];
+    std::int16_t column[INDEX_SIZE];  // -1 for none
+};
+
+// What the kernels get of the two experts; null where they are off.
+struct ExpertState {
+    void* coin;              // four numbers for each cell
+    double* coin_intercept;  // the same of the intercept, in float64, and then the largest weighted slope
+    double* coin_scratch;    // SCRATCH doubles for each coordinate of the longest row, as for one scale
+    DenseBlock* dense;
+    const std::uint32_t* slots;  // of the entries of the batch, whose indices are cells
+};
+
+struct Mixture;
+
+void index_columns(const DenseBlock& block, ColumnIndex& index);
+
+// After a row whose number is a power of two: watched columns become active or are forgotten, active ones that have
+// become rare leave. `stack_inputs` and the stack's own u and P are what the dense stack begins with.
+void settle_columns(DenseBlock& block, const Mixture& mixture, int stack_inputs);
+
+void watch_column(DenseBlock& block, std::uint32_t slot, std::uint32_t cell);
+
+// The inputs [first, first + count) of the first `before`, and all behind these, become the inputs of the dense stack.
+void keep_inputs(DenseBlock& block, int before, int first, int count);
+
+}  // namespace ftprl
