@@ -272,7 +272,7 @@ void put_gradients(Learner& learner, const Column<std::uint32_t>& slots,
 void expect_columns(Learner& learner, int columns, int inputs) {
     const int most_inputs = ftprl::DENSE_INPUTS - ftprl::MOST_DENSE + columns;
     if (columns < 0 || columns > ftprl::MOST_DENSE || inputs < 0 || inputs > most_inputs)
-        throw nb::value_error("a dense stack has at most 64 columns");
+        throw nb::value_error("a stack has at most 64 dense columns");
     learner.expect_columns(columns, inputs);
 }
 
@@ -430,9 +430,11 @@ void bind_cells(nb::class_<Learner>& learner) {
         .def("put_gradients", &put_gradients, nb::arg("slots").noconvert(), nb::arg("gradients").noconvert(),
              "Overwrite the sums of the gradients of cells that are there.")
         .def("expect_columns", &expect_columns, nb::arg("columns"), nb::arg("inputs"),
-             "Before a file's arrays are put: the columns that its dense stack knows, and its inputs.")
+             "Before a file's arrays are put: the dense columns that its stack knows, and its inputs.")
         .def("keep_scales", &keep_scales, nb::arg("first"), nb::arg("count"),
              "Drop all scales but `count` neighbours from number `first` on.")
+        .def("drop_coin", &Learner::drop_coin, nb::call_guard<nb::gil_scoped_release>(),
+             "Drop the coin-betting expert, if there is one.")
         .def_prop_ro(
             "width", [](const Learner& self) { return self.cell_bytes() / (self.wide_cells() ? 8 : 4); },
             "How many numbers a cell has, those that fill it up included.")

@@ -39,14 +39,23 @@ void drop_rare(DenseBlock& b, double rows) {
     }
 }
 
-// The dense stack goes on from the stack, which it has been so far, and from a constant of weight 0.
+// The stack goes on from where it is, with a constant of weight 0.
 void begin(DenseBlock& b, const Mixture& m, int stack_inputs) {
     std::copy(m.u, m.u + stack_inputs, b.u);
     for (int k = 0; k < stack_inputs; ++k) std::copy(m.P[k], m.P[k] + stack_inputs, b.P[k]);
     b.P[stack_inputs][stack_inputs] = 1.0 / STACK_RIDGE;
     b.inputs = stack_inputs + 1;
-    b.facts[DENSE_LOSS] = m.hedge[STACK_LOSS];
-    b.facts[DENSE_WEIGHT] = m.hedge[STACK_WEIGHT_SO_FAR];
+}
+
+// Whether this multiplier gives every column its own place.
+bool fill_index(ColumnIndex& index, int count) {
+    std::fill(std::begin(index.column), std::end(index.column), static_cast<std::uint8_t>(MOST_DENSE));
+    for (int j = 0; j < count; ++j) {
+        std::uint8_t& column = index.column[(index.cell[j] * index.multiplier) >> (32 - INDEX_BITS)];
+        if (column != MOST_DENSE) return index.cell[column] == index.cell[j];  // twice the same cell: not of learning
+        column = static_cast<std::uint8_t>(j);
+    }
+    return true;
 }
 
 // Whether a watched column is one of numbers that most rows have.
@@ -58,18 +67,15 @@ bool is_dense(const double* column, double rows) {
 }  // namespace
 
 void index_columns(const DenseBlock& b, ColumnIndex& index) {
-    std::fill(std::begin(index.cell), std::end(index.cell), 0u);
-    std::fill(std::begin(index.column), std::end(index.column), std::int16_t{-1});
-    for (int j = 0; j < b.active + b.watched; ++j) {
-        std::uint32_t at = b.cells[j] % INDEX_SIZE;
-        while (index.column[at] >= 0) at = (at + 1) % INDEX_SIZE;
-        index.cell[at] = b.cells[j];
-        index.column[at] = static_cast<std::int16_t>(j);
-    }
+    const int count = b.active + b.watched;
+    std::copy(b.cells, b.cells + count, index.cell);
+    std::fill(index.cell + count, std::end(index.cell), 0u);
+    index.multiplier = 0x9E3779B1u;
+    while (!fill_index(index, count)) index.multiplier += 2;
 }
 
 void settle_columns(DenseBlock& b, const Mixture& m, int stack_inputs) {
-    const double rows = b.facts[ROWS_SINCE];
+    const double rows = b.rows;
     drop_rare(b, rows);
     const int first = b.active, watched = b.watched;
     b.watched = 0;
@@ -84,7 +90,7 @@ void settle_columns(DenseBlock& b, const Mixture& m, int stack_inputs) {
         move_column(b, j, b.active++);
     }
     for (int j = 0; j < b.active; ++j) b.columns[j][MET] = 0.0;
-    b.facts[ROWS_SINCE] = 0.0;
+    b.rows = 0.0;
 }
 
 void watch_column(DenseBlock& b, std::uint32_t slot, std::uint32_t cell) {

@@ -37,16 +37,21 @@ inline D bet_block(const Cell<T>* const* at, D v, D bound, int count, Bet<T>* ke
     return x * v;
 }
 
-inline D values_of(const Rows& rows, bool wide_values, std::int64_t p, int count) {
-    alignas(32) double v[4] = {0.0, 0.0, 0.0, 0.0};
+// The values of four entries, read on into the next row where there is one: lanes from `count` on are forgotten.
+inline D values_of(const Rows& rows, bool wide_values, std::int64_t p, int count, std::int64_t end) {
+    if (p + 4 <= end) {
+        if (wide_values) return load(static_cast<const double*>(rows.values) + p);
+        return wide(load(static_cast<const float*>(rows.values) + p));
+    }
+    double v[4] = {0.0, 0.0, 0.0, 0.0};
     for (int j = 0; j < count; ++j) v[j] = value_of(rows, wide_values, p + j);
     return load(v);
 }
 
-inline Bet<double> intercept_bet(const double* own) {
-    Bet<double> bet = {all(own[THETA]), all(own[SIZES]), all(1.0), all(0.0), all(own[WON]), all(1.0)};
-    bet.x = bet_of<double>(bet.theta, bet.sizes, bet.won, bet.largest, all(own[COIN_FACTS]));
-    return bet;
+// The weight of the intercept, a coordinate of value 1.
+inline double intercept_bet(const double* own) {
+    const double bound = own[COIN_FACTS];
+    return (COIN_WEALTH + own[WON]) * own[THETA] / (bound * (bound + own[SIZES]));
 }
 
 // The coin's score of entries [from, to), with the intercept.
@@ -64,9 +69,9 @@ double coin_score(const Rows& rows, bool wide_values, const ExpertState& state, 
         const int count = to - p < 4 ? static_cast<int>(to - p) : 4;
         for (int j = 0; j < count; ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[j < count ? p + j : p];
-        total += bet_block<T, raise>(at, values_of(rows, wide_values, p, count), bound, count, raise ? kept++ : nullptr);
+        total += bet_block<T, raise>(at, values_of(rows, wide_values, p, count, end), bound, count, raise ? kept++ : nullptr);
     }
-    return sum(total) + (intercept ? first(intercept_bet(state.coin_intercept).x) : 0.0);
+    return sum(total) + (intercept ? intercept_bet(state.coin_intercept) : 0.0);
 }
 
 // The gradients of a block, and what its coordinates become.
@@ -86,7 +91,8 @@ void learn_coin(const Rows& rows, const ExpertState& state, bool intercept, std:
     auto* cells = static_cast<Cell<T>*>(state.coin);
     const auto* kept = reinterpret_cast<const Bet<T>*>(state.coin_scratch);
     double* own = state.coin_intercept;
-    const D slope = all(within(row_slope, own[COIN_FACTS]));
+    const double g = within(row_slope, own[COIN_FACTS]);
+    const D slope = all(g);
     Cell<T>* at[4];
     Cell<T> none;
     for (std::int64_t p = from; p < to; p += 4, ++kept) {
@@ -97,18 +103,16 @@ void learn_coin(const Rows& rows, const ExpertState& state, bool intercept, std:
         scatter(at, theta, sizes, won, kept->largest);
     }
     if (intercept) {
-        D theta, sizes, won;
-        settle_bets<double>(intercept_bet(own), slope, theta, sizes, won);
-        own[THETA] = first(theta);
-        own[SIZES] = first(sizes);
-        own[WON] = first(won);
+        own[WON] -= g * intercept_bet(own);
+        own[THETA] -= g;
+        own[SIZES] += fabs(g);
     }
     own[COIN_FACTS] = most(own[COIN_FACTS], fabs(row_slope));
 }
 
-// ---- both experts, before and after a row is learned ----
+// ---- both additions, before and after a row is learned ----
 
-// The coin's score, counted from the offset of the labels and in their unit, and the columns of the dense stack.
+// The coin's score, counted from the offset of the labels and in their unit, and the columns of the stack.
 template <class T>
 inline void read_experts(const Rows& rows, bool wide_values, const ScaleConstants& c, const ScaleState& state,
                          const ColumnIndex& index, std::int64_t from, std::int64_t to, std::int64_t end, bool learns,
@@ -131,7 +135,7 @@ inline void learn_experts(const Rows& rows, const ScaleConstants& c, const Scale
                           ColumnIndex& index, std::int64_t from, std::int64_t to, double t, double slope) {
     if (c.coin) learn_coin<T>(rows, state.experts, c.base.intercept, from, to, slope);
     if (!c.dense) return;
-    const int stack_inputs = inputs_of(c) + (c.levels ? 2 : 0);
+    const int stack_inputs = c.count + (c.levels ? 2 : 0);
     review_columns(rows, from, to, state.experts.slots, t, *state.mixture, stack_inputs, index, *state.experts.dense,
                    [&](std::uint32_t cell) { return static_cast<double>(cells[cell].N); });
 }

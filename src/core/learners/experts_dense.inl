@@ -1,38 +1,40 @@
-// The dense stack: docs/experts.md. Included by mix.inl; rules as there.
+// The stack with dense columns: docs/experts.md. Included by mix.inl; rules as there.
 
-// The scores that the stack sees.
-inline int inputs_of(const ScaleConstants& c) { return c.count + (c.coin ? 1 : 0); }
+// Whether the stack has dense columns, or had.
+inline bool has_columns(const ScaleConstants& c, const DenseBlock* b) { return c.dense && b->inputs > 0; }
 
+// The column of a cell; MOST_DENSE for none. Without a branch, which would often be guessed wrong.
 inline int column_of(const ColumnIndex& index, std::uint32_t cell) {
-    std::uint32_t at = cell % INDEX_SIZE;
-    while (index.column[at] >= 0 && index.cell[at] != cell) at = (at + 1) % INDEX_SIZE;
-    return index.column[at];
+    const int j = index.column[(cell * index.multiplier) >> (32 - INDEX_BITS)];
+    return index.cell[j] == cell ? j : MOST_DENSE;
 }
 
-// The values of the columns of a row: a 1 and the active ones, in deviations from their means, go to `to`. A row that
-// is learned is counted, and its values in watched columns too.
+// The values of the columns of a row: a 1 and the active ones, in deviations from their means, go to `to`, filled up
+// with zeros to a multiple of four. A row that is learned is counted, and its values in watched columns too.
 inline void read_columns(const Rows& rows, bool wide, std::int64_t from, std::int64_t end, const ColumnIndex& index,
                          DenseBlock& b, bool learns, double* to) {
-    double values[MOST_DENSE];
-    const int all_columns = b.active + (learns ? b.watched : 0);
-    if (learns) b.facts[ROWS_SINCE] += 1.0;
-    to[0] = 1.0;
-    if (all_columns == 0) return;
-    for (int j = 0; j < all_columns; ++j) values[j] = 0.0;
+    double values[MOST_DENSE + 1];
+    const int count = b.active + b.watched;
+    if (learns) b.rows += 1.0;
+    if (count == 0 && b.inputs == 0) return;
+    for (int j = 0; j < count; ++j) values[j] = 0.0;
+    std::uint64_t met = 0;
     for (std::int64_t p = from; p < end; ++p) {
         const int j = column_of(index, rows.indices[p]);
-        if (j < 0 || j >= all_columns) continue;
         values[j] = wide ? static_cast<const double*>(rows.values)[p]
                          : static_cast<double>(static_cast<const float*>(rows.values)[p]);
-        if (learns) b.columns[j][MET] += 1.0;
+        met |= static_cast<std::uint64_t>(j != MOST_DENSE) << (j % MOST_DENSE);
     }
+    to[0] = 1.0;
     for (int j = 0; j < b.active; ++j) {
         to[j + 1] = within((values[j] - b.columns[j][CENTRE]) / b.columns[j][DEVIATION], DENSE_CUT);
     }
-    for (int j = b.active; j < all_columns; ++j) {
+    for (int j = b.active; j % 4 != 3; ++j) to[j + 1] = 0.0;
+    for (int j = 0; learns && j < count; ++j) b.columns[j][MET] += static_cast<double>(met >> j & 1);
+    for (int j = b.active; learns && j < count; ++j) {
         double* column = b.columns[j];
         const double d = values[j] - column[MEAN];
-        column[MEAN] += d / b.facts[ROWS_SINCE];
+        column[MEAN] += d / b.rows;
         column[SQUARES] += d * (values[j] - column[MEAN]);
     }
 }
@@ -48,30 +50,31 @@ inline void review_columns(const Rows& rows, std::int64_t from, std::int64_t to,
     index_columns(b, index);
     for (std::int64_t p = from; p < to; ++p) {
         const std::uint32_t cell = rows.indices[p];
-        if (count_of(cell) >= DENSE_PART * t && column_of(index, cell) < 0) watch_column(b, slots[p], cell);
+        if (count_of(cell) >= DENSE_PART * t && column_of(index, cell) == MOST_DENSE) watch_column(b, slots[p], cell);
     }
     index_columns(b, index);
 }
 
-// What the columns add to the score of the stack's inputs: `dense` begins with a 1.
+// What the constant and the columns add to the score of the stack; `dense` begins with a 1, filled up with zeros.
 inline double columns_score(const DenseBlock& b, const double* dense) {
-    double f = 0.0;
-    for (int j = 0; j <= b.active; ++j) f += b.u[b.inputs - 1 + j] * dense[j];
-    return f;
+    D f = all(0.0);
+    for (int j = 0; j <= b.active; j += 4) f += load(b.u + b.inputs - 1 + j) * load(dense + j);
+    return sum(f);
 }
 
-// A Newton step of the dense stack, as that of the stack. Inputs not used are zero and stay so.
-inline void dense_newton(DenseBlock& b, const double* v, double slope, double curve, double weight) {
+// A Newton step of the stack with columns, as `newton`. Inputs not used are zero and stay so; v has space for more.
+inline void dense_newton(DenseBlock& b, double* v, double slope, double curve, double weight) {
     const int count = b.inputs + b.active, lanes = (count + 3) / 4;
     alignas(32) double Pv[DENSE_INPUTS];
+    for (int k = count; k < 4 * lanes; ++k) v[k] = 0.0;
+    D products = all(0.0);
     for (int l = 0; l < lanes; ++l) {
         D part = all(0.0);
         for (int k = 0; k < count; ++k) part += load(&b.P[k][4 * l]) * all(v[k]);
         store(Pv + 4 * l, part);
+        products += part * load(v + 4 * l);
     }
-    double q = 0.0;
-    for (int k = 0; k < count; ++k) q += v[k] * Pv[k];
-    const double d = 1.0 + curve * most(q, 0.0);
+    const double d = 1.0 + curve * most(sum(products), 0.0);
     const double step = weight * slope / d, shrink = curve / d;
     bool positive = true;
     for (int l = 0; l < lanes; ++l) {

@@ -29,11 +29,11 @@ inline void tails(const double* e, double* to, int n) {
     }
 }
 
-// The scales, the stack, with labels in their own unit their offset, the coin and the dense stack.
+// The scales, the stack, with labels in their own unit their offset, and the coin.
 inline int experts(const ScaleConstants& c) {
     const LabelRule rule = c.base.loss->rule;
     const int offset = rule != LabelRule::none && rule != LabelRule::classes ? 1 : 0;
-    return c.count + (c.stack ? 1 : 0) + offset + (c.coin ? 1 : 0) + (c.dense ? 1 : 0);
+    return c.count + (c.stack ? 1 : 0) + offset + (c.coin ? 1 : 0);
 }
 
 // The score that the mixture predicts for a row before its label is known, and its loss.
@@ -90,13 +90,13 @@ inline double stack_score(const double* u, const double* scores, int count) {
 
 // The scores of all experts with the log loss.
 inline void expert_scores(const ScaleConstants& c, const Mixture& m, const double* scores, double* s) {
-    int n = c.count;
-    for (int k = 0; k < n; ++k) s[k] = scores[k];
-    if (c.stack) s[n++] = stack_score(m.u, scores, inputs_of(c));
-    if (c.coin) s[n++] = scores[c.count];
-    if (!c.dense) return;
-    const DenseBlock& b = *m.dense;
-    s[n] = b.inputs == 0 ? s[c.count] : stack_score(b.u, scores, inputs_of(c)) + columns_score(b, scores + DENSE_AT);
+    for (int k = 0; k < c.count; ++k) s[k] = scores[k];
+    if (has_columns(c, m.dense)) {
+        s[c.count] = stack_score(m.dense->u, scores, c.count) + columns_score(*m.dense, scores + DENSE_AT);
+    } else if (c.stack) {
+        s[c.count] = stack_score(m.u, scores, c.count);
+    }
+    if (c.coin) s[c.count + (c.stack ? 1 : 0)] = scores[c.count];
 }
 
 // The mixture's score with the log loss, and its loss where there is a label.
@@ -195,24 +195,16 @@ inline void newton(Mixture& m, const double* v, int columns, double slope, doubl
     }
 }
 
-// The curvature of the log loss at f; e is e^-|f|.
-inline double log_loss_curve(double f, double e) {
-    const double p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
-    return most(p * (1.0 - p), LEAST_CURVE);
-}
-
-// The steps of the stack and of the dense stack with the log loss; s, e and slopes are those of the experts.
-inline void newton_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, const double* s, const double* e,
-                            const double* slopes, double row_weight) {
+// The stack's step with the log loss, at f; e is e^-|f|.
+inline void newton_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double f, double e, double slope,
+                            double row_weight) {
     const double weight = least(row_weight, STACK_WEIGHT);
-    const int count = inputs_of(c), j = c.count;
     alignas(32) double v[DENSE_INPUTS];
-    for (int k = 0; k < count; ++k) v[k] = within(scores[k], STACK_CUT);
-    newton(m, v, count, slopes[j], weight * log_loss_curve(s[j], e[j]), weight);
-    if (!c.dense || m.dense->inputs == 0) return;
-    for (int k = 0; k <= m.dense->active; ++k) v[count + k] = scores[DENSE_AT + k];
-    const int d = experts(c) - 1;
-    dense_newton(*m.dense, v, slopes[d], weight * log_loss_curve(s[d], e[d]), weight);
+    for (int k = 0; k < c.count; ++k) v[k] = within(scores[k], STACK_CUT);
+    const double p = (f >= 0.0 ? 1.0 : e) / (1.0 + e), curve = weight * most(p * (1.0 - p), LEAST_CURVE);
+    if (!has_columns(c, m.dense)) return newton(m, v, c.count, slope, curve, weight);
+    for (int k = 0; k <= m.dense->active; ++k) v[c.count + k] = scores[DENSE_AT + k];
+    dense_newton(*m.dense, v, slope, curve, weight);
 }
 
 inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y,
@@ -244,7 +236,7 @@ inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const
     if (asked) prediction.score = y * (mixed(c, m, other) - prediction.loss);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
     share_out(c, m, l, weight, t, direct ? power : nullptr);
-    if (c.stack) newton_log_loss(c, m, scores, s, e, slope, weight);
+    if (c.stack) newton_log_loss(c, m, scores, s[c.count], e[c.count], slope[c.count], weight);
     return prediction;
 }
 

@@ -6,12 +6,11 @@ constexpr double LEAST_GAP = 0x1p-30;  // part of the loss so far below which a 
 
 // What the experts and the stack say of a row.
 struct Opinions {
-    double expert[MOST_EXPERTS];  // the scales, the stack, the offset, the coin, the dense stack; cut to the range
-    double seen[MOST_INPUTS];     // the scores as the stack sees them
+    double expert[MOST_EXPERTS];  // the scales, the stack, the offset, the coin; cut to the range of the labels
+    double seen[MOST_SCALES];     // the scores as the stack sees them
     double base;                  // the stack without its levels
     double f;
-    double dense;  // the dense stack
-    double mean;   // the prediction
+    double mean;  // the prediction
 };
 
 inline bool has_classes(const ScaleConstants& c) { return c.base.loss->rule == LabelRule::classes; }
@@ -21,44 +20,29 @@ inline double stack_unit(const ScaleConstants& c, const LabelState& labels) {
     return has_classes(c) || c.base.loss->has_log_link() ? 1.0 : labels.unit;
 }
 
-inline double levels_score(const ScaleConstants& c, const Mixture& m, const double* u) {
-    const int at = inputs_of(c);
-    return u[at] * m.hedge[LEVEL] + u[at + 1] * m.hedge[SLOW_LEVEL];
-}
-
-// The score of the dense stack: that of the stack until it has columns.
-inline double dense_score(const ScaleConstants& c, const Mixture& m, const Opinions& o, const double* dense) {
-    const DenseBlock& b = *m.dense;
-    if (b.inputs == 0) return o.f;
-    double sum = 0.0;
-    for (int k = 0; k < inputs_of(c); ++k) sum += b.u[k] * (o.seen[k] - m.labels.offset);
-    const double others = columns_score(b, dense) + (c.levels ? levels_score(c, m, b.u) : 0.0);
-    return m.labels.offset + sum + stack_unit(c, m.labels) * others;
-}
-
 Opinions opinions_of(const ScaleConstants& c, const Mixture& m, const double* scores) {
     Opinions o = {};
     const LabelState& labels = m.labels;
-    const auto cut_score = [&](double score) { return cut_to(score, labels.lowest, labels.highest); };
+    const bool columns = has_columns(c, m.dense);
+    const double* u = columns ? m.dense->u : m.u;
     double sum = 0.0;
-    for (int k = 0; k < inputs_of(c); ++k) {
-        o.expert[k] = cut_score(scores[k]);
+    for (int k = 0; k < c.count; ++k) {
+        o.expert[k] = cut_to(scores[k], labels.lowest, labels.highest);
         o.seen[k] = has_classes(c) ? within(scores[k], STACK_CUT) : o.expert[k];
-        sum += m.u[k] * (o.seen[k] - labels.offset);
+        sum += u[k] * (o.seen[k] - labels.offset);
     }
-    const double coin = o.expert[c.count];
     int n = c.count;
     if (c.stack) {
         o.base = o.f = labels.offset + sum;
-        if (c.levels) o.f = o.base + stack_unit(c, labels) * levels_score(c, m, m.u);
-        o.expert[n++] = cut_score(c.base.loss->stack_gain * o.f);
+        if (columns) o.base = o.f = o.base + stack_unit(c, labels) * columns_score(*m.dense, scores + DENSE_AT);
+        if (c.levels) {
+            const double levels = u[c.count] * m.hedge[LEVEL] + u[c.count + 1] * m.hedge[SLOW_LEVEL];
+            o.f = o.base + stack_unit(c, labels) * levels;
+        }
+        o.expert[n++] = cut_to(c.base.loss->stack_gain * o.f, labels.lowest, labels.highest);
     }
     if (!has_classes(c)) o.expert[n++] = labels.offset;
-    if (c.coin) o.expert[n++] = coin;
-    if (c.dense) {
-        o.dense = dense_score(c, m, o, scores + DENSE_AT);
-        o.expert[n++] = cut_score(c.base.loss->stack_gain * o.dense);
-    }
+    if (c.coin) o.expert[n++] = cut_to(scores[c.count], labels.lowest, labels.highest);
     for (int j = 0; j < n; ++j) o.mean += m.w[j] * o.expert[j];
     return o;
 }
@@ -105,48 +89,39 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double
     for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * m.w[j] + a / n;
 }
 
-// The slope of a stack at f in the range [low, high]; with a kink its mean loss and its weight are brought up to date.
-inline StackSlope stack_slope(const ScaleConstants& c, const LabelState& labels, double f, double base, double low,
-                              double high, double y, double weight, double& mean_loss, double& weight_so_far) {
-    const Loss& loss = *c.base.loss;
-    StackPoint at = {f, base, y, labels.unit, labels.psi, 0.0, c.base.tau};
-    if (loss.has_log_link()) {
-        at.f = cut_to(f, low, high);
-        at.base = cut_to(base, low, high);
-    }
-    if (loss.has_kink()) {
-        weight_so_far += weight;
-        const double value = value_at(c, cut_to(f, low, high), y);
-        mean_loss += (weight / weight_so_far) * (value - mean_loss);
-        at.mean_loss = mean_loss;
-    }
-    return loss.stack(at);
-}
-
-// The Newton steps of the stacks, whose range is the hull of the labels' ranges before and after this one; `dense` is
+// The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one; `dense` is
 // the columns of the row.
 inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, const double* dense,
                         const LabelState& before, double low, double high, double y, double row_weight, double t) {
+    const Loss& loss = *c.base.loss;
     const LabelState& labels = m.labels;
     const double weight = least(row_weight, STACK_WEIGHT), unit = stack_unit(c, labels);
     const double ratio = stack_unit(c, before) / unit;
-    const int count = inputs_of(c), columns = count + (c.levels ? 2 : 0);
+    const int count = c.count + (c.levels ? 2 : 0);
     alignas(32) double v[DENSE_INPUTS];
-    for (int k = 0; k < count; ++k) v[k] = (o.seen[k] - before.offset) / unit;
+    for (int k = 0; k < c.count; ++k) v[k] = (o.seen[k] - before.offset) / unit;
     if (c.levels) {
-        v[count] = ratio * m.hedge[LEVEL];
-        v[count + 1] = ratio * m.hedge[SLOW_LEVEL];
+        v[c.count] = ratio * m.hedge[LEVEL];
+        v[c.count + 1] = ratio * m.hedge[SLOW_LEVEL];
     }
-    if (c.dense && m.dense->inputs > 0) {
-        DenseBlock& b = *m.dense;
-        for (int k = 0; k <= b.active; ++k) v[columns + k] = ratio * dense[k];
-        const StackSlope at = stack_slope(c, labels, o.dense, o.dense, low, high, y, weight, b.facts[DENSE_LOSS],
-                                          b.facts[DENSE_WEIGHT]);
-        dense_newton(b, v, at.slope, weight * at.curvature, weight);
+    StackPoint at = {o.f, o.base, y, labels.unit, labels.psi, 0.0, c.base.tau};
+    if (loss.has_log_link()) {
+        at.f = cut_to(o.f, low, high);
+        at.base = cut_to(o.base, low, high);
     }
-    const StackSlope slope = stack_slope(c, labels, o.f, o.base, low, high, y, weight, m.hedge[STACK_LOSS],
-                                         m.hedge[STACK_WEIGHT_SO_FAR]);
-    newton(m, v, columns, slope.slope, weight * slope.curvature, weight);
+    if (loss.has_kink()) {
+        m.hedge[STACK_WEIGHT_SO_FAR] += weight;
+        const double value = value_at(c, cut_to(o.f, low, high), y);
+        m.hedge[STACK_LOSS] += (weight / m.hedge[STACK_WEIGHT_SO_FAR]) * (value - m.hedge[STACK_LOSS]);
+        at.mean_loss = m.hedge[STACK_LOSS];
+    }
+    const StackSlope slope = loss.stack(at);
+    if (has_columns(c, m.dense)) {
+        for (int k = 0; k <= m.dense->active; ++k) v[count + k] = ratio * dense[k];
+        dense_newton(*m.dense, v, slope.slope, weight * slope.curvature, weight);
+    } else {
+        newton(m, v, count, slope.slope, weight * slope.curvature, weight);
+    }
     if (!c.levels) return;
     for (int j = 0; j < 2; ++j) {
         double& level = m.hedge[LEVEL + j];
@@ -178,7 +153,7 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
     const LabelState before = m.labels;
     row = learn_row_label(c.base, m.labels, y, weight);
     if (!row.teaches) {
-        for (int k = 0; k < inputs_of(c); ++k) slopes[k] = 0.0;
+        for (int k = 0; k <= c.count; ++k) slopes[k] = 0.0;
         return prediction;
     }
     if (c.stack) learn_stack(c, m, o, scores + DENSE_AT, before, row.low, row.high, y, weight, t);

@@ -50,6 +50,13 @@ void keep(double* array, int size, int first, int count, int next = 0, int more 
     std::fill(array + count + more, array + size, 0.0);
 }
 
+// The weights of experts that stay. They may have had none at all: then they begin anew with equal weights.
+void divide_by_total(double* w, int count) {
+    double total = 0.0;
+    for (int j = 0; j < count; ++j) total += w[j];
+    for (int j = 0; j < count; ++j) w[j] = total > 0.0 ? w[j] / total : 1.0 / count;
+}
+
 }  // namespace
 
 MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
@@ -197,7 +204,7 @@ void MultiScaleLearner::put(const std::uint32_t* slots, std::size_t count, const
     link_columns();
 }
 
-// The cells of the columns of the dense stack, of which a file knows the slots.
+// The cells of the dense columns, of which a file knows the slots.
 void MultiScaleLearner::link_columns() {
     if (dense_ == nullptr) return;
     for (int j = 0; j < dense_->active + dense_->watched; ++j) {
@@ -214,8 +221,7 @@ void MultiScaleLearner::expect_columns(int columns, int inputs) {
 
 int MultiScaleLearner::experts() const {
     const bool has_offset = labelled() && loss().rule != LabelRule::classes;
-    return scales() + (options_.constants.stack ? 1 : 0) + (has_offset ? 1 : 0) + (options_.constants.coin ? 1 : 0) +
-           (options_.constants.dense ? 1 : 0);
+    return scales() + (options_.constants.stack ? 1 : 0) + (has_offset ? 1 : 0) + (options_.constants.coin ? 1 : 0);
 }
 
 std::vector<Columns> MultiScaleLearner::columns() const {
@@ -254,7 +260,7 @@ std::vector<NamedArray> MultiScaleLearner::mixture() {
     const int K = scales(), windows = K > WINDOW ? K - WINDOW + 2 : 0;
     Mixture& m = mixture_;
     const int columns = stack_columns();
-    const int most = K + 1 + (labelled() ? 1 : 0) + (coin_ != nullptr ? 1 : 0) + (dense_ != nullptr ? 1 : 0);
+    const int most = K + 1 + (labelled() ? 1 : 0) + (coin_ != nullptr ? 1 : 0);
     return {{"P", &m.P[0][0], columns, columns, MOST_COLUMNS},
             {"u", m.u, 0, columns, 0},
             {"w", m.w, 0, most, 0},
@@ -308,7 +314,7 @@ void MultiScaleLearner::add_expert_arrays(std::vector<NamedArray>& arrays) {
     if (coin_ != nullptr) arrays.push_back({"coin.intercept", coin_intercept_, 0, COIN_FACTS + 1, 0});
     if (dense_ == nullptr) return;
     DenseBlock& b = *dense_;
-    arrays.push_back({"dense.facts", b.facts, 0, DENSE_FACTS, 0});
+    arrays.push_back({"dense.rows", &b.rows, 0, 1, 0});
     if (b.active + b.watched > 0) {
         arrays.push_back({"dense.columns", &b.columns[0][0], b.active + b.watched, COLUMN_FACTS, COLUMN_FACTS});
     }
@@ -323,6 +329,17 @@ void MultiScaleLearner::keep_scales(int first, int count) {
     keep_lanes(first, count);
 }
 
+// The coin is the last of the experts.
+void MultiScaleLearner::drop_coin() {
+    if (coin_ == nullptr) return;
+    const int last = experts() - 1;
+    Mixture& m = mixture_;
+    for (double* array : {m.w, m.totals, m.seen}) array[last] = 0.0;
+    options_.constants.coin = false;
+    coin_.reset();
+    divide_by_total(m.w, last);
+}
+
 // The state of the mixture for the experts that stay; what they weigh together becomes 1 again.
 void MultiScaleLearner::keep_experts(int first, int count) {
     const int K = scales(), others = experts() - K, extra = stack_columns() - K;  // the stack, the offset; its levels
@@ -335,11 +352,7 @@ void MultiScaleLearner::keep_experts(int first, int count) {
     keep_columns(m.u);
     if (dense_ != nullptr) keep_inputs(*dense_, K, first, count);
     for (double* array : {m.w, m.totals, m.seen}) keep(array, MOST_EXPERTS, first, count, K, others);
-    const int kept = count + others;
-    double total = 0.0;
-    for (int j = 0; j < kept; ++j) total += m.w[j];
-    // Those that stay may have had no weight at all: then they begin anew with equal weights.
-    for (int j = 0; j < kept; ++j) m.w[j] = total > 0.0 ? m.w[j] / total : 1.0 / kept;
+    divide_by_total(m.w, count + others);
     for (auto& sums : m.sums) keep(sums, MOST_SCALES, first, count);
     for (auto& sums : rounding_) keep(sums, MOST_SCALES, first, count);
     for (auto& sums : row_sums_) keep(sums, MOST_SCALES, first, count);

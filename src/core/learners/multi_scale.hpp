@@ -34,6 +34,7 @@ public:
     std::vector<NamedArray> saved_arrays() override;
     void expect_columns(int columns, int inputs) override;
     void keep_scales(int first, int count) override;
+    void drop_coin() override;
 
 private:
     MultiScaleLearner(const MultiScaleLearner& other);
@@ -54,9 +55,7 @@ private:
     const ScaleSet& set() const;
     int experts() const;
     // Whether labels are in their own unit: with every loss but the log loss.
-    int stack_columns() const {
-        return scales() + (options_.constants.coin ? 1 : 0) + (options_.constants.levels ? 2 : 0);
-    }
+    int stack_columns() const { return scales() + (options_.constants.levels ? 2 : 0); }
     void keep_lanes(int first, int count);
     void keep_gradients(int old_lanes, int first, int count);
     void keep_experts(int first, int count);

@@ -13,8 +13,8 @@
 
 namespace ftprl {
 
-constexpr int MOST_EXPERTS = MOST_SCALES + 4;           // scales, stack, offset, coin and dense stack
-constexpr int MOST_COLUMNS = MOST_SCALES + 4;           // of the stack: the scales, the coin, its two levels
+constexpr int MOST_EXPERTS = MOST_SCALES + 4;           // scales, stack, offset and coin, filled up to a multiple of four
+constexpr int MOST_COLUMNS = MOST_SCALES + 4;           // of the stack: the scales, and its two levels
 constexpr int WINDOW = 4;                               // neighbouring scales that a retirement keeps
 constexpr int MOST_WINDOWS = MOST_SCALES - WINDOW + 2;  // and, last, all scales
 constexpr int BLOCK_ROWS = 1024;
@@ -31,7 +31,7 @@ struct ScaleConstants {
     bool stack;
     bool levels;  // whether the stack has two, for a mean that moves; not with the log loss
     bool coin;    // whether there is a coin-betting expert: experts.hpp
-    bool dense;   // and a second stack that sees the dense columns
+    bool dense;   // whether the stack sees the dense columns
 };
 
 // Losses but the log loss: the gap that is not paid back yet and the largest there was, the loss so far; the mean loss
@@ -39,7 +39,7 @@ struct ScaleConstants {
 enum HedgeFact { GAP_NOW, LARGEST_GAP, PAID, STACK_LOSS, STACK_WEIGHT_SO_FAR, LEVEL, SLOW_LEVEL, HEDGE_FACTS };
 
 // All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there are such, the
-// stack, the offset, the coin and the dense stack.
+// stack, the offset and the coin.
 struct Mixture {
     double P[MOST_COLUMNS][MOST_COLUMNS];  // the inverse Hessian of the stack
     double u[MOST_COLUMNS];                // its weights
@@ -49,7 +49,7 @@ struct Mixture {
     double facts[3];                       // log loss: Fact
     double hedge[HEDGE_FACTS];             // other losses: HedgeFact
     LabelState labels;                     // other losses
-    DenseBlock* dense;                     // null without a dense stack
+    DenseBlock* dense;                     // null unless the stack sees dense columns
     double block[MOST_SCALES];             // the loss of each scale in the block that is under way
     double windows[3][MOST_WINDOWS];       // Span
     double sums[3][MOST_SCALES];           // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY

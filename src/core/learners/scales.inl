@@ -15,8 +15,7 @@ namespace {
 
 #include "learners/mix.inl"
 
-// Four scales at a time are stored into the inputs of a row, and so perhaps one lane beyond the last scale.
-static_assert(MOST_INPUTS >= MOST_SCALES + 4, "the coin comes behind the scales");
+static_assert(DENSE_AT > MOST_SCALES, "the coin comes behind the scales");
 
 // A cell begins at a line of memory only if it fits into one: of eight scales in 72 bytes every cell lies in two lines
 // as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used.
@@ -215,7 +214,7 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
     double* tallies = state.tallies;
     Totals batch = {0.0, 0.0, 0};
     alignas(32) double scores[ROW_INPUTS];
-    alignas(32) double slopes[MOST_INPUTS] = {};
+    alignas(32) double slopes[DENSE_AT] = {};
     D score[L], slope[L];
     ColumnIndex index;
     if (constants.dense) index_columns(*state.experts.dense, index);

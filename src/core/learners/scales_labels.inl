@@ -127,7 +127,7 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
     double *tallies = state.tallies, *own_kappa = state.intercept + 3 * MOST_SCALES;
     Mixture& m = *state.mixture;
     Totals batch = {0.0, 0.0, 0};
-    alignas(32) double scores[ROW_INPUTS], reaches[4 * L], slopes[MOST_INPUTS] = {};
+    alignas(32) double scores[ROW_INPUTS], reaches[4 * L], slopes[DENSE_AT] = {};
     D score[L], reach[L], slope[L], x[L];
     ColumnIndex index;
     if (constants.dense) index_columns(*state.experts.dense, index);
