@@ -20,7 +20,8 @@ _CLAMP = 60.0  # scores with a log link are cut to ±60: e^60 is beyond any coun
 
 Labels = Literal["signs", "nonnegative", "positive", "numbers"]  # -1 and 1; y >= 0; y > 0; any y
 Link = Literal["identity", "logit", "log"]  # what a score is to the mean of the label
-Mixing = Literal["log_loss", "squared", "hedge"]  # how the predictions of several scales are combined
+# Which offset, unit and range of the scores follow from the labels so far: docs/labels.md.
+LabelRule = Literal["none", "classes", "mean", "quantile", "median_of_unit", "log_mean", "log_ratio"]
 Arrays = tuple[Vector, Vector, Vector | None]  # losses, slopes and curvatures of many scores; None with kinks
 
 
@@ -39,7 +40,7 @@ class ScalarLoss:
 
     `value(s, y)` and a subgradient `slope(s, y)` (0 at kinks) are those of the compiled core, in the same order of
     operations; `arrays(s, y)` gives losses, slopes and curvatures of many rows at once. `labels` says which labels it
-    takes, `link` what a score means, `mixing` how scales are combined, with scores cut to ±`clip`, and `baseline`
+    takes, `link` what a score means, `rule` how scores follow the unit and the range of the labels, and `baseline`
     which prediction from earlier labels it is compared with. `unit` labels an axis, `explanation` follows a mean loss.
 
     >>> SCALAR_LOSSES["poisson"].link, SCALAR_LOSSES["poisson"].labels
@@ -52,8 +53,7 @@ class ScalarLoss:
     arrays: Callable[[Vector, Vector], Arrays]
     labels: Labels = "numbers"
     link: Link = "identity"
-    mixing: Mixing = "hedge"
-    clip: float = math.inf
+    rule: LabelRule = "none"
     baseline: str = "mean"  # base_rate, mean, log_mean, median, quantile or majority
     rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
     tau: float | None = None  # of the quantile loss
@@ -64,6 +64,21 @@ class ScalarLoss:
     def binary(self) -> bool:
         """Whether labels are -1 and 1."""
         return self.labels == "signs"
+
+    @property
+    def has_units(self) -> bool:
+        """Whether scores follow the labels: every loss but the log loss, whose scores have no unit."""
+        return self.rule != "none"
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether scores are counted from an offset that follows the labels."""
+        return self.rule not in ("none", "classes")
+
+    @property
+    def has_kink(self) -> bool:
+        """Whether weights are in a unit of their own, kappa."""
+        return self.rule in ("quantile", "median_of_unit")
 
     @property
     def is_probabilistic(self) -> bool:
@@ -178,6 +193,7 @@ def quantile(tau: float) -> ScalarLoss:
 
     return ScalarLoss(
         name="quantile",
+        rule="quantile",
         value=value,
         slope=slope,
         arrays=arrays,
@@ -196,12 +212,12 @@ _TABLE = (
         arrays=_logistic,
         labels="signs",
         link="logit",
-        mixing="log_loss",
         baseline="base_rate",
         unit="log loss (nats)",
     ),
     ScalarLoss(
         name="hinge",
+        rule="classes",
         value=lambda s, y: max(1.0 - y * s, 0.0),
         slope=lambda s, y: -y if y * s < 1.0 else 0.0,
         arrays=_hinge,
@@ -211,6 +227,7 @@ _TABLE = (
     ),
     ScalarLoss(
         name="squared_hinge",
+        rule="classes",
         value=lambda s, y: _half_square(max(1.0 - y * s, 0.0)),
         slope=lambda s, y: -y * max(1.0 - y * s, 0.0),
         arrays=_squared_hinge,
@@ -223,12 +240,13 @@ _TABLE = (
         value=lambda s, y: _half_square(s - y),
         slope=lambda s, y: s - y,
         arrays=_squared,
-        mixing="squared",
+        rule="mean",
         rmse=True,
         unit="squared loss",
     ),
     ScalarLoss(
         name="absolute",
+        rule="quantile",
         value=lambda s, y: abs(s - y),
         slope=lambda s, y: _sign(s - y),
         arrays=_absolute,
@@ -239,6 +257,7 @@ _TABLE = (
     quantile(0.5),
     ScalarLoss(
         name="huber",
+        rule="median_of_unit",
         value=lambda s, y: _half_square(s - y) if abs(s - y) <= 1.0 else abs(s - y) - 0.5,
         slope=lambda s, y: min(max(s - y, -1.0), 1.0),
         arrays=_huber,
@@ -246,24 +265,24 @@ _TABLE = (
     ),
     ScalarLoss(
         name="poisson",
+        rule="log_mean",
         value=lambda s, y: math.exp(_clamp(s)) - y * _clamp(s),
         slope=lambda s, y: math.exp(_clamp(s)) - y,
         arrays=_poisson,
         labels="nonnegative",
         link="log",
-        clip=_CLAMP,
         baseline="log_mean",
         unit="Poisson loss",
         explanation="the negative Poisson log likelihood, up to a constant of the labels",
     ),
     ScalarLoss(
         name="gamma",
+        rule="log_ratio",
         value=lambda s, y: y * math.exp(-_clamp(s)) + _clamp(s),
         slope=lambda s, y: 1.0 - y * math.exp(-_clamp(s)),
         arrays=_gamma,
         labels="positive",
         link="log",
-        clip=_CLAMP,
         baseline="log_mean",
         unit="gamma loss",
         explanation="the negative gamma log likelihood of shape 1, up to a constant of the labels",

@@ -178,7 +178,7 @@ _TABLE = (
         "learning",
         "Spec",
         "TEXT",
-        "Part of every mixture weight that is shared out evenly over scales and stack after row t, so that each can"
+        "Part of every mixture weight that is shared out evenly over all experts after row t, so that each can"
         " recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1))",
         "capped",
     ),
@@ -187,10 +187,22 @@ _TABLE = (
         "learning",
         "Spec",
         "",
-        "Whether to add to the mixture a combination of all scales that is learned too (logistic loss)",
+        "Whether to add to the mixture a combination of all scales that is learned too",
         "True",
         switch="--no-stack",
         switch_help="Mix the scales alone, without a learned combination of them",
+    ),
+    Option(
+        "level",
+        "learning",
+        "Spec",
+        "",
+        "Whether predictions also follow the level of the latest labels, for a stream whose mean moves; not for a model"
+        " that is saved and applied later, and not with logistic loss",
+        "False",
+        switch="--level",
+        switch_help="Let predictions also follow the level of the latest labels, for a stream whose mean moves; not for"
+        " a model that is saved and applied later, and not with logistic loss",
     ),
     Option(
         "retire",

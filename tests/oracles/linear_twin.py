@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import LossTotals, RegretSums
+from ftprl.linear.totals import LossTotals, RegretSums
 from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import LossTotals
+from ftprl.linear import LossTotals
 from ftprl.linear.spec import Spec
 from ftprl.receipt.mixture_replay import Mixing
 from oracles.linear_twin import CUT, play, step, total

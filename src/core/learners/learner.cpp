@@ -27,10 +27,12 @@ bool is_unconstrained(const Constants& c) {
     return c.l1 == 0.0 && c.l2 == 0.0 && std::isinf(c.lower) && std::isinf(c.upper);
 }
 
-// The options with what follows from others: a stack needs several scales, and lanes that are not used the scale 1.
+// The options with what follows from others: a stack needs several scales, lanes that are not used the scale 1, and
+// only quantile loss has a tau.
 LearnerOptions completed(LearnerOptions options) {
     ScaleConstants& c = options.constants;
     c.base.h = c.h[0];
+    if (c.base.loss->baseline != BaselineKind::quantile) c.base.tau = 0.5;  // absolute loss: the median
     c.stack = c.stack && c.count > 1;
     c.levels = c.levels && c.stack && c.base.loss->rule != LabelRule::none;
     c.coin = c.coin && c.count > 1;

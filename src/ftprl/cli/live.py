@@ -173,7 +173,6 @@ def model_settings(spec: dict[str, Any]) -> dict[str, Any]:
     """The settings of a model that have a meaning for its loss, besides the loss and the size of the table."""
     loss = SCALAR_LOSSES[spec["loss"]]
     unused = {"loss", "dim", *([] if loss.tau is not None else ["tau"])}
-    unused |= set() if loss.mixing == "log_loss" else {"stack"}
     return {name: value for name, value in spec.items() if name not in unused}
 
 

@@ -43,6 +43,7 @@ def train(
     l2: Annotated[float | None, option("l2")] = None,
     share: Annotated[str | None, option("share")] = None,
     no_stack: Annotated[bool, option("stack")] = False,
+    level: Annotated[bool, option("level")] = False,
     no_retire: Annotated[bool, option("retire")] = False,
     passes: Annotated[int | None, option("passes")] = None,
     holdout: Annotated[int | None, option("holdout")] = None,

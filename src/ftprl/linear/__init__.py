@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ftprl.linear.engine import Engine, LossTotals
+from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model, load
 from ftprl.linear.spec import Spec
+from ftprl.linear.totals import LossTotals
 
 __all__ = ["Engine", "Model", "LossTotals", "Spec", "load"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, final
 
@@ -16,102 +16,18 @@ from ftprl.data import Batch
 from ftprl.errors import InvalidInput, OutOfMemory
 from ftprl.linear.mixture import WINDOW, Cells, Mixture, is_review, leader_of, mixture_of, next_review, window_of
 from ftprl.linear.spec import Spec
+from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 
 Vector = NDArray[np.float64]
 P = ParamSpec("P")
 T = TypeVar("T")
 _OUTPUTS = 1  # scores of a row
-_ENOUGH_ROWS = 1000  # after which a model should be better than its baseline
 _SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
+LABEL_NUMBERS = (
+    *("rows", "weight", "mean", "squares", "least", "most", "quantile", "since", "pinball", "deviation"),
+    *("offset", "unit", "lowest", "highest", "psi", "kappa"),
+)  # as in src/core/learners/labels.hpp
 _COPIED_ROWS = 1 << 16  # of a batch that others may write to, so many are copied at a time
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class LossTotals:
-    """The loss of some rows, each before it was learned: the weighted sum, the total weight, the number of rows.
-
-    `baseline` is the loss of the same rows when each is predicted from the labels before it alone (NaN when it is not
-    known), and `least` the least loss that any predictions could have: 0 but for the losses of counts.
-    """
-
-    loss: float
-    weight: float
-    rows: int
-    baseline: float = field(default=float("nan"), compare=False)
-    least: float = field(default=0.0, compare=False)
-
-    @property
-    def mean(self) -> float:
-        """The loss per unit of weight; NaN before the first row."""
-        return self.loss / self.weight if self.weight else float("nan")
-
-    def __add__(self, other: LossTotals) -> LossTotals:
-        """Of these rows and others."""
-        return LossTotals(
-            self.loss + other.loss,
-            self.weight + other.weight,
-            self.rows + other.rows,
-            self.baseline + other.baseline,
-            self.least + other.least,
-        )
-
-    @property
-    def baseline_mean(self) -> float:
-        """The loss of the baseline per unit of weight; NaN when it is not known."""
-        return self.baseline / self.weight if self.weight else float("nan")
-
-    @property
-    def improvement(self) -> float:
-        """How much better than the baseline, in percent: 100 (baseline - loss) / (baseline - least).
-
-        0 is as good as the baseline, 100 as good as possible; NaN when there is no baseline.
-        """
-        return improvement(self.loss, self.baseline, self.least)
-
-    @property
-    def above_baseline(self) -> bool:
-        """Whether the loss is above the baseline's although there were 1000 rows to learn from."""
-        return self.rows >= _ENOUGH_ROWS and self.loss > self.baseline
-
-    def to_dict(self) -> dict[str, float]:
-        """The loss, weight and rows, and the mean."""
-        return {"loss": self.loss, "weight": self.weight, "rows": self.rows, "mean": self.mean}
-
-
-def improvement(loss: float, baseline: float, least: float = 0.0) -> float:
-    """How much less a loss is than that of the baseline, in percent of what can be gained at all.
-
-    >>> improvement(1.5, 2.0)
-    25.0
-    """
-    possible = baseline - least
-    return 100.0 * ((baseline - loss) / possible) if possible > 0.0 else float("nan")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class RegretSums:
-    """What a receipt adds up over all rows: g·x, sigma x² and g² / (Q + l2), each over every coordinate."""
-
-    linear: float
-    proximal: float
-    stability: float
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class RoundingSums:
-    """What bounds the rounding of a receipt, added up over all rows and coordinates (docs/receipt.md).
-
-    `drift` is what rounding z to the type of a cell cost; `linear_size` the sum of |g x|, `step_size` of the sizes of a
-    step, and `slopes` of |slope| over the rows, which float64 roundings are relative to.
-    """
-
-    drift: float
-    linear_size: float
-    step_size: float
-    slopes: float
 
 
 @final
@@ -269,8 +185,8 @@ class Engine:
     @property
     @_reads
     def intercept(self) -> Vector:
-        """A copy of z, R = sqrt(G) and S = g_{1:t} of the intercept: one row each, one column per scale."""
-        out = np.empty((_OUTPUTS, 3, len(self._spec.scales)))
+        """A copy of z, R, S = g_{1:t} and kappa of the intercept: one row each, one column per scale."""
+        out = np.empty((_OUTPUTS, 4, len(self._spec.scales)))
         self._core.intercept(out)
         return np.asarray(out[0])
 
@@ -282,8 +198,8 @@ class Engine:
     @property
     @_reads
     def mixture(self) -> Mixture | None:
-        """The weights and total losses of the scales and the stack; None with one scale, which mixes nothing."""
-        return mixture_of(self.state, self._spec.scales, self._spec.stacked)
+        """The weights and total losses of the experts; None with one scale, which mixes nothing."""
+        return mixture_of(self.state, self._spec)
 
     @property
     @_reads
@@ -339,6 +255,24 @@ class Engine:
     def rounding_sums(self, scale: int) -> RoundingSums:
         """What bounds the rounding of a receipt, of one scale."""
         return RoundingSums(*self._core.rounding[:, self._number(scale)].tolist())
+
+    @_reads
+    def row_sums(self, scale: int) -> RowSums:
+        """The sums over rows of a receipt, of one scale."""
+        k = self._number(scale)
+        if self._spec.scalar_loss().has_units:
+            return RowSums(*self._core.row_sums[:, k].tolist())
+        own, now = float(self.state["totals"][k]), self.progress
+        return RowSums(0.0, own, now.loss, now.weight, abs(own) + abs(now.loss))
+
+    @property
+    def label_state(self) -> dict[str, float] | None:
+        """What is known of the labels so far, by name (docs/labels.md); None with the log loss."""
+        if not self._spec.scalar_loss().has_units:
+            return None
+        with self._reading:
+            numbers = self._core.saved_arrays["labels"].tolist()
+        return dict(zip(LABEL_NUMBERS, numbers, strict=True))
 
     @_reads
     def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
@@ -437,7 +371,9 @@ class Engine:
     def score(self, batch: Batch) -> Vector:
         """x·v for each row, with the weights as they are: what `weights()` and the intercept say.
 
-        With several scales the mixture's score: its log-odds with log loss, otherwise the mixed prediction. While
+        With other losses than the log loss, the offset of the labels is added and the score is cut to their range
+        (docs/labels.md). With several scales the mixture's score: its log-odds with log loss, otherwise the mixed
+        prediction. While
         another thread learns, all rows are scored with the state between two of its calls of `learn`.
         """
         check.instance("batch", batch, Batch)
@@ -483,9 +419,10 @@ class Engine:
     def bias(self, scale: int | None = None) -> float:
         """The weight of the intercept, as in `weights`; 0 without one."""
         k = self._number(scale)
-        z, R, _ = self.intercept[:, k].tolist()
+        z, R, _, kappa = self.intercept[:, k].tolist()
         strength = self._spec.beta + R  # h Q, whose unit is 1
-        return 0.0 - z * self._spec.scales[k] / strength if self._spec.intercept and strength > 0 else 0.0
+        own = 0.0 - z * self._spec.scales[k] / strength if self._spec.intercept and strength > 0 else 0.0
+        return float(own * kappa)
 
     def _number(self, scale: int | None) -> int:
         if scale is None:
@@ -585,6 +522,7 @@ def _make_learner(spec: Spec, receipt: bool, dim: int) -> Learner:
         share=None if isinstance(spec.share, str) else spec.share,
         capped=spec.share == "capped",
         stack=spec.stacked,
+        levels=spec.level,
     )
 
 

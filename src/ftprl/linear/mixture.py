@@ -9,6 +9,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.linear.spec import Spec
+
 Vector = NDArray[np.float64]
 State = Mapping[str, Vector]
 Cells = NDArray[np.float32] | NDArray[np.float64]
@@ -22,7 +24,10 @@ LATEST = 2  # the row of `windows` with the sums at the last power of two
 @final
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """The experts of a mixture: a name, a weight and a total loss each. The scales come first, the stack last."""
+    """The experts of a mixture: a name, a weight and a total loss each.
+
+    The scales come first, then the stack, and last the offset: the prediction from the labels alone (docs/labels.md).
+    """
 
     names: tuple[str, ...]
     weights: tuple[float, ...]
@@ -33,9 +38,19 @@ class Mixture:
         return asdict(self)
 
 
-def mixture_of(state: State, scales: tuple[float, ...], stacked: bool) -> Mixture | None:
+def experts_of(spec: Spec) -> tuple[str, ...]:
+    """The names of the experts of a mixture.
+
+    >>> experts_of(Spec(loss="squared", scale=(0.1, 1.0)))
+    ('0.1', '1', 'stack', 'offset')
+    """
+    offset = spec.several and spec.scalar_loss().has_offset
+    return (*(f"{h:g}" for h in spec.scales), *(["stack"] if spec.stacked else []), *(["offset"] if offset else []))
+
+
+def mixture_of(state: State, spec: Spec) -> Mixture | None:
     """The mixture that the arrays of an engine describe; None when there is nothing to mix."""
-    names = (*(f"{h:g}" for h in scales), *(("stack",) if stacked else ()))
+    names = experts_of(spec)
     n = len(names)
     if n == 1:
         return None
@@ -77,15 +92,16 @@ def window_of(state: State, count: int, rows: int) -> int | None:
     return sums.index(least) if least <= TOLERANCE * everything else None
 
 
-def move(old: State, new: State, first: int, stacked: bool) -> None:
-    """Carry the state of a mixture over to one with fewer scales, from number `first` on."""
-    count, before = len(new["u"]), len(old["u"])
-    kept = slice(first, first + count)
-    new["P"][...], new["u"][...] = old["P"][kept, kept], old["u"][kept]
-    new["sums"][...], new["facts"][...] = old["sums"][:, kept], old["facts"]
-    for name in ("w", "totals", "seen"):
-        new[name][:count] = old[name][kept]
-        new[name][count] = old[name][before] if stacked else 0.0
-    total, kept_experts = np.add.accumulate(new["w"])[-1], count + stacked  # a sum in order, whatever NumPy's version
+def move(old: State, new: State, first: int, before: int, count: int) -> None:
+    """Carry the state of a mixture of `before` scales over to one with `count` of them, from number `first` on."""
+    others = range(before, len(old["u"]))  # columns of the stack that are no scales
+    columns = [*range(first, first + count), *others]
+    new["P"][...], new["u"][...] = old["P"][np.ix_(columns, columns)], old["u"][columns]
+    for name in new.keys() & {"facts", "hedge", "labels"}:
+        new[name][...] = old[name]
+    kept = [*range(first, first + count), *range(before, len(old["w"]))]
+    for name in new.keys() & {"w", "totals", "seen"}:
+        new[name][...] = old[name][kept]
+    total, kept_experts = np.add.accumulate(new["w"])[-1], len(kept)  # a sum in order, whatever NumPy's version
     # Those that stay may have had no weight at all: then they begin anew with equal weights.
     new["w"][:kept_experts] = new["w"][:kept_experts] / total if total > 0 else 1.0 / kept_experts

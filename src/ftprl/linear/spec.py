@@ -31,8 +31,9 @@ class Spec:
 
     Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". Then `share` is
     what is handed round after row t: a number, "auto" for 1/(t+1), or "capped" for min(2^-10, 1/(t+1)); and `stack`
-    adds an expert that combines their scores (log loss only). `retired` are scales that were there at first. `beta` is
-    1 for one scale and 0.3 for several unless it is given.
+    adds an expert that combines their scores. `level` gives that expert the level of the latest labels as well, for
+    labels whose mean moves; not with the log loss. `retired` are scales that were there at first. `beta` is 1 for one
+    scale and 0.3 for several unless it is given.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -54,6 +55,7 @@ class Spec:
     tau: float = 0.5
     share: float | str = "capped"
     stack: bool = True
+    level: bool = False
     retired: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -79,7 +81,7 @@ class Spec:
                 f" upper={self.upper!r}; swap them or drop one.",
                 option=("lower", "upper"),
             )
-        for name in ("intercept", "float64", "stack"):
+        for name in ("intercept", "float64", "stack", "level"):
             settle(name, _flag(f"{name}=", getattr(self, name)))
         settle("seed", _seed(self.seed))
         settle("tau", check.number("tau=", self.tau))
@@ -90,6 +92,12 @@ class Spec:
                 f"share= needs several scales, got share={self.share!r} with one; drop it.", option="share"
             )
         settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
+        if self.level and not (self.stacked and self.scalar_loss().has_units):
+            raise InvalidInput(
+                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss!r},"
+                f" scale={self.scale!r:.40} and stack={self.stack}; drop it.",
+                option="level",
+            )
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
             raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
@@ -124,6 +132,8 @@ class Spec:
         if not self.several:
             for name in ("share", "stack", "retired"):
                 del plain[name]
+        if not self.level:
+            del plain["level"]
         for name in ("lower", "upper"):
             plain[name] = plain[name] if math.isfinite(plain[name]) else None
         return plain

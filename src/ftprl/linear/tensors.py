@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import Engine
+from ftprl.linear.engine import LABEL_NUMBERS, Engine
 from ftprl.linear.model_file import Picked, Tensors
 from ftprl.schema import MOST_ROWS
 
 BASELINE = "baseline"
 GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
+LABELS = "labels"  # what is known of them, with other losses than the log loss
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
@@ -131,14 +132,15 @@ def _is_positive(a: NDArray[Any]) -> bool:
     return _is_moderate(a) and (not a.size or bool(a.min() >= 0))
 
 
-def _is_table(cells: NDArray[Any]) -> bool:
-    """Rows z, R, unit and S of moderate numbers, of which R and the unit are not negative."""
-    return _is_moderate(cells) and (not cells.size or bool(cells[..., 1:3].min() >= 0))
+def _is_table(t: Tensors) -> bool:
+    """Rows z, R, unit and S (kappa where labels are in any unit) of moderate numbers; z and S may be negative."""
+    cells = t["cells"]
+    return _is_moderate(cells) and (not cells.size or bool(cells[..., 1 : 4 if LABELS in t else 3].min() >= 0))
 
 
 def _is_intercept(a: NDArray[Any]) -> bool:
-    """z, R, the unit and S of one scale, or z, R and S of each of several; R and the unit are not negative."""
-    return _is_moderate(a) and _is_positive(a[1:3] if a.ndim == 1 else a[1:2])
+    """z, R, the unit, (kappa) and S of one scale, or z, R and S of each of several; z and S may be negative."""
+    return _is_moderate(a) and _is_positive(a[1 : len(a) - 1] if a.ndim == 1 else a[1:2])
 
 
 def _counts_all(t: Tensors) -> bool:
@@ -146,7 +148,7 @@ def _counts_all(t: Tensors) -> bool:
     never = t["N"] == 0
     if not _is_positive(t["N"]) or ("slots" in t and never.any()):
         return False
-    return not any(t[name][never].any() for name in ("z", "R", "S", "s") if name in t)
+    return not any(t[name][never].any() for name in ("z", "R", "S", "s", "kappa") if name in t)
 
 
 def _is_calibration(bins: NDArray[Any]) -> bool:
@@ -162,6 +164,24 @@ def _is_stack(P: NDArray[Any]) -> bool:
     return bool((P == P.T).all() and (np.diag(P) > 0).all() and (np.abs(P) <= _LARGEST_P).all())
 
 
+def _is_labels(numbers: NDArray[Any]) -> bool:
+    """Finite numbers; weights, counts and units of at least 0; a range that is one."""
+    names = dict(zip(LABEL_NUMBERS, numbers.tolist(), strict=True))
+    positive = ("rows", "weight", "squares", "since", "pinball", "deviation", "unit", "psi", "kappa")
+    sound = _is_moderate(numbers) and all(names[name] >= 0.0 for name in positive)
+    return sound and names["lowest"] <= names["highest"] and names["least"] <= names["most"]
+
+
+def _is_hedge(numbers: NDArray[Any]) -> bool:
+    """Finite numbers, of which the levels of the stack may be negative."""
+    return _is_moderate(numbers) and _is_positive(numbers[:5])
+
+
+def _is_row_sums(sums: NDArray[Any]) -> bool:
+    """Finite numbers; row terms, weights and sizes of at least 0."""
+    return _is_finite(sums) and _is_positive(sums[[0, 3, 4]])
+
+
 def _is_baseline(numbers: NDArray[Any]) -> bool:
     """Finite numbers, weights and counts of at least 0, a product of probabilities, a quantile within its labels."""
     _, product, _, rows, weight, negative, positive, _, quantile, pinball, since, lowest, highest = numbers.tolist()
@@ -175,7 +195,12 @@ _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     BASELINE: lambda t: _is_baseline(t[BASELINE]),
     "calibration": lambda t: _is_calibration(t["calibration"]),
     "intercept": lambda t: _is_intercept(t["intercept"]),
-    "cells": lambda t: _is_table(t["cells"]),
+    "cells": _is_table,
+    LABELS: lambda t: _is_labels(t[LABELS]),
+    "kappa": lambda t: _is_positive(t["kappa"]),
+    "intercept.kappa": lambda t: _is_positive(t["intercept.kappa"]),
+    "row_sums": lambda t: _is_row_sums(t["row_sums"]),
+    "mixture.hedge": lambda t: _is_hedge(t["mixture.hedge"]),
     "z": lambda t: _is_moderate(t["z"]),
     "R": lambda t: _is_positive(t["R"]),
     "S": lambda t: _is_moderate(t["S"]),

@@ -7,6 +7,8 @@ H(v) = ½ (Q + l2) v² + z v + l1 |v| for each coordinate,
     regret   = sum g·x - S·u                  tight   = regret + H(u) - min H
     r        = H(u) - S·u + ½ sum sigma x²    bound   = r + ½ sum g² / (Q + l2)
     theorem  = r + sum g² / (Q + l2)
+
+and with other losses than the log loss the row terms in each of them, and Q divided by kappa.
 """
 
 from __future__ import annotations
@@ -71,7 +73,8 @@ class Audit:
         h, spec = np.array(self._replay.spec.scales), self._replay.spec
         l1, l2 = (0.0, 0.0) if c.slots is None else (spec.l1, spec.l2)
         low, high = (-math.inf, math.inf) if c.slots is None else (spec.lower, spec.upper)
-        hold = c.unit * (spec.beta * c.unit + c.R) / h + l2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            hold = np.where(c.kappa > 0, c.unit * (spec.beta * c.unit + c.R) / (h * c.kappa), 0.0) + l2
         x = _weights(c.z, hold, l1, low, high)
         u, D = self._weights_and_widths(c, x, low, high)
         H_u = 0.5 * hold * u**2 + c.z * u + l1 * np.abs(u)
@@ -137,18 +140,20 @@ class Audit:
     def _row(self, k: int) -> dict[str, float]:
         """The numbers of one scale, `excess` included."""
         replay, spec = self._replay, self._replay.spec
-        loss = float(replay.tallies[0])
-        own = float(replay.state["totals"][k])
+        rows = replay.row_sums(k)
         totals, Su, H = replay.sums_of(k), self._of(k, "Su"), self._of(k, "Hu")
         regret, r = totals.linear - Su, H - Su + 0.5 * totals.proximal + replay.rounding_sums(k).drift
+        regret, r = regret + rows.terms, r + rows.terms
         numbers = {
             "regret": regret,
             "tight": regret + (H - self._of(k, "Hx")),
             "bound": r + 0.5 * totals.stability,
             "theorem": r + totals.stability,
         }
-        excess = loss - own
-        return {"scale": spec.scales[k], "loss": own, "excess": excess} | {a: b + excess for a, b in numbers.items()}
+        excess = rows.prediction_loss - rows.scale_loss
+        return {"scale": spec.scales[k], "loss": rows.scale_loss, "excess": excess} | {
+            a: b + excess for a, b in numbers.items()
+        }
 
     @property
     def units(self) -> tuple[float, float]:
@@ -159,8 +164,8 @@ class Audit:
     def size(self) -> float:
         """How large the sums are whose differences the numbers are: what rounding is relative to."""
         totals = [self._replay.sums_of(k) for k in range(len(self._scales))]
-        sums = [abs(t.linear) + t.proximal + t.stability + self._of(k, "size") for k, t in enumerate(totals)]
-        return max(sums) + abs(float(self._replay.tallies[0]))
+        sums = [abs(t.linear) + abs(t.proximal) + t.stability + self._of(k, "size") for k, t in enumerate(totals)]
+        return max(sums) + max(self._replay.row_sums(k).sizes for k in range(len(totals)))
 
     def brief(self) -> dict[str, Any]:
         """The numbers that a milestone has."""
@@ -181,8 +186,7 @@ class Audit:
         rows = [self._row(k) for k in range(len(spec.scales))]
         k = min(range(len(rows)), key=lambda j: rows[j]["bound"])
         own, drift, rounding = rows[k], replay.rounding_sums(k).drift, self._rounding(k)
-        diagonal = math.sqrt(2.0) * self._of(k, "DR")
-        const = math.sqrt(2.0 * self._of(k, "D2") * self._of(k, "G"))
+        diagonal, const, learned = self._best(k, "diagonal"), self._best(k, "const"), replay.row_sums(k)
         closed = self._closed(k, own["theorem"], own["excess"] + drift, rounding)
         of = "theorem" if closed["worst_case"] is None else "worst_case"
         promised = own["theorem"] if closed["worst_case"] is None else closed["worst_case"]
@@ -191,24 +195,32 @@ class Audit:
             **{name: value for name, value in own.items() if name != "loss"},
             **closed,
             "rounds": int(replay.tallies[2]),
-            "weight": float(replay.tallies[1]),
-            "loss": float(replay.tallies[0]),
+            "weight": learned.weight,
+            "loss": learned.prediction_loss,
             "true_regret": None,
             "exact": None,
             "post_hoc": {"const": const, "diagonal": diagonal, "full": None},
-            "gain": const / diagonal if diagonal else None,
+            "gain": const / diagonal if const is not None and diagonal else None,
             "ratio": (promised - own["excess"] - drift) / diagonal if diagonal else None,
             "ratio_of": of,
             "shared": {"regret": own["regret"] + Su, "bound": own["bound"] - (H - Su)},
             "rounding": rounding,
             "drift": drift,
             "scales": rows,
-            "coordinates": _listed(self._groups[k]),
+            "coordinates": _listed(self._groups[k], spec),
             "coordinates_by": "rows" if self._replay.counts_rows else "gradients",
             "comparator": self._compared_with(),
             "family": "diagonal",
             "solver_gap": 0.0,
         }
+
+    def _best(self, k: int, family: str) -> float | None:
+        """The best bound in hindsight, which is known with the log loss alone."""
+        if self._replay.spec.scalar_loss().has_units:
+            return None
+        if family == "diagonal":
+            return math.sqrt(2.0) * self._of(k, "DR")
+        return math.sqrt(2.0 * self._of(k, "D2") * self._of(k, "G"))
 
     def _compared_with(self) -> dict[str, Any]:
         if self._comparator.radius is not None:
@@ -223,7 +235,9 @@ class Audit:
         names = ("worst_case", "closed_form", "closed_form_strong", "proven_ratio", "proven_regret_ratio")
         forms: dict[str, float | None] = dict.fromkeys(names)
         ones = self._units[0] > self._units[1] or self._units == [1.0, 1.0] or self._units[1] == 0.0
-        if not (_is_paper(spec) and ones and self._comparator.radius == spec.upper == -spec.lower):
+        if spec.scalar_loss().has_units or not (
+            _is_paper(spec) and ones and self._comparator.radius == spec.upper == -spec.lower
+        ):
             return forms
         c, DR = (spec.upper - spec.lower) / spec.scales[k], self._of(k, "DR")
         worst = 0.5 * c * DR + self._replay.sums_of(k).stability + more
@@ -240,11 +254,11 @@ class Audit:
         """The bound that docs/receipt.md derives, term by term, in units of 2^-53."""
         totals, error = self._replay.sums_of(k), self._replay.rounding_sums(k)
         n, m = float(self._replay.tallies[2]), self._of(k, "count")
-        losses = abs(float(self._replay.tallies[0])) + abs(float(self._replay.state["totals"][k]))
-        over_rows = error.linear_size + totals.proximal + totals.stability + losses
+        over_rows = error.linear_size + abs(totals.proximal) + totals.stability + self._replay.row_sums(k).sizes
         stalled = min(math.exp(min(n * (2.0**-51 if self._replay.spec.float64 else 2.0**-22), 700.0)), max(n, 1.0))
         by_slopes = 16.0 * (1 + 2.0**-20) * error.slopes * self._of(k, "reach")
-        of_S = min(by_slopes, math.sqrt(n * stalled) * self._of(k, "DR"))
+        units_move = self._replay.spec.scalar_loss().has_units
+        of_S = by_slopes if units_move else min(by_slopes, math.sqrt(n * stalled) * self._of(k, "DR"))
         units = (n + m + 64) * over_rows + (m + 64) * self._of(k, "size") + (n + 64) * of_S
         return 1.01 * 2.0**-53 * (units + (64 + (n + m + 64) * 2.0**-22) * error.step_size)
 
@@ -259,6 +273,7 @@ class _Coordinates:
     R: Vector
     S: Vector
     unit: Vector
+    kappa: Vector
     rows: Vector | None  # how many rows had each; None where they are not counted
 
 
@@ -270,10 +285,12 @@ def _coordinates(replay: Replay) -> Iterator[_Coordinates]:
         rows, unit = parts.get("count"), parts["unit"]
         learned = (unit if rows is None else rows) > 0
         z, R, S = (parts[name][learned] for name in "zRS")
-        yield _Coordinates(some[learned], z, R, S, unit[learned][:, None], None if rows is None else rows[learned])
+        kappa = parts.get("kappa", np.ones_like(unit))[learned][:, None]
+        often = None if rows is None else rows[learned]
+        yield _Coordinates(some[learned], z, R, S, unit[learned][:, None], kappa, often)
     if replay.spec.intercept:
-        z, R, S = replay.intercept
-        yield _Coordinates(None, z[None], R[None], S[None], np.ones((1, 1)), None)
+        z, R, S, kappa = replay.intercept
+        yield _Coordinates(None, z[None], R[None], S[None], np.ones((1, 1)), kappa[None, :1], None)
 
 
 def _weights(z: Vector, hold: Vector, l1: float, low: float, high: float) -> Vector:
@@ -293,7 +310,7 @@ def _is_paper(spec: Spec) -> bool:
     return bounded and not spec.intercept and spec.beta == 0 and spec.l1 == 0 and spec.l2 == 0
 
 
-def _listed(groups: dict[float | None, list[float]]) -> list[dict[str, Any]]:
+def _listed(groups: dict[float | None, list[float]], spec: Spec) -> list[dict[str, Any]]:
     """The groups of coordinates as a certificate lists them: the rarest first, the intercept last."""
     listed = []
     for level in sorted(groups, key=lambda level: math.inf if level is None else level):
@@ -302,5 +319,6 @@ def _listed(groups: dict[float | None, list[float]]) -> list[dict[str, Any]]:
         if level is not None:
             limits = (2.0**level if 2.0**level >= _FEWEST else 0.0, 2.0 ** (level + 1.0))
         names = {"seen_from": limits[0], "seen_to": limits[1], "count": int(count)}
-        listed.append({**names, "regret": regret, "bound": bound, "post_hoc": post_hoc})
+        best = None if spec.scalar_loss().has_units else post_hoc
+        listed.append({**names, "regret": regret, "bound": bound, "post_hoc": best})
     return listed

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
+from ftprl.losses import ScalarLoss
 from ftprl.receipt import ledger
 from ftprl.receipt.ledger import Certifiable, Comparator, Slots, StreamLedger
 from ftprl.receipt.rounding import rounding_bound
@@ -235,12 +236,8 @@ def _assembled(
 ) -> StreamCertificate:
     spec, progress = engine.spec, engine.progress
     rows, k = _smallest(engine, sums)
-    own = rows[k]
-    post = {
-        "const": math.sqrt(2.0 * float(sums.D2[k]) * float(sums.G[k])),
-        "diagonal": math.sqrt(2.0) * float(sums.DR[k]),
-        "full": None,
-    }
+    own, learned = rows[k], engine.row_sums(k)
+    post = best_bounds(spec, sums, k)
     rounding, drift = rounding_of(engine, k, sums), engine.rounding_sums(k).drift
     closed = holding(closed_forms(engine, k, sums, comparison, unit_values), own["theorem"], rounding)
     worst = closed.get("worst_case")
@@ -248,8 +245,8 @@ def _assembled(
     counted = (own["theorem"] if worst is None else worst) - own["excess"] - drift
     return StreamCertificate(
         progress.rows,
-        progress.weight,
-        progress.loss,
+        learned.weight,
+        learned.prediction_loss,
         replace(comparison, nonzero=None if comparison.kind == "box" else sums.nonzero),
         spec.scales[k],
         own["excess"],
@@ -280,21 +277,28 @@ def _assembled(
             unit_values,
             closed,
             regret=own["regret"],
-            loss=progress.loss,
+            loss=learned.prediction_loss,
         ),
     )
 
 
+def best_bounds(spec: Spec, sums: StreamLedger, k: int) -> dict[str, float | None]:
+    """The best bounds in hindsight; known where R is sqrt(G), which is so with the log loss alone."""
+    if spec.scalar_loss().has_units:
+        return {"const": None, "diagonal": None, "full": None}
+    const = math.sqrt(2.0 * float(sums.D2[k]) * float(sums.G[k]))
+    return {"const": const, "diagonal": math.sqrt(2.0) * float(sums.DR[k]), "full": None}
+
+
 def scale_numbers(engine: Certifiable, k: int, sums: StreamLedger) -> dict[str, float]:
     """The numbers of one scale, with what the mixture lost to it."""
-    totals, spec = engine.sums_of(k), engine.spec
-    own_loss = float(engine.state["totals"][k])
-    excess = engine.progress.loss - own_loss
-    r = float(sums.penalty[k]) + 0.5 * totals.proximal + engine.rounding_sums(k).drift
-    regret = totals.linear - float(sums.Su[k])
+    totals, rows, spec = engine.sums_of(k), engine.row_sums(k), engine.spec
+    excess = rows.prediction_loss - rows.scale_loss
+    r = float(sums.penalty[k]) + 0.5 * totals.proximal + engine.rounding_sums(k).drift + rows.terms
+    regret = totals.linear - float(sums.Su[k]) + rows.terms
     return {
         "scale": spec.scales[k],
-        "loss": own_loss,
+        "loss": rows.scale_loss,
         "excess": excess,
         "regret": regret + excess,
         "tight": regret + float(sums.lead[k]) + excess,
@@ -336,6 +340,8 @@ def holding(forms: Mapping[str, float], theorem: float, rounding: float) -> dict
 
 def no_worst_case(spec: Spec, units: tuple[float, float], comparison: Comparison) -> str | None:
     """Why the worst case is no bound for this run; None where it is one."""
+    if spec.scalar_loss().has_units:
+        return "these are of gradients in a fixed unit; only logistic loss has one"
     if comparison.kind != "box":
         return "they hold for a box of weights; pass one with --radius"
     if not (math.isfinite(spec.lower) and math.isfinite(spec.upper)):
@@ -370,6 +376,14 @@ def caveats_of(
             "not informative: the regret stated here is above the total loss, which no regret can be. Use a smaller"
             " --radius, or --radius R --exact DATA"
         )
+    loss_function = spec.scalar_loss()
+    if loss_function.has_offset:
+        notes.append(
+            f"what fixed weights predict is added to {offset_in_words(loss_function)} up to each row, as with the"
+            " predictions of this run"
+        )
+    if loss_function.rule == "log_mean":
+        notes.append("losses here are divided by the mean of the labels up to their row")
     if len(spec.scales) > 1:
         notes.append(
             f"regret and bounds are those of scale {scale:g}, the one with the smallest bound, plus the line `mixing`"
@@ -387,11 +401,25 @@ def caveats_of(
     return tuple(notes)
 
 
+def offset_in_words(loss: ScalarLoss) -> str:
+    """What scores are counted from: docs/labels.md.
+
+    >>> offset_in_words(Spec(loss="squared").scalar_loss())
+    'the mean of the labels'
+    """
+    kinds = {"mean": "the mean", "median_of_unit": "the median", "log_mean": "the log of the mean"}
+    if loss.rule == "quantile":
+        return f"the {loss.tau or 0.5:g} quantile of the labels"
+    return f"{kinds.get(loss.rule, 'the log of the mean')} of the labels"
+
+
 def rounding_of(engine: Certifiable, k: int, sums: StreamLedger) -> float:
     """How far the numbers of a scale can be from exact ones, at most."""
     totals, error, spec = engine.sums_of(k), engine.rounding_sums(k), engine.spec
     numbers = (float(a[k]) for a in (sums.size, sums.reach, sums.DR))
     size, reach, DR = numbers
+    if spec.scalar_loss().has_units:
+        DR = math.inf  # R is not sqrt(G)
     return rounding_bound(
         rows=engine.progress.rows,
         coordinates=float(sums.count[k]),
@@ -399,9 +427,9 @@ def rounding_of(engine: Certifiable, k: int, sums: StreamLedger) -> float:
         linear=error.linear_size,
         step=error.step_size,
         slopes=error.slopes,
-        positive=totals.proximal + totals.stability,
+        positive=abs(totals.proximal) + totals.stability,
         size=size,
         reach=reach,
         DR=DR,
-        losses=abs(engine.progress.loss) + abs(float(engine.state["totals"][k])),
+        losses=engine.row_sums(k).sizes,
     )

@@ -14,13 +14,16 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Model
+from ftprl.receipt.label_replay import LabelFacts
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.ledger import Certifiable, coordinate_blocks
 from ftprl.receipt.provenance import provenance_of
 
 Vector = NDArray[np.float64]
+Part = tuple[Any, Vector, Vector, Vector]
 
 FITS = 200_000_000  # entries that are kept in memory; beyond, every step reads the data again
 STEPS = 2000
@@ -45,7 +48,7 @@ def best_of(engine: Certifiable, data: LearnedData, radius: float) -> dict[str, 
     near = descend(problem, 100 if small else STEPS)
     if small:  # with many coordinates at their bounds Newton's steps get short, and cost more than they bring
         newton(problem, near)
-    return regrets(engine.progress.loss, problem.best, problem.least)
+    return regrets(engine.row_sums(0).prediction_loss, problem.best, problem.least)
 
 
 def regrets(loss: float, best: float, least: float) -> dict[str, float]:
@@ -129,13 +132,32 @@ def _conjugate(problem: Problem, t: Vector, goal: Vector, free: NDArray[np.bool_
     return d
 
 
+def offsets_of(facts: LabelFacts, y: Vector, weight: Vector) -> tuple[Vector, Vector]:
+    """What the score of each row is counted from, and what its weight is multiplied by; `facts` learns the labels.
+
+    >>> offsets_of(LabelFacts(Spec(loss="squared").scalar_loss()), np.array([3.0, 5.0]), np.ones(2))[0].tolist()
+    [0.0, 3.0]
+    """
+    offsets, shares = np.zeros(len(y)), np.ones(len(y))
+    if not facts.loss.has_offset:
+        return offsets, shares
+    counts = facts.loss.rule == "log_mean"
+    for i, (label, c) in enumerate(zip(y.tolist(), weight.tolist(), strict=True)):
+        offsets[i] = facts.offset
+        facts.learn(label, c)
+        if counts:
+            shares[i] = 1.0 / facts.unit if facts.unit > 0 else 0.0
+    return offsets, shares
+
+
 @final
 class Problem:
     """f(t) = the total loss of the fixed weights t_i / unit_i, with its gradient, over a box."""
 
     def __init__(self, engine: Certifiable, data: LearnedData, radius: float) -> None:
         spec = engine.spec
-        self._arrays = spec.scalar_loss().arrays
+        self._loss = spec.scalar_loss()
+        self._arrays = self._loss.arrays
         self._intercept = spec.intercept
         own = [b for b in coordinate_blocks(engine) if not b.free]
         slots = np.concatenate([b.slots for b in own if b.slots is not None] or [np.empty(0, np.intp)])
@@ -181,32 +203,40 @@ class Problem:
             from scipy.sparse import vstack
 
             X = vstack([part[0] for part in self._kept], format="csr")
-            self._kept = [(X, *(np.concatenate([part[i] for part in self._kept]) for i in (1, 2)))]
+            self._kept = [(X, *(np.concatenate([part[i] for part in self._kept]) for i in (1, 2, 3)))]
         else:
             self._kept = []
-        if abs(weight - engine.progress.weight) > 1e-9 * engine.progress.weight:
+        learned = engine.row_sums(0).weight
+        if abs(weight - learned) > 1e-9 * learned:
             raise InvalidInput(
-                f"exact needs the data that was learned, of weight {engine.progress.weight:.12g}, got {weight:.12g};"
+                f"exact needs the data that was learned, of weight {learned:.12g}, got {weight:.12g};"
                 " pass the same files."
             )
 
-    def _read(self) -> Iterator[tuple[Any, Vector, Vector]]:
-        """Rows that were learned: a matrix in normalised units, labels, and weights times passes."""
-        from scipy.sparse import csr_array
-
-        before = 0
+    def _read(self) -> Iterator[Part]:
+        """Rows that were learned: a matrix in normalised units, labels, weights, and what scores are counted from."""
+        before, facts = 0, LabelFacts(self._loss)
         for number, run in enumerate(self._data.runs):
-            for batch, _ in self._data.batches(number, before):
-                learned = (batch.weight > 0) & (batch.y == batch.y)
-                column = self._place[batch.indices]
-                known = column >= 0  # others stand in no row that was learned
-                values = np.where(known, batch.values / self._unit[np.maximum(column, 0)], 0.0) if len(column) else 0.0
-                shape = (len(batch), len(self._unit))
-                X = csr_array((np.broadcast_to(values, len(column)), np.maximum(column, 0), batch.indptr), shape=shape)
-                yield X[learned], batch.y[learned], batch.weight[learned] * run["passes"]
+            # With an offset, which follows the labels, every pass has rows of its own.
+            passes, times = (run["passes"], 1) if self._loss.has_offset else (1, run["passes"])
+            for _ in range(passes):
+                for batch, _ in self._data.batches(number, before):
+                    learned = (batch.weight > 0) & (batch.y == batch.y)
+                    y, weight = batch.y[learned], batch.weight[learned] * times
+                    offsets, shares = offsets_of(facts, y, weight)
+                    yield self._matrix(batch)[learned], y, weight * shares, offsets
             before += run["rows"] // run["passes"]
 
-    def _parts(self) -> Iterator[tuple[Any, Vector, Vector]]:
+    def _matrix(self, batch: Batch) -> Any:
+        from scipy.sparse import csr_array
+
+        column = self._place[batch.indices]
+        known = column >= 0  # others stand in no row that was learned
+        values = np.where(known, batch.values / self._unit[np.maximum(column, 0)], 0.0) if len(column) else 0.0
+        shape = (len(batch), len(self._unit))
+        return csr_array((np.broadcast_to(values, len(column)), np.maximum(column, 0), batch.indptr), shape=shape)
+
+    def _parts(self) -> Iterator[Part]:
         return iter(self._kept) if self._fits else self._read()
 
     def _scores(self, X: Any, t: Vector) -> Vector:
@@ -220,8 +250,8 @@ class Problem:
     def __call__(self, t: Vector) -> tuple[float, Vector]:
         """f and ∇f; the best loss and its lower bound are kept."""
         value, slope = 0.0, np.zeros_like(t)
-        for X, y, weight in self._parts():
-            losses, pull, _ = self._arrays(self._scores(X, t), y)
+        for X, y, weight, offset in self._parts():
+            losses, pull, _ = self._arrays(self._scores(X, t) + offset, y)
             value += float((weight * losses).sum())
             slope += self._back(X, weight * pull)
         aim = np.where(slope > 0, self.low, self.high)
@@ -232,15 +262,15 @@ class Problem:
     def curvature(self, t: Vector) -> tuple[Callable[[Vector], Vector], Vector]:
         """The product with the Hessian at t, and its diagonal."""
         curves, diagonal = [], np.zeros_like(t)
-        for X, y, weight in self._parts():
-            curve = self._arrays(self._scores(X, t), y)[2]
+        for X, y, weight, offset in self._parts():
+            curve = self._arrays(self._scores(X, t) + offset, y)[2]
             assert curve is not None
             curves.append(weight * curve)
             diagonal += self._back(X.power(2), weight * curve)
 
         def times(p: Vector) -> Vector:
             out = np.zeros_like(p)
-            for (X, _, _), curve in zip(self._parts(), curves, strict=True):
+            for (X, _, _, _), curve in zip(self._parts(), curves, strict=True):
                 out += self._back(X, curve * self._scores(X, p))
             return out
 

@@ -4,6 +4,9 @@ For every u that the learner could have played, with q = S - z and the sums k of
 
     sum g·x - S·u  <=  ½ ((Q + l2)·u² - 2 q·u + k) + l1 |u|₁ + ½ stab.
 
+With other losses than the log loss the row terms are added to both sides, and Q is divided by kappa, the unit of the
+weights (docs/labels.md).
+
 Coordinates are taken some thousands at a time, in the order of their cells, so that the numbers are the same bits
 however the rows were cut into batches.
 """
@@ -18,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import Engine, LossTotals, RegretSums, RoundingSums
+from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
+from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 
 Vector = NDArray[np.float64]
 Slots = NDArray[np.integer[Any]]
@@ -48,6 +52,7 @@ class Certifiable(Protocol):
     def counts_rows(self) -> bool: ...
     def sums_of(self, scale: int | None = None) -> RegretSums: ...
     def rounding_sums(self, scale: int) -> RoundingSums: ...
+    def row_sums(self, scale: int) -> RowSums: ...
     def touched(self) -> Slots: ...
     def parts_at(self, slots: Slots) -> Mapping[str, Any]: ...
 
@@ -62,6 +67,7 @@ class CoordinateBlock:
     R: Vector
     S: Vector
     unit: Vector  # of the feature; one column
+    kappa: Vector  # of the weights; one column
     seen: Vector  # rows, or G / unit² where they are not counted
     spec: Spec
 
@@ -87,15 +93,16 @@ class CoordinateBlock:
         return np.asarray(np.divide(a, self.unit, out=none, where=self.unit > 0))
 
     def hold(self) -> Vector:
-        """Q + l2 of each scale, with Q = M (beta M + R) / h."""
+        """Q + l2 of each scale, with Q = M (beta M + R) / (h kappa)."""
         scaled = self.unit * (self.spec.beta * self.unit + self.R)
-        return np.asarray(scaled / np.array(self.spec.scales) + self.l2)
+        over_kappa = np.divide(1.0, self.kappa, out=np.zeros_like(self.kappa), where=self.kappa > 0)
+        return np.asarray(scaled / np.array(self.spec.scales) * over_kappa + self.l2)
 
     def play(self) -> Vector:
         """clip(-sgn(z)(|z| - l1)_+ / (Q + l2)), and clip(0) where Q + l2 = 0."""
         h = np.array(self.spec.scales)
-        pull = np.copysign(np.maximum(np.abs(self.z) - self.l1, 0.0), -self.z) * h
-        den = self.unit * (self.spec.beta * self.unit + self.R) + h * self.l2
+        pull = np.copysign(np.maximum(np.abs(self.z) - self.l1, 0.0), -self.z) * h * self.kappa
+        den = self.unit * (self.spec.beta * self.unit + self.R) + h * self.l2 * self.kappa
         x = np.divide(pull, den, out=np.zeros_like(pull), where=den > 0)
         return np.asarray(np.clip(x, *self.limits))
 
@@ -114,14 +121,18 @@ def coordinate_blocks(engine: Certifiable, slots: Slots | None = None) -> Iterat
         parts = engine.parts_at(own)
         met = parts["count" if engine.counts_rows else "unit"] > 0
         own = own[met]
-        z, R, S, M = (parts[name][met].astype(np.float64).reshape(len(own), -1) for name in ("z", "R", "S", "unit"))
+        numbers = {**parts, "kappa": parts.get("kappa", np.ones(len(met)))}
+        z, R, S, M, kappa = (
+            numbers[name][met].astype(np.float64).reshape(len(own), -1) for name in ("z", "R", "S", "unit", "kappa")
+        )
         with np.errstate(over="ignore"):
             often = parts["count"][met].astype(np.float64)[:, None] if engine.counts_rows else (R / M) ** 2
-        yield CoordinateBlock(own, z, R, S, M, often, spec)
+        yield CoordinateBlock(own, z, R, S, M, kappa, often, spec)
     if spec.intercept:
         one = np.ones((1, 1))
         cell = engine.intercept
-        yield CoordinateBlock(None, cell[:1], cell[1:2], cell[2:3], one, one * engine.progress.rows, spec)
+        rows = one * engine.progress.rows
+        yield CoordinateBlock(None, cell[:1], cell[1:2], cell[2:3], one, cell[3:4, :1], rows, spec)
 
 
 def own_weights(engine: Certifiable) -> Comparator:
@@ -181,7 +192,7 @@ class StreamLedger:
     Su: Vector  # S·u
     penalty: Vector  # ½ (Q + l2)·u² - q·u + l1 |u|₁
     lead: Vector  # H(u) - H(x), with x the weights that would be played next
-    DR: Vector  # D·sqrt(G)
+    DR: Vector  # D·sqrt(G); this and the next say nothing where R is not sqrt(G), with other losses than the log loss
     G: Vector  # the sum of all G / unit²: of the gradients as if features were measured in their units
     D2: Vector  # the sum of (D unit)², likewise
     size: Vector  # of all terms of S·u, the penalty and the lead: what rounding is relative to
@@ -210,7 +221,7 @@ def stream_ledger(
         sums += [np.add.reduce(np.broadcast_to(a, b.z.shape), axis=0) for a in terms]
         if grouped is not None:
             _group(groups, b, grouped, terms)
-    return _ledger_of(sums, (low, high), nonzero, _in_order(groups))
+    return _ledger_of(sums, (low, high), nonzero, _in_order(groups, engine.spec))
 
 
 def _ledger_of(
@@ -237,7 +248,8 @@ def own_groups(engine: Engine, scale: int) -> list[dict[str, Any]]:
         _group(groups, b, scale, _terms(b, *own_weights(engine)(b)))
     sums_of_groups = engine.own_groups(scale)
     sums_of_groups[:, 3] *= np.sqrt(2.0)
-    return _in_order(groups | {j + _RAREST: sums_of_groups[j] for j in np.flatnonzero(sums_of_groups[:, 0]).tolist()})
+    met = np.flatnonzero(sums_of_groups[:, 0]).tolist()
+    return _in_order(groups | {j + _RAREST: sums_of_groups[j] for j in met}, engine.spec)
 
 
 def _terms(b: CoordinateBlock, u: Vector, D: Vector) -> list[Vector]:
@@ -266,12 +278,14 @@ def _group(groups: dict[int | None, Vector], b: CoordinateBlock, k: int, terms: 
         groups[j] = groups.get(j, np.zeros(4)) + add
 
 
-def _in_order(groups: dict[int | None, Vector]) -> list[dict[str, Any]]:
+def _in_order(groups: dict[int | None, Vector], spec: Spec) -> list[dict[str, Any]]:
     ordered = [*sorted(j for j in groups if j is not None), *([None] if None in groups else [])]
     listed = []
     for j in ordered:
         count, *shares = groups[j].tolist()
         limits = (None, None) if j is None else (0.0 if j == _RAREST else 2.0**j, 2.0 ** (j + 1))
-        named = dict(zip(("regret", "bound", "post_hoc"), shares, strict=True))
+        named: dict[str, Any] = dict(zip(("regret", "bound", "post_hoc"), shares, strict=True))
+        if spec.scalar_loss().has_units:  # R counts gradients in the unit of the labels, which moves
+            named["post_hoc"] = None
         listed.append({"seen_from": limits[0], "seen_to": limits[1], "count": int(count), **named})
     return listed

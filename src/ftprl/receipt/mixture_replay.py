@@ -1,4 +1,4 @@
-"""The twin of the mixture of several scales: from K scores to one prediction, and from a label to new weights."""
+"""The twin of the mixture of several scales with the log loss: from K scores to one prediction, and to new weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ HEAVY = 2.0**10  # nor for heavier
 SHARE = 2.0**-10  # the largest share when it is capped
 LEAST_CHANCE = 2.0**-900  # a mixture that gave the label less works with logarithms
 BLOCK = 1024
-W, B, GAP = 0, 1, 2  # the places of facts
 BEFORE, CURRENT, LATEST = 0, 1, 2  # the rows of windows
 _HEX = """
     0x1.5555555555555p-1 0x1.9999999999944p-2 0x1.2492492499d46p-2 0x1.c71c71bedea97p-3
@@ -50,10 +49,6 @@ def _chance(v: float) -> float:
     return (e if v < 0.0 else 1.0) / (1.0 + e)
 
 
-def _exp(v: float) -> float:
-    return math.exp(v) if v > -math.inf else 0.0
-
-
 def log1p(e: float) -> float:
     """log(1 + e) for e from 0 to 1, as the kernel takes it: 2 atanh(s) with s = e / (2 + e).
 
@@ -73,36 +68,79 @@ def softplus(v: float) -> float:
 
 
 @final
+class Blocks:
+    """The losses of the scales in blocks of rows, by which it is decided which of them stay."""
+
+    def __init__(self, K: int) -> None:
+        self.K = K
+        self.block, self.windows = np.zeros(K), np.zeros((3, K - WINDOW + 2 if K > WINDOW else 0))
+
+    def add(self, losses: Floats, t: int) -> None:
+        """The losses of the scales in row t."""
+        if self.K <= WINDOW:
+            return
+        block, windows = self.block, self.windows
+        block += losses
+        if t % BLOCK:
+            return
+        first = t - BLOCK
+        if first > 0 and first & (first - 1) == 0:
+            windows[BEFORE] = windows[CURRENT]
+            windows[CURRENT] = 0.0
+        windows[CURRENT] += [*(min(block[i : i + WINDOW]) for i in range(self.K - WINDOW + 1)), min(block)]
+        if t & (t - 1) == 0:
+            windows[LATEST] = windows[BEFORE] + windows[CURRENT]
+        block[:] = 0.0
+
+
+def newton(P: Vector, u: Vector, v: Floats, slope: float, b: float, weight: float) -> None:
+    """A step of the stack, in place: its inputs v, the slope and the curvature (times the weight) of its loss."""
+    Pv = [added([c * d for c, d in zip(row, v, strict=True)]) for row in P.tolist()]
+    d = 1.0 + b * max(added([c * e for c, e in zip(v, Pv, strict=True)]), 0.0)
+    u -= (weight * slope) / d * np.array(Pv)
+    P -= (b / d) * np.outer(Pv, Pv)
+    if not (np.diag(P) > 0).all():
+        P[...] = np.eye(len(P)) / RIDGE
+
+
+def share_after(spec: Spec, t: int) -> float:
+    """The part of the weights that is shared out after row t."""
+    falling = 1.0 / (t + 1.0)
+    named = {"auto": falling, "capped": min(SHARE, falling)}
+    return named[spec.share] if isinstance(spec.share, str) else spec.share
+
+
+@final
 class Mixing:
     """The state of the mixture, and what a row does to it."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec, self.loss = spec, spec.scalar_loss()
-        self.kind = self.loss.mixing
         K = len(spec.scales)
         self.K, self.n = K, K + spec.stacked
-        windows = K - WINDOW + 2 if K > WINDOW else 0
-        w = np.zeros(K + 1)
-        w[: self.n] = 1.0 / self.n
+        self.blocks = Blocks(K)
         self.state: dict[str, Vector] = {
             "P": np.eye(K) / RIDGE * spec.stacked,
             "u": np.full(K, spec.stacked / K),
-            "w": w,
-            "totals": np.zeros(K + 1),
-            "seen": np.zeros(K + 1),
+            "w": np.full(self.n, 1.0 / self.n),
+            "totals": np.zeros(self.n),
+            "seen": np.zeros(self.n),
             "facts": np.array([1.0, 0.0, 0.0]),
-            "block": np.zeros(K),
-            "windows": np.zeros((3, windows)),
-            "sums": np.zeros((3, K)),
+            "block": self.blocks.block,
+            "windows": self.blocks.windows,
         }
+
+    def fewer(self, spec: Spec) -> Mixing:
+        """An empty mixture of other scales."""
+        return Mixing(spec)
 
     @property
     def _w(self) -> Floats:
-        return [float(a) for a in self.state["w"][: self.n]]
+        return [float(a) for a in self.state["w"]]
 
     def _weigh(self, w: Floats) -> None:
         whole = added(w)
-        self.state["w"][: self.n] = [a / whole for a in w]
+        self.state["w"][:] = [a / whole for a in w]
 
     def _experts(self, scores: Floats) -> Floats:
         """The scores of the experts: those of the scales, and the stack's."""
@@ -115,7 +153,7 @@ class Mixing:
         if self.spec.share != 0.0:
             low = min(losses)
             return low - math.log(added([a * math.exp(low - b) for a, b in zip(self._w, losses, strict=True)]))
-        seen, heat = [float(a) for a in self.state["seen"][: self.n]], self._heat()
+        seen, heat = [float(a) for a in self.state["seen"]], self._heat()
         behind = [(a - min(seen)) / heat for a in seen]
         sums = [a + b for a, b in zip(losses, behind, strict=True)]
         weights = added([math.exp(-a) for a in behind])
@@ -123,54 +161,42 @@ class Mixing:
 
     def tell(self, scores: Floats, y: float) -> tuple[float, float]:
         """The mixture's score, and its loss (NaN without a label)."""
-        if self.kind == "log_loss":
-            experts = self._experts(scores)
-            yes, no = (self._mixed([softplus(-side * s) for s in experts]) for side in (1.0, -1.0))
-            return no - yes, (yes if y > 0 else no) if y == y else y
-        bound = float(self.state["facts"][B]) if self.kind == "squared" else self.loss.clip
-        mean = added([a * _within(b, bound) for a, b in zip(self._w, scores, strict=True)])
-        return mean, self.loss.value(mean, y) if y == y else y
+        experts = self._experts(scores)
+        yes, no = (self._mixed([softplus(-side * s) for s in experts]) for side in (1.0, -1.0))
+        return no - yes, (yes if y > 0 else no) if y == y else y
 
     def learn(self, scores: Floats, y: float, weight: float, t: int) -> tuple[float, float]:
         """The same for row t, counted from 1, and then what the row teaches the mixture."""
         state, facts = self.state, self.state["facts"]
-        value = self.loss.value if self.kind != "log_loss" else lambda s, y: softplus(-y * s)
-        losses = [value(s, y) for s in self._experts(scores)]
-        if weight > facts[W]:
-            self._cool(float(facts[W]) / weight, weight)
-        told = self.tell(scores, y)
-        if self.kind == "log_loss":
-            experts = self._experts(scores)
-            slope_at, chances = experts[-1], [_chance(y * s) for s in experts]
-            total = added([a * b for a, b in zip(self._w, chances, strict=True)])
-            plain = self.spec.share != 0.0 and total >= LEAST_CHANCE
-            if plain:
-                loss = -math.log(total)
-                told = y * (self._mixed([softplus(y * s) for s in experts]) - loss), loss
-            state["seen"][: self.n] += [weight * a for a in losses]
-            self._share(losses, weight, t, chances if plain else None)
-            if self.spec.stacked:
-                self._newton(scores, slope_at, y, weight)
-        elif self.kind == "squared":
-            self._squared(scores, y, weight, t)
-        else:
-            self._hedge(told[1], losses, weight)
-        state["totals"][: self.n] += [weight * a for a in losses]
-        self._blocks([weight * a for a in losses[: self.K]], t)
-        return told
+        experts = self._experts(scores)
+        losses = [softplus(-y * s) for s in experts]
+        if weight > facts[0]:
+            self._cool(float(facts[0]) / weight, weight)
+        prediction = self.tell(scores, y)
+        chances = [_chance(y * s) for s in experts]
+        total = added([a * b for a, b in zip(self._w, chances, strict=True)])
+        directly = self.spec.share != 0.0 and total >= LEAST_CHANCE
+        if directly:
+            loss = -math.log(total)
+            prediction = y * (self._mixed([softplus(y * s) for s in experts]) - loss), loss
+        state["seen"] += [weight * a for a in losses]
+        self._share(losses, weight, t, chances if directly else None)
+        if self.spec.stacked:
+            self._newton(scores, experts[-1], y, weight)
+        state["totals"] += [weight * a for a in losses]
+        self.blocks.add([weight * a for a in losses[: self.K]], t)
+        return prediction
 
     def _heat(self) -> float:
-        top, label = (float(a) for a in self.state["facts"][:2])
-        return top * (4.0 * (label * label)) if self.kind == "squared" else top
+        """The largest weight so far."""
+        return float(self.state["facts"][0])
 
     def _bayes(self) -> None:
-        seen, heat = self.state["seen"].tolist()[: self.n], self._heat()
+        seen, heat = self.state["seen"].tolist(), self._heat()
         self._weigh([math.exp((min(seen) - a) / heat) if heat > 0 else 1.0 for a in seen])
 
     def _cool(self, ratio: float, weight: float) -> None:
-        self.state["facts"][W] = weight
-        if self.kind == "hedge":
-            return
+        self.state["facts"][0] = weight
         if self.spec.share == 0.0:
             self._bayes()
         else:
@@ -183,67 +209,14 @@ class Mixing:
         rate = min(weight / heat, sys.float_info.max) if heat > 0 else 0.0
         powers = [math.exp(rate * (low - b)) for b in losses] if chances is None or rate != 1.0 else chances
         w = [a * b for a, b in zip(self._w, powers, strict=True)]
-        whole, falling = added(w), 1.0 / (t + 1.0)
-        named = {"auto": falling, "capped": min(SHARE, falling)}
-        a = named[self.spec.share] if isinstance(self.spec.share, str) else self.spec.share
-        self.state["w"][: self.n] = [(1.0 - a) * (b / whole) + a / self.n for b in w]
+        whole, a = added(w), share_after(self.spec, t)
+        self.state["w"][:] = [(1.0 - a) * (b / whole) + a / self.n for b in w]
         return None
 
     def _newton(self, scores: Floats, f: float, y: float, weight: float) -> None:
-        P, u, weight = self.state["P"], self.state["u"], min(weight, HEAVY)
+        weight = min(weight, HEAVY)
         v = [_within(s, CUT) for s in scores]
         e = math.exp(-abs(f))
         p = (1.0 if f >= 0 else e) / (1.0 + e)
-        b = weight * max(p * (1.0 - p), CURVE)
-        Pv = [added([c * d for c, d in zip(row, v, strict=True)]) for row in P.tolist()]
-        d = 1.0 + b * max(added([c * e for c, e in zip(v, Pv, strict=True)]), 0.0)
-        u -= (weight * self.loss.slope(f, y)) / d * np.array(Pv)
-        P -= (b / d) * np.outer(Pv, Pv)
-        if not (np.diag(P) > 0).all():
-            P[...] = np.eye(self.K) / RIDGE
-
-    def _squared(self, scores: Floats, y: float, weight: float, t: int) -> None:
-        facts = self.state["facts"]
-        old = float(facts[B])
-        if abs(y) > old:
-            facts[B] = abs(y)
-            if self.spec.share != 0.0:
-                ratio = old / abs(y)
-                self._weigh([a ** (ratio * ratio) for a in self._w])
-        cut = [self.loss.value(_within(s, old), y) for s in scores]
-        self.state["seen"][: self.K] += [weight * a for a in cut]
-        self._share(cut, weight, t)
-
-    def _soft_minimum(self, gap: float) -> float:
-        seen = [float(a) for a in self.state["seen"][: self.K]]
-        low, ln = min(seen), math.log(self.K)
-        if not gap > 0:
-            return low
-        return low - gap / ln * math.log(added([_exp((low - a) / gap * ln) for a in seen]) / self.K)
-
-    def _hedge(self, paid: float, losses: Floats, weight: float) -> None:
-        facts, seen = self.state["facts"], self.state["seen"]
-        old = float(facts[GAP])
-        before = self._soft_minimum(old)
-        seen[: self.K] += [weight * a for a in losses]
-        gap = old + max(weight * paid - (self._soft_minimum(old) - before), 0.0)
-        facts[GAP] = gap
-        behind = [min(seen[: self.K].tolist()) - a for a in seen[: self.K].tolist()]
-        ln = math.log(self.K)
-        self._weigh([1.0 if a == 0.0 else _exp(a / gap * ln) if gap > 0 else 0.0 for a in behind])
-
-    def _blocks(self, losses: Floats, t: int) -> None:
-        if self.K <= WINDOW:
-            return
-        block, windows = self.state["block"], self.state["windows"]
-        block += losses
-        if t % BLOCK:
-            return
-        first = t - BLOCK
-        if first > 0 and first & (first - 1) == 0:
-            windows[BEFORE] = windows[CURRENT]
-            windows[CURRENT] = 0.0
-        windows[CURRENT] += [*(min(block[i : i + WINDOW]) for i in range(self.K - WINDOW + 1)), min(block)]
-        if t & (t - 1) == 0:
-            windows[LATEST] = windows[BEFORE] + windows[CURRENT]
-        block[:] = 0.0
+        curvature = weight * max(p * (1.0 - p), CURVE)
+        newton(self.state["P"], self.state["u"], v, self.loss.slope(f, y), curvature, weight)

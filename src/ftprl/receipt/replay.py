@@ -15,15 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import LossTotals, RegretSums, RoundingSums
 from ftprl.linear.mixture import WINDOW, is_review, leader_of, move, window_of
 from ftprl.linear.spec import Spec
+from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
+from ftprl.receipt.label_mixture_replay import LabelMixing
+from ftprl.receipt.label_replay import LabelFacts, LabelledRow, implicit_slope, learn_row_label, row_sums
 from ftprl.receipt.mixture_replay import Mixing
 
 Vector = NDArray[np.float64]
 _BINS = 20
 _FIRST_CELLS = 1 << 12
 _CUT = {np.float32: 2.0**96, np.float64: 2.0**400}
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 def _doubled(a: NDArray[Any]) -> NDArray[Any]:
@@ -69,11 +72,18 @@ class Replay:
         self._place, self._met = np.zeros(spec.dim, np.int32), 1
         self._table = {name: np.zeros((_FIRST_CELLS, K), self.kind) for name in "zR"}
         self._table["S"] = np.zeros((_FIRST_CELLS, K))
-        self._unit, self._count = np.zeros(_FIRST_CELLS, self.kind), np.zeros(_FIRST_CELLS, self.kind)
-        self._base = np.zeros((3, K))
+        self._unit, self._count, self._kappa = (np.zeros(_FIRST_CELLS, self.kind) for _ in range(3))
+        self._base = np.zeros((4, K))  # z, R, S and kappa
         self._sums = np.zeros((6, K))  # RegretSums, and the first three of RoundingSums
         self._slopes = np.zeros(K)
-        self.mixing = Mixing(spec) if K > 1 else None
+        self._row_sums = np.zeros((5, K))
+        self._labelled = self.loss.has_units
+        self.mixing: Mixing | LabelMixing | None = None
+        if K > 1:
+            self.mixing = LabelMixing(spec) if self._labelled else Mixing(spec)
+        self._own_facts = LabelFacts(self.loss)
+        if not self._labelled:
+            self._base[3] = 1.0
         self._set_constants()
 
     def _set_constants(self) -> None:
@@ -88,6 +98,8 @@ class Replay:
     @property
     def parts(self) -> Mapping[str, Any]:
         units = {"unit": self._unit, "count": self._count} if self.counts_rows else {"unit": self._unit}
+        if self._labelled and (self.loss.has_kink or self.mixing is None):
+            units["kappa"] = self._kappa
         return {name: _Column(array, self._place) for name, array in {**self._table, **units}.items()}
 
     def parts_at(self, slots: NDArray[np.integer[Any]]) -> Mapping[str, Any]:
@@ -95,7 +107,7 @@ class Replay:
 
     @property
     def intercept(self) -> Vector:
-        """z, R and S of the intercept, one row each with one column per scale."""
+        """z, R, S and kappa of the intercept, one row each with one column per scale."""
         return self._base
 
     @property
@@ -120,6 +132,12 @@ class Replay:
     def rounding_sums(self, scale: int) -> RoundingSums:
         return RoundingSums(*[*self._sums[3:, scale].tolist(), float(self._slopes[scale])])
 
+    def row_sums(self, scale: int) -> RowSums:
+        if self._labelled:
+            return RowSums(*self._row_sums[:, scale].tolist())
+        own, loss = float(self.state["totals"][scale]), float(self.tallies[0])
+        return RowSums(0.0, own, loss, float(self.tallies[1]), abs(own) + abs(loss))
+
     def touched(self) -> NDArray[np.intp]:
         return np.flatnonzero(self._place)
 
@@ -127,7 +145,8 @@ class Replay:
         """The weights of some cells, by the scale of this number."""
         parts = {name: column[slots].astype(np.float64) for name, column in self.parts.items()}
         unit = parts["unit"][:, None]
-        return np.asarray(self._played(parts["z"], parts["R"], unit)[:, scale])
+        kappa = parts["kappa"][:, None] if "kappa" in parts else np.ones_like(unit)
+        return np.asarray(self._played(parts["z"], parts["R"], unit, kappa)[:, scale])
 
     # ---- rows ----
 
@@ -151,38 +170,74 @@ class Replay:
             self._met += len(new)
             while self._met > len(self._unit):
                 self._unit, self._count = _doubled(self._unit), _doubled(self._count)
+                self._kappa = _doubled(self._kappa)
                 self._table = {name: _doubled(table) for name, table in self._table.items()}
             at = self._place[slots]
         return at
 
     def _row(self, at: NDArray[np.int32], v: Vector, y: float, weight: float) -> None:
+        before = self._unit[at]
         unit = self._raised(at, np.abs(v))[:, None]
         z, R = self._table["z"][at].astype(np.float64), self._table["R"][at].astype(np.float64)
-        x, column = self._played(z, R, unit), v[:, None]
+        kappa = self._kappa[at].astype(np.float64)[:, None] if self.loss.has_kink else np.ones_like(unit)
+        x, column = self._played(z, R, unit, kappa), v[:, None]
         scores = _total(x * column)
-        base = None
-        if self.spec.intercept:
-            held = self._free(self._base[1])
-            base = np.divide(self._base[0] * -self._h, held, out=np.zeros_like(held), where=held > 0)
-            scores = scores + base
+        if self._labelled:
+            scores = scores + self._facts.offset
+        base = self._played_base() if self.spec.intercept else None
+        scores = scores if base is None else scores + base
         self.tallies[2] += 1.0
-        value = self._mixed_loss(scores.tolist(), y, weight)
-        slopes = np.array([weight * self.loss.slope(s, y) for s in scores.tolist()])
-        terms = self._stepped(at, z, R, unit, x, slopes * column, column != 0.0)
-        sums = [_total(a) for a in terms]
-        if base is not None:
-            own = self._stepped_base(base, slopes)
-            sums = [a + b for a, b in zip(sums, own, strict=True)]
-        self._sums += sums
-        self._slopes += np.abs(slopes)
+        if self._labelled:
+            reach = _total((column * column) * self._rate(R, unit))
+            if base is not None:
+                reach = reach + self._rate(self._base[1], np.ones(1))
+            value, unweighted = self._learn_label(scores.tolist(), reach.tolist(), y, weight)
+        else:
+            value = self._mixed_loss(scores.tolist(), y, weight)
+            unweighted = np.array([self.loss.slope(s, y) for s in scores.tolist()])
+        if unweighted is not None:
+            slopes = weight * unweighted
+            terms = self._stepped(at, z, R, unit, kappa, x, slopes * column, column != 0.0)
+            sums = [_total(a) for a in terms]
+            if base is not None:
+                own = self._stepped_base(base, slopes)
+                sums = [a + b for a, b in zip(sums, own, strict=True)]
+            self._sums += sums
+            self._slopes += np.abs(slopes)
+        elif self.mixing is None:
+            self._unit[at] = before  # one scale: such a row leaves its cells alone
         self.tallies[:2] += [weight * value, weight]
         if self.calibration is not None:
             chance = math.exp(-value)
             p = chance if y > 0 else 1.0 - chance
             self.calibration[min(int(p * _BINS), _BINS - 1)] += [weight, weight * p, weight if y > 0 else 0.0]
 
+    @property
+    def _facts(self) -> LabelFacts:
+        """What is known of the labels."""
+        return self.mixing.facts if isinstance(self.mixing, LabelMixing) else self._own_facts
+
+    def _learn_label(
+        self, scores: list[float], reach: list[float], y: float, weight: float
+    ) -> tuple[float, Vector | None]:
+        """The loss of the prediction, and the slopes for a row of weight 1; None where only the label is learned."""
+        if isinstance(self.mixing, LabelMixing):
+            prediction, value, row = self.mixing.learn(scores, y, weight, int(self.tallies[2]))
+        else:
+            prediction = self._own_facts.cut(scores[0])
+            value, row = self.loss.value(prediction, y), learn_row_label(self._own_facts, y, weight)
+        slopes = [self._slope(row, s, r) for s, r in zip(scores, reach, strict=True)]
+        for k, s in enumerate(scores):
+            self._row_sums[:, k] += row_sums(self._facts, row, s, slopes[k], prediction, value)
+        return value, np.array(slopes) if row.teaches else None
+
+    def _slope(self, row: LabelledRow, score: float, reach: float) -> float:
+        if not row.teaches:
+            return 0.0
+        return implicit_slope(self._facts, row.cut(score), row.y, row.weight * self._facts.kappa * reach)
+
     def _mixed_loss(self, scores: list[float], y: float, weight: float) -> float:
-        if self.mixing is None:
+        if not isinstance(self.mixing, Mixing):
             return float(self.loss.value(scores[0], y))
         return self.mixing.learn(scores, y, weight, int(self.tallies[2]))[1]
 
@@ -206,29 +261,98 @@ class Replay:
         """h Q of the intercept, whose unit is 1."""
         return np.asarray(1.0 * (self.spec.beta * 1.0 + R))
 
+    def _played_base(self) -> Vector:
+        z, R, _, kappa = self._base
+        if self._labelled:
+            return np.asarray(-(z * self._rate(R, np.ones(1))) * kappa)
+        held = self._free(R)
+        return np.asarray(np.divide(z * -self._h, held, out=np.zeros_like(held), where=held > 0))
+
+    def _rate(self, R: Vector, unit: Vector) -> Vector:
+        """1 / Q without kappa; 0 where nothing was met."""
+        held = unit * (self.spec.beta * unit + R)
+        with np.errstate(over="ignore"):
+            rate = np.divide(self._h, held, out=np.zeros_like(held), where=held > 0)
+        return np.asarray(np.minimum(rate, _LARGEST))
+
+    def _rate_with(self, rate: Vector, kappa: Vector | float, *, free: bool = False) -> Vector:
+        """1 / (Q + l2)"""
+        with np.errstate(over="ignore"):
+            own = rate * kappa
+            return own if free or self._unconstrained else own / (1.0 + own * (self._hl2 / self._h))
+
     def _hold(self, R: Vector, unit: Vector) -> Vector:
         held: Vector = unit * (self.spec.beta * unit + R)
         return held if self._unconstrained else held + self._hl2
 
-    def _played(self, z: Vector, R: Vector, unit: Vector) -> Vector:
-        held, spec = self._hold(R, unit), self.spec
+    def _played(self, z: Vector, R: Vector, unit: Vector, kappa: Vector) -> Vector:
+        spec = self.spec
+        if self._labelled:
+            rate = self._rate(R, unit)
+            if self._unconstrained:
+                return np.asarray(-(z * rate) * kappa)
+            pull = np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z)
+            return np.asarray(np.clip(pull * self._rate_with(rate, kappa), spec.lower, spec.upper))
+        held = self._hold(R, unit)
         pull = z * -self._h if self._unconstrained else np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z) * self._h
         x = np.divide(pull, held, out=np.zeros_like(pull), where=held > 0)
         return x if self._unconstrained else np.asarray(np.clip(x, spec.lower, spec.upper))
 
     def _stepped(
-        self, at: NDArray[np.int32], z: Vector, R: Vector, unit: Vector, x: Vector, g: Vector, met: NDArray[np.bool_]
+        self,
+        at: NDArray[np.int32],
+        z: Vector,
+        R: Vector,
+        unit: Vector,
+        kappa: Vector,
+        x: Vector,
+        g: Vector,
+        met: NDArray[np.bool_],
     ) -> tuple[Vector, ...]:
         top, most = _CUT[self.kind], float(np.finfo(self.kind).max)
         g = np.clip(g, -top, top)
-        new = np.maximum(np.sqrt(R * R + g * g).astype(self.kind), R)
-        sigma = unit * (new - R) * self._inverse
+        per_psi = g * (1.0 / self._facts.psi) if self._labelled else g
+        new = np.maximum(np.sqrt(R * R + per_psi * per_psi).astype(self.kind), R)
+        new_kappa = float(self.kind(self._facts.kappa))
+        sigma = unit * self._rise(R, new, unit, kappa, new_kappa) * self._inverse
         moved = z + (g - sigma * x)
-        kept = (moved if self._unconstrained else np.clip(moved, -most, most)).astype(self.kind)
+        clamped = self._labelled or not self._unconstrained
+        kept = (np.clip(moved, -most, most) if clamped else moved).astype(self.kind)
         self._table["z"][at] = kept
         self._table["R"][at] = new
         self._table["S"][at] += g
-        return self._sum_terms(g, x, sigma, self._hold(new, unit), moved, kept, met)
+        if not self._labelled:
+            return self._sum_terms(g, x, sigma, self._hold(new, unit), moved, kept, met)
+        self._kappa[at] = new_kappa
+        rate = self._rate_with(self._rate(new.astype(np.float64), unit), new_kappa)
+        return self._label_sum_terms(g, x, sigma, rate, moved, kept, met)
+
+    def _rise(self, R: Vector, new: Vector, unit: Vector, kappa: Vector, new_kappa: float) -> Vector:
+        """What h Q / unit grows by; with a kink it may fall, as kappa does."""
+        if not self.loss.has_kink:
+            return new - R
+        own = np.divide(1.0, kappa, out=np.zeros_like(kappa), where=kappa > 0)
+        beta = self.spec.beta
+        return np.asarray((beta * unit + new) * (1.0 / new_kappa) - (beta * unit + R) * own)
+
+    def _label_sum_terms(
+        self,
+        g: Vector,
+        x: Vector,
+        sigma: Vector,
+        rate: Vector,
+        moved: Vector,
+        kept: NDArray[Any],
+        met: NDArray[np.bool_] | bool = True,
+    ) -> tuple[Vector, ...]:
+        """As `_sum_terms` for labels in any unit; `rate` is 1 / (Q + l2)."""
+        rate, z = np.minimum(rate, _LARGEST), kept.astype(np.float64)
+        lost, pulled, proximal = z - moved, np.abs(g) + np.abs(sigma * x), sigma * x * x
+        lost_at_most = np.abs(lost) if kept.dtype == np.float32 else 2.0**-52 * (np.abs(z) + pulled) * met
+        drift = lost * ((g + 0.5 * lost) * rate - x) if kept.dtype == np.float32 else np.zeros_like(g)
+        linear_size = np.abs(g) * np.abs(x) + np.abs(proximal)
+        step_size = (pulled + np.abs(z) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * rate)
+        return g * x, proximal, g * g * rate, drift, linear_size, step_size
 
     def _sum_terms(
         self,
@@ -256,13 +380,19 @@ class Replay:
         return g * x, sigma * x * x, stability, drift, np.abs(g) * np.abs(x), step_size
 
     def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, ...]:
-        z, R, S = self._base
+        z, R, S, kappa = self._base
         g = np.clip(g, -_CUT[np.float64], _CUT[np.float64])
-        new = np.maximum(np.sqrt(R * R + g * g), R)
-        sigma = (new - R) * self._inverse
+        per_psi = g * (1.0 / self._facts.psi) if self._labelled else g
+        new = np.maximum(np.sqrt(R * R + per_psi * per_psi), R)
+        sigma = self._rise(R, new, np.ones(1), kappa, self._facts.kappa) * self._inverse
         moved = z + (g - sigma * x)
-        self._base[:] = moved, new, S + g
-        return self._sum_terms(g, x, sigma, self._free(new), moved, moved)
+        self._base[:3] = moved, new, S + g
+        if not self._labelled:
+            return self._sum_terms(g, x, sigma, self._free(new), moved, moved)
+        moved = np.clip(moved, -_LARGEST, _LARGEST)
+        self._base[0], self._base[3] = moved, self._facts.kappa
+        rate = self._rate_with(self._rate(new, np.ones(1)), self._facts.kappa, free=True)
+        return self._label_sum_terms(g, x, sigma, rate, moved, moved)
 
     def _retire(self, rows: int) -> None:
         """Drop all but four neighbouring scales, if these do as well as all of them."""
@@ -273,10 +403,10 @@ class Replay:
         scales, kept = self.spec.scales, slice(first, first + WINDOW)
         retired = tuple(sorted({*self.spec.retired, *scales} - {*scales[kept]}))
         self.spec = replace(self.spec, scale=scales[kept], retired=retired)
-        fewer = Mixing(self.spec)
-        move(self.mixing.state, fewer.state, first, self.spec.stacked)
+        fewer = self.mixing.fewer(self.spec)
+        move(self.mixing.state, fewer.state, first, count, WINDOW)
         self.mixing = fewer
         self._table = {name: np.ascontiguousarray(table[:, kept]) for name, table in self._table.items()}
         self._base, self._sums = self._base[:, kept].copy(), self._sums[:, kept].copy()
-        self._slopes = self._slopes[kept].copy()
+        self._slopes, self._row_sums = self._slopes[kept].copy(), self._row_sums[:, kept].copy()
         self._set_constants()

@@ -12,7 +12,8 @@ _COMPARATOR = fields(
 _SCALE = fields(dict.fromkeys(["scale", "loss", "excess", "regret", "tight", "bound", "theorem"], number()))
 _GROUP = fields(
     {"seen_from": _MAYBE, "seen_to": _MAYBE, "count": whole()}
-    | dict.fromkeys(("regret", "bound", "post_hoc"), number())
+    | dict.fromkeys(("regret", "bound"), number())
+    | {"post_hoc": _MAYBE}
 )
 _EXACT = fields(dict.fromkeys(["best_loss", "best_loss_at_least", "true_regret", "true_regret_at_least"], number()))
 CERTIFICATE = fields(

@@ -335,7 +335,7 @@ class _Replaying:
         """
         from ftprl.receipt.exact import best_of
 
-        solved, loss = best_of(self.replay, self.learned, radius), self.replay.progress.loss
+        solved, loss = best_of(self.replay, self.learned, radius), self.replay.row_sums(0).prediction_loss
         near = EXACT * max(abs(loss), 1.0)
         best, least = (
             stated[name] if _is_near(stated.get(name), solved[name], near) else solved[name]

@@ -27,6 +27,7 @@ _DESCRIPTIONS = {
     "tau": "the quantile that quantile loss predicts",
     "share": "share of the mixture's weight spread evenly after each row",
     "stack": "an expert that combines the scores of all scales",
+    "level": "predictions follow the level of the latest labels",
     "retired": "scales that were dropped",
     "passes": "passes over the data",
     "holdout_every": "every N-th row is held out",

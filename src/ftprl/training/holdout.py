@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Vector
+from ftprl.linear.totals import LossTotals
 
 
 def held_out(batch: Batch, every: int, rows_before: int = 0) -> NDArray[np.intp]:

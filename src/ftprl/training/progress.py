@@ -7,8 +7,8 @@ from typing import Any, final
 import numpy as np
 
 from ftprl.data import Batch
-from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
+from ftprl.linear.totals import LossTotals
 from ftprl.training.run_state import RunState, minus
 
 

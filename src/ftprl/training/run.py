@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
+from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
 from ftprl.runlog.yardstick import compared, root_mean_square
 

@@ -9,8 +9,9 @@ from typing import Any, final
 
 from ftprl.data import Position, Source
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import LossTotals, RowRefused
+from ftprl.linear.engine import RowRefused
 from ftprl.linear.model import Vector
+from ftprl.linear.totals import LossTotals
 
 NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)
 _NEGATIVE, _POSITIVE = 1, 2

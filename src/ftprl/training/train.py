@@ -12,8 +12,8 @@ from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.data.files import STDIN
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
-from ftprl.linear.engine import LossTotals
 from ftprl.linear.model import Model
+from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
 from ftprl.training.run import Run
@@ -68,6 +68,7 @@ def train(
     l2: float | None = None,
     share: float | str | None = None,
     stack: bool | None = None,
+    level: bool | None = None,
     retire: bool | None = None,
     passes: int | None = None,
     holdout: int | None = None,
@@ -126,10 +127,11 @@ def train(
       [default: 0]
     - `l2`: L2 penalty l2/2 sum w^2, for small weights: added once to the total loss, not per row; not on the intercept
       [default: 0]
-    - `share`: Part of every mixture weight that is shared out evenly over scales and stack after row t, so that each
-      can recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
-    - `stack`: Whether to add to the mixture a combination of all scales that is learned too (logistic loss) [default:
-      True]
+    - `share`: Part of every mixture weight that is shared out evenly over all experts after row t, so that each can
+      recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
+    - `stack`: Whether to add to the mixture a combination of all scales that is learned too [default: True]
+    - `level`: Whether predictions also follow the level of the latest labels, for a stream whose mean moves; not for a
+      model that is saved and applied later, and not with logistic loss [default: False]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
 

@@ -17,8 +17,9 @@ import numpy as np
 from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
-from ftprl.linear.engine import LossTotals, RowRefused
+from ftprl.linear.engine import RowRefused
 from ftprl.linear.model import Model
+from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.holdout import add_losses, held_out, only_scored

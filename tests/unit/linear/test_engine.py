@@ -12,7 +12,8 @@ from ftprl._core import Learner, RowError, has_units, use_instruction_set
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, LossTotals, Spec
-from ftprl.linear.engine import RoundingSums, RowRefused
+from ftprl.linear.engine import RowRefused
+from ftprl.linear.totals import RoundingSums
 
 SMALL = Spec(dim=8, float64=True)
 
@@ -37,19 +38,41 @@ def test_first_prediction_is_zero_and_the_second_is_not() -> None:
 
 
 def test_one_step_by_hand() -> None:
-    """Squared loss, value 2, y = 1: g = -2, R = 2, M = 2, sigma = M R / h = 40, z = g, x = -z h / (M (M + R))."""
-    engine = Engine(Spec(loss="squared", dim=1, intercept=False, float64=True))
+    """Log loss, value 2, y = 1: g = -1, R = 1, M = 2, sigma = M R / h = 20, z = g, x = -z h / (M (M + R))."""
+    engine = Engine(Spec(dim=1, intercept=False, float64=True))
     engine.learn(Batch.from_rows([{0: 2.0}], [1.0]))
-    assert engine.cells.tolist() == [[-2.0, 2.0, 2.0, -2.0]]
-    assert engine.weights().tolist() == [pytest.approx(2.0 * 0.1 / 8)]
+    assert engine.cells.tolist() == [[-1.0, 1.0, 2.0, -1.0]]
+    assert engine.weights().tolist() == [pytest.approx(0.1 / 6)]
     assert engine.bias() == 0.0
-    assert engine.score(Batch.from_rows([{0: 3.0}])).tolist() == [pytest.approx(0.075)]
+    assert engine.score(Batch.from_rows([{0: 3.0}])).tolist() == [pytest.approx(0.05)]
+
+
+def test_one_step_of_squared_loss_by_hand() -> None:
+    """The first label is learned alone: mean 1, unit 0. With y = 3 the mean is 2 and the unit 1, and the score is 1.
+
+    The value 2 reaches A = v² h / (M beta M) = 0.1, so that the slope is -2 / 1.1, g = -4 / 1.1 and R = |g| / unit.
+    """
+    engine = Engine(Spec(loss="squared", dim=1, intercept=False, float64=True))
+    scores = np.empty(2)
+    engine.learn(Batch.from_rows([{0: 2.0}, {0: 2.0}], [1.0, 3.0]), scores=scores)
+    assert scores.tolist() == [0.0, 1.0]
+    g = -4 / 1.1
+    np.testing.assert_allclose(engine.cells, [[g, -g, 2.0, 1.0]])
+    x = -g * 0.1 / (2 * (2 - g))
+    np.testing.assert_allclose(engine.weights(), [x])
+    far, near = engine.score(Batch.from_rows([{0: 100.0}, {0: 3.0}])).tolist()
+    assert far == 3.0  # the range of the labels
+    assert near == pytest.approx(2.0 + 3 * x)
+    facts = engine.label_state
+    assert facts is not None
+    assert (facts["offset"], facts["unit"], facts["lowest"], facts["highest"]) == (2.0, 1.0, 1.0, 3.0)
+    assert Engine(SMALL).label_state is None
 
 
 def test_a_larger_value_shrinks_the_weight_before_it_is_predicted() -> None:
-    engine = Engine(Spec(loss="squared", dim=1, intercept=False, float64=True))
+    engine = Engine(Spec(dim=1, intercept=False, float64=True))
     engine.learn(Batch.from_rows([{0: 1.0}], [1.0]))
-    big, scores = Batch.from_rows([{0: 100.0}], [0.0]), np.empty(1)
+    big, scores = Batch.from_rows([{0: 100.0}], [-1.0]), np.empty(1)
     frozen = engine.score(big)[0]
     engine.learn(big, scores=scores)
     assert 0 < scores[0] < frozen / 50
@@ -131,7 +154,7 @@ def test_a_state_moves_to_another_engine_through_its_arrays(scale: Any) -> None:
 def test_every_array_has_a_dimension_for_outputs(scale: Any) -> None:
     scales = np.atleast_1d(scale).tolist()
     core, b = Learner(4, **options(scales=scales, receipt=True)), batch()
-    scores, weights, intercept = np.empty((3, 1)), np.empty((1, 4)), np.empty((1, 3, len(scales)))
+    scores, weights, intercept = np.empty((3, 1)), np.empty((1, 4)), np.empty((1, 4, len(scales)))
     core.learn(b.indptr, b.indices, b.values, b.y, b.weight, scores)
     core.weights(weights, 0)
     core.intercept(intercept)

@@ -98,9 +98,17 @@ def _scores(engine: Engine, k: int, rows: Batch) -> np.ndarray:
 def test_squared_scores_are_the_mean_of_cut_scores() -> None:
     engine = learned("squared", rows=100)
     rows = stream(9, plain=True)
-    B = engine.state["facts"][1]
-    expected = engine.state["w"][:8] @ np.clip([_scores(engine, k, rows) for k in range(8)], -B, B)
+    facts, u, w = engine.label_state, engine.state["u"], engine.state["w"]
+    assert facts is not None
+    low, high, offset = facts["lowest"], facts["highest"], facts["offset"]
+    scores = np.clip([offset + _scores(engine, k, rows) for k in range(8)], low, high)
+    stack = np.clip(offset + u @ (scores - offset), low, high)
+    expected = w[:8] @ scores + w[8] * stack + w[9] * offset
     np.testing.assert_allclose(engine.score(rows), expected, rtol=1e-9, atol=1e-12)
+    mixture = engine.mixture
+    assert mixture is not None
+    assert mixture.names[8:] == ("stack", "offset")
+    assert sum(mixture.weights) == pytest.approx(1.0)
 
 
 def test_a_score_far_out_is_finite() -> None:
@@ -246,7 +254,7 @@ def test_the_core_checks_by_itself() -> None:
             "beta": 1.0,
         }
         plain |= {"l1": 0.0, "l2": 0.0, "lower": -math.inf, "upper": math.inf, "intercept": True, "tau": 0.5}
-        return Learner(**{"dim": 4, **plain, "share": None, "capped": True, "stack": True, **more})
+        return Learner(**{"dim": 4, **plain, "share": None, "capped": True, "stack": True, "levels": False, **more})
 
     core = make()
     with pytest.raises(ValueError, match="a number for each output and cell"):
@@ -256,7 +264,7 @@ def test_the_core_checks_by_itself() -> None:
     for first, count in ((0, 1), (-1, 2), (1, 2), (0, 3)):
         with pytest.raises(ValueError, match="at least two of the scales need to stay"):
             core.keep_scales(first, count)
-    with pytest.raises(ValueError, match="z, R and S of each output and scale"):
+    with pytest.raises(ValueError, match="z, R, S and kappa of each output and scale"):
         core.intercept(np.empty((1, 3, 3)))
     with pytest.raises(ValueError, match="with a receipt"):
         core.ledger(np.empty((1, 9, 2)), 0)

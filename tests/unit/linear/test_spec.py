@@ -58,7 +58,8 @@ def test_one_scale_or_several() -> None:
     assert Spec(scale="auto", beta=1).beta == 1.0
     assert Spec(scale=(0.5,)) == Spec(scale=0.5)
     assert Spec(scale=np.array([1, 2])).scales == (1.0, 2.0)  # type: ignore[arg-type]
-    assert not Spec("squared", scale="auto").stacked
+    assert Spec("squared", scale="auto").stacked
+    assert not Spec("squared", scale=0.1).stacked
     assert not Spec(scale="auto", stack=False).stacked
     assert Spec(stack=False) == Spec()
     assert not {"share", "stack", "retired"} & Spec().to_dict().keys()
@@ -122,3 +123,11 @@ def test_bad_options(options: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Spec(**options)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("settings", [{}, {"loss": "squared"}, {"loss": "squared", "scale": "auto", "stack": False}])
+def test_levels_need_a_stack_and_labels_in_a_unit(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"level= needs several scales with a stack and another loss than logistic"):
+        Spec(level=True, **settings)
+    assert Spec("squared", scale="auto", level=True).to_dict()["level"] is True
+    assert "level" not in Spec("squared", scale="auto").to_dict()

@@ -1,0 +1,166 @@
+"""The twin of the mixture of several scales for every loss but the log loss: docs/labels.md, in the same order."""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.linear.mixture import experts_of
+from ftprl.linear.spec import Spec
+from ftprl.receipt.label_replay import LabelFacts, LabelledRow, cut, learn_row_label
+from ftprl.receipt.mixture_replay import CURVE, CUT, HEAVY, RIDGE, Blocks, added, newton, share_after
+
+Vector = NDArray[np.float64]
+Floats = list[float]
+
+RATES = (0.5, 0.125)  # of the two levels
+LEAST_GAP = 2.0**-30  # part of the loss so far below which a gap is rounding
+FLAT = 0.125  # a kinked loss is taken for this part of the density at its kink
+LEAST_LOSS = 2.0**-10  # in units
+GAP, LARGEST, PAID, STACK_LOSS, STACK_WEIGHT, LEVEL, SLOW_LEVEL = range(7)  # the places of hedge
+
+
+def _chance(v: float) -> float:
+    e = math.exp(-abs(v))
+    return (e if v < 0.0 else 1.0) / (1.0 + e)
+
+
+@final
+class LabelMixing:
+    """The state of the mixture, and what a row does to it."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec, self.loss = spec, spec.scalar_loss()
+        self.K, self.n = len(spec.scales), len(experts_of(spec))
+        self.facts = LabelFacts(self.loss)
+        self.blocks = Blocks(self.K)
+        columns = self.K + 2 * spec.level
+        self.state: dict[str, Vector] = {
+            "P": np.eye(columns) / RIDGE * spec.stacked,
+            "u": np.concatenate([np.full(self.K, spec.stacked / self.K), np.zeros(2 * spec.level)]),
+            "w": np.full(self.n, 1.0 / self.n),
+            "totals": np.zeros(self.n),
+            "hedge": np.zeros(7),
+            "block": self.blocks.block,
+            "windows": self.blocks.windows,
+        }
+
+    def fewer(self, spec: Spec) -> LabelMixing:
+        """An empty mixture of other scales with the same labels."""
+        new = LabelMixing(spec)
+        new.facts = self.facts
+        return new
+
+    def _opinions(self, scores: Floats) -> tuple[float, Floats, Floats, float, float]:
+        """The prediction, the experts, the scores as the stack sees them, and the stack without and with levels."""
+        facts, u = self.facts, self.state["u"].tolist()
+        experts = [facts.cut(s) for s in scores]
+        seen = experts if self.loss.has_offset else [cut(s, -CUT, CUT) for s in scores]
+        base = f = facts.offset + added([u[k] * (seen[k] - facts.offset) for k in range(self.K)])
+        if self.spec.level:
+            hedge = self.state["hedge"].tolist()
+            f = base + self._unit(facts.unit) * (u[self.K] * hedge[LEVEL] + u[self.K + 1] * hedge[SLOW_LEVEL])
+        if self.spec.stacked:
+            experts = [*experts, facts.cut((4.0 if self.loss.name == "hinge" else 1.0) * f)]
+        if self.loss.has_offset:
+            experts = [*experts, facts.offset]
+        mean = added([a * b for a, b in zip(self.state["w"].tolist(), experts, strict=True)])
+        return mean, experts, seen, base, f
+
+    def _unit(self, unit: float) -> float:
+        return unit if self.loss.has_offset and self.loss.link != "log" else 1.0
+
+    def learn(self, scores: Floats, y: float, weight: float, t: int) -> tuple[float, float, LabelledRow]:
+        """The prediction for row t, counted from 1, its loss, and the row as the scales learn it."""
+        mean, experts, seen, base, f = self._opinions(scores)
+        loss = self.loss.value(mean, y)
+        losses = [self.loss.value(s, y) for s in experts]
+        self.state["totals"] += [weight * a for a in losses]
+        if t > 1:
+            self._hedge(mean, experts, y, weight, t)
+        self.blocks.add([weight * a for a in losses[: self.K]], t)
+        row = learn_row_label(self.facts, y, weight)
+        if row.teaches and self.spec.stacked:
+            self._stack(seen, base, f, row, t)
+        return mean, loss, row
+
+    def _known(self, y: float) -> float:
+        """A label within the range that was known before it."""
+        facts = self.facts
+        if not self.loss.has_offset:
+            return y
+        if self.loss.rule == "log_mean":
+            return min(y, math.exp(facts.high))
+        low, high = (math.exp(facts.low), math.exp(facts.high)) if self.loss.link == "log" else (facts.low, facts.high)
+        return min(max(y, low), high)
+
+    def _hedge(self, mean: float, experts: Floats, y: float, weight: float, t: int) -> None:
+        hedge, label, ln = self.state["hedge"], self._known(y), math.log(self.n)
+        losses = [weight * self.loss.value(s, label) for s in experts]
+        paid, low, D = weight * self.loss.value(mean, label), min(losses), float(hedge[LARGEST])
+        hedge[PAID] += weight * abs(self.loss.value(mean, y))
+        if D == 0.0:
+            if paid - low > LEAST_GAP * hedge[PAID]:
+                hedge[GAP] = hedge[LARGEST] = paid - low
+            return
+        w = [a * math.exp(((low - b) / D) * ln) for a, b in zip(self.state["w"].tolist(), losses, strict=True)]
+        whole = added(w)
+        gap = max(float(hedge[GAP]) + (paid - (low - math.log(whole) * D / ln)), 0.0)
+        hedge[GAP] = gap
+        w = [a / whole for a in w]
+        if gap > D:
+            w = [a ** (D / gap) for a in w]
+            whole = added(w)
+            w = [a / whole for a in w]
+            hedge[LARGEST] = gap
+        a = share_after(self.spec, t)
+        self.state["w"][:] = [(1.0 - a) * b + a / self.n for b in w]
+
+    def _stack(self, seen: Floats, base: float, f: float, row: LabelledRow, t: int) -> None:
+        facts, hedge, weight = self.facts, self.state["hedge"], min(row.weight, HEAVY)
+        unit = self._unit(row.new_unit)
+        v = [(s - row.offset) / unit for s in seen]
+        if self.spec.level:
+            ratio = self._unit(row.unit) / unit
+            v += [ratio * float(hedge[LEVEL]), ratio * float(hedge[SLOW_LEVEL])]
+        if self.loss.link == "log":
+            f, base = row.cut(f), row.cut(base)
+        if self.loss.has_kink:
+            hedge[STACK_WEIGHT] += weight
+            value = self.loss.value(row.cut(f), row.y)
+            hedge[STACK_LOSS] += (weight / hedge[STACK_WEIGHT]) * (value - hedge[STACK_LOSS])
+        slope, curvature, level = self._slope(facts, f, base, row.y, float(hedge[STACK_LOSS]))
+        newton(self.state["P"], self.state["u"], v, slope, weight * curvature, weight)
+        for j, rate in enumerate(RATES) if self.spec.level else ():
+            hedge[LEVEL + j] += max(rate, 1.0 / t) * (level - hedge[LEVEL + j])
+
+    def _slope(self, facts: LabelFacts, f: float, base: float, y: float, mean: float) -> tuple[float, float, float]:
+        """Slope and curvature of the stack's loss in units, and how far the label is above the base."""
+        U, tau = facts.unit, facts.tau
+        match self.loss.name:
+            case "squared":
+                return (f - y) / U, 1.0, (y - base) / U
+            case "absolute":
+                curve = FLAT * U / max(mean, LEAST_LOSS * U)
+                return self.loss.slope(f, y), curve, cut((y - base) / U, -2.0, 2.0)
+            case "quantile":
+                curve = FLAT * (tau * (1.0 - tau)) * U / max(mean, LEAST_LOSS * U)
+                return self.loss.slope(f, y), curve, cut((y - base) / U, -2.0, 2.0)
+            case "huber":
+                curve = (U / facts.psi) * (1.0 if mean <= 1.0 else FLAT / mean)
+                return self.loss.slope(f, y) / facts.psi, curve, cut((y - base) / U, -2.0, 2.0)
+            case "poisson":
+                e = math.exp(f)
+                return (e - y) / U, max(e, y) / U, (y - math.exp(base)) / U
+            case "gamma":
+                ratio = y * math.exp(-f)
+                return 1.0 - ratio, max(1.0, ratio), y * math.exp(-base) - 1.0
+            case "hinge":
+                right, wrong = _chance(y * f), _chance(-y * f)
+                return -y * wrong, max(right * wrong, CURVE), y * _chance(-y * base)
+            case _:
+                gap = max(1.0 - y * f, 0.0)
+                return -y * gap, 1.0 if gap > 0 else 0.0, y * max(1.0 - y * base, 0.0)

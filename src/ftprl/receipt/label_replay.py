@@ -1,0 +1,216 @@
+"""The twin of labels in any unit: what is known of them, the slopes of a row, and the terms that a receipt adds up.
+
+For every loss but the log loss; docs/labels.md has the formulas in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+from ftprl.losses import ScalarLoss
+
+LOG_RANGE = 8.0  # scores of counts reach this far below the offset
+
+
+def cut(v: float, low: float, high: float) -> float:
+    """The number from low to high that is nearest to v."""
+    return low if v < low else min(v, high)
+
+
+@final
+class LabelFacts:
+    """Offset, unit and range of the labels so far."""
+
+    def __init__(self, loss: ScalarLoss) -> None:
+        self.loss = loss
+        self.tau = loss.tau or 0.5
+        self.rows = self.weight = self.mean = self.squares = self.least = self.most = 0.0
+        self.quantile = self.since = self.pinball = self.deviation = 0.0
+        self.offset = self.unit = self.low = self.high = 0.0
+        self.psi = self.kappa = 1.0
+        if loss.rule == "classes":
+            self.unit, self.low, self.high = 1.0, -1.0, 1.0
+
+    def cut(self, score: float) -> float:
+        """A score within the range of the labels."""
+        return cut(score, self.low, self.high)
+
+    def learn(self, y: float, c: float) -> None:
+        """One more label, of weight c."""
+        self._moments(y, c)
+        match self.loss.rule:
+            case "mean":
+                self.offset = self.mean
+                self.unit = self.psi = math.sqrt(max(self.squares / self.weight, 0.0))
+            case "quantile":
+                self._follow_quantile(y, c)
+                self.unit = self.kappa = self.deviation
+            case "median_of_unit":
+                self._follow_quantile(y, c)
+                self.unit = self.deviation
+                self.psi, self.kappa = min(1.0, self.unit), max(1.0, self.unit)
+            case "log_mean":
+                return self._counts()
+            case "log_ratio":
+                self.offset, self.unit = math.log(self.mean), 1.0
+                self.low, self.high = math.log(self.least), math.log(self.most)
+                return None
+            case _:
+                return None
+        self.low, self.high = self.least, self.most
+        return None
+
+    def _moments(self, y: float, c: float) -> None:
+        first = self.rows == 0.0
+        self.rows += 1.0
+        self.weight += c
+        d = y - self.mean
+        self.mean += (c / self.weight) * d
+        self.squares += c * d * (y - self.mean)
+        self.least, self.most = (y, y) if first else (min(self.least, y), max(self.most, y))
+
+    def _follow_quantile(self, y: float, c: float) -> None:
+        if self.rows == 1.0:
+            self.quantile = self.offset = y
+            return
+        tau = self.tau
+        self.since += c
+        d, part = y - self.quantile, c / self.since
+        self.pinball += part * ((tau if d > 0 else tau - 1.0) * d - self.pinball)
+        self.deviation += part * (abs(d) - self.deviation)
+        side = tau if d > 0 else (tau - 1.0 if d < 0 else 0.0)
+        step = (2.0 * self.pinball / (tau * (1.0 - tau))) * (c / self.weight) * side
+        self.quantile = self.offset = min(max(self.quantile + step, self.least), self.most)
+
+    def _counts(self) -> None:
+        self.offset = math.log(self.mean) if self.mean > 0 else -math.log(self.rows + 1.0)
+        self.unit = self.mean
+        self.low = self.offset - LOG_RANGE
+        self.high = max(self.offset, math.log(self.most)) if self.most > 0 else self.offset
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LabelledRow:
+    """A row with the range that it is learned with, the hull of those before and after its label."""
+
+    y: float
+    weight: float
+    offset: float  # before the row
+    unit: float  # before and
+    new_unit: float  # after it
+    low: float
+    high: float
+    teaches: bool  # whether there is anything to learn but the label
+
+    def cut(self, score: float) -> float:
+        return cut(score, self.low, self.high)
+
+
+def learn_row_label(facts: LabelFacts, y: float, weight: float) -> LabelledRow:
+    """Learn the label of a row."""
+    rows, offset, unit, low, high = facts.rows, facts.offset, facts.unit, facts.low, facts.high
+    facts.learn(y, weight)
+    first = rows == 0.0 and facts.loss.has_offset
+    if first:
+        low, high = facts.low, facts.high
+    low, high = min(low, facts.low), max(high, facts.high)
+    return LabelledRow(y, weight, offset, unit, facts.unit, low, high, facts.unit != 0.0 and not first)
+
+
+def implicit_slope(facts: LabelFacts, s: float, y: float, A: float) -> float:
+    """The slope of a row of weight 1 after a step that moves the score by A times the slope."""
+    gap = max(1.0 - y * s, 0.0)
+    match facts.loss.name:
+        case "squared":
+            return (s - y) / (1.0 + A)
+        case "squared_hinge":
+            return -y * gap / (1.0 + A)
+        case "absolute":
+            return cut((s - y) / A, -1.0, 1.0) if A > 0 else float((s > y) - (s < y))
+        case "quantile":
+            low, high = -facts.tau, 1.0 - facts.tau
+            return cut((s - y) / A, low, high) if A > 0 else (0.0 if s == y else (high if s > y else low))
+        case "huber":
+            return cut((s - y) / (1.0 + A), -1.0, 1.0)
+        case "hinge":
+            return (-y * (min(gap / A, 1.0) if A > 0 else 1.0)) if gap > 0 else 0.0
+        case "poisson":
+            e = math.exp(s)
+            return ((e - y) / facts.unit) / (1.0 + A * max(e, y) / facts.unit)
+        case _:
+            ratio = y * math.exp(-s)
+            return (1.0 - ratio) / (1.0 + A * max(1.0, ratio))
+
+
+def row_term(facts: LabelFacts, s: float, y: float, a: float) -> tuple[float, float]:
+    """loss(s) - loss(p) - a (s - p), where the loss has the slope a at p; and the size it is the difference of."""
+    d, gap, tau = s - y, max(1.0 - y * s, 0.0), facts.tau
+    match facts.loss.name:
+        case "squared":
+            value = 0.5 * ((d - a) * (d - a))
+        case "squared_hinge":
+            value = 0.5 * ((gap + y * a) * (gap + y * a))
+        case "absolute":
+            value = abs(d) * (1.0 - abs(a))
+        case "quantile":
+            value = d * ((1.0 - tau) - a) if d > 0 else -d * (tau + a)
+        case "huber":
+            left, rest = abs(d) - abs(a), 1.0 - abs(a)
+            value = 0.5 * (left * left) if abs(d) <= 1.0 else (abs(d) - 1.0) * rest + 0.5 * (rest * rest)
+        case "hinge":
+            value = gap * (1.0 + y * a)
+        case "poisson":
+            return _poisson_term(s, y, a, facts.unit)
+        case _:
+            return _gamma_term(s, y, a)
+    return value, value
+
+
+def _poisson_term(s: float, y: float, a: float, unit: float) -> tuple[float, float]:
+    e, mean = math.exp(s), y + a * unit
+    if not mean > 0:
+        return e / unit, e / unit
+    p = math.log(mean)
+    d = s - p
+    size = (mean + e) * (1.0 + abs(d)) * (1.0 + abs(s) + abs(p)) / unit
+    return max(mean * (math.expm1(d) - d), 0.0) / unit, size
+
+
+def _gamma_term(s: float, y: float, a: float) -> tuple[float, float]:
+    mean, ratio = 1.0 - a, y * math.exp(-s)
+    if not mean > 0:
+        return ratio, ratio
+    p = math.log(y / mean)
+    d = s - p
+    size = (mean + ratio) * (1.0 + abs(d)) * (1.0 + abs(s) + abs(p))
+    return max(mean * (math.expm1(-d) + d), 0.0), size
+
+
+def row_sums(
+    facts: LabelFacts, row: LabelledRow, score: float, slope: float, prediction: float, prediction_loss: float
+) -> tuple[float, ...]:
+    """What a receipt adds up over the rows: terms, loss of the scale, loss of the prediction, weight, sizes."""
+    loss, counts = facts.loss, facts.loss.rule == "log_mean"
+    if counts and facts.unit == 0.0:
+        return (0.0,) * 5
+    s, over_unit = row.cut(score), 1.0 / facts.unit if counts else 1.0
+    term, size = row_term(facts, s, row.y, slope)
+    beyond, value = slope * (s - score), loss.value(s, row.y)
+    label = 0.0 if loss.link == "log" else abs(row.y)
+    losses = _size(loss, value, s, row.y) + _size(loss, prediction_loss, prediction, row.y)
+    spread = abs(slope) * (abs(s) + abs(score) + abs(row.offset) + label)
+    return (
+        row.weight * (term + max(beyond, 0.0)),
+        row.weight * (value * over_unit),
+        row.weight * (prediction_loss * over_unit),
+        row.weight * over_unit,
+        row.weight * (size + spread + losses * over_unit),
+    )
+
+
+def _size(loss: ScalarLoss, value: float, score: float, y: float) -> float:
+    linear = y * score if loss.rule == "log_mean" else (score if loss.rule == "log_ratio" else 0.0)
+    return abs(value) + 2.0 * abs(linear)
