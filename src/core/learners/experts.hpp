@@ -26,12 +26,13 @@ constexpr double DENSE_CUT = 8.0;       // values are cut to this many deviation
 constexpr double DENSE_PART = 0.5;      // of the rows that need to have a column's feature
 constexpr std::int64_t FIRST_WATCH = 8;  // rows before columns are watched
 
-// Of a column: the slot of its feature; the mean and deviation that its values are counted in; the running mean and sum
-// of squares of the values while it is watched; the rows since the last power of two that had its feature.
-enum ColumnFact { COLUMN_SLOT, CENTRE, DEVIATION, MEAN, SQUARES, MET, COLUMN_FACTS };
+// Of a column: the slot of its feature; the mean and deviation that its values are counted in; the rows since the last
+// power of two that had its feature. While it is watched: the running mean and sum of squares of its values, 0 where a
+// row lacks it; one of its values, and whether there was another.
+enum ColumnFact { COLUMN_SLOT, CENTRE, DEVIATION, MET, MEAN, SQUARES, ONE_VALUE, DIFFERS, COLUMN_FACTS };
 
-// Columns are watched from one power of two of the rows to the next, and become active if most rows had them and their
-// values differ. The first `active` columns are; the others are watched. With the first active column, u and P take the
+// Columns are watched from one power of two of the rows to the next, and become active if half of the rows had them,
+// with different values: a name that is there or not is no number. The first `active` columns are; the others are watched. With the first active column, u and P take the
 // place of the mixture's.
 struct DenseBlock {
     int active;

@@ -33,6 +33,10 @@ inline void read_columns(const Rows& rows, bool wide, std::int64_t from, std::in
     for (int j = 0; learns && j < count; ++j) b.columns[j][MET] += static_cast<double>(met >> j & 1);
     for (int j = b.active; learns && j < count; ++j) {
         double* column = b.columns[j];
+        if (met >> j & 1) {
+            if (column[MET] == 1.0) column[ONE_VALUE] = values[j];
+            if (values[j] != column[ONE_VALUE]) column[DIFFERS] = 1.0;
+        }
         const double d = values[j] - column[MEAN];
         column[MEAN] += d / b.rows;
         column[SQUARES] += d * (values[j] - column[MEAN]);
