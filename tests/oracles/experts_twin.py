@@ -114,7 +114,7 @@ class LogLoss:
         self.u, self.P = np.full(self.K, 1 / self.K), np.eye(self.K) / RIDGE
         self.n = self.K + 1 + coin
         self.w = np.full(self.n, 1 / self.n)
-        self.rows = 0
+        self.rows, self.largest = 0, 1.0
 
     def learn(self, slots: list[int], values: Vector, y: float, c: float = 1.0) -> float:
         """The probability of a label of 1 before the row, which is then learned."""
@@ -126,9 +126,12 @@ class LogLoss:
         v = np.append(np.clip(scores, -8, 8), dense if self.started else [])
         f = float(self.u @ v)
         p = 1 / (1 + np.exp(-np.array([*scores, f, *own])))
+        if c > self.largest:  # no row may count more than 1
+            self.w = self.w ** (self.largest / c)
+            self.w, self.largest = self.w / self.w.sum(), c
         chance = float(self.w @ p)
         self.rows += 1
-        w = self.w * np.where(y > 0, p, 1 - p) ** c
+        w = self.w * np.where(y > 0, p, 1 - p) ** (c / self.largest)
         a = min(SHARE, 1 / (self.rows + 1))
         self.w = (1 - a) * w / w.sum() + a / self.n
         slopes = c * (p - (y > 0))

@@ -112,7 +112,7 @@ def test_a_model_that_is_saved_learns_on(loss: str, rows: int, tmp_path: Path) -
     loaded = Model.load(tmp_path / "a.ftprl").engine
     assert loaded.spec == engine.spec
     np.testing.assert_array_equal(loaded.score(batch), engine.score(batch))
-    for other in (loaded, engine.copy()):
+    for other in (loaded.copy(), engine.copy()):
         np.testing.assert_array_equal(scores_of(other, batch[rows:]), scores_of(engine.copy(), batch[rows:]))
     engine.learn(batch[rows:])
     loaded.learn(batch[rows:])
@@ -163,9 +163,10 @@ def test_columns_come_and_go() -> None:
     engine.learn(a)
     assert set(engine.saved_arrays["dense.columns"][:, 0]) == set(range(NUMBERS))
     engine.learn(b)
-    # The new ones are there in half of all rows at row 256, are watched until 512, and then are active.
-    assert set(engine.saved_arrays["dense.columns"][:, 0]) == {32.0 + j for j in range(NUMBERS)}
-    assert len(engine.saved_arrays["dense.u"]) == len(AUTO) + 1 + NUMBERS
+    # At row 256 half of all rows had four of the new ones: these are watched until row 512, and then are active. The
+    # fifth, which is often absent, is watched from row 512 on.
+    assert engine.saved_arrays["dense.columns"][:, 0].tolist() == [32.0 + j for j in range(NUMBERS)]
+    assert len(engine.saved_arrays["dense.u"]) == len(AUTO) + 1 + NUMBERS - 1
 
 
 def test_scales_can_be_dropped() -> None:
