@@ -52,6 +52,7 @@ class Columns:
     rows: int = 0
     since: int = 0
     counts: dict[int, int] = field(default_factory=dict)
+    units: dict[int, float] = field(default_factory=dict)
     active: list[int] = field(default_factory=list)
     scaling: dict[int, tuple[float, float]] = field(default_factory=dict)
     watched: dict[int, list[float]] = field(default_factory=dict)  # all values of the octave, 0 where there was none
@@ -60,9 +61,12 @@ class Columns:
     def read(self, slots: list[int], values: Vector) -> Vector:
         """A 1 and the values of the active columns; the row is counted."""
         row = dict(zip(slots, values.tolist(), strict=True))
-        self.rows, self.since, self.slots = self.rows + 1, self.since + 1, slots
+        self.rows, self.since = self.rows + 1, self.since + 1
         for i in slots:
-            self.counts[i] = self.counts.get(i, 0) + 1
+            N = self.counts[i] = self.counts.get(i, 0) + 1
+            s, a = self.units.get(i, 0.0), abs(row[i])
+            self.units[i] = max(s, math.sqrt(s * s + (a * a - s * s) / N), a / 16) if a > s else s
+        self.row = row
         for i in [*self.active, *self.watched]:
             self.met[i] += [row[i]] if i in row else []
         for i, seen in self.watched.items():
@@ -85,8 +89,9 @@ class Columns:
                 self.active.append(i)
                 joined += 1
         self.watched = {}
-        for i in self.slots:
-            if self.counts[i] >= PART * self.rows and i not in self.active and len(self.active) + len(self.watched) < MOST:
+        for i, v in self.row.items():
+            number = self.counts[i] >= PART * self.rows and abs(v) != self.units[i]
+            if number and i not in self.active and len(self.active) + len(self.watched) < MOST:
                 self.watched[i] = []
         self.met = {i: [] for i in [*self.active, *self.watched]}
         self.since = 0

@@ -131,11 +131,16 @@ inline void read_experts(const Rows& rows, bool wide_values, const ScaleConstant
 
 // After row t, which was learned; `slope` is the coin's, with the weight of the row.
 template <class T, class C>
-inline void learn_experts(const Rows& rows, const ScaleConstants& c, const ScaleState& state, const C* cells,
+inline void learn_experts(const Rows& rows, bool wide_values, const ScaleConstants& c, const ScaleState& state, const C* cells,
                           ColumnIndex& index, std::int64_t from, std::int64_t to, double t, double slope) {
     if (c.coin) learn_coin<T>(rows, state.experts, c.base.intercept, from, to, slope);
     if (!c.dense) return;
     const int stack_inputs = c.count + (c.levels ? 2 : 0);
+    // A name has one value, which is its unit: it is not worth a look.
+    const auto may_be_dense = [&](std::int64_t p) {
+        const C& cell = cells[rows.indices[p]];
+        return cell.N >= DENSE_PART * t && fabs(value_of(rows, wide_values, p)) != cell.s;
+    };
     review_columns(rows, from, to, state.experts.slots, t, *state.mixture, stack_inputs, index, *state.experts.dense,
-                   [&](std::uint32_t cell) { return static_cast<double>(cells[cell].N); });
+                   may_be_dense);
 }

@@ -43,18 +43,18 @@ inline void read_columns(const Rows& rows, bool wide, std::int64_t from, std::in
     }
 }
 
-// After row t: at powers of two columns come and go. `count_of` gives the rows that had an entry's feature.
-template <class Count>
+// After row t: at powers of two columns come and go. `may_be_dense` says whether an entry's feature should be watched.
+template <class Test>
 inline void review_columns(const Rows& rows, std::int64_t from, std::int64_t to, const std::uint32_t* slots, double t,
                            const Mixture& m, int stack_inputs, ColumnIndex& index, DenseBlock& b,
-                           const Count& count_of) {
+                           const Test& may_be_dense) {
     const auto row = static_cast<std::int64_t>(t);
     if (row < FIRST_WATCH || (row & (row - 1)) != 0) return;
     settle_columns(b, m, stack_inputs);
     index_columns(b, index);
     for (std::int64_t p = from; p < to; ++p) {
         const std::uint32_t cell = rows.indices[p];
-        if (count_of(cell) >= DENSE_PART * t && column_of(index, cell) == MOST_DENSE) watch_column(b, slots[p], cell);
+        if (may_be_dense(p) && column_of(index, cell) == MOST_DENSE) watch_column(b, slots[p], cell);
     }
     index_columns(b, index);
 }

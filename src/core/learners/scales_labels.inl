@@ -169,7 +169,7 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
             add_row_sums(constants.base, m.labels, row, scores[k], slopes[k], prediction.score, prediction.loss,
                          state.receipt.rows, k);
         }
-        learn_experts<T>(rows, constants, state, cells, index, from, to, tallies[ROWS],
+        learn_experts<T>(rows, wide, constants, state, cells, index, from, to, tallies[ROWS],
                          weight * slopes[constants.count]);
         if (!row.teaches) continue;
         RegretSums sums[4][L], own[L];
