@@ -162,7 +162,8 @@ _TABLE = (
         "learning",
         "Spec",
         "FLOAT",
-        "L1 penalty l1 sum |w|, for sparse weights: added once to the total loss, not per row; not on the intercept",
+        "L1 penalty l1 sum |unit w|, for sparse weights, with each weight times the unit of its feature (its root mean"
+        " square; with one scale its largest value): added once to the total loss, not per row; not on the intercept",
         "0",
     ),
     Option(
@@ -170,7 +171,7 @@ _TABLE = (
         "learning",
         "Spec",
         "FLOAT",
-        "L2 penalty l2/2 sum w^2, for small weights: added once to the total loss, not per row; not on the intercept",
+        "L2 penalty l2/2 sum (unit w)^2, for small weights: as {l1}",
         "0",
     ),
     Option(

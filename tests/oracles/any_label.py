@@ -356,8 +356,18 @@ class AnyLabel:
         self.z0, self.R0 = self._stepped(self.z0, self.R0, 1.0, self.kappa0, x0, a, psi, kappa, np.float64)
         self.kappa0 = kappa
 
-    def _stepped(self, z: Vector, R: Vector, s: float, own: float, x: Vector, g: Vector, psi: float, kappa: float,
-                 kind: type[np.floating[Any]] | None = None) -> tuple[Vector, Vector]:
+    def _stepped(
+        self,
+        z: Vector,
+        R: Vector,
+        s: float,
+        own: float,
+        x: Vector,
+        g: Vector,
+        psi: float,
+        kappa: float,
+        kind: type[np.floating[Any]] | None = None,
+    ) -> tuple[Vector, Vector]:
         kind = self.kind if kind is None else kind
         new = np.maximum(np.sqrt(R * R + (g / psi) ** 2).astype(kind).astype(np.float64), R)
         if self.loss in KINKED:

@@ -29,9 +29,9 @@ def total(terms: Vector) -> float:
 
 
 def play(cells: Vector, spec: Spec) -> Vector:
-    """clip(-sgn(z)(|z| - l1)_+ / (Q + l2)), and clip(0) where Q + l2 = 0."""
+    """clip(-sgn(z)(|z| - l1 M)_+ / (Q + l2 M²)), and clip(0) where Q + l2 M² = 0."""
     z, R, M, _ = cells.T
-    pull = np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z) * spec.scales[0]
+    pull = np.copysign(np.maximum(np.abs(z) - spec.l1 * M, 0.0), -z) * spec.scales[0]
     x: Vector = np.clip(_over(pull, _strength(R, M, spec)), spec.lower, spec.upper)
     return x
 
@@ -135,8 +135,8 @@ def _entries(batch: Batch, r: int) -> tuple[NDArray[np.uint32], Vector]:
 
 
 def _strength(R: Vector, M: Vector, spec: Spec) -> Vector:
-    """h (Q + l2), with Q = M (beta M + R) / h and R = sqrt G."""
-    return M * (spec.beta * M + R) + spec.scales[0] * spec.l2
+    """h (Q + l2 M²), with Q = M (beta M + R) / h and R = sqrt G."""
+    return M * (spec.beta * M + R) + spec.scales[0] * spec.l2 * (M * M)
 
 
 def _over(a: Vector, b: Vector) -> Vector:

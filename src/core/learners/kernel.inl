@@ -50,21 +50,21 @@ inline Play play_of(const Constants& c) {
     return {all(c.h), all(-c.h), all(c.beta), all(c.l1), all(c.h * c.l2), all(c.lower), all(c.upper)};
 }
 
-// h (Q + l2): the strength of the regulariser times the scale. Unconstrained means no l1, no l2 and no bounds: the
-// same numbers from fewer instructions.
+// h (Q + l2 M²): the strength of the regulariser times the scale; penalties are on weights times the unit M of their
+// feature. Unconstrained means no l1, no l2 and no bounds: the same numbers from fewer instructions.
 template <bool unconstrained>
 inline D scaled_strength(const Play& c, D R, D M) {
     const D hQ = M * (c.beta * M + R);
     if constexpr (unconstrained) return hQ;
-    return hQ + c.hl2;
+    return hQ + c.hl2 * (M * M);
 }
 
-// clip( -sgn(z) (|z| - l1)_+ / (Q + l2) ), both sides of the fraction times h; clip(0) where Q + l2 = 0.
+// clip( -sgn(z) (|z| - l1 M)_+ / (Q + l2 M²) ), both sides of the fraction times h; clip(0) where that is 0.
 template <bool unconstrained>
 inline D play(const Play& c, D z, D R, D M) {
     const D den = scaled_strength<unconstrained>(c, R, M);
     if constexpr (unconstrained) return where_positive(den, z * c.minus_h / den);
-    const D x = where_positive(den, signed_as(larger(size(z) - c.l1, all(0.0)), z) * c.minus_h / den);
+    const D x = where_positive(den, signed_as(larger(size(z) - c.l1 * M, all(0.0)), z) * c.minus_h / den);
     return smaller(larger(x, c.lower), c.upper);
 }
 

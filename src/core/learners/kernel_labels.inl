@@ -1,6 +1,8 @@
 // One scale with labels in any unit: every loss but the log loss (docs/labels.md). Included by kernel.inl; rules as
 // there. The last number of a cell is kappa, the unit of its weight; 0 before it was learned.
 
+#include "learners/labels.inl"
+
 template <class T>
 constexpr double LARGEST_OF = sizeof(T) == sizeof(float) ? FLT_MAX : DBL_MAX;
 
@@ -22,19 +24,19 @@ inline D rate_of(const Play& c, D R, D s) {
     return smaller(where_positive(strength, c.h / strength), all(DBL_MAX));
 }
 
-// The same with kappa and l2: 1 / (Q + l2).
+// The same with kappa and l2: 1 / (Q + l2 s²).
 template <bool unconstrained>
-inline D rate_with(const Play& c, D rate, D kappa) {
+inline D rate_with(const Play& c, D rate, D kappa, D s) {
     const D own = rate * kappa;
     if constexpr (unconstrained) return own;
-    return own / (all(1.0) + own * (c.hl2 / c.h));
+    return own / (all(1.0) + own * (c.hl2 / c.h * (s * s)));
 }
 
 // The play with a given rate.
 template <bool unconstrained>
-inline D play_at(const Play& c, D z, D rate, D kappa) {
+inline D play_at(const Play& c, D z, D rate, D kappa, D s) {
     if constexpr (unconstrained) return opposite(z * rate) * kappa;
-    const D x = signed_as(larger(size(z) - c.l1, all(0.0)), opposite(z)) * rate_with<false>(c, rate, kappa);
+    const D x = signed_as(larger(size(z) - c.l1 * s, all(0.0)), opposite(z)) * rate_with<false>(c, rate, kappa, s);
     return smaller(larger(x, c.lower), c.upper);
 }
 
@@ -70,7 +72,7 @@ inline D labelled_step(const Play& c, D inverse, const Units& units, D slope, co
     const D moved = b.z + (g - sigma * b.x);
     z = narrow<T>(larger(smaller(moved, all(LARGEST_OF<T>)), all(-LARGEST_OF<T>)));
     if constexpr (receipt) {
-        const D rate = rate_with<unconstrained>(c, rate_of(c, after, M), units.kappa);
+        const D rate = rate_with<unconstrained>(c, rate_of(c, after, M), units.kappa, M);
         add_labelled_sums<T>(b, g, sigma, moved, wide(z), rate, sums);
     }
     return g;
@@ -86,7 +88,7 @@ inline D predict_labelled_block(const Play& c, const Cell<T>* const* at, Four<V>
     if constexpr (raise && sizeof(T) == sizeof(V)) M = larger(M, size(values));
     if constexpr (raise && sizeof(T) != sizeof(V)) M = larger(M, narrow<T>(size(v)));
     const D wide_z = wide(z), wide_R = wide(R), rate = rate_of(c, wide_R, wide(M));
-    D x = play_at<unconstrained>(c, wide_z, rate, wide(kappa));
+    D x = play_at<unconstrained>(c, wide_z, rate, wide(kappa), wide(M));
     if (count < 4) {
         v = only_first(v, count);
         x = only_first(x, count);
@@ -124,10 +126,16 @@ inline double predict_labelled(const Rows& rows, const Play& c, const Cell<T>* c
         const int left = static_cast<int>(to - p);
         for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[j < left ? p + j : p];
-        V some[4] = {0, 0, 0, 0};
-        for (int j = 0; j < left; ++j) some[j] = value[p + j];
-        total += predict_labelled_block<T, V, unconstrained, raise>(c, at, load(some), left, raise ? scratch : nullptr,
-                                                                    moved);
+        Four<V> values;
+        if (p + 4 <= end) {
+            values = load(value + p);
+        } else {
+            V some[4] = {0, 0, 0, 0};
+            for (int j = 0; j < left; ++j) some[j] = value[p + j];
+            values = load(some);
+        }
+        total +=
+            predict_labelled_block<T, V, unconstrained, raise>(c, at, values, left, raise ? scratch : nullptr, moved);
     }
     reach = sum(moved);
     return sum(total);
@@ -140,19 +148,32 @@ inline void learn_labelled_row(const Rows& rows, const Play& c, Cell<T>* cells, 
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
     const Four<T> kappa = narrow<T>(units.kappa);
+    const std::int64_t whole = to - (to - from) % 4;
     Cell<T>* at[4];
-    Cell<T> none;
-    for (std::int64_t p = from; p < to; p += 4, ++scratch) {
-        const int count = to - p < 4 ? static_cast<int>(to - p) : 4;
-        for (int j = SPLIT; j < count; ++j) fetch(cells + next[p + j]);
-        for (int j = 0; receipt && j < count; ++j) fetch(sums_of_gradients + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = j < count ? cells + index[p + j] : &none;
+    Four<T> z, R;
+    const auto step_block = [&] {
         const D own = wide(scratch->S);
-        Four<T> z, R;
-        const D g = labelled_step<T, unconstrained, kinked, receipt>(c, inverse, units, slope, *scratch,
-                                                                     where_positive(own, all(1.0) / own), z, R, sums);
+        return labelled_step<T, unconstrained, kinked, receipt>(c, inverse, units, slope, *scratch,
+                                                                where_positive(own, all(1.0) / own), z, R, sums);
+    };
+    std::int64_t p = from;
+    for (; p < whole; p += 4, ++scratch) {
+        for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
+        for (int j = 0; receipt && j < 4; ++j) fetch(sums_of_gradients + next[p + j]);
+        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        const D g = step_block();
         scatter(at, z, R, scratch->M, kappa);
-        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, count, g);
+        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, 4, g);
+    }
+    if (p < to) {
+        const int left = static_cast<int>(to - p);
+        for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
+        for (int j = 0; receipt && j < left; ++j) fetch(sums_of_gradients + next[p + j]);
+        Cell<T> none;
+        for (int j = 0; j < 4; ++j) at[j] = j < left ? cells + index[p + j] : &none;
+        const D g = step_block();
+        scatter(at, z, R, scratch->M, kappa);
+        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, left, g);
     }
 }
 
@@ -218,7 +239,7 @@ inline void add_row_sums(const Constants& c, const LabelState& labels, const Lab
 inline Block<double> labelled_intercept(const double* cell, const Play& c, D& rate) {
     Block<double> b = {all(cell[0]), all(cell[1]), all(1.0), all(0.0), all(cell[2]), all(cell[3])};
     rate = rate_of(c, b.R, b.M);
-    b.x = play_at<true>(c, b.z, rate, b.S);
+    b.x = play_at<true>(c, b.z, rate, b.S, b.M);
     return b;
 }
 
@@ -310,6 +331,6 @@ void weights_labelled(const Constants& constants, const State& state, std::uint6
     const Play c = play_of(constants);
     for (std::uint64_t i = 0; i < dim; ++i) {
         const D rate = rate_of(c, all(cells[i].R), all(cells[i].M));
-        out[i] = first(play_at<false>(c, all(cells[i].z), rate, all(cells[i].S)));
+        out[i] = first(play_at<false>(c, all(cells[i].z), rate, all(cells[i].S), all(cells[i].M)));
     }
 }

@@ -34,7 +34,4 @@ constexpr std::size_t LABEL_NUMBERS = sizeof(LabelState) / sizeof(double);
 
 LabelState no_labels(const Loss& loss);
 
-// Learn a label of weight c. The unit stays 0 while all labels are equal: nothing but the labels can be learned then.
-void learn_label(LabelState& state, const Loss& loss, double tau, double y, double c);
-
 }  // namespace ftprl

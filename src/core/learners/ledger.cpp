@@ -14,14 +14,14 @@ namespace {
 constexpr int PARTS = 16;
 constexpr std::int64_t LONG = 1 << 17;
 
-// h (Q + l2)
+// h (Q + l2 M²)
 inline double scaled_strength(const Constants& c, double h, double R, double M, double kappa) {
-    if (!(kappa > 0.0)) return h * c.l2;  // met, but never learned
-    return M * (c.beta * M + R) / kappa + h * c.l2;
+    if (!(kappa > 0.0)) return h * c.l2 * (M * M);  // met, but never learned
+    return M * (c.beta * M + R) / kappa + h * c.l2 * (M * M);
 }
 
-inline double play(const Constants& c, double h, double z, double strength) {
-    const double pull = std::max(std::fabs(z) - c.l1, 0.0);
+inline double play(const Constants& c, double h, double z, double M, double strength) {
+    const double pull = std::max(std::fabs(z) - c.l1 * M, 0.0);
     const double x = strength > 0.0 ? std::copysign(pull, -z) * h / strength : 0.0;
     return std::min(std::max(x, c.lower), c.upper);
 }
@@ -75,8 +75,8 @@ void grouped(const CellTable& t, const Constants& c, const double* h, int leader
         const double M = static_cast<double>(cell[t.unit]);
         const double kappa = t.kappa < 0 ? 1.0 : static_cast<double>(cell[t.kappa]);
         const double led = static_cast<double>(cell[t.R + leader]);
-        const double u =
-            play(c, h[leader], static_cast<double>(cell[t.z + leader]), scaled_strength(c, h[leader], led, M, kappa));
+        const double u = play(c, h[leader], static_cast<double>(cell[t.z + leader]), M,
+                              scaled_strength(c, h[leader], led, M, kappa));
         const double z = static_cast<double>(cell[t.z + scale]), R = static_cast<double>(cell[t.R + scale]);
         const double Su = S[scale] * u, slope = R / M;
         const double seen = t.counts ? static_cast<double>(cell[t.met]) : slope * slope;
@@ -85,8 +85,8 @@ void grouped(const CellTable& t, const Constants& c, const double* h, int leader
         double* to = all.sums[std::min(level - RAREST, GROUPS - 1)];
         to[0] += 1.0;
         to[1] -= Su;
-        to[2] +=
-            scaled_strength(c, h[scale], R, M, kappa) * inverse * (0.5 * (u * u)) - (Su - z * u) + c.l1 * std::fabs(u);
+        to[2] += scaled_strength(c, h[scale], R, M, kappa) * inverse * (0.5 * (u * u)) - (Su - z * u) +
+                 c.l1 * M * std::fabs(u);
         to[3] += 2.0 * std::fabs(u) * R;
     });
 }

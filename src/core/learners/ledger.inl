@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t CHUNK = 4096;
 #include "learners/learned.inl"
 
-// Q + l2 and the play of some cells; kappa where cells have one, which is not with the log loss.
+// Q + l2 M² and the play of some cells; kappa where cells have one, which is not with the log loss.
 struct Curve {
     D H, x;
 };
@@ -20,16 +20,16 @@ inline Curve curve_of(const Play& c, D inverse, D z, D R, D M) {
 
 inline Curve labelled_curve_of(const Play& c, D inverse, D z, D R, D M, D kappa) {
     const D over_kappa = where_positive(kappa, all(1.0) / kappa), Q = M * (c.beta * M + R) * inverse * over_kappa;
-    return {Q + c.hl2 * inverse, play_at<false>(c, z, rate_of(c, R, M), kappa)};
+    return {Q + c.hl2 * inverse * (M * M), play_at<false>(c, z, rate_of(c, R, M), kappa, M)};
 }
 
 // What a cell adds to the sums, with u the play it is compared with; see LEDGER_SUMS.
 inline void add_terms(const Play& c, D H, D z, D R, D M, D over_M, D S, D x, D u, D* sums) {
-    const D size_u = size(u), width = size_u + size_u, fixed = c.l1 * size_u;
+    const D size_u = size(u), width = size_u + size_u, fixed = c.l1 * M * size_u;
     const D Su = S * u, zu = z * u, half = H * (all(0.5) * (u * u)), slope = R * over_M, side = width * M;
     sums[0] += Su;
     sums[1] += half - (Su - zu) + fixed;
-    const D half_x = all(0.5) * H * x, fixed_x = c.l1 * size(x);
+    const D half_x = all(0.5) * H * x, fixed_x = c.l1 * M * size(x);
     sums[2] += (half + zu + fixed) - ((half_x + z) * x + fixed_x);
     sums[3] += width * R;
     sums[4] += slope * slope;

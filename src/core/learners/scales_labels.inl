@@ -28,7 +28,7 @@ FTPRL_INSIDE void predict_labelled_entry(const Lanes<L>& c, C& cell, double v, D
     const D s = all(cell.s), kappa = all(kappa_of(cell)), wide_v = all(v), square = all(v * v);
     for (int l = 0; l < L; ++l) {
         const D rate = rate_of(c.play[l], wide_at(cell.R + 4 * l), s);
-        const D x = play_at<unconstrained>(c.play[l], wide_at(cell.z + 4 * l), rate, kappa);
+        const D x = play_at<unconstrained>(c.play[l], wide_at(cell.z + 4 * l), rate, kappa, s);
         if constexpr (raise) {
             kept[l] = x;
             reach[l] += square * rate;
@@ -93,7 +93,7 @@ template <int L>
 inline void add_labelled_intercept(const Lanes<L>& c, const double* cell, double kappa, D* score, D* x, D* reach) {
     for (int l = 0; l < L; ++l) {
         const D rate = rate_of(c.play[l], load(cell + MOST_SCALES + 4 * l), all(1.0));
-        x[l] = play_at<true>(c.play[l], load(cell + 4 * l), rate, all(kappa));
+        x[l] = play_at<true>(c.play[l], load(cell + 4 * l), rate, all(kappa), all(1.0));
         score[l] += x[l];
         if (reach != nullptr) reach[l] += rate;
     }
@@ -222,6 +222,6 @@ void weights_labelled(const ScaleConstants& constants, const ScaleState& state, 
     const Play c = play_of(one);
     for (std::uint64_t i = 0; i < dim; ++i) {
         const D rate = rate_of(c, all(cells[i].R[scale]), all(cells[i].s));
-        out[i] = first(play_at<false>(c, all(cells[i].z[scale]), rate, all(kappa_of(cells[i]))));
+        out[i] = first(play_at<false>(c, all(cells[i].z[scale]), rate, all(kappa_of(cells[i])), all(cells[i].s)));
     }
 }

@@ -27,7 +27,8 @@ class Spec:
     """The loss, the size of the table and the constants of the scheme.
 
     With M the largest |value| of a coordinate and G its sum of squared gradients, `scale` is h and `beta` is beta in
-    Q = M (beta M + sqrt G) / h, and x = clip(-sgn(z)(|z| - l1)_+ / (Q + l2), lower, upper).
+    Q = M (beta M + sqrt G) / h, and x = clip(-sgn(z)(|z| - l1 M)_+ / (Q + l2 M²), lower, upper): penalties are on
+    weights times the unit of their feature, so that they mean the same whatever it is measured in.
 
     Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". Then `share` is
     what is handed round after row t: a number, "auto" for 1/(t+1), or "capped" for min(2^-10, 1/(t+1)); and `stack`

@@ -71,7 +71,8 @@ class Audit:
 
     def _add(self, c: _Coordinates) -> None:
         h, spec = np.array(self._replay.spec.scales), self._replay.spec
-        l1, l2 = (0.0, 0.0) if c.slots is None else (spec.l1, spec.l2)
+        free = c.slots is None
+        l1, l2 = (0.0 if free else spec.l1) * c.unit, (0.0 if free else spec.l2) * c.unit**2  # in units of the feature
         low, high = (-math.inf, math.inf) if c.slots is None else (spec.lower, spec.upper)
         with np.errstate(divide="ignore", invalid="ignore"):
             hold = np.where(c.kappa > 0, c.unit * (spec.beta * c.unit + c.R) / (h * c.kappa), 0.0) + l2
@@ -293,14 +294,14 @@ def _coordinates(replay: Replay) -> Iterator[_Coordinates]:
         yield _Coordinates(None, z[None], R[None], S[None], np.ones((1, 1)), kappa[None, :1], None)
 
 
-def _weights(z: Vector, hold: Vector, l1: float, low: float, high: float) -> Vector:
+def _weights(z: Vector, hold: Vector, l1: Vector, low: float, high: float) -> Vector:
     """The minimiser of ½ hold v² + z v + l1 |v| from low to high; the point nearest 0 where hold is 0."""
     shrunk = np.where(z > 0, np.minimum(l1 - z, 0.0), np.maximum(-z - l1, 0.0))
     x = np.divide(shrunk, hold, out=np.zeros_like(shrunk), where=hold > 0)
     return np.asarray(np.minimum(np.maximum(x, low), high))
 
 
-def _sizes(c: _Coordinates, v: Vector, hold: Vector, l1: float) -> Vector:
+def _sizes(c: _Coordinates, v: Vector, hold: Vector, l1: Vector) -> Vector:
     """The sizes of the terms of H(v)."""
     return np.asarray(0.5 * hold * v**2 + np.abs(c.z * v) + l1 * np.abs(v))
 

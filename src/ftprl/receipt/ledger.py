@@ -1,6 +1,7 @@
 """Sums over all coordinates against fixed weights u, for every scale at once: what a certificate is computed from.
 
-For every u that the learner could have played, with q = S - z and the sums k of sigma x² and stab of g² / (Q + l2),
+Penalties are on weights times the unit of their feature: here l1 is l1 times the unit, l2 is l2 times its square. For
+every u that the learner could have played, with q = S - z and the sums k of sigma x² and stab of g² / (Q + l2),
 
     sum g·x - S·u  <=  ½ ((Q + l2)·u² - 2 q·u + k) + l1 |u|₁ + ½ stab.
 
@@ -76,12 +77,14 @@ class CoordinateBlock:
         return self.slots is None
 
     @property
-    def l1(self) -> float:
-        return 0.0 if self.free else self.spec.l1
+    def l1(self) -> Vector:
+        """Of each weight: the penalty is on weights times the unit of their feature."""
+        return np.asarray((0.0 if self.free else self.spec.l1) * self.unit)
 
     @property
-    def l2(self) -> float:
-        return 0.0 if self.free else self.spec.l2
+    def l2(self) -> Vector:
+        """Likewise, of each squared weight."""
+        return np.asarray((0.0 if self.free else self.spec.l2) * (self.unit * self.unit))
 
     @property
     def limits(self) -> tuple[float, float]:

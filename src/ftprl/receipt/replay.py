@@ -275,15 +275,15 @@ class Replay:
             rate = np.divide(self._h, held, out=np.zeros_like(held), where=held > 0)
         return np.asarray(np.minimum(rate, _LARGEST))
 
-    def _rate_with(self, rate: Vector, kappa: Vector | float, *, free: bool = False) -> Vector:
-        """1 / (Q + l2)"""
+    def _rate_with(self, rate: Vector, kappa: Vector | float, unit: Vector, *, free: bool = False) -> Vector:
+        """1 / (Q + l2 unit²)"""
         with np.errstate(over="ignore"):
             own = rate * kappa
-            return own if free or self._unconstrained else own / (1.0 + own * (self._hl2 / self._h))
+            return own if free or self._unconstrained else own / (1.0 + own * (self._hl2 / self._h * (unit * unit)))
 
     def _hold(self, R: Vector, unit: Vector) -> Vector:
         held: Vector = unit * (self.spec.beta * unit + R)
-        return held if self._unconstrained else held + self._hl2
+        return held if self._unconstrained else held + self._hl2 * (unit * unit)
 
     def _played(self, z: Vector, R: Vector, unit: Vector, kappa: Vector) -> Vector:
         spec = self.spec
@@ -291,10 +291,14 @@ class Replay:
             rate = self._rate(R, unit)
             if self._unconstrained:
                 return np.asarray(-(z * rate) * kappa)
-            pull = np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z)
-            return np.asarray(np.clip(pull * self._rate_with(rate, kappa), spec.lower, spec.upper))
+            pull = np.copysign(np.maximum(np.abs(z) - spec.l1 * unit, 0.0), -z)
+            return np.asarray(np.clip(pull * self._rate_with(rate, kappa, unit), spec.lower, spec.upper))
         held = self._hold(R, unit)
-        pull = z * -self._h if self._unconstrained else np.copysign(np.maximum(np.abs(z) - spec.l1, 0.0), -z) * self._h
+        pull = (
+            z * -self._h
+            if self._unconstrained
+            else np.copysign(np.maximum(np.abs(z) - spec.l1 * unit, 0.0), -z) * self._h
+        )
         x = np.divide(pull, held, out=np.zeros_like(pull), where=held > 0)
         return x if self._unconstrained else np.asarray(np.clip(x, spec.lower, spec.upper))
 
@@ -324,7 +328,7 @@ class Replay:
         if not self._labelled:
             return self._sum_terms(g, x, sigma, self._hold(new, unit), moved, kept, met)
         self._kappa[at] = new_kappa
-        rate = self._rate_with(self._rate(new.astype(np.float64), unit), new_kappa)
+        rate = self._rate_with(self._rate(new.astype(np.float64), unit), new_kappa, unit)
         return self._label_sum_terms(g, x, sigma, rate, moved, kept, met)
 
     def _rise(self, R: Vector, new: Vector, unit: Vector, kappa: Vector, new_kappa: float) -> Vector:
@@ -391,7 +395,7 @@ class Replay:
             return self._sum_terms(g, x, sigma, self._free(new), moved, moved)
         moved = np.clip(moved, -_LARGEST, _LARGEST)
         self._base[0], self._base[3] = moved, self._facts.kappa
-        rate = self._rate_with(self._rate(new, np.ones(1)), self._facts.kappa, free=True)
+        rate = self._rate_with(self._rate(new, np.ones(1)), self._facts.kappa, np.ones(1), free=True)
         return self._label_sum_terms(g, x, sigma, rate, moved, moved)
 
     def _retire(self, rows: int) -> None:

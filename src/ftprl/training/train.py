@@ -125,10 +125,10 @@ def train(
       auto]
     - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
       its squared gradients)), with the feature in its unit [default: 0.3; 1 with a single scale]
-    - `l1`: L1 penalty l1 sum |w|, for sparse weights: added once to the total loss, not per row; not on the intercept
+    - `l1`: L1 penalty l1 sum |unit w|, for sparse weights, with each weight times the unit of its feature (its root
+      mean square; with one scale its largest value): added once to the total loss, not per row; not on the intercept
       [default: 0]
-    - `l2`: L2 penalty l2/2 sum w^2, for small weights: added once to the total loss, not per row; not on the intercept
-      [default: 0]
+    - `l2`: L2 penalty l2/2 sum (unit w)^2, for small weights: as `l1` [default: 0]
     - `share`: Part of every mixture weight that is shared out evenly over all experts after row t, so that each can
       recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
     - `stack`: Whether to add to the mixture a combination of all scales that is learned too [default: True]

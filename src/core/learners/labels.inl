@@ -1,0 +1,75 @@
+// What a label changes: LabelState. Included by kernel_labels.inl, for each instruction set; rules as in kernel.inl.
+
+constexpr double LOG_RANGE = 8.0;  // scores of counts reach this far below the offset
+
+inline double above(double v, double floor) { return floor > v ? floor : v; }
+inline double below(double v, double ceiling) { return ceiling < v ? ceiling : v; }
+
+inline void learn_moments(LabelState& s, double y, double c) {
+    const bool first = s.rows == 0.0;
+    s.rows += 1.0;
+    s.weight += c;
+    const double d = y - s.mean;
+    s.mean += (c / s.weight) * d;
+    s.squares += c * d * (y - s.mean);
+    s.least = first ? y : below(s.least, y);
+    s.most = first ? y : above(s.most, y);
+}
+
+// The running quantile of the baseline, and the mean distance from it.
+inline void learn_quantile(LabelState& s, double tau, double y, double c) {
+    if (s.rows == 1.0) {
+        s.quantile = y;
+        return;
+    }
+    s.since += c;
+    const double d = y - s.quantile, part = c / s.since;
+    s.pinball += part * ((d > 0.0 ? tau : tau - 1.0) * d - s.pinball);
+    s.deviation += part * (fabs(d) - s.deviation);
+    const double side = d > 0.0 ? tau : (d < 0.0 ? tau - 1.0 : 0.0);
+    const double step = (2.0 * s.pinball / (tau * (1.0 - tau))) * (c / s.weight) * side;
+    s.quantile = below(above(s.quantile + step, s.least), s.most);
+}
+
+inline void follow_counts(LabelState& s) {
+    s.offset = s.mean > 0.0 ? log(s.mean) : -log(s.rows + 1.0);
+    s.unit = s.mean;
+    s.lowest = s.offset - LOG_RANGE;
+    s.highest = s.most > 0.0 ? above(s.offset, log(s.most)) : s.offset;
+}
+
+// Learn a label of weight c. The unit stays 0 while all labels are equal: nothing but the labels can be learned then.
+inline void learn_label(LabelState& s, const Loss& loss, double tau, double y, double c) {
+    learn_moments(s, y, c);
+    switch (loss.rule) {
+        case LabelRule::none:
+        case LabelRule::classes:
+            return;
+        case LabelRule::mean:
+            s.offset = s.mean;
+            s.unit = s.psi = sqrt(above(s.squares / s.weight, 0.0));
+            break;
+        case LabelRule::quantile:
+            learn_quantile(s, tau, y, c);
+            s.offset = s.quantile;
+            s.unit = s.kappa = s.deviation;
+            break;
+        case LabelRule::median_of_unit:
+            learn_quantile(s, 0.5, y, c);
+            s.offset = s.quantile;
+            s.unit = s.deviation;
+            s.psi = below(1.0, s.unit);
+            s.kappa = above(1.0, s.unit);
+            break;
+        case LabelRule::log_mean:
+            return follow_counts(s);
+        case LabelRule::log_ratio:
+            s.offset = log(s.mean);
+            s.unit = 1.0;
+            s.lowest = log(s.least);
+            s.highest = log(s.most);
+            return;
+    }
+    s.lowest = s.least;
+    s.highest = s.most;
+}
