@@ -221,11 +221,11 @@ _TABLE = (
         "learning",
         "Spec",
         "",
-        "Whether the combination of all scales also sees the columns of numbers that half of the rows have; not with"
+        "Whether the combination of all scales also sees the columns of numbers that most rows have; not with"
         " penalties, bounds or a receipt",
         "True",
         switch="--no-dense",
-        switch_help="Keep the columns of numbers that half of the rows have out of the combination of all scales",
+        switch_help="Keep the columns of numbers that most rows have out of the combination of all scales",
     ),
     Option(
         "retire",

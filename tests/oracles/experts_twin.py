@@ -13,7 +13,7 @@ import numpy as np
 from oracles.any_label import LOG_LINK, MARGIN, RIDGE, SHARE, AnyLabel, Vector, cut, slope, value
 
 WEALTH = 0.3
-MOST, DEVIATIONS, PART, FIRST = 64, 8.0, 0.5, 8
+MOST, DEVIATIONS, PART, FIRST = 64, 8.0, 0.625, 8
 
 
 @dataclass

@@ -58,10 +58,11 @@ bool fill_index(ColumnIndex& index, int count) {
     return true;
 }
 
-// Whether a watched column is one of numbers that half of the rows have.
+// Whether a watched column is one of numbers that most rows have.
 bool is_dense(const double* column, double rows) {
     const double deviation = std::sqrt(column[SQUARES] / rows);
-    return column[MET] >= DENSE_PART * rows && column[DIFFERS] == 1.0 && deviation > LEAST_DEVIATION * std::fabs(column[MEAN]);
+    return column[MET] >= DENSE_PART * rows && column[DIFFERS] == 1.0 &&
+           deviation > LEAST_DEVIATION * std::fabs(column[MEAN]);
 }
 
 }  // namespace

@@ -22,18 +22,18 @@ constexpr double COIN_WEALTH = 0.3;
 // ---- the stack with dense columns ----
 
 constexpr int DENSE_INPUTS = ROW_INPUTS;  // the scales, two levels, a constant and the columns; a multiple of 4
-constexpr double DENSE_CUT = 8.0;       // values are cut to this many deviations from their mean
-constexpr double DENSE_PART = 0.5;      // of the rows that need to have a column's feature
-constexpr std::int64_t FIRST_WATCH = 8;  // rows before columns are watched
+constexpr double DENSE_CUT = 8.0;         // values are cut to this many deviations from their mean
+constexpr double DENSE_PART = 0.625;      // of the rows that need to have a column's feature
+constexpr std::int64_t FIRST_WATCH = 8;   // rows before columns are watched
 
 // Of a column: the slot of its feature; the mean and deviation that its values are counted in; the rows since the last
 // power of two that had its feature. While it is watched: the running mean and sum of squares of its values, 0 where a
 // row lacks it; one of its values, and whether there was another.
 enum ColumnFact { COLUMN_SLOT, CENTRE, DEVIATION, MET, MEAN, SQUARES, ONE_VALUE, DIFFERS, COLUMN_FACTS };
 
-// Columns are watched from one power of two of the rows to the next, and become active if half of the rows had them,
-// with different values: a name that is there or not is no number. The first `active` columns are; the others are watched. With the first active column, u and P take the
-// place of the mixture's.
+// Columns are watched from one power of two of the rows to the next, and become active if most rows had them,
+// with different values: a name that is there or not is no number. The first `active` columns are; the others are
+// watched. With the first active column, u and P take the place of the mixture's.
 struct DenseBlock {
     int active;
     int watched;

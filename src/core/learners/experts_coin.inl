@@ -69,7 +69,8 @@ double coin_score(const Rows& rows, bool wide_values, const ExpertState& state, 
         const int count = to - p < 4 ? static_cast<int>(to - p) : 4;
         for (int j = 0; j < count; ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[j < count ? p + j : p];
-        total += bet_block<T, raise>(at, values_of(rows, wide_values, p, count, end), bound, count, raise ? kept++ : nullptr);
+        total += bet_block<T, raise>(at, values_of(rows, wide_values, p, count, end), bound, count,
+                                     raise ? kept++ : nullptr);
     }
     return sum(total) + (intercept ? intercept_bet(state.coin_intercept) : 0.0);
 }
@@ -119,8 +120,9 @@ inline void read_experts(const Rows& rows, bool wide_values, const ScaleConstant
                          double* scores) {
     const Mixture& m = *state.mixture;
     if (c.coin) {
-        const double bet = learns ? coin_score<T, true>(rows, wide_values, state.experts, c.base.intercept, from, to, end)
-                                  : coin_score<T, false>(rows, wide_values, state.experts, c.base.intercept, from, to, end);
+        const double bet =
+            learns ? coin_score<T, true>(rows, wide_values, state.experts, c.base.intercept, from, to, end)
+                   : coin_score<T, false>(rows, wide_values, state.experts, c.base.intercept, from, to, end);
         const bool labelled = c.base.loss->rule != LabelRule::none;
         scores[c.count] = labelled ? m.labels.offset + stack_unit(c, m.labels) * bet : bet;
     }
@@ -131,8 +133,9 @@ inline void read_experts(const Rows& rows, bool wide_values, const ScaleConstant
 
 // After row t, which was learned; `slope` is the coin's, with the weight of the row.
 template <class T, class C>
-inline void learn_experts(const Rows& rows, bool wide_values, const ScaleConstants& c, const ScaleState& state, const C* cells,
-                          ColumnIndex& index, std::int64_t from, std::int64_t to, double t, double slope) {
+inline void learn_experts(const Rows& rows, bool wide_values, const ScaleConstants& c, const ScaleState& state,
+                          const C* cells, ColumnIndex& index, std::int64_t from, std::int64_t to, double t,
+                          double slope) {
     if (c.coin) learn_coin<T>(rows, state.experts, c.base.intercept, from, to, slope);
     if (!c.dense) return;
     const int stack_inputs = c.count + (c.levels ? 2 : 0);

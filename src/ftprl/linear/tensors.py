@@ -196,7 +196,7 @@ def _is_coin(coins: NDArray[Any]) -> bool:
     """Theta, sizes, what was won and the largest value: theta is within the sizes, and no more was lost than lent."""
     theta, sizes, won, largest = coins.T
     within = bool((np.abs(theta) <= sizes * (1 + 1e-3)).all())
-    return _is_moderate(coins) and within and bool((won >= -_LENT * (1 + 1e-3)).all() and (largest >= 0).all())
+    return _is_moderate(coins) and within and bool((won >= -_LENT * 1.01).all() and (largest >= 0).all())
 
 
 def _are_columns(t: Tensors) -> bool:

@@ -29,7 +29,7 @@ _DESCRIPTIONS = {
     "stack": "an expert that combines the scores of all scales",
     "level": "predictions follow the level of the latest labels",
     "coin": "a coin-betting expert",
-    "dense": "the stack sees the columns of numbers that half of the rows have",
+    "dense": "the stack sees the columns of numbers that most rows have",
     "retired": "scales that were dropped",
     "passes": "passes over the data",
     "holdout_every": "every N-th row is held out",

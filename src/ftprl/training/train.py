@@ -136,7 +136,7 @@ def train(
       model that is saved and applied later, and not with logistic loss [default: False]
     - `coin`: Whether to add a coin-betting expert, for streams with many features that do not matter; not with
       penalties, bounds or a receipt [default: True]
-    - `dense`: Whether the combination of all scales also sees the columns of numbers that half of the rows have; not
+    - `dense`: Whether the combination of all scales also sees the columns of numbers that most rows have; not
       with penalties, bounds or a receipt [default: True]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]

@@ -156,16 +156,17 @@ def test_numbers_with_a_large_mean() -> None:
 
 
 def test_columns_come_and_go() -> None:
-    """Other numbers from row 128 on: the first leave at row 256, as the new ones join."""
-    a, b = rows_of(128), rows_of(600, seed=1)
+    """Other numbers from row 128 on: the first leave at row 256."""
+    a, b = rows_of(128), rows_of(1000, seed=1)
     b = b.replaced(indices=np.where(b.indices < NUMBERS, b.indices + 32, b.indices).astype(np.uint32))
     engine = Engine(spec_of())
     engine.learn(a)
     assert set(engine.saved_arrays["dense.columns"][:, 0]) == set(range(NUMBERS))
-    engine.learn(b)
-    # At row 256 half of all rows had four of the new ones: these are watched until row 512, and then are active. The
-    # fifth, which is often absent, is watched from row 512 on.
-    assert engine.saved_arrays["dense.columns"][:, 0].tolist() == [32.0 + j for j in range(NUMBERS)]
+    engine.learn(b[:200])
+    assert "dense.columns" not in engine.saved_arrays
+    engine.learn(b[200:])
+    # At row 512 most rows had four of the new ones: these are watched until row 1024, and then are active.
+    assert engine.saved_arrays["dense.columns"][:, 0].tolist() == [32.0 + j for j in range(NUMBERS - 1)]
     assert len(engine.saved_arrays["dense.u"]) == len(AUTO) + 1 + NUMBERS - 1
 
 
