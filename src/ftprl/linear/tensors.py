@@ -47,6 +47,8 @@ def restore(engine: Engine, tensors: Tensors) -> None:
         engine.expect_columns(len(tensors.get("dense.columns", _NONE)), len(tensors.get("dense.u", _NONE)))
     arrays, table = engine.saved_arrays, _picked(engine, _NONE)
     slots = tensors.get("slots")
+    if LABELS in arrays and LABELS not in tensors:
+        raise InvalidInput(f"{engine.spec.loss} loss as an earlier version learned it, without the unit of the labels")
     if tensors.keys() - {"slots", BASELINE} != arrays.keys() | table.keys():
         raise InvalidInput(f"other tensors than {', '.join(sorted(arrays.keys() | table.keys()))}")
     if slots is not None:
