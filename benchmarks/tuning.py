@@ -49,7 +49,7 @@ LIMIT = 1.01
 
 def ours(batches: Iterable[Batch]) -> float:
     """The progressive log loss of the default, `ftprl train` without any option."""
-    engine = Engine(Spec(scale="auto", dim=2**BITS))
+    engine = Engine(Spec(scale="auto", dim=2**BITS, coin=True, dense=True))
     for batch in batches:
         engine.learn(batch)
     return engine.progress.mean

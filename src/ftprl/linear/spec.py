@@ -34,8 +34,8 @@ class Spec:
     what is handed round after row t: a number, "auto" for 1/(t+1), or "capped" for min(2^-10, 1/(t+1)); and `stack`
     adds an expert that combines their scores. `level` gives that expert the level of the latest labels as well, for
     labels whose mean moves; not with the log loss. `coin` adds a coin-betting expert, and `dense` lets the stack see
-    the dense columns (docs/experts.md); neither goes with penalties or bounds. `retired` are scales that were there at first. `beta` is 1 for one
-    scale and 0.3 for several unless it is given.
+    the dense columns (docs/experts.md); neither goes with penalties or bounds. `retired` are scales that were there at
+    first. `beta` is 1 for one scale and 0.3 for several unless it is given.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -104,8 +104,9 @@ class Spec:
             )
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):
+                stacked = " with a stack" if name == "dense" else ""
                 raise InvalidInput(
-                    f"{name}= needs several scales{' with a stack' if name == 'dense' else ''}, no penalty and no bound,"
+                    f"{name}= needs several scales{stacked}, no penalty and no bound,"
                     f" got scale={self.scale!r:.40}, stack={self.stack}, l1={self.l1}, l2={self.l2},"
                     f" lower={self.lower}, upper={self.upper}; drop it.",
                     option=name,

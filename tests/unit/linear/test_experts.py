@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def rows_of(n: int, seed: int = 0, loss: str = "logistic") -> Batch:
 def scores_of(engine: Engine, batch: Batch, cuts: tuple[int, ...] = ()) -> NDArray[np.float64]:
     scores = np.empty(len(batch))
     edges = (0, *cuts, len(batch))
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in itertools.pairwise(edges):
         engine.learn(batch[a:b], scores=scores[a:b])
     return scores
 
