@@ -154,7 +154,7 @@ Reading read_file(Parser& parser, const std::string& body, const Labels& labels,
         "a file can be written");
     Reading out;
     Window window(2 + random.below(60));
-    window.open(fileno(file), 0, body.size(), 3);
+    window.open(fileno(file), 0, body.size(), 3, true);
     bool more = true;
     while (more && out.problem.line == 0) {
         more = window.feed(parser);

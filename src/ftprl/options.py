@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal, NamedTuple, final
 
 Group = Literal["data", "model", "learning", "run", "output"]
 Home = Literal["Spec", "open", "train", "cli"]
@@ -17,8 +16,7 @@ GROUPS: tuple[Group, ...] = ("data", "model", "learning", "run", "output")
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option; in `help`, `{name}` stands for another option, spelled as the reader would type it.
 
     `home` says what takes it: a field of `Spec`, an argument of `ftprl.data.open`, `train` itself, or the command

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from ftprl.errors import InvalidInput
 
@@ -20,8 +19,7 @@ _VERSION = re.compile(r"[0-9A-Za-z.+!-]{1,40}")
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(NamedTuple):
     """A value that is not what was expected, and the names that lead to it."""
 
     expected: str
@@ -30,7 +28,7 @@ class Mismatch:
 
     def under(self, name: str) -> Mismatch:
         """The same, seen from the object that has it under this name."""
-        return replace(self, path=(name, *self.path))
+        return self._replace(path=(name, *self.path))
 
     def __str__(self) -> str:
         where = "".join(f"{ascii(name)[1:-1][:40]}: " for name in self.path)

@@ -194,3 +194,19 @@ def test_long_streams_of_one_class_do_not_underflow() -> None:
     n1, n0 = np.cumsum(y > 0) - (y > 0), np.cumsum(y < 0) - (y < 0)
     p = (np.where(y > 0, n1, n0) + 0.5) / (n1 + n0 + 1.0)
     assert baseline.total == pytest.approx(-np.log(p).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("unlike", [0.0, 0.05, 0.6])
+def test_the_base_rate_is_the_same_to_the_bit_however_rows_are_cut(unlike: float) -> None:
+    """Four rows of weight 1 are learned at once, and some cuts never leave four together."""
+    rng = np.random.default_rng(3)
+    y = np.where(rng.random(3000) < 0.02, 1.0, -1.0)
+    y[rng.random(3000) < unlike / 2] = np.nan
+    weight = np.where(rng.random(3000) < unlike, rng.choice([0.0, 0.3, 2.0], 3000), 1.0)
+    states = set()
+    for length in (1, 3, 5, 64, 3000):
+        baseline = Baseline("logistic", 0.5)
+        for at in range(0, 3000, length):
+            baseline.learn(y[at : at + length], weight[at : at + length], None)
+        states.add((baseline.numbers.tobytes(), baseline.total))
+    assert len(states) == 1

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.totals import LossTotals, RegretSums
 from ftprl.linear.spec import Spec
+from ftprl.linear.totals import LossTotals, RegretSums
 
 Vector = NDArray[np.float64]
 CUT = {np.float32: 2.0**96, np.float64: 2.0**400}  # no gradient is larger, so that no cell overflows

@@ -226,9 +226,10 @@ void check_cells(const Learner& learner, const Column<std::uint32_t>& slots, con
     if (cells.dtype() != kind || cells.shape(0) != slots.size() || cells.shape(1) * size != learner.cell_bytes()) {
         throw nb::value_error("cells needs a row for each slot");
     }
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-        if (slots.data()[i] >= learner.dim()) throw nb::value_error("a slot is outside the table");
-    }
+    const std::uint32_t *slot = slots.data(), *end = slot + slots.size();
+    std::uint32_t largest = 0;
+    for (; slot != end; ++slot) largest = std::max(largest, *slot);
+    if (slots.size() > 0 && largest >= learner.dim()) throw nb::value_error("a slot is outside the table");
 }
 
 void take(const Learner& learner, const Column<std::uint32_t>& slots,

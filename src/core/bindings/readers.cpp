@@ -267,6 +267,7 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
     nb::class_<ftprl::Window>(m, "Window", "A part of a file, read and parsed bit by bit.")
         .def(nb::init<std::size_t>(), nb::arg("size") = ftprl::Window::USUAL)
         .def("open", &ftprl::Window::open, nb::arg("file"), nb::arg("start"), nb::arg("end"), nb::arg("offset"),
+             nb::arg("wants_fingerprint"),
              "Whole rows from one byte of an open file to another; `offset` is where they begin in the text.")
         .def_ro("fingerprint", &ftprl::Window::fingerprint, "The fingerprint of what was read.")
         .def("feed", &feed_part, nb::arg("parser"), "Until a batch is full or a row bad; False when all was read.");

@@ -28,6 +28,13 @@ constexpr std::int64_t AHEAD = 112;
 // then works during both.
 constexpr int SPLIT = 1;
 
+// What has to be compiled into its caller: what it takes and returns would otherwise go through memory.
+#if defined(__GNUC__)
+#define FTPRL_INSIDE inline __attribute__((always_inline))
+#else
+#define FTPRL_INSIDE inline
+#endif
+
 #if defined(__GNUC__)
 inline void fetch(const void* p) { __builtin_prefetch(p, 1, 3); }
 #else
@@ -105,8 +112,8 @@ inline D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, 
 
 // The score of entries [from, to) without the intercept. A row that will be learned leaves its blocks in `scratch`.
 template <class T, class V, bool unconstrained, bool raise>
-inline double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std::int64_t from, std::int64_t to,
-                      std::int64_t end, Block<T>* scratch) {
+FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std::int64_t from, std::int64_t to,
+                            std::int64_t end, Block<T>* scratch) {
     const std::uint32_t* index = rows.indices;
     const V* value = static_cast<const V*>(rows.values);
     // Near the end of the batch the row itself is fetched once more, which costs little, rather than asked about.
@@ -201,9 +208,9 @@ inline void add_gradients(double* S, const std::uint32_t* index, int count, D g)
 }
 
 template <class T, bool unconstrained, bool receipt>
-inline void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
-                      std::int64_t end, D inverse, D slope, Block<T>* scratch, double* sums_of_gradients,
-                      RegretSums& sums) {
+FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
+                            std::int64_t end, D inverse, D slope, Block<T>* scratch, double* sums_of_gradients,
+                            RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
     const std::int64_t whole = to - (to - from) % 4;
@@ -250,7 +257,7 @@ struct PendingLoss {
     double* to;  // null when nobody asked
 };
 
-inline void add_loss(const PendingLoss& pending, double* tallies, Totals& batch) {
+FTPRL_INSIDE void add_loss(const PendingLoss& pending, double* tallies, Totals& batch) {
     const double loss = total_loss(pending.value, pending.tail);
     if (pending.to != nullptr) *pending.to = loss;
     batch.loss += pending.weight * loss;

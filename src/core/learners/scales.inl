@@ -7,12 +7,6 @@ namespace ftprl {
 namespace FTPRL_ISA {
 namespace {
 
-#if defined(__GNUC__)
-#define FTPRL_INSIDE inline __attribute__((always_inline))
-#else
-#define FTPRL_INSIDE inline
-#endif
-
 #include "learners/mix.inl"
 
 static_assert(DENSE_AT > MOST_SCALES, "the coin comes behind the scales");

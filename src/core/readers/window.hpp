@@ -23,12 +23,14 @@ public:
     // It grows for a row that does not fit.
     explicit Window(std::size_t size = USUAL) : bytes_(size) {}
 
-    // The part [from, to) of an open file; its rows are whole. It begins at byte `offset` of the text.
-    void open(int file, std::uint64_t from, std::uint64_t to, std::uint64_t offset) {
+    // The part [from, to) of an open file; its rows are whole. It begins at byte `offset` of the text, of which a
+    // fingerprint is made if one is wanted.
+    void open(int file, std::uint64_t from, std::uint64_t to, std::uint64_t offset, bool wants_fingerprint) {
         file_ = file;
         at_ = from;
         to_ = to;
         shift_ = offset - from;
+        wants_fingerprint_ = wants_fingerprint;
         begin_ = size_ = 0;
         error = 0;
         fingerprint = 0;
@@ -45,7 +47,7 @@ public:
     }
 
     int error = 0;                  // of the system, or SHORTER
-    std::uint64_t fingerprint = 0;  // of what was read
+    std::uint64_t fingerprint = 0;  // of what was read; 0 if none is wanted
 
 private:
     // Keeps what was not parsed and reads more behind it.
@@ -64,8 +66,9 @@ private:
             error = got < 0 ? errno : SHORTER;
             return false;
         }
-        fingerprint += text_fingerprint(bytes_.data() + size_, static_cast<std::size_t>(got), at_ + shift_);
-        size_ += static_cast<std::size_t>(got);
+        const auto count = static_cast<std::size_t>(got);
+        if (wants_fingerprint_) fingerprint += text_fingerprint(bytes_.data() + size_, count, at_ + shift_);
+        size_ += count;
         at_ += static_cast<std::uint64_t>(got);
         return true;
     }
@@ -74,6 +77,7 @@ private:
     std::uint64_t at_ = 0;  // where the next byte is read
     std::uint64_t to_ = 0;
     std::uint64_t shift_ = 0;  // from a place in the file to one in the text, modulo 2^64
+    bool wants_fingerprint_ = false;
     std::vector<Byte> bytes_;
     std::size_t begin_ = 0;  // of what was read and not parsed, up to size_
     std::size_t size_ = 0;

@@ -37,10 +37,12 @@ def _columns(option: str, values: Sequence[str] | None) -> tuple[str, ...] | Non
     >>> _columns("ignore", ["a,b", '"c,d",e'])
     ('a', 'b', 'c,d', 'e')
     """
+    if not values:
+        return None
     import csv
 
     names: list[str] = []
-    for value in values or ():
+    for value in values:
         try:
             names += [name for row in csv.reader([value], strict=True) for name in row if name]
         except csv.Error:

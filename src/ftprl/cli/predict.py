@@ -1,7 +1,6 @@
 """`ftprl predict`: one prediction per row."""
 
-from __future__ import annotations
-
+# Without "from __future__ import annotations": Typer would evaluate each annotation four times.
 import io
 import sys
 from contextlib import nullcontext

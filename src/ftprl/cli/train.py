@@ -1,7 +1,6 @@
 """`ftprl train`: from text files to a model."""
 
-from __future__ import annotations
-
+# Without "from __future__ import annotations": Typer would evaluate each annotation four times.
 import sys
 from pathlib import Path
 from typing import Annotated

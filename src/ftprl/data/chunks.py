@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import text_fingerprint, whole_rows
-from ftprl.data import tables
 from ftprl.data.digests import TextDigest, whole_numbers
 from ftprl.data.files import ErrorWithoutLine, SharedFile, Stream, unreadable
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
@@ -16,16 +14,17 @@ if TYPE_CHECKING:
     from ftprl.data.text_settings import TextSettings
 
 Started = tuple[Stream, bytes] | None  # the first file, of which some bytes were read already
+_NO_BLOCK = bytearray()
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class TextPosition:
+class TextPosition(NamedTuple):
     """A place between two rows: `skip` rows behind byte `offset` of the decompressed text of file number `file`.
 
     `rows` rows come before it. `bad` rows were left out before `offset`, the first at `first_bad` (file, line,
     reason); `negative` is the label that counts as -1 in the rows before, 1 when there was none. `digest` is that of
-    all text before `offset`, and `chunk_bytes` with `chunk_fingerprint` are of the chunk that was read from there.
+    all text before `offset`, None where a reading made none; `chunk_bytes` with `chunk_fingerprint` are of the chunk
+    that was read from there.
     """
 
     file: int = 0
@@ -36,16 +35,17 @@ class TextPosition:
     bad: int = 0
     negative: float = 1.0
     first_bad: tuple[int, int, str] | None = None
-    digest: TextDigest = field(default_factory=TextDigest)
+    digest: TextDigest | None = TextDigest()
     chunk_bytes: int = 0
     chunk_fingerprint: int = 0
 
     def after(self, rows: int) -> TextPosition:
         """The position that many rows further on, in the same chunk."""
-        return replace(self, skip=self.skip + rows, rows=self.rows + rows)
+        return self._replace(skip=self.skip + rows, rows=self.rows + rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """The position as JSON values."""
+        """The position as JSON values; only of a reading with digests."""
+        assert self.digest is not None
         values = {name: getattr(self, name) for name in ("file", "offset", "line", "skip", "rows", "bad", "negative")}
         first_bad = None if self.first_bad is None else list(self.first_bad)
         digest = [*self.digest.to_list(), self.chunk_bytes, self.chunk_fingerprint]
@@ -90,8 +90,7 @@ class BufferPool:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Whole rows of one file, `block[start:end]`, at byte `offset` of its text.
 
     `error` is what ended the reading behind them. With `shared_file` the rows are still in the file, from byte `start`
@@ -104,7 +103,7 @@ class Chunk:
     offset: int = 0
     line: int | None = None
     columns: Sequence[tuple[int, bytes]] | None = None
-    block: bytearray = field(default_factory=bytearray, repr=False)
+    block: bytearray = _NO_BLOCK
     start: int = 0
     end: int = 0
     error: FtprlError | ErrorWithoutLine | None = None
@@ -135,6 +134,8 @@ def _chunks_of(
     try_in_place = settings.dialect is None
     try:
         if settings.dialect is not None:
+            from ftprl.data import tables
+
             header = tables.read_header(stream, settings.dialect, settings.block_size, settings.max_row, data)
             data, at, first_line = header.data, header.offset, header.line
             header_fingerprint = text_fingerprint(data, 0, at, 0) if offset < at else 0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -43,8 +42,7 @@ class BatchDigest:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class TextDigest:
+class TextDigest(NamedTuple):
     """A digest of text read so far: of the files before, and the fingerprint of the present one.
 
     Fingerprints of parts add up, so that parts may be read by several threads. It is as quick as a sum of bytes and

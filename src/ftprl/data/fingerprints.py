@@ -59,7 +59,7 @@ def check_same_text(files: Sequence[str], position: TextPosition) -> None:
         finally:
             stream.close()
         digest = digest if number == position.file else digest.next_file(offset)
-    if digest != position.digest.plus(position.chunk_fingerprint):
+    if position.digest is None or digest != position.digest.plus(position.chunk_fingerprint):
         raise InvalidInput(
             f"resume= needs the data of the checkpoint, expected {shown(files[position.file])} and the files before"
             " it as they were, got other bytes; pass the same files."

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from numpy.typing import ArrayLike
 
@@ -21,8 +20,7 @@ from ftprl.errors import InvalidInput
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class FileFormat:
+class FileFormat(NamedTuple):
     """A format of files, known by its suffixes (those of the compression aside)."""
 
     name: str
@@ -31,8 +29,7 @@ class FileFormat:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ObjectFormat:
+class ObjectFormat(NamedTuple):
     """A kind of object in memory, recognised by the `accepts` of its module.
 
     `models_of` are the formats whose models can read it: their features have the same numbers; None is for all.
@@ -151,6 +148,7 @@ def open(
         dtype=dtype,
         block_size=block_size,
     )
+    options.check()
     if isinstance(data, Iterator):
         data = list(data)
     if not are_paths(data):
@@ -158,7 +156,7 @@ def open(
     options.refuse(("y",), " is for data in memory, got files; name the column with label=.", option="label")
     files = expand(data)
     chosen = _format_of(files, format)
-    source: Source = import_module(chosen.module).open_files(files, replace(options, format=chosen.name))
+    source: Source = import_module(chosen.module).open_files(files, options._replace(format=chosen.name))
     return source
 
 
@@ -211,7 +209,7 @@ def _open_object(data: Any, options: ReadingOptions) -> Source:
     known = _object_format(data)
     if options.format not in (None, ARRAYS):
         raise InvalidInput(f"format= is for files, got {options.format!r} for {known.noun}; drop it.")
-    source: Source = import_module(known.module).open_object(data, replace(options, format=ARRAYS))
+    source: Source = import_module(known.module).open_object(data, options._replace(format=ARRAYS))
     return source
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,7 @@ _PAIRS = (("1", "0"), ("1", "-1"), ("yes", "no"), ("true", "false"), ("y", "n"),
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class LabelRule:
+class LabelRule(NamedTuple):
     """`kind` is number, sign (1 against -1 or 0), positive (one label against the rest) or words (a known pair)."""
 
     kind: str

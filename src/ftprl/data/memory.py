@@ -82,7 +82,7 @@ class MemorySource(Source):
         return RowPosition(rows)
 
     def read(
-        self, start: Position | None = None, *, threads: int | None = None
+        self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
     ) -> Generator[tuple[Batch, RowPosition]]:
         """Batches from a position on, each with the position of its first row; no threads are needed."""
         if not isinstance(start, RowPosition | None):

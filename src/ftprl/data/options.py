@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from ftprl.check import dimension
 from ftprl.errors import InvalidInput
@@ -15,12 +14,11 @@ ARRAYS = "arrays"  # the format of data in memory whose features are numbered
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingOptions:
+class ReadingOptions(NamedTuple):
     """How data is read; each field is an option of `ftprl.data.open`, where it is explained."""
 
     format: str | None = None
-    y: Any = field(default=None, repr=False)
+    y: Any = None
     dim: int | None = None
     seed: int = 0
     intercept: bool = False
@@ -42,7 +40,8 @@ class ReadingOptions:
     dtype: str = "float32"
     block_size: int = 1 << 22
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise InvalidInput for an option that no data can be read with."""
         if self.dim is not None and not 2 <= dimension("dim=", self.dim) <= 2**32:
             raise InvalidInput(
                 f"dim= needs a number from 2 to 2**32, got {self.dim}; pass the number of cells of the table."

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import final
+from typing import NamedTuple, final
 
 from ftprl._core import Parser, Window, text_fingerprint
 from ftprl.data.batch import Batch
@@ -19,8 +18,7 @@ _REMEDY = "; mend the row, or pass on_bad_row=skip"  # where the reason has no b
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ParsedChunk:
+class ParsedChunk(NamedTuple):
     """The rows of a chunk as batches.
 
     Lines are counted from 0 at the begin of the chunk: it has `lines` of them, the first bad row is at `first_bad`,
@@ -51,8 +49,8 @@ class ParsedChunk:
 class ChunkParser:
     """A parser of the core, and the window through which it reads files."""
 
-    def __init__(self, parser: Parser) -> None:
-        self._parser, self._window = parser, Window()
+    def __init__(self, parser: Parser, *, wants_fingerprint: bool = False) -> None:
+        self._parser, self._window, self._wants_fingerprint = parser, Window(), wants_fingerprint
 
     def parse(self, chunk: Chunk, negative: float = 1.0) -> ParsedChunk:
         """The rows of a chunk, up to the first bad one unless those are left out."""
@@ -67,7 +65,7 @@ class ChunkParser:
                 if parser.problem is not None:
                     break
         except (OSError, EOFError) as error:
-            chunk = replace(chunk, error=unreadable(chunk.origin, error))
+            chunk = chunk._replace(error=unreadable(chunk.origin, error))
             if parser.rows:
                 batches.append(_taken(parser, chunk.origin))
         bad = parser.bad - bad_before
@@ -103,6 +101,8 @@ class ChunkParser:
                 return
 
     def _fingerprint(self, chunk: Chunk) -> int:
+        if not self._wants_fingerprint:
+            return 0
         if chunk.shared_file is not None:
             return self._window.fingerprint
         return text_fingerprint(chunk.block, chunk.start, chunk.end, chunk.offset)
@@ -110,7 +110,8 @@ class ChunkParser:
     def _feed(self, chunk: Chunk) -> Iterator[None]:
         """Parse the chunk, with a stop whenever a batch is full and at the end."""
         if chunk.shared_file is not None:
-            self._window.open(chunk.shared_file.descriptor, chunk.start, chunk.end, chunk.offset)
+            part = (chunk.shared_file.descriptor, chunk.start, chunk.end, chunk.offset)
+            self._window.open(*part, self._wants_fingerprint)
             while self._window.feed(self._parser):
                 yield
             yield

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 from ftprl.data.batch import Batch
 from ftprl.data.files import shown
@@ -50,11 +49,14 @@ class Source(Protocol):
     def position(self, saved: Mapping[str, Any]) -> Position:
         """The position that `Position.to_dict` saved; raises InvalidInput for values that no position has."""
 
-    def read(self, start: Position | None = None, *, threads: int | None = None) -> Generator[tuple[Batch, Position]]:
+    def read(
+        self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
+    ) -> Generator[tuple[Batch, Position]]:
         """Batches from a position on (by default from the first row), each with the position of its first row.
 
         `threads` threads parse ahead of the caller: 0 for none, None for as many as the processors are good for. The
-        rows do not depend on it.
+        rows do not depend on it. Without `digest` the caller needs neither `digest()` nor `Position.to_dict()`, and
+        what only they need may be left out.
         """
 
     def batches(self, start_row: int = 0) -> Iterator[Batch]:
@@ -105,8 +107,7 @@ class Source(Protocol):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(NamedTuple):
     """What is read: the files, their format, what each column is for, what the labels become."""
 
     format: str

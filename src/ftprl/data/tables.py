@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 from ftprl._core import first_row, look_at
 from ftprl.data.files import Stream
@@ -18,8 +17,7 @@ _DISTINCT = 32
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(NamedTuple):
     """How fields are separated and quoted; without `quote` a quotation mark is a character like any other."""
 
     sep: str
@@ -33,8 +31,7 @@ class Dialect:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class NamedColumns:
+class NamedColumns(NamedTuple):
     """The columns whose kind the user named."""
 
     label: str | None
@@ -59,8 +56,7 @@ class NamedColumns:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """The names of the columns, the bytes read for them, and where in these the rows begin: the offset and the line."""
 
     names: tuple[str, ...]
@@ -70,8 +66,7 @@ class Header:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """The bytes read; of each column how many values it has and how many of them are numbers; the first labels."""
 
     data: bytes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from typing import Any, final
 
 from ftprl.data.batch import Batch
@@ -29,7 +28,7 @@ class TextSource(Source):
         self._files, self._settings, self._started = files, settings, started
         self._read_once = False
         self._bad_rows = 0  # left out by the last reading
-        self._digest = TextDigest()  # of the last reading
+        self._digest: TextDigest | None = TextDigest()  # of the last reading
         self._first_bad: tuple[int, int, str] | None = None
 
     @property
@@ -91,9 +90,9 @@ class TextSource(Source):
         """Read all text before a position again and refuse it unless it is the same."""
         check_same_text(self._files, self._own(position))
 
-    def digest(self) -> list[int]:
-        """The digest of all text, from the first byte to where the last reading has come."""
-        return self._digest.to_list()
+    def digest(self) -> list[int] | None:
+        """The digest of all text, from the first byte to where the last reading has come; None if that makes none."""
+        return None if self._digest is None else self._digest.to_list()
 
     def describe(self) -> Description:
         """What is read: the files, their format, what each column is for, what the labels become."""
@@ -115,16 +114,17 @@ class TextSource(Source):
             self._read_once = True
 
     def read(
-        self, start: Position | None = None, *, threads: int | None = None
+        self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
     ) -> Generator[tuple[Batch, TextPosition]]:
         """Batches from a position on, each with the position of its first row, parsed ahead by that many threads.
 
         The rows and how they are cut into batches are the same for any number of threads; with 0 the caller's thread
-        does everything, with None there are as many as the processors are good for.
+        does everything, with None there are as many as the processors are good for. Without `digest` no digest of the
+        text is made, which takes some time, and no position can be saved.
         """
         position = _START if start is None else self._own(start)
         self._claim()
-        return self._read(position, usual_threads() if threads is None else threads)
+        return self._read(position, usual_threads() if threads is None else threads, digest)
 
     def locate(self, position: Position) -> str:
         """The file and the line of the row behind a position; of standard input or a pipe the number of the row."""
@@ -135,7 +135,7 @@ class TextSource(Source):
             skip, line = own.skip, own.line
             for chunk in text:
                 line = line if chunk.line is None else chunk.line
-                parser = ChunkParser(replace(self._settings, batch_rows=1).parser())
+                parser = ChunkParser(self._settings._replace(batch_rows=1).parser())
                 rows = list(parser.row_lines(chunk, own.negative, skip + 1))
                 if len(rows) > skip:
                     return f"{chunk.origin}:{line + rows[skip]}"
@@ -151,7 +151,8 @@ class TextSource(Source):
             raise InvalidInput(f"a position in these files is needed, got {position!r:.100}; pass one of this source.")
         return position
 
-    def _read(self, start: TextPosition, threads: int) -> Generator[tuple[Batch, TextPosition]]:
+    def _read(self, start: TextPosition, threads: int, digest: bool) -> Generator[tuple[Batch, TextPosition]]:
+        start = start if digest else start._replace(digest=None)
         self._bad_rows, self._first_bad, self._digest = start.bad, start.first_bad, start.digest
         progress = _Progress(start)
         parsers: list[ChunkParser] = []
@@ -160,7 +161,7 @@ class TextSource(Source):
             try:
                 parser = parsers.pop()
             except IndexError:
-                parser = ChunkParser(self._settings.parser())
+                parser = ChunkParser(self._settings.parser(), wants_fingerprint=digest)
             parsed = parser.parse(chunk, progress.negative)
             if parsed.problem is None:
                 parsers.append(parser)
@@ -173,7 +174,7 @@ class TextSource(Source):
         # Whatever ends it, no thread and no file stays behind, unless a thread waits for standard input.
         with closing(jobs) if wait else nullcontext(), closing(done):
             for result in done:
-                parsed = self._agreeing(result, progress.negative)
+                parsed = self._agreeing(result, progress.negative, digest)
                 yield from self._batches_of(parsed, progress)
                 if parsed.chunk.shared_file is None:
                     pool.give(parsed.chunk.block)
@@ -181,14 +182,13 @@ class TextSource(Source):
                 if error is not None:
                     raise error
                 progress.line += parsed.lines
-                progress.digest = progress.digest.plus(parsed.fingerprint)
-                self._digest = progress.digest
+                self._digest = progress.add(parsed.fingerprint)
 
-    def _agreeing(self, parsed: ParsedChunk, negative: float) -> ParsedChunk:
+    def _agreeing(self, parsed: ParsedChunk, negative: float, digest: bool) -> ParsedChunk:
         """The chunk, parsed again if its labels settled what counts as -1 before those in front of it were known."""
         if negative in (1.0, parsed.negative) or parsed.negative == 1.0:
             return parsed
-        return ChunkParser(self._settings.parser()).parse(parsed.chunk, negative)
+        return ChunkParser(self._settings.parser(), wants_fingerprint=digest).parse(parsed.chunk, negative)
 
     def _batches_of(self, parsed: ParsedChunk, progress: _Progress) -> Iterator[tuple[Batch, TextPosition]]:
         """The rows of a chunk behind those to be skipped, with their positions."""
@@ -227,11 +227,17 @@ class _Progress:
         self.skip, self.rows, self.line, self.negative = start.skip, start.rows - start.skip, start.line, start.negative
         self.digest, self._file, self._end = start.digest, start.file, start.offset
 
-    def begin(self, chunk: Chunk) -> TextDigest:
-        """The digest of all text before a chunk."""
+    def begin(self, chunk: Chunk) -> TextDigest | None:
+        """The digest of all text before a chunk; None if none is made."""
+        if self.digest is None:
+            return None
         while self._file < chunk.file:
             self.digest = self.digest.next_file(self._end)
             self._file, self._end = self._file + 1, 0
         self._end = chunk.offset + chunk.end - chunk.start
-        self.digest = self.digest.plus(chunk.header)
+        return self.add(chunk.header)
+
+    def add(self, fingerprint: int) -> TextDigest | None:
+        """The digest with one more part of the present file."""
+        self.digest = None if self.digest is None else self.digest.plus(fingerprint)
         return self.digest

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import Parser, parser
 from ftprl.data.labels import LabelRule
 from ftprl.data.options import DIM, ReadingOptions
-from ftprl.data.tables import Dialect
+
+if TYPE_CHECKING:
+    from ftprl.data.tables import Dialect
 
 BATCH_ROWS = 16384
 BATCH_VALUES = 1 << 21
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class TextSettings:
+class TextSettings(NamedTuple):
     """All that decides what a row of a text file becomes."""
 
     format: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ftprl.data import tables
 from ftprl.data.chunks import Started
@@ -23,10 +22,8 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
     if kinds and options.columns is not None:
         other = next(iter(kinds.values()))
         raise InvalidInput(f"columns= has the kind of each column, got {other}= as well; keep one.", option=other)
-    settings = replace(
-        settings_of(options, LabelRule("number")),
-        dialect=tables.dialect(options.format, options.sep, options.quote, options.header),
-    )
+    dialect = tables.dialect(options.format, options.sep, options.quote, options.header)
+    settings = settings_of(options, LabelRule("number"))._replace(dialect=dialect)
     stream = Stream(files[0])
     try:
         settings, data = _settle(stream, settings, named, options.columns)
@@ -70,4 +67,4 @@ def _settle(
     sample = tables.sample(stream, dialect, header, settings.block_size, at)
     kinds = known if known is not None else tables.decide(header.names, named, sample.counts, stream.name)
     rule = tables.label_rule(kinds, settings.loss, settings.positive, sample.labels)
-    return replace(settings, columns=kinds, labels=rule), sample.data
+    return settings._replace(columns=kinds, labels=rule), sample.data

@@ -312,14 +312,22 @@ class Engine:
         return slots[: self._core.touched(slots)]
 
     def learn(
-        self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None, held: Vector | None = None
+        self,
+        batch: Batch,
+        *,
+        scores: Vector | None = None,
+        losses: Vector | None = None,
+        held: Vector | None = None,
+        last_score: Vector | None = None,
     ) -> LossTotals:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
 
         `scores` and `losses` are filled with a number a row when they are given: the prediction before the row was
-        learned, and its loss without the weight (NaN without a label). A row at fault is refused with its number, and
-        then no row of the batch has been learned. `held` gets two numbers per row: the baseline's loss on a row with
-        a label that is not learned, and the least loss any prediction of it could have; NaN for other rows.
+        learned, and its loss without the weight (NaN without a label). `last_score`, an array of one number, gets the
+        prediction of the last row alone, in place of `scores`: several scales need much less time for a loss than for
+        a prediction. A row at fault is refused with its number, and then no row of the batch has been learned. `held`
+        gets two numbers per row: the baseline's loss on a row with a label that is not learned, and the least loss any
+        prediction of it could have; NaN for other rows.
 
         With more than four scales, those that no longer contribute are dropped, unless `retire` is off. It is decided
         after row 2^17 and at each later power of two of the rows learned, however they are cut into batches.
@@ -329,9 +337,28 @@ class Engine:
         """
         check.instance("batch", batch, Batch)
         with self._changing:
-            if batch.is_private or len(batch) <= _COPIED_ROWS:
-                return self._learn_and_review(batch.private(), scores, losses, held)
-            return self._learn_copies(batch, scores, losses, held)
+            if last_score is None or len(batch) < 2:
+                return self._learn_all(batch, scores if last_score is None else last_score[: len(batch)], losses, held)
+            return self._learn_and_score_last(batch, last_score, losses, held)
+
+    def _learn_and_score_last(
+        self, batch: Batch, last_score: Vector, losses: Vector | None, held: Vector | None
+    ) -> LossTotals:
+        """Learn all rows, or none if one is refused, and predict the last one."""
+        last = batch[len(batch) - 1 :].private()
+        try:
+            self._check(last)
+        except RowRefused:
+            self._check(batch.replaced(indptr=batch.indptr.copy()))  # a row before it may be refused, too
+            raise
+        earlier, final_row = slice(0, len(batch) - 1), slice(len(batch) - 1, len(batch))
+        parts = [[None if array is None else array[rows] for array in (losses, held)] for rows in (earlier, final_row)]
+        return self._learn_all(batch[earlier], None, *parts[0]) + self._learn_all(last, last_score, *parts[1])
+
+    def _learn_all(self, batch: Batch, scores: Vector | None, losses: Vector | None, held: Vector | None) -> LossTotals:
+        if batch.is_private or len(batch) <= _COPIED_ROWS:
+            return self._learn_and_review(batch.private(), scores, losses, held)
+        return self._learn_copies(batch, scores, losses, held)
 
     def _learn_copies(
         self, batch: Batch, scores: Vector | None, losses: Vector | None, held: Vector | None

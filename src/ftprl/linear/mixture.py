@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,7 @@ LATEST = 2  # the row of `windows` with the sums at the last power of two
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Mixture:
+class Mixture(NamedTuple):
     """The experts of a mixture: a name, a weight and a total loss each.
 
     The scales come first, then the stack, the offset, which is the prediction from the labels alone (docs/labels.md),
@@ -38,7 +36,7 @@ class Mixture:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return asdict(self)
+        return self._asdict()
 
 
 def experts_of(spec: Spec) -> tuple[str, ...]:

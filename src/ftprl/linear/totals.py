@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import final
+from typing import NamedTuple, final
 
 ENOUGH_ROWS = 1000  # after which a model should be better than its baseline
 
@@ -72,8 +72,7 @@ def improvement(loss: float, baseline: float, least: float = 0.0) -> float:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class RegretSums:
+class RegretSums(NamedTuple):
     """What a receipt adds up over all rows: g·x, sigma x² and g² / (Q + l2), each over every coordinate."""
 
     linear: float
@@ -82,8 +81,7 @@ class RegretSums:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class RoundingSums:
+class RoundingSums(NamedTuple):
     """What bounds the rounding of a receipt, added up over all rows and coordinates (docs/receipt.md).
 
     `drift` is what rounding z to the type of a cell cost; `linear_size` the sum of |g x|, `step_size` of the sizes of a
@@ -97,8 +95,7 @@ class RoundingSums:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class RowSums:
+class RowSums(NamedTuple):
     """What a receipt adds up over rows for one scale, besides what their gradients do (docs/receipt.md).
 
     `terms` are the row terms, 0 with the log loss. `scale_loss` is the loss of the scale's own scores,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import final
+from typing import NamedTuple, final
 
 from ftprl import check
 from ftprl.errors import InvalidInput
@@ -12,8 +11,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class CheckpointInterval:
+class CheckpointInterval(NamedTuple):
     """How often a checkpoint is written: after so many rows, or after so many seconds.
 
     >>> CheckpointInterval.parse("100000"), CheckpointInterval.parse("30s")
@@ -41,18 +39,18 @@ class CheckpointInterval:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(NamedTuple):
     """The options of one run that are not settings of the model: they say how its data is read and kept safe."""
 
     passes: int = 1
     holdout: int | None = None
     checkpoint: str | None = None
-    every: CheckpointInterval = field(default_factory=lambda: CheckpointInterval(seconds=30.0))
+    every: CheckpointInterval = CheckpointInterval(seconds=30.0)
     threads: int | None = None
     retire: bool = True
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise InvalidInput for an option that no run can have."""
         check.dimension("passes=", self.passes)
         if self.holdout is not None and (not isinstance(self.holdout, int) or self.holdout < 2):
             raise InvalidInput(
@@ -62,9 +60,14 @@ class RunOptions:
             raise InvalidInput(f"threads= needs a whole number of at least 0, got {self.threads!r}; pass 1.")
 
     @property
+    def needs_digest(self) -> bool:
+        """Whether the data is compared with a digest of it later: in another pass, or when a checkpoint is resumed."""
+        return self.passes > 1 or self.checkpoint is not None
+
+    @property
     def checkpoint_rows(self) -> int | None:
         """After how many rows a checkpoint is due; None where there is none or where the clock decides."""
         return None if self.checkpoint is None else self.every.rows
 
 
-RUN = tuple(entry.name for entry in fields(RunOptions))
+RUN = RunOptions._fields

@@ -35,7 +35,7 @@ class Lines:
         return self._source.first_bad or self._refusal or None
 
     def __iter__(self) -> Iterator[bytes]:
-        for batch, position in self._source.read(threads=self._threads):
+        for batch, position in self._source.read(threads=self._threads, digest=False):
             try:
                 yield from around_refused(batch, self._text, self._refuse if self._source.skips_bad_rows else None)
             except RowRefused as refusal:

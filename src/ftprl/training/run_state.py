@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from ftprl.data import Position, Source
 from ftprl.errors import InvalidInput
@@ -30,8 +30,7 @@ def minus(a: LossTotals, b: LossTotals) -> LossTotals:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class TrainingHistory:
+class TrainingHistory(NamedTuple):
     """What a model has read in all its runs: rows (each counted once, not once a pass), bad rows and losses."""
 
     rows: int = 0
@@ -58,7 +57,7 @@ class TrainingHistory:
 
 
 @final
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class RunState:
     """How far a run has come: all that a checkpoint keeps besides the model.
 

@@ -7,8 +7,7 @@ Only checkpoints may also go by the clock, and they leave no trace in the model.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 
 def next_progress(rows: int) -> int:
@@ -24,8 +23,7 @@ def next_progress(rows: int) -> int:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(NamedTuple):
     """What happens once `row` rows of a run have been read."""
 
     row: int
@@ -35,8 +33,7 @@ class Stop:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(NamedTuple):
     """The stops of a run: progress always, a checkpoint each `checkpoint` rows, a receipt entry where `receipt` says.
 
     A receipt entry is part of a progress event: `receipt` is only asked at those rows.

@@ -87,6 +87,14 @@ def _check_tau(settings: Options) -> None:
         )
 
 
+def check_mixture_options(spec: Spec, arguments: Options) -> None:
+    """Refuse options of a mixture for a model with one scale, which mixes nothing."""
+    for name in ("share", "stack", "retire"):
+        if arguments[name] is not None and not spec.several:
+            value = arguments[name]
+            raise InvalidInput(f"{name}= needs several scales, got {name}={value!r} with one; drop it.", option=name)
+
+
 def _spec_for(source: readers.Source, options: Options, settings: Options) -> Spec:
     """The spec of a model for a source, which has some of its settings already."""
     reading = source.to_dict()

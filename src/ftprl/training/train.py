@@ -17,7 +17,7 @@ from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
 from ftprl.training.run import Run
-from ftprl.training.setup import model_options, new_model, resumed_model
+from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model
 from ftprl.training.trainer import Listener, Trainer
 from ftprl.version import __version__
 
@@ -173,6 +173,7 @@ def train(
             model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt)
         else:
             model, source = resumed_model(old, data, model_options(arguments), receipt)
+        check_mixture_options(model.engine.spec, arguments)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
@@ -282,6 +283,7 @@ def _run_options(
         passed["checkpoint"] = os.fspath(passed["checkpoint"])
     kept = {} if checkpoint is None else {name: checkpoint[name] for name in ("passes", "holdout", "retire")}
     options = RunOptions(**{**kept, **passed})
+    options.check()
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
         what = f"passes={options.passes}" if checkpoint is None else "resume="
         raise InvalidInput(

@@ -122,7 +122,8 @@ class Trainer:
 
     def _pass(self) -> None:
         waits_for_data = not self.source.can_be_read_again  # perhaps for ever: a signal must not wait for it
-        with closing(self.source.read(self.state.position, threads=self.options.threads)) as reading:
+        start, options = self.state.position, self.options
+        with closing(self.source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
             if waits_for_data:
                 self.signals.release()
             for batch, position in reading:
@@ -178,20 +179,20 @@ class Trainer:
 
     def _learn(self, batch: Batch) -> None:
         """Learn the rows that are not held out, or none if one is refused."""
-        scores, losses = np.empty((2, len(batch)))
+        score = np.empty(1)  # of the last row, which is shown if progress is logged after it
         scales = self.model.engine.spec.scales
         if self.options.holdout is None:
-            self.model.engine.learn(batch, scores=scores)
+            self.model.engine.learn(batch, last_score=score)
         else:
             held = held_out(batch, self.options.holdout, self._before.rows)
-            baselines = np.empty((len(batch), 2))
-            self.model.engine.learn(only_scored(batch, held), scores=scores, losses=losses, held=baselines)
+            losses, baselines = np.empty(len(batch)), np.empty((len(batch), 2))
+            self.model.engine.learn(only_scored(batch, held), losses=losses, held=baselines, last_score=score)
             self.state.holdout = add_losses(self.state.holdout, losses[held], baselines[held], batch.weight[held])
         spec = self.model.engine.spec
         if spec.scales != scales:
             self._emit("retire", kept=list(spec.scales), retired=list(spec.retired))
         self.state.see_labels(batch.y)
-        self._meter.see(batch[-1:], scores[-1])
+        self._meter.see(batch[-1:], score[0])
 
     def _history(self) -> TrainingHistory:
         """What the model has read, with this run; refuses a run that learned nothing."""

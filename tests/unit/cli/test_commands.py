@@ -52,6 +52,16 @@ def test_settings_without_a_meaning_for_the_loss_are_not_shown(capsys: Capture) 
     assert ["stack=yes" in shown[loss] for loss in shown] == [True, False, False]
 
 
+@pytest.mark.parametrize("typed", ["--share capped", "--share 0.1", "--no-stack", "--no-retire"])
+def test_options_of_the_mixture_need_several_scales(capsys: Capture, typed: str) -> None:
+    assert ftprl(*TRAIN, *typed.split()) == 0
+    capsys.readouterr()
+    assert ftprl(*TRAIN, "--scale", "0.1", *typed.split()) == 2
+    shown = typed.replace("capped", "'capped'")
+    option = typed.split()[0]
+    assert capsys.readouterr().err == f"ftprl: {option} needs several scales, got {shown} with one; drop it.\n"
+
+
 def test_tau_is_for_the_quantile_loss_alone(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "--tau", "0.3") == 2
     expected = (

@@ -94,6 +94,19 @@ def test_the_digest_depends_on_the_text_alone(tmp_path: Path, kind: str) -> None
         assert tuple(source.digest()) in digests
 
 
+@pytest.mark.parametrize("kind", ["vw", "vw.gz", "csv"])
+def test_a_reading_without_a_digest_has_the_same_rows(tmp_path: Path, kind: str) -> None:
+    paths, options = files(tmp_path, kind)
+    for threads in (0, 2):
+        source = data.open(paths, block_size=5000, **options)
+        whole = [(b.indices.tobytes(), p.rows) for b, p in source.read(threads=threads)]
+        assert source.digest() is not None
+        assert [(b.indices.tobytes(), p.rows) for b, p in source.read(threads=threads, digest=False)] == whole
+        assert source.digest() is None
+        list(source.read(threads=threads))
+        assert source.digest() is not None
+
+
 def changed_in_the_middle(path: Path) -> None:
     """Other bytes where neither the size of a file nor its ends show it."""
     text = bytearray(path.read_bytes())

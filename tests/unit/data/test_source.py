@@ -2,7 +2,6 @@
 
 import bz2
 import contextlib
-import dataclasses
 import gc
 import gzip
 import json
@@ -218,7 +217,7 @@ def test_a_place_behind_the_end_is_refused(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(TEXT))
     source = data.open(path)
     with pytest.raises(BadFormat, match="expected at least 9999 bytes of text, got"):
-        list(source.read(dataclasses.replace(source.start, offset=9999, line=50)))
+        list(source.read(source.position({**source.start.to_dict(), "offset": 9999, "line": 50})))
     with pytest.raises(InvalidInput, match="a position needs counts of at least 0"):
         source.position({**source.start.to_dict(), "offset": -1})
 

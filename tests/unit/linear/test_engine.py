@@ -316,3 +316,31 @@ def test_what_bounds_the_rounding_does_not_depend_on_batches() -> None:
         return engine.rounding_sums(0)
 
     assert sums(1) == sums(6)
+
+
+@pytest.mark.parametrize("scale", [0.1, (0.05, 0.5)])
+@pytest.mark.parametrize("own", [True, False])
+def test_the_last_score_alone_is_that_of_all_scores(scale: Any, own: bool) -> None:
+    made = Batch.from_rows([{r % 5: 1.0, 5: 0.5} for r in range(30)], y=[1 - 2 * (r % 3 == 0) for r in range(30)])
+    rows = made if own else Batch(made.indptr, made.indices, made.values, made.y, made.weight)
+    first, second = (Engine(Spec(dim=8, scale=scale), receipt=True) for _ in range(2))
+    scores, last, losses = np.empty(30), np.empty(1), np.empty((2, 30))
+    for at in (slice(0, 1), slice(1, 30)):
+        totals = first.learn(rows[at], scores=scores[at], losses=losses[0, at])
+        same = second.learn(rows[at], last_score=last, losses=losses[1, at])
+        assert (same.weight, same.rows) == (totals.weight, totals.rows)
+        assert same.loss == pytest.approx(totals.loss)
+        assert last[0] == scores[at][-1]
+    assert losses[0].tobytes() == losses[1].tobytes()
+    assert first.cells.tobytes() == second.cells.tobytes()
+    assert first.progress == second.progress
+    assert second.learn(rows[:0], last_score=last).rows == 0
+
+
+def test_with_a_last_score_no_row_is_learned_if_one_is_refused() -> None:
+    engine, last = Engine(SMALL), np.empty(1)
+    for labels, row in (([1, -1, 5], 2), ([1, 5, 5], 1), ([5, -1, 1], 0)):
+        with pytest.raises(RowRefused) as refused:
+            engine.learn(batch().replaced(y=np.array(labels, float)), last_score=last)
+        assert refused.value.row == row
+        assert engine.progress.rows == 0

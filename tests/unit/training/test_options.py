@@ -16,7 +16,7 @@ from ftprl.cli.train import train as train_command
 from ftprl.linear import Spec
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.options import BY_NAME, COMMAND, GROUPS, TRAIN, Option, as_typed, names
-from ftprl.training.options import RunOptions
+from ftprl.training.options import RUN, RunOptions
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -94,7 +94,7 @@ def test_the_readers_have_the_options_of_the_data() -> None:
 
 
 def test_the_options_of_a_run() -> None:
-    fields = {field.name: field.default for field in dataclasses.fields(RunOptions)}
+    fields = {name: getattr(RunOptions(), name) for name in RUN}
     assert set(fields) <= set(names("train"))
     for name in ("passes", "retire"):
         assert BY_NAME[name].default == str(fields[name])

@@ -437,3 +437,17 @@ def test_a_label_outside_the_domain_of_a_loss_is_named_by_its_line(tmp_path: Pat
     assert run.bad_rows == 1
     assert run.first_bad is not None
     assert run.first_bad.startswith(f"{path}:1001: a label needs")
+
+
+@pytest.mark.parametrize("option", [{"share": "capped"}, {"share": 0.1}, {"stack": False}, {"retire": False}])
+def test_options_of_the_mixture_need_several_scales(tmp_path: Path, option: dict[str, Any]) -> None:
+    path = tmp_path / "log.vw"
+    path.write_bytes(clicks(50))
+    ((name, value),) = option.items()
+    message = rf"^{name}= needs several scales, got {name}={value!r} with one; drop it\.$"
+    with pytest.raises(InvalidInput, match=message):
+        train(path, scale=0.1, bits=8, **option)
+    train(path, scale=0.1, bits=8, output=tmp_path / "m")
+    with pytest.raises(InvalidInput, match=f"^{name}= needs"):
+        train(path, resume=tmp_path / "m", **option)
+    train(path, scale=(0.1, 1.0), bits=8, **option)
