@@ -15,8 +15,6 @@ from ftprl._core import Baseline, Hold, Learner, RowError, state_lock
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput, OutOfMemory
 from ftprl.linear.mixture import (
-    FIRST_COIN_ROW,
-    FIRST_ROW,
     WINDOW,
     Cells,
     Mixture,
@@ -482,7 +480,7 @@ class Engine:
         if not self._may_drop_scales():
             return len(batch)
         learned = self.progress.rows
-        missing = next_review(learned, FIRST_COIN_ROW if self._spec.coin else FIRST_ROW) - learned
+        missing = next_review(learned, coin=self._spec.coin) - learned
         if len(batch) < missing:
             return len(batch)
         counted = np.flatnonzero((batch.weight > 0.0) & (batch.y == batch.y))

@@ -67,13 +67,13 @@ def leader_of(state: State, count: int) -> int:
     return int(np.argmin(state["totals"][:count]))
 
 
-def next_review(rows: int, first: int = FIRST_ROW) -> int:
-    """The next number of rows learned at which it is decided whether scales are dropped.
+def next_review(rows: int, *, coin: bool = False) -> int:
+    """The next number of rows learned at which it is decided whether scales, or the coin, are dropped.
 
-    >>> next_review(5), next_review(2**17)
-    (131072, 262144)
+    >>> next_review(5), next_review(2**17), next_review(5, coin=True)
+    (131072, 262144, 16384)
     """
-    return max(first, 1 << rows.bit_length())
+    return max(min(FIRST_ROW, FIRST_COIN_ROW) if coin else FIRST_ROW, 1 << rows.bit_length())
 
 
 def is_review(rows: int) -> bool:

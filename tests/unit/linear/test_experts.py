@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,32 @@ def noise(rows: int, features: int) -> Batch:
 def loss_of(batch: Batch, loss: str = "logistic", **options: Any) -> float:
     engine = Engine(Spec(loss=loss, dim=1024, scale=AUTO, **options))
     return engine.learn(batch).mean
+
+
+ODD: dict[str, tuple[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]]] = {
+    "one class": ("logistic", lambda y: np.ones_like(y)),
+    "constant": ("squared", lambda y: np.full_like(y, 7.0)),
+    "zeros": ("poisson", lambda y: np.zeros_like(y)),
+    "a label of 1e6 at row 2": ("absolute", lambda y: np.where(np.arange(len(y)) == 1, 1e6, y)),
+    "another unit at half": ("squared", lambda y: np.where(np.arange(len(y)) < len(y) // 2, y, 1000 * y)),
+    "tiny": ("squared", lambda y: y * 1e-150),
+    "huge": ("huber", lambda y: y * 1e27),
+}
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_streams_stay_finite(name: str, size: float, tmp_path: Path) -> None:
+    loss, labels = ODD[name]
+    batch = rows_of(200, loss=loss)
+    values = np.clip(batch.values.astype(np.float64) * size, -1e30, 1e30).astype(np.float32)
+    batch = batch.replaced(
+        y=labels(batch.y.copy()), values=values, weight=np.where(np.arange(200) % 7, batch.weight, 0.0)
+    )
+    engine = Engine(spec_of(loss))
+    assert np.isfinite(scores_of(engine, batch)).all()
+    Model(engine).save(tmp_path / "a.ftprl")  # what was learned is taken for learned
+    np.testing.assert_array_equal(Model.load(tmp_path / "a.ftprl").engine.score(batch), engine.score(batch))
 
 
 def test_features_that_do_not_matter() -> None:
