@@ -1,11 +1,17 @@
-"""Without tuning against with: one pass of the default against the best of twenty settings of Vowpal Wabbit.
+"""Without tuning against with: one pass of the default against the best of Vowpal Wabbit's settings, for every loss.
 
-For each set the progressive log loss (every row is predicted before it is learned) of the default, of the best of the
-twenty, its name, and the ratio of the two. The target: a ratio of at most 1.01 on every set, below 1 on half of them.
-Both sides see the same features: the rows are read once, and their cells and values are written as VW text. Sets that
-are not in the folder are left out, and the last line says so. Vowpal Wabbit's side is kept in the cache.
+For each stream and loss the progressive loss (every row is predicted before it is learned) of the default, of the best
+of 29 settings of Vowpal Wabbit (20 where labels are two classes), its name, the ratio of the two, and the loss of the
+running baseline: the base rate, mean, median, quantile or majority of the labels before each row. Two checks: a ratio
+of at most 1.01, and a loss of the rows after the 1,000th that is never more than 1 % above the baseline's on the same
+rows, from 1,000 such rows on.
 
-    python benchmarks/tuning.py --data DIR [--cache DIR] [--clicks 200000] [--only bank,elec] [--json PATH]
+Both sides see the same features: rows are read once, and their cells and values are written as VW text. Predictions of
+both are judged by the same formulas: (p - y)^2, |p - y|, pinball loss at 0.9, Huber loss with delta 1, the Poisson
+deviance, hinge and log loss. Streams that are not in the folder are left out, and the last line says so.
+
+    python benchmarks/tuning.py --data DIR [--cache DIR] [--clicks 200000] [--only bikes,bank] [--losses squared,hinge]
+                                [--json PATH] [--markdown PATH]
 
 Needs vowpalwabbit.
 """
@@ -13,129 +19,192 @@ Needs vowpalwabbit.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vowpalwabbit import __version__ as vw_version
-from vowpalwabbit import pyvw
+import numpy as np
+from numpy.typing import NDArray
+from tuning_streams import STREAMS, written
+from tuning_vw import BITS, best
 
 from ftprl import data
-from ftprl.data import Batch, clicks
+from ftprl.data import clicks
 from ftprl.linear import Engine, Spec
+from ftprl.linear.totals import LossTotals
 
-SETS: dict[str, tuple[str, dict[str, Any]]] = {
-    "criteo": ("criteo80k.vw.gz", {}),
-    "a9a": ("a9a.libsvm.gz", {}),
-    "elec": ("elec.csv.gz", {"label": "class"}),
-    "bank": ("bank.csv.gz", {"label": "y", "sep": ";"}),
-    "rcv1": ("rcv1_small.vw.gz", {}),
-    "sms": ("sms.tsv.gz", {"header": False, "label": "1", "positive": "spam", "text": ["2"]}),
+Vector = NDArray[np.float64]
+UNITS = ("squared", "absolute", "quantile", "huber")
+SETS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
+    "diamonds": ("diamonds.csv.gz", UNITS, {"label": "price"}),
+    "bikes": ("bikes.csv.gz", (*UNITS, "poisson"), {"label": "bikers", "categorical": ["season", "hr", "weekday"]}),
+    "visits": ("visits.csv.gz", (*UNITS, "poisson"), {"label": "mdvis"}),
+    "a9a": ("a9a.libsvm.gz", ("logistic", "hinge"), {}),
+    "bank": ("bank.csv.gz", ("logistic", "hinge"), {"label": "y", "sep": ";"}),
+    "sms": (
+        "sms.tsv.gz",
+        ("logistic", "hinge"),
+        {"header": False, "label": "1", "positive": "spam", "text": ["2"]},
+    ),
+    "criteo": ("criteo80k.vw.gz", ("logistic",), {}),
+    "elec": ("elec.csv.gz", ("logistic",), {"label": "class"}),
+    "rcv1": ("rcv1_small.vw.gz", ("logistic",), {}),
 }
-RATES = (0.02, 0.05, 0.1, 0.2, 1, 2)
-ALPHAS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.5)
-SETTINGS = (
-    "",
-    *(f"-l {rate}" for rate in RATES),
-    "--coin",
-    *(f"--ftrl --ftrl_alpha {alpha} --ftrl_beta {beta}" for alpha in ALPHAS for beta in (0.1, 1)),
-)
-BITS = 22
+TAU = 0.9
 LIMIT = 1.01
+WORST = 1.05
+SETTLED = 1000  # rows after which no loss may be more than 1 % above the baseline's, and rows to judge it by
+EVERY = 100  # rows between two comparisons with the baseline
 
 
-def ours(batches: Iterable[Batch]) -> float:
-    """The progressive log loss of the default, `ftprl train` without any option."""
-    engine = Engine(Spec(scale="auto", dim=2**BITS, coin=True, dense=True))
-    for batch in batches:
-        engine.learn(batch)
-    return engine.progress.mean
+def row_losses(loss: str, p: Vector, y: Vector) -> Vector:
+    """The loss of predictions p of labels y; with log loss and hinge loss p is a score."""
+    d = np.abs(p - y)
+    if loss == "logistic":
+        return np.logaddexp(0.0, -y * p)
+    if loss == "hinge":
+        return np.maximum(0.0, 1.0 - y * p)
+    if loss == "squared":
+        return d * d
+    if loss == "absolute":
+        return d
+    if loss == "quantile":
+        return np.where(y > p, TAU, 1.0 - TAU) * d
+    if loss == "huber":
+        return np.where(d <= 1.0, 0.5 * d * d, d - 0.5)
+    mean = np.clip(p, 1e-300, 1e300)  # a setting may diverge
+    return 2.0 * (np.where(y > 0.0, y * np.log(np.maximum(y, 1e-300) / mean), 0.0) - (y - mean))
 
 
-def lines(batches: Iterable[Batch]) -> Iterator[str]:
-    """VW text with the cell of a feature as its name: whole numbers are taken as they are, not hashed."""
-    for batch in batches:
-        bounds, cells, values = batch.indptr.tolist(), batch.indices.tolist(), batch.values.tolist()
-        for r, y in enumerate(batch.y.tolist()):
-            row = range(bounds[r], bounds[r + 1])
-            features = (str(cells[p]) if values[p] == 1 else f"{cells[p]}:{values[p]:.9g}" for p in row)
-            yield f"{'1' if y > 0 else '-1'} | {' '.join(features)}\n"
+def ours(source: data.Source, loss: str) -> tuple[Vector, float, float]:
+    """The loss of each row, the mean loss of the baseline, and the largest ratio to it from row 1,000 on."""
+    more = {"tau": TAU} if loss == "quantile" else {}
+    engine = Engine(Spec(scale="auto", dim=2**BITS, loss=loss, coin=True, dense=True, **more))
+    losses, start, highest = [], None, 0.0
+    for batch in source.batches():
+        for rows in batch.cut(EVERY):
+            scores = np.empty(len(rows))
+            engine.learn(rows, scores=scores)
+            predicted = np.exp(scores) if loss == "poisson" else scores
+            losses.append(row_losses(loss, predicted, rows.y))
+            now = engine.progress
+            start = now if start is None and now.rows >= SETTLED else start
+            if start is not None and now.rows >= start.rows + SETTLED:
+                highest = max(highest, above_least(now, start))
+    totals = engine.progress
+    every = np.concatenate(losses)
+    return every, float(np.mean(every)) / above_least(totals), highest
 
 
-def vw_loss(path: Path, setting: str) -> float:
-    """The average loss that Vowpal Wabbit reports after one pass."""
-    vw = pyvw.Workspace(f"-d {path} --loss_function logistic -b {BITS} --quiet {setting}")
-    loss = float(vw.get_sum_loss() / vw.get_weighted_examples())
-    vw.finish()
-    return loss
+def above_least(now: LossTotals, start: LossTotals | None = None) -> float:
+    """The loss of the rows since `start` to the baseline's, both above the least possible: 0 but for counts."""
+    first = start or LossTotals(0.0, 0.0, 0, 0.0)
+    least = now.least - first.least
+    return (now.loss - first.loss - least) / (now.baseline - first.baseline - least)
 
 
-def vw_losses(source: data.Source, cache: Path) -> dict[str, float]:
-    """The loss of every setting, from the cache when the same rows were there before."""
-    with tempfile.TemporaryDirectory() as folder:
-        path, digest = Path(folder, "rows.vw"), hashlib.sha256(vw_version.encode())
-        with path.open("w") as out:
-            for line in lines(source.batches()):
-                digest.update(line.encode())
-                out.write(line)
-        known = cache / f"vw-{digest.hexdigest()[:16]}.json"
-        if not known.exists():
-            known.write_text(json.dumps({setting: vw_loss(path, setting) for setting in SETTINGS}, indent=1))
-        losses: dict[str, float] = json.loads(known.read_text())
-    return losses
+def sources(folder: Path, cache: Path, rows: int, only: set[str], losses: set[str]) -> Iterator[tuple[str, str, Any]]:
+    """Each stream and loss; a source, or None where its file is absent."""
 
+    def wanted(name: str, some: tuple[str, ...]) -> list[str]:
+        return [loss for loss in some if (not losses or loss in losses) and (not only or name in only)]
 
-def sources(folder: Path, cache: Path, rows: int, only: set[str]) -> Iterator[tuple[str, data.Source | None]]:
-    """Each set by name; None where its file is absent."""
-    for name, (file, options) in SETS.items():
-        if not only or name in only:
-            yield name, data.open(folder / file, **options) if (folder / file).exists() else None
-    if not only or "clicks" in only:
+    for name, (file, some, options) in SETS.items():
+        for loss in wanted(name, some):
+            path = folder / file
+            yield name, loss, data.open(path, loss=loss, **options) if path.exists() else None
+    for loss in wanted("clicks", ("logistic",)):
         path = cache / f"clicks-{rows}.csv.gz"
         if not path.exists():
             clicks.generate(rows, seed=1, path=path)
-        yield "clicks", data.open(path, label="click")
+        yield "clicks", loss, data.open(path, label="click")
+    for name, (_, some) in STREAMS.items():
+        for loss in wanted(name, some):
+            yield name, loss, data.open(written(name, cache), loss=loss, label="y")
 
 
-def measure(source: data.Source, cache: Path) -> dict[str, Any]:
+def measure(source: data.Source, loss: str, cache: Path) -> dict[str, Any]:
     """One row of the table."""
-    losses = vw_losses(source, cache)
-    best = min(losses, key=losses.__getitem__)
-    mine = ours(source.batches())
-    return {"ours": mine, "vw": losses[best], "setting": best or "default", "ratio": mine / losses[best]}
+    y = np.concatenate([batch.y for batch in source.batches()])
+    means = best(source.batches(), loss, lambda p: row_losses(loss, p, y), cache)
+    setting = min(means, key=means.__getitem__)
+    losses, baseline, highest = ours(source, loss)
+    mine = float(np.mean(losses))
+    return {
+        "rows": len(y),
+        "ours": mine,
+        "vw": means[setting],
+        "setting": setting or "default",
+        "ratio": mine / means[setting],
+        "baseline": baseline,
+        "above_baseline": highest,
+    }
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """What a row of the table amounts to."""
+    text = "lower" if row["ratio"] < 1 else "within" if row["ratio"] <= LIMIT else "ABOVE"
+    return text if row["above_baseline"] <= LIMIT else f"{text}, ABOVE THE BASELINE"
+
+
+def markdown(table: dict[tuple[str, str], dict[str, Any]]) -> str:
+    """The table as docs/scales-experiments.md has it."""
+    head = (
+        "| stream | loss | rows | default | best of VW | setting of VW | ratio | baseline | to the baseline, at most |"
+    )
+    lines = [head, "|---|---|---|---|---|---|---|---|---|"]
+    for (name, loss), row in table.items():
+        lines.append(
+            f"| {name} | {loss}{' 0.9' if loss == 'quantile' else ''} | {row['rows']:,} | {row['ours']:.5g} |"
+            f" {row['vw']:.5g} | `{row['setting']}` | **{row['ratio']:.4f}** | {row['baseline']:.5g} |"
+            f" {format(row['above_baseline'], '.4f') if row['above_baseline'] else '-'} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def summary(table: dict[tuple[str, str], dict[str, Any]], absent: list[str]) -> str:
+    """The last line: how many cells there are, and which miss a target."""
+    above = [f"{name} {loss} {row['ratio']:.3f}" for (name, loss), row in table.items() if row["ratio"] > LIMIT]
+    over = [f"{name} {loss}" for (name, loss), row in table.items() if row["above_baseline"] > LIMIT]
+    lower = sum(row["ratio"] < 1 for row in table.values())
+    worst = max((row["ratio"] for row in table.values()), default=float("nan"))
+    text = f"{len(table)} cells, {lower} below 1, worst {worst:.3f} (limit {WORST})"
+    text += f"; above {LIMIT}: {', '.join(above) or 'none'}; above the baseline: {', '.join(over) or 'none'}"
+    return text + (f"; absent: {', '.join(absent)}" if absent else "")
 
 
 def main() -> None:
-    """Print the table; JSON as well where asked."""
+    """Print the table; JSON and Markdown as well where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of the real sets")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir(), "ftprl-tuning"))
     parser.add_argument("--clicks", type=int, default=200_000, help="rows of the synthetic click log")
-    parser.add_argument("--only", default="", help="sets, with commas between")
+    parser.add_argument("--only", default="", help="streams, with commas between")
+    parser.add_argument("--losses", default="", help="losses, with commas between")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
     args = parser.parse_args()
     args.cache.mkdir(parents=True, exist_ok=True)
-    table, absent = {}, []
-    print(f"{'set':8} {'ours':>8} {'best VW':>8} {'ratio':>7}  verdict  setting of VW")
-    for name, source in sources(args.data, args.cache, args.clicks, {n for n in args.only.split(",") if n}):
+    only, losses = ({name for name in text.split(",") if name} for text in (args.only, args.losses))
+    table: dict[tuple[str, str], dict[str, Any]] = {}
+    absent: list[str] = []
+    print(
+        f"{'stream':10} {'loss':9} {'ours':>11} {'best VW':>11} {'ratio':>7} {'baseline':>11}  verdict, setting of VW"
+    )
+    for name, loss, source in sources(args.data, args.cache, args.clicks, only, losses):
         if source is None:
-            absent.append(name)
+            absent.append(f"{name} {loss}")
             continue
-        row = table[name] = measure(source, args.cache)
-        verdict = "lower" if row["ratio"] < 1 else "within" if row["ratio"] <= LIMIT else "MISSED"
-        print(
-            f"{name:8} {row['ours']:8.4f} {row['vw']:8.4f} {row['ratio']:7.4f}  {verdict:7}  {row['setting']}",
-            flush=True,
-        )
-    ratios = [row["ratio"] for row in table.values()]
-    met = all(r <= LIMIT for r in ratios) and 2 * sum(r < 1 for r in ratios) >= len(ratios)
-    missing = f"; absent: {', '.join(absent)}" if absent else ""
-    print(f"target {'met' if met else 'MISSED'} on {len(ratios)} sets, lower on {sum(r < 1 for r in ratios)}{missing}")
+        row = table[name, loss] = measure(source, loss, args.cache)
+        numbers = f"{row['ours']:11.5g} {row['vw']:11.5g} {row['ratio']:7.4f} {row['baseline']:11.5g}"
+        print(f"{name:10} {loss:9} {numbers}  {verdict(row)}, {row['setting']}", flush=True)
+    print(summary(table, absent))
     if args.json:
-        args.json.write_text(json.dumps(table, indent=2))
+        args.json.write_text(json.dumps({f"{name} {loss}": row for (name, loss), row in table.items()}, indent=2))
+    if args.markdown:
+        args.markdown.write_text(markdown(table))
 
 
 if __name__ == "__main__":

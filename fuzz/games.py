@@ -33,7 +33,17 @@ from numpy.typing import NDArray
 from ftprl import FTPRL, Certificate, Game, Preconditioned, SoloFTRL, StronglyAdaptive
 from ftprl.errors import FtprlError
 from ftprl.learner import Learner
-from ftprl.schemes import BestBound, BlockConstant, CoordinateConstant, Diagonal, Fixed, Full, Scheme, Sketch
+from ftprl.schemes import (
+    BestBound,
+    BlockConstant,
+    CentredBestBound,
+    CoordinateConstant,
+    Diagonal,
+    Fixed,
+    Full,
+    Scheme,
+    Sketch,
+)
 from ftprl.sets import (
     Birkhoff,
     Box,
@@ -185,6 +195,15 @@ def _gradients(rng: Rng, n: int, rounds: int) -> Vector:
     return np.asarray(rows * 10.0 ** rng.uniform(-12, 12))
 
 
+def _limits(rng: Rng, rows: Vector) -> Vector:
+    """Bounds on each |g_i|, tight or loose by up to three decades, one per coordinate or the same for all."""
+    top = np.abs(rows).max(axis=0)
+    top = np.where(top > 0, top, top.max() or 1.0)
+    if rng.random() < 0.3:
+        top = top.max()
+    return np.asarray(top * float(rng.choice([1.0, 1.0, 10.0 ** rng.uniform(0, 3)])))
+
+
 def draw(number: int, seed: int = 0) -> tuple[str, Learner[Any], Vector, Vector | None]:
     """The learner, the gradients and the hints of a game."""
     rng = np.random.default_rng((seed, number))
@@ -203,6 +222,13 @@ def draw(number: int, seed: int = 0) -> tuple[str, Learner[Any], Vector, Vector 
             learner = Preconditioned(_turn(rng, feasible.dim, 2), learner)
         rows = _gradients(rng, feasible.dim, int(rng.integers(1, 40)))
         hints = None
+        if number % 20 in (10, 13):  # not among SCHEMES: it takes no hints, and its limits come from the gradients
+            learner = FTPRL(feasible, CentredBestBound(_limits(rng, rows)))
+            try:
+                learner.init()
+            except FtprlError:  # a set that is not symmetric: draw another
+                continue
+            return f"{kind} / centred best bound", learner, rows, None
         if number % 20 == 7:
             return f"{kind} / SOLO", SoloFTRL(feasible, size * 10.0 ** rng.uniform(-2, 2)), rows, None
         if number % 40 == 9:

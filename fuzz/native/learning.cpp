@@ -339,7 +339,7 @@ Numbers cells_of(const Learner& learner) {
 }
 
 LearnerState state_of(Learner& learner, const Batch& batch, const Setting& s, const Question& q) {
-    Numbers weights, one(s.dim), intercept(3 * static_cast<std::size_t>(learner.scales()));
+    Numbers weights, one(s.dim), intercept(4 * static_cast<std::size_t>(learner.scales()));
     for (int k = 0; k < learner.scales(); ++k) {
         learner.weights(k, one.data());
         weights.insert(weights.end(), one.begin(), one.end());

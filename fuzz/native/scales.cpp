@@ -38,6 +38,7 @@ LearnerOptions options_of(const Setting& s, Random& random) {
     c.sharing = random.pick(kinds);
     c.share = c.sharing == Share::fixed ? random.pick(shares) : 0.0;
     c.stack = random.one_in(2);
+    c.levels = random.one_in(2);
     return options;
 }
 
@@ -113,7 +114,7 @@ void check_large(Random& random) {
 }
 
 void print_scales(const ScaleConstants& c) {
-    std::fprintf(stderr, "share %d %g stack %d scales", static_cast<int>(c.sharing), c.share, c.stack);
+    std::fprintf(stderr, "share %d %g stack %d levels %d scales", static_cast<int>(c.sharing), c.share, c.stack, c.levels);
     for (int k = 0; k < c.count; ++k) std::fprintf(stderr, " %g", c.h[k]);
     std::fprintf(stderr, "\n");
 }

@@ -50,6 +50,8 @@ class Learner:
         scores: NDArray[np.float64] | None = None,
         losses: NDArray[np.float64] | None = None,
         first_row: int = 0,
+        scales: bool = True,
+        mixture: bool = True,
     ) -> tuple[float, float, int]: ...
     def check(
         self,

@@ -237,13 +237,21 @@ _TABLE = (
         " doubling",
     ),
     # ---- run ----
-    Option("passes", "run", "train", "INT", "Number of passes over the data", "1"),
+    Option(
+        "passes",
+        "run",
+        "train",
+        "INT",
+        "Number of passes over the data; above 1, at most so many: the pass with the smallest held-out loss is kept",
+        "1",
+    ),
     Option(
         "holdout",
         "run",
         "train",
         "N",
-        "Hold out every N-th row: predict it, do not learn it, and report its loss separately",
+        "Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none",
+        "none; 20 with several passes, unless a receipt is kept",
     ),
     Option(
         "receipt",

@@ -1,4 +1,7 @@
-"""The laws that join the kernel, its twin, the theory half, and the objective they minimise."""
+"""The laws that join the kernel with the log loss, its twin, the theory half, and the objective they minimise.
+
+The laws of the other losses, whose labels may be in any unit, are in test_labels.py.
+"""
 
 import itertools
 import math
@@ -20,7 +23,7 @@ from ftprl.linear import Engine, Spec
 from ftprl.schemes import Diagonal
 from ftprl.sets import Box
 from laws.strategies import SEEDS, law
-from laws.streams import LOSSES, OPTIONS, fitted, spec, stream
+from laws.streams import OPTIONS, spec, stream
 from oracles.linear_twin import Reference
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_instruction_set(name)]
@@ -49,12 +52,11 @@ def assert_same(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> N
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("loss", LOSSES)
-@law(4)
+@law(8)
 @given(seed=SEEDS, cells64=st.booleans(), values64=st.booleans())
-def test_kernel_equals_twin_to_the_bit(loss: str, options: str, seed: int, cells64: bool, values64: bool) -> None:
-    batch = stream(seed, loss, float64=values64)
-    s = spec(loss, float64=cells64, **OPTIONS[options])
+def test_kernel_equals_twin_to_the_bit(options: str, seed: int, cells64: bool, values64: bool) -> None:
+    batch = stream(seed, float64=values64)
+    s = spec("logistic", float64=cells64, **OPTIONS[options])
     twin = Reference(s)
     expected = run(twin, batch)
     for name in KERNELS:
@@ -102,20 +104,17 @@ def test_the_unit_of_a_feature_changes_no_prediction(float64: bool, seed: int, p
     np.testing.assert_array_equal(one.weights(), other.weights() * unit)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "absolute", "squared"])
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.3, 0.0), (0.2, 0.6)])
-@law(4)
+@law(8)
 @given(seed=SEEDS, c=st.sampled_from([math.sqrt(2), 2.0]), side=st.sampled_from([(-0.5, 0.5), (-0.1, 1.0), (0.2, 0.7)]))
-def test_twin_equals_theory_on_boxes(
-    loss: str, l1: float, l2: float, seed: int, c: float, side: tuple[float, float]
-) -> None:
+def test_twin_equals_theory_on_boxes(l1: float, l2: float, seed: int, c: float, side: tuple[float, float]) -> None:
     """Values in {0, ±1}, beta = 0 and h = D/c: FTPRL(Box, Diagonal(c)) from clip(0), to rounding."""
     dim, count = 6, 60
     rng = np.random.default_rng(seed)
     V = rng.integers(-1, 2, size=(count, dim)).astype(np.float64)
     y = np.where(rng.random(count) < 0.5, 1.0, -1.0)
     s = spec(
-        loss, dim, scale=(side[1] - side[0]) / c, beta=0.0, l1=l1, l2=l2, lower=side[0], upper=side[1], intercept=False,
+        "logistic", dim, scale=(side[1] - side[0]) / c, beta=0.0, l1=l1, l2=l2, lower=side[0], upper=side[1], intercept=False,
         float64=True,
     )  # fmt: skip
     twin = Reference(s)
@@ -133,12 +132,15 @@ def test_twin_equals_theory_on_boxes(
     np.testing.assert_allclose(twin.weights()[seen], state.x[seen], atol=1e-7)
 
 
-def literal(history: list[tuple[float, float, float, float]], s: Spec) -> float:
-    """The minimiser of the objective of one coordinate: rounds (g, x, sigma, rho), rho centred at the origin."""
+def literal(history: list[tuple[float, float, float, float]], s: Spec, M: float) -> float:
+    """The minimiser of the objective of one coordinate: rounds (g, x, sigma, rho), rho centred at the origin.
+
+    Penalties are on the weight times the unit M of its feature.
+    """
 
     def objective(u: float) -> float:
         rounds = sum(g * u + 0.5 * sigma * (u - x) ** 2 + 0.5 * rho * u * u for g, x, sigma, rho in history)
-        return rounds + s.l1 * abs(u) + 0.5 * s.l2 * u * u
+        return rounds + s.l1 * M * abs(u) + 0.5 * s.l2 * (M * u) ** 2
 
     low, high = max(s.lower, -1e3), min(s.upper, 1e3)
     found = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": 1e-12, "maxiter": 500})
@@ -147,10 +149,10 @@ def literal(history: list[tuple[float, float, float, float]], s: Spec) -> float:
 
 
 @pytest.mark.parametrize("options", ["plain", "l1", "l2", "bounds", "above_zero", "all"])
-@law(3)
-@given(seed=SEEDS, loss=st.sampled_from(["logistic", "huber", "squared_hinge"]))
-def test_twin_plays_the_minimiser(options: str, seed: int, loss: str) -> None:
-    s = spec(loss, 4, float64=True, **OPTIONS[options])
+@law(6)
+@given(seed=SEEDS)
+def test_twin_plays_the_minimiser(options: str, seed: int) -> None:
+    s = spec("logistic", 4, float64=True, **OPTIONS[options])
     twin = Reference(s)
     rng = np.random.default_rng(seed)
     history: dict[int, list[tuple[float, float, float, float]]] = {i: [] for i in range(4)}
@@ -163,7 +165,9 @@ def test_twin_plays_the_minimiser(options: str, seed: int, loss: str) -> None:
             rho = ((new - M[i]) * math.sqrt(squares[i]) + s.beta * (new**2 - M[i] ** 2)) / s.scale
             history[i].append((0.0, 0.0, 0.0, rho))
             M[i] = new
-        x = {i: literal(history[i], s) if M[i] * (s.beta + squares[i]) + s.l2 > 0 else max(0.0, s.lower) for i in v}
+        x = {
+            i: literal(history[i], s, M[i]) if M[i] * (s.beta + squares[i] + s.l2) > 0 else max(0.0, s.lower) for i in v
+        }
         told = np.empty(1)
         base = twin_bias(twin)
         twin.learn(Batch.from_rows([v], [y], float64=True), scores=told)
@@ -176,7 +180,7 @@ def test_twin_plays_the_minimiser(options: str, seed: int, loss: str) -> None:
             history[i].append((g, x[i], sigma, 0.0))
         for i in v:
             if squares[i] > 0:
-                assert twin.weights()[i] == pytest.approx(literal(history[i], s), abs=1e-5)
+                assert twin.weights()[i] == pytest.approx(literal(history[i], s, M[i]), abs=1e-5)
 
 
 def twin_bias(twin: Reference) -> float:
@@ -187,23 +191,23 @@ def bound(engine: Engine, u: np.ndarray, u0: float) -> tuple[float, float]:
     """Both sides of the certificate: LinRegret(u), and what it is at most."""
     s, sums = engine.spec, engine.sums
     left = right = 0.0
-    base = np.insert(engine.intercept, 2, 1.0, axis=0).T  # its unit is 1
+    base = np.insert(engine.intercept[:3], 2, 1.0, axis=0).T  # its unit is 1
     parts = [(engine.cells.astype(np.float64), u, s.l1, s.l2), (base, np.array([u0]), 0.0, 0.0)]
     for (z, R, M, S), at, l1, l2 in ((cells.T, at, l1, l2) for cells, at, l1, l2 in parts):
         Q = M * (s.beta * M + R) / s.scale
         left -= float(S @ at)
-        right += 0.5 * float(np.sum((Q + l2) * at**2 - 2 * (S - z) * at)) + l1 * float(np.abs(at).sum())
+        penalty = l1 * float(np.abs(M * at).sum())  # penalties are on weights times the units of their features
+        right += 0.5 * float(np.sum((Q + l2 * M * M) * at**2 - 2 * (S - z) * at)) + penalty
     return left + sums.linear, right + 0.5 * sums.proximal + 0.5 * sums.stability
 
 
 @pytest.mark.parametrize("options", [name for name in OPTIONS if name != "no_intercept"])
-@pytest.mark.parametrize("loss", LOSSES)
-@law(3)
+@law(6)
 @given(seed=SEEDS)
-def test_certificate_holds_for_every_comparator(loss: str, options: str, seed: int) -> None:
-    s = spec(loss, float64=True, **OPTIONS[options])
+def test_certificate_holds_for_every_comparator(options: str, seed: int) -> None:
+    s = spec("logistic", float64=True, **OPTIONS[options])
     engine = Engine(s, receipt=True)
-    engine.learn(stream(seed, loss, rows=200))
+    engine.learn(stream(seed, rows=200))
     rng = np.random.default_rng(seed + 1)
     for size in (0.0, 1e-3, 0.1, 1.0, 30.0):
         u = np.clip(rng.normal(size=s.dim) * size, s.lower, s.upper)
@@ -216,27 +220,24 @@ def test_certificate_holds_for_every_comparator(loss: str, options: str, seed: i
 
 def test_a_stalled_root_does_not_let_z_drift() -> None:
     """Once float32 cannot take up g², sigma is 0 too: the play stays what Q and z say, for ever."""
-    s = Spec(loss="absolute", dim=1, intercept=False, scale=1.0)
-    engine = Engine(s)
+    engine = Engine(Spec(dim=1, intercept=False, scale=1.0))
     engine.put(np.array([0]), np.array([[0.0, 2.0**20, 1.0, 0.0]]))
-    up_down = np.tile([1e6, -1e6], 50_000)  # gradients -1 and 1 in turn, whatever is played
-    batch = Batch.from_rows([{0: 1.0}] * 2, [0.0, 0.0])
+    up_down = np.tile([1.0, -1.0], 50_000)
     many = Batch(
         np.arange(len(up_down) + 1), np.zeros(len(up_down), np.uint32), np.ones(len(up_down), np.float32), up_down,
         np.ones(len(up_down)),
     )  # fmt: skip
     engine.learn(many)
     assert engine.cells[0, 1] == 2.0**20
-    assert engine.cells[0, 0] == engine.cells[0, 3] == 0.0
-    assert engine.score(batch).tolist() == [0.0, 0.0]
+    assert abs(engine.cells[0, 0]) <= 0.5  # a gradient of each row, and those of two rows in turn cancel out
+    assert abs(engine.score(Batch.from_rows([{0: 1.0}]))[0]) <= 2.0**-20
 
 
 @pytest.mark.parametrize("float64", [True, False])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_extremes_stay_finite(loss: str, float64: bool, kernels: str) -> None:
+def test_extremes_stay_finite(float64: bool, kernels: str) -> None:
     """For all valid input, no cell becomes infinite or NaN, and the twin agrees."""
     huge, small = 1e30, 1e-40
-    y = fitted(loss, [huge, -huge, 0.0, huge, 1.0, -huge]).tolist()
+    y = [1.0, -1.0, -1.0, 1.0, 1.0, -1.0]
     rows: list[dict[int, float]] = [
         {0: huge, 1: small},
         {0: -huge, 1: 1.0},
@@ -247,7 +248,7 @@ def test_extremes_stay_finite(loss: str, float64: bool, kernels: str) -> None:
     ]
     batch = Batch.from_rows(rows * 40, y * 40, np.tile([huge, 1.0, 1e-30], 80), float64=True)
     for scale in (1e30, 1e-30):
-        s = Spec(loss=loss, dim=2, float64=float64, scale=scale)
+        s = Spec(dim=2, float64=float64, scale=scale)
         engine, twin = Engine(s, receipt=True), Reference(s)
         with np.errstate(all="ignore"):
             assert_same(run(engine, batch), run(twin, batch))

@@ -1,7 +1,7 @@
 """Learning with labels in any unit, row by row in NumPy: the oracle of the kernels for every loss but the log loss.
 
-Everything that is learned follows the unit and the origin of the label: an offset m (mean, quantile, log mean) from which
-scores are counted, a unit U in which gradients are counted, and a range [lo, hi] to which scores are cut. The formulas
+Everything that is learned follows the unit and the origin of the label: an offset m (mean, quantile, log mean) from
+which scores are counted, a unit U in which gradients are counted, and a range [lo, hi] to which scores are cut. The formulas
 are those of docs/labels.md, in the same order.
 """
 
@@ -253,14 +253,14 @@ class AnyLabel:
             if paid - low > 2.0**-30 * self.paid_before:
                 self.C = self.D = paid - low
             return
-        w = self.w * np.exp(((low - losses) / self.D) * ln)
-        S = float(w.sum())
+        logs = np.log(self.w) + ((low - losses) / self.D) * ln
+        S = float(np.exp(logs).sum())
         self.C = max(self.C + (paid - (low - math.log(S) * self.D / ln)), 0.0)
-        w /= S
         if self.C > self.D:
-            w = w ** (self.D / self.C)
-            w /= w.sum()
+            logs *= self.D / self.C
             self.D = self.C
+        w = np.exp(logs - logs.max())
+        w /= w.sum()
         a = min(SHARE, 1.0 / (self.rows + 1.0))
         self.w = (1.0 - a) * w + a / self.n
 
@@ -332,7 +332,7 @@ class AnyLabel:
                 return cut((s - y) / (1.0 + A), -1.0, 1.0)
             case "hinge":
                 gap = max(1.0 - y * s, 0.0)
-                return -y * min(gap / A, 1.0) if A > 0 else -y * (gap > 0)
+                return -y * min(2.0 * gap / A, 1.0) if A > 0 else -y * (gap > 0)
             case "poisson":
                 return ((math.exp(s) - y) / U) / (1.0 + A * max(math.exp(s), y) / U)
             case _:

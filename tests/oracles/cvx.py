@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd, sets
-from ftprl.sets.balls import NormBall
+from ftprl.sets.norm_ball import NormBall
 from ftprl.sets.simplex import Shares
 
 Vector = NDArray[np.float64]

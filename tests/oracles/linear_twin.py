@@ -1,4 +1,4 @@
-"""The obvious twin of the compiled kernel: the same numbers, to the bit, from a few lines of NumPy.
+"""The obvious twin of the compiled kernel with the log loss: the same numbers, to the bit, from a few lines of NumPy.
 
 All arithmetic is in float64, whatever a cell stores; a stored number is rounded once, when it is stored.
 """
@@ -51,7 +51,7 @@ def step(cells: Vector, x: Vector, g: Vector, spec: Spec, kind: type[np.floating
 
 @final
 class Reference:
-    """An `Engine` to read: the scale-free diagonal scheme, one row at a time."""
+    """An `Engine` to read: the scale-free diagonal scheme with the log loss, one row at a time."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -65,8 +65,8 @@ class Reference:
 
     @property
     def intercept(self) -> Vector:
-        """z, R and S of the intercept, one row each."""
-        return self.base[[0, 1, 3], None]
+        """z, R, S and kappa of the intercept, one row each; kappa is 1 with the log loss."""
+        return np.append(self.base[[0, 1, 3]], 1.0)[:, None]
 
     @property
     def progress(self) -> LossTotals:

@@ -1,4 +1,4 @@
-"""The obvious twin of the kernel for several scales: the same numbers, to the bit (docs/scales.md).
+"""The obvious twin of the kernel for several scales with the log loss: the same numbers, to the bit (docs/scales.md).
 
 Scalars are Python floats and their functions those of the C library; lanes are NumPy arrays.
 """
@@ -46,14 +46,16 @@ class ReferenceScales:
         }
         self.parts: dict[str, Any] = {name: np.zeros(shape, self.kind) for name, shape in shapes.items()}
         self.parts["S"] = np.zeros(shapes["S"])
-        self.intercept = np.zeros((3, count))
+        self.intercept = np.zeros((4, count))  # z, R, S and kappa, which is 1 with the log loss
+        self.intercept[3] = 1.0
+        self.sums = np.zeros((3, count))
         self.tallies = np.zeros(6)
         self.mixing = Mixing(spec)
 
     @property
     def state(self) -> dict[str, Vector]:
-        """What the mixture remembers, by name."""
-        return self.mixing.state
+        """What the mixture remembers, by name, and the sums of the receipt."""
+        return {**self.mixing.state, "sums": self.sums}
 
     @property
     def progress(self) -> LossTotals:
@@ -79,7 +81,7 @@ class ReferenceScales:
 
     def _bases(self) -> list[Vector]:
         one = np.ones(1)
-        return [_of_cells(z[None], R[None], one, S[None]) for z, R, S in self.intercept.T]
+        return [_of_cells(z[None], R[None], one, S[None]) for z, R, S, _ in self.intercept.T]
 
     def _plays(self, cells: list[Vector], bases: list[Vector]) -> tuple[list[Vector], list[Vector]]:
         x = [play(own, one) for own, one in zip(cells, self.each, strict=True)]
@@ -117,8 +119,8 @@ class ReferenceScales:
                 own = [np.zeros(1)] * 3
                 if one.intercept:
                     own = step(bases[k], x0[k], np.array([slope]), self.free[k], np.float64)
-                    self.intercept[:, k] = bases[k][0, [0, 1, 3]]
-                self.mixing.state["sums"][:, k] += [total(a) + float(b[0]) for a, b in zip(parts, own, strict=True)]
+                    self.intercept[:3, k] = bases[k][0, [0, 1, 3]]
+                self.sums[:, k] += [total(a) + float(b[0]) for a, b in zip(parts, own, strict=True)]
                 for name, column in (("z", 0), ("R", 1)):
                     self.parts[name][indices, k] = cells[k][:, column]
                 self.parts["S"][indices, k] += np.clip(slope * v, -CUT[self.kind], CUT[self.kind])  # always float64

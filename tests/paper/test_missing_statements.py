@@ -14,8 +14,8 @@ from ftprl.paper.base import Verdict
 from ftprl.paper.registry import find
 from ftprl.paper.runner import Result, run_one
 from ftprl.schemes import CentredBestBound, CoordinateConstant, Diagonal, Fixed, Scheme
-from ftprl.sets.balls import NormBall
 from ftprl.sets.box import Box
+from ftprl.sets.norm_ball import NormBall
 
 Patch = pytest.MonkeyPatch
 

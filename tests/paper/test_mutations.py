@@ -19,7 +19,7 @@ from ftprl.paper.registry import chosen, find
 from ftprl.paper.runner import Result, run_one
 from ftprl.schemes import BlockConstant, CoordinateConstant, Diagonal, Full, Scheme, Sketch
 from ftprl.sets import Box, L2Ball, Polytope, Simplex
-from ftprl.sets.balls import NormBall
+from ftprl.sets.norm_ball import NormBall
 from ftprl.sets.simplex import Shares
 
 Patch = pytest.MonkeyPatch

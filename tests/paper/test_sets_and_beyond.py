@@ -18,7 +18,7 @@ from ftprl.paper.runner import run_one
 from ftprl.schemes import CoordinateConstant, Diagonal, Fixed, Sketch
 from ftprl.schemes.best_bound import BestBound
 from ftprl.sets import Simplex
-from ftprl.sets.balls import NormBall
+from ftprl.sets.norm_ball import NormBall
 
 NAMES = (
     "axes-example",

@@ -149,13 +149,14 @@ void check(const Learner& learner, const Column<std::int64_t>& indptr, const Col
 nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
                 const Values& values, const Column<double>& y, const Column<double>& weight,
                 const std::optional<Target<2>>& scores, const std::optional<Target<1>>& losses,
-                std::int64_t first_row) {
+                std::int64_t first_row, bool scales, bool mixture) {
     const Entries e = labelled_entries_of(indptr, indices, values, y, weight);
     if (scores) check_scores(learner, *scores, e.rows.count);
     if (losses) check_length("losses", losses->size(), e.rows.count);
     ftprl::RowOutputs out{};
     out.scores = scores ? scores->data() : nullptr;
     out.losses = losses ? losses->data() : nullptr;
+    learner.choose_parts(scales, mixture);
     ftprl::RowFault fault;
     ftprl::Totals totals{};
     {
@@ -401,7 +402,9 @@ void bind_rows(nb::class_<Learner>& learner) {
         .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
              nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
-             nb::arg("first_row") = 0, "Predict and learn, row by row; (loss, weight, rows) of what was learned.")
+             nb::arg("first_row") = 0, nb::arg("scales") = true, nb::arg("mixture") = true,
+             "Predict and learn, row by row; (loss, weight, rows) of what was learned. Without `mixture` the mixture "
+             "stays as it is; without `scales` only the weights of its experts learn.")
         .def("check", &check, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
              nb::arg("first_row") = 0, "Raise RowError for the first row that cannot be learned.")

@@ -127,7 +127,8 @@ inline void read_experts(const Rows& rows, bool wide_values, const ScaleConstant
         scores[c.count] = labelled ? m.labels.offset + stack_unit(c, m.labels) * bet : bet;
     }
     if (c.dense) {
-        read_columns(rows, wide_values, from, to, index, *state.experts.dense, learns, scores + DENSE_AT);
+        const bool counts = learns && !c.frozen;  // rows that were learned before do not count again
+        read_columns(rows, wide_values, from, to, index, *state.experts.dense, counts, scores + DENSE_AT);
     }
 }
 
@@ -137,7 +138,7 @@ inline void learn_experts(const Rows& rows, bool wide_values, const ScaleConstan
                           const C* cells, ColumnIndex& index, std::int64_t from, std::int64_t to, double t,
                           double slope) {
     if (c.coin) learn_coin<T>(rows, state.experts, c.base.intercept, from, to, slope);
-    if (!c.dense) return;
+    if (!c.dense || c.frozen) return;  // the stack of rows that were learned before stays as it is
     const int stack_inputs = c.count + (c.levels ? 2 : 0);
     // A name has one value, which is its unit: it is not worth a look.
     const auto may_be_dense = [&](std::int64_t p) {

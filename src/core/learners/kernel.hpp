@@ -58,6 +58,7 @@ struct Constants {
     double tau;
     const Loss* loss;
     bool intercept;
+    double least_kappa;  // the smallest unit of weights that cells can hold
 };
 
 // Rows of a batch; `values` holds float or double, as the kernel that is chosen expects.

@@ -29,7 +29,8 @@ template <bool unconstrained>
 inline D rate_with(const Play& c, D rate, D kappa, D s) {
     const D own = rate * kappa;
     if constexpr (unconstrained) return own;
-    return own / (all(1.0) + own * (c.hl2 / c.h * (s * s)));
+    const D finite = smaller(own, all(DBL_MAX));  // infinity times an l2 of 0 is no number
+    return finite / (all(1.0) + finite * (c.hl2 / c.h * (s * s)));
 }
 
 // The play with a given rate.
@@ -38,6 +39,14 @@ inline D play_at(const Play& c, D z, D rate, D kappa, D s) {
     if constexpr (unconstrained) return opposite(z * rate) * kappa;
     const D x = signed_as(larger(size(z) - c.l1 * s, all(0.0)), opposite(z)) * rate_with<false>(c, rate, kappa, s);
     return smaller(larger(x, c.lower), c.upper);
+}
+
+// What is played in a cell, by the same operations as when its rows are predicted.
+inline D weight_of(const Constants& constants, const Play& c, D z, D R, D kappa, D s) {
+    const bool bounded = constants.lower >= -DBL_MAX || constants.upper <= DBL_MAX;
+    const D rate = rate_of(c, R, s);
+    if (constants.l1 == 0.0 && constants.l2 == 0.0 && !bounded) return play_at<true>(c, z, rate, kappa, s);
+    return play_at<false>(c, z, rate, kappa, s);
 }
 
 // As add_rounding; sigma x may be larger than z, where kappa falls.
@@ -62,7 +71,7 @@ inline void add_labelled_sums(const Block<T>& b, D g, D sigma, D moved, D z, D r
 template <class T, bool unconstrained, bool kinked, bool receipt>
 inline D labelled_step(const Play& c, D inverse, const Units& units, D slope, const Block<T>& b, D own, Four<T>& z,
                        Four<T>& R, RegretSums& sums) {
-    const D g = cut<T>(slope * b.v), in_units = g * units.over_psi;
+    const D g = cut<T>(slope * b.v), in_units = cut<T>(g * units.over_psi);
     R = narrow<T>(root(b.R * b.R + in_units * in_units));
     if constexpr (sizeof(T) == sizeof(double)) R = larger(R, b.R);
     const D M = wide(b.M), after = wide(R);
@@ -192,7 +201,8 @@ inline LabelledRow learn_row_label(const Constants& c, LabelState& labels, doubl
     const LabelState before = labels;
     learn_label(labels, *c.loss, c.tau, y, weight);
     const bool first = before.rows == 0.0 && c.loss->rule != LabelRule::classes;
-    LabelledRow row = {y, weight, before.offset, labels.lowest, labels.highest, labels.unit != 0.0 && !first};
+    const bool teaches = !first && labels.unit != 0.0 && labels.kappa >= c.least_kappa;
+    LabelledRow row = {y, weight, before.offset, labels.lowest, labels.highest, teaches};
     if (first) return row;
     if (before.lowest < row.low) row.low = before.lowest;
     if (before.highest > row.high) row.high = before.highest;
@@ -330,7 +340,6 @@ void weights_labelled(const Constants& constants, const State& state, std::uint6
     const Cell<T>* cells = static_cast<const Cell<T>*>(state.cells);
     const Play c = play_of(constants);
     for (std::uint64_t i = 0; i < dim; ++i) {
-        const D rate = rate_of(c, all(cells[i].R), all(cells[i].M));
-        out[i] = first(play_at<false>(c, all(cells[i].z), rate, all(cells[i].S), all(cells[i].M)));
+        out[i] = first(weight_of(constants, c, all(cells[i].z), all(cells[i].R), all(cells[i].S), all(cells[i].M)));
     }
 }

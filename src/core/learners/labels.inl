@@ -14,7 +14,14 @@ inline void learn_moments(LabelState& s, double y, double c) {
     s.squares += c * d * (y - s.mean);
     s.least = first ? y : below(s.least, y);
     s.most = first ? y : above(s.most, y);
+    s.mean = below(above(s.mean, s.least), s.most);  // rounding may leave it outside, even at 0 for labels above 0
 }
+
+// A unit that can be divided by: nothing can be learned in smaller ones.
+inline double usable_unit(double unit) { return unit >= DBL_MIN ? unit : 0.0; }
+
+// The logarithm of a label within the scores that losses with a log link take.
+inline double log_of_label(double y) { return below(above(log(y), -LARGEST_LOG_SCORE), LARGEST_LOG_SCORE); }
 
 // The running quantile of the baseline, and the mean distance from it.
 inline void learn_quantile(LabelState& s, double tau, double y, double c) {
@@ -32,10 +39,10 @@ inline void learn_quantile(LabelState& s, double tau, double y, double c) {
 }
 
 inline void follow_counts(LabelState& s) {
-    s.offset = s.mean > 0.0 ? log(s.mean) : -log(s.rows + 1.0);
-    s.unit = s.mean;
-    s.lowest = s.offset - LOG_RANGE;
-    s.highest = s.most > 0.0 ? above(s.offset, log(s.most)) : s.offset;
+    s.offset = s.mean > 0.0 ? log_of_label(s.mean) : -log(s.rows + 1.0);
+    s.unit = usable_unit(s.mean);
+    s.lowest = above(s.offset - LOG_RANGE, -LARGEST_LOG_SCORE);
+    s.highest = s.most > 0.0 ? above(s.offset, log_of_label(s.most)) : s.offset;
 }
 
 // Learn a label of weight c. The unit stays 0 while all labels are equal: nothing but the labels can be learned then.
@@ -52,22 +59,22 @@ inline void learn_label(LabelState& s, const Loss& loss, double tau, double y, d
         case LabelRule::quantile:
             learn_quantile(s, tau, y, c);
             s.offset = s.quantile;
-            s.unit = s.kappa = s.deviation;
+            s.unit = s.kappa = usable_unit(s.deviation);
             break;
         case LabelRule::median_of_unit:
             learn_quantile(s, 0.5, y, c);
             s.offset = s.quantile;
-            s.unit = s.deviation;
+            s.unit = usable_unit(s.deviation);
             s.psi = below(1.0, s.unit);
             s.kappa = above(1.0, s.unit);
             break;
         case LabelRule::log_mean:
             return follow_counts(s);
         case LabelRule::log_ratio:
-            s.offset = log(s.mean);
+            s.offset = log_of_label(s.mean);
             s.unit = 1.0;
-            s.lowest = log(s.least);
-            s.highest = log(s.most);
+            s.lowest = log_of_label(s.least);
+            s.highest = log_of_label(s.most);
             return;
     }
     s.lowest = s.least;

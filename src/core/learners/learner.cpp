@@ -1,6 +1,7 @@
 #include "learners/learner.hpp"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "learners/multi_scale.hpp"
@@ -38,6 +39,7 @@ LearnerOptions completed(LearnerOptions options) {
     c.coin = c.coin && c.count > 1;
     c.dense = c.dense && c.stack;
     for (int k = c.count; k < MOST_SCALES; ++k) c.h[k] = 1.0;
+    c.base.least_kappa = options.wide_cells ? DBL_MIN : FLT_MIN;
     return options;
 }
 

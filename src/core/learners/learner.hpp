@@ -51,6 +51,12 @@ public:
 
     // The rows must be without fault; they are taken as they are. Scores are a row by an output.
     Totals learn(const Rows& rows, bool wide_values, const RowOutputs& out);
+    // What learns from the rows to come. Rows that were learned in an earlier pass leave the mixture as it is; held-out
+    // rows move nothing but the weights of the experts.
+    void choose_parts(bool scales, bool mixture) {
+        options_.constants.frozen = !mixture;
+        options_.constants.weighs = !scales;
+    }
     virtual void score(const Rows& rows, bool wide_values, double* scores) const = 0;
     // The weight of each slot in one scale, an output by a slot; and z, R, S and kappa of the intercept, an output by
     // four by a scale.

@@ -46,16 +46,14 @@ LossAtScore huber(double s, double y, double, double&) {
     return {size <= 1.0 ? half_square(d) : size - 0.5, below(above(d, -1.0), 1.0)};
 }
 
-constexpr double CLAMP = 60.0;  // of scores with a log link, whose mean is e^score
-
 LossAtScore poisson(double s, double y, double, double&) {
-    const double c = below(above(s, -CLAMP), CLAMP);
+    const double c = below(above(s, -LARGEST_LOG_SCORE), LARGEST_LOG_SCORE);
     const double e = std::exp(c);
     return {e - y * c, e - y};
 }
 
 LossAtScore gamma(double s, double y, double, double&) {
-    const double c = below(above(s, -CLAMP), CLAMP);
+    const double c = below(above(s, -LARGEST_LOG_SCORE), LARGEST_LOG_SCORE);
     const double ratio = y * std::exp(-c);
     return {ratio + c, 1.0 - ratio};
 }
@@ -76,9 +74,11 @@ double quantile_implicit(double s, double y, double A, double, double tau) {
     return s == y ? 0.0 : (s > y ? 1.0 - tau : -tau);
 }
 double huber_implicit(double s, double y, double A, double, double) { return within((s - y) / (1.0 + A), -1.0, 1.0); }
+// Twice the step that ends at the margin, which learns too little of a text whose words are mostly new: the longest that
+// costs no more regret than the row's loss (docs/labels.md).
 double hinge_implicit(double s, double y, double A, double, double) {
     const double gap = above(1.0 - y * s, 0.0);
-    return gap > 0.0 ? -y * (A > 0.0 ? below(gap / A, 1.0) : 1.0) : 0.0;
+    return gap > 0.0 ? -y * (A > 0.0 ? below(2.0 * gap / A, 1.0) : 1.0) : 0.0;
 }
 double poisson_implicit(double s, double y, double A, double unit, double) {
     const double e = std::exp(s);

@@ -5,6 +5,8 @@
 
 namespace ftprl {
 
+constexpr double LARGEST_LOG_SCORE = 60.0;  // scores with a log link, whose mean is e^score, are cut to this
+
 // The loss of a row and its slope in the score, without the tail below.
 struct LossAtScore {
     double value;

@@ -259,10 +259,46 @@ inline void keep_blocks(const ScaleConstants& c, Mixture& m, const double* l, do
     for (int k = 0; k < c.count; ++k) m.block[k] = 0.0;
 }
 
+// The slopes alone, of a row that was learned in an earlier pass: its loss no longer shows how well an expert predicts,
+// so it moves neither the weights of the experts nor the stack.
+inline void learn_slopes(const ScaleConstants& c, const double* scores, double y, double weight, double* slopes) {
+    for (int k = 0; k < c.count; ++k) {
+        double tail = 0.0;
+        slopes[k] = weight * c.base.loss->at(scores[k], y, c.base.tau, tail).slope;
+    }
+    double tail = 0.0;
+    if (c.coin) slopes[c.count] = weight * c.base.loss->at(scores[c.count], y, c.base.tau, tail).slope;
+}
+
+// The weights of the experts after a held-out row in which they lost l: Bayes' rule, and no share, since all held-out
+// rows are predicted by the same weights of the scales.
+inline void weigh_experts(Mixture& m, int n, const double* l, double rate) {
+    const double low = smallest(l, n);
+    for (int j = 0; j < n; ++j) m.w[j] *= exp(rate * (low - l[j]));
+    divide_by_sum(m.w, n);
+}
+
+inline void weigh_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight) {
+    double l[MOST_EXPERTS] = {}, s[MOST_EXPERTS];
+    expert_scores(c, m, scores, s);
+    for (int j = 0; j < experts(c); ++j) {
+        double tail = 0.0;
+        const double value = c.base.loss->at(s[j], y, c.base.tau, tail).value;
+        l[j] = total_loss(value, tail);
+        m.seen[j] += is_bayes(c) ? weight * l[j] : 0.0;
+    }
+    if (is_bayes(c)) return weigh(m, experts(c), heat_of(m));
+    weigh_experts(m, experts(c), l, weight / heat_of(m));
+}
+
 // A row that is learned with the log loss: the prediction of the mixture and its loss, its new weights, and the
 // weighted slope of each scale and then of the coin.
 MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
                               double t, bool asked, double* slopes) {
+    if (c.frozen) {
+        learn_slopes(c, scores, y, weight, slopes);
+        return predict_mixture(c, m, scores, y);
+    }
     double l[MOST_EXPERTS] = {};
     const MixedPrediction prediction = learn_log_loss(c, m, scores, y, weight, t, asked, l, slopes);
     for (int j = 0; j < experts(c); ++j) m.totals[j] += weight * l[j];

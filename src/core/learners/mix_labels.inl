@@ -2,6 +2,7 @@
 // Included by mix.inl; rules as there.
 
 constexpr double LEVEL_RATES[] = {0.5, 0.125};
+constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose weight is 0 could never come back
 constexpr double LEAST_GAP = 0x1p-30;  // part of the loss so far below which a gap is rounding
 
 // What the experts and the stack say of a row.
@@ -73,20 +74,24 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double
         if (paid - low > LEAST_GAP * m.hedge[PAID]) m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = paid - low;
         return;
     }
-    double sum = 0.0;
+    double power[MOST_EXPERTS], after[MOST_EXPERTS], sum = 0.0;
     for (int j = 0; j < n; ++j) {
-        m.w[j] *= exp(((low - l[j]) / D) * ln);
-        sum += m.w[j];
+        power[j] = ((low - l[j]) / D) * ln;
+        after[j] = m.w[j] * exp(power[j]);
+        sum += after[j];
     }
     const double gap = most(m.hedge[GAP_NOW] + (paid - (low - log(sum) * D / ln)), 0.0);
     m.hedge[GAP_NOW] = gap;
-    for (int j = 0; j < n; ++j) m.w[j] /= sum;
-    if (gap > D) {
-        cool(m, n, D / gap);
+    if (gap > D) {  // from the weights before the row: at the rate that turned out too large, those after may be 0
+        const double ratio = D / gap;
+        for (int j = 0; j < n; ++j) m.w[j] = pow(m.w[j], ratio) * exp(ratio * power[j]);
+        divide_by_sum(m.w, n);
         m.hedge[LARGEST_GAP] = gap;
+    } else {
+        for (int j = 0; j < n; ++j) m.w[j] = after[j] / sum;
     }
     const double a = share_of(c, t);
-    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * m.w[j] + a / n;
+    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * most(m.w[j], LEAST_WEIGHT) + a / n;
 }
 
 // The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one; `dense` is
@@ -138,25 +143,35 @@ inline double coin_slope(const ScaleConstants& c, const Mixture& m, double score
     return c.base.loss->stack(at).slope;
 }
 
+// As weigh_log_loss, at the rate that the first pass came to.
+inline void weigh_labelled(const ScaleConstants& c, Mixture& m, const Opinions& o, double y, double weight) {
+    const double D = m.hedge[LARGEST_GAP];
+    if (D == 0.0) return;
+    double l[MOST_EXPERTS] = {};
+    const double label = known_label(*c.base.loss, m.labels, y);
+    for (int j = 0; j < experts(c); ++j) l[j] = value_at(c, o.expert[j], label);
+    weigh_experts(m, experts(c), l, weight * log(static_cast<double>(experts(c))) / D);
+}
+
 // As learn_mixture for the log loss: slopes are for weight 1. Whether the scales learn from the row is `row.teaches`.
 MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* reach,
                                   double y, double weight, double t, double* slopes, LabelledRow& row) {
     const Opinions o = opinions_of(c, m, scores);
     const MixedPrediction prediction = {o.mean, value_at(c, o.mean, y)};
     double l[MOST_EXPERTS] = {};
-    for (int j = 0; j < experts(c); ++j) {
+    for (int j = 0; !c.frozen && j < experts(c); ++j) {
         l[j] = value_at(c, o.expert[j], y);
         m.totals[j] += weight * l[j];
     }
-    if (t > 1.0) hedge(c, m, o, y, weight, t);
-    keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
+    if (t > 1.0 && !c.frozen) hedge(c, m, o, y, weight, t);
+    if (!c.frozen) keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
     const LabelState before = m.labels;
     row = learn_row_label(c.base, m.labels, y, weight);
     if (!row.teaches) {
         for (int k = 0; k <= c.count; ++k) slopes[k] = 0.0;
         return prediction;
     }
-    if (c.stack) learn_stack(c, m, o, scores + DENSE_AT, before, row.low, row.high, y, weight, t);
+    if (c.stack && !c.frozen) learn_stack(c, m, o, scores + DENSE_AT, before, row.low, row.high, y, weight, t);
     if (c.coin) slopes[c.count] = coin_slope(c, m, scores[c.count], row, y);
     for (int k = 0; k < c.count; ++k) slopes[k] = slope_of(c.base, m.labels, row, scores[k], reach[k]);
     return prediction;

@@ -32,6 +32,8 @@ struct ScaleConstants {
     bool levels;  // whether the stack has two, for a mean that moves; not with the log loss
     bool coin;    // whether there is a coin-betting expert: experts.hpp
     bool dense;   // whether the stack sees the dense columns
+    bool frozen;  // whether the rows were learned in an earlier pass, so that the mixture stays as it is
+    bool weighs;  // whether the rows are held out: only the weights of the experts learn from them
 };
 
 // Losses but the log loss: the gap that is not paid back yet and the largest there was, the loss so far; the mean loss

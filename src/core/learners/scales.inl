@@ -218,7 +218,7 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
         const std::int64_t to = rows.indptr[r + 1];
         const double y = rows.y[r];
         const double weight = rows.weight[r];
-        const bool learns = y == y && weight > 0.0;
+        const bool learns = y == y && weight > 0.0 && !constants.weighs;
         if (learns) {
             predict<T, L, unconstrained, true>(rows, wide, c, cells, from, to, end, score, kept);
         } else {
@@ -231,6 +231,7 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
             const MixedPrediction prediction = predict_mixture(constants, *state.mixture, scores, y);
             if (out.scores != nullptr) out.scores[r] = prediction.score;
             if (out.losses != nullptr) out.losses[r] = prediction.loss;
+            if (constants.weighs && y == y && weight > 0.0) weigh_log_loss(constants, *state.mixture, scores, y, weight);
             continue;
         }
         const MixedPrediction prediction = learn_mixture(constants, *state.mixture, scores, y, weight,

@@ -135,7 +135,7 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const std::int64_t from = rows.indptr[r], to = rows.indptr[r + 1];
         const double y = rows.y[r], weight = rows.weight[r];
-        const bool learns = y == y && weight > 0.0;
+        const bool learns = y == y && weight > 0.0 && !constants.weighs;
         if (learns) {
             predict_labelled<C, T, L, unconstrained, true>(rows, wide, c, cells, from, to, end, score, reach, kept);
         } else {
@@ -151,6 +151,7 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
             const Opinions o = opinions_of(constants, m, scores);
             if (out.scores != nullptr) out.scores[r] = o.mean;
             if (out.losses != nullptr) out.losses[r] = y == y ? value_at(constants, o.mean, y) : y;
+            if (constants.weighs && y == y && weight > 0.0) weigh_labelled(constants, m, o, y, weight);
             continue;
         }
         for (int l = 0; l < L; ++l) store(reaches + 4 * l, reach[l]);
@@ -221,7 +222,7 @@ void weights_labelled(const ScaleConstants& constants, const ScaleState& state, 
     one.h = constants.h[scale];
     const Play c = play_of(one);
     for (std::uint64_t i = 0; i < dim; ++i) {
-        const D rate = rate_of(c, all(cells[i].R[scale]), all(cells[i].s));
-        out[i] = first(play_at<false>(c, all(cells[i].z[scale]), rate, all(kappa_of(cells[i])), all(cells[i].s)));
+        out[i] = first(weight_of(constants.base, c, all(cells[i].z[scale]), all(cells[i].R[scale]),
+                                 all(kappa_of(cells[i])), all(cells[i].s)));
     }
 }

@@ -80,9 +80,9 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
     names, weights, losses = (facts["mixture"][key] for key in ("names", "weights", "losses"))
     lines = ["", f"{'scale':>14} {'mixture weight':>14} {'mean loss':>14}"]
     for name, share, loss in zip(names, weights, losses, strict=True):
-        lines.append(f"{name:>14} {share:>14.6g} {_mean(loss, facts):>14}")
+        lines.append(f"{name:>14} {share:>14.6g} {_mean(loss, facts['mixture_weight']):>14}")
     if math.isfinite(facts["baseline_loss"]):
-        lines.append(f"{'baseline':>14} {'':>14} {_mean(facts['baseline_loss'], facts):>14}")
+        lines.append(f"{'baseline':>14} {'':>14} {_mean(facts['baseline_loss'], facts['weight']):>14}")
     scales = facts["spec"]["scale"]
     if facts["spec"]["retired"]:
         lines.append(f"{'retired':>14} {', '.join(f'{h:g}' for h in facts['spec']['retired'])}")
@@ -94,7 +94,7 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _mean(loss: float, facts: dict[str, Any]) -> str:
+def _mean(loss: float, weight: float) -> str:
     from ftprl.runlog.yardstick import digits
 
-    return digits(loss / facts["weight"] if facts["weight"] else 0.0)
+    return digits(loss / weight if weight else 0.0)

@@ -59,6 +59,7 @@ class _Table(_Warnings):
         super().__init__(out)
         self._has_holdout = False
         self._has_rmse = False
+        self._keeps_best_pass, self._passes = False, 1
         self._last = (0, 0.0, 0.0)  # the pass, the loss and the weight of the last line
 
     def hear(self, event: Event) -> None:
@@ -68,6 +69,7 @@ class _Table(_Warnings):
         if kind in ("start", "resume"):
             self._has_holdout = event["holdout_every"] is not None
             self._has_rmse = SCALAR_LOSSES[event["spec"]["loss"]].rmse
+            self._keeps_best_pass, self._passes = event["keeps_best_pass"], event["passes"]
             self._line("\n".join(_settings(event)))
             self._line("")
             self._line(self._head())
@@ -75,9 +77,16 @@ class _Table(_Warnings):
             self._line(self._progress(event))
         elif kind == "retire":
             self._line(f"scales that no longer contribute are dropped; kept: {setting(event['kept'])}")
+        elif kind == "pass" and self._keeps_best_pass:
+            held = (event["holdout"], event["holdout_baseline"], event["holdout_improvement"])
+            self._line(f"pass {event['pass']}: held-out loss {compared(*held, rmse=self._has_rmse)}")
         elif kind == "pass" and event["pass"] > 1:
             means = compared(event["loss"], event["baseline"], event["improvement"], rmse=self._has_rmse)
-            self._line(f"pass {event['pass']}: mean loss {means}")
+            self._line(f"pass {event['pass']}: mean loss of rows learned before {means}")
+        elif kind == "end" and self._keeps_best_pass and event["best_pass"] is not None:
+            stopped = event["pass"] < self._passes
+            reason = f"stopped after pass {event['pass']}, as the held-out loss no longer falls; " if stopped else ""
+            self._line(f"{reason}pass {event['best_pass']} has the smallest held-out loss and is kept")
 
     def _head(self) -> str:
         names = ["rows", "weight", "mean loss", *(["RMSE"] if self._has_rmse else []), "baseline", "better"]
@@ -164,6 +173,12 @@ def _settings(event: Event) -> list[str]:
             lines.append(f"{kind:<12} {listed}")
     options = " ".join(f"{name}={setting(value)}" for name, value in model_settings(spec).items())
     lines.append(f"{'model':<12} {spec['loss']}, {spec['dim']} cells, {options}")
+    if event["keeps_best_pass"]:
+        every = event["holdout_every"]
+        lines.append(
+            f"{'passes':<12} at most {event['passes']}; every {every}th row is held out, not learned, and the pass with"
+            " the smallest loss on these rows is kept (--holdout 0 learns all rows)"
+        )
     if event["event"] == "resume":
         lines.append(f"{'resumed':<12} after {event['rows']} rows")
     return lines

@@ -123,6 +123,16 @@ def rounding(feasible: ConvexSet, composite: Composite | None, ledger: Ledger, s
     return _EPS * t * (units * size + (units if total.ndim == 2 else 4) * offset)
 
 
+def _beyond(ledger: Ledger, state: State, x: Vector) -> float:
+    """What x wins against the leader beyond the leader's gap: something only where rounding left x outside of the set.
+
+    On a long and thin ellipsoid the last digit of a long side is many digits of a short one.
+    """
+    leader = state.leader - ledger.origin
+    slope = psd.apply(state.total, leader) + ledger.z
+    return max(float(slope @ (state.leader - x)) - state.leader_gap, 0.0)
+
+
 def bounds(
     feasible: ConvexSet,
     scheme: Scheme,
@@ -142,8 +152,11 @@ def bounds(
     r = math.inf if x is None else ledger.regularisation(state.total, x)
     # Each number is rounded outwards: by what its own sums can have lost, and the numbers before it in the chain.
     noise = 0.0 if x is None else rounding(feasible, composite, ledger, state, x)
-    tight_extra = ledger.leader_slack + noise + gap
-    slack, extra = ledger.solver_slack + ledger.leader_slack + gap + 2 * noise, 0.0
+    leader_slack = ledger.leader_slack
+    if x is not None and composite is None:
+        leader_slack += _beyond(ledger, state, x)
+    tight_extra = leader_slack + noise + gap
+    slack, extra = ledger.solver_slack + leader_slack + gap + 2 * noise, 0.0
     if composite is not None and x is not None:
         if composite.per_round:
             extra = max(ledger.psi_drift, 0.0) + ledger.solver_slack

@@ -33,6 +33,7 @@ CHECKPOINT_VERSION = 2
 MOST_RUNS = 100_000
 MOST_FILES = 100_000  # of a run
 MOST_PASSES = 10_000  # of a run with a receipt
+MOST_REVIEWS = 10_000  # passes that are compared on held-out rows
 MOST_COLUMNS = 100_000
 _64_BIT = whole(0, 2**64 - 1)
 _LOSS = one_of(*SCALAR_LOSSES)
@@ -105,7 +106,7 @@ def checkpoint_shape(format: Any) -> Shape:
             "place": either(_TEXT_POSITION, _ROW_POSITION) if known else _OWN,
             "progressive": either(nothing, _TOTALS),
         },
-        {"digest": either(nothing, digest)},
+        {"digest": either(nothing, digest), "reviews": listed(_TOTALS, MOST_REVIEWS)},
     )
     return fields(
         {

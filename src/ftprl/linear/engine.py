@@ -23,6 +23,7 @@ from ftprl.linear.mixture import (
     leader_of,
     mixture_of,
     next_review,
+    restart,
     window_of,
 )
 from ftprl.linear.spec import Spec
@@ -86,6 +87,7 @@ class Engine:
         self.retire = retire  # whether scales that no longer contribute are dropped
         self._core = _learner(spec, receipt)
         self._baseline = Baseline(spec.loss, spec.tau)
+        self._seen = False  # whether the rows that are being learned were learned in an earlier pass
         self._reading, self._changing = state_lock()
 
     def unchanged(self) -> Hold:
@@ -317,6 +319,7 @@ class Engine:
         losses: Vector | None = None,
         held: Vector | None = None,
         last_score: Vector | None = None,
+        seen: bool = False,
     ) -> LossTotals:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
 
@@ -327,6 +330,9 @@ class Engine:
         gets two numbers per row: the baseline's loss on a row with a label that is not learned, and the least loss any
         prediction of it could have; NaN for other rows.
 
+        Rows that were `seen` in an earlier pass move the weights of every scale, but not the mixture of the scales,
+        which would favour those that memorise; and no scale is dropped because of them.
+
         With more than four scales, those that no longer contribute are dropped, unless `retire` is off. It is decided
         after row 2^17 and at each later power of two of the rows learned, however they are cut into batches.
 
@@ -335,6 +341,7 @@ class Engine:
         """
         check.instance("batch", batch, Batch)
         with self._changing:
+            self._seen = seen
             if last_score is None or len(batch) < 2:
                 return self._learn_all(batch, scores if last_score is None else last_score[: len(batch)], losses, held)
             return self._learn_and_score_last(batch, last_score, losses, held)
@@ -357,6 +364,30 @@ class Engine:
         if batch.is_private or len(batch) <= _COPIED_ROWS:
             return self._learn_and_review(batch.private(), scores, losses, held)
         return self._learn_copies(batch, scores, losses, held)
+
+    def weigh(self, batch: Batch, *, losses: Vector, held: Vector) -> None:
+        """Predict held-out rows and let nothing but the weights of the mixture learn from each, by Bayes' rule.
+
+        `losses` gets the loss of each row before it was weighed, `held` the numbers of the baseline as in `learn`.
+        """
+        check.instance("batch", batch, Batch)
+        rows = batch.private()
+        unlearned = np.zeros(len(rows))
+        weight = rows.weight if self._spec.several else unlearned
+        with self._changing:
+            try:
+                parts = rows.indptr, rows.indices, rows.values, rows.y, weight
+                self._core.learn(*parts, None, losses, first_row=rows.first_row, scales=False)
+            except ValueError as error:
+                raise _refusal(rows, error) from None
+            self._baseline.learn(rows.y, unlearned, held)
+
+    def start_weighing(self, part: float) -> None:
+        """Set the weights of the mixture from `part` of the total loss of each expert: where `weigh` starts from."""
+        if self._spec.several:
+            experts = len(self._core.saved_arrays["mixture.w"])
+            with self._changing:
+                restart(self.state, experts, part, is_log_loss=self._spec.loss == "logistic")
 
     def _learn_copies(
         self, batch: Batch, scores: Vector | None, losses: Vector | None, held: Vector | None
@@ -396,7 +427,9 @@ class Engine:
         if losses is not None and rows != slice(0, len(losses)):
             losses = losses[rows]
         try:
-            parts = self._core.learn(*_labelled(batch), _column(scores), losses, first_row=batch.first_row)
+            parts = self._core.learn(
+                *_labelled(batch), _column(scores), losses, first_row=batch.first_row, mixture=not self._seen
+            )
         except ValueError as error:
             raise _refusal(batch, error) from None
         self._baseline.learn(batch.y, batch.weight, None if held is None else held[rows])
@@ -487,7 +520,7 @@ class Engine:
         return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
 
     def _may_drop_scales(self) -> bool:
-        return self.retire and (self._spec.coin or len(self._spec.scales) > WINDOW)
+        return self.retire and not self._seen and (self._spec.coin or len(self._spec.scales) > WINDOW)
 
     def _review_scales(self) -> None:
         """Drop scales if this is a row number at which it is decided and four neighbours do as well as all."""
@@ -529,6 +562,7 @@ class Engine:
         twin._spec, twin._receipt, twin.retire = self._spec, self._receipt, self.retire
         twin._core = self._core.copy()
         twin._baseline = self._baseline.copy()
+        twin._seen = False
         twin._reading, twin._changing = state_lock()
         return twin
 

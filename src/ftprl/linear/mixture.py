@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
@@ -19,6 +20,7 @@ FIRST_ROW = 2**17  # earlier, a stream may still change its mind: docs/scales.md
 TOLERANCE = 1.001
 FIRST_COIN_ROW = 2**14
 COIN_TOLERANCE = 0.01
+_LARGEST_GAP = 1  # of `hedge`
 LATEST = 2  # the row of `windows` with the sums at the last power of two
 
 
@@ -65,6 +67,18 @@ def leader_of(state: State, count: int) -> int:
     Not the one with the largest weight: where the stack has nearly all of it, the weights of the scales are noise.
     """
     return int(np.argmin(state["totals"][:count]))
+
+
+def restart(state: State, experts: int, part: float, *, is_log_loss: bool) -> None:
+    """Weights as after `part` of the total loss of each expert, without any share: where held-out rows start from."""
+    # The loss that lowers a weight by a factor of e: the largest weight of a row, or what AdaHedge came to.
+    heat = float(state["facts"][0]) if is_log_loss else float(state["hedge"][_LARGEST_GAP]) / math.log(experts)
+    if heat <= 0.0:
+        return  # no two experts have differed so far
+    totals = [part * total for total in state["totals"][:experts].tolist()]
+    weights = [math.exp((min(totals) - total) / heat) for total in totals]
+    state["w"][:experts] = [weight / math.fsum(weights) for weight in weights]
+    state["seen"][:experts] = totals  # from which the weights of a mixture with share 0 follow
 
 
 def next_review(rows: int, *, coin: bool = False) -> int:

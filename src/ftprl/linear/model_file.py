@@ -137,6 +137,20 @@ def unpack(tensor: NDArray[Any]) -> Any:
     raise BadModel("expected canonical JSON in a tensor, got something else; train it again.")
 
 
+def pack_bytes(body: bytes) -> NDArray[np.uint32]:
+    """Bytes as a tensor: their number, then the bytes, filled up with zeros."""
+    return np.frombuffer(len(body).to_bytes(8, "little") + body + bytes(-len(body) % 4), dtype="<u4")
+
+
+def unpack_bytes(tensor: NDArray[Any]) -> bytes:
+    """The bytes that `pack_bytes` made a tensor of; refuses anything else."""
+    raw = np.ascontiguousarray(tensor, "<u4").tobytes()
+    body = raw[8 : 8 + int.from_bytes(raw[:8], "little")]
+    if tensor.ndim == 1 and np.array_equal(pack_bytes(body), tensor):
+        return body
+    raise BadModel("expected bytes in a tensor, got something else; train it again.")
+
+
 def _nbytes(a: NDArray[Any] | Picked) -> int:
     return int(np.prod(a.shape, dtype=np.int64)) * a.dtype.itemsize
 

@@ -17,6 +17,7 @@ Vector = NDArray[np.float64]
 Floats = list[float]
 
 RATES = (0.5, 0.125)  # of the two levels
+LEAST_WEIGHT = 2.0**-1000  # without a share an expert whose weight is 0 could never come back
 LEAST_GAP = 2.0**-30  # part of the loss so far below which a gap is rounding
 FLAT = 0.125  # a kinked loss is taken for this part of the density at its kink
 LEAST_LOSS = 2.0**-10  # in units
@@ -36,6 +37,7 @@ class LabelMixing:
         self.spec, self.loss = spec, spec.scalar_loss()
         self.K, self.n = len(spec.scales), len(experts_of(spec))
         self.facts = LabelFacts(self.loss)
+        self.least_kappa = float(np.finfo(np.float64 if spec.float64 else np.float32).tiny)
         self.blocks = Blocks(self.K)
         columns = self.K + 2 * spec.level
         self.state: dict[str, Vector] = {
@@ -82,7 +84,7 @@ class LabelMixing:
         if t > 1:
             self._hedge(mean, experts, y, weight, t)
         self.blocks.add([weight * a for a in losses[: self.K]], t)
-        row = learn_row_label(self.facts, y, weight)
+        row = learn_row_label(self.facts, y, weight, self.least_kappa)
         if row.teaches and self.spec.stacked:
             self._stack(seen, base, f, row, t)
         return mean, loss, row
@@ -106,18 +108,18 @@ class LabelMixing:
             if paid - low > LEAST_GAP * hedge[PAID]:
                 hedge[GAP] = hedge[LARGEST] = paid - low
             return
-        w = [a * math.exp(((low - b) / D) * ln) for a, b in zip(self.state["w"].tolist(), losses, strict=True)]
+        before, powers = self.state["w"].tolist(), [((low - b) / D) * ln for b in losses]
+        w = [a * math.exp(b) for a, b in zip(before, powers, strict=True)]
         whole = added(w)
         gap = max(float(hedge[GAP]) + (paid - (low - math.log(whole) * D / ln)), 0.0)
         hedge[GAP] = gap
-        w = [a / whole for a in w]
-        if gap > D:
-            w = [a ** (D / gap) for a in w]
+        if gap > D:  # from the weights before the row: at the rate that turned out too large, those after may be 0
+            ratio = D / gap
+            w = [a**ratio * math.exp(ratio * b) for a, b in zip(before, powers, strict=True)]
             whole = added(w)
-            w = [a / whole for a in w]
             hedge[LARGEST] = gap
         a = share_after(self.spec, t)
-        self.state["w"][:] = [(1.0 - a) * b + a / self.n for b in w]
+        self.state["w"][:] = [(1.0 - a) * max(b / whole, LEAST_WEIGHT) + a / self.n for b in w]
 
     def _stack(self, seen: Floats, base: float, f: float, row: LabelledRow, t: int) -> None:
         facts, hedge, weight = self.facts, self.state["hedge"], min(row.weight, HEAVY)

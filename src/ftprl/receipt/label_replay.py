@@ -6,17 +6,30 @@ For every loss but the log loss; docs/labels.md has the formulas in the same ord
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import final
 
 from ftprl.losses import ScalarLoss
 
 LOG_RANGE = 8.0  # scores of counts reach this far below the offset
+LARGEST_LOG_SCORE = 60.0  # of losses with a log link
+LEAST_UNIT = sys.float_info.min  # nothing can be learned in smaller units
 
 
 def cut(v: float, low: float, high: float) -> float:
     """The number from low to high that is nearest to v."""
     return low if v < low else min(v, high)
+
+
+def usable_unit(unit: float) -> float:
+    """A unit that can be divided by, or 0."""
+    return unit if unit >= LEAST_UNIT else 0.0
+
+
+def log_of_label(y: float) -> float:
+    """The logarithm of a label within the scores that losses with a log link take."""
+    return min(max(math.log(y), -LARGEST_LOG_SCORE), LARGEST_LOG_SCORE)
 
 
 @final
@@ -46,16 +59,16 @@ class LabelFacts:
                 self.unit = self.psi = math.sqrt(max(self.squares / self.weight, 0.0))
             case "quantile":
                 self._follow_quantile(y, c)
-                self.unit = self.kappa = self.deviation
+                self.unit = self.kappa = usable_unit(self.deviation)
             case "median_of_unit":
                 self._follow_quantile(y, c)
-                self.unit = self.deviation
+                self.unit = usable_unit(self.deviation)
                 self.psi, self.kappa = min(1.0, self.unit), max(1.0, self.unit)
             case "log_mean":
                 return self._counts()
             case "log_ratio":
-                self.offset, self.unit = math.log(self.mean), 1.0
-                self.low, self.high = math.log(self.least), math.log(self.most)
+                self.offset, self.unit = log_of_label(self.mean), 1.0
+                self.low, self.high = log_of_label(self.least), log_of_label(self.most)
                 return None
             case _:
                 return None
@@ -70,6 +83,7 @@ class LabelFacts:
         self.mean += (c / self.weight) * d
         self.squares += c * d * (y - self.mean)
         self.least, self.most = (y, y) if first else (min(self.least, y), max(self.most, y))
+        self.mean = min(max(self.mean, self.least), self.most)  # rounding may leave it outside
 
     def _follow_quantile(self, y: float, c: float) -> None:
         if self.rows == 1.0:
@@ -85,10 +99,10 @@ class LabelFacts:
         self.quantile = self.offset = min(max(self.quantile + step, self.least), self.most)
 
     def _counts(self) -> None:
-        self.offset = math.log(self.mean) if self.mean > 0 else -math.log(self.rows + 1.0)
-        self.unit = self.mean
-        self.low = self.offset - LOG_RANGE
-        self.high = max(self.offset, math.log(self.most)) if self.most > 0 else self.offset
+        self.offset = log_of_label(self.mean) if self.mean > 0 else -math.log(self.rows + 1.0)
+        self.unit = usable_unit(self.mean)
+        self.low = max(self.offset - LOG_RANGE, -LARGEST_LOG_SCORE)
+        self.high = max(self.offset, log_of_label(self.most)) if self.most > 0 else self.offset
 
 
 @final
@@ -109,15 +123,16 @@ class LabelledRow:
         return cut(score, self.low, self.high)
 
 
-def learn_row_label(facts: LabelFacts, y: float, weight: float) -> LabelledRow:
-    """Learn the label of a row."""
+def learn_row_label(facts: LabelFacts, y: float, weight: float, least_kappa: float) -> LabelledRow:
+    """Learn the label of a row; `least_kappa` is the smallest unit of weights that cells can hold."""
     rows, offset, unit, low, high = facts.rows, facts.offset, facts.unit, facts.low, facts.high
     facts.learn(y, weight)
     first = rows == 0.0 and facts.loss.has_offset
     if first:
         low, high = facts.low, facts.high
     low, high = min(low, facts.low), max(high, facts.high)
-    return LabelledRow(y, weight, offset, unit, facts.unit, low, high, facts.unit != 0.0 and not first)
+    teaches = not first and facts.unit != 0.0 and facts.kappa >= least_kappa
+    return LabelledRow(y, weight, offset, unit, facts.unit, low, high, teaches)
 
 
 def implicit_slope(facts: LabelFacts, s: float, y: float, A: float) -> float:
@@ -136,7 +151,7 @@ def implicit_slope(facts: LabelFacts, s: float, y: float, A: float) -> float:
         case "huber":
             return cut((s - y) / (1.0 + A), -1.0, 1.0)
         case "hinge":
-            return (-y * (min(gap / A, 1.0) if A > 0 else 1.0)) if gap > 0 else 0.0
+            return (-y * (min(2.0 * gap / A, 1.0) if A > 0 else 1.0)) if gap > 0 else 0.0
         case "poisson":
             e = math.exp(s)
             return ((e - y) / facts.unit) / (1.0 + A * max(e, y) / facts.unit)

@@ -82,6 +82,7 @@ class Replay:
         if K > 1:
             self.mixing = LabelMixing(spec) if self._labelled else Mixing(spec)
         self._own_facts = LabelFacts(self.loss)
+        self._least_kappa = float(np.finfo(self.kind).tiny)
         if not self._labelled:
             self._base[3] = 1.0
         self._set_constants()
@@ -225,7 +226,7 @@ class Replay:
             prediction, value, row = self.mixing.learn(scores, y, weight, int(self.tallies[2]))
         else:
             prediction = self._own_facts.cut(scores[0])
-            value, row = self.loss.value(prediction, y), learn_row_label(self._own_facts, y, weight)
+            value, row = self.loss.value(prediction, y), learn_row_label(self._own_facts, y, weight, self._least_kappa)
         slopes = [self._slope(row, s, r) for s, r in zip(scores, reach, strict=True)]
         for k, s in enumerate(scores):
             self._row_sums[:, k] += row_sums(self._facts, row, s, slopes[k], prediction, value)
@@ -279,7 +280,10 @@ class Replay:
         """1 / (Q + l2 unit²)"""
         with np.errstate(over="ignore"):
             own = rate * kappa
-            return own if free or self._unconstrained else own / (1.0 + own * (self._hl2 / self._h * (unit * unit)))
+            if free or self._unconstrained:
+                return own
+            finite = np.minimum(own, _LARGEST)
+            return np.asarray(finite / (1.0 + finite * (self._hl2 / self._h * (unit * unit))))
 
     def _hold(self, R: Vector, unit: Vector) -> Vector:
         held: Vector = unit * (self.spec.beta * unit + R)
@@ -315,7 +319,7 @@ class Replay:
     ) -> tuple[Vector, ...]:
         top, most = _CUT[self.kind], float(np.finfo(self.kind).max)
         g = np.clip(g, -top, top)
-        per_psi = g * (1.0 / self._facts.psi) if self._labelled else g
+        per_psi = np.clip(g * (1.0 / self._facts.psi), -top, top) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi).astype(self.kind), R)
         new_kappa = float(self.kind(self._facts.kappa))
         sigma = unit * self._rise(R, new, unit, kappa, new_kappa) * self._inverse
@@ -386,7 +390,7 @@ class Replay:
     def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, ...]:
         z, R, S, kappa = self._base
         g = np.clip(g, -_CUT[np.float64], _CUT[np.float64])
-        per_psi = g * (1.0 / self._facts.psi) if self._labelled else g
+        per_psi = np.clip(g * (1.0 / self._facts.psi), -_CUT[np.float64], _CUT[np.float64]) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi), R)
         sigma = self._rise(R, new, np.ones(1), kappa, self._facts.kappa) * self._inverse
         moved = z + (g - sigma * x)

@@ -243,21 +243,22 @@ def _steps(log: RunLog) -> list[tuple[float, int, float]]:
 
 
 def _coordinates(log: RunLog) -> Figure:
-    name, title = "coordinates", "Best bound by feature frequency"
     groups = [g for g in log.coordinates if "post_hoc" in g or "regret" in g]
+    # Only the log loss has a best bound in hindsight: other losses count gradients in the unit of the labels.
+    key = "regret" if groups and not any("post_hoc" in g for g in groups) else "post_hoc"
+    name, title = "coordinates", f"{'Best bound' if key == 'post_hoc' else 'Regret'} by feature frequency"
     if not groups:
         missing = "it is logged when the run ends." if log.receipt and log.status == "running" else no_receipt(log)
         return Figure(name, title, missing)
-    key = "post_hoc" if any("post_hoc" in g for g in groups) else "regret"
     values = [g.get(key, 0.0) for g in groups]
     total = sum(values) or 1.0
-    shares = [100.0 * value / total for value in values]
+    heights = [100.0 * value / total for value in values] if key == "post_hoc" else values
     words = [_group(g.get("seen_from"), g.get("seen_to")) for g in groups]
     places = [float(i) for i in range(len(groups))]
     every = math.ceil(len(groups) / 10)
     by_rows = log.coordinates_by != "gradients"
     head = "rows with the feature" if by_rows else "sum of squared slopes"
-    most = max(range(len(groups)), key=lambda i: shares[i])
+    most = max(range(len(groups)), key=lambda i: heights[i])
     seen = f"that occur in {words[most]} row{'s'[: words[most] != '1']}"
     where = f"features {seen if by_rows else f'whose squared slopes sum to {words[most]}'}"
     where = where if "seen_from" in groups[most] else "the intercept"
@@ -265,21 +266,33 @@ def _coordinates(log: RunLog) -> Figure:
         name,
         title,
         "Features grouped by the number of rows they occur in, the rarest on the left: the share of each group in the "
-        "best bound in hindsight, that is, which features make learning expensive. The largest share, "
-        f"{percent(shares[most] / 100.0)}, belongs to {where}. The shares of regret and bound in the table add up to "
-        "them together with a part that all features have in common; only the sums can be compared.",
+        f"{_of_groups(key, heights[most], where)} The shares of regret and bound in the table add up to them together "
+        "with a part that all features have in common; only the sums can be compared.",
         Panel(
             title,
             "rows with the feature" if by_rows else f"{head} (grows with the rows)",
-            "% of the best bound" if key == "post_hoc" else "% of the regret",
-            [Columns("", places, shares, colour=0)],
+            "% of the best bound" if key == "post_hoc" else "share of the regret",
+            [Columns("", places, heights, colour=0)],
             ticks=[(place, _tick(g)) for i, (place, g) in enumerate(zip(places, groups, strict=True)) if not i % every],
         ),
-        (head, "features", "best bound", "share of the regret", "share of the bound"),
+        (head, "features", *(["best bound"] if key == "post_hoc" else []), "share of the regret", "share of the bound"),
         [
-            (word, count(g.get("count")), *(amount(g.get(k)) for k in ("post_hoc", "regret", "bound")))
+            (word, count(g.get("count")), *(amount(g.get(k)) for k in dict.fromkeys((key, "regret", "bound"))))
             for word, g in zip(words, groups, strict=True)
         ],
+    )
+
+
+def _of_groups(key: str, largest: float, where: str) -> str:
+    """What the groups are shares of, and whose share is the largest."""
+    if key == "post_hoc":
+        return (
+            "best bound in hindsight, that is, which features make learning expensive. The largest share, "
+            f"{percent(largest / 100.0)}, belongs to {where}."
+        )
+    return (
+        f"regret, that is, which features were expensive to learn. The largest share, {amount(largest)}, belongs to "
+        f"{where}; a share is below 0 where a group was predicted better than by its last weights."
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ftprl import check, programs
 from ftprl.errors import Unsupported
 from ftprl.sets import Box, ConvexSet, Ellipsoid, Polytope, Preimage, Product
-from ftprl.sets.balls import NormBall
+from ftprl.sets.norm_ball import NormBall
 
 Vector = NDArray[np.float64]
 

@@ -1,8 +1,9 @@
 """F, what may be played: convex sets with an exact quadratic argmin, a linear one, and their geometry."""
 
-from ftprl.sets.balls import Ellipsoid, L1Ball, L2Ball, LpBall
+from ftprl.sets.balls import L1Ball, L2Ball, LpBall
 from ftprl.sets.base import ConvexSet, Quantity
 from ftprl.sets.box import Box
+from ftprl.sets.ellipsoid import Ellipsoid
 from ftprl.sets.flow import FlowPolytope
 from ftprl.sets.hindsight import Family, PostHoc
 from ftprl.sets.intersection import Intersection

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from ftprl import check, psd
 from ftprl.errors import InvalidInput
 from ftprl.sets import multiplier, ranges
-from ftprl.sets.balls import NormBall, l1_separable
+from ftprl.sets.balls import l1_separable
 from ftprl.sets.base import ConvexSet, Frozen, Quantity, require_same_dim, require_sets
 from ftprl.sets.box import Box
 from ftprl.sets.lp import lp_ball
+from ftprl.sets.norm_ball import NormBall
 from ftprl.sets.polytope import Halfspace
 from ftprl.sets.simplex import Shares
 from ftprl.solver import Conic, Solution, furthest, interior_point, linear_program, minimise_conic, pull_inside

@@ -182,6 +182,21 @@ class CappedSimplex(Shares):
     def __repr__(self) -> str:
         return f"CappedSimplex(dim={self.dim}, cap={self.cap:g}, scale={self.scale:g})"
 
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float:
+        """The sum of |slope - t| times the room that x leaves: a bound for any level t, sharp at one of them.
+
+        Those with a slope below t could grow up to the cap, those above it fall to 0; nothing cancels. Where full
+        shares alone make up the scale, t may be the slope of the last of them or of the next: the smaller bound counts.
+        """
+        slope = psd.apply(H, x) + z
+        k = min(int(self.scale / self._high.item(0)), self.dim - 1)
+        before = max(k - 1, 0)
+        ordered = np.partition(slope, (before, k))
+        return min(self._room(slope - ordered.item(j), x) for j in (before, k))
+
+    def _room(self, slope: Vector, x: Vector) -> float:
+        return float(np.maximum(slope * x, slope * (x - self._high)).sum())
+
     @cached_property
     def _moves(self) -> tuple[int, float, bool]:
         """How many coordinates can move by the full cap at once, what is left, and whether that is exact."""

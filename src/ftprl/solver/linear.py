@@ -9,12 +9,13 @@ from ftprl import psd
 from ftprl.solver.certified import Span, dual_gap
 from ftprl.solver.conic import Conic
 from ftprl.solver.engines import solve_linear
-from ftprl.solver.simplex import Corners
+from ftprl.solver.simplex import Corners, End, Goal
 
 Vector = NDArray[np.float64]
-Ends = list[tuple[Vector, Vector] | None]  # a corner and its multipliers for each of the 2n ends; None: no end
+Ends = list[End | None]  # one for each of the 2n ends; None: no end
 
 _WALK_DIM = 10  # below this dimension a program from the start is as quick
+_LOST = 1e-13  # of a side: what rounding takes below this is as good as nothing
 _THIN = 1e-4  # a side below this share of its unit is solved again, in units of what was found
 
 
@@ -46,19 +47,37 @@ def _ends(conic: Conic) -> Ends:
 
     A walk whose multipliers do not prove its corner is forgotten, and HiGHS asked.
     """
-    out: Ends = []
+    goals = [(i, sign) for i in range(conic.dim) for sign in (1.0, -1.0)]
+    out: dict[int, End | None] = {}
     corners = Corners(conic) if conic.dim >= _WALK_DIM else None
-    for i, e in enumerate(np.eye(conic.dim)):
-        for sign in (1.0, -1.0):
-            walked = None if corners is None else corners.minimise(i, sign)
-            if walked is not None and _proved(conic, sign * e, *walked):
-                out.append(walked)
-                continue
-            status, y, dual = solve_linear(sign * e, conic.C, conic.d, conic.A, conic.b)
-            out.append((y, dual) if status == "optimal" else None)
-            if corners is not None and (status != "optimal" or not corners.add(y)):
-                corners = None
-    return out
+    if corners is not None:
+        out[0] = _by_highs(conic, *goals[0])
+        if out[0] is not None and corners.add(out[0][0]):
+            _walk_all(conic, corners, goals, out)
+    return [out[k] if k in out else _by_highs(conic, *goals[k]) for k in range(len(goals))]
+
+
+def _walk_all(conic: Conic, corners: Corners, goals: list[Goal], out: dict[int, End | None]) -> None:
+    """Ends by walks, until one that HiGHS had to find is no corner to walk from."""
+    rest = goals[1:]
+    for k, end in corners.minimise(rest):
+        if end is not None and _proved(conic, _slope(conic, *rest[k]), *end):
+            out[k + 1] = end
+            continue
+        out[k + 1] = found = _by_highs(conic, *rest[k])
+        if found is None or not corners.add(found[0]):
+            return
+
+
+def _slope(conic: Conic, i: int, sign: float) -> Vector:
+    e = np.zeros(conic.dim)
+    e[i] = sign
+    return e
+
+
+def _by_highs(conic: Conic, i: int, sign: float) -> End | None:
+    status, y, dual = solve_linear(_slope(conic, i, sign), conic.C, conic.d, conic.A, conic.b)
+    return (y, dual) if status == "optimal" else None
 
 
 def _proved(conic: Conic, slope: Vector, y: Vector, dual: Vector) -> bool:
@@ -88,8 +107,17 @@ def _outwards(conic: Conic, ends: Ends, middle: Vector, unit: Vector) -> Span:
         for k, end in enumerate(ends):
             assert end is not None
             i, sign = k // 2, 1.0 if k % 2 == 0 else -1.0
-            slope = sign * np.eye(conic.dim)[i]
-            gap = unit[i] * max(dual_gap(psd.zero(), slope, *conic.rows, *end, span), 0.0)
-            (low if sign > 0 else high)[i] -= sign * gap
+            gap = max(dual_gap(psd.zero(), _slope(conic, i, sign), *conic.rows, *end, span), 0.0)
+            lost = _rounding(conic, *end, span)
+            gap += lost if lost > _LOST * (far[i] - near[i]) else 0.0
+            (low if sign > 0 else high)[i] -= sign * unit[i] * gap
     low.flags.writeable = high.flags.writeable = False
     return low, high
+
+
+def _rounding(conic: Conic, y: Vector, dual: Vector, span: Span) -> float:
+    """An upper bound on what `dual_gap` can have lost by rounding: large multipliers (sharp corners) magnify it."""
+    on = np.flatnonzero(dual)
+    G, h, prices = np.abs(conic.rows[0][on]), np.abs(conic.rows[1][on]), np.abs(dual[on])
+    products = float(prices @ (h + G @ np.abs(y))) + float(prices @ G @ (span[1] - span[0]))
+    return (conic.dim + 8) * float(np.finfo(np.float64).eps) * products

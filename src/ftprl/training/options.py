@@ -7,6 +7,12 @@ from typing import NamedTuple, final
 from ftprl import check
 from ftprl.errors import InvalidInput
 
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number, and no bool."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -52,9 +58,10 @@ class RunOptions(NamedTuple):
     def check(self) -> None:
         """Raise InvalidInput for an option that no run can have."""
         check.dimension("passes=", self.passes)
-        if self.holdout is not None and (not isinstance(self.holdout, int) or self.holdout < 2):
+        if self.holdout is not None and (not is_whole(self.holdout) or self.holdout < 0 or self.holdout == 1):
             raise InvalidInput(
-                f"holdout= needs a whole number of at least 2, got {self.holdout}; hold out every N-th row."
+                f"holdout= needs a whole number of at least 2, or 0 for none, got {self.holdout};"
+                " hold out every N-th row."
             )
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 0):
             raise InvalidInput(f"threads= needs a whole number of at least 0, got {self.threads!r}; pass 1.")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class Run:
     """A finished run: its model, its events, and the losses of its rows before they were learned.
 
+    With several passes `reviews` has the loss of the held-out rows at the end of each, `best_pass` is the number of the
+    one with the smallest, whose model this is, and `holdout` is its loss; without held-out rows the last one is kept.
     `bad_rows` were left out, the first for the reason `first_bad`. `failed_checkpoints` could not be written, the first
     for the reason `checkpoint_error`. `only_class` is 1 or -1 when every label of a
     loss with two classes was of that class. `path` is where the model was saved.
@@ -31,6 +33,8 @@ class Run:
     events: tuple[Event, ...]
     progressive: LossTotals
     holdout: LossTotals | None
+    reviews: tuple[LossTotals, ...]
+    best_pass: int | None
     rows: int
     bad_rows: int
     first_bad: str | None
@@ -87,6 +91,7 @@ class Run:
         text = f"{rows} progressive loss {self._compared(self.progressive)}"
         if self.holdout is not None:
             held = "last pass: held-out loss" if passes > 1 else "held-out loss"
+            held = held if self.best_pass is None else f"pass {self.best_pass}, the best, is kept: held-out loss"
             text += f"; {held} {self._compared(self.holdout)}"
         return text + (f"; {self.bad_rows} bad row{'s'[: self.bad_rows > 1]} left out" if self.bad_rows else "")
 
@@ -107,6 +112,8 @@ class Run:
             "holdout_loss": None if self.holdout is None else self.holdout.mean,
             "holdout_baseline": None if self.holdout is None else self.holdout.baseline_mean,
             "holdout_improvement": None if self.holdout is None else self.holdout.improvement,
+            "holdout_by_pass": [totals.mean for totals in self.reviews],
+            "best_pass": self.best_pass,
             "seconds": self.seconds,
             "model": self.path,
             "failed_checkpoints": self.failed_checkpoints,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
 from ftprl.data import Position, Source
@@ -65,7 +65,8 @@ class RunState:
     `first_pass` those at the end of the first pass once it is over. `holdout` are the totals of held-out rows.
     `refused_rows` were read but could not be learned, the first for the reason `first_refusal`. `classes` has bit 0
     set once a label was negative and bit 1 once one was positive. `rows` counts the rows of all passes, `position` is
-    where the next one stands. `data_digest` is that of the data of a whole pass.
+    where the next one stands. `data_digest` is that of the data of a whole pass. `reviews` has the loss of the held-out
+    rows at the end of each pass, where the best one is to be kept.
     """
 
     run_start: LossTotals
@@ -79,6 +80,7 @@ class RunState:
     classes: int = 0
     first_pass: LossTotals | None = None
     data_digest: Any = None
+    reviews: list[LossTotals] = field(default_factory=list)
 
     def advance(self, rows: int, position: Position) -> None:
         """Some more rows were read."""
@@ -133,6 +135,7 @@ class RunState:
             "place": self.position.to_dict(),
             "progressive": None if self.first_pass is None else _json(self.first_pass),
             "digest": self.data_digest,
+            "reviews": [_json(totals) for totals in self.reviews],
         }
 
     @classmethod
@@ -151,6 +154,7 @@ class RunState:
             position=source.position(values["place"]),
             first_pass=None if first_pass is None else _totals(first_pass),
             data_digest=values["digest"],
+            reviews=[_totals(entry) for entry in values.get("reviews", ())],
         )
 
 

@@ -35,6 +35,7 @@ def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
         "holdout": loss_fields(history.holdout) if history.holdout.rows else None,
         "unfinished": None if saved is None else {"rows": saved["standing"]["rows"], "passes": saved["passes"]},
         "weight": model.engine.progress.weight,
+        "mixture_weight": _mixture_weight(model, history),
         "baseline_loss": model.engine.baseline.loss,
         "occupied": len(occupied),
         "nonzero": int(nonzero),
@@ -43,6 +44,16 @@ def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
         "leader": None if model.engine.mixture is None else model.engine.leader,
         "largest": [{"cell": int(cells[i]), "weight": float(weights[i])} for i in order],
     }
+
+
+def _mixture_weight(model: Model, history: TrainingHistory) -> float:
+    """The weight of the rows that the losses of the experts are of: without a receipt those of first passes alone."""
+    if model.engine.receipt or not (history.progressive.rows or model.checkpoint):
+        return model.engine.progress.weight
+    first = None if model.checkpoint is None else model.checkpoint["standing"]["progressive"]
+    if model.checkpoint is None:
+        return history.progressive.weight
+    return model.engine.progress.weight if first is None else float(first[1])
 
 
 def _free_cells(occupied: NDArray[np.uint32], dim: int, count: int) -> NDArray[np.uint32]:

@@ -16,6 +16,7 @@ from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
+from ftprl.training.passes import HOLDOUT, best_pass
 from ftprl.training.run import Run
 from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model
 from ftprl.training.trainer import Listener, Trainer
@@ -143,8 +144,10 @@ def train(
 
     Run options:
 
-    - `passes`: Number of passes over the data [default: 1]
-    - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately
+    - `passes`: Number of passes over the data; above 1, at most so many: the pass with the smallest held-out loss is
+      kept [default: 1]
+    - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none
+      [default: none; 20 with several passes, unless a receipt is kept]
     - `receipt`: Whether to keep what `certify` needs to bound the regret [default: False]
     - `checkpoint`: File to save the run to, so that it can be resumed
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
@@ -177,7 +180,8 @@ def train(
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
-        run_options = _run_options(arguments, None if old is None else old.checkpoint, source)
+        saved = None if old is None else old.checkpoint
+        run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt)
         model.check_size()
         log = _EventLog(events, listener, _settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
@@ -189,6 +193,8 @@ def train(
         events=tuple(log.events),
         progressive=trainer.progressive,
         holdout=trainer.holdout if run_options.holdout else None,
+        reviews=tuple(trainer.state.reviews),
+        best_pass=best_pass(trainer.state.reviews),
         rows=trainer.state.rows,
         bad_rows=trainer.bad_rows,
         first_bad=source.first_bad or trainer.state.first_refusal,
@@ -267,7 +273,7 @@ class _EventLog:
 
 
 def _run_options(
-    arguments: Mapping[str, Any], checkpoint: Mapping[str, Any] | None, source: readers.Source
+    arguments: Mapping[str, Any], checkpoint: Mapping[str, Any] | None, source: readers.Source, *, receipt: bool
 ) -> RunOptions:
     """The options of this run; those that were not passed again are as in the checkpoint it resumes."""
     passed = {name: arguments[name] for name in RUN if arguments[name] is not None}
@@ -282,8 +288,12 @@ def _run_options(
     if "checkpoint" in passed:
         passed["checkpoint"] = os.fspath(passed["checkpoint"])
     kept = {} if checkpoint is None else {name: checkpoint[name] for name in ("passes", "holdout", "retire")}
+    if not (kept or receipt) and passed.get("passes") not in (None, 1):
+        kept = {"holdout": HOLDOUT}  # to choose the best pass by
     options = RunOptions(**{**kept, **passed})
     options.check()
+    if options.holdout == 0:
+        options = options._replace(holdout=None)
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
         what = f"passes={options.passes}" if checkpoint is None else "resume="
         raise InvalidInput(
@@ -302,6 +312,7 @@ def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict
         "data": source.describe().to_dict(),
         "passes": options.passes,
         "holdout_every": options.holdout,
+        "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.engine.receipt,
         "retire": options.retire,
         "receipt": model.engine.receipt,
     }

@@ -24,6 +24,7 @@ from ftprl.runlog.events import Event
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
+from ftprl.training.passes import HOLDOUT, best_pass, is_over, review
 from ftprl.training.progress import ProgressMeter, loss_fields
 from ftprl.training.refused import around_refused, located
 from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
@@ -56,6 +57,9 @@ class Trainer:
         model.engine.retire = options.retire
         self._before = TrainingHistory.from_dict(model.history)
         self._checkpoints = Checkpoints(source, options)
+        # With a receipt all passes are one stream, in which the mixture learns from every row: so its bound holds.
+        self._is_mixture_kept = options.passes > 1 and not model.engine.receipt
+        self._is_reviewed = self._is_mixture_kept and options.holdout is not None
         if model.checkpoint is None:
             totals = model.engine.progress
             self.state = RunState(totals, totals, self._before.holdout, source.start)
@@ -100,8 +104,9 @@ class Trainer:
             if self._recorder is not None:
                 self._recorder.start(self.options.passes)
             self.signals.hold()
-            while self.state.passes_done < self.options.passes:
+            while not self._is_complete():
                 self._pass()
+            self._keep_best_pass()
             trim()  # saving needs memory of its own
             self.model.history = self._history().to_dict()
         except BaseException:
@@ -118,7 +123,11 @@ class Trainer:
         held = loss_fields(self.holdout, "holdout") if self.options.holdout else {}
         entry = {} if self._recorder is None else self._recorder.summary()
         self.has_ended = True
-        self._emit("end", **loss_fields(self.progressive), **held, bad_rows=self.bad_rows, **entry)
+        best = {"best_pass": best_pass(self.state.reviews)} if self._is_reviewed else {}
+        self._emit("end", **loss_fields(self.progressive), **held, bad_rows=self.bad_rows, **best, **entry)
+
+    def _is_complete(self) -> bool:
+        return self.state.passes_done >= self.options.passes or is_over(self.state.reviews)
 
     def _pass(self) -> None:
         waits_for_data = not self.source.can_be_read_again  # perhaps for ever: a signal must not wait for it
@@ -133,10 +142,43 @@ class Trainer:
                 if waits_for_data:
                     self.signals.release()
             self.signals.hold()
+        held = self._review() if self._is_reviewed else None
         self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
         self.state.end_pass(self.model.engine.progress, self.source)
-        if self.state.passes_done < self.options.passes:
+        if held is not None:
+            self._compare(held)
+        if not self._is_complete():
             self.state.start_another_pass(self._before.holdout)
+
+    def _review(self) -> LossTotals:
+        """The loss of the held-out rows at the end of a pass; the mixture learns from them."""
+        held = review(
+            self.model,
+            self.source,
+            self.options.holdout or HOLDOUT,
+            self._before.rows,
+            threads=self.options.threads,
+            signals=self.signals,
+        )
+        self.state.holdout = plus(self._before.holdout, held)
+        return held
+
+    def _compare(self, held: LossTotals) -> None:
+        """Take note of the held-out loss of a pass, and keep its model if it is the best so far."""
+        self.state.reviews.append(held)
+        if best_pass(self.state.reviews) == self.state.passes_done:
+            self.model.best_pass = None
+            if self.state.passes_done < self.options.passes:
+                self.model.best_pass = self.model.to_bytes()
+
+    def _keep_best_pass(self) -> None:
+        """Go back to the best pass, if others came after it."""
+        best = best_pass(self.state.reviews)
+        if best is not None and best < self.state.passes_done and self.model.best_pass is not None:
+            self.model.engine = Model.from_bytes(self.model.best_pass).engine
+            self.model.engine.retire = self.options.retire
+            self.state.holdout = plus(self._before.holdout, self.state.reviews[best - 1])
+        self.model.best_pass = None
 
     def _learn_batch(self, batch: Batch, position: Position) -> None:
         if self._recorder is not None:
@@ -181,12 +223,15 @@ class Trainer:
         """Learn the rows that are not held out, or none if one is refused."""
         score = np.empty(1)  # of the last row, which is shown if progress is logged after it
         scales = self.model.engine.spec.scales
+        seen = self._is_mixture_kept and self.state.passes_done > 0
         if self.options.holdout is None:
-            self.model.engine.learn(batch, last_score=score)
+            self.model.engine.learn(batch, last_score=score, seen=seen)
         else:
             held = held_out(batch, self.options.holdout, self._before.rows)
             losses, baselines = np.empty(len(batch)), np.empty((len(batch), 2))
-            self.model.engine.learn(only_scored(batch, held), losses=losses, held=baselines, last_score=score)
+            self.model.engine.learn(
+                only_scored(batch, held), losses=losses, held=baselines, last_score=score, seen=seen
+            )
             self.state.holdout = add_losses(self.state.holdout, losses[held], baselines[held], batch.weight[held])
         spec = self.model.engine.spec
         if spec.scales != scales:
@@ -212,7 +257,7 @@ class Trainer:
         # What follows on the totals of the runs before is taken as it is: the sum could differ in the last bit.
         goes_on = before.progressive == state.run_start and state.first_pass is not None
         total = state.first_pass if goes_on else None
-        rows = before.rows + state.rows // self.options.passes
+        rows = before.rows + state.rows // max(1, state.passes_done)
         return TrainingHistory(
             rows, before.bad_rows + self.bad_rows, total or plus(before.progressive, progressive), state.holdout
         )
@@ -242,8 +287,7 @@ class Trainer:
 
     def interrupted(self, interrupt: KeyboardInterrupt) -> Interrupted:
         """Save what was learned if that can be saved, and log it; returns the error to raise."""
-        is_complete = self.state.passes_done >= self.options.passes
-        if self.options.checkpoint is not None and not (self.signals.is_on or is_complete):
+        if self.options.checkpoint is not None and not (self.signals.is_on or self._is_complete()):
             self.signals.hold()
             if self.state.rows > self._saved_rows:
                 self._save_checkpoint()
@@ -269,7 +313,7 @@ class Trainer:
         self._emit("progress", **self._meter.losses(), **held, **entry, **self._meter.example())
 
     def _emit(self, kind: str, **fields: Any) -> None:
-        number = min(self.state.passes_done + 1, self.options.passes)
+        number = self.state.passes_done + (0 if self._is_complete() else 1)
         seconds = time.monotonic() - self._clock
         self._listener({"event": kind, "rows": self.state.rows, "pass": number, "seconds": seconds, **fields})
 

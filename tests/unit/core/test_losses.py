@@ -28,7 +28,7 @@ def test_the_same_losses_in_the_same_order() -> None:
 @pytest.mark.parametrize("name", SCALAR_LOSSES)
 def test_the_entries_agree(name: str) -> None:
     loss = SCALAR_LOSSES[name]
-    assert core_losses()[name] == (loss.labels, loss.mixing, loss.clip, loss.baseline)
+    assert core_losses()[name] == (loss.labels, loss.rule, loss.baseline)
 
 
 @pytest.mark.parametrize("loss", EVERY, ids=lambda loss: loss.name)

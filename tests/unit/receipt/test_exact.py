@@ -52,7 +52,7 @@ def small_log(loss: str, seed: int = 1) -> tuple[Any, Any]:
 
 
 def running_offsets(loss: str, y: Any) -> Any:
-    """The running mean of the labels before each row; for absolute and Huber loss the running median of docs/labels.md."""
+    """The running mean of the labels before each row, or their running median (docs/labels.md)."""
     if loss not in ("squared", "absolute", "huber"):
         return np.zeros(len(y))
     facts, offsets = Labels(loss, 0.5), []

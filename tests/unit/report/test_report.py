@@ -98,6 +98,17 @@ def test_a_finished_run_has_every_section() -> None:
     assert all(labels)
 
 
+def test_a_loss_without_a_best_bound_shows_the_regret_of_the_features() -> None:
+    events = json.loads(json.dumps(finished()))
+    for group in (group for event in events for group in event.get("coordinates", ())):
+        group["post_hoc"] = None
+    reader = check(page(events, "run.jsonl"))
+    assert "Regret by feature frequency" in reader.text
+    assert "which features were expensive to learn. The largest share, " in reader.text
+    assert "Best bound by feature frequency" not in reader.text
+    assert "Best bound by feature frequency" in check(page(finished(), "run.jsonl")).text
+
+
 def test_the_policy_forbids_everything_but_styles() -> None:
     text = page(finished(), "run.jsonl")
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)

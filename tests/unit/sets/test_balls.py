@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ftprl.sets import Ellipsoid, L1Ball, L2Ball, LpBall
-from ftprl.sets.balls import NormBall, dual_exponent, lp_vertex
+from ftprl.sets.lp import p_norm
+from ftprl.sets.norm_ball import NormBall, dual_exponent, lp_vertex
 from laws.reference import assert_geometry, gamma
 
 CENTER = np.array([0.5, -2.0])
@@ -130,3 +131,18 @@ def test_untouched_coordinates_of_an_ellipsoid_stay() -> None:
     near = np.array([0.0, 0.3])
     x = F.argmin(np.array([1.0, 0.0]), np.array([-0.2, 0.0]), near)
     np.testing.assert_allclose(x, [0.2, 0.3], atol=1e-12)
+
+
+@pytest.mark.parametrize("beyond", [0.0, 1e-16, 3e-16, 1e-15, 1e-12])
+@pytest.mark.parametrize("p", [1.1, 1.5, 3.0])
+def test_free_minimiser_on_the_sphere(p: float, beyond: float) -> None:
+    """The multiplier is 0 up to rounding: the step is finite, inside and optimal to rounding, at any scale."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        radius, weight = 10.0 ** rng.uniform(-12, 12), 10.0 ** rng.uniform(-20, 25)
+        z = rng.normal(size=3) * 10.0 ** rng.uniform(-15, 0, 3)
+        z *= weight * radius / p_norm(z, p) * (1.0 + beyond)
+        F = LpBall(3, p, radius)
+        step = F.minimise(np.array(weight), z, np.zeros(3))
+        assert F.violation(step.x) <= 1e-15
+        assert step.gap <= 1e-13 * radius * float(np.abs(z).sum())

@@ -96,3 +96,19 @@ def test_tangent_is_centred() -> None:
 def test_repr() -> None:
     assert repr(Simplex(3)) == "Simplex(dim=3, scale=1)"
     assert repr(CappedSimplex(3, 0.5, 1.25)) == "CappedSimplex(dim=3, cap=0.5, scale=1.25)"
+
+
+@pytest.mark.parametrize("share", [1.0, 1.0000001, 1.3, 2.0, 5.0])
+def test_capped_gap_is_that_of_the_best_shares(share: float, rng: np.random.Generator) -> None:
+    """slope·(x - u), u filled up from the smallest slope on, at any scale and also where nothing can move."""
+    for _ in range(100):
+        n, scale = int(rng.integers(1, 9)), 10.0 ** rng.uniform(-6, 6)
+        F = CappedSimplex(n, share * scale / n, scale)
+        H, z = 10.0 ** rng.uniform(-3, 3, n), rng.normal(size=n) * 10.0 ** rng.uniform(-6, 6, n)
+        x = F.argmin(H, rng.normal(size=n) * 10.0 ** rng.uniform(-3, 3), F.start())
+        slope, u, left = H * x + z, np.zeros(n), scale
+        for i in slope.argsort():
+            u[i] = min(F.cap, left)
+            left -= u[i]
+        size = float(np.abs(slope) @ (x + u))
+        assert F.gap(H, z, x) == pytest.approx(float(slope @ (x - u)), abs=1e-14 * size)

@@ -1,0 +1,199 @@
+"""Ellipsoids, along the axes or not."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ftprl import check, programs, psd
+from ftprl.sets import multiplier
+from ftprl.sets.balls import L2Ball
+from ftprl.sets.base import ConvexSet, Frozen, Quantity, checked_center, scaled_tolerance
+from ftprl.sets.box import Box, inscribed
+from ftprl.sets.hindsight import ROOT2, PostHoc, on_live_coordinates
+from ftprl.sets.norm_ball import lp_conic, lp_vertex
+from ftprl.solver import Conic, Solution, keep_near
+
+Vector = NDArray[np.float64]
+PSD = NDArray[np.float64]
+
+
+@final
+class Ellipsoid(Frozen, ConvexSet):
+    """{x : |A(x - center)|₂ <= 1}, A square and invertible.
+
+    >>> Ellipsoid(np.diag([1.0, 2.0])).widths()
+    array([2., 1.])
+    """
+
+    def __init__(self, A: ArrayLike, center: ArrayLike | None = None) -> None:
+        self.A, self._inverse = check.invertible("A", A)
+        self.center = checked_center(center, len(self.A))
+        self._ball = L2Ball(len(self.A))
+        self.axis_aligned = bool(np.count_nonzero(self.A - np.diag(np.diagonal(self.A))) == 0)
+
+    def __repr__(self) -> str:
+        return f"Ellipsoid(dim={self.dim})"
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return len(self.center)
+
+    def hat(self, Q: PSD) -> PSD:
+        """A^{-T} Q A^{-1}: the matrix seen from the unit ball."""
+        return psd.congruence(Q, np.diagonal(self._inverse) if self.axis_aligned else self._inverse)
+
+    def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        """The unit ball's minimiser in the coordinates A(x - center)."""
+        return self.minimise(H, z, near).x
+
+    def _by_ball(self, H: PSD, z: Vector, near: Vector) -> Vector:
+        pull = z + psd.apply(H, self.center)
+        hat = self._ball.argmin(self.hat(H), self._inverse.T @ pull, self.A @ (near - self.center))
+        x = self.center + self._inverse @ hat
+        return self._inside(x if psd.definite(H) else keep_near(self, H, z, x, near))
+
+    @cached_property
+    def _axes(self) -> tuple[Vector, Vector]:
+        """The axes of the ellipsoid, one a column, and half their lengths."""
+        U, s, _ = np.linalg.svd(self._inverse)
+        return U, s
+
+    def _along_axes(self, q: float, z: Vector) -> Solution:
+        """Minimise ½ q |x|² + z·x, q > 0: along the axes it is separable, O(n²) once these are known.
+
+        The slope is known along the axes, so that its length there, and with it the gap, costs O(n); what the turns
+        round is added.
+        """
+        U, s = self._axes
+        pull = z + q * self.center if self.center.any() else z
+        turned = pull @ U
+        u = multiplier.l2_ball(q * s * s, s * turned, 1.0, np.zeros_like(s))
+        x = self._inside(self.center + U @ (s * u))
+        away = x - self.center
+        inner = float((q * away + pull) @ away)
+        reach = float(np.linalg.norm(s * (q * s * u + turned)))
+        lost = 1e-15 * float((q * np.abs(away) + np.abs(pull)) @ self._reach)
+        return Solution(x, max(inner + reach, 0.0) + lost)
+
+    def _inside(self, x: Vector) -> Vector:
+        """x, pulled towards the centre where rounding (of long axes against short ones) left it outside."""
+        for extra in (0.0, *10.0 ** np.arange(-15, -3)):  # the longer the axes, the coarser x itself is
+            size = float(np.linalg.norm(self.A @ (x - self.center)))
+            if size <= 1.0:
+                break
+            x = self.center + (x - self.center) * ((1.0 - extra) / size)
+        return x
+
+    def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
+        """The closed form and its measured gap."""
+        if H.ndim == 0 and H > 0 and not self.axis_aligned:
+            return self._along_axes(float(H), z)
+        x = self._by_ball(H, z, near)
+        return Solution(x, self.gap(H, z, x))
+
+    def gap(self, H: PSD, z: Vector, x: Vector) -> float:
+        """slope·(x - center) + |A^{-T} slope|₂, rounded up: long axes beside short ones cost digits."""
+        slope = psd.apply(H, x) + z
+        reach = float(np.linalg.norm(self._inverse.T @ slope))
+        lost = 1e-15 * float(np.abs(slope) @ self._reach)
+        return max(float(slope.dot(x - self.center)) + reach, 0.0) + lost
+
+    @cached_property
+    def _reach(self) -> Vector:
+        """The most that each coordinate's part of A^{-1}u can be, before parts cancel."""
+        return np.asarray(np.abs(self._inverse).sum(axis=1))
+
+    def violation(self, x: Vector) -> float:
+        """|A(x - center)|₂ beyond 1, relative to the sizes that enter it."""
+        over = float(np.linalg.norm(self.A @ (x - self.center))) - 1.0
+        return max(over, 0.0) / (1.0 + float(np.linalg.norm(np.abs(self.A) @ (np.abs(x) + np.abs(self.center)))))
+
+    def vertex(self, g: Vector) -> Vector:
+        """center - (A'A)^{-1} g / sqrt(g'(A'A)^{-1}g)."""
+        return self.center + self._inverse @ lp_vertex(2.0, self._inverse.T @ g)
+
+    def widths(self) -> Vector:
+        """2 sqrt of the diagonal of (A'A)^{-1}."""
+        return self._widths
+
+    @cached_property
+    def _widths(self) -> Vector:
+        return check.frozen(2 * np.linalg.norm(self._inverse, axis=1))
+
+    def diameter(self) -> float:
+        """2 over the smallest singular value of A."""
+        return 2 * float(self._axes[1][0])
+
+    def sq_diameter(self, Q: PSD) -> float:
+        """4 lmax(A^{-T} Q A^{-1}), exact."""
+        return float(Q) * self.diameter() ** 2 if Q.ndim == 0 else 4 * psd.largest(self.hat(Q))
+
+    def is_exact(self, what: Quantity) -> bool:
+        """Everything is."""
+        return True
+
+    def bounds(self) -> tuple[Vector, Vector]:
+        """center ∓ half the widths."""
+        half = self.widths() / 2
+        return self.center - half, self.center + half
+
+    def start(self) -> Vector:
+        """The centre."""
+        return self.center.copy()
+
+    def contains(self, x: Vector, atol: float = 1e-9) -> bool:
+        """|A(x - center)|₂ <= 1."""
+        return float(np.linalg.norm(self.A @ (x - self.center))) <= 1.0 + scaled_tolerance(atol, 1.0)
+
+    def beta(self) -> float | None:
+        """sqrt(n) when the axes are those of the coordinates; None otherwise."""
+        return math.sqrt(self.dim) if self.axis_aligned else None
+
+    def inner_box(self) -> Box | None:
+        """The inscribed box when the axes are those of the coordinates."""
+        return inscribed(self.center, self, math.sqrt(self.dim)) if self.axis_aligned else None
+
+    def diagonal_optimum(self, G: Vector) -> PostHoc | None:
+        """2 sqrt 2 sqrt(sum a_i² G_i), a_i the half-axes, when these are those of the coordinates."""
+        if not self.axis_aligned:
+            return None
+        a2 = np.diagonal(self.A) ** 2
+        total = float((G / a2).sum())
+        return PostHoc(2 * ROOT2 * math.sqrt(total), math.sqrt(total / 2) * a2, True)
+
+    def diagonal_program(self, G: Vector) -> PostHoc:
+        """A semidefinite program."""
+        live = G > 0
+        shape = np.linalg.inv(self.A.T @ self.A)[np.ix_(live, live)]
+        return on_live_coordinates(G, programs.diagonal_on_ellipsoid(np.linalg.inv(shape), G[live]))
+
+    def full_optimum(self, G: Vector, GG: Vector | None, program: bool) -> PostHoc | None:
+        """2 sqrt 2 sqrt(tr A^{-T} GG A^{-1}), at a multiple of A'A."""
+        if self.axis_aligned:
+            return self.diagonal_optimum(G)
+        if GG is None:
+            return None
+        total = float(np.trace(self.hat(GG)))
+        return PostHoc(2 * ROOT2 * math.sqrt(total), math.sqrt(total / 2) * (self.A.T @ self.A), True)
+
+    def quadratically_convex(self) -> bool:
+        """When its axes are those of the coordinates."""
+        return self.axis_aligned
+
+    def penalty_growth(self) -> float | None:
+        """1 when its axes are those of the coordinates."""
+        return 1.0 if self.axis_aligned else None
+
+    def conic(self) -> Conic:
+        """One second-order cone."""
+        return self._conic
+
+    @cached_property
+    def _conic(self) -> Conic:
+        return lp_conic(self.dim, 2.0, 1.0).substitute(self.A, self.A @ self.center)

@@ -1,0 +1,316 @@
+"""What is proved for labels in any unit, on streams: each scale against fixed weights, the mixture against its experts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ftprl.data import Batch
+from ftprl.linear import Engine, Spec
+from ftprl.linear.spec import AUTO
+from ftprl.losses import ScalarLoss
+from ftprl.receipt.certificate import (
+    Comparison,
+    box_certificate,
+    certificate_against,
+    own_certificate,
+    running_certificate,
+)
+from ftprl.receipt.label_mixture_replay import LabelMixing
+from ftprl.receipt.label_replay import LabelFacts
+from ftprl.receipt.ledger import fixed_weights
+from ftprl.receipt.replay import Replay
+from ftprl.receipt.soundness import broken_link
+from laws.label_streams import LABELLED, dense, learned, linear_stream, progressive
+from laws.strategies import SEEDS, law
+from laws.streams import OPTIONS, spec, stream
+from oracles.any_label import AnyLabel, value
+
+DIM = 12
+SPECS: dict[str, dict[str, Any]] = {
+    "one": {"scale": 0.3},
+    "eight": {"scale": AUTO},
+    "float32": {"scale": AUTO, "float64": False},
+    "levels": {"scale": (0.1, 1.0), "level": True},
+    "options": {"scale": (0.05, 0.4, 2.0), "l1": 0.05, "l2": 0.3, "lower": -20.0, "upper": 30.0},
+    "no_intercept": {"scale": 0.5, "intercept": False, "beta": 0.1},
+}
+
+
+def offsets(loss: ScalarLoss, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """What fixed weights are added to in each row, and what the row is divided by: 1 but for counts."""
+    facts, counts = LabelFacts(loss), loss.rule == "log_mean"
+    m, share = np.zeros(len(batch)), np.zeros(len(batch))
+    for r in np.flatnonzero(learned(batch)).tolist():
+        m[r] = facts.offset
+        facts.learn(float(batch.y[r]), float(batch.weight[r]))
+        share[r] = (1.0 / facts.unit if facts.unit > 0 else 0.0) if counts else 1.0
+    return m, share
+
+
+def comparators(s: Spec, batch: Batch, m: np.ndarray, engine: Engine) -> list[tuple[np.ndarray, float]]:
+    """None, small and large ones, least squares in the scale of the scores, and every scale's own weights."""
+    rng, rows = np.random.default_rng(1), learned(batch)
+    X, y = dense(batch, DIM)[rows], batch.y[rows]
+    aim = np.log(np.maximum(y, 0.5)) if s.scalar_loss().link == "log" else y
+    fit = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), aim - m[rows], rcond=None)[0]
+    size = np.abs(fit).max()
+    found = [(np.zeros(DIM), 0.0), (fit[:-1], float(fit[-1])), (0.5 * fit[:-1], 0.0)]
+    found += [(rng.normal(size=DIM) * c * size, float(rng.normal() * c * size)) for c in (1e-3, 0.1, 0.5, 1.0, 5.0)]
+    found += [(engine.weights(k), engine.bias(k)) for k in range(len(s.scales))]
+    limited = [(np.clip(u, s.lower, s.upper), b if s.intercept else 0.0) for u, b in found]
+    return [
+        (u, b) for u, b in limited if np.abs(dense(batch, DIM) @ u + b).max() < 50.0 or s.scalar_loss().link != "log"
+    ]
+
+
+@pytest.mark.parametrize("options", SPECS)
+@pytest.mark.parametrize("loss", LABELLED)
+@law(2)
+@given(seed=SEEDS)
+def test_no_fixed_weights_beat_a_run_by_more_than_its_receipt_states(loss: str, options: str, seed: int) -> None:
+    """Against m_t + u.v_t, every u: true regret <= regret of the receipt <= bound, by each scale's own numbers."""
+    batch = linear_stream(seed, loss)
+    s = spec(loss, DIM, **{"float64": True, **SPECS[options]})
+    engine, _, losses = progressive(s, batch, receipt=True)
+    own, rows = s.scalar_loss(), learned(batch)
+    m, share = offsets(own, batch)
+    X, factor = dense(batch, DIM), np.where(rows, batch.weight * share, 0.0)
+    for u, b in comparators(s, batch, m, engine):
+        fixed = own.arrays(m + X @ u + b, np.where(rows, batch.y, 1.0))[0]
+        regret = math.fsum((factor * (np.where(rows, losses, 0.0) - fixed)).tolist())
+        c = certificate_against(engine, fixed_weights(u, b), Comparison("model"))
+        assert broken_link(c.to_dict()) is None
+        for row in c.scales:
+            slack = c.rounding + 1e-9 * (abs(row["theorem"]) + abs(c.loss))
+            assert regret <= row["regret"] + slack
+            assert row["regret"] <= row["tight"] + slack
+            assert row["tight"] <= row["bound"] + slack
+            assert row["bound"] <= row["theorem"] + slack
+    assert rows.sum() > 200
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("loss", LABELLED)
+@law(3)
+@given(seed=SEEDS, several=st.booleans(), float64=st.booleans())
+def test_the_chain_holds_for_any_comparator(loss: str, options: str, seed: int, several: bool, float64: bool) -> None:
+    s = spec(loss, **{**OPTIONS[options], "float64": float64, **({"scale": (0.05, 0.4, 2.0)} if several else {})})
+    engine = Engine(s, receipt=True)
+    engine.learn(stream(seed, loss))
+    rng = np.random.default_rng(seed)
+    u = np.clip(rng.normal(size=s.dim) * 10 ** rng.uniform(-2, 1), s.lower, s.upper)
+    bias = float(rng.normal()) if s.intercept else 0.0
+    found = [certificate_against(engine, fixed_weights(u, bias), Comparison("model")), own_certificate(engine)]
+    found.append(running_certificate(engine))
+    if s.lower <= 0 <= s.upper:
+        found.append(box_certificate(engine, float(10 ** rng.uniform(-2, 1))))
+    for c in found:
+        assert broken_link(c.to_dict()) is None
+        assert c.rounding <= 1e-4 * (abs(c.theorem) + abs(c.loss))
+        assert c.post_hoc["diagonal"] is None  # R counts gradients in a unit that moves
+        assert c.worst_case is None
+    for name in ("weight", "loss", "scale", "excess", "regret", "tight", "bound", "theorem", "drift", "rounding"):
+        number, again = getattr(found[1], name), getattr(found[2], name)
+        assert again == pytest.approx(number, rel=1e-9, abs=1e-9 * abs(found[1].theorem)), name
+
+
+class Literal(AnyLabel):
+    """The oracle with every play, gradient and increment kept, and the numbers of the theorem as they are written."""
+
+    def __init__(self, s: Spec) -> None:
+        super().__init__(s.loss, s.scales, s.beta, s.tau, s.level)
+        self.plays: list[dict[Any, np.ndarray]] = []
+        self.history: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, float, float]] = []
+        self.steps: dict[Any, list[tuple[np.ndarray, np.ndarray]]] = {}  # of a coordinate: sigma and x
+
+    def strength(self) -> dict[Any, np.ndarray]:
+        """Q of all coordinates that were learned, as stored."""
+        cells = {i: (cell[2], cell[1], cell[4]) for i, cell in self.cells.items()}
+        cells["intercept"] = (1.0, self.R0, self.kappa0)
+        return {i: s * (self.beta * s + R) / (self.h * kappa) for i, (s, R, kappa) in cells.items()}
+
+    def _step(
+        self, slots: list[int], v: np.ndarray, x: np.ndarray, x0: np.ndarray, s: np.ndarray, y: float, c: float
+    ) -> None:
+        before = self.strength()
+        L, A = self.labels, np.zeros(self.K)
+        for j, i in enumerate(slots):
+            unit, R = self.cells[i][2], self.cells[i][1]
+            A += np.divide(v[j] ** 2 * self.h, unit * (self.beta * unit + R), out=np.zeros(self.K), where=unit > 0)
+        A = c * L.kappa * (A + self.h / (self.beta + self.R0))
+        slopes = np.array([c * self._implicit(s[k], y, A[k]) for k in range(self.K)])
+        super()._step(slots, v, x, x0, s, y, c)
+        after = self.strength()
+        stability = np.zeros(self.K)
+        for i, value_of, play in [*zip(slots, v, x, strict=True), ("intercept", 1.0, x0)]:
+            self.steps.setdefault(i, []).append((after[i] - before[i], play))
+            g = slopes * value_of
+            stability += 0.5 * np.divide(g * g, after[i], out=np.zeros(self.K), where=after[i] > 0)
+        self.history.append((s, slopes, A, stability, y, c, L.U))
+
+    def phi(self, row: int, k: int) -> tuple[float, float, float]:
+        """phi of a row for scale k, its loss above the least one, and the price of an explicit step."""
+        scores, slopes, A, stability, y, c, U = self.history[row]
+        s, unit = float(scores[k]), U if self.loss == "poisson" else 1.0
+        a = float(slopes[k]) / c * unit
+        at = self._point(s, y, a)
+        loss = value(self.loss, s, y, self.tau)
+        term = loss + (0.0 if at is None else a * at - value(self.loss, at, y, self.tau)) - a * s
+        explicit = 0.5 * c * self._slope_at(s, y) ** 2 * float(A[k])
+        return c * term / unit + float(stability[k]), c * (loss - self._least(y)) / unit, explicit
+
+    def _point(self, s: float, y: float, a: float) -> float | None:
+        """Where the loss has the slope a; None where the infimum is not attained."""
+        match self.loss:
+            case "squared":
+                return y + a
+            case "huber":
+                return y + a if abs(a) < 1.0 else s
+            case "squared_hinge":
+                return y * (1.0 - abs(a)) if a else s if y * s >= 1 else y
+            case "absolute":
+                return y if abs(a) < 1.0 else s
+            case "quantile":
+                return y if -self.tau < a < 1.0 - self.tau else s
+            case "hinge":
+                return y if abs(a) < 1.0 and y * s < 1 else s
+            case "poisson":
+                return math.log(y + a) if y + a > 0 else None
+            case _:
+                return math.log(y / (1.0 - a)) if a < 1.0 else None
+
+    def _least(self, y: float) -> float:
+        if self.loss == "poisson":
+            return y - y * math.log(y) if y > 0 else 0.0
+        return 1.0 + math.log(y) if self.loss == "gamma" else 0.0
+
+    def _slope_at(self, s: float, y: float) -> float:
+        return Spec(loss=self.loss, tau=self.tau).scalar_loss().slope(s, y)
+
+
+@pytest.mark.parametrize("loss", LABELLED)
+@law(3)
+@given(seed=SEEDS)
+def test_no_row_costs_more_than_its_own_loss(loss: str, seed: int) -> None:
+    """phi_t <= c (loss - least loss), without a log link also what an explicit step costs; sums as in the kernel."""
+    batch = linear_stream(seed, loss)
+    s = spec(loss, DIM, scale=AUTO, float64=True)
+    literal, rows = Literal(s), np.flatnonzero(learned(batch))
+    for r in rows.tolist():
+        row = slice(batch.indptr[r], batch.indptr[r + 1])
+        literal.learn(batch.indices[row].tolist(), batch.values[row], float(batch.y[r]), float(batch.weight[r]))
+    engine, _, _ = progressive(s, batch, receipt=True)
+    assert len(literal.history) >= len(rows) - 40
+    for k in range(len(AUTO)):
+        phis = [literal.phi(r, k) for r in range(len(literal.history))]
+        for phi, most, explicit in phis:
+            slack = 1e-9 * (1.0 + abs(most))
+            assert -slack <= phi <= most + slack
+            assert loss in ("poisson", "gamma") or phi <= explicit + slack
+        stability = math.fsum(float(row[3][k]) for row in literal.history)
+        assert engine.sums_of(k).stability == pytest.approx(2.0 * stability, rel=1e-6)
+        terms = engine.row_sums(k).terms + 0.5 * engine.sums_of(k).stability
+        if loss != "poisson":  # whose receipt adds what scores below the range owe
+            assert terms == pytest.approx(math.fsum(phi for phi, _, _ in phis), rel=1e-6)
+
+
+@pytest.mark.parametrize("float64", [True, False])
+@pytest.mark.parametrize("options", list(OPTIONS))
+@pytest.mark.parametrize("loss", [name for name in LABELLED if name != "poisson"])
+def test_a_receipt_bounds_the_rows_by_their_losses(loss: str, options: str, float64: bool) -> None:
+    """Row terms and stability together are at most the scale's own loss above the least, with every option."""
+    for batch in (stream(8, loss), stream(9, loss, plain=True)):
+        s = spec(loss, **{**OPTIONS[options], "float64": float64})
+        engine = Engine(s, receipt=True)
+        engine.learn(batch)
+        rows = learned(batch)
+        least = float(batch.weight[rows] @ (1.0 + np.log(batch.y[rows]))) if loss == "gamma" else 0.0
+        own = engine.row_sums(0)
+        possible = own.scale_loss - least
+        assert 0.0 <= own.terms + 0.5 * engine.sums.stability <= possible * (1.0 + 1e-6)
+
+
+def charged(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The range of the losses that the experts of a replay are charged in each row, once it has been learned."""
+    ranges: list[float] = []
+    hedge = LabelMixing._hedge
+
+    def record(self: LabelMixing, mean: float, experts: list[float], y: float, weight: float, t: int) -> None:
+        losses = [weight * self.loss.value(s, self._known(y)) for s in experts]
+        ranges.append(max(losses) - min(losses))
+        hedge(self, mean, experts, y, weight, t)
+
+    monkeypatch.setattr(LabelMixing, "_hedge", record)
+    return ranges
+
+
+def beyond(loss: ScalarLoss, batch: Batch) -> float:
+    """What labels beyond the range known before them can cost: an upper bound on what no expert was charged for."""
+    facts, cost, previous = LabelFacts(loss), 0.0, 0
+    for r in np.flatnonzero(learned(batch)).tolist():
+        y, c = float(batch.y[r]), float(batch.weight[r])
+        if previous:
+            low, high = facts.low, facts.high
+            if loss.rule == "log_mean":
+                cost += c * max(y - math.exp(high), 0.0) * (high - low)
+            elif loss.rule == "log_ratio":
+                cost += c * abs(y - min(max(y, math.exp(low)), math.exp(high))) * (math.exp(-low) - math.exp(-high))
+            elif loss.name in ("squared", "huber"):
+                cost += c * abs(y - min(max(y, low), high)) * (high - low)
+        facts.learn(y, c)
+        previous += 1
+    return cost
+
+
+@pytest.mark.parametrize("loss", LABELLED)
+@pytest.mark.parametrize("share", [0.0, "capped", "auto", 0.01])
+def test_the_mixture_is_near_its_best_expert(loss: str, share: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L_j + D (2 + sum -ln(1 - a_t) / ln n) + what lies beyond the range; D^2 <= (1 + ln(n)/4) sum of squared ranges."""
+    ranges = charged(monkeypatch)
+    for seed, kind in enumerate(("linear", "random", "turning")):
+        batch = stream(seed, loss, rows=400) if kind == "random" else linear_stream(seed, loss, rows=500)
+        if kind == "turning":  # what was learned becomes wrong
+            batch = batch.replaced(values=batch.values * np.where(np.arange(len(batch.values)) % 900 < 450, 1.0, -1.0))
+        s = spec(loss, 23, scale=AUTO, share=share, float64=True)
+        engine, replay = Engine(s), Replay(s, retire=False)
+        engine.learn(batch)
+        ranges.clear()
+        replay.learn(batch)
+        mixture = engine.mixture
+        assert mixture is not None
+        n, T = len(mixture.names), int(learned(batch).sum())
+        D, best, total = float(engine.state["hedge"][1]), min(mixture.losses), engine.progress.loss
+        t = np.arange(2, T + 1)
+        a = {"capped": np.minimum(2.0**-10, 1 / (t + 1)), "auto": 1 / (t + 1)}.get(str(share), 0 * t + _number(share))
+        shares = -float(np.log1p(-a).sum()) / math.log(n)
+        size = sum(map(abs, mixture.losses)) + abs(total)
+        more = beyond(s.scalar_loss(), batch) + 2.0**-30 * float(engine.state["hedge"][2])
+        assert total <= best + D * (2.0 + shares) + more + 1e-9 * size
+        assert D**2 <= (1.0 + math.log(n) / 4.0) * math.fsum(r * r for r in ranges) * (1.0 + 1e-6)
+        if s.scalar_loss().has_offset:  # and hence near the prediction from the labels alone
+            assert mixture.names[-1] == "offset"
+            assert total <= mixture.losses[-1] + D * (2.0 + shares) + more + 1e-9 * size
+        if loss == "squared":
+            r, w = float(np.ptp(batch.y[learned(batch)])), float(batch.weight.max())
+            assert D <= w * r * r * (math.log(n) + 0.5)
+            assert beyond(s.scalar_loss(), batch) <= w * r * r / 2.0 * (1.0 + 1e-12)
+
+
+def _number(share: Any) -> float:
+    return 0.0 if isinstance(share, str) else share
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile"])
+def test_the_offset_expert_is_the_baseline(loss: str) -> None:
+    batch = linear_stream(3, loss, rows=500)
+    engine = Engine(spec(loss, DIM, scale=AUTO))
+    engine.learn(batch)
+    mixture = engine.mixture
+    assert mixture is not None
+    assert mixture.losses[-1] == pytest.approx(engine.baseline.loss, rel=1e-12)
