@@ -107,8 +107,12 @@ ScaleState MultiScaleLearner::state(const std::uint32_t* slots) const {
                                  coin_scratch_ == nullptr ? nullptr : static_cast<double*>(coin_scratch_->data()),
                                  dense_.get(), slots};
     // The kernels that do not learn leave the state alone.
-    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_),
-            const_cast<Mixture*>(&mixture_), receipt_state(), experts};
+    return {memory_.data(),
+            const_cast<double*>(intercept_),
+            const_cast<double*>(tallies_),
+            const_cast<Mixture*>(&mixture_),
+            receipt_state(),
+            experts};
 }
 
 Totals MultiScaleLearner::learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) {
@@ -117,7 +121,8 @@ Totals MultiScaleLearner::learn_rows(const Rows& rows, bool wide_values, const R
     if (buffer_ == nullptr || buffer_->size() < bytes) buffer_ = std::make_unique<Memory>(bytes);
     if (coin_ != nullptr) {
         const std::size_t scratch = (longest + 3) / 4 * 4 * SCRATCH * sizeof(double);
-        if (coin_scratch_ == nullptr || coin_scratch_->size() < scratch) coin_scratch_ = std::make_unique<Memory>(scratch);
+        if (coin_scratch_ == nullptr || coin_scratch_->size() < scratch)
+            coin_scratch_ = std::make_unique<Memory>(scratch);
     }
     const std::int64_t size = rows.indptr[rows.count];
     if (cell_numbers_.size() < static_cast<std::size_t>(size)) cell_numbers_.resize(static_cast<std::size_t>(size));
