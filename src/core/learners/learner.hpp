@@ -90,7 +90,8 @@ public:
     // What a model file holds: parts of every cell, and arrays besides the cells.
     virtual std::vector<Columns> saved_columns() const = 0;
     virtual std::vector<NamedArray> saved_arrays() = 0;
-    // Before the arrays of a file are put: how many dense columns its stack knows, and how many inputs it has with them.
+    // Before the arrays of a file are put: how many dense columns its stack knows, and how many inputs it has with
+    // them.
     virtual void expect_columns(int /*columns*/, int /*inputs*/) {}
 
     // Drop all scales but `count` neighbours from number `first` on. One scale cannot be dropped.

@@ -13,9 +13,9 @@
 
 namespace ftprl {
 
-constexpr int MOST_EXPERTS = MOST_SCALES + 4;           // scales, stack, offset and coin, filled up to a multiple of four
-constexpr int MOST_COLUMNS = MOST_SCALES + 4;           // of the stack: the scales, and its two levels
-constexpr int WINDOW = 4;                               // neighbouring scales that a retirement keeps
+constexpr int MOST_EXPERTS = MOST_SCALES + 4;  // scales, stack, offset and coin, filled up to a multiple of four
+constexpr int MOST_COLUMNS = MOST_SCALES + 4;  // of the stack: the scales, and its two levels
+constexpr int WINDOW = 4;                      // neighbouring scales that a retirement keeps
 constexpr int MOST_WINDOWS = MOST_SCALES - WINDOW + 2;  // and, last, all scales
 constexpr int BLOCK_ROWS = 1024;
 constexpr double STACK_RIDGE = 4.0;  // the Hessian of the stack begins at this times the identity
