@@ -253,14 +253,14 @@ class AnyLabel:
             if paid - low > 2.0**-30 * self.paid_before:
                 self.C = self.D = paid - low
             return
-        w = self.w * np.exp(((low - losses) / self.D) * ln)
-        S = float(w.sum())
+        logs = np.log(self.w) + ((low - losses) / self.D) * ln
+        S = float(np.exp(logs).sum())
         self.C = max(self.C + (paid - (low - math.log(S) * self.D / ln)), 0.0)
-        w /= S
         if self.C > self.D:
-            w = w ** (self.D / self.C)
-            w /= w.sum()
+            logs *= self.D / self.C
             self.D = self.C
+        w = np.exp(logs - logs.max())
+        w /= w.sum()
         a = min(SHARE, 1.0 / (self.rows + 1.0))
         self.w = (1.0 - a) * w + a / self.n
 

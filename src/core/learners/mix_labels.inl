@@ -70,20 +70,24 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double
         if (paid - low > LEAST_GAP * m.hedge[PAID]) m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = paid - low;
         return;
     }
-    double sum = 0.0;
+    double power[MOST_EXPERTS], after[MOST_EXPERTS], sum = 0.0;
     for (int j = 0; j < n; ++j) {
-        m.w[j] *= exp(((low - l[j]) / D) * ln);
-        sum += m.w[j];
+        power[j] = ((low - l[j]) / D) * ln;
+        after[j] = m.w[j] * exp(power[j]);
+        sum += after[j];
     }
     const double gap = most(m.hedge[GAP_NOW] + (paid - (low - log(sum) * D / ln)), 0.0);
     m.hedge[GAP_NOW] = gap;
-    for (int j = 0; j < n; ++j) m.w[j] = most(m.w[j] / sum, LEAST_WEIGHT);
-    if (gap > D) {
-        cool(m, n, D / gap);
+    if (gap > D) {  // from the weights before the row: at the rate that turned out too large, those after may be 0
+        const double ratio = D / gap;
+        for (int j = 0; j < n; ++j) m.w[j] = pow(m.w[j], ratio) * exp(ratio * power[j]);
+        divide_by_sum(m.w, n);
         m.hedge[LARGEST_GAP] = gap;
+    } else {
+        for (int j = 0; j < n; ++j) m.w[j] = after[j] / sum;
     }
     const double a = share_of(c, t);
-    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * m.w[j] + a / n;
+    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * most(m.w[j], LEAST_WEIGHT) + a / n;
 }
 
 // The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one.

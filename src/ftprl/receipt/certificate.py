@@ -45,7 +45,8 @@ class StreamCertificate:
 
     regret <= tight <= bound <= theorem up to `rounding`; theorem <= worst_case <= closed_form where these are bounds.
     With several scales the numbers are those of one scale, each with `excess` = loss(mixture) - loss(scale) added;
-    post_hoc and the ratio are that scale's own. `drift`, what rounding cost the learner, is part of every bound.
+    post_hoc and the ratio are that scale's own. With labels in any unit `excess` is there with one scale as well: what
+    labels beyond the range of those before cost, to which predictions are cut. `drift`, what rounding cost the learner, is part of every bound.
     """
 
     rounds: int  # rows learned
@@ -135,9 +136,10 @@ class StreamCertificate:
     def _table(self) -> list[tuple[str, float | None, bool, str]]:
         """Label, number, whether it is a loss (and has a mean per row), explanation."""
         of = "theorem's bound" if self.ratio_of == "theorem" else "worst case"
-        alone = f", both of scale {self.scale:g} alone" if self.excess else ""
+        alone = f", both of scale {self.scale:g} alone" if len(self.scales) > 1 else ""
         proved = "" if self.proven_ratio is None else f"; proved to be at most {self.proven_ratio:.4g}"
         better = "; below 1: better than fixed rates could guarantee" if (self.ratio or 1.0) < 1.0 else ""
+        name, what = self._excess_in_words()
         return [
             ("total loss", self.loss, True, "of the predictions, each made before its row was learned"),
             (
@@ -150,12 +152,7 @@ class StreamCertificate:
             ("tight bound", self.tight, True, "equal to the regret where the weights are the optimum of the past rows"),
             ("bound", self.bound, True, "proved from sums of this run: the regret cannot be above it"),
             ("theorem's bound", self.theorem, True, "the weaker form of it that the paper proves"),
-            (
-                "mixing",
-                self.excess or None,
-                True,
-                f"loss of the mixture minus that of scale {self.scale:g} alone; part of the regret and the bounds",
-            ),
+            (name, self.excess or None, True, f"{what}; part of the regret and the bounds"),
             ("worst case", self.worst_case, True, "guaranteed for these learning rates, whatever weights were played"),
             ("closed form", self.closed_form, True, "the paper's formula in the gradients alone"),
             ("closed form, strong", self.closed_form_strong, True, "the smaller one that the bound above implies"),
@@ -174,6 +171,12 @@ class StreamCertificate:
             ("gain", self.gain, False, "best one-rate bound / best per-coordinate bound"),
             ("ratio", self.ratio, False, f"{of} / best per-coordinate bound{alone}{proved}{better}"),
         ]
+
+    def _excess_in_words(self) -> tuple[str, str]:
+        """A name for `excess`, and what it is."""
+        if len(self.scales) > 1:
+            return "mixing", f"loss of the mixture minus that of scale {self.scale:g} alone"
+        return "new range", "loss from labels beyond the range of those before, to which predictions are cut"
 
     def with_exact(self, exact: Mapping[str, Any]) -> StreamCertificate:
         """The same certificate with the true regret."""

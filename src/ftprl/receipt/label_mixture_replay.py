@@ -108,18 +108,18 @@ class LabelMixing:
             if paid - low > LEAST_GAP * hedge[PAID]:
                 hedge[GAP] = hedge[LARGEST] = paid - low
             return
-        w = [a * math.exp(((low - b) / D) * ln) for a, b in zip(self.state["w"].tolist(), losses, strict=True)]
+        before, powers = self.state["w"].tolist(), [((low - b) / D) * ln for b in losses]
+        w = [a * math.exp(b) for a, b in zip(before, powers, strict=True)]
         whole = added(w)
         gap = max(float(hedge[GAP]) + (paid - (low - math.log(whole) * D / ln)), 0.0)
         hedge[GAP] = gap
-        w = [max(a / whole, LEAST_WEIGHT) for a in w]
-        if gap > D:
-            w = [a ** (D / gap) for a in w]
+        if gap > D:  # from the weights before the row: at the rate that turned out too large, those after may be 0
+            ratio = D / gap
+            w = [a**ratio * math.exp(ratio * b) for a, b in zip(before, powers, strict=True)]
             whole = added(w)
-            w = [a / whole for a in w]
             hedge[LARGEST] = gap
         a = share_after(self.spec, t)
-        self.state["w"][:] = [(1.0 - a) * b + a / self.n for b in w]
+        self.state["w"][:] = [(1.0 - a) * max(b / whole, LEAST_WEIGHT) + a / self.n for b in w]
 
     def _stack(self, seen: Floats, base: float, f: float, row: LabelledRow, t: int) -> None:
         facts, hedge, weight = self.facts, self.state["hedge"], min(row.weight, HEAVY)

@@ -150,7 +150,7 @@ def _loss(log: RunLog) -> str:
 
 
 def _compared(log: RunLog) -> str:
-    several = " (those of its leading scale)" if log.receipt.get("excess") else ""
+    several = " (those of its leading scale)" if _mixed(log) else ""
     return (
         f"The model’s own last weights{several}, fixed from the first row on. They were not known before the rows had "
         "been learned, which makes them a hard yardstick."
@@ -165,13 +165,23 @@ def _regret(log: RunLog) -> str:
         share = f", {percent(r['regret'] / r['loss'])} of the total loss" if r.get("loss", 0.0) > 0.0 else ""
         text = f"At most {amount(r['regret'])}{_per_row(log, 'regret')}{share}."
     excess = r.get("excess", 0.0)
-    if excess:
+    if excess and not _mixed(log):
+        text += (
+            f" This includes {amount(excess)} from labels beyond the range of those before them, to which predictions "
+            "are cut."
+        )
+    elif excess:
         sign = "less" if excess < 0 else "more"
         text += (
             f" Several scales were learned side by side; this is for the scale with the smallest bound{_scale(r)}, "
             f"including the {amount(abs(excess))} by which the mixture’s loss was {sign} than that scale’s."
         )
     return text
+
+
+def _mixed(log: RunLog) -> bool:
+    """Whether several scales were learned side by side."""
+    return any(p.weights for p in log.points)
 
 
 def _scale(r: Receipt) -> str:
@@ -202,7 +212,7 @@ def _hindsight(log: RunLog) -> str:
         f"{amount(r['post_hoc'])}"
     )
     if "ratio" in r:
-        several = r.get("excess") and "theorem" in r
+        several = r.get("excess") and "theorem" in r and _mixed(log)
         alone = f", {amount(r['theorem'] - r['excess'])} for that scale alone," if several else ""
         text += f"; the theorem’s bound for this run{alone} is {r['ratio']:.2f} times that{_below(r)}."
     else:

@@ -49,7 +49,7 @@ class RunOptions(NamedTuple):
     """The options of one run that are not settings of the model: they say how its data is read and kept safe."""
 
     passes: int = 1
-    holdout: int | None = None  # 0 becomes None
+    holdout: int | None = None
     checkpoint: str | None = None
     every: CheckpointInterval = CheckpointInterval(seconds=30.0)
     threads: int | None = None
@@ -63,8 +63,6 @@ class RunOptions(NamedTuple):
                 f"holdout= needs a whole number of at least 2, or 0 for none, got {self.holdout};"
                 " hold out every N-th row."
             )
-        if self.holdout == 0:
-            object.__setattr__(self, "holdout", None)
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 0):
             raise InvalidInput(f"threads= needs a whole number of at least 0, got {self.threads!r}; pass 1.")
 

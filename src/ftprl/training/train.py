@@ -286,6 +286,8 @@ def _run_options(
         kept = {"holdout": HOLDOUT}  # to choose the best pass by
     options = RunOptions(**{**kept, **passed})
     options.check()
+    if options.holdout == 0:
+        options = options._replace(holdout=None)
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
         what = f"passes={options.passes}" if checkpoint is None else "resume="
         raise InvalidInput(
