@@ -114,7 +114,8 @@ void check_large(Random& random) {
 }
 
 void print_scales(const ScaleConstants& c) {
-    std::fprintf(stderr, "share %d %g stack %d levels %d scales", static_cast<int>(c.sharing), c.share, c.stack, c.levels);
+    std::fprintf(stderr, "share %d %g stack %d levels %d scales", static_cast<int>(c.sharing), c.share, c.stack,
+                 c.levels);
     for (int k = 0; k < c.count; ++k) std::fprintf(stderr, " %g", c.h[k]);
     std::fprintf(stderr, "\n");
 }
