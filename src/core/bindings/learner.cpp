@@ -145,8 +145,8 @@ void check(const Learner& learner, const Column<std::int64_t>& indptr, const Col
 
 nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
                 const Values& values, const Column<double>& y, const Column<double>& weight,
-                const std::optional<Target<2>>& scores, const std::optional<Target<1>>& losses,
-                std::int64_t first_row, bool scales, bool mixture) {
+                const std::optional<Target<2>>& scores, const std::optional<Target<1>>& losses, std::int64_t first_row,
+                bool scales, bool mixture) {
     const Entries e = labelled_entries_of(indptr, indices, values, y, weight);
     if (scores) check_scores(learner, *scores, e.rows.count);
     if (losses) check_length("losses", losses->size(), e.rows.count);

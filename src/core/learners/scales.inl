@@ -224,7 +224,8 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
             const MixedPrediction prediction = predict_mixture(constants, *state.mixture, scores, y);
             if (out.scores != nullptr) out.scores[r] = prediction.score;
             if (out.losses != nullptr) out.losses[r] = prediction.loss;
-            if (constants.weighs && y == y && weight > 0.0) weigh_log_loss(constants, *state.mixture, scores, y, weight);
+            if (constants.weighs && y == y && weight > 0.0)
+                weigh_log_loss(constants, *state.mixture, scores, y, weight);
             continue;
         }
         const MixedPrediction prediction = learn_mixture(constants, *state.mixture, scores, y, weight,
