@@ -80,7 +80,8 @@ def row_losses(loss: str, p: Vector, y: Vector) -> Vector:
 
 def ours(source: data.Source, loss: str) -> tuple[Vector, float, float]:
     """The loss of each row, the mean loss of the baseline, and the largest ratio to it from row 1,000 on."""
-    engine = Engine(Spec(scale="auto", dim=2**BITS, loss=loss, **({"tau": TAU} if loss == "quantile" else {})))
+    more = {"tau": TAU} if loss == "quantile" else {}
+    engine = Engine(Spec(scale="auto", dim=2**BITS, loss=loss, coin=True, dense=True, **more))
     losses, start, highest = [], None, 0.0
     for batch in source.batches():
         for rows in batch.cut(EVERY):

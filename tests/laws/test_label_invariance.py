@@ -82,7 +82,9 @@ def test_scores_of_counts_shift_by_the_logarithm_of_the_factor(
     for seed in range(3):
         batch = linear_stream(seed, loss, rows=400)
         rows = np.flatnonzero(learned(batch))
-        batch.y[rows[0]] = 2.0  # before the first count above 0 there is no unit
+        y = batch.y.copy()
+        y[rows[0]] = 2.0  # before the first count above 0 there is no unit
+        batch = replace(batch, y=y)
         s = spec(loss, 12, float64=True, **options)
         _, scores, _ = progressive(s, batch)
         _, moved, _ = progressive(s, replace(batch, y=batch.y * factor))

@@ -100,7 +100,7 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     assert "logistic, 1024 cells, scale=0.02,0.057,0.16,0.45,1.28,3.6,10,29 beta=0.3" in lines[2]
     rows = [int(line.split()[0]) for line in lines[5:-1]]
     assert rows == [1, 2, 4, 8, 16, 32, 64, 128, 256]
-    means = f"{told['progressive_loss']:.6f}, baseline {told['baseline']:.6f}, {-told['improvement']:.1f} % worse"
+    means = f"{told['progressive_loss']:.6f}, baseline {told['baseline']:.6f}, {told['improvement']:.1f} % better"
     assert lines[-1] == f"400 rows, progressive loss {means}; wrote m.ftprl"
     assert "\x1b" not in err
 

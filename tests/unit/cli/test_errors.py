@@ -115,7 +115,7 @@ TABLE = {
     "c.vw:1": ["report c.vw"],
 }  # fmt: skip
 CALLS = [(call, start) for start, calls in TABLE.items() for call in calls]
-NEVER_WRONG = {"intercept", "float64", "stack", "as_json", "quiet"}  # switches that no other option contradicts
+NEVER_WRONG = {"intercept", "float64", "stack", "coin", "dense", "as_json", "quiet"}  # nothing contradicts these
 
 
 @pytest.fixture(scope="module")
