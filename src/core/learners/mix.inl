@@ -29,10 +29,9 @@ inline void tails(const double* e, double* to, int n) {
     }
 }
 
-// The scales, the stack, with labels in their own unit their offset, and the coin.
+// The scales, the stack, with other losses than the log loss what the labels alone predict, and the coin.
 inline int experts(const ScaleConstants& c) {
-    const LabelRule rule = c.base.loss->rule;
-    const int offset = rule != LabelRule::none && rule != LabelRule::classes ? 1 : 0;
+    const int offset = c.base.loss->rule != LabelRule::none ? 1 : 0;
     return c.count + (c.stack ? 1 : 0) + offset + (c.coin ? 1 : 0);
 }
 

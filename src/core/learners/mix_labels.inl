@@ -21,6 +21,12 @@ inline double stack_unit(const ScaleConstants& c, const LabelState& labels) {
     return has_classes(c) || c.base.loss->has_log_link() ? 1.0 : labels.unit;
 }
 
+// What the labels so far predict alone: their offset, or the class that most of them have.
+inline double prediction_of_labels(const ScaleConstants& c, const LabelState& labels) {
+    if (!has_classes(c)) return labels.offset;
+    return labels.mean > 0.0 ? 1.0 : (labels.mean < 0.0 ? -1.0 : 0.0);
+}
+
 Opinions opinions_of(const ScaleConstants& c, const Mixture& m, const double* scores) {
     Opinions o = {};
     const LabelState& labels = m.labels;
@@ -42,7 +48,7 @@ Opinions opinions_of(const ScaleConstants& c, const Mixture& m, const double* sc
         }
         o.expert[n++] = cut_to(c.base.loss->stack_gain * o.f, labels.lowest, labels.highest);
     }
-    if (!has_classes(c)) o.expert[n++] = labels.offset;
+    o.expert[n++] = prediction_of_labels(c, labels);
     if (c.coin) o.expert[n++] = cut_to(scores[c.count], labels.lowest, labels.highest);
     for (int j = 0; j < n; ++j) o.mean += m.w[j] * o.expert[j];
     return o;

@@ -225,8 +225,7 @@ void MultiScaleLearner::expect_columns(int columns, int inputs) {
 }
 
 int MultiScaleLearner::experts() const {
-    const bool has_offset = labelled() && loss().rule != LabelRule::classes;
-    return scales() + (options_.constants.stack ? 1 : 0) + (has_offset ? 1 : 0) + (options_.constants.coin ? 1 : 0);
+    return scales() + (options_.constants.stack ? 1 : 0) + (labelled() ? 1 : 0) + (options_.constants.coin ? 1 : 0);
 }
 
 std::vector<Columns> MultiScaleLearner::columns() const {

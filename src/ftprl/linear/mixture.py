@@ -47,8 +47,9 @@ def experts_of(spec: Spec) -> tuple[str, ...]:
     >>> experts_of(Spec(loss="squared", scale=(0.1, 1.0)))
     ('0.1', '1', 'stack', 'offset')
     """
-    offset = spec.several and spec.scalar_loss().has_offset
-    others = {"stack": spec.stacked, "offset": offset, "coin": spec.coin}
+    loss = spec.scalar_loss()
+    offset, majority = spec.several and loss.has_offset, spec.several and loss.rule == "classes"
+    others = {"stack": spec.stacked, "offset": offset, "majority": majority, "coin": spec.coin}
     return (*(f"{h:g}" for h in spec.scales), *(name for name, present in others.items() if present))
 
 
