@@ -114,7 +114,8 @@ def test_twin_equals_theory_on_boxes(l1: float, l2: float, seed: int, c: float, 
     V = rng.integers(-1, 2, size=(count, dim)).astype(np.float64)
     y = np.where(rng.random(count) < 0.5, 1.0, -1.0)
     s = spec(
-        "logistic", dim, scale=(side[1] - side[0]) / c, beta=0.0, l1=l1, l2=l2, lower=side[0], upper=side[1], intercept=False,
+        "logistic", dim, scale=(side[1] - side[0]) / c, beta=0.0, l1=l1, l2=l2, lower=side[0], upper=side[1],
+        intercept=False,
         float64=True,
     )  # fmt: skip
     twin = Reference(s)

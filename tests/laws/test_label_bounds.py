@@ -1,4 +1,4 @@
-"""What is proved for labels in any unit, on streams: each scale against fixed weights, the mixture against its experts."""
+"""What is proved for labels in any unit: each scale against fixed weights, the mixture against its experts."""
 
 from __future__ import annotations
 
@@ -252,8 +252,8 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def beyond(loss: ScalarLoss, batch: Batch) -> float:
     """What labels beyond the range known before them can cost: an upper bound on what no expert was charged for."""
-    facts, cost, previous = LabelFacts(loss), 0.0, 0
-    for r in np.flatnonzero(learned(batch)).tolist():
+    facts, cost = LabelFacts(loss), 0.0
+    for previous, r in enumerate(np.flatnonzero(learned(batch)).tolist()):
         y, c = float(batch.y[r]), float(batch.weight[r])
         if previous:
             low, high = facts.low, facts.high
@@ -264,14 +264,13 @@ def beyond(loss: ScalarLoss, batch: Batch) -> float:
             elif loss.name in ("squared", "huber"):
                 cost += c * abs(y - min(max(y, low), high)) * (high - low)
         facts.learn(y, c)
-        previous += 1
     return cost
 
 
 @pytest.mark.parametrize("loss", LABELLED)
 @pytest.mark.parametrize("share", [0.0, "capped", "auto", 0.01])
 def test_the_mixture_is_near_its_best_expert(loss: str, share: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """L_j + D (2 + sum -ln(1 - a_t) / ln n) + what lies beyond the range; D^2 <= (1 + ln(n)/4) sum of squared ranges."""
+    """L_j + D (2 + sum -ln(1 - a_t) / ln n) + what lies beyond the range; D² <= (1 + ln(n)/4) sum of r²."""
     ranges = charged(monkeypatch)
     for seed, kind in enumerate(("linear", "random", "turning")):
         batch = stream(seed, loss, rows=400) if kind == "random" else linear_stream(seed, loss, rows=500)
