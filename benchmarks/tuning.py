@@ -80,7 +80,8 @@ def row_losses(loss: str, p: Vector, y: Vector) -> Vector:
 
 def ours(source: data.Source, loss: str) -> tuple[Vector, float, float]:
     """The loss of each row, the mean loss of the baseline, and the largest ratio to it from row 1,000 on."""
-    engine = Engine(Spec(scale="auto", dim=2**BITS, loss=loss, **({"tau": TAU} if loss == "quantile" else {})))
+    more = {"tau": TAU} if loss == "quantile" else {}
+    engine = Engine(Spec(scale="auto", dim=2**BITS, loss=loss, coin=True, dense=True, **more))
     losses, start, highest = [], None, 0.0
     for batch in source.batches():
         for rows in batch.cut(EVERY):
@@ -149,7 +150,7 @@ def verdict(row: dict[str, Any]) -> str:
 
 
 def markdown(table: dict[tuple[str, str], dict[str, Any]]) -> str:
-    """The table as docs/scales-experiments.md has it."""
+    """The table as docs/tuning.md has it."""
     head = (
         "| stream | loss | rows | default | best of VW | setting of VW | ratio | baseline | to the baseline, at most |"
     )

@@ -204,6 +204,28 @@ _TABLE = (
         " a model that is saved and applied later, and not with logistic loss",
     ),
     Option(
+        "coin",
+        "learning",
+        "Spec",
+        "",
+        "Whether to add a coin-betting expert, for streams with many features that do not matter; not with penalties,"
+        " bounds or a receipt",
+        "True",
+        switch="--no-coin",
+        switch_help="Mix without the coin-betting expert, which is for streams with many features that do not matter",
+    ),
+    Option(
+        "dense",
+        "learning",
+        "Spec",
+        "",
+        "Whether the combination of all scales also sees the columns of numbers that most rows have; not with"
+        " penalties, bounds or a receipt",
+        "True",
+        switch="--no-dense",
+        switch_help="Keep the columns of numbers that most rows have out of the combination of all scales",
+    ),
+    Option(
         "retire",
         "learning",
         "train",

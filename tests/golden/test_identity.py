@@ -74,6 +74,9 @@ CERTIFIED = (
 )
 
 
+WITHOUT = {"coin": False, "dense": False}  # what came later, and is on where nothing else is asked for
+
+
 @dataclass(frozen=True)
 class Case:
     """One training run. `certify` adds the numbers of its certificates, against its own weights and a box."""
@@ -88,7 +91,7 @@ class Case:
 
     def read(self) -> dict[str, Any]:
         """All options of `train`."""
-        return {"bits": BITS, **SETS[self.data][1], **self.options}
+        return {"bits": BITS, **WITHOUT, **SETS[self.data][1], **self.options}
 
 
 def _matrix() -> Iterator[Case]:

@@ -115,7 +115,8 @@ def test_twin_equals_theory_on_boxes(l1: float, l2: float, seed: int, c: float, 
     y = np.where(rng.random(count) < 0.5, 1.0, -1.0)
     s = spec(
         "logistic", dim, scale=(side[1] - side[0]) / c, beta=0.0, l1=l1, l2=l2, lower=side[0], upper=side[1],
-        intercept=False, float64=True,
+        intercept=False,
+        float64=True,
     )  # fmt: skip
     twin = Reference(s)
     start = np.clip(np.zeros(dim), *side)

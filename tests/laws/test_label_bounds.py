@@ -253,7 +253,7 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def beyond(loss: ScalarLoss, batch: Batch) -> float:
     """What labels beyond the range known before them can cost: an upper bound on what no expert was charged for."""
     facts, cost = LabelFacts(loss), 0.0
-    for r in np.flatnonzero(learned(batch)).tolist():
+    for previous, r in enumerate(np.flatnonzero(learned(batch)).tolist()):
         y, c = float(batch.y[r]), float(batch.weight[r])
         if facts.rows:
             low, high = facts.low, facts.high
@@ -270,7 +270,7 @@ def beyond(loss: ScalarLoss, batch: Batch) -> float:
 @pytest.mark.parametrize("loss", LABELLED)
 @pytest.mark.parametrize("share", [0.0, "capped", "auto", 0.01])
 def test_the_mixture_is_near_its_best_expert(loss: str, share: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """L_j + D (2 + sum -ln(1 - a_t) / ln n) + what lies beyond the range; D^2 <= (1 + ln(n)/4) sum of r^2, ranges r."""
+    """L_j + D (2 + sum -ln(1 - a_t) / ln n) + what lies beyond the range; D² <= (1 + ln(n)/4) sum of r²."""
     ranges = charged(monkeypatch)
     for seed, kind in enumerate(("linear", "random", "turning")):
         batch = stream(seed, loss, rows=400) if kind == "random" else linear_stream(seed, loss, rows=500)

@@ -58,6 +58,8 @@ class Labels:
     def learn(self, y: float, c: float) -> None:
         if self.loss in MARGIN:
             self.rows += 1
+            self.weight += c
+            self.mean += (c / self.weight) * (y - self.mean)
             return
         first = self.rows == 0
         self.rows += 1
@@ -171,7 +173,7 @@ class AnyLabel:
         self.P = np.eye(self.columns) / RIDGE
         self.e = [0.0, 0.0]
         self.mean_loss = self.stack_weight = 0.0
-        self.n = 1 if K == 1 else K + (1 if self.loss in MARGIN else 2)
+        self.n = 1 if K == 1 else K + 2
         self.w = np.full(self.n, 1.0 / self.n)
         self.C = self.D = self.paid_before = 0.0
         self.rows = 0
@@ -235,7 +237,7 @@ class AnyLabel:
         unit = 1.0 if margin or self.loss in LOG_LINK else L.U
         f = base + (unit * float(self.u[self.K :] @ np.array(self.e)) if self.levels else 0.0)
         stack = cut(SHARPENED * f, -1.0, 1.0) if self.loss == "hinge" else cut(f, L.lo, L.hi)
-        experts = np.append(clipped, [stack] if margin else [stack, L.m])
+        experts = np.append(clipped, [stack, float(np.sign(L.mean)) if margin else L.m])
         return float(self.w @ experts), experts, base, f
 
     def _mix(self, p: float, experts: Vector, y: float, c: float) -> None:

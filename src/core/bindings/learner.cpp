@@ -41,7 +41,8 @@ using Slots = nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::
 std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float64, bool receipt, const char* loss,
                                       const std::vector<double>& scales, double beta, double l1, double l2,
                                       double lower, double upper, bool intercept, double tau,
-                                      std::optional<double> share, bool capped, bool stack, bool levels) {
+                                      std::optional<double> share, bool capped, bool stack, bool levels, bool coin,
+                                      bool dense) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
     if (outputs != 1) throw nb::value_error("outputs needs to be 1");
     if (scales.empty() || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 1 to 16 numbers");
@@ -66,6 +67,8 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     c.share = share.value_or(0.0);
     c.stack = stack;
     c.levels = levels;
+    c.coin = coin;
+    c.dense = dense;
     return Learner::make(options);
 }
 
@@ -145,8 +148,8 @@ void check(const Learner& learner, const Column<std::int64_t>& indptr, const Col
 
 nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
                 const Values& values, const Column<double>& y, const Column<double>& weight,
-                const std::optional<Target<2>>& scores, const std::optional<Target<1>>& losses,
-                std::int64_t first_row, bool scales, bool mixture) {
+                const std::optional<Target<2>>& scores, const std::optional<Target<1>>& losses, std::int64_t first_row,
+                bool scales, bool mixture) {
     const Entries e = labelled_entries_of(indptr, indices, values, y, weight);
     if (scores) check_scores(learner, *scores, e.rows.count);
     if (losses) check_length("losses", losses->size(), e.rows.count);
@@ -266,6 +269,13 @@ void put_gradients(Learner& learner, const Column<std::uint32_t>& slots,
     check_gradients(learner, slots, gradients);
     const nb::gil_scoped_release free;
     learner.put_gradients(slots.data(), slots.size(), gradients.data());
+}
+
+void expect_columns(Learner& learner, int columns, int inputs) {
+    const int most_inputs = ftprl::DENSE_INPUTS - ftprl::MOST_DENSE + columns;
+    if (columns < 0 || columns > ftprl::MOST_DENSE || inputs < 0 || inputs > most_inputs)
+        throw nb::value_error("a stack has at most 64 dense columns");
+    learner.expect_columns(columns, inputs);
 }
 
 void keep_scales(Learner& learner, int first, int count) {
@@ -423,8 +433,12 @@ void bind_cells(nb::class_<Learner>& learner) {
              "Copy the sums of the gradients of cells, a row each and a column for each scale; with a receipt.")
         .def("put_gradients", &put_gradients, nb::arg("slots").noconvert(), nb::arg("gradients").noconvert(),
              "Overwrite the sums of the gradients of cells that are there.")
+        .def("expect_columns", &expect_columns, nb::arg("columns"), nb::arg("inputs"),
+             "Before a file's arrays are put: the dense columns that its stack knows, and its inputs.")
         .def("keep_scales", &keep_scales, nb::arg("first"), nb::arg("count"),
              "Drop all scales but `count` neighbours from number `first` on.")
+        .def("drop_coin", &Learner::drop_coin, nb::call_guard<nb::gil_scoped_release>(),
+             "Drop the coin-betting expert, if there is one.")
         .def_prop_ro(
             "width", [](const Learner& self) { return self.cell_bytes() / (self.wide_cells() ? 8 : 4); },
             "How many numbers a cell has, those that fill it up included.")
@@ -484,7 +498,7 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
                 nb::arg("receipt"), nb::arg("loss"), nb::arg("scales"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"),
                 nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"),
                 nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true,
-                nb::arg("levels") = false);
+                nb::arg("levels") = false, nb::arg("coin") = false, nb::arg("dense") = false);
     learner.def("copy", &Learner::copy);
     bind_rows(learner);
     bind_cells(learner);

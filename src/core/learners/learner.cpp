@@ -36,6 +36,8 @@ LearnerOptions completed(LearnerOptions options) {
     if (c.base.loss->baseline != BaselineKind::quantile) c.base.tau = 0.5;  // absolute loss: the median
     c.stack = c.stack && c.count > 1;
     c.levels = c.levels && c.stack && c.base.loss->rule != LabelRule::none;
+    c.coin = c.coin && c.count > 1;
+    c.dense = c.dense && c.stack;
     for (int k = c.count; k < MOST_SCALES; ++k) c.h[k] = 1.0;
     c.base.least_kappa = options.wide_cells ? DBL_MIN : FLT_MIN;
     return options;

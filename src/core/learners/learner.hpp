@@ -90,9 +90,14 @@ public:
     // What a model file holds: parts of every cell, and arrays besides the cells.
     virtual std::vector<Columns> saved_columns() const = 0;
     virtual std::vector<NamedArray> saved_arrays() = 0;
+    // Before the arrays of a file are put: how many dense columns its stack knows, and how many inputs it has with
+    // them.
+    virtual void expect_columns(int /*columns*/, int /*inputs*/) {}
 
     // Drop all scales but `count` neighbours from number `first` on. One scale cannot be dropped.
     virtual void keep_scales(int first, int count) = 0;
+    // Drop the coin-betting expert, if there is one.
+    virtual void drop_coin() {}
 
     std::uint64_t dim() const { return options_.dim; }
     int outputs() const { return options_.outputs; }

@@ -74,8 +74,8 @@ double quantile_implicit(double s, double y, double A, double, double tau) {
     return s == y ? 0.0 : (s > y ? 1.0 - tau : -tau);
 }
 double huber_implicit(double s, double y, double A, double, double) { return within((s - y) / (1.0 + A), -1.0, 1.0); }
-// Twice the step that ends at the margin, which learns too little of a text whose words are mostly new: the longest that
-// costs no more regret than the row's loss (docs/labels.md).
+// Twice the step that ends at the margin, which learns too little of a text whose words are mostly new: the longest
+// that costs no more regret than the row's loss (docs/labels.md).
 double hinge_implicit(double s, double y, double A, double, double) {
     const double gap = above(1.0 - y * s, 0.0);
     return gap > 0.0 ? -y * (A > 0.0 ? below(2.0 * gap / A, 1.0) : 1.0) : 0.0;

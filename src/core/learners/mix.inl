@@ -12,6 +12,8 @@ inline double most(double a, double b) { return b > a ? b : a; }
 inline double least(double a, double b) { return b < a ? b : a; }
 inline double within(double v, double bound) { return least(most(v, -bound), bound); }
 
+#include "learners/experts_dense.inl"
+
 // log(1 + e) for e from 0 to 1, four at a time: 2 atanh(s) with s = e / (2 + e), by a polynomial in s^2 through the
 // Chebyshev points. Within 3 units in the last place, and several times as fast as the library's one by one.
 constexpr double ATANH[] = {0x1.5555555555555p-1, 0x1.9999999999944p-2, 0x1.2492492499d46p-2, 0x1.c71c71bedea97p-3,
@@ -27,10 +29,10 @@ inline void tails(const double* e, double* to, int n) {
     }
 }
 
-// The scales, the stack, and with labels in their own unit their offset.
+// The scales, the stack, with other losses than the log loss what the labels alone predict, and the coin.
 inline int experts(const ScaleConstants& c) {
-    const LabelRule rule = c.base.loss->rule;
-    return c.count + (c.stack ? 1 : 0) + (rule != LabelRule::none && rule != LabelRule::classes ? 1 : 0);
+    const int offset = c.base.loss->rule != LabelRule::none ? 1 : 0;
+    return c.count + (c.stack ? 1 : 0) + offset + (c.coin ? 1 : 0);
 }
 
 // The score that the mixture predicts for a row before its label is known, and its loss.
@@ -79,10 +81,21 @@ inline double mixed(const ScaleConstants& c, const Mixture& m, const double* l) 
     return low - log(total / all_weights);
 }
 
-inline double stack_score(const Mixture& m, const double* scores, int count) {
+inline double stack_score(const double* u, const double* scores, int count) {
     double f = 0.0;
-    for (int k = 0; k < count; ++k) f += m.u[k] * within(scores[k], STACK_CUT);
+    for (int k = 0; k < count; ++k) f += u[k] * within(scores[k], STACK_CUT);
     return f;
+}
+
+// The scores of all experts with the log loss.
+inline void expert_scores(const ScaleConstants& c, const Mixture& m, const double* scores, double* s) {
+    for (int k = 0; k < c.count; ++k) s[k] = scores[k];
+    if (has_columns(c, m.dense)) {
+        s[c.count] = stack_score(m.dense->u, scores, c.count) + columns_score(*m.dense, scores + DENSE_AT);
+    } else if (c.stack) {
+        s[c.count] = stack_score(m.u, scores, c.count);
+    }
+    if (c.coin) s[c.count + (c.stack ? 1 : 0)] = scores[c.count];
 }
 
 // The mixture's score with the log loss, and its loss where there is a label.
@@ -90,10 +103,8 @@ MixedPrediction predict_mixture(const ScaleConstants& c, const Mixture& m, const
     MixedPrediction prediction = {0.0, y};
     double s[MOST_EXPERTS] = {}, plus[MOST_EXPERTS] = {}, minus[MOST_EXPERTS] = {};
     const int n = experts(c);
-    for (int j = 0; j < n; ++j) {
-        s[j] = j < c.count ? scores[j] : stack_score(m, scores, c.count);
-        plus[j] = exp(-fabs(s[j]));
-    }
+    expert_scores(c, m, scores, s);
+    for (int j = 0; j < n; ++j) plus[j] = exp(-fabs(s[j]));
     tails(plus, minus, n);
     for (int j = 0; j < n; ++j) {
         plus[j] = most(-s[j], 0.0) + minus[j];
@@ -187,35 +198,36 @@ inline void newton(Mixture& m, const double* v, int columns, double slope, doubl
 inline void newton_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double f, double e, double slope,
                             double row_weight) {
     const double weight = least(row_weight, STACK_WEIGHT);
-    alignas(32) double v[MOST_COLUMNS] = {};
+    alignas(32) double v[DENSE_INPUTS];
     for (int k = 0; k < c.count; ++k) v[k] = within(scores[k], STACK_CUT);
-    const double p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
-    newton(m, v, c.count, slope, weight * most(p * (1.0 - p), LEAST_CURVE), weight);
+    const double p = (f >= 0.0 ? 1.0 : e) / (1.0 + e), curve = weight * most(p * (1.0 - p), LEAST_CURVE);
+    if (!has_columns(c, m.dense)) return newton(m, v, c.count, slope, curve, weight);
+    for (int k = 0; k <= m.dense->active; ++k) v[c.count + k] = scores[DENSE_AT + k];
+    dense_newton(*m.dense, v, slope, curve, weight);
 }
 
 inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y,
                                       double weight, double t, bool asked, double* l, double* slopes) {
     const int n = experts(c);
-    double e[MOST_EXPERTS] = {}, other[MOST_EXPERTS] = {}, power[MOST_EXPERTS];
-    const double f = c.stack ? stack_score(m, scores, c.count) : 0.0;
-    double slope = 0.0;
+    double e[MOST_EXPERTS] = {}, other[MOST_EXPERTS] = {}, power[MOST_EXPERTS], s[MOST_EXPERTS], slope[MOST_EXPERTS];
+    expert_scores(c, m, scores, s);
     for (int j = 0; j < n; ++j) {
-        const LossAtScore row_loss = c.base.loss->at(j < c.count ? scores[j] : f, y, c.base.tau, e[j]);
+        const LossAtScore row_loss = c.base.loss->at(s[j], y, c.base.tau, e[j]);
         l[j] = row_loss.value;
-        slope = row_loss.slope;
-        if (j < c.count) slopes[j] = weight * slope;
+        slope[j] = row_loss.slope;
+        if (j < c.count) slopes[j] = weight * slope[j];
     }
+    if (c.coin) slopes[c.count] = weight * slope[c.count + (c.stack ? 1 : 0)];
     tails(e, other, n);
     for (int j = 0; j < n; ++j) {
         l[j] += other[j];
-        other[j] += most(y * (j < c.count ? scores[j] : f), 0.0);
+        other[j] += most(y * s[j], 0.0);
     }
     admit(c, m, weight);
     // e^-l is the probability of the label, at hand without another exponential, if it is not too small.
     double total = 0.0;
     for (int j = 0; j < n; ++j) {
-        const double s = j < c.count ? scores[j] : f;
-        power[j] = (y * s < 0.0 ? e[j] : 1.0) / (1.0 + e[j]);
+        power[j] = (y * s[j] < 0.0 ? e[j] : 1.0) / (1.0 + e[j]);
         total += m.w[j] * power[j];
     }
     const bool direct = !is_bayes(c) && total >= LEAST_CHANCE;
@@ -223,7 +235,7 @@ inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const
     if (asked) prediction.score = y * (mixed(c, m, other) - prediction.loss);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
     share_out(c, m, l, weight, t, direct ? power : nullptr);
-    if (c.stack) newton_log_loss(c, m, scores, f, e[c.count], slope, weight);
+    if (c.stack) newton_log_loss(c, m, scores, s[c.count], e[c.count], slope[c.count], weight);
     return prediction;
 }
 
@@ -253,6 +265,8 @@ inline void learn_slopes(const ScaleConstants& c, const double* scores, double y
         double tail = 0.0;
         slopes[k] = weight * c.base.loss->at(scores[k], y, c.base.tau, tail).slope;
     }
+    double tail = 0.0;
+    if (c.coin) slopes[c.count] = weight * c.base.loss->at(scores[c.count], y, c.base.tau, tail).slope;
 }
 
 // The weights of the experts after a held-out row in which they lost l: Bayes' rule, and no share, since all held-out
@@ -264,11 +278,11 @@ inline void weigh_experts(Mixture& m, int n, const double* l, double rate) {
 }
 
 inline void weigh_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight) {
-    double l[MOST_EXPERTS] = {};
+    double l[MOST_EXPERTS] = {}, s[MOST_EXPERTS];
+    expert_scores(c, m, scores, s);
     for (int j = 0; j < experts(c); ++j) {
         double tail = 0.0;
-        const double score = j < c.count ? scores[j] : stack_score(m, scores, c.count);
-        const double value = c.base.loss->at(score, y, c.base.tau, tail).value;
+        const double value = c.base.loss->at(s[j], y, c.base.tau, tail).value;
         l[j] = total_loss(value, tail);
         m.seen[j] += is_bayes(c) ? weight * l[j] : 0.0;
     }
@@ -277,7 +291,7 @@ inline void weigh_log_loss(const ScaleConstants& c, Mixture& m, const double* sc
 }
 
 // A row that is learned with the log loss: the prediction of the mixture and its loss, its new weights, and the
-// weighted slope of each scale.
+// weighted slope of each scale and then of the coin.
 MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
                               double t, bool asked, double* slopes) {
     if (c.frozen) {

@@ -7,7 +7,7 @@ constexpr double LEAST_GAP = 0x1p-30;       // part of the loss so far below whi
 
 // What the experts and the stack say of a row.
 struct Opinions {
-    double expert[MOST_EXPERTS];  // the scales, the stack, the offset; cut to the range of the labels
+    double expert[MOST_EXPERTS];  // the scales, the stack, the offset, the coin; cut to the range of the labels
     double seen[MOST_SCALES];     // the scores as the stack sees them
     double base;                  // the stack without its levels
     double f;
@@ -21,25 +21,35 @@ inline double stack_unit(const ScaleConstants& c, const LabelState& labels) {
     return has_classes(c) || c.base.loss->has_log_link() ? 1.0 : labels.unit;
 }
 
+// What the labels so far predict alone: their offset, or the class that most of them have.
+inline double prediction_of_labels(const ScaleConstants& c, const LabelState& labels) {
+    if (!has_classes(c)) return labels.offset;
+    return labels.mean > 0.0 ? 1.0 : (labels.mean < 0.0 ? -1.0 : 0.0);
+}
+
 Opinions opinions_of(const ScaleConstants& c, const Mixture& m, const double* scores) {
     Opinions o = {};
     const LabelState& labels = m.labels;
+    const bool columns = has_columns(c, m.dense);
+    const double* u = columns ? m.dense->u : m.u;
     double sum = 0.0;
     for (int k = 0; k < c.count; ++k) {
         o.expert[k] = cut_to(scores[k], labels.lowest, labels.highest);
         o.seen[k] = has_classes(c) ? within(scores[k], STACK_CUT) : o.expert[k];
-        sum += m.u[k] * (o.seen[k] - labels.offset);
+        sum += u[k] * (o.seen[k] - labels.offset);
     }
     int n = c.count;
     if (c.stack) {
         o.base = o.f = labels.offset + sum;
+        if (columns) o.base = o.f = o.base + stack_unit(c, labels) * columns_score(*m.dense, scores + DENSE_AT);
         if (c.levels) {
-            const double levels = m.u[c.count] * m.hedge[LEVEL] + m.u[c.count + 1] * m.hedge[SLOW_LEVEL];
+            const double levels = u[c.count] * m.hedge[LEVEL] + u[c.count + 1] * m.hedge[SLOW_LEVEL];
             o.f = o.base + stack_unit(c, labels) * levels;
         }
         o.expert[n++] = cut_to(c.base.loss->stack_gain * o.f, labels.lowest, labels.highest);
     }
-    if (!has_classes(c)) o.expert[n++] = labels.offset;
+    o.expert[n++] = prediction_of_labels(c, labels);
+    if (c.coin) o.expert[n++] = cut_to(scores[c.count], labels.lowest, labels.highest);
     for (int j = 0; j < n; ++j) o.mean += m.w[j] * o.expert[j];
     return o;
 }
@@ -90,16 +100,18 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double
     for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * most(m.w[j], LEAST_WEIGHT) + a / n;
 }
 
-// The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one.
-inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, const LabelState& before, double low,
-                        double high, double y, double row_weight, double t) {
+// The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one; `dense` is
+// the columns of the row.
+inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, const double* dense,
+                        const LabelState& before, double low, double high, double y, double row_weight, double t) {
     const Loss& loss = *c.base.loss;
     const LabelState& labels = m.labels;
     const double weight = least(row_weight, STACK_WEIGHT), unit = stack_unit(c, labels);
-    alignas(32) double v[MOST_COLUMNS] = {};
+    const double ratio = stack_unit(c, before) / unit;
+    const int count = c.count + (c.levels ? 2 : 0);
+    alignas(32) double v[DENSE_INPUTS];
     for (int k = 0; k < c.count; ++k) v[k] = (o.seen[k] - before.offset) / unit;
     if (c.levels) {
-        const double ratio = stack_unit(c, before) / unit;
         v[c.count] = ratio * m.hedge[LEVEL];
         v[c.count + 1] = ratio * m.hedge[SLOW_LEVEL];
     }
@@ -115,12 +127,26 @@ inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, 
         at.mean_loss = m.hedge[STACK_LOSS];
     }
     const StackSlope slope = loss.stack(at);
-    newton(m, v, c.count + (c.levels ? 2 : 0), slope.slope, weight * slope.curvature, weight);
+    if (has_columns(c, m.dense)) {
+        for (int k = 0; k <= m.dense->active; ++k) v[count + k] = ratio * dense[k];
+        dense_newton(*m.dense, v, slope.slope, weight * slope.curvature, weight);
+    } else {
+        newton(m, v, count, slope.slope, weight * slope.curvature, weight);
+    }
     if (!c.levels) return;
     for (int j = 0; j < 2; ++j) {
         double& level = m.hedge[LEVEL + j];
         level += most(LEVEL_RATES[j], 1.0 / t) * (slope.level - level);
     }
+}
+
+// The coin's slope at its score, in units of the labels.
+inline double coin_slope(const ScaleConstants& c, const Mixture& m, double score, const LabelledRow& row, double y) {
+    const double s = cut_to(score, row.low, row.high);
+    double tail = 0.0;
+    if (has_classes(c)) return c.base.loss->at(s, y, c.base.tau, tail).slope;
+    const StackPoint at = {s, s, y, m.labels.unit, m.labels.psi, 1.0, c.base.tau};
+    return c.base.loss->stack(at).slope;
 }
 
 // As weigh_log_loss, at the rate that the first pass came to.
@@ -148,10 +174,11 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
     const LabelState before = m.labels;
     row = learn_row_label(c.base, m.labels, y, weight);
     if (!row.teaches) {
-        for (int k = 0; k < c.count; ++k) slopes[k] = 0.0;
+        for (int k = 0; k <= c.count; ++k) slopes[k] = 0.0;
         return prediction;
     }
-    if (c.stack && !c.frozen) learn_stack(c, m, o, before, row.low, row.high, y, weight, t);
+    if (c.stack && !c.frozen) learn_stack(c, m, o, scores + DENSE_AT, before, row.low, row.high, y, weight, t);
+    if (c.coin) slopes[c.count] = coin_slope(c, m, scores[c.count], row, y);
     for (int k = 0; k < c.count; ++k) slopes[k] = slope_of(c.base, m.labels, row, scores[k], reach[k]);
     return prediction;
 }

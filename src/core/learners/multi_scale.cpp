@@ -50,12 +50,20 @@ void keep(double* array, int size, int first, int count, int next = 0, int more 
     std::fill(array + count + more, array + size, 0.0);
 }
 
+// The weights of experts that stay. They may have had none at all: then they begin anew with equal weights.
+void divide_by_total(double* w, int count) {
+    double total = 0.0;
+    for (int j = 0; j < count; ++j) total += w[j];
+    for (int j = 0; j < count; ++j) w[j] = total > 0.0 ? w[j] / total : 1.0 / count;
+}
+
 }  // namespace
 
 MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
     : Learner(options, options.dim + 1, (options.constants.count + 3) / 4 * 4),
       slot_map_(options.dim),
       memory_((options.dim + 1) * set().cell_bytes) {
+    make_experts();
     const int K = scales();
     mixture_.facts[LARGEST_WEIGHT] = 1.0;
     mixture_.labels = no_labels(loss());
@@ -73,8 +81,19 @@ void MultiScaleLearner::prefault(const LearnerOptions& options, const Kernels& k
 MultiScaleLearner::MultiScaleLearner(const MultiScaleLearner& other)
     : Learner(other), slot_map_(dim()), memory_((dim() + 1) * set().cell_bytes), mixture_(other.mixture_) {
     slot_map_.copy_from(other.slot_map_);
-    memory_.copy_from(other.memory_, slot_map_.count() * cell_bytes());
+    memory_.copy_from(other.memory_, slot_map_.count() * own_bytes());
     std::copy(std::begin(other.intercept_), std::end(other.intercept_), intercept_);
+    make_experts();
+    if (coin_ != nullptr) coin_->copy_from(*other.coin_, slot_map_.count() * coin_bytes());
+    std::copy(std::begin(other.coin_intercept_), std::end(other.coin_intercept_), coin_intercept_);
+    if (dense_ != nullptr) *dense_ = *other.dense_;
+}
+
+void MultiScaleLearner::make_experts() {
+    coin_intercept_[COIN_FACTS] = 1.0;
+    if (options_.constants.coin) coin_ = std::make_unique<Memory>((dim() + 1) * coin_bytes());
+    if (options_.constants.dense) dense_ = std::make_unique<DenseBlock>();
+    mixture_.dense = dense_.get();
 }
 
 std::unique_ptr<Learner> MultiScaleLearner::copy() const {
@@ -83,22 +102,34 @@ std::unique_ptr<Learner> MultiScaleLearner::copy() const {
 
 const ScaleSet& MultiScaleLearner::set() const { return set_of(*kernels_, options_); }
 
-ScaleState MultiScaleLearner::state() const {
+ScaleState MultiScaleLearner::state(const std::uint32_t* slots) const {
+    const ExpertState experts = {coin_ == nullptr ? nullptr : coin_->data(), const_cast<double*>(coin_intercept_),
+                                 coin_scratch_ == nullptr ? nullptr : static_cast<double*>(coin_scratch_->data()),
+                                 dense_.get(), slots};
     // The kernels that do not learn leave the state alone.
-    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_),
-            const_cast<Mixture*>(&mixture_), receipt_state()};
+    return {memory_.data(),
+            const_cast<double*>(intercept_),
+            const_cast<double*>(tallies_),
+            const_cast<Mixture*>(&mixture_),
+            receipt_state(),
+            experts};
 }
 
 Totals MultiScaleLearner::learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) {
     const auto longest = static_cast<std::size_t>(std::max<std::int64_t>(longest_row(rows), 1));
     const std::size_t bytes = longest * static_cast<std::size_t>(lanes()) * sizeof(double);
     if (buffer_ == nullptr || buffer_->size() < bytes) buffer_ = std::make_unique<Memory>(bytes);
+    if (coin_ != nullptr) {
+        const std::size_t scratch = (longest + 3) / 4 * 4 * SCRATCH * sizeof(double);
+        if (coin_scratch_ == nullptr || coin_scratch_->size() < scratch)
+            coin_scratch_ = std::make_unique<Memory>(scratch);
+    }
     const std::int64_t size = rows.indptr[rows.count];
     if (cell_numbers_.size() < static_cast<std::size_t>(size)) cell_numbers_.resize(static_cast<std::size_t>(size));
     slot_map_.claim(rows.indices, size, cell_numbers_.data());
     Rows of_cells = rows;
     of_cells.indices = cell_numbers_.data();
-    return set().learn[unconstrained_](of_cells, wide_values, options_.constants, state(), out,
+    return set().learn[unconstrained_](of_cells, wide_values, options_.constants, state(rows.indices), out,
                                        static_cast<double*>(buffer_->data()));
 }
 
@@ -108,12 +139,12 @@ void MultiScaleLearner::score(const Rows& rows, bool wide_values, double* scores
     slot_map_.find(rows.indices, rows.indptr[rows.count], cell_numbers.data());
     Rows of_cells = rows;
     of_cells.indices = cell_numbers.data();
-    set().score[unconstrained_](of_cells, wide_values, options_.constants, state(), scores);
+    set().score[unconstrained_](of_cells, wide_values, options_.constants, state(rows.indices), scores);
 }
 
 void MultiScaleLearner::weights(int scale, double* out) const {
     std::vector<double> of_cells(slot_map_.count());
-    set().weights(options_.constants, state(), slot_map_.count(), scale, of_cells.data());
+    set().weights(options_.constants, state(nullptr), slot_map_.count(), scale, of_cells.data());
     for (std::uint64_t i = 0; i < dim(); ++i) out[i] = of_cells[slot_map_[i]];
 }
 
@@ -126,7 +157,7 @@ void MultiScaleLearner::intercept(double* out) const {
 }
 
 void MultiScaleLearner::touch(const Rows& rows) {
-    const std::size_t words = cell_bytes() / sizeof(double);
+    const std::size_t words = own_bytes() / sizeof(double);
     auto* cells = static_cast<volatile double*>(memory_.data());
     for (std::int64_t p = 0; p < rows.indptr[rows.count]; ++p) {
         volatile double* cell = cells + slot_map_[rows.indices[p]] * words;
@@ -137,7 +168,7 @@ void MultiScaleLearner::touch(const Rows& rows) {
 template <class T>
 std::size_t MultiScaleLearner::touched(std::uint32_t* out) const {
     const auto* cells = static_cast<const T*>(memory_.data());
-    const std::size_t stride = cell_bytes() / sizeof(T), N = 2 * static_cast<std::size_t>(lanes()) + 1;
+    const std::size_t stride = own_bytes() / sizeof(T), N = 2 * static_cast<std::size_t>(lanes()) + 1;
     std::size_t count = 0;
     for (std::uint64_t i = 0; i < dim(); ++i) {
         if (i + AHEAD < dim()) fetch(cells + slot_map_[i + AHEAD] * stride + N);
@@ -153,33 +184,56 @@ std::size_t MultiScaleLearner::touched(std::uint32_t* out) const {
 }
 
 void MultiScaleLearner::take(const std::uint32_t* slots, std::size_t count, void* out) const {
-    const std::size_t bytes = cell_bytes();
+    const std::size_t bytes = own_bytes(), more = coin_bytes();
     const auto* cells = static_cast<const unsigned char*>(memory_.data());
-    for (std::size_t i = 0; i < count; ++i) {
+    const auto* coins = coin_ == nullptr ? nullptr : static_cast<const unsigned char*>(coin_->data());
+    auto* to = static_cast<unsigned char*>(out);
+    for (std::size_t i = 0; i < count; ++i, to += bytes + more) {
         if (i + AHEAD < count) fetch(cells + slot_map_[slots[i + AHEAD]] * bytes, bytes);
-        std::memcpy(static_cast<unsigned char*>(out) + i * bytes, cells + slot_map_[slots[i]] * bytes, bytes);
+        std::memcpy(to, cells + slot_map_[slots[i]] * bytes, bytes);
+        if (more != 0) std::memcpy(to + bytes, coins + slot_map_[slots[i]] * more, more);
     }
 }
 
 void MultiScaleLearner::put(const std::uint32_t* slots, std::size_t count, const void* from) {
-    const std::size_t bytes = cell_bytes();
+    const std::size_t bytes = own_bytes(), more = coin_bytes();
     auto* cells = static_cast<unsigned char*>(memory_.data());
+    auto* coins = coin_ == nullptr ? nullptr : static_cast<unsigned char*>(coin_->data());
+    const auto* cell = static_cast<const unsigned char*>(from);
     if (cell_numbers_.size() < count) cell_numbers_.resize(count);
     slot_map_.claim(slots, static_cast<std::int64_t>(count), cell_numbers_.data());
-    for (std::size_t i = 0; i < count; ++i) {
-        std::memcpy(cells + cell_numbers_[i] * bytes, static_cast<const unsigned char*>(from) + i * bytes, bytes);
+    for (std::size_t i = 0; i < count; ++i, cell += bytes + more) {
+        std::memcpy(cells + cell_numbers_[i] * bytes, cell, bytes);
+        if (more != 0) std::memcpy(coins + cell_numbers_[i] * more, cell + bytes, more);
+    }
+    link_columns();
+}
+
+// The cells of the dense columns, of which a file knows the slots.
+void MultiScaleLearner::link_columns() {
+    if (dense_ == nullptr) return;
+    for (int j = 0; j < dense_->active + dense_->watched; ++j) {
+        dense_->cells[j] = slot_map_[static_cast<std::uint64_t>(dense_->columns[j][COLUMN_SLOT])];
     }
 }
 
+void MultiScaleLearner::expect_columns(int columns, int inputs) {
+    if (dense_ == nullptr) return;
+    dense_->inputs = inputs > 0 ? stack_columns() + 1 : 0;
+    dense_->active = inputs > 0 ? inputs - dense_->inputs : 0;
+    dense_->watched = columns - dense_->active;
+}
+
 int MultiScaleLearner::experts() const {
-    const bool has_offset = labelled() && loss().rule != LabelRule::classes;
-    return scales() + (options_.constants.stack ? 1 : 0) + (has_offset ? 1 : 0);
+    return scales() + (options_.constants.stack ? 1 : 0) + (labelled() ? 1 : 0) + (options_.constants.coin ? 1 : 0);
 }
 
 std::vector<Columns> MultiScaleLearner::columns() const {
     const int P = lanes(), K = scales();
     std::vector<Columns> all = {{"z", 0, K}, {"R", P, K}, {"unit", 2 * P, 0}, {"count", 2 * P + 1, 0}};
     if (loss().has_kink()) all.push_back({"kappa", 2 * P + 2, 0});
+    const int size = static_cast<int>(wide_cells() ? sizeof(double) : sizeof(float));
+    if (coin_ != nullptr) all.push_back({"coin", static_cast<int>(own_bytes()) / size, COIN_FACTS});
     return all;
 }
 
@@ -189,7 +243,7 @@ CellTable MultiScaleLearner::table() const {
     table.cells = memory_.data();
     table.slot_map = slot_map_.data();
     table.dim = dim();
-    table.bytes = cell_bytes();
+    table.bytes = own_bytes();
     table.wide = wide_cells();
     table.z = 0;
     table.R = P;
@@ -209,7 +263,8 @@ LedgerSums MultiScaleLearner::ledger(int leader, const std::int64_t* slots, std:
 std::vector<NamedArray> MultiScaleLearner::mixture() {
     const int K = scales(), windows = K > WINDOW ? K - WINDOW + 2 : 0;
     Mixture& m = mixture_;
-    const int columns = stack_columns(), most = K + 1 + (labelled() ? 1 : 0);
+    const int columns = stack_columns();
+    const int most = K + 1 + (labelled() ? 1 : 0) + (coin_ != nullptr ? 1 : 0);
     return {{"P", &m.P[0][0], columns, columns, MOST_COLUMNS},
             {"u", m.u, 0, columns, 0},
             {"w", m.w, 0, most, 0},
@@ -255,12 +310,38 @@ std::vector<NamedArray> MultiScaleLearner::saved_arrays() {
         arrays.push_back({"mixture.windows", &m.windows[0][0], 3, K - WINDOW + 2, MOST_WINDOWS});
     }
     if (receipt()) arrays.push_back({"mixture.sums", &m.sums[0][0], 3, K, MOST_SCALES});
+    add_expert_arrays(arrays);
     return arrays;
+}
+
+void MultiScaleLearner::add_expert_arrays(std::vector<NamedArray>& arrays) {
+    if (coin_ != nullptr) arrays.push_back({"coin.intercept", coin_intercept_, 0, COIN_FACTS + 1, 0});
+    if (dense_ == nullptr) return;
+    DenseBlock& b = *dense_;
+    arrays.push_back({"dense.rows", &b.rows, 0, 1, 0});
+    if (b.active + b.watched > 0) {
+        arrays.push_back({"dense.columns", &b.columns[0][0], b.active + b.watched, COLUMN_FACTS, COLUMN_FACTS});
+    }
+    if (b.inputs == 0) return;
+    const int inputs = b.inputs + b.active;
+    arrays.push_back({"dense.u", b.u, 0, inputs, 0});
+    arrays.push_back({"dense.P", &b.P[0][0], inputs, inputs, DENSE_INPUTS});
 }
 
 void MultiScaleLearner::keep_scales(int first, int count) {
     keep_experts(first, count);
     keep_lanes(first, count);
+}
+
+// The coin is the last of the experts.
+void MultiScaleLearner::drop_coin() {
+    if (coin_ == nullptr) return;
+    const int last = experts() - 1;
+    Mixture& m = mixture_;
+    for (double* array : {m.w, m.totals, m.seen}) array[last] = 0.0;
+    options_.constants.coin = false;
+    coin_.reset();
+    divide_by_total(m.w, last);
 }
 
 // The state of the mixture for the experts that stay; what they weigh together becomes 1 again.
@@ -273,12 +354,9 @@ void MultiScaleLearner::keep_experts(int first, int count) {
     for (int k = 0; k < count + extra; ++k) keep_columns(m.P[k]);
     for (int k = count + extra; k < MOST_COLUMNS; ++k) std::fill(std::begin(m.P[k]), std::end(m.P[k]), 0.0);
     keep_columns(m.u);
+    if (dense_ != nullptr) keep_inputs(*dense_, K, first, count);
     for (double* array : {m.w, m.totals, m.seen}) keep(array, MOST_EXPERTS, first, count, K, others);
-    const int kept = count + others;
-    double total = 0.0;
-    for (int j = 0; j < kept; ++j) total += m.w[j];
-    // Those that stay may have had no weight at all: then they begin anew with equal weights.
-    for (int j = 0; j < kept; ++j) m.w[j] = total > 0.0 ? m.w[j] / total : 1.0 / kept;
+    divide_by_total(m.w, count + others);
     for (auto& sums : m.sums) keep(sums, MOST_SCALES, first, count);
     for (auto& sums : rounding_) keep(sums, MOST_SCALES, first, count);
     for (auto& sums : row_sums_) keep(sums, MOST_SCALES, first, count);
@@ -287,13 +365,13 @@ void MultiScaleLearner::keep_experts(int first, int count) {
 }
 
 void MultiScaleLearner::keep_lanes(int first, int count) {
-    const Layout old{cell_bytes(), lanes(), loss().has_kink()};
+    const Layout old{own_bytes(), lanes(), loss().has_kink()};
     double* h = options_.constants.h;
     std::copy(h + first, h + first + count, h);
     std::fill(h + count, h + MOST_SCALES, 1.0);
     options_.constants.count = count;
     for (int part = 0; part < 3; ++part) keep(intercept_ + part * MOST_SCALES, MOST_SCALES, first, count);
-    const Layout now{cell_bytes(), lanes(), loss().has_kink()};
+    const Layout now{own_bytes(), lanes(), loss().has_kink()};
     const std::uint64_t cells = slot_map_.count();
     const auto move = wide_cells() ? move_lanes<double> : move_lanes<float>;
     move(static_cast<unsigned char*>(memory_.data()), old, now, cells, first, count);

@@ -24,14 +24,17 @@ public:
     std::size_t touched(std::uint32_t* out) const override;
     void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
-    std::size_t cell_bytes() const override { return set().cell_bytes; }
+    // To others a cell is one with the numbers of its coin, which lie elsewhere.
+    std::size_t cell_bytes() const override { return own_bytes() + coin_bytes(); }
     void use_small_pages() override { slot_map_.use_small_pages(); }  // cells lie close together as it is
     std::vector<Columns> columns() const override;
     LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
     std::vector<NamedArray> mixture() override;
     std::vector<Columns> saved_columns() const override;
     std::vector<NamedArray> saved_arrays() override;
+    void expect_columns(int columns, int inputs) override;
     void keep_scales(int first, int count) override;
+    void drop_coin() override;
 
 private:
     MultiScaleLearner(const MultiScaleLearner& other);
@@ -41,7 +44,14 @@ private:
     int lanes() const override { return (scales() + 3) / 4 * 4; }
     template <class T>
     std::size_t touched(std::uint32_t* out) const;
-    ScaleState state() const;
+    ScaleState state(const std::uint32_t* slots) const;
+    std::size_t own_bytes() const { return set().cell_bytes; }
+    std::size_t coin_bytes() const {
+        return options_.constants.coin ? COIN_FACTS * (wide_cells() ? sizeof(double) : sizeof(float)) : 0;
+    }
+    void make_experts();
+    void add_expert_arrays(std::vector<NamedArray>& arrays);
+    void link_columns();
     const ScaleSet& set() const;
     int experts() const;
     // Whether labels are in their own unit: with every loss but the log loss.
@@ -56,6 +66,10 @@ private:
     std::unique_ptr<Memory> buffer_;           // grows with the longest row
     double intercept_[3 * MOST_SCALES + 1] = {};
     Mixture mixture_ = {};
+    std::unique_ptr<Memory> coin_;          // the numbers of the coin by the number of a cell
+    std::unique_ptr<Memory> coin_scratch_;  // grows with the longest row
+    double coin_intercept_[COIN_FACTS + 1] = {};
+    std::unique_ptr<DenseBlock> dense_;
 };
 
 }  // namespace ftprl

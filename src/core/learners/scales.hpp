@@ -7,14 +7,15 @@
 //   N   the rows that had this feature
 #pragma once
 
+#include "learners/experts.hpp"
 #include "learners/kernel.hpp"
 #include "learners/labels.hpp"
 
 namespace ftprl {
 
-constexpr int MOST_EXPERTS = MOST_SCALES + 4;           // scales, stack and offset, filled up to a multiple of four
-constexpr int MOST_COLUMNS = MOST_SCALES + 4;           // of the stack: the scales, and its two levels
-constexpr int WINDOW = 4;                               // neighbouring scales that a retirement keeps
+constexpr int MOST_EXPERTS = MOST_SCALES + 4;  // scales, stack, offset and coin, filled up to a multiple of four
+constexpr int MOST_COLUMNS = MOST_SCALES + 4;  // of the stack: the scales, and its two levels
+constexpr int WINDOW = 4;                      // neighbouring scales that a retirement keeps
 constexpr int MOST_WINDOWS = MOST_SCALES - WINDOW + 2;  // and, last, all scales
 constexpr int BLOCK_ROWS = 1024;
 constexpr double STACK_RIDGE = 4.0;  // the Hessian of the stack begins at this times the identity
@@ -29,6 +30,8 @@ struct ScaleConstants {
     double share;  // with Share::fixed
     bool stack;
     bool levels;  // whether the stack has two, for a mean that moves; not with the log loss
+    bool coin;    // whether there is a coin-betting expert: experts.hpp
+    bool dense;   // whether the stack sees the dense columns
     bool frozen;  // whether the rows were learned in an earlier pass, so that the mixture stays as it is
     bool weighs;  // whether the rows are held out: only the weights of the experts learn from them
 };
@@ -37,8 +40,8 @@ struct ScaleConstants {
 // of the stack and its weight; the two levels.
 enum HedgeFact { GAP_NOW, LARGEST_GAP, PAID, STACK_LOSS, STACK_WEIGHT_SO_FAR, LEVEL, SLOW_LEVEL, HEDGE_FACTS };
 
-// All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there is one, the
-// stack.
+// All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there are such, the
+// stack, the offset and the coin.
 struct Mixture {
     double P[MOST_COLUMNS][MOST_COLUMNS];  // the inverse Hessian of the stack
     double u[MOST_COLUMNS];                // its weights
@@ -48,6 +51,7 @@ struct Mixture {
     double facts[3];                       // log loss: Fact
     double hedge[HEDGE_FACTS];             // other losses: HedgeFact
     LabelState labels;                     // other losses
+    DenseBlock* dense;                     // null unless the stack sees dense columns
     double block[MOST_SCALES];             // the loss of each scale in the block that is under way
     double windows[3][MOST_WINDOWS];       // Span
     double sums[3][MOST_SCALES];           // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY
@@ -66,6 +70,7 @@ struct ScaleState {
     double* tallies;
     Mixture* mixture;
     ReceiptState receipt;  // its S has P numbers for each cell
+    ExpertState experts;
 };
 
 // Kernels for cells of one type and number of lanes, with a receipt or without. `buffer` holds P doubles for each

@@ -9,6 +9,8 @@ namespace {
 
 #include "learners/mix.inl"
 
+static_assert(DENSE_AT > MOST_SCALES, "the coin comes behind the scales");
+
 // A cell begins at a line of memory only if it fits into one: of eight scales in 72 bytes every cell lies in two lines
 // as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used.
 template <class T, int L>
@@ -57,6 +59,8 @@ inline double value_of(const Rows& rows, bool wide, std::int64_t p) {
     return wide ? static_cast<const double*>(rows.values)[p]
                 : static_cast<double>(static_cast<const float*>(rows.values)[p]);
 }
+
+#include "learners/experts_coin.inl"
 
 // The unit of a feature met once more with the size a: N grows, and s follows the root of the mean square upwards.
 template <class C>
@@ -203,9 +207,11 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
     const std::int64_t end = rows.indptr[rows.count];
     double* tallies = state.tallies;
     Totals batch = {0.0, 0.0, 0};
-    alignas(32) double scores[4 * L];
-    alignas(32) double slopes[4 * L] = {};
+    alignas(32) double scores[ROW_INPUTS];
+    alignas(32) double slopes[DENSE_AT] = {};
     D score[L], slope[L];
+    ColumnIndex index;
+    if (constants.dense) index_columns(*state.experts.dense, index);
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const std::int64_t from = rows.indptr[r];
@@ -220,11 +226,13 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
         }
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
+        read_experts<T>(rows, wide, constants, state, index, from, to, end, learns, scores);
         if (!learns) {
             const MixedPrediction prediction = predict_mixture(constants, *state.mixture, scores, y);
             if (out.scores != nullptr) out.scores[r] = prediction.score;
             if (out.losses != nullptr) out.losses[r] = prediction.loss;
-            if (constants.weighs && y == y && weight > 0.0) weigh_log_loss(constants, *state.mixture, scores, y, weight);
+            if (constants.weighs && y == y && weight > 0.0)
+                weigh_log_loss(constants, *state.mixture, scores, y, weight);
             continue;
         }
         const MixedPrediction prediction = learn_mixture(constants, *state.mixture, scores, y, weight,
@@ -246,6 +254,7 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
                                                 sums);
         if (constants.base.intercept) learn_intercept<L, receipt>(c, state.intercept, slope, own);
         if constexpr (receipt) add_sums<L>(sums, own, slope, state.mixture->sums, state.receipt.rounding);
+        learn_experts<T>(rows, wide, constants, state, cells, index, from, to, tallies[ROWS], slopes[constants.count]);
     }
     return batch;
 }
@@ -255,14 +264,17 @@ void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, 
     auto* cells = static_cast<Coordinate<T, L>*>(state.cells);
     const Lanes<L> c = lanes_of<L>(constants);
     const std::int64_t end = rows.indptr[rows.count];
-    alignas(32) double scores[4 * L];
+    alignas(32) double scores[ROW_INPUTS];
     D score[L];
+    ColumnIndex index;
+    if (constants.dense) index_columns(*state.experts.dense, index);
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         predict<T, L, unconstrained, false>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end, score,
                                             nullptr);
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
+        read_experts<T>(rows, wide, constants, state, index, rows.indptr[r], rows.indptr[r + 1], end, false, scores);
         to[r] = predict_mixture(constants, *state.mixture, scores, 0.0).score;
     }
 }

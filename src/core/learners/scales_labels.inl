@@ -127,8 +127,10 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
     double *tallies = state.tallies, *own_kappa = state.intercept + 3 * MOST_SCALES;
     Mixture& m = *state.mixture;
     Totals batch = {0.0, 0.0, 0};
-    alignas(32) double scores[4 * L], reaches[4 * L], slopes[4 * L] = {};
+    alignas(32) double scores[ROW_INPUTS], reaches[4 * L], slopes[DENSE_AT] = {};
     D score[L], reach[L], slope[L], x[L];
+    ColumnIndex index;
+    if (constants.dense) index_columns(*state.experts.dense, index);
     for (std::int64_t p = 0; p < FAR<C> && p < end; ++p) fetch_cell(cells + rows.indices[p]);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const std::int64_t from = rows.indptr[r], to = rows.indptr[r + 1];
@@ -144,6 +146,7 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
             add_labelled_intercept(c, state.intercept, *own_kappa, score, x, learns ? reach : nullptr);
         }
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
+        read_experts<T>(rows, wide, constants, state, index, from, to, end, learns, scores);
         if (!learns) {
             const Opinions o = opinions_of(constants, m, scores);
             if (out.scores != nullptr) out.scores[r] = o.mean;
@@ -167,6 +170,8 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
             add_row_sums(constants.base, m.labels, row, scores[k], slopes[k], prediction.score, prediction.loss,
                          state.receipt.rows, k);
         }
+        learn_experts<T>(rows, wide, constants, state, cells, index, from, to, tallies[ROWS],
+                         weight * slopes[constants.count]);
         if (!row.teaches) continue;
         RegretSums sums[4][L], own[L];
         for (int l = 0; l < L; ++l) {
@@ -191,8 +196,10 @@ void score_labelled(const Rows& rows, bool wide, const ScaleConstants& constants
     const Lanes<L> c = lanes_of<L>(constants);
     const std::int64_t end = rows.indptr[rows.count];
     const Mixture& m = *state.mixture;
-    alignas(32) double scores[4 * L];
+    alignas(32) double scores[ROW_INPUTS];
     D score[L], x[L];
+    ColumnIndex index;
+    if (constants.dense) index_columns(*state.experts.dense, index);
     for (std::int64_t p = 0; p < FAR<C> && p < end; ++p) fetch_cell(cells + rows.indices[p]);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         predict_labelled<C, T, L, unconstrained, false>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end,
@@ -202,6 +209,7 @@ void score_labelled(const Rows& rows, bool wide, const ScaleConstants& constants
             add_labelled_intercept(c, state.intercept, state.intercept[3 * MOST_SCALES], score, x, nullptr);
         }
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
+        read_experts<T>(rows, wide, constants, state, index, rows.indptr[r], rows.indptr[r + 1], end, false, scores);
         to[r] = opinions_of(constants, m, scores).mean;
     }
 }

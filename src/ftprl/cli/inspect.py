@@ -64,8 +64,8 @@ def _table(facts: dict[str, Any]) -> list[str]:
 
 def _nonzero(facts: dict[str, Any]) -> str:
     """How many weights are not 0, and which are meant, of several scales."""
-    leading = "" if facts["mixture"] is None else " in the leading scale, whose weights are below"
-    return f"{facts['nonzero']} weights not 0{leading}"
+    scales = "" if facts["mixture"] is None else " in some scale; those below are of the leading scale"
+    return f"{facts['nonzero']} weights not 0{scales}"
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:

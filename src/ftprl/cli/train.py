@@ -43,6 +43,8 @@ def train(
     share: Annotated[str | None, option("share")] = None,
     no_stack: Annotated[bool, option("stack")] = False,
     level: Annotated[bool, option("level")] = False,
+    no_coin: Annotated[bool, option("coin")] = False,
+    no_dense: Annotated[bool, option("dense")] = False,
     no_retire: Annotated[bool, option("retire")] = False,
     passes: Annotated[int | None, option("passes")] = None,
     holdout: Annotated[int | None, option("holdout")] = None,

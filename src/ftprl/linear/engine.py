@@ -18,6 +18,7 @@ from ftprl.linear.mixture import (
     WINDOW,
     Cells,
     Mixture,
+    has_lost,
     is_review,
     leader_of,
     mixture_of,
@@ -32,6 +33,7 @@ Vector = NDArray[np.float64]
 P = ParamSpec("P")
 T = TypeVar("T")
 _OUTPUTS = 1  # scores of a row
+MOST_DENSE = 64  # columns that the stack sees
 _SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
 LABEL_NUMBERS = (
     *("rows", "weight", "mean", "squares", "least", "most", "quantile", "since", "pinball", "deviation"),
@@ -77,6 +79,9 @@ class Engine:
 
     def __init__(self, spec: Spec, *, receipt: bool = False, retire: bool = True) -> None:
         check.instance("spec", spec, Spec)
+        if receipt and (spec.coin or spec.dense):
+            name = "coin" if spec.coin else "dense"
+            raise InvalidInput(f"{name}= cannot be on with a receipt, got receipt=True as well; drop one.", option=name)
         self._spec = spec
         self._receipt = receipt
         self.retire = retire  # whether scales that no longer contribute are dropped
@@ -508,23 +513,34 @@ class Engine:
         if not self._may_drop_scales():
             return len(batch)
         learned = self.progress.rows
-        missing = next_review(learned) - learned
+        missing = next_review(learned, coin=self._spec.coin) - learned
         if len(batch) < missing:
             return len(batch)
         counted = np.flatnonzero((batch.weight > 0.0) & (batch.y == batch.y))
         return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
 
     def _may_drop_scales(self) -> bool:
-        return self.retire and not self._seen and len(self._spec.scales) > WINDOW
+        return self.retire and not self._seen and (self._spec.coin or len(self._spec.scales) > WINDOW)
 
     def _review_scales(self) -> None:
         """Drop scales if this is a row number at which it is decided and four neighbours do as well as all."""
         if not self._may_drop_scales():
             return
         rows = self.progress.rows
+        if self._spec.coin and (mixture := self.mixture) is not None and has_lost(mixture, rows):
+            with self._changing:
+                self._core.drop_coin()
+                self._spec = replace(self._spec, coin=False)
         first = window_of(self.state, len(self._spec.scales), rows) if is_review(rows) else None
         if first is not None:
             self.keep_scales(first)
+
+    def expect_columns(self, columns: int, inputs: int) -> None:
+        """Before `saved_arrays` are filled: so many dense columns, and so many inputs of a stack that sees them."""
+        own = len(self._spec.scales) + (2 if self._spec.level else 0) + 1
+        if not 0 <= columns <= MOST_DENSE or not (inputs == 0 or own <= inputs <= own + columns):
+            raise InvalidInput(f"dense.u of {inputs} numbers for {columns} columns")
+        self._core.expect_columns(columns, inputs)
 
     def keep_scales(self, first: int) -> None:
         """Drop all scales but the four neighbours from number `first` on; what these have learned stays as it is."""
@@ -593,6 +609,8 @@ def _make_learner(spec: Spec, receipt: bool, dim: int) -> Learner:
         capped=spec.share == "capped",
         stack=spec.stacked,
         levels=spec.level,
+        coin=spec.coin,
+        dense=spec.dense,
     )
 
 

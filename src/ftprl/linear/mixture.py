@@ -18,6 +18,8 @@ Cells = NDArray[np.float32] | NDArray[np.float64]
 WINDOW = 4  # the scales that stay
 FIRST_ROW = 2**17  # earlier, a stream may still change its mind: docs/scales.md
 TOLERANCE = 1.001
+FIRST_COIN_ROW = 2**14
+COIN_TOLERANCE = 0.01
 _LARGEST_GAP = 1  # of `hedge`
 LATEST = 2  # the row of `windows` with the sums at the last power of two
 
@@ -26,7 +28,8 @@ LATEST = 2  # the row of `windows` with the sums at the last power of two
 class Mixture(NamedTuple):
     """The experts of a mixture: a name, a weight and a total loss each.
 
-    The scales come first, then the stack, and last the offset: the prediction from the labels alone (docs/labels.md).
+    The scales come first, then the stack, the offset, which is the prediction from the labels alone (docs/labels.md),
+    and last the coin (docs/experts.md).
     """
 
     names: tuple[str, ...]
@@ -44,8 +47,10 @@ def experts_of(spec: Spec) -> tuple[str, ...]:
     >>> experts_of(Spec(loss="squared", scale=(0.1, 1.0)))
     ('0.1', '1', 'stack', 'offset')
     """
-    offset = spec.several and spec.scalar_loss().has_offset
-    return (*(f"{h:g}" for h in spec.scales), *(["stack"] if spec.stacked else []), *(["offset"] if offset else []))
+    loss = spec.scalar_loss()
+    offset, majority = spec.several and loss.has_offset, spec.several and loss.rule == "classes"
+    others = {"stack": spec.stacked, "offset": offset, "majority": majority, "coin": spec.coin}
+    return (*(f"{h:g}" for h in spec.scales), *(name for name, present in others.items() if present))
 
 
 def mixture_of(state: State, spec: Spec) -> Mixture | None:
@@ -77,18 +82,30 @@ def restart(state: State, experts: int, part: float, *, is_log_loss: bool) -> No
     state["seen"][:experts] = totals  # from which the weights of a mixture with share 0 follow
 
 
-def next_review(rows: int) -> int:
-    """The next number of rows learned at which it is decided whether scales are dropped.
+def next_review(rows: int, *, coin: bool = False) -> int:
+    """The next number of rows learned at which it is decided whether scales, or the coin, are dropped.
 
-    >>> next_review(5), next_review(2**17)
-    (131072, 262144)
+    >>> next_review(5), next_review(2**17), next_review(5, coin=True)
+    (131072, 262144, 16384)
     """
-    return max(FIRST_ROW, 1 << rows.bit_length())
+    return max(min(FIRST_ROW, FIRST_COIN_ROW) if coin else FIRST_ROW, 1 << rows.bit_length())
 
 
 def is_review(rows: int) -> bool:
     """Whether it is decided now: at powers of two, from `FIRST_ROW` on."""
     return rows >= FIRST_ROW and rows & (rows - 1) == 0
+
+
+def has_lost(mixture: Mixture, rows: int) -> bool:
+    """Whether the coin, the last expert, can be dropped now: its loss is more than 1 % above that of the best expert.
+
+    >>> has_lost(Mixture(("0.1", "1", "coin"), (0.5, 0.5, 0.0), (10.0, 9.0, 9.2)), 2**14)
+    True
+    """
+    if rows < FIRST_COIN_ROW or rows & (rows - 1) != 0:
+        return False
+    best = min(mixture.losses[:-1])
+    return mixture.losses[-1] - best > COIN_TOLERANCE * abs(best)
 
 
 def window_of(state: State, count: int, rows: int) -> int | None:

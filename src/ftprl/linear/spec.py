@@ -33,8 +33,9 @@ class Spec:
     Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". Then `share` is
     what is handed round after row t: a number, "auto" for 1/(t+1), or "capped" for min(2^-10, 1/(t+1)); and `stack`
     adds an expert that combines their scores. `level` gives that expert the level of the latest labels as well, for
-    labels whose mean moves; not with the log loss. `retired` are scales that were there at first. `beta` is 1 for one
-    scale and 0.3 for several unless it is given.
+    labels whose mean moves; not with the log loss. `coin` adds a coin-betting expert, and `dense` lets the stack see
+    the dense columns (docs/experts.md); neither goes with penalties or bounds. `retired` are scales that were there at
+    first. `beta` is 1 for one scale and 0.3 for several unless it is given.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -57,6 +58,8 @@ class Spec:
     share: float | str = "capped"
     stack: bool = True
     level: bool = False
+    coin: bool = False
+    dense: bool = False
     retired: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -82,7 +85,7 @@ class Spec:
                 f" upper={self.upper!r}; swap them or drop one.",
                 option=("lower", "upper"),
             )
-        for name in ("intercept", "float64", "stack", "level"):
+        for name in ("intercept", "float64", "stack", "level", "coin", "dense"):
             settle(name, _flag(f"{name}=", getattr(self, name)))
         settle("seed", _seed(self.seed))
         settle("tau", check.number("tau=", self.tau))
@@ -99,6 +102,15 @@ class Spec:
                 f" scale={self.scale!r:.40} and stack={self.stack}; drop it.",
                 option="level",
             )
+        for name in ("coin", "dense"):
+            if getattr(self, name) and not self.may_add(name):
+                stacked = " with a stack" if name == "dense" else ""
+                raise InvalidInput(
+                    f"{name}= needs several scales{stacked}, no penalty and no bound,"
+                    f" got scale={self.scale!r:.40}, stack={self.stack}, l1={self.l1}, l2={self.l2},"
+                    f" lower={self.lower}, upper={self.upper}; drop it.",
+                    option=name,
+                )
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
             raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
@@ -118,6 +130,11 @@ class Spec:
         """Whether the mixture has a stack."""
         return self.several and self.stack
 
+    def may_add(self, name: str) -> bool:
+        """Whether `coin` or `dense` can be on: their weights know no penalty and no bound."""
+        mixed = self.stacked if name == "dense" else self.several
+        return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded
+
     @property
     def bounded(self) -> bool:
         """Whether a bound is finite."""
@@ -133,8 +150,9 @@ class Spec:
         if not self.several:
             for name in ("share", "stack", "retired"):
                 del plain[name]
-        if not self.level:
-            del plain["level"]
+        for name in ("level", "coin", "dense"):  # only where they are on: files of earlier versions have none
+            if not plain[name]:
+                del plain[name]
         for name in ("lower", "upper"):
             plain[name] = plain[name] if math.isfinite(plain[name]) else None
         return plain

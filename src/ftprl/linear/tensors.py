@@ -20,6 +20,7 @@ _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
 _LARGEST_STACK = 1e30  # no weight of a stack gets near it
+_LENT = 0.3  # to each coordinate of the coin
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
 
@@ -42,6 +43,8 @@ def _picked(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
 
 def restore(engine: Engine, tensors: Tensors) -> None:
     """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
+    if engine.spec.dense:
+        engine.expect_columns(len(tensors.get("dense.columns", _NONE)), len(tensors.get("dense.u", _NONE)))
     arrays, table = engine.saved_arrays, _picked(engine, _NONE)
     slots = tensors.get("slots")
     if LABELS in arrays and LABELS not in tensors:
@@ -191,6 +194,25 @@ def _is_baseline(numbers: NDArray[Any]) -> bool:
     return sound and min(rows, weight, negative, positive, pinball, since) >= 0.0
 
 
+def _is_coin(coins: NDArray[Any]) -> bool:
+    """Theta, sizes, what was won and the largest value: theta is within the sizes, and no more was lost than lent."""
+    theta, sizes, won, largest = coins.T
+    within = bool((np.abs(theta) <= sizes * (1 + 1e-3)).all())
+    return _is_moderate(coins) and within and bool((won >= -_LENT * 1.01).all() and (largest >= 0).all())
+
+
+def _are_columns(t: Tensors) -> bool:
+    """Dense columns: slots that were learned, each once; the first ones, which the stack sees, have a deviation."""
+    columns, N = t["dense.columns"], t["N"]
+    slots = columns[:, 0]
+    if not _is_moderate(columns) or (columns[:, [2, 3, 5]] < 0).any() or len(np.unique(slots)) != len(slots):
+        return False
+    known = t["slots"] if "slots" in t else np.flatnonzero(N > 0)
+    own = len(t["mixture.u"]) + 1
+    active = len(t["dense.u"]) - own if "dense.u" in t else 0
+    return bool(np.isin(slots, known).all() and (columns[:active, 2] > 0).all())
+
+
 # What is true of the tensors that learning makes, each where a file has it.
 _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "tallies": lambda t: _is_tallies(t["tallies"]),
@@ -215,6 +237,12 @@ _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "mixture.facts": lambda t: _is_finite(t["mixture.facts"]) and bool((t["mixture.facts"] >= (1.0, 0.0, 0.0)).all()),
     "mixture.P": lambda t: _is_stack(t["mixture.P"]),
     "mixture.u": lambda t: bool((np.abs(t["mixture.u"]) <= _LARGEST_STACK).all()),
+    "coin": lambda t: _is_coin(t["coin"]),
+    "coin.intercept": lambda t: _is_coin(t["coin.intercept"][np.newaxis, :4]) and bool(t["coin.intercept"][4] >= 1.0),
+    "dense.rows": lambda t: _is_positive(t["dense.rows"]),
+    "dense.columns": _are_columns,
+    "dense.P": lambda t: _is_stack(t["dense.P"]),
+    "dense.u": lambda t: bool((np.abs(t["dense.u"]) <= _LARGEST_STACK).all()),
     "mixture.block": lambda t: _is_moderate(t["mixture.block"]),
     "mixture.windows": lambda t: _is_moderate(t["mixture.windows"]),
     "mixture.sums": lambda t: _is_finite(t["mixture.sums"]),

@@ -46,8 +46,8 @@ class StreamCertificate:
     regret <= tight <= bound <= theorem up to `rounding`; theorem <= worst_case <= closed_form where these are bounds.
     With several scales the numbers are those of one scale, each with `excess` = loss(mixture) - loss(scale) added;
     post_hoc and the ratio are that scale's own. With labels in any unit `excess` is there with one scale as well: what
-    labels beyond the range of those before cost, to which predictions are cut. `drift`, what rounding cost the
-    learner, is part of every bound.
+    labels beyond the range of those before cost, to which predictions are cut. `drift`, what rounding cost the learner,
+    is part of every bound.
     """
 
     rounds: int  # rows learned

@@ -67,8 +67,7 @@ class LabelMixing:
             f = base + self._unit(facts.unit) * (u[self.K] * hedge[LEVEL] + u[self.K + 1] * hedge[SLOW_LEVEL])
         if self.spec.stacked:
             experts = [*experts, facts.cut((4.0 if self.loss.name == "hinge" else 1.0) * f)]
-        if self.loss.has_offset:
-            experts = [*experts, facts.offset]
+        experts = [*experts, facts.offset if self.loss.has_offset else float((facts.mean > 0) - (facts.mean < 0))]
         mean = added([a * b for a, b in zip(self.state["w"].tolist(), experts, strict=True)])
         return mean, experts, seen, base, f
 

@@ -28,6 +28,8 @@ _DESCRIPTIONS = {
     "share": "share of the mixture's weight spread evenly after each row",
     "stack": "an expert that combines the scores of all scales",
     "level": "predictions follow the level of the latest labels",
+    "coin": "a coin-betting expert",
+    "dense": "the stack sees the columns of numbers that most rows have",
     "retired": "scales that were dropped",
     "passes": "passes over the data",
     "holdout_every": "every N-th row is held out",

@@ -49,6 +49,7 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
     """A model that has learned nothing, and its data."""
     settings = {"scale": "auto", **_pick(options, SPEC)}
     _check_tau(settings)
+    settings = _with_additions(settings, receipt)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
         return Model(Engine(spec, receipt=receipt), data.to_dict()), data
@@ -67,6 +68,13 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
         raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
     return Model(Engine(spec, receipt=receipt), source.to_dict()), source
+
+
+def _with_additions(settings: dict[str, Any], receipt: bool) -> dict[str, Any]:
+    """The settings with `coin` and `dense` on, where nothing was said of them and they can be."""
+    spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper")))
+    wanted = {name: not receipt and spec.may_add(name) for name in ("coin", "dense")}
+    return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
 
 
 def _check_tau(settings: Options) -> None:
@@ -143,6 +151,8 @@ def _check_spec(spec: Spec, options: Options) -> None:
     for name, value in _pick(options, SPEC).items():
         if name == "scale":  # those of today, or those it began with
             same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
+        elif name == "coin" and value is True and spec.may_add(name):
+            same = True  # it may have been dropped since
         else:
             same = Spec(**{**{field: getattr(spec, field) for field in (*SPEC, "retired")}, name: value}) == spec
         if not same and name == "dim":

@@ -22,7 +22,11 @@ def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
     weights = model.engine.weights_at(cells)  # of these alone: the table may be much larger
     order = np.argsort(-np.abs(weights), kind="stable")[:top]  # among equals the lower cell first
     order = order[weights[order] != 0.0]
-    nonzero = np.count_nonzero(weights) + (spec.dim - len(cells) if idle else 0)
+    # A weight that is 0 in one scale counts in the prediction if it is not 0 in another.
+    used = np.zeros(len(cells), np.bool_)
+    for k in range(len(spec.scales)):
+        used |= model.engine.weights_at(cells, k) != 0.0
+    nonzero = np.count_nonzero(used) + (spec.dim - len(cells) if idle else 0)
     saved, history = model.checkpoint, TrainingHistory.from_dict(model.history)
     return {
         "file": os.fspath(path),

@@ -70,6 +70,8 @@ def train(
     share: float | str | None = None,
     stack: bool | None = None,
     level: bool | None = None,
+    coin: bool | None = None,
+    dense: bool | None = None,
     retire: bool | None = None,
     passes: int | None = None,
     holdout: int | None = None,
@@ -133,6 +135,10 @@ def train(
     - `stack`: Whether to add to the mixture a combination of all scales that is learned too [default: True]
     - `level`: Whether predictions also follow the level of the latest labels, for a stream whose mean moves; not for a
       model that is saved and applied later, and not with logistic loss [default: False]
+    - `coin`: Whether to add a coin-betting expert, for streams with many features that do not matter; not with
+      penalties, bounds or a receipt [default: True]
+    - `dense`: Whether the combination of all scales also sees the columns of numbers that most rows have; not
+      with penalties, bounds or a receipt [default: True]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
 

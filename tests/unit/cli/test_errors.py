@@ -59,6 +59,7 @@ TABLE = {
     "--l2": [f"{T} --l2 {value}" for value in ("-1", "nan", "1e-40")],
     "--share": [f"{T} --share {value}" for value in ("2", "x", "-1", "1e-40", "0.1 --scale 1", "capped --scale 1")],
     "--no-stack": [f"{T} --scale 1 --no-stack"],
+    "--level": [f"{T} --level"],
     "--passes": [f"{T} --passes 0", f"{T} --passes -1", "train c.vw -o x --resume k --passes 3",
                  "train - --format vw -o x --passes 2"],
     "--holdout": [f"{T} --holdout 1", f"{T} --holdout -3", "train c.vw -o x --resume k --holdout 5"],
@@ -115,7 +116,7 @@ TABLE = {
     "c.vw:1": ["report c.vw"],
 }  # fmt: skip
 CALLS = [(call, start) for start, calls in TABLE.items() for call in calls]
-NEVER_WRONG = {"intercept", "float64", "stack", "as_json", "quiet"}  # switches that no other option contradicts
+NEVER_WRONG = {"intercept", "float64", "stack", "coin", "dense", "as_json", "quiet"}  # nothing contradicts these
 
 
 @pytest.fixture(scope="module")

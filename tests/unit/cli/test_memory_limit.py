@@ -39,7 +39,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("options", "needed"),
     [
         (["--bits", "31", "--scale", "0.1"], "34.4 GB for 2147483648 cells"),
-        (["--bits", "28"], "20.4 GB for 268435456 cells"),
+        (["--bits", "28"], "24.7 GB for 268435456 cells"),
         (["--bits", "28", "--scale", "0.1", "--receipt"], "6.44 GB for 268435456 cells"),
     ],
 )

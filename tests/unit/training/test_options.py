@@ -67,19 +67,21 @@ def spellings(text: str) -> list[str]:
 def test_spec_has_the_options_of_the_model() -> None:
     fields = {field.name: field.default for field in dataclasses.fields(Spec)}
     assert set(names("Spec")) == set(fields) - {"retired"}  # what was dropped is a result, no option
-    for name in set(names("Spec")) - {"scale", "beta", "dim", "lower", "upper"}:
+    for name in set(names("Spec")) - {"scale", "beta", "dim", "lower", "upper", "coin", "dense"}:
         assert BY_NAME[name].default in (str(fields[name]), f"{fields[name]:g}" if fields[name] == 0 else "")
     assert BY_NAME["dim"].default == "2^22"
     assert fields["dim"] == 2**22 == 2 ** int(BY_NAME["bits"].default or "")
     assert (BY_NAME["lower"].default, fields["lower"]) == (None, -float("inf"))
     assert (BY_NAME["upper"].default, fields["upper"]) == (None, float("inf"))
+    for name in ("coin", "dense"):  # a spec has them where it says so, as files of earlier versions do not
+        assert (BY_NAME[name].default, fields[name]) == ("True", False)
     assert BY_NAME["beta"].default == f"{Spec(scale='auto').beta}; {Spec().beta:g} with a single scale"
 
 
 def test_the_scale_is_auto_by_default(tmp_path: Path) -> None:
     (tmp_path / "a.vw").write_text("1 | a\n-1 | b\n")
     assert BY_NAME["scale"].default == "auto"
-    assert ftprl.train(tmp_path / "a.vw", dim=8).model.engine.spec == Spec(dim=8, scale="auto")
+    assert ftprl.train(tmp_path / "a.vw", dim=8).model.engine.spec == Spec(dim=8, scale="auto", coin=True, dense=True)
 
 
 def test_the_readers_have_the_options_of_the_data() -> None:

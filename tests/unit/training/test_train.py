@@ -414,7 +414,7 @@ def test_retirement_is_the_same_killed_or_not(tmp_path: Path, monkeypatch: pytes
     (retired,) = [event for event in whole.events if event["event"] == "retire"]
     assert len(retired["kept"]) == len(retired["retired"]) == 4
     assert whole.model.engine.spec.scales == tuple(retired["kept"])
-    assert len(whole.events[-3]["mixture"]["weights"]) == 5
+    assert len(whole.events[-3]["mixture"]["weights"]) == 6  # the stack and the coin, too
     if stop < 3:
         with pytest.raises(Killed):
             train(path, listener=killed_after(stop, "checkpoint"), **options)
