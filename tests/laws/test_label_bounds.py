@@ -253,7 +253,7 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def beyond(loss: ScalarLoss, batch: Batch) -> float:
     """What labels beyond the range known before them can cost: an upper bound on what no expert was charged for."""
     facts, cost = LabelFacts(loss), 0.0
-    for previous, r in enumerate(np.flatnonzero(learned(batch)).tolist()):
+    for r in np.flatnonzero(learned(batch)).tolist():
         y, c = float(batch.y[r]), float(batch.weight[r])
         if facts.rows:
             low, high = facts.low, facts.high
