@@ -51,7 +51,14 @@ def _units() -> list[tuple[Path, list[str]]]:
     own: list[tuple[Path, list[str]]] = [(NATIVE / f"{name}.cpp", []) for name in ("main", "mutate")]
     own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
     tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning", "kernels", "scales")]
-    core = ("learners/labels", "learners/learner", "learners/ledger", "learners/losses", "learners/multi_scale")
+    core = (
+        "learners/experts",
+        "learners/labels",
+        "learners/learner",
+        "learners/ledger",
+        "learners/losses",
+        "learners/multi_scale",
+    )
     core += (
         "learners/rows",
         "learners/single_scale",

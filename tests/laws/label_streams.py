@@ -11,7 +11,6 @@ from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
 from ftprl.linear.spec import AUTO
 from ftprl.losses import SCALAR_LOSSES
-from ftprl.receipt.label_mixture_replay import LabelMixing
 from ftprl.receipt.replay import Replay
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_instruction_set(name)]
@@ -66,7 +65,7 @@ def label_numbers(learner: Engine | Replay) -> np.ndarray:
         known = learner.label_state
         assert known is not None
         return np.array(list(known.values()))
-    facts = learner.mixing.facts if isinstance(learner.mixing, LabelMixing) else learner._own_facts
+    facts = learner.facts
     names = "rows weight mean squares least most quantile since pinball deviation offset unit low high psi kappa"
     return np.array([getattr(facts, name) for name in names.split()])
 

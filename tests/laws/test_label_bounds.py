@@ -135,7 +135,7 @@ class Literal(AnyLabel):
         cells["intercept"] = (1.0, self.R0, self.kappa0)
         return {i: s * (self.beta * s + R) / (self.h * kappa) for i, (s, R, kappa) in cells.items()}
 
-    def _step(
+    def step_scales(
         self, slots: list[int], v: np.ndarray, x: np.ndarray, x0: np.ndarray, s: np.ndarray, y: float, c: float
     ) -> None:
         before = self.strength()
@@ -145,7 +145,7 @@ class Literal(AnyLabel):
             A += np.divide(v[j] ** 2 * self.h, unit * (self.beta * unit + R), out=np.zeros(self.K), where=unit > 0)
         A = c * L.kappa * (A + self.h / (self.beta + self.R0))
         slopes = np.array([c * self._implicit(s[k], y, A[k]) for k in range(self.K)])
-        super()._step(slots, v, x, x0, s, y, c)
+        super().step_scales(slots, v, x, x0, s, y, c)
         after = self.strength()
         stability = np.zeros(self.K)
         for i, value_of, play in [*zip(slots, v, x, strict=True), ("intercept", 1.0, x0)]:
@@ -239,14 +239,14 @@ def test_a_receipt_bounds_the_rows_by_their_losses(loss: str, options: str, floa
 def charged(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The range of the losses that the experts of a replay are charged in each row, once it has been learned."""
     ranges: list[float] = []
-    hedge = LabelMixing._hedge
+    hedge = LabelMixing.charge
 
     def record(self: LabelMixing, mean: float, experts: list[float], y: float, weight: float, t: int) -> None:
-        losses = [weight * self.loss.value(s, self._known(y)) for s in experts]
+        losses = [weight * self.loss.value(s, self.known_label(y)) for s in experts]
         ranges.append(max(losses) - min(losses))
         hedge(self, mean, experts, y, weight, t)
 
-    monkeypatch.setattr(LabelMixing, "_hedge", record)
+    monkeypatch.setattr(LabelMixing, "charge", record)
     return ranges
 
 

@@ -203,7 +203,7 @@ class AnyLabel:
         hull = (min(old[2], L.lo), max(old[3], L.hi)) if not first else (L.lo, L.hi)
         if self.K > 1:
             self._newton(seen, (old[0], old[1], *hull), base, f, y, c)
-        self._step(slots, values, x, x0, np.clip(scores, *hull), y, c)
+        self.step_scales(slots, values, x, x0, np.clip(scores, *hull), y, c)
         return prediction
 
     def _raise(self, slots: list[int], sizes: Vector) -> None:
@@ -341,7 +341,7 @@ class AnyLabel:
                 t = y * math.exp(-s)
                 return (1.0 - t) / (1.0 + A * max(1.0, t))
 
-    def _step(self, slots: list[int], v: Vector, x: Vector, x0: Vector, s: Vector, y: float, c: float) -> None:
+    def step_scales(self, slots: list[int], v: Vector, x: Vector, x0: Vector, s: Vector, y: float, c: float) -> None:
         L = self.labels
         psi, kappa = L.psi, L.kappa
         A = np.zeros(self.K)

@@ -142,7 +142,7 @@ class LogLoss:
         slopes = c * (p - (y > 0))
         self._newton(v, slopes[self.K], c * max(p[self.K] * (1 - p[self.K]), 2.0**-13))
         for i, value_, play in [*zip(slots, values.tolist(), x, strict=True), (None, 1.0, x0)]:
-            self._step(i, slopes[: self.K] * value_, play)
+            self.step_scales(i, slopes[: self.K] * value_, play)
         if self.coin is not None:
             self.coin.learn(float(slopes[-1]))
         if self.columns is not None:
@@ -160,7 +160,7 @@ class LogLoss:
                 cell[2] = s = max(s, math.sqrt(s * s + (a * a - s * s) / N), a / 16)
         return -z * self.h / (s * (self.beta * s + R)) if s > 0 else np.zeros(self.K)
 
-    def _step(self, i: int | None, g: Vector, x: Vector) -> None:
+    def step_scales(self, i: int | None, g: Vector, x: Vector) -> None:
         cell = self.cells[i]
         R = np.sqrt(cell[1] ** 2 + g * g)
         cell[0] = cell[0] + g - cell[2] * (R - cell[1]) / self.h * x

@@ -155,6 +155,7 @@ def _loss(value: float | None) -> str:
 
 
 def _percent(value: float) -> str:
+    value = 0.0 if abs(value) < 0.05 else value  # no minus before 0.0
     return f"{'-':>8}" if math.isnan(value) else f"{value:>6.1f} %" if abs(value) < 10_000.0 else f"{value:>6.0e} %"
 
 

@@ -36,7 +36,7 @@ class Model:
     needs besides the engine, or None without one. Both are plain JSON values here; `ftprl.training` and
     `ftprl.receipt` parse them.
 
-    >>> model = Model(Engine(Spec(loss="squared", dim=4)))
+    >>> model = Model(Engine(Spec(dim=4)))
     >>> model.engine.learn(Batch.from_rows([{0: 1.0}], y=[1])).rows
     1
     >>> model.occupied

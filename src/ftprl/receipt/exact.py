@@ -135,7 +135,8 @@ def _conjugate(problem: Problem, t: Vector, goal: Vector, free: NDArray[np.bool_
 def offsets_of(facts: LabelFacts, y: Vector, weight: Vector) -> tuple[Vector, Vector]:
     """What the score of each row is counted from, and what its weight is multiplied by; `facts` learns the labels.
 
-    >>> offsets_of(LabelFacts(Spec(loss="squared").scalar_loss()), np.array([3.0, 5.0]), np.ones(2))[0].tolist()
+    >>> from ftprl.losses import scalar_loss
+    >>> offsets_of(LabelFacts(scalar_loss("squared")), np.array([3.0, 5.0]), np.ones(2))[0].tolist()
     [0.0, 3.0]
     """
     offsets, shares = np.zeros(len(y)), np.ones(len(y))

@@ -81,14 +81,14 @@ class LabelMixing:
         losses = [self.loss.value(s, y) for s in experts]
         self.state["totals"] += [weight * a for a in losses]
         if t > 1:
-            self._hedge(mean, experts, y, weight, t)
+            self.charge(mean, experts, y, weight, t)
         self.blocks.add([weight * a for a in losses[: self.K]], t)
         row = learn_row_label(self.facts, y, weight, self.least_kappa)
         if row.teaches and self.spec.stacked:
             self._stack(seen, base, f, row, t)
         return mean, loss, row
 
-    def _known(self, y: float) -> float:
+    def known_label(self, y: float) -> float:
         """A label within the range that was known before it."""
         facts = self.facts
         if not self.loss.has_offset:
@@ -98,8 +98,8 @@ class LabelMixing:
         low, high = (math.exp(facts.low), math.exp(facts.high)) if self.loss.link == "log" else (facts.low, facts.high)
         return min(max(y, low), high)
 
-    def _hedge(self, mean: float, experts: Floats, y: float, weight: float, t: int) -> None:
-        hedge, label, ln = self.state["hedge"], self._known(y), math.log(self.n)
+    def charge(self, mean: float, experts: Floats, y: float, weight: float, t: int) -> None:
+        hedge, label, ln = self.state["hedge"], self.known_label(y), math.log(self.n)
         losses = [weight * self.loss.value(s, label) for s in experts]
         paid, low, D = weight * self.loss.value(mean, label), min(losses), float(hedge[LARGEST])
         hedge[PAID] += weight * abs(self.loss.value(mean, y))

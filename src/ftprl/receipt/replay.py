@@ -184,7 +184,7 @@ class Replay:
         x, column = self._played(z, R, unit, kappa), v[:, None]
         scores = _total(x * column)
         if self._labelled:
-            scores = scores + self._facts.offset
+            scores = scores + self.facts.offset
         base = self._played_base() if self.spec.intercept else None
         scores = scores if base is None else scores + base
         self.tallies[2] += 1.0
@@ -214,7 +214,7 @@ class Replay:
             self.calibration[min(int(p * _BINS), _BINS - 1)] += [weight, weight * p, weight if y > 0 else 0.0]
 
     @property
-    def _facts(self) -> LabelFacts:
+    def facts(self) -> LabelFacts:
         """What is known of the labels."""
         return self.mixing.facts if isinstance(self.mixing, LabelMixing) else self._own_facts
 
@@ -229,13 +229,13 @@ class Replay:
             value, row = self.loss.value(prediction, y), learn_row_label(self._own_facts, y, weight, self._least_kappa)
         slopes = [self._slope(row, s, r) for s, r in zip(scores, reach, strict=True)]
         for k, s in enumerate(scores):
-            self._row_sums[:, k] += row_sums(self._facts, row, s, slopes[k], prediction, value)
+            self._row_sums[:, k] += row_sums(self.facts, row, s, slopes[k], prediction, value)
         return value, np.array(slopes) if row.teaches else None
 
     def _slope(self, row: LabelledRow, score: float, reach: float) -> float:
         if not row.teaches:
             return 0.0
-        return implicit_slope(self._facts, row.cut(score), row.y, row.weight * self._facts.kappa * reach)
+        return implicit_slope(self.facts, row.cut(score), row.y, row.weight * self.facts.kappa * reach)
 
     def _mixed_loss(self, scores: list[float], y: float, weight: float) -> float:
         if not isinstance(self.mixing, Mixing):
@@ -319,9 +319,9 @@ class Replay:
     ) -> tuple[Vector, ...]:
         top, most = _CUT[self.kind], float(np.finfo(self.kind).max)
         g = np.clip(g, -top, top)
-        per_psi = np.clip(g * (1.0 / self._facts.psi), -top, top) if self._labelled else g
+        per_psi = np.clip(g * (1.0 / self.facts.psi), -top, top) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi).astype(self.kind), R)
-        new_kappa = float(self.kind(self._facts.kappa))
+        new_kappa = float(self.kind(self.facts.kappa))
         sigma = unit * self._rise(R, new, unit, kappa, new_kappa) * self._inverse
         moved = z + (g - sigma * x)
         clamped = self._labelled or not self._unconstrained
@@ -390,16 +390,16 @@ class Replay:
     def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, ...]:
         z, R, S, kappa = self._base
         g = np.clip(g, -_CUT[np.float64], _CUT[np.float64])
-        per_psi = np.clip(g * (1.0 / self._facts.psi), -_CUT[np.float64], _CUT[np.float64]) if self._labelled else g
+        per_psi = np.clip(g * (1.0 / self.facts.psi), -_CUT[np.float64], _CUT[np.float64]) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi), R)
-        sigma = self._rise(R, new, np.ones(1), kappa, self._facts.kappa) * self._inverse
+        sigma = self._rise(R, new, np.ones(1), kappa, self.facts.kappa) * self._inverse
         moved = z + (g - sigma * x)
         self._base[:3] = moved, new, S + g
         if not self._labelled:
             return self._sum_terms(g, x, sigma, self._free(new), moved, moved)
         moved = np.clip(moved, -_LARGEST, _LARGEST)
-        self._base[0], self._base[3] = moved, self._facts.kappa
-        rate = self._rate_with(self._rate(new, np.ones(1)), self._facts.kappa, np.ones(1), free=True)
+        self._base[0], self._base[3] = moved, self.facts.kappa
+        rate = self._rate_with(self._rate(new, np.ones(1)), self.facts.kappa, np.ones(1), free=True)
         return self._label_sum_terms(g, x, sigma, rate, moved, moved)
 
     def _retire(self, rows: int) -> None:

@@ -45,7 +45,7 @@ class Corners:
     def __init__(self, conic: Conic) -> None:
         rows, right = conic.rows
         self.equalities = len(conic.b)
-        self.order, self.pairs = _opposite_rows_last(rows, self.equalities)
+        self.order, self.pairs = opposite_rows_last(rows, self.equalities)
         self.rows, self.right = rows[self.order], right[self.order]
         self.found: list[tuple[Vector, Index]] = []  # corners and the rows that meet there
 
@@ -106,14 +106,14 @@ class Corners:
             if not walks.count:
                 return
             for k, on in walks.step():
-                yield k, None if on is None else self._end(goals[k], on)
+                yield k, None if on is None else self.solve_end(goals[k], on)
 
     def start(self, goal: Goal) -> Corner | None:
         """The best corner so far."""
         i, sign = goal
         return self.fresh(min(self.found, key=lambda c: sign * c[0].item(i))[1]) if self.found else None
 
-    def _end(self, goal: Goal, on: Index) -> End | None:
+    def solve_end(self, goal: Goal, on: Index) -> End | None:
         """The corner and its multipliers from the rows that meet there: digits that the walk lost are back."""
         from scipy.linalg.lapack import dgetrf, dgetrs
 
@@ -131,7 +131,7 @@ class Corners:
         return x, dual
 
 
-def _opposite_rows_last(rows: Vector, equalities: int) -> tuple[Index, int]:
+def opposite_rows_last(rows: Vector, equalities: int) -> tuple[Index, int]:
     """An order of the rows that ends with p of them and then their p opposites, and p: as in -1 <= a·x <= 1.
 
     Products with the opposites cost nothing.

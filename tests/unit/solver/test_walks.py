@@ -113,13 +113,13 @@ def _exact_solution(rows: np.ndarray, right: np.ndarray) -> list[Fraction]:
 def test_ends_of_a_needle_are_proved(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In rational numbers: the reported range contains the point where the rows of an end meet, and is hardly wider."""
     arrived: dict[tuple[int, float], np.ndarray] = {}
-    right = simplex.Corners._end
+    right = simplex.Corners.solve_end
 
     def kept(self: simplex.Corners, goal: tuple[int, float], on: np.ndarray) -> object:
         arrived[goal] = self.order[on]
         return right(self, goal, on)
 
-    monkeypatch.setattr(simplex.Corners, "_end", kept)
+    monkeypatch.setattr(simplex.Corners, "solve_end", kept)
     conic = Polytope(*_needle(np.random.default_rng(seed), 10)).conic()
     low, high = axis_bounds(conic)
     G, h = conic.rows
@@ -135,12 +135,12 @@ def test_opposite_rows_come_last() -> None:
     """Two-sided rows are found whatever their order and signs of zero; others, repeated ones and equalities stay."""
     a, b, c = [1.0, 0.0], [0.6, 0.8], [0.0, 1.0]
     rows = np.array([c, [-1.0, -0.0], b, c, a, [0.0, -1.0], [-0.6, -0.8], b])
-    order, pairs = simplex._opposite_rows_last(rows, 1)
+    order, pairs = simplex.opposite_rows_last(rows, 1)
     assert pairs == 3
     assert sorted(order.tolist()) == list(range(8))
     assert order[0] == 0
     np.testing.assert_array_equal(rows[order[-6:-3]], -rows[order[-3:]])
-    assert simplex._opposite_rows_last(np.eye(3), 0)[1] == 0
+    assert simplex.opposite_rows_last(np.eye(3), 0)[1] == 0
 
 
 def test_an_unbounded_side_is_infinite() -> None:
