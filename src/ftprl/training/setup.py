@@ -18,6 +18,7 @@ from ftprl.options import names
 
 SPEC = names("Spec")
 READING = names("open")
+_OPEN = (*READING, "y")  # what is passed on to `ftprl.data.open`
 _COLUMNS = ("label", "weight", "ignore", "categorical", "numeric", "text")
 _NOT_KEPT = ("on_bad_row", "max_row")  # a model may read other files with other limits
 Options = Mapping[str, Any]
@@ -26,7 +27,8 @@ Options = Mapping[str, Any]
 def model_options(arguments: Options) -> dict[str, Any]:
     """The settings of the model and its data that were passed; None is an option that was not."""
     options = {name: arguments[name] for name in SPEC if arguments[name] is not None}
-    options |= {name: arguments[name] for name in READING if arguments[name] is not None and arguments[name] != ()}
+    reading = {name: arguments[name] for name in (*READING, "y") if arguments.get(name) is not None}
+    options |= {name: value for name, value in reading.items() if not (isinstance(value, tuple) and value == ())}
     bits = arguments["bits"]
     if bits is not None:
         if "dim" in options:
@@ -59,14 +61,19 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
         seed=spec.seed,
         loss=spec.loss,
         dtype="float64" if spec.float64 else "float32",
-        **_pick(options, READING),
+        **_pick(options, _OPEN),
     )
     columns = source.describe().columns
-    if columns is not None and "label" not in columns.values():
+    if columns is not None and "label" not in columns.values() and not _has_own_labels(data, options):
         some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
         raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
     return Model(Engine(spec, receipt=receipt), source.to_dict()), source
+
+
+def _has_own_labels(data: Any, options: Options) -> bool:
+    """Whether labels are passed beside the data: as y, or with each of its parts."""
+    return "y" in options or isinstance(getattr(data, "first", None), tuple)
 
 
 def _check_tau(settings: Options) -> None:
@@ -84,9 +91,9 @@ def _spec_for(source: readers.Source, options: Options, settings: Options) -> Sp
     reading = source.to_dict()
     if reading["intercept"]:
         raise InvalidInput("a model has its own intercept, got a Source with another; open it without intercept=True.")
-    for name in _pick(options, READING):
+    for name in _pick(options, _OPEN):
         raise InvalidInput(
-            f"{name}= belongs to ftprl.data.open when the data is a Source, got {name}={options[name]!r}; drop it."
+            f"{name}= belongs to ftprl.data.open when the data is a Source, got {name}={options[name]!r:.60}; drop it."
         )
     shared = {
         "dim": reading["dim"],
@@ -122,7 +129,7 @@ def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None)
         if data.to_dict() != old.reading:
             raise InvalidInput("a Source needs to read as the model's data was read; pass the paths instead.")
         return old, data
-    limits = _pick(options, _NOT_KEPT)
+    limits = _pick(options, _NOT_KEPT) | {name: options[name] for name in _vectors(options)}
     if old.checkpoint is not None:
         limits.setdefault("on_bad_row", old.checkpoint["on_bad_row"])
     spec = old.engine.spec  # a model that was made by hand may not say how its data is read
@@ -146,11 +153,16 @@ def _check_spec(spec: Spec, options: Options) -> None:
             raise _changed(name, value, getattr(spec, name))
 
 
+def _vectors(options: Options) -> list[str]:
+    """The options that have an entry for each row, and so belong to the data."""
+    return [name for name in ("y", "weight") if name in options and not isinstance(options[name], str | int | float)]
+
+
 def _check_reading(reading: Options, options: Options) -> None:
     """Refuse an option of reading that differs from what a model keeps."""
     columns = reading.get("columns") or {}
     for name, value in _pick(options, READING).items():
-        if name in _NOT_KEPT:
+        if name in _NOT_KEPT or name in _vectors(options):
             continue
         if name in _COLUMNS:
             wanted = [str(value)] if isinstance(value, str | int) else [str(entry) for entry in value]
