@@ -364,8 +364,8 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
 
     def texts() -> list[str]:
         if "label" in vectors or own_y is not None:
-            return frames.label_texts((vectors.get("label") or RowVectors("y", own_y)).cells)
-        return frames.label_texts(table[label]) if label in table.column_names else []
+            return frames.label_texts("y", (vectors.get("label") or RowVectors("y", own_y)).cells)
+        return frames.label_texts(label, table[label]) if label in table.column_names else []
 
     return _source(data, options, kinds, vectors, texts, options.format or FRAME)
 
@@ -380,7 +380,7 @@ def open_records(data: Parts, options: ReadingOptions) -> FrameSource:
 
     def texts() -> list[str]:
         if "label" in vectors or own_y is not None:
-            return frames.label_texts((vectors.get("label") or RowVectors("y", own_y)).cells)
+            return frames.label_texts("y", (vectors.get("label") or RowVectors("y", own_y)).cells)
         return records.label_texts(sample, label)
 
     return _source(data, options, kinds, vectors, texts, options.format or RECORDS)

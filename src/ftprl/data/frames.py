@@ -107,9 +107,11 @@ def _no_feature(name: str, type: pa.DataType) -> str:
     )
 
 
-def label_texts(column: pa.ChunkedArray | pa.Array) -> list[str]:
+def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
     """The distinct labels of the first rows, as text."""
-    values = column.slice(0, SAMPLE_ROWS).unique().to_pylist()
+    cells = column.slice(0, SAMPLE_ROWS)
+    cells = cells.combine_chunks() if hasattr(cells, "combine_chunks") else cells
+    values = readable(name, cells, "label").unique().to_pylist()
     return [text_of(value) for value in values[: _LABELS + 1] if value is not None and value == value][:_LABELS]
 
 
