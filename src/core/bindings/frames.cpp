@@ -124,11 +124,21 @@ void add_bytes(ftprl::RecordParser& parser, const std::string& name, const char*
     parser.add_text(name, Field{first, first + size, first + size});
 }
 
+// A number of another type than Python's own: of NumPy, or a decimal number.
+void add_rounded(ftprl::RecordParser& parser, const std::string& name, double number, const std::string& type,
+                 nb::handle value) {
+    if (type != "float32") return parser.add_number(name, number, field_of(written(value)));
+    char room[ftprl::LONGEST_VALUE];  // as in a column of this type: NumPy spells some numbers in another way
+    const auto* const last = reinterpret_cast<const Byte*>(ftprl::write_value(room, static_cast<float>(number)));
+    parser.add_number(name, number, Field{reinterpret_cast<const Byte*>(room), last, last});
+}
+
 // Values that are rare: those of NumPy and pandas, decimal numbers, and what no record may have.
 void add_other(ftprl::RecordParser& parser, const std::string& name, nb::handle value) {
     const std::string type = class_of(value);
     if (type == "NAType" || type == "NaTType") return;  // of pandas: missing
-    if (type == "bool" || type == "bool_") return parser.add_boolean(name, PyObject_IsTrue(value.ptr()) == 1);  // of NumPy
+    if (type == "bool" || type == "bool_")
+        return parser.add_boolean(name, PyObject_IsTrue(value.ptr()) == 1);  // of NumPy
     if (PyIndex_Check(value.ptr()) != 0) {
         const nb::object whole = nb::steal(PyNumber_Index(value.ptr()));
         if (whole.is_valid()) return add_whole(parser, name, whole);
@@ -136,7 +146,7 @@ void add_other(ftprl::RecordParser& parser, const std::string& name, nb::handle 
     } else if (Py_TYPE(value.ptr())->tp_as_number != nullptr &&
                Py_TYPE(value.ptr())->tp_as_number->nb_float != nullptr) {
         const double number = PyFloat_AsDouble(value.ptr());
-        if (PyErr_Occurred() == nullptr) return parser.add_number(name, number, field_of(written(value)));
+        if (PyErr_Occurred() == nullptr) return add_rounded(parser, name, number, type, value);
         PyErr_Clear();
     }
     if (!parser.uses(name)) return;
@@ -195,7 +205,8 @@ void ftprl::bindings::bind_frames(nb::module_& m) {
                                                   "Rows from Arrow record batches, read in place.")
         .def("set_batch", &set_batch, nb::arg("columns"), nb::arg("schema"), nb::arg("array"),
              "The batch to read: the kind and name of each column, and the two capsules of __arrow_c_array__.")
-        .def("read", &read_rows, nb::arg("start"), nb::arg("stop"), "Read rows [start, stop); returns where it stopped.");
+        .def("read", &read_rows, nb::arg("start"), nb::arg("stop"),
+             "Read rows [start, stop); returns where it stopped.");
     nb::class_<ftprl::RecordParser, ftprl::FrameParser>(m, "RecordParser", "Rows from dicts.")
         .def("set_names", &set_names, nb::arg("names"), nb::arg("others"),
              "The kind of each known name, and whether others are read by their values.")

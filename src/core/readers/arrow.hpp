@@ -111,12 +111,11 @@ private:
         static constexpr struct {
             const char* format;
             Type type;
-        } types[] = {{"n", Type::nothing},     {"b", Type::boolean},     {"c", Type::i8},
-                     {"C", Type::u8},          {"s", Type::i16},         {"S", Type::u16},
-                     {"i", Type::i32},         {"I", Type::u32},         {"l", Type::i64},
-                     {"L", Type::u64},         {"f", Type::f32},         {"g", Type::f64},
-                     {"u", Type::text},        {"z", Type::text},        {"U", Type::large_text},
-                     {"Z", Type::large_text},  {"vu", Type::text_view},  {"vz", Type::text_view}};
+        } types[] = {{"n", Type::nothing},    {"b", Type::boolean},   {"c", Type::i8},         {"C", Type::u8},
+                     {"s", Type::i16},        {"S", Type::u16},       {"i", Type::i32},        {"I", Type::u32},
+                     {"l", Type::i64},        {"L", Type::u64},       {"f", Type::f32},        {"g", Type::f64},
+                     {"u", Type::text},       {"z", Type::text},      {"U", Type::large_text}, {"Z", Type::large_text},
+                     {"vu", Type::text_view}, {"vz", Type::text_view}};
         for (const auto& known : types) {
             if (std::strcmp(known.format, format) == 0) return known.type;
         }

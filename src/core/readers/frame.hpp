@@ -1,7 +1,7 @@
 // Data frames: the columns of Arrow record batches, read in place, with the features of a CSV file of the same rows.
 //
-// The cells of a column are looked up for a block of rows at once, in a loop of its own for each type; then the rows are
-// put together. A distinct value of a dictionary column is hashed once.
+// The cells of a column are looked up for a block of rows at once, in a loop of its own for each type; then the rows
+// are put together. A distinct value of a dictionary column is hashed once.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@ public:
         for (auto& [column, cells] : columns) columns_.emplace_back(reader_of(column), std::move(cells));
     }
 
-    // Reads rows [from, to) and returns where it stopped: at `to`, behind the row that filled the batch, or behind a bad
-    // row (see `problem`). Row r is "line" r + 1.
+    // Reads rows [from, to) and returns where it stopped: at `to`, behind the row that filled the batch, or behind a
+    // bad row (see `problem`). Row r is "line" r + 1.
     std::size_t read(std::size_t from, std::size_t to) {
         while (from < to && !full() && problem.line == 0) {
             const std::size_t count = std::min(BLOCK, to - from);

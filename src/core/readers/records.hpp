@@ -49,7 +49,8 @@ public:
         if (column.kind != Column::Kind::numeric && !known->by_value) return add_field(column, field);
         if (std::isnan(value)) return;
         if (std::isinf(value)) {
-            refuse_value("expected a finite number, got " + quoted(field.data, field.end) + " in column " + column.name);
+            refuse_value("expected a finite number, got " + quoted(field.data, field.end) + " in column " +
+                         column.name);
         } else {
             rows.add(column.slot, value);
         }

@@ -1,4 +1,4 @@
-"""Data for training and predicting: text files, frames, dicts, arrays, matrices, batches; and a generator of synthetic click logs."""
+"""Data for training and predicting: files, frames, dicts, arrays, batches; and a generator of synthetic click logs."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ BLOCK_ROWS = 16384  # of dicts
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Some rows, of which the first is number `first` of the data: the columns of a batch, or dicts with such columns."""
+    """Some rows, the first of them number `first` of the data: columns of a batch, or dicts and columns beside them."""
 
     first: int
     rows: int
@@ -55,7 +55,7 @@ class BlockReader:
             data, *own = split(part)
             beside = {kind: _vector(kind, value) for kind, value in zip(("label", "weight"), own, strict=True)}
             vectors = {**self.vectors, **{kind: vector for kind, vector in beside.items() if vector is not None}}
-            start, shift = first, {kind: first if kind in beside and beside[kind] else 0 for kind in vectors}
+            start, shift = first, {kind: first if beside.get(kind) else 0 for kind in vectors}
             for block in self._blocks_of(data, first, vectors, shift, number):
                 yield block
                 first += block.rows

@@ -35,7 +35,7 @@ Job = tuple[Block, int, int]  # a block, and which of its rows
 class FramePosition:
     """A place between two rows: `skip` good rows behind row number `record` of the data.
 
-    `rows` rows come before it; `bad` rows were left out before `record`, the first of them at `first_bad` (row, reason);
+    `rows` rows come before it; `bad` rows were left out before `record`, the first at `first_bad` (row, reason);
     `negative` is the label that counts as -1 in the rows before, 1 when there was none.
     """
 
@@ -281,9 +281,7 @@ class FrameSource(Source):
 
     def _batches_of(self, parsed: _Parsed, reading: _Reading) -> Iterator[tuple[Batch, FramePosition]]:
         block, at, _ = parsed.job
-        here = FramePosition(
-            block.first + at, 0, reading.rows, reading.bad, reading.negative, reading.first_bad
-        )
+        here = FramePosition(block.first + at, 0, reading.rows, reading.bad, reading.negative, reading.first_bad)
         reading.bad += parsed.bad
         reading.first_bad = reading.first_bad or parsed.first_bad
         if parsed.negative != 1.0:
@@ -356,10 +354,7 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
     table = frames.table_of(first)
     named, vectors = named_columns(_without_vectors(options)), _vectors(options)
     known = _known_kinds(options)
-    if known is None or options.format == RECORDS:
-        kinds = frames.decide(table.schema, named, known)
-    else:
-        kinds = known
+    kinds = frames.decide(table.schema, named, known) if known is None or options.format == RECORDS else known
     label = _label_of(kinds)
 
     def texts() -> list[str]:

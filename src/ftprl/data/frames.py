@@ -102,9 +102,7 @@ def decide(schema: pa.Schema, named: NamedColumns, known: Mapping[str, str] | No
 
 def _no_feature(name: str, type: pa.DataType) -> str:
     remedy = "pass it with ignore=" + (", or with categorical= to use its text" if _has_text(type) else "")
-    return (
-        f"column {shown(name)[:40]!r} needs numbers, text, booleans or categories, got {str(type)[:60]}; {remedy}."
-    )
+    return f"column {shown(name)[:40]!r} needs numbers, text, booleans or categories, got {str(type)[:60]}; {remedy}."
 
 
 def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
@@ -134,9 +132,8 @@ def arranged(
     """
     for name, kind in kinds.items():
         if name not in batch.schema.names and kind not in optional:
-            raise BadFormat(
-                f"{ORIGIN}: expected a column {shown(name)[:40]!r}, got the columns {listed(batch.schema.names)}; add it."
-            )
+            names = listed(batch.schema.names)
+            raise BadFormat(f"{ORIGIN}: expected a column {shown(name)[:40]!r}, got the columns {names}; add it.")
     columns: list[tuple[str, str, pa.Array]] = []
     for name, cells in zip(batch.schema.names, batch.columns, strict=True):
         kind = kinds.get(name, (kind_of(cells.type) or "refused") if is_open else "ignore")

@@ -141,8 +141,8 @@ def _batches(matrix: Any, y: Vector, weight: Vector, dtype: str, shift: int, sta
     is_canonical = is_dense or bool(matrix.has_canonical_format)
     for first in range(start, matrix.shape[0], _BATCH_ROWS):
         last = min(matrix.shape[0], first + _BATCH_ROWS)
-        entries = _dense(matrix[first:last]) if is_dense else _sparse(matrix, first, last, is_canonical)
-        yield _batch(*entries, y[first:last], weight[first:last], shift + first, dtype)
+        indptr, indices, values = _dense(matrix[first:last]) if is_dense else _sparse(matrix, first, last, is_canonical)
+        yield _batch(indptr, indices, values, y[first:last], weight[first:last], shift + first, dtype)
 
 
 def _dense(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:

@@ -1,4 +1,4 @@
-"""Data in memory that comes in parts: lists and iterators of frames, arrays, matrices or dicts, with labels of their own.
+"""Data in memory that comes in parts: lists and iterators of frames, arrays, matrices or dicts.
 
 A part is data, or a tuple of data and its labels, or of data, labels and weights.
 """

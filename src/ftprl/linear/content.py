@@ -37,7 +37,15 @@ MOST_COLUMNS = 100_000
 _64_BIT = whole(0, 2**64 - 1)
 _LOSS = one_of(*SCALAR_LOSSES)
 _PARAMETER = number(0.0)
-_FILE_FORMATS = ("vw", "libsvm", "csv", "tsv", "arrays", "frame", "records")  # whose positions are known; a class of a user has its own
+_FILE_FORMATS = (
+    "vw",
+    "libsvm",
+    "csv",
+    "tsv",
+    "arrays",
+    "frame",
+    "records",
+)  # whose positions are known; a class of a user has its own
 
 SPEC = fields(
     {},

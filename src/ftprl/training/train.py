@@ -83,7 +83,7 @@ def train(
     events: Path | None = None,
     listener: Listener | None = None,
 ) -> Run:
-    """Learn a linear model from files or data in memory and return the `Run`; each row is predicted before it is learned.
+    """Learn a linear model from files or data in memory; each row is predicted before it is learned.
 
     `data` is a path, a folder, a pattern, several of these, "-" for standard input; a data frame (pandas, Polars,
     pyarrow), dicts, a NumPy array, a SciPy matrix, or an iterator of these; or a `Source` that `ftprl.data.open` made.

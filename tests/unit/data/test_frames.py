@@ -108,14 +108,17 @@ def test_dicts_are_vw_text_where_names_agree(tmp_path: Path) -> None:
     from_file = ftprl.train(tmp_path / "a.vw", bits=10).model
     from_dicts = ftprl.train(rows, label="y", bits=10).model
     assert from_dicts.state_digest() == from_file.state_digest()
-    np.testing.assert_array_equal(from_file.predict([{"a": 2, "city": "Rome"}]), from_file.predict(tmp_path / "a.vw")[:1])
+    np.testing.assert_array_equal(
+        from_file.predict([{"a": 2, "city": "Rome"}]), from_file.predict(tmp_path / "a.vw")[:1]
+    )
 
 
 def test_arrays_and_matrices_give_the_model_of_the_libsvm_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 5)).astype(np.float32) * (rng.random((300, 5)) < 0.5)
     y = np.where(X.sum(axis=1) > 0, 1, 0)
-    lines = [f"{label} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(row) if v) for label, row in zip(y, X.tolist())]
+    rows = [" ".join(f"{j}:{v!r}" for j, v in enumerate(row) if v) for row in X.tolist()]
+    lines = [f"{label} {row}" for label, row in zip(y, rows, strict=True)]
     (tmp_path / "a.libsvm").write_text("\n".join(lines) + "\n")
     expected = ftprl.train(tmp_path / "a.libsvm", dim=5).model
     parts = [(X[:100], y[:100]), (X[100:], y[100:])]
@@ -330,46 +333,148 @@ LISTS = [[1], [2], [3]]
         (lambda: frame_of(), {"y": [1, 0, 1, 0]}, "y= needs one entry for each of the 3 rows, got 4; match the"),
         (lambda: frame_of(), {"y": [[1], [0], [1]]}, "y= needs one number or text per row, got list of shape (3, 1)"),
         (lambda: frame_of(), {"y": [1, "a", 0]}, "y= needs one number or text per row, got "),
-        (lambda: frame_of(), {"y": [1, 2, 3]}, "logistic needs a label with two classes, got column 'y' with the labels"),
-        (lambda: frame_of(), {"label": "y", "weight": [1, 2]}, "weight= needs one entry for each of the at least 3 rows"),
+        (
+            lambda: frame_of(),
+            {"y": [1, 2, 3]},
+            "logistic needs a label with two classes, got column 'y' with the labels",
+        ),
+        (
+            lambda: frame_of(),
+            {"label": "y", "weight": [1, 2]},
+            "weight= needs one entry for each of the at least 3 rows",
+        ),
         (lambda: frame_of(), {"label": "y", "sep": ";"}, "sep= is for files, got data in memory; drop it."),
         (lambda: frame_of(), {"label": "y", "header": False}, "header= is for files, got data in memory; drop it."),
         (lambda: frame_of(), {"label": "y", "format": "csv"}, "format= is for files, got 'csv' for a data frame"),
-        (lambda: frame_of(w=[1, -1, 1]), {"label": "y", "weight": "w"}, "<memory>: row 1: expected a weight of at least 0, got '-1' in column 'w'; mend the row, or pass on_bad_row=skip"),  # fmt: skip  # noqa: E501
-        (lambda: frame_of(z=[1.0, 2.0, float("inf")]), {"label": "y"}, "<memory>: row 2: expected a finite number, got 'inf' in column 'z'"),  # noqa: E501
-        (lambda: frame_of(z=["1", "2", "x"]), {"label": "y", "numeric": "z"}, "<memory>: row 2: expected a number, got 'x' in column 'z'"),  # noqa: E501
-        (lambda: frame_of(z=[TIME] * 3), {"label": "y"}, "column 'z' needs numbers, text, booleans or categories, got timestamp[us]; pass it with ignore=, or with categorical= to use its text."),  # noqa: E501
-        (lambda: frame_of(z=LISTS), {"label": "y"}, "column 'z' needs numbers, text, booleans or categories, got list<"),
-        (lambda: frame_of(z=LISTS), {"label": "y", "text": "z"}, "column 'z' needs numbers, text, booleans or categories"),
+        (
+            lambda: frame_of(w=[1, -1, 1]),
+            {"label": "y", "weight": "w"},
+            "<memory>: row 1: expected a weight of at least 0, got '-1' in column 'w'; mend the row, or pass",
+        ),
+        (
+            lambda: frame_of(z=[1.0, 2.0, float("inf")]),
+            {"label": "y"},
+            "<memory>: row 2: expected a finite number, got 'inf' in column 'z'",
+        ),
+        (
+            lambda: frame_of(z=["1", "2", "x"]),
+            {"label": "y", "numeric": "z"},
+            "<memory>: row 2: expected a number, got 'x' in column 'z'",
+        ),
+        (
+            lambda: frame_of(z=[TIME] * 3),
+            {"label": "y"},
+            (
+                "column 'z' needs numbers, text, booleans or categories, got timestamp[us]; pass it "
+                "with ignore=, or with categorical= to use its text."
+            ),
+        ),
+        (
+            lambda: frame_of(z=LISTS),
+            {"label": "y"},
+            "column 'z' needs numbers, text, booleans or categories, got list<",
+        ),
+        (
+            lambda: frame_of(z=LISTS),
+            {"label": "y", "text": "z"},
+            "column 'z' needs numbers, text, booleans or categories",
+        ),
         (lambda: frame_of(z=LISTS), {"label": "z"}, "column 'z' needs numbers, text, booleans or categories"),
-        (lambda: pa.table([[1], [2]], names=["a", "a"]), {"y": [1]}, "data needs each column once, got 'a' twice; rename"),
+        (
+            lambda: pa.table([[1], [2]], names=["a", "a"]),
+            {"y": [1]},
+            "data needs each column once, got 'a' twice; rename",
+        ),
         (lambda: pa.array([1, 2]), {"y": [1, 0]}, "data needs a frame with one type per column, got Int64Array"),
-        (lambda: [frame_of(), frame_of().select(["y"])], {"label": "y"}, "<memory>: expected a column 'x', got the columns"),
+        (
+            lambda: [frame_of(), frame_of().select(["y"])],
+            {"label": "y"},
+            "<memory>: expected a column 'x', got the columns",
+        ),
         (lambda: [frame_of(), 3], {"label": "y"}, "<memory>: element 1: expected a frame or dicts as before, got int"),
-        (lambda: [frame_of(), (1, 2, 3, 4)], {"label": "y"}, "a part of data needs to be data, (data, y) or (data, y, "),
-        (lambda: raising([frame_of()]), {"label": "y"}, "<memory>: element 1: expected more data, got an iterator that raised RuntimeError: the database is gone; mend the iterator."),  # noqa: E501
+        (
+            lambda: [frame_of(), (1, 2, 3, 4)],
+            {"label": "y"},
+            "a part of data needs to be data, (data, y) or (data, y, ",
+        ),
+        (
+            lambda: raising([frame_of()]),
+            {"label": "y"},
+            (
+                "<memory>: element 1: expected more data, got an iterator that raised "
+                "RuntimeError: the database is gone; mend the iterator."
+            ),
+        ),
         (lambda: raising([]), {"label": "y"}, "<memory>: element 0: expected more data, got an iterator that raised"),
-        (lambda: raising([{"x": 1, "y": 1}] * 3), {"label": "y"}, "<memory>: element 3: expected more data, got an iter"),
+        (
+            lambda: raising([{"x": 1, "y": 1}] * 3),
+            {"label": "y"},
+            "<memory>: element 3: expected more data, got an iter",
+        ),
         (lambda: iter([]), {"label": "y"}, "data needs at least one row, got an empty iterator; pass some."),
-        (lambda: frame_of()[:0], {"label": "y"}, "data needs rows with a label and a weight above 0, got none in 0 rows"),
-        (lambda: [{"x": 1, "y": 1}, 5], {"label": "y"}, "<memory>: row 1: expected a dict, got int; mend the row, or pass"),
-        (lambda: [{"x": 1, "y": 1}, {"x": [1], "y": 0}], {"label": "y"}, "<memory>: row 1: expected a number, text, True, False or None, got list in column 'x'"),  # noqa: E501
-        (lambda: [{"x": 1, "y": 1}, {"x": -np.inf, "y": 0}], {"label": "y"}, "<memory>: row 1: expected a finite number, got '-inf' in column 'x'"),  # noqa: E501
-        (lambda: [{"x": 1, "y": 1}, {"x": "\ud800", "y": 0}], {"label": "y"}, "<memory>: row 1: expected text in UTF-8, "),
-        (lambda: [{"x": 1, "y": 1}, {"x": 10**400, "y": 0}], {"label": "y"}, "<memory>: row 1: expected a finite number"),
-        (lambda: [{"x": 1, "y": 1}, {"x": 2, "y": 3}], {"label": "y"}, "logistic needs a label with two classes, got col"),
+        (
+            lambda: frame_of()[:0],
+            {"label": "y"},
+            "data needs rows with a label and a weight above 0, got none in 0 rows",
+        ),
+        (
+            lambda: [{"x": 1, "y": 1}, 5],
+            {"label": "y"},
+            "<memory>: row 1: expected a dict, got int; mend the row, or pass",
+        ),
+        (
+            lambda: [{"x": 1, "y": 1}, {"x": [1], "y": 0}],
+            {"label": "y"},
+            "<memory>: row 1: expected a number, text, True, False or None, got list in column 'x'",
+        ),
+        (
+            lambda: [{"x": 1, "y": 1}, {"x": -np.inf, "y": 0}],
+            {"label": "y"},
+            "<memory>: row 1: expected a finite number, got '-inf' in column 'x'",
+        ),
+        (
+            lambda: [{"x": 1, "y": 1}, {"x": "\ud800", "y": 0}],
+            {"label": "y"},
+            "<memory>: row 1: expected text in UTF-8, ",
+        ),
+        (
+            lambda: [{"x": 1, "y": 1}, {"x": 10**400, "y": 0}],
+            {"label": "y"},
+            "<memory>: row 1: expected a finite number",
+        ),
+        (
+            lambda: [{"x": 1, "y": 1}, {"x": 2, "y": 3}],
+            {"label": "y"},
+            "logistic needs a label with two classes, got col",
+        ),
         (lambda: [{"x": 1, "y": 1}] * 3, {}, "label= needs the name of a column, got none; pass one of 'x', 'y'."),
-        (lambda: {"x": [1, 2]}, {"y": [1, 0]}, "data needs paths, Batch objects, a data frame (pandas, Polars, pyarrow"),
+        (
+            lambda: {"x": [1, 2]},
+            {"y": [1, 0]},
+            "data needs paths, Batch objects, a data frame (pandas, Polars, pyarrow",
+        ),
         (lambda: io.StringIO("1 | a"), {}, "data needs a path, got an open file (StringIO); pass its name."),
         (lambda: np.array([1.0, 2.0]), {"y": [1, 0]}, "data needs an array of numbers with two dimensions, got 1-d"),
         (lambda: np.array([["a"]]), {"y": [1]}, "data needs an array of numbers with two dimensions, got 2-d <U1"),
         (lambda: np.eye(3), {"y": [1, 0]}, "y= needs one entry for each of the 3 rows, got shape (2,); match them."),
         (lambda: np.eye(3), {"label": "y"}, "label= needs a table with named columns, got data in memory; drop it."),
-        (lambda: [np.eye(3), np.eye(2)], {"y": [1] * 5}, "<memory>: element 1: expected 3 columns as before, got 2; match"),
-        (lambda: [np.eye(3), [[1]]], {"y": [1] * 5}, "<memory>: element 1: expected an array or a matrix as before, got"),
+        (
+            lambda: [np.eye(3), np.eye(2)],
+            {"y": [1] * 5},
+            "<memory>: element 1: expected 3 columns as before, got 2; match",
+        ),
+        (
+            lambda: [np.eye(3), [[1]]],
+            {"y": [1] * 5},
+            "<memory>: element 1: expected an array or a matrix as before, got",
+        ),
         (lambda: iter([np.eye(3)] * 2), {"y": [1] * 5}, "y= needs one entry for each of the 6 rows, got shape (5,)"),
         (lambda: iter([np.eye(3)] * 2), {"y": [1] * 7}, "y= needs one entry for each of the 6 rows, got shape (7,)"),
-        (lambda: iter([(np.eye(2), [1, 0]), (np.eye(2), [1, -1])]), {}, "logistic needs the labels 1 and -1, or 1 and 0"),
+        (
+            lambda: iter([(np.eye(2), [1, 0]), (np.eye(2), [1, -1])]),
+            {},
+            "logistic needs the labels 1 and -1, or 1 and 0",
+        ),
     ],
 )
 def test_what_is_refused(make: Callable[[], Any], options: dict[str, Any], message: str) -> None:
@@ -402,8 +507,8 @@ def test_a_column_that_is_missing_at_prediction_is_named(tmp_path: Path) -> None
     numbers = ftprl.train(np.eye(4), [1, 0, 1, 0]).model
     with pytest.raises(InvalidInput, match="the model, which has numbers for them and no names, got a data frame"):
         numbers.predict(table())
+    (tmp_path / "a.vw").write_text("1 | a\n")
     with pytest.raises(InvalidInput, match="the columns of the model, which was trained on a frame, got vw files"):
-        (tmp_path / "a.vw").write_text("1 | a\n")
         model.predict(tmp_path / "a.vw")
     with pytest.raises(InvalidInput, match="whose names are hashed by format 'frame', got a NumPy array"):
         model.predict(np.eye(4))
@@ -414,7 +519,9 @@ def test_labels_settle_what_is_negative_in_the_order_of_rows() -> None:
     labels = np.ones(rows)
     labels[20_000], labels[39_000] = 0.0, -1.0
     for threads in (0, 2):
-        with pytest.raises(BadFormat, match="<memory>: row 39000: expected the label 1 or 0, as in the rows before, got"):
+        with pytest.raises(
+            BadFormat, match="<memory>: row 39000: expected the label 1 or 0, as in the rows before, got"
+        ):
             for _ in data.open(pa.table({"x": np.arange(rows), "y": labels}), label="y").read(threads=threads):
                 pass
 

@@ -185,7 +185,9 @@ def test_what_is_no_data_is_refused() -> None:
             return iter(["data"])
 
     for wrong in (Frame(), {"a": 1}, [1.0, 2.0], b"a.vw", None, 3):
-        with pytest.raises(InvalidInput, match="data needs paths, Batch objects, a data frame .* iterator of these, got"):
+        with pytest.raises(
+            InvalidInput, match=r"data needs paths, Batch objects, a data frame .* iterator of these, got"
+        ):
             data.open(wrong)
     with pytest.raises(InvalidInput, match=r"data needs a CSR matrix with two dimensions, got coo; call \.tocsr\(\)"):
         data.open(matrix()[0].tocoo())
