@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ftprl import data as readers
+from ftprl.data.parts import Parts
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
@@ -73,7 +74,7 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
 
 def _has_own_labels(data: Any, options: Options) -> bool:
     """Whether labels are passed beside the data: as y, or with each of its parts."""
-    return "y" in options or isinstance(getattr(data, "first", None), tuple)
+    return "y" in options or (isinstance(data, Parts) and isinstance(data.first, tuple))
 
 
 def _check_tau(settings: Options) -> None:
@@ -126,6 +127,8 @@ def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None)
         )
     _check_reading(old.reading, options)
     if isinstance(data, readers.Source):
+        for name in _vectors(options):
+            raise InvalidInput(f"{name}= belongs to ftprl.data.open when the data is a Source, got both; drop it.")
         if data.to_dict() != old.reading:
             raise InvalidInput("a Source needs to read as the model's data was read; pass the paths instead.")
         return old, data

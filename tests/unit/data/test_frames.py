@@ -278,6 +278,8 @@ def test_more_rows_are_learned_later(tmp_path: Path) -> None:
     assert one.state_digest() == two.state_digest() == three.state_digest()
     with pytest.raises(BadFormat, match="expected a column 'click', got the columns 'city'"):
         ftprl.train(features, resume=tmp_path / "a")
+    with pytest.raises(InvalidInput, match=r"y= belongs to ftprl\.data\.open when the data is a Source, got both"):
+        ftprl.train(data.open(frame, label="click"), labels, resume=tmp_path / "a")
 
 
 @pytest.mark.parametrize("kind", ["frame", "iterator"])
