@@ -26,7 +26,13 @@ public:
     // The columns of the rows to come.
     void set_columns(std::vector<std::pair<Column, ArrowColumn>> columns) {
         columns_.clear();
-        for (auto& [column, cells] : columns) columns_.emplace_back(reader_of(column), std::move(cells));
+        columns_.reserve(columns.size());
+        for (auto& [column, cells] : columns) {
+            FrameColumn& added = columns_.emplace_back(reader_of(column), std::move(cells));
+            added.slots.fill(
+                added.reader.slot);  // of a numeric column; a category has slots of its own, and the value 1
+            added.values.fill(1.0);
+        }
     }
 
     // Reads rows [from, to) and returns where it stopped: at `to`, behind the row that filled the batch, or behind a
@@ -44,7 +50,7 @@ public:
     }
 
 protected:
-    static constexpr std::size_t BLOCK = 256;  // rows, so that the cells of a block stay in the cache
+    static constexpr std::size_t BLOCK = 64;  // rows, so that the cells of a block stay in the cache
     enum class State : std::uint8_t { absent, present, bad };
 
     struct FrameColumn {
@@ -85,17 +91,25 @@ private:
 
     void row_of(std::size_t at, std::size_t i) {
         double y = MISSING, weight = 1.0;
-        std::size_t rest = columns_.size();
-        rows.begin(rest);
-        for (FrameColumn& column : columns_) {
-            if (!is_loaded(column.reader.kind)) {
-                if (!read_cell(column, at, rest, y, weight)) return;
-            } else if (column.states[i] == State::present) {
-                rows.add(column.slots[i], column.values[i]);
-            } else if (column.states[i] == State::bad) {
-                return refuse_cell(column, at);
+        const std::size_t count = columns_.size();
+        rows.begin(count);
+        for (std::size_t c = 0; c < count;) {
+            if (!is_loaded(columns_[c].reader.kind)) {
+                if (!read_cell(columns_[c], at, count - c, y, weight)) return;
+                ++c;
+                continue;
             }
-            --rest;
+            std::size_t size = rows.size();
+            std::uint32_t* const slots = rows.row_slots();
+            double* const values = rows.row_values();
+            for (; c < count && is_loaded(columns_[c].reader.kind); ++c) {
+                const FrameColumn& column = columns_[c];
+                slots[size] = column.slots[i];
+                values[size] = column.values[i];
+                size += column.states[i] == State::present ? 1 : 0;
+                if (column.states[i] == State::bad) return refuse_cell(column, at);
+            }
+            rows.set_size(size);
         }
         finish(y, weight);
     }
@@ -123,7 +137,6 @@ private:
     }
 
     void load_categories(FrameColumn& column, std::size_t from, std::size_t count) {
-        column.values.fill(1.0);
         if (column.cells.dictionary() != nullptr) return load_entries(column, from, count);
         const Slots slots = rows.slots();
         char room[LONGEST_VALUE];
@@ -144,7 +157,8 @@ private:
                 column.states[i] = State::absent;
                 if (cells.is_missing(from + i)) continue;
                 const auto entry = static_cast<std::uint64_t>(entries[i]);
-                const std::uint64_t slot = slot_of(column, entry);
+                const std::uint64_t known = entry < column.slot_of_entry.size() ? column.slot_of_entry[entry] : UNKNOWN;
+                const std::uint64_t slot = known == UNKNOWN ? slot_of(column, entry) : known;
                 column.slots[i] = static_cast<std::uint32_t>(slot);
                 column.states[i] = slot == UNKNOWN ? State::bad : slot == NOTHING ? State::absent : State::present;
             }
@@ -155,7 +169,6 @@ private:
     std::uint64_t slot_of(FrameColumn& column, std::uint64_t entry) const {
         if (entry >= column.slot_of_entry.size()) return UNKNOWN;
         std::uint64_t& slot = column.slot_of_entry[entry];
-        if (slot != UNKNOWN) return slot;
         char room[LONGEST_VALUE];
         const Field field = column.cells.dictionary()->written(entry, room);
         const auto size = static_cast<std::size_t>(field.end - field.data);
@@ -164,7 +177,6 @@ private:
     }
 
     void load_numbers(FrameColumn& column, std::size_t from, std::size_t count) {
-        column.slots.fill(column.reader.slot);
         const ArrowColumn& cells = column.cells;
         if (cells.is_text()) {
             for (std::size_t i = 0; i < count; ++i) column.states[i] = parsed(cells, from + i, column.values[i]);
