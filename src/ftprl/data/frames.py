@@ -189,6 +189,6 @@ def accepts(data: Any) -> bool:
 
 def open_object(data: Any, options: Any) -> Any:
     """A frame, or frames in parts, as a source."""
-    from ftprl.data.frame_source import open_frames
+    from ftprl.data.frame_opening import open_frames
 
     return open_frames(data, options)
