@@ -21,11 +21,13 @@ from ftprl.errors import InvalidInput
 
 def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
     """A frame, or frames in parts, as a source."""
+    named, vectors = named_columns(_without_vectors(options)), _vectors(options)
     if not isinstance(data, Parts):
         data = Parts((frames.table_of(data),), is_one_shot=False)
+        for vector in vectors.values():  # of parts it is known at the end
+            vector.check_length(len(data.first))
     first, own_y, _ = split(data.first)
     table = frames.table_of(first)
-    named, vectors = named_columns(_without_vectors(options)), _vectors(options)
     known = _known_kinds(options)
     kinds = frames.decide(table.schema, named, known) if known is None or options.format == RECORDS else known
     label = _label_of(kinds)

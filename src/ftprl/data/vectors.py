@@ -52,5 +52,5 @@ class RowVectors:
     def mismatch(self, rows: str) -> InvalidInput:
         """The error of a vector with another length."""
         return InvalidInput(
-            f"{self.name}= needs one entry for each of the {rows} rows, got {len(self.cells)}; match the lengths."
+            f"{self.name}= needs one entry per row, got {len(self.cells)} for {rows} rows; match the lengths."
         )

@@ -331,8 +331,10 @@ LISTS = [[1], [2], [3]]
         (lambda: frame_of(), {"label": "z"}, "label= needs one of the columns 'x', 'y', got 'z'; check the name."),
         (lambda: frame_of(), {"label": "y", "y": [1, 0, 1]}, "y= and label= are two ways to pass the labels"),
         (lambda: frame_of(), {"label": "y", "ignore": "y"}, "column 'y' needs one kind, got ignore= and label=; keep"),
-        (lambda: frame_of(), {"y": [1, 0]}, "y= needs one entry for each of the at least 3 rows, got 2; match"),
-        (lambda: frame_of(), {"y": [1, 0, 1, 0]}, "y= needs one entry for each of the 3 rows, got 4; match the"),
+        (lambda: frame_of(), {"y": [1, 0]}, "y= needs one entry per row, got 2 for 3 rows; match the lengths."),
+        (lambda: iter([frame_of()]), {"y": [1, 0]}, "y= needs one entry per row, got 2 for at least 3 rows; match"),
+        (lambda: frame_of().to_pylist(), {"y": [1] * 4}, "y= needs one entry per row, got 4 for 3 rows; match the"),
+        (lambda: frame_of(), {"y": [1, 0, 1, 0]}, "y= needs one entry per row, got 4 for 3 rows; match the lengths."),
         (lambda: frame_of(), {"y": [[1], [0], [1]]}, "y= needs one number or text per row, got list of shape (3, 1)"),
         (lambda: frame_of(), {"y": [1, "a", 0]}, "y= needs one number or text per row, got "),
         (
@@ -343,7 +345,7 @@ LISTS = [[1], [2], [3]]
         (
             lambda: frame_of(),
             {"label": "y", "weight": [1, 2]},
-            "weight= needs one entry for each of the at least 3 rows",
+            "weight= needs one entry per row, got 2 for 3 rows",
         ),
         (lambda: frame_of(), {"label": "y", "sep": ";"}, "sep= is for files, got data in memory; drop it."),
         (lambda: frame_of(), {"label": "y", "header": False}, "header= is for files, got data in memory; drop it."),
