@@ -114,4 +114,5 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_lock(m);
     ftprl::bindings::bind_baseline(m);
     ftprl::bindings::bind_readers(m);
+    ftprl::bindings::bind_frames(m);
 }

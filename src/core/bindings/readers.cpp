@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "readers/libsvm.hpp"
+#include "readers/records.hpp"
 #include "readers/table.hpp"
 #include "readers/text.hpp"
 #include "readers/vw.hpp"
@@ -74,10 +75,11 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     if (name == "table") {
         return std::make_unique<ftprl::TableParser>(options, std::move(expected), dialect_of(separator, quote));
     }
+    if (name == "records") return std::make_unique<ftprl::RecordParser>(options, std::move(expected));
     expected.numbers_only = true;
     if (name == "vw") return std::make_unique<ftprl::VwParser>(options, std::move(expected));
     if (name == "libsvm") return std::make_unique<ftprl::LibsvmParser>(options, std::move(expected));
-    throw nb::value_error("format must be 'vw', 'libsvm' or 'table'");
+    throw nb::value_error("format must be 'vw', 'libsvm', 'table' or 'records'");
 }
 
 template <class T>

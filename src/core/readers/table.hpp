@@ -1,11 +1,6 @@
 // Tables as text: fields between separators, quoted or not, one row a line (or more, inside quotes).
 //
-//   categorical   the feature "column=value"
-//   numeric       the feature "column" with the field's value
-//   text          the feature "column=word" for each word, lower-cased; repeated words add up
-//
-// Names are hashed with the seed alone, as in the default namespace of Vowpal Wabbit's format. An empty field is
-// nothing; so is one of the spellings of "not available" in a numeric column.
+// What becomes of a field: see cells.hpp.
 #pragma once
 
 #include <array>
@@ -15,12 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "readers/names.hpp"
+#include "readers/cells.hpp"
 #include "readers/number.hpp"
 #include "readers/parser.hpp"
 #include "readers/split.hpp"
-#include "readers/words.hpp"
-#include "support/hash.hpp"
 
 namespace ftprl {
 
@@ -31,29 +24,17 @@ inline const Byte* whole_rows(const Byte* p, const Byte* end, const Dialect& dia
     return p;
 }
 
-struct Column {
-    enum class Kind { ignore, label, weight, categorical, numeric, text };
-    Kind kind;
-    std::string name;
-};
-
-class TableParser final : public Parser {
+class TableParser final : public CellParser {
 public:
     TableParser(const Options& options, Labels labels, const Dialect& dialect)
-        : Parser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{dialect.separator, Byte{'\n'}})),
+        : CellParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{dialect.separator, Byte{'\n'}})),
           split_(dialect),
-          dialect_(dialect),
-          start_(hash_start(options.seed)) {}
+          dialect_(dialect) {}
 
     // The columns of the rows to come.
     void set_columns(const std::vector<Column>& columns) {
         columns_.clear();
-        for (const Column& column : columns) {
-            const auto* name = reinterpret_cast<const Byte*>(column.name.data());
-            const std::uint32_t slot = rows.slots()(hash_from(start_, name, column.name.size()));
-            columns_.push_back(ColumnReader{column.kind, quoted(name, name + column.name.size()), slot,
-                                            Prefix(start_, column.name + "=")});
-        }
+        for (const Column& column : columns) columns_.push_back(reader_of(column));
         runs_.clear();
         for (std::size_t i = 0; i < columns_.size(); ++i) {
             if (i == 0 || columns_[i].kind != columns_[i - 1].kind) runs_.push_back(ColumnRun{columns_[i].kind, i, i});
@@ -91,12 +72,6 @@ protected:
     }
 
 private:
-    struct ColumnReader {
-        Column::Kind kind;
-        std::string name;  // quoted and short, for messages
-        std::uint32_t slot;
-        Prefix with_value;  // the hash of "column=" and what follows
-    };
     // Neighbours of one kind: columns [first, end).
     struct ColumnRun {
         Column::Kind kind;
@@ -239,61 +214,11 @@ private:
         finish(y, weight);
     }
 
-    bool label(const ColumnReader& column, const Field& field, double& y) {
-        const Field text = trimmed(field);
-        Fault fault;
-        if (labels_.read(text.data, text.end, y, fault)) return true;
-        fault.message += " in column " + column.name;
-        refuse(std::move(fault));
-        return false;
-    }
-
-    static bool is_weight(const Field& field, double& weight) {
-        return parse_number(field.data, field.end, weight) == Parsed::ok && weight >= 0.0;
-    }
-
-    bool importance(const ColumnReader& column, const Field& field, double& weight) {
-        const Field text = trimmed(field);
-        if (is_weight(text, weight)) return true;
-        refuse("expected a weight of at least 0, got " + quoted(text.data, text.end) + " in column " + column.name);
-        return false;
-    }
-
-    bool number(const ColumnReader& column, const Field& field) {
-        const Field text = trimmed(field);
-        double value = 0.0;
-        const Parsed parsed = parse_number(text.data, text.end, value);
-        if (parsed == Parsed::ok) {
-            rows.add(column.slot, value);
-            return true;
-        }
-        if (is_absent(text)) return true;
-        refuse((parsed == Parsed::malformed ? "expected a number, got " : "expected a finite number, got ") +
-               quoted(text.data, text.end) + " in column " + column.name);
-        return false;
-    }
-
-    void category(const ColumnReader& column, const Field& field) {
-        if (field.data == field.end) return;
-        const auto size = static_cast<std::size_t>(field.end - field.data);
-        rows.add(rows.slots()(column.with_value(field.data, size, field.limit)), 1.0);
-    }
-
-    // `rest` columns follow, this one included: their room is kept.
-    void text(const ColumnReader& column, const Field& field, std::size_t rest) {
-        rows.reserve(static_cast<std::size_t>(field.end - field.data) / 2 + 1 + rest);
-        words_(field.data, field.end, [&](const Byte* p, const Byte* end) {
-            rows.add(rows.slots()(column.with_value(p, static_cast<std::size_t>(end - p), end)), 1.0);
-        });
-    }
-
     Splitter split_;
     Dialect dialect_;
-    Words words_;
     std::vector<ColumnReader> columns_;
     std::vector<ColumnRun> runs_;
     bool has_fast_path_ = false;
-    std::uint64_t start_;
 };
 
 // What the first rows say of a column.

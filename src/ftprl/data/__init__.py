@@ -1,4 +1,4 @@
-"""Data for training and predicting: text files, SciPy matrices, batches; and a generator of synthetic click logs."""
+"""Data for training and predicting: files, frames, dicts, arrays, batches; and a generator of synthetic click logs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ftprl.data.batch import Batch
 from ftprl.data.formats import are_paths, open, settings_for
 from ftprl.data.options import ReadingOptions
+from ftprl.data.parts import as_data
 from ftprl.data.protocol import Description, Position, Source
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = [
     "ReadingOptions",
     "Source",
     "are_paths",
+    "as_data",
     "clicks",
     "open",
     "settings_for",

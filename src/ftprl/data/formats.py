@@ -7,14 +7,15 @@ a kind of object `accepts(data)` and `open_object(data, options)`; each returns 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, final
 
 from numpy.typing import ArrayLike
 
 from ftprl.data.files import expand, shown, suffixes
-from ftprl.data.options import ARRAYS, Columns, ReadingOptions
+from ftprl.data.options import ARRAYS, FRAME, RECORDS, Columns, ReadingOptions
+from ftprl.data.parts import Parts, as_data
 from ftprl.data.protocol import Source
 from ftprl.errors import InvalidInput
 
@@ -46,9 +47,12 @@ FILE_FORMATS = (
     FileFormat("tsv", (".tsv", ".tab"), "ftprl.data.text_tables"),
     FileFormat("vw", (".vw",), "ftprl.data.text_lines"),
 )
+_NAMED = (FRAME, RECORDS, "csv", "tsv", "vw")  # formats of named features, all hashed alike
 OBJECT_FORMATS = (
-    ObjectFormat("a SciPy CSR matrix", "ftprl.data.matrix", (ARRAYS, "libsvm")),
     ObjectFormat("Batch objects", "ftprl.data.memory", None),
+    ObjectFormat("a data frame (pandas, Polars, pyarrow, or any other that Arrow reads)", "ftprl.data.frames", _NAMED),
+    ObjectFormat("dicts", "ftprl.data.records", _NAMED),
+    ObjectFormat("a NumPy array or SciPy matrix", "ftprl.data.matrix", (ARRAYS, "libsvm")),
 )
 _UNNAMED = ("dim", "dtype", "intercept", "loss", "positive", "seed")  # settings that are not about files
 BY_SUFFIX = {suffix: format for format in FILE_FORMATS for suffix in format.suffixes}
@@ -81,19 +85,20 @@ def open(
     dtype: str = "float32",
     block_size: int = 1 << 22,
 ) -> Source:
-    """Open files, a SciPy CSR matrix or `Batch` objects as a `Source` of batches.
+    """Open files, a data frame, dicts, an array, a matrix or `Batch` objects as a `Source` of batches.
 
     Parameters
     ----------
     data
-        A path, a folder, a glob pattern, "-" for standard input, or a list of these; a CSR matrix; a `Batch` or a
-        list of them.
+        A path, a folder, a glob pattern, "-" for standard input, or a list of these; a data frame (pandas, Polars,
+        pyarrow, or any other with the Arrow PyCapsule interface); dicts; a NumPy array; a SciPy CSR or CSC matrix; a
+        `Batch`. Lists and iterators of these are read part by part; a part may be `(data, y)` or `(data, y, weight)`.
     format
         "vw", "libsvm", "csv" or "tsv" [default: inferred from the file extension].
     y, weight
-        For a matrix: one label and one weight per row. For tables `weight` is the column with the weight of the row.
+        For data in memory: one label and one weight per row. For tables `weight` may be the column with the weight.
     dim
-        The number of cells of the weight table [default: 2**22; for a matrix its number of columns].
+        The number of cells of the weight table [default: 2**22; for arrays and matrices their number of columns].
     seed
         Seed of the hash of feature names.
     intercept
@@ -149,8 +154,7 @@ def open(
         block_size=block_size,
     )
     options.check()
-    if isinstance(data, Iterator):
-        data = list(data)
+    data = as_data(data)
     if not are_paths(data):
         return _open_object(data, options)
     options.refuse(("y",), " is for data in memory, got files; name the column with label=.", option="label")
@@ -178,13 +182,7 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
     """
     kept = reading.get("format")
     if not are_paths(data):
-        known = _object_format(data)
-        if known.models_of is not None and kept not in (None, *known.models_of):
-            raise InvalidInput(
-                f"data needs the features of the model, whose names are hashed by format {kept!r}, got {known.noun};"
-                " pass files, or Batch objects with hashed indices."
-            )
-        return {name: value for name, value in reading.items() if name in _UNNAMED}
+        return _settings_for_object(reading, _object_format(data))
     named = None if format is not None else BY_SUFFIX.get(suffixes(expand(data)[0])[0])
     wanted = format if named is None else named.name
     if kept == ARRAYS and wanted != "libsvm":
@@ -192,24 +190,56 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
             "data needs the features of the model, which has numbers for them and no names, got files;"
             " pass a matrix, Batch objects, or libsvm files."
         )
+    if kept in (FRAME, RECORDS):
+        if wanted not in ("csv", "tsv"):
+            raise InvalidInput(
+                f"data needs the columns of the model, which was trained on a {kept}, got {wanted or 'other'} files;"
+                " pass csv or tsv files, a data frame, or dicts.",
+                option="format",
+            )
+        return dict(reading) | {"format": wanted}
     if {wanted, kept} == {"csv", "tsv"}:
         return {name: value for name, value in reading.items() if name not in ("sep", "quote")} | {"format": wanted}
     return dict(reading) | ({"format": wanted} if kept == ARRAYS else {})
+
+
+def _settings_for_object(reading: Mapping[str, Any], known: ObjectFormat) -> dict[str, Any]:
+    kept = reading.get("format")
+    if known.models_of is not None and kept not in (None, *known.models_of):
+        if kept in (ARRAYS, "libsvm"):
+            raise InvalidInput(
+                f"data needs the features of the model, which has numbers for them and no names, got {known.noun};"
+                " pass an array, a matrix, or Batch objects."
+            )
+        raise InvalidInput(
+            f"data needs the features of the model, whose names are hashed by format {kept!r}, got {known.noun};"
+            " pass files, or Batch objects with hashed indices."
+        )
+    settings = {name: value for name, value in reading.items() if name in _UNNAMED}
+    if known.models_of is not _NAMED:
+        return settings
+    columns = reading.get("columns")
+    if columns is None:  # of VW text: a feature is what its name and value say
+        return {**settings, "format": RECORDS}
+    return {**settings, "columns": columns, "format": RECORDS if kept == RECORDS else FRAME}
 
 
 def _object_format(data: Any) -> ObjectFormat:
     for known in OBJECT_FORMATS:
         if import_module(known.module).accepts(data):
             return known
-    nouns = " or ".join(known.noun for known in OBJECT_FORMATS)
-    raise InvalidInput(f"data needs paths, {nouns}, got {type(data).__name__}; convert it to one of these.")
+    nouns = ", ".join(known.noun for known in OBJECT_FORMATS)
+    got = f"some {type(data.sample).__name__}" if isinstance(data, Parts) else type(data).__name__
+    raise InvalidInput(f"data needs paths, {nouns}, or an iterator of these, got {got}; convert it to one of these.")
 
 
 def _open_object(data: Any, options: ReadingOptions) -> Source:
     known = _object_format(data)
-    if options.format not in (None, ARRAYS):
+    if options.format not in (None, ARRAYS, FRAME, RECORDS):
         raise InvalidInput(f"format= is for files, got {options.format!r} for {known.noun}; drop it.")
-    source: Source = import_module(known.module).open_object(data, options._replace(format=ARRAYS))
+    if known.models_of is not _NAMED:
+        options = options._replace(format=ARRAYS)
+    source: Source = import_module(known.module).open_object(data, options)
     return source
 
 

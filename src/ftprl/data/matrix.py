@@ -1,9 +1,9 @@
-"""A SciPy CSR matrix with labels and weights as a source: the features of a row are its columns, not hashed."""
+"""NumPy arrays and SciPy CSR or CSC matrices, whole or in parts: the features of a row are its columns, not hashed."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,48 +11,150 @@ from numpy.typing import NDArray
 
 from ftprl import check
 from ftprl.data.batch import Batch, Vector
-from ftprl.data.memory import ORIGIN, MemorySource, checked_dim, label_rule
+from ftprl.data.labels import of_array, of_numbers
+from ftprl.data.memory import MemorySource, checked_dim, label_rule
 from ftprl.data.options import ReadingOptions
-from ftprl.errors import InvalidInput
+from ftprl.data.parts import ORIGIN, Parts, split
+from ftprl.errors import BadFormat, InvalidInput
 
 _BATCH_ROWS = 16384
 
 
 def accepts(data: Any) -> bool:
-    """Whether data is a sparse matrix or array of SciPy."""
+    """Whether data is an array or a sparse matrix, or has parts of which the first is one."""
+    return _is_matrix(data.sample if isinstance(data, Parts) else data)
+
+
+def _is_matrix(data: Any) -> bool:
     module = sys.modules.get("scipy.sparse")
-    return module is not None and bool(module.issparse(data))
+    return isinstance(data, np.ndarray) or (module is not None and bool(module.issparse(data)))
 
 
 def open_object(data: Any, options: ReadingOptions) -> MemorySource:
-    """A CSR matrix as a source, with one label and one weight per row (by default none, and 1)."""
-    if data.format != "csr" or data.ndim != 2:
-        raise InvalidInput(f"data needs a CSR matrix with two dimensions, got {data.format}; call .tocsr() on it.")
-    rows, columns = data.shape
+    """An array or a matrix as a source, with one label and one weight per row (by default none, and 1)."""
+    if isinstance(data, Parts):
+        return _open_parts(data, options)
+    matrix = _rows_of(data)
+    rows, columns = matrix.shape
     dim = checked_dim(max(2, columns), options)
     y = np.full(rows, np.nan) if options.y is None else _column("y", options.y, rows)
     weight = np.ones(rows) if options.weight is None else _column("weight", options.weight, rows)
-    is_canonical = bool(data.has_canonical_format)
+    return MemorySource(
+        lambda start: _batches(matrix, y, weight, options.dtype, 0, start), rows, dim, label_rule([y], options), options
+    )
+
+
+def _open_parts(data: Parts, options: ReadingOptions) -> MemorySource:
+    """Arrays or matrices in parts; all of them have as many columns as the first."""
+    columns = _rows_of(data.sample).shape[1]
+    dim = checked_dim(max(2, columns), options)
+    whole = [None if value is None else check.array(name, value) for name, value in _beside(options)]
+
+    def parts() -> Iterator[tuple[Any, Vector, Vector, int]]:
+        first = 0
+        for number, part in enumerate(data):
+            matrix = _part_of(split(part)[0], number, columns)
+            rows = matrix.shape[0]
+            y, weight = _labels(split(part), whole, first, rows)
+            yield matrix, y, weight, first
+            first += rows
+        for (name, _), value in zip(_beside(options), whole, strict=True):
+            if value is not None and len(value) != first:
+                raise _mismatch(name, first, value.shape)
 
     def make(start: int) -> Iterator[Batch]:
-        for first in range(start, rows, _BATCH_ROWS):
-            last = min(rows, first + _BATCH_ROWS)
-            yield _batch(data, first, last, y[first:last], weight[first:last], options.dtype, is_canonical)
+        seen = np.empty(0)
+        for matrix, y, weight, first in parts():
+            seen = np.unique(np.concatenate((seen, y[y == y])))[:200]
+            of_array(options.loss, options.positive_label, [seen])  # the labels of an iterator are known only now
+            if first + matrix.shape[0] > start:
+                yield from _batches(matrix, y, weight, options.dtype, first, max(0, start - first))
 
-    return MemorySource(make, rows, dim, label_rule([y], options), options)
+    if data.is_one_shot:
+        return MemorySource(make, None, dim, of_numbers(options.loss, options.positive_label), options)
+    known = [(len(y), y) for _, y, _, _ in parts()]
+    rule = label_rule([y for _, y in known], options)
+    return MemorySource(make, sum(rows for rows, _ in known), dim, rule, options)
+
+
+def _beside(options: ReadingOptions) -> tuple[tuple[str, Any], tuple[str, Any]]:
+    return ("y", options.y), ("weight", options.weight)
+
+
+def _labels(part: tuple[Any, Any, Any], whole: Iterable[Vector | None], first: int, rows: int) -> tuple[Vector, Vector]:
+    """The labels and weights of a part: its own, or its share of those of all rows."""
+    vectors: list[Vector] = []
+    for name, own, all_rows, usual in zip(("y", "weight"), part[1:], whole, (np.nan, 1.0), strict=True):
+        if own is not None:
+            vectors.append(_column(name, own, rows))
+        elif all_rows is None:
+            vectors.append(np.full(rows, usual))
+        else:
+            vectors.append(all_rows[first : first + rows])
+            if len(vectors[-1]) < rows:
+                raise _mismatch(name, first + rows, all_rows.shape)
+    return vectors[0], vectors[1]
+
+
+def _part_of(data: Any, number: int, columns: int) -> Any:
+    if not _is_matrix(data):
+        raise BadFormat(
+            f"{ORIGIN}: element {number}: expected an array or a matrix as before, got {type(data).__name__};"
+            " pass parts of one kind."
+        )
+    matrix = _rows_of(data)
+    if matrix.shape[1] != columns:
+        raise BadFormat(
+            f"{ORIGIN}: element {number}: expected {columns} columns as before, got {matrix.shape[1]}; match them."
+        )
+    return matrix
+
+
+def _rows_of(data: Any) -> Any:
+    """Data by rows: an array of numbers, or a CSR matrix."""
+    if isinstance(data, np.ndarray):
+        if data.ndim != 2 or data.dtype.kind not in "biuf":
+            raise InvalidInput(
+                f"data needs an array of numbers with two dimensions, got {data.ndim}-d {str(data.dtype)[:40]};"
+                " reshape it, or put it into a data frame."
+            )
+        return data
+    if data.format not in ("csr", "csc") or data.ndim != 2:
+        raise InvalidInput(f"data needs a CSR matrix with two dimensions, got {data.format}; call .tocsr() on it.")
+    return data.tocsr() if data.format == "csc" else data
 
 
 def _column(name: str, value: Any, rows: int) -> Vector:
     column = check.array(name, value)
     if column.shape != (rows,):
-        raise InvalidInput(
-            f"{name}= needs one entry for each of the {rows} rows, got shape {column.shape}; match them."
-        )
+        raise _mismatch(name, rows, column.shape)
     return column
 
 
-def _batch(matrix: Any, first: int, last: int, y: Vector, weight: Vector, dtype: str, is_canonical: bool) -> Batch:
-    """Rows [first, last) of a matrix, without zeros, as text files are read."""
+def _mismatch(name: str, rows: int, shape: tuple[int, ...]) -> InvalidInput:
+    return InvalidInput(f"{name}= needs one entry for each of the {rows} rows, got shape {shape}; match them.")
+
+
+def _batches(matrix: Any, y: Vector, weight: Vector, dtype: str, shift: int, start: int) -> Iterator[Batch]:
+    """The rows of a matrix from `start` on; the first of all its rows is number `shift` of the data."""
+    is_dense = isinstance(matrix, np.ndarray)
+    is_canonical = is_dense or bool(matrix.has_canonical_format)
+    for first in range(start, matrix.shape[0], _BATCH_ROWS):
+        last = min(matrix.shape[0], first + _BATCH_ROWS)
+        indptr, indices, values = _dense(matrix[first:last]) if is_dense else _sparse(matrix, first, last, is_canonical)
+        yield _batch(indptr, indices, values, y[first:last], weight[first:last], shift + first, dtype)
+
+
+def _dense(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:
+    """The entries of an array that are not zero."""
+    values = rows.astype(np.float64)
+    present = values != 0
+    indptr = np.concatenate(([0], np.cumsum(np.count_nonzero(present, axis=1)))).astype(np.int64)
+    return indptr, np.nonzero(present)[1].astype(np.uint32), values[present]
+
+
+def _sparse(matrix: Any, first: int, last: int, is_canonical: bool) -> tuple[Any, Any, Vector]:
+    """The entries of rows [first, last) of a CSR matrix; those of a column that stands twice are summed."""
     begin, end = int(matrix.indptr[first]), int(matrix.indptr[last])
     indptr = matrix.indptr[first : last + 1].astype(np.int64) - begin
     indices = matrix.indices[begin:end].astype(np.uint32)
@@ -60,13 +162,26 @@ def _batch(matrix: Any, first: int, last: int, y: Vector, weight: Vector, dtype:
     if not is_canonical:
         summed = Batch.from_csr(_Part(indptr, indices, values), float64=True)
         indptr, indices, values = summed.indptr, summed.indices, summed.values.astype(np.float64, copy=False)
+    return indptr, indices, values
+
+
+def _batch(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.uint32],
+    values: Vector,
+    y: Vector,
+    weight: Vector,
+    first_row: int,
+    dtype: str,
+) -> Batch:
+    """A batch of entries, without zeros, as text files are read."""
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and the learner refuses that
         stored = values.astype(dtype)
     if not stored.all():
         kept = stored != 0
         indptr = np.concatenate(([0], np.cumsum(kept)))[indptr].astype(np.int64)
         indices, stored = indices[kept], stored[kept]
-    return Batch(indptr, indices, stored, y, weight, first, ORIGIN).replaced(is_private=True)
+    return Batch(indptr, indices, stored, y, weight, first_row, ORIGIN).replaced(is_private=True)
 
 
 class _Part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -12,10 +13,10 @@ from ftprl.data.batch import Batch, Vector
 from ftprl.data.digests import BatchDigest
 from ftprl.data.labels import LabelRule, of_array, signed
 from ftprl.data.options import ARRAYS, ReadingOptions
+from ftprl.data.parts import ORIGIN
 from ftprl.data.protocol import Description, Position, Source
 from ftprl.errors import InvalidInput
 
-ORIGIN = "<memory>"
 _OF_FILES = ("label", "ignore", "categorical", "numeric", "text", "columns", "sep", "quote")
 
 
@@ -40,13 +41,13 @@ class MemorySource(Source):
     """Rows in memory; `ftprl.data.open` makes one of a CSR matrix or of `Batch` objects.
 
     `make_batches` makes the batches from a row on, numbered from that row, whenever they are read, so that a large
-    matrix need not be copied as a whole.
+    matrix need not be copied as a whole. How many `rows` there are is None for an iterator, which can be read once.
     """
 
     def __init__(
         self,
         make_batches: Callable[[int], Iterable[Batch]],
-        rows: int,
+        rows: int | None,
         dim: int,
         labels: LabelRule,
         options: ReadingOptions,
@@ -66,8 +67,8 @@ class MemorySource(Source):
 
     @property
     def can_be_read_again(self) -> bool:
-        """True: the data stays in memory."""
-        return True
+        """Whether the data stays in memory; an iterator can be read once."""
+        return self._rows is not None
 
     @property
     def start(self) -> RowPosition:
@@ -77,8 +78,9 @@ class MemorySource(Source):
     def position(self, saved: Mapping[str, Any]) -> RowPosition:
         """The position that `RowPosition.to_dict` saved."""
         rows = saved.get("rows")
-        if type(rows) is not int or not 0 <= rows <= self._rows or set(saved) != {"rows"}:
-            raise InvalidInput(f"a position needs a row from 0 to {self._rows}, got {saved!r:.200}; start anew.")
+        most = sys.maxsize if self._rows is None else self._rows
+        if type(rows) is not int or not 0 <= rows <= most or set(saved) != {"rows"}:
+            raise InvalidInput(f"a position needs a row from 0 to {most}, got {saved!r:.200}; start anew.")
         return RowPosition(rows)
 
     def read(
@@ -114,8 +116,10 @@ class MemorySource(Source):
         """None: every row can be read."""
         return None
 
-    def fingerprint(self) -> dict[str, Any]:
-        """The number of rows and the SHA-256 of all of them."""
+    def fingerprint(self) -> dict[str, Any] | None:
+        """The number of rows and the SHA-256 of all of them; None for an iterator."""
+        if not self.can_be_read_again:
+            return None
         digest = BatchDigest()
         for batch, _ in self.read():
             digest.update(batch)
@@ -130,17 +134,9 @@ class MemorySource(Source):
 
     def check_unchanged(self, fingerprint: Any) -> None:
         """Refuse rows that are not those of a fingerprint taken before."""
-        if not isinstance(fingerprint, Mapping):
-            raise InvalidInput("resume= needs the data of the checkpoint, got data in memory; pass the same files.")
-        rows = fingerprint.get("rows")
-        if rows != self._rows:
-            raise InvalidInput(
-                f"resume= needs the data of the checkpoint, expected {rows!r:.20} rows, got {self._rows}; pass it."
-            )
-        if dict(fingerprint) != self.fingerprint():
-            raise InvalidInput(
-                f"resume= needs the data of the checkpoint, expected the same {rows} rows, got others; pass them."
-            )
+        if isinstance(fingerprint, Mapping) and fingerprint.get("rows") != self._rows:
+            check_same_rows(fingerprint, {"rows": self._rows})  # no need to read them
+        check_same_rows(fingerprint, self.fingerprint())
 
     def describe(self) -> Description:
         """What is read."""
@@ -158,6 +154,21 @@ class MemorySource(Source):
             "loss": options.loss,
             "positive": options.positive_label,
         }
+
+
+def check_same_rows(saved: Any, now: Mapping[str, Any] | None) -> None:
+    """Refuse rows whose fingerprint is not the one that was taken before."""
+    if not isinstance(saved, Mapping) or now is None:
+        raise InvalidInput("resume= needs the data of the checkpoint, got data in memory; pass the same files.")
+    rows = saved.get("rows")
+    if rows != now["rows"]:
+        raise InvalidInput(
+            f"resume= needs the data of the checkpoint, expected {rows!r:.20} rows, got {now['rows']}; pass it."
+        )
+    if dict(saved) != dict(now):
+        raise InvalidInput(
+            f"resume= needs the data of the checkpoint, expected the same {rows} rows, got others; pass them."
+        )
 
 
 def accepts(data: Any) -> bool:

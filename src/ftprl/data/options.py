@@ -11,6 +11,8 @@ from ftprl.errors import InvalidInput
 Columns = str | int | Sequence[str | int]
 DIM = 2**22  # cells of the table for names, which are hashed
 ARRAYS = "arrays"  # the format of data in memory whose features are numbered
+FRAME = "frame"  # that of frames, whose columns are known
+RECORDS = "records"  # that of dicts, which may have any names
 
 
 @final

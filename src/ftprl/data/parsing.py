@@ -61,13 +61,13 @@ class ChunkParser:
         try:
             for _ in self._feed(chunk):
                 if parser.rows:
-                    batches.append(_taken(parser, chunk.origin))
+                    batches.append(taken(parser, chunk.origin))
                 if parser.problem is not None:
                     break
         except (OSError, EOFError) as error:
             chunk = chunk._replace(error=unreadable(chunk.origin, error))
             if parser.rows:
-                batches.append(_taken(parser, chunk.origin))
+                batches.append(taken(parser, chunk.origin))
         bad = parser.bad - bad_before
         first_bad, problem = (_from_line_0(parser.first_bad) if bad else None), _from_line_0(parser.problem)
         return ParsedChunk(
@@ -126,7 +126,7 @@ def _from_line_0(problem: tuple[int, bytes, str, str] | None) -> Problem | None:
     return None if problem is None else (problem[0] - 1, shown(problem[1]), problem[2], problem[3])
 
 
-def _taken(parser: Parser, origin: str) -> Batch:
+def taken(parser: Parser, origin: str) -> Batch:
     """The rows that a parser holds."""
     indptr, indices, values, y, weight, tags_by_row = parser.take()
     tags: list[str] | None = None

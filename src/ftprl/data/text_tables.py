@@ -17,7 +17,7 @@ from ftprl.errors import InvalidInput
 def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
     """CSV or TSV files as a source."""
     assert options.format is not None
-    named = _named_columns(options)
+    named = named_columns(options)
     kinds = named.kinds()
     if kinds and options.columns is not None:
         other = next(iter(kinds.values()))
@@ -37,7 +37,8 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
     return TextSource(files, settings, started)
 
 
-def _named_columns(options: ReadingOptions) -> tables.NamedColumns:
+def named_columns(options: ReadingOptions) -> tables.NamedColumns:
+    """The columns whose kind the options name."""
     return tables.NamedColumns(
         label=None if options.label is None else column_name(options.label),
         weight=None if options.weight is None else _weight_column(options.weight),

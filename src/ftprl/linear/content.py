@@ -38,7 +38,15 @@ MOST_COLUMNS = 100_000
 _64_BIT = whole(0, 2**64 - 1)
 _LOSS = one_of(*SCALAR_LOSSES)
 _PARAMETER = number(0.0)
-_FILE_FORMATS = ("vw", "libsvm", "csv", "tsv", "arrays")  # whose positions are known; a class of a user has its own
+_FILE_FORMATS = (
+    "vw",
+    "libsvm",
+    "csv",
+    "tsv",
+    "arrays",
+    "frame",
+    "records",
+)  # whose positions are known; a class of a user has its own
 
 SPEC = fields(
     {},
@@ -88,6 +96,13 @@ _TEXT_POSITION = fields(
     {"digest": listed(_64_BIT, 4, 4)},
 )
 _ROW_POSITION = fields({"rows": whole()})
+_FRAME_POSITION = fields(
+    {
+        **dict.fromkeys(("record", "skip", "rows", "bad"), whole()),
+        "negative": one_of(-1.0, 0.0, 1.0, -1, 0, 1),
+        "first_bad": either(nothing, row(whole(), name)),
+    }
+)
 _TEXT_FINGERPRINT = listed(row(whole(), sha256), MOST_FILES)
 _ROWS_FINGERPRINT = fields({"rows": whole(), "sha256": sha256})
 _OWN = json_value()
@@ -103,7 +118,7 @@ def checkpoint_shape(format: Any) -> Shape:
             **dict.fromkeys(("passed", "rows", "refused"), whole()),
             "refusal": either(nothing, name),
             "classes": whole(0, 3),
-            "place": either(_TEXT_POSITION, _ROW_POSITION) if known else _OWN,
+            "place": either(_TEXT_POSITION, _ROW_POSITION, _FRAME_POSITION) if known else _OWN,
             "progressive": either(nothing, _TOTALS),
         },
         {"digest": either(nothing, digest), "reviews": listed(_TOTALS, MOST_REVIEWS)},

@@ -74,6 +74,7 @@ class Model:
 
     def open(self, data: Any, **more: Any) -> Source:
         """Data read as in training, except that labels and weights do not matter; `more` as for `ftprl.data.open`."""
+        data = readers.as_data(data)
         kept = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed}
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
         columns = options.get("columns")

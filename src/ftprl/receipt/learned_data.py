@@ -25,11 +25,12 @@ class LearnedData:
 
     def __init__(self, data: Any, runs: Sequence[Run], reading: Mapping[str, Any], spec: Spec) -> None:
         self.spec, self.runs = spec, runs
+        data = readers.as_data(data) if not _are_sources(data) else data
         if readers.are_paths(data):
             self.files = self._dealt(list(expand(data)))
             inputs: Sequence[Any] = self.files
         else:
-            inputs = list(data) if isinstance(data, list | tuple) and _are_sources(data) else [data]
+            inputs = list(data) if _are_sources(data) else [data]
             if len(inputs) != len(runs) or any(run["files"] is not None for run in runs):
                 raise InvalidInput(
                     f"data needs the {len(runs)} runs that were learned, got {len(inputs)} in memory; pass them all."
@@ -94,8 +95,8 @@ class LearnedData:
             yield replace(batch, weight=weight), int(unfit.sum())
 
 
-def _are_sources(data: Sequence[Any]) -> bool:
-    return all(isinstance(one, Source) for one in data)
+def _are_sources(data: Any) -> bool:
+    return isinstance(data, list | tuple) and all(isinstance(one, Source) for one in data)
 
 
 def _fits(batch: Batch, spec: Spec) -> NDArray[np.bool_]:

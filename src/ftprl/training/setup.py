@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ftprl import data as readers
+from ftprl.data.parts import Parts
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
@@ -18,6 +19,7 @@ from ftprl.options import names
 
 SPEC = names("Spec")
 READING = names("open")
+_OPEN = (*READING, "y")  # what is passed on to `ftprl.data.open`
 _COLUMNS = ("label", "weight", "ignore", "categorical", "numeric", "text")
 _NOT_KEPT = ("on_bad_row", "max_row")  # a model may read other files with other limits
 Options = Mapping[str, Any]
@@ -26,7 +28,8 @@ Options = Mapping[str, Any]
 def model_options(arguments: Options) -> dict[str, Any]:
     """The settings of the model and its data that were passed; None is an option that was not."""
     options = {name: arguments[name] for name in SPEC if arguments[name] is not None}
-    options |= {name: arguments[name] for name in READING if arguments[name] is not None and arguments[name] != ()}
+    reading = {name: arguments[name] for name in (*READING, "y") if arguments.get(name) is not None}
+    options |= {name: value for name, value in reading.items() if not (isinstance(value, tuple) and value == ())}
     bits = arguments["bits"]
     if bits is not None:
         if "dim" in options:
@@ -60,10 +63,10 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
         seed=spec.seed,
         loss=spec.loss,
         dtype="float64" if spec.float64 else "float32",
-        **_pick(options, READING),
+        **_pick(options, _OPEN),
     )
     columns = source.describe().columns
-    if columns is not None and "label" not in columns.values():
+    if columns is not None and "label" not in columns.values() and not _has_own_labels(data, options):
         some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
         raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
@@ -75,6 +78,11 @@ def _with_additions(settings: dict[str, Any], receipt: bool) -> dict[str, Any]:
     spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper")))
     wanted = {name: not receipt and spec.may_add(name) for name in ("coin", "dense")}
     return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
+
+
+def _has_own_labels(data: Any, options: Options) -> bool:
+    """Whether labels are passed beside the data: as y, or with each of its parts."""
+    return "y" in options or (isinstance(data, Parts) and isinstance(data.first, tuple))
 
 
 def _check_tau(settings: Options) -> None:
@@ -100,9 +108,9 @@ def _spec_for(source: readers.Source, options: Options, settings: Options) -> Sp
     reading = source.to_dict()
     if reading["intercept"]:
         raise InvalidInput("a model has its own intercept, got a Source with another; open it without intercept=True.")
-    for name in _pick(options, READING):
+    for name in _pick(options, _OPEN):
         raise InvalidInput(
-            f"{name}= belongs to ftprl.data.open when the data is a Source, got {name}={options[name]!r}; drop it."
+            f"{name}= belongs to ftprl.data.open when the data is a Source, got {name}={options[name]!r:.60}; drop it."
         )
     shared = {
         "dim": reading["dim"],
@@ -135,10 +143,12 @@ def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None)
         )
     _check_reading(old.reading, options)
     if isinstance(data, readers.Source):
+        for name in _vectors(options):
+            raise InvalidInput(f"{name}= belongs to ftprl.data.open when the data is a Source, got both; drop it.")
         if data.to_dict() != old.reading:
             raise InvalidInput("a Source needs to read as the model's data was read; pass the paths instead.")
         return old, data
-    limits = _pick(options, _NOT_KEPT)
+    limits = _pick(options, _NOT_KEPT) | {name: options[name] for name in _vectors(options)}
     if old.checkpoint is not None:
         limits.setdefault("on_bad_row", old.checkpoint["on_bad_row"])
     spec = old.engine.spec  # a model that was made by hand may not say how its data is read
@@ -164,11 +174,16 @@ def _check_spec(spec: Spec, options: Options) -> None:
             raise _changed(name, value, getattr(spec, name))
 
 
+def _vectors(options: Options) -> list[str]:
+    """The options that have an entry for each row, and so belong to the data."""
+    return [name for name in ("y", "weight") if name in options and not isinstance(options[name], str | int | float)]
+
+
 def _check_reading(reading: Options, options: Options) -> None:
     """Refuse an option of reading that differs from what a model keeps."""
     columns = reading.get("columns") or {}
     for name, value in _pick(options, READING).items():
-        if name in _NOT_KEPT:
+        if name in _NOT_KEPT or name in _vectors(options):
             continue
         if name in _COLUMNS:
             wanted = [str(value)] if isinstance(value, str | int) else [str(entry) for entry in value]

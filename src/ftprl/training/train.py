@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
+from numpy.typing import ArrayLike
+
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.data.files import STDIN
@@ -40,11 +42,12 @@ _MAY_BE_ONE = tuple(
 
 def train(
     data: Any,
+    y: ArrayLike | None = None,
     *,
     format: str | None = None,
     label: str | int | None = None,
     positive: str | float | None = None,
-    weight: str | int | None = None,
+    weight: str | int | ArrayLike | None = None,
     ignore: Columns | None = None,
     categorical: Columns | None = None,
     numeric: Columns | None = None,
@@ -84,10 +87,12 @@ def train(
     events: Path | None = None,
     listener: Listener | None = None,
 ) -> Run:
-    """Learn a linear model from files and return the `Run`; each row is predicted before it is learned.
+    """Learn a linear model from files or data in memory; each row is predicted before it is learned.
 
-    `data` is a path, a folder, a pattern, several of these, "-" for standard input, or a `Source` that
-    `ftprl.data.open` made. An option that is None has its default or, with `resume`, the value of the resumed model.
+    `data` is a path, a folder, a pattern, several of these, "-" for standard input; a data frame (pandas, Polars,
+    pyarrow), dicts, a NumPy array, a SciPy matrix, or an iterator of these; or a `Source` that `ftprl.data.open` made.
+    `y` has the labels of data in memory, one per row; those of a frame or of dicts may also be a column, `label`. An
+    option that is None has its default or, with `resume`, the value of the resumed model.
 
     >>> train("clicks.csv.gz", label="click", output="clicks.ftprl").progressive_loss  # doctest: +SKIP
 
@@ -172,6 +177,7 @@ def train(
         check_target(name, path)
     with reserved({"output=": output, "checkpoint=": checkpoint}):  # before the model is read: it may be one of them
         old = None if resume is None else Model.load(resume)
+        data = readers.as_data(data)
         if old is None:
             model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt)
         else:
@@ -297,11 +303,14 @@ def _run_options(
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
         what = f"passes={options.passes}" if checkpoint is None else "resume="
         raise InvalidInput(
-            f"{what} needs data that can be read again, got standard input or a pipe; save it to a file and train on"
-            " that.",
+            f"{what} needs data that can be read again, got {_what_is_read_once(source)} and train on that.",
             option=("passes", "resume"),
         )
     return options
+
+
+def _what_is_read_once(source: readers.Source) -> str:
+    return "standard input or a pipe; save it to a file" if source.files else "an iterator; put its data into a list"
 
 
 def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def test_a_model_of_names_takes_batches_and_no_matrix(tmp_path: Path) -> None:
     model = ftprl.train(tmp_path / "a.vw", bits=10).model
     batches = list(data.open(tmp_path / "a.vw", dim=1024).batches())
     np.testing.assert_array_equal(model.predict(batches), model.predict(tmp_path / "a.vw"))
-    with pytest.raises(InvalidInput, match="whose names are hashed by format 'vw', got a SciPy CSR matrix"):
+    with pytest.raises(InvalidInput, match="whose names are hashed by format 'vw', got a NumPy array or SciPy matrix"):
         model.predict(sp.csr_matrix((2, 1024)))
 
 
@@ -166,7 +166,7 @@ def test_labels_of_two_classes() -> None:
         ({"dim": 30}, "dim= needs to be at least 40, the number of columns, got 30; raise it."),
         ({"label": "y"}, "label= needs a table with named columns, got data in memory; drop it."),
         ({"sep": ";"}, "sep= needs a table with named columns"),
-        ({"format": "vw"}, "format= is for files, got 'vw' for a SciPy CSR matrix; drop it."),
+        ({"format": "vw"}, "format= is for files, got 'vw' for a NumPy array or SciPy matrix; drop it."),
         ({"intercept": True}, "intercept= is for files, got data in memory; add a column of ones."),
     ],
 )
@@ -185,7 +185,9 @@ def test_what_is_no_data_is_refused() -> None:
             return iter(["data"])
 
     for wrong in (Frame(), {"a": 1}, [1.0, 2.0], b"a.vw", None, 3):
-        with pytest.raises(InvalidInput, match="data needs paths, a SciPy CSR matrix or Batch objects, got"):
+        with pytest.raises(
+            InvalidInput, match=r"data needs paths, Batch objects, a data frame .* iterator of these, got"
+        ):
             data.open(wrong)
     with pytest.raises(InvalidInput, match=r"data needs a CSR matrix with two dimensions, got coo; call \.tocsr\(\)"):
         data.open(matrix()[0].tocoo())

@@ -26,7 +26,8 @@ def squeezed(text: str) -> str:
 
 
 def test_train_has_every_option_in_order_and_none_is_set() -> None:
-    _, *parameters = inspect.signature(ftprl.train).parameters.values()
+    _, y, *parameters = inspect.signature(ftprl.train).parameters.values()
+    assert (y.name, y.default) == ("y", None)
     assert [parameter.name for parameter in parameters] == [option.name for option in TRAIN]
     assert all(parameter.kind is parameter.KEYWORD_ONLY and parameter.default is None for parameter in parameters)
 

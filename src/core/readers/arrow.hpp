@@ -1,0 +1,180 @@
+// Columns of the Arrow C data interface (https://arrow.apache.org/docs/format/CDataInterface.html), read in place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "readers/scan.hpp"
+#include "readers/split.hpp"
+#include "readers/values.hpp"
+
+// The two structures as the interface defines them; other headers may have defined them before.
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+extern "C" {
+struct ArrowSchema {
+    const char* format;
+    const char* name;
+    const char* metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema** children;
+    struct ArrowSchema* dictionary;
+    void (*release)(struct ArrowSchema*);
+    void* private_data;
+};
+
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void** buffers;
+    struct ArrowArray** children;
+    struct ArrowArray* dictionary;
+    void (*release)(struct ArrowArray*);
+    void* private_data;
+};
+}
+#endif
+
+namespace ftprl {
+
+// One column: which of its cells are missing, and the others as numbers or as text. The buffers belong to somebody
+// else, who keeps them as long as the column is used.
+class ArrowColumn {
+public:
+    enum class Type { nothing, boolean, i8, u8, i16, u16, i32, u32, i64, u64, f32, f64, text, large_text, text_view };
+
+    // Cells from `offset` on. Throws std::invalid_argument for a type that is none of those above.
+    ArrowColumn(const ArrowSchema& schema, const ArrowArray& array, std::int64_t offset)
+        : type_(type_of(schema.format)), size_(array.length), offset_(array.offset + offset) {
+        if (type_ != Type::nothing) {
+            const std::int64_t needed = is_text() ? 3 : 2;
+            if (array.n_buffers < needed) throw std::invalid_argument("an Arrow array without its buffers");
+            valid_ = static_cast<const Byte*>(array.buffers[0]);
+            data_ = static_cast<const Byte*>(array.buffers[1]);
+            bytes_ = is_text() ? array.buffers + 2 : nullptr;
+        }
+        if (schema.dictionary != nullptr && array.dictionary != nullptr) {
+            if (is_text() || type_ == Type::nothing) throw std::invalid_argument("a dictionary without numbers");
+            dictionary_ = std::make_unique<ArrowColumn>(*schema.dictionary, *array.dictionary, 0);
+        }
+    }
+
+    Type type() const noexcept { return type_; }
+    bool is_text() const noexcept {
+        return type_ == Type::text || type_ == Type::large_text || type_ == Type::text_view;
+    }
+    std::size_t size() const noexcept { return static_cast<std::size_t>(size_); }
+    const ArrowColumn* dictionary() const noexcept { return dictionary_.get(); }
+
+    bool is_missing(std::size_t i) const noexcept {
+        return type_ == Type::nothing || (valid_ != nullptr && !bit(valid_, i));
+    }
+
+    // The numbers of a column from cell `from` on, as they are stored.
+    template <class T>
+    const T* numbers(std::size_t from) const noexcept {
+        return reinterpret_cast<const T*>(data_) + offset_ + static_cast<std::int64_t>(from);
+    }
+    bool boolean(std::size_t i) const noexcept { return bit(data_, i); }
+
+    // The bytes of a cell of text.
+    Field field(std::size_t i) const noexcept {
+        if (type_ == Type::text_view) return viewed(i);
+        const auto* const bytes = static_cast<const Byte*>(bytes_[0]);
+        if (type_ == Type::large_text) {
+            const auto* const ends = numbers<std::int64_t>(i);
+            return Field{bytes + ends[0], bytes + ends[1], bytes + ends[1]};
+        }
+        const auto* const ends = numbers<std::int32_t>(i);
+        return Field{bytes + ends[0], bytes + ends[1], bytes + ends[1]};
+    }
+
+    // Any cell as a CSV file would have it; a missing one is empty. `room` holds what is not text in the column.
+    Field written(std::size_t i, char (&room)[LONGEST_VALUE]) const noexcept {
+        if (is_missing(i)) return Field{nullptr, nullptr, nullptr};
+        if (is_text()) return field(i);
+        const auto* const first = reinterpret_cast<const Byte*>(room);
+        const auto* const end = reinterpret_cast<const Byte*>(write(i, room));
+        return Field{first, end, end};
+    }
+
+private:
+    static Type type_of(const char* format) {
+        static constexpr struct {
+            const char* format;
+            Type type;
+        } types[] = {{"n", Type::nothing},    {"b", Type::boolean},   {"c", Type::i8},         {"C", Type::u8},
+                     {"s", Type::i16},        {"S", Type::u16},       {"i", Type::i32},        {"I", Type::u32},
+                     {"l", Type::i64},        {"L", Type::u64},       {"f", Type::f32},        {"g", Type::f64},
+                     {"u", Type::text},       {"z", Type::text},      {"U", Type::large_text}, {"Z", Type::large_text},
+                     {"vu", Type::text_view}, {"vz", Type::text_view}};
+        for (const auto& known : types) {
+            if (std::strcmp(known.format, format) == 0) return known.type;
+        }
+        throw std::invalid_argument(std::string("an Arrow type that is not read: ") + format);
+    }
+
+    bool bit(const Byte* bits, std::size_t i) const noexcept {
+        const std::size_t at = static_cast<std::size_t>(offset_) + i;
+        return (bits[at / 8] >> (at % 8) & 1) != 0;
+    }
+
+    // Sixteen bytes each: the length, and then the text itself or its first bytes, its buffer and its place there.
+    Field viewed(std::size_t i) const noexcept {
+        const Byte* view = data_ + 16 * (static_cast<std::size_t>(offset_) + i);
+        std::int32_t size = 0, buffer = 0, place = 0;
+        std::memcpy(&size, view, 4);
+        if (size <= 12) return Field{view + 4, view + 4 + size, view + 4 + size};
+        std::memcpy(&buffer, view + 8, 4);
+        std::memcpy(&place, view + 12, 4);
+        const Byte* first = static_cast<const Byte*>(bytes_[buffer]) + place;
+        return Field{first, first + size, first + size};
+    }
+
+    char* write(std::size_t i, char* out) const noexcept {
+        switch (type_) {
+            case Type::boolean:
+                return write_value(out, boolean(i));
+            case Type::i8:
+                return write_value(out, std::int64_t{*numbers<std::int8_t>(i)});
+            case Type::u8:
+                return write_value(out, std::int64_t{*numbers<std::uint8_t>(i)});
+            case Type::i16:
+                return write_value(out, std::int64_t{*numbers<std::int16_t>(i)});
+            case Type::u16:
+                return write_value(out, std::int64_t{*numbers<std::uint16_t>(i)});
+            case Type::i32:
+                return write_value(out, std::int64_t{*numbers<std::int32_t>(i)});
+            case Type::u32:
+                return write_value(out, std::int64_t{*numbers<std::uint32_t>(i)});
+            case Type::i64:
+                return write_value(out, *numbers<std::int64_t>(i));
+            case Type::u64:
+                return write_value(out, *numbers<std::uint64_t>(i));
+            case Type::f32:
+                return write_value(out, *numbers<float>(i));
+            case Type::f64:
+                return write_value(out, *numbers<double>(i));
+            default:
+                return out;
+        }
+    }
+
+    Type type_;
+    std::int64_t size_;
+    std::int64_t offset_;
+    const Byte* valid_ = nullptr;  // null when no cell is missing
+    const Byte* data_ = nullptr;
+    const void* const* bytes_ = nullptr;  // of text
+    std::unique_ptr<ArrowColumn> dictionary_;
+};
+
+}  // namespace ftprl

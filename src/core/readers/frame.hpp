@@ -1,0 +1,246 @@
+// Data frames: the columns of Arrow record batches, read in place, with the features of a CSV file of the same rows.
+//
+// The cells of a column are looked up for a block of rows at once, in a loop of its own for each type; then the rows
+// are put together. A distinct value of a dictionary column is hashed once.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/arrow.hpp"
+#include "readers/cells.hpp"
+
+namespace ftprl {
+
+class FrameParser : public CellParser {
+public:
+    FrameParser(const Options& options, Labels labels)
+        : CellParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})) {}
+
+    // The columns of the rows to come.
+    void set_columns(std::vector<std::pair<Column, ArrowColumn>> columns) {
+        columns_.clear();
+        columns_.reserve(columns.size());
+        for (auto& [column, cells] : columns) {
+            FrameColumn& added = columns_.emplace_back(reader_of(column), std::move(cells));
+            added.slots.fill(
+                added.reader.slot);  // of a numeric column; a category has slots of its own, and the value 1
+            added.values.fill(1.0);
+        }
+    }
+
+    // Reads rows [from, to) and returns where it stopped: at `to`, behind the row that filled the batch, or behind a
+    // bad row (see `problem`). Row r is "line" r + 1.
+    std::size_t read(std::size_t from, std::size_t to) {
+        while (from < to && !full() && problem.line == 0) {
+            const std::size_t count = std::min(BLOCK, to - from);
+            for (FrameColumn& column : columns_) load(column, from, count);
+            for (std::size_t i = 0; i < count && !full() && problem.line == 0; ++i, ++from) {
+                line = static_cast<std::int64_t>(from) + 1;
+                row_of(from, i);
+            }
+        }
+        return from;
+    }
+
+protected:
+    static constexpr std::size_t BLOCK = 64;  // rows, so that the cells of a block stay in the cache
+    enum class State : std::uint8_t { absent, present, bad };
+
+    struct FrameColumn {
+        FrameColumn(ColumnReader column, ArrowColumn data) : reader(std::move(column)), cells(std::move(data)) {}
+        ColumnReader reader;
+        ArrowColumn cells;
+        std::array<State, BLOCK> states{};
+        std::array<std::uint32_t, BLOCK> slots{};
+        std::array<double, BLOCK> values{};
+        std::vector<std::uint64_t> slot_of_entry;  // of a dictionary, as far as they are known
+    };
+
+    // Text is not fed: there is none.
+    const Byte* row(const Byte* /*p*/, const Byte* /*end*/, bool /*last*/) override { return nullptr; }
+
+    std::vector<FrameColumn>& columns() noexcept { return columns_; }
+
+    // A cell that takes no part in a block: the label, the weight, a text.
+    bool read_cell(FrameColumn& column, std::size_t at, std::size_t rest, double& y, double& weight) {
+        char room[LONGEST_VALUE];
+        const Field field = column.cells.written(at, room);
+        switch (column.reader.kind) {
+            case Column::Kind::label:
+                return label(column.reader, field, y);
+            case Column::Kind::weight:
+                return importance(column.reader, field, weight);
+            case Column::Kind::text:
+                text(column.reader, field, rest);
+                return true;
+            default:
+                return true;
+        }
+    }
+
+private:
+    static constexpr std::uint64_t UNKNOWN = ~std::uint64_t{0};
+    static constexpr std::uint64_t NOTHING = UNKNOWN - 1;  // an entry that is empty
+
+    void row_of(std::size_t at, std::size_t i) {
+        double y = MISSING, weight = 1.0;
+        const std::size_t count = columns_.size();
+        rows.begin(count);
+        for (std::size_t c = 0; c < count;) {
+            if (!is_loaded(columns_[c].reader.kind)) {
+                if (!read_cell(columns_[c], at, count - c, y, weight)) return;
+                ++c;
+                continue;
+            }
+            std::size_t size = rows.size();
+            std::uint32_t* const slots = rows.row_slots();
+            double* const values = rows.row_values();
+            for (; c < count && is_loaded(columns_[c].reader.kind); ++c) {
+                const FrameColumn& column = columns_[c];
+                slots[size] = column.slots[i];
+                values[size] = column.values[i];
+                size += column.states[i] == State::present ? 1 : 0;
+                if (column.states[i] == State::bad) return refuse_cell(column, at);
+            }
+            rows.set_size(size);
+        }
+        finish(y, weight);
+    }
+
+    void refuse_cell(const FrameColumn& column, std::size_t at) {
+        char room[LONGEST_VALUE];
+        if (column.reader.kind == Column::Kind::categorical) {
+            return refuse("expected an entry of the dictionary, got none in column " + column.reader.name);
+        }
+        if (number(column.reader, trimmed(column.cells.written(at, room)))) {
+            refuse("expected a number in column " + column.reader.name);
+        }
+    }
+
+    static bool is_loaded(Column::Kind kind) noexcept {
+        return kind == Column::Kind::categorical || kind == Column::Kind::numeric;
+    }
+
+    void load(FrameColumn& column, std::size_t from, std::size_t count) {
+        if (column.reader.kind == Column::Kind::numeric) {
+            load_numbers(column, from, count);
+        } else if (column.reader.kind == Column::Kind::categorical) {
+            load_categories(column, from, count);
+        }
+    }
+
+    void load_categories(FrameColumn& column, std::size_t from, std::size_t count) {
+        if (column.cells.dictionary() != nullptr) return load_entries(column, from, count);
+        const Slots slots = rows.slots();
+        char room[LONGEST_VALUE];
+        for (std::size_t i = 0; i < count; ++i) {
+            const Field field = column.cells.written(from + i, room);
+            const auto size = static_cast<std::size_t>(field.end - field.data);
+            column.states[i] = size == 0 ? State::absent : State::present;
+            if (size != 0) column.slots[i] = slots(column.reader.with_value(field.data, size, field.limit));
+        }
+    }
+
+    void load_entries(FrameColumn& column, std::size_t from, std::size_t count) {
+        const ArrowColumn& cells = column.cells;
+        column.slot_of_entry.resize(cells.dictionary()->size(), UNKNOWN);
+        by_type(cells, [&](auto* type) {
+            const auto* const entries = cells.template numbers<std::decay_t<decltype(*type)>>(from);
+            for (std::size_t i = 0; i < count; ++i) {
+                column.states[i] = State::absent;
+                if (cells.is_missing(from + i)) continue;
+                const auto entry = static_cast<std::uint64_t>(entries[i]);
+                const std::uint64_t known = entry < column.slot_of_entry.size() ? column.slot_of_entry[entry] : UNKNOWN;
+                const std::uint64_t slot = known == UNKNOWN ? slot_of(column, entry) : known;
+                column.slots[i] = static_cast<std::uint32_t>(slot);
+                column.states[i] = slot == UNKNOWN ? State::bad : slot == NOTHING ? State::absent : State::present;
+            }
+        });
+    }
+
+    // The slot of a dictionary's entry, hashed when it is first met.
+    std::uint64_t slot_of(FrameColumn& column, std::uint64_t entry) const {
+        if (entry >= column.slot_of_entry.size()) return UNKNOWN;
+        std::uint64_t& slot = column.slot_of_entry[entry];
+        char room[LONGEST_VALUE];
+        const Field field = column.cells.dictionary()->written(entry, room);
+        const auto size = static_cast<std::size_t>(field.end - field.data);
+        slot = size == 0 ? NOTHING : rows.slots()(column.reader.with_value(field.data, size, field.limit));
+        return slot;
+    }
+
+    void load_numbers(FrameColumn& column, std::size_t from, std::size_t count) {
+        const ArrowColumn& cells = column.cells;
+        if (cells.is_text()) {
+            for (std::size_t i = 0; i < count; ++i) column.states[i] = parsed(cells, from + i, column.values[i]);
+        } else if (cells.type() == ArrowColumn::Type::boolean) {
+            for (std::size_t i = 0; i < count; ++i) column.values[i] = cells.boolean(from + i) ? 1.0 : 0.0;
+            settle(column, from, count);
+        } else if (cells.type() == ArrowColumn::Type::nothing) {
+            column.states.fill(State::absent);
+        } else {
+            by_type(cells, [&](auto* type) {
+                const auto* const numbers = cells.template numbers<std::decay_t<decltype(*type)>>(from);
+                for (std::size_t i = 0; i < count; ++i) column.values[i] = static_cast<double>(numbers[i]);
+            });
+            settle(column, from, count);
+        }
+    }
+
+    // What the numbers of a block are: NaN is a missing number, infinity is none at all.
+    static void settle(FrameColumn& column, std::size_t from, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
+            const double value = column.values[i];
+            const State state = std::isnan(value) ? State::absent : std::isinf(value) ? State::bad : State::present;
+            column.states[i] = column.cells.is_missing(from + i) ? State::absent : state;
+        }
+    }
+
+    static State parsed(const ArrowColumn& cells, std::size_t at, double& value) {
+        if (cells.is_missing(at)) return State::absent;
+        const Field field = trimmed(cells.field(at));
+        if (parse_number(field.data, field.end, value) == Parsed::ok) return State::present;
+        return is_absent(field) ? State::absent : State::bad;
+    }
+
+    // Calls work with a null pointer to the type of a column of numbers.
+    template <class Work>
+    static void by_type(const ArrowColumn& cells, Work&& work) {
+        using Type = ArrowColumn::Type;
+        switch (cells.type()) {
+            case Type::i8:
+                return work(static_cast<const std::int8_t*>(nullptr));
+            case Type::u8:
+                return work(static_cast<const std::uint8_t*>(nullptr));
+            case Type::i16:
+                return work(static_cast<const std::int16_t*>(nullptr));
+            case Type::u16:
+                return work(static_cast<const std::uint16_t*>(nullptr));
+            case Type::i32:
+                return work(static_cast<const std::int32_t*>(nullptr));
+            case Type::u32:
+                return work(static_cast<const std::uint32_t*>(nullptr));
+            case Type::i64:
+                return work(static_cast<const std::int64_t*>(nullptr));
+            case Type::u64:
+                return work(static_cast<const std::uint64_t*>(nullptr));
+            case Type::f32:
+                return work(static_cast<const float*>(nullptr));
+            case Type::f64:
+                return work(static_cast<const double*>(nullptr));
+            default:
+                return;
+        }
+    }
+
+    std::vector<FrameColumn> columns_;
+};
+
+}  // namespace ftprl

@@ -1,0 +1,126 @@
+"""Opening frames and dicts: what each column is for, and what the labels become, is settled by the first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ftprl.data import frames, records
+from ftprl.data.blocks import BlockReader
+from ftprl.data.frame_source import FrameSettings, FrameSource
+from ftprl.data.labels import of_values
+from ftprl.data.options import DIM, FRAME, RECORDS, ReadingOptions
+from ftprl.data.parts import Parts, split
+from ftprl.data.protocol import KINDS
+from ftprl.data.tables import SAMPLE_ROWS, check_kinds
+from ftprl.data.text_tables import named_columns
+from ftprl.data.vectors import RowVectors
+from ftprl.errors import InvalidInput
+
+
+def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
+    """A frame, or frames in parts, as a source."""
+    named, vectors = named_columns(_without_vectors(options)), _vectors(options)
+    if not isinstance(data, Parts):
+        data = Parts((frames.table_of(data),), is_one_shot=False)
+        for vector in vectors.values():  # of parts it is known at the end
+            vector.check_length(len(data.first))
+    first, own_y, _ = split(data.first)
+    table = frames.table_of(first)
+    known = _known_kinds(options)
+    kinds = frames.decide(table.schema, named, known) if known is None or options.format == RECORDS else known
+    label = _label_of(kinds)
+
+    def texts() -> list[str]:
+        if "label" in vectors or own_y is not None:
+            return frames.label_texts("y", (vectors.get("label") or RowVectors("y", own_y)).cells)
+        return frames.label_texts(label, table[label]) if label in table.column_names else []
+
+    return _source(data, options, kinds, vectors, texts, options.format or FRAME)
+
+
+def open_records(data: Parts, options: ReadingOptions) -> FrameSource:
+    """Dicts as a source."""
+    named, vectors = named_columns(_without_vectors(options)), _vectors(options)
+    first, own_y, _ = (data.peek(SAMPLE_ROWS), None, None) if isinstance(data.first, Mapping) else split(data.first)
+    sample, known = first[:SAMPLE_ROWS], _known_kinds(options)
+    kinds = records.decide(sample, named) if known is None else known
+    label = _label_of(kinds)
+
+    def texts() -> list[str]:
+        if "label" in vectors or own_y is not None:
+            return frames.label_texts("y", (vectors.get("label") or RowVectors("y", own_y)).cells)
+        return records.label_texts(sample, label)
+
+    return _source(data, options, kinds, vectors, texts, options.format or RECORDS)
+
+
+def _source(
+    data: Parts,
+    options: ReadingOptions,
+    kinds: dict[str, str],
+    vectors: Mapping[str, RowVectors],
+    label_texts: Callable[[], list[str]],
+    format: str,
+) -> FrameSource:
+    options.refuse(("sep", "quote"), " is for files, got data in memory; drop it.")
+    for name, default in (("header", True), ("max_row", 16_000_000)):
+        if getattr(options, name) != default:
+            raise InvalidInput(f"{name}= is for files, got data in memory; drop it.", option=name)
+    for kind in vectors:  # what stands beside the data replaces a column
+        kinds = {name: "ignore" if own == kind else own for name, own in kinds.items()}
+    positive = str(options.positive).lower() if isinstance(options.positive, bool) else options.positive_label
+    rule = of_values(options.loss, positive, "y" if "label" in vectors else _label_of(kinds), label_texts())
+    settings = FrameSettings(
+        format=format,
+        dim=DIM if options.dim is None else int(options.dim),
+        seed=options.seed,
+        intercept=bool(options.intercept),
+        dtype=options.dtype,
+        loss=options.loss,
+        positive=positive,
+        labels=rule,
+        kinds=kinds,
+        skip_bad_rows=options.on_bad_row == "skip",
+    )
+    optional = KINDS if format == RECORDS else ("ignore",) if options.labelled else ("label", "weight", "ignore")
+    optional = optional if options.columns is not None or format == RECORDS else ("ignore",)
+    reader = BlockReader(data, kinds, format == RECORDS, optional, vectors)
+    return FrameSource(reader, settings)
+
+
+def _known_kinds(options: ReadingOptions) -> dict[str, str] | None:
+    if options.columns is None:
+        return None
+    kinds = named_columns(_without_vectors(options)).kinds()
+    if kinds:
+        other = next(iter(kinds.values()))
+        raise InvalidInput(f"columns= has the kind of each column, got {other}= as well; keep one.", option=other)
+    return check_kinds(options.columns)
+
+
+def _label_of(kinds: Mapping[str, str]) -> str:
+    return next((name for name, kind in kinds.items() if kind == "label"), "")
+
+
+def _is_vector(weight: Any) -> bool:
+    return weight is not None and not isinstance(weight, str | int | float)
+
+
+def _without_vectors(options: ReadingOptions) -> ReadingOptions:
+    return options._replace(weight=None) if _is_vector(options.weight) else options
+
+
+def _vectors(options: ReadingOptions) -> dict[str, RowVectors]:
+    """The labels and weights of all rows, where they are not columns."""
+    vectors: dict[str, RowVectors] = {}
+    if options.y is not None:
+        if options.label is not None:
+            raise InvalidInput(
+                f"y= and label= are two ways to pass the labels, got y and label={options.label!r}; keep one.",
+                option=("label",),
+            )
+        vectors["label"] = RowVectors("y", options.y)
+    if _is_vector(options.weight):
+        vectors["weight"] = RowVectors("weight", options.weight)
+    return vectors

@@ -1,0 +1,340 @@
+"""Data frames and dicts as a source of batches, with the features of a CSV file of the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from ftprl._core import RecordParser, parser
+from ftprl.data import frames
+from ftprl.data.batch import Batch
+from ftprl.data.blocks import Block, BlockReader
+from ftprl.data.digests import BatchDigest
+from ftprl.data.files import shown
+from ftprl.data.labels import LabelRule
+from ftprl.data.memory import check_same_rows
+from ftprl.data.options import RECORDS
+from ftprl.data.parsing import taken
+from ftprl.data.parts import ORIGIN
+from ftprl.data.prefetch import prefetched, usual_threads
+from ftprl.data.protocol import KINDS, Description, Position, Source
+from ftprl.data.text_settings import BATCH_ROWS, BATCH_VALUES
+from ftprl.errors import BadFormat, InvalidInput
+
+FirstBad = tuple[int, str]
+Job = tuple[Block, int, int]  # a block, and which of its rows
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FramePosition:
+    """A place between two rows: `skip` good rows behind row number `record` of the data.
+
+    `rows` rows come before it; `bad` rows were left out before `record`, the first at `first_bad` (row, reason);
+    `negative` is the label that counts as -1 in the rows before, 1 when there was none.
+    """
+
+    record: int = 0
+    skip: int = 0
+    rows: int = 0
+    bad: int = 0
+    negative: float = 1.0
+    first_bad: FirstBad | None = None
+
+    def after(self, rows: int) -> FramePosition:
+        """The position that many rows further on."""
+        return replace(self, skip=self.skip + rows, rows=self.rows + rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The position as JSON values."""
+        values = {name: getattr(self, name) for name in ("record", "skip", "rows", "bad", "negative")}
+        return {**values, "first_bad": None if self.first_bad is None else list(self.first_bad)}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> FramePosition:
+        """The position that `to_dict` saved."""
+        counts = {name: saved.get(name) for name in ("record", "skip", "rows", "bad")}
+        good = all(type(count) is int and count >= 0 for count in counts.values())
+        if not good or saved.get("negative") not in (-1.0, 0.0, 1.0):
+            raise InvalidInput(f"a position needs counts of at least 0, got {saved!r:.200}; start anew.")
+        first = saved.get("first_bad")
+        bad = None if first is None else (int(first[0]), str(first[1]))
+        return cls(**counts, negative=float(saved["negative"]), first_bad=bad)  # type: ignore[arg-type]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FrameSettings:
+    """All that decides what a row becomes."""
+
+    format: str
+    dim: int
+    seed: int
+    intercept: bool
+    dtype: str
+    loss: str
+    positive: str | None
+    labels: LabelRule
+    kinds: Mapping[str, str]
+    skip_bad_rows: bool
+    batch_rows: int = BATCH_ROWS
+
+    def parser(self) -> RecordParser:
+        """A parser of the core with these settings."""
+        made = parser(
+            "records",
+            dim=self.dim,
+            seed=self.seed,
+            intercept=self.intercept,
+            wide=self.dtype == "float64",
+            skip=self.skip_bad_rows,
+            max_row=1,
+            batch_rows=self.batch_rows,
+            batch_values=BATCH_VALUES,
+            labels=self.labels.kind,
+            positive=self.labels.positive.encode(),
+            words=[(word.encode(), y) for word, y in self.labels.words],
+            separator=0,
+            quote=-1,
+        )
+        assert isinstance(made, RecordParser)
+        names = [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for name, kind in self.kinds.items()]
+        made.set_names(names, self.format == RECORDS)
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options of `ftprl.data.open` that read other data in the same way."""
+        return {
+            "format": self.format,
+            "dim": self.dim,
+            "seed": self.seed,
+            "intercept": self.intercept,
+            "dtype": self.dtype,
+            "loss": self.loss,
+            "positive": self.positive,
+            "columns": dict(self.kinds),
+        }
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """Some rows as batches; rows are numbered within the block."""
+
+    job: Job
+    batches: list[Batch]
+    bad: int
+    first_bad: FirstBad | None
+    problem: tuple[int, str, str] | None  # row, what is wrong, option of the remedy
+    negative: float
+
+
+@final
+class _BlockParser:
+    """A parser of the core and the block it reads."""
+
+    def __init__(self, settings: FrameSettings) -> None:
+        self._parser = settings.parser()
+        self._block: Block | None = None
+
+    def parse(self, job: Job, negative: float) -> _Parsed:
+        """The rows of a job, up to the first bad one unless those are left out."""
+        block, at, stop = job
+        core, batches, bad_before = self._bound(block), list[Batch](), self._parser.bad
+        core.negative = negative
+        while at < stop and core.problem is None:
+            at = core.read(at, stop) if block.records is None else core.read_records(block.records, at, stop)
+            if core.rows:
+                batches.append(taken(core, ORIGIN))
+        bad, first, problem = core.bad - bad_before, core.first_bad, core.problem
+        first_bad = None if first is None or not bad else (block.first + first[0] - 1, shown(first[1]))
+        wrong = None if problem is None else (problem[0] - 1, _with_remedy(shown(problem[1]), *problem[2:]), problem[3])
+        return _Parsed(job, batches, bad, first_bad, wrong, core.negative)
+
+    def _bound(self, block: Block) -> RecordParser:
+        if self._block is not block:
+            self._parser.set_batch(block.columns, *block.batch.__arrow_c_array__())
+            self._block = block
+        return self._parser
+
+
+def _with_remedy(what: str, remedy: str, option: str) -> str:
+    if option:
+        return f"{what}; {remedy} {option}="
+    return what if "; rescale the" in what else f"{what}; mend the row, or pass on_bad_row=skip"
+
+
+@final
+class _Reading:
+    """How far a reading has come."""
+
+    def __init__(self, start: FramePosition) -> None:
+        self.start, self.skip, self.rows = start, start.skip, start.rows - start.skip
+        self.bad, self.first_bad, self.negative = start.bad, start.first_bad, start.negative
+
+
+@final
+class FrameSource(Source):
+    """Data frames or dicts as batches; `ftprl.data.open` makes one."""
+
+    def __init__(self, reader: BlockReader, settings: FrameSettings) -> None:
+        self._reader, self._settings = reader, settings
+        self._reading = _Reading(FramePosition())  # the last one
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """None: the data is in memory."""
+        return ()
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether the data stays in memory; an iterator can be read once."""
+        return not self._reader.parts.is_one_shot
+
+    @property
+    def start(self) -> FramePosition:
+        """The position of the first row."""
+        return FramePosition()
+
+    def position(self, saved: Mapping[str, Any]) -> FramePosition:
+        """The position that `FramePosition.to_dict` saved."""
+        return FramePosition.from_dict(saved)
+
+    @property
+    def skips_bad_rows(self) -> bool:
+        """Whether bad rows are left out rather than ending the reading."""
+        return self._settings.skip_bad_rows
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out, up to where the last reading has come."""
+        return self._reading.bad
+
+    @property
+    def first_bad(self) -> str | None:
+        """Where the first row was left out, and why."""
+        first = self._reading.first_bad
+        return None if first is None else f"{ORIGIN}: row {first[0]}: {first[1]}"
+
+    def read(
+        self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
+    ) -> Generator[tuple[Batch, FramePosition]]:
+        """Batches from a position on, each with the position of its first row.
+
+        The rows and how they are cut into batches are the same for any number of threads. Dicts, and what comes from an
+        iterator, are read by the caller's own thread.
+        """
+        position = FramePosition() if start is None else self._own(start)
+        self._reading = _Reading(position)
+        return self._read(self._reading, usual_threads() if threads is None else threads)
+
+    def _own(self, position: Position) -> FramePosition:
+        if not isinstance(position, FramePosition):
+            raise InvalidInput(
+                f"start needs a row of this data, got {type(position).__name__}; pass one of its positions."
+            )
+        return position
+
+    def _jobs(self, record: int, rows: int = BATCH_ROWS) -> Iterator[Job]:
+        """Blocks from a row on, cut where a reading from the first row would cut them."""
+        for block in self._reader.blocks():
+            for at in range(0, block.rows, rows):
+                stop = min(at + rows, block.rows)
+                if block.first + stop > record:
+                    yield block, max(at, record - block.first), stop
+
+    def _read(self, reading: _Reading, threads: int) -> Generator[tuple[Batch, FramePosition]]:
+        parsers: list[_BlockParser] = []
+
+        def work(job: Job) -> _Parsed:
+            try:
+                block_parser = parsers.pop()
+            except IndexError:
+                block_parser = _BlockParser(self._settings)
+            parsed = block_parser.parse(job, reading.negative)
+            if parsed.problem is None:
+                parsers.append(block_parser)
+            return parsed
+
+        jobs = self._jobs(reading.start.record)
+        with_threads = threads and self.can_be_read_again and frames.is_frame(self._reader.parts.sample)
+        done = prefetched(jobs, work, threads) if with_threads else (work(job) for job in jobs)
+        with closing(done):
+            for result in done:
+                parsed = self._agreeing(result, reading.negative)
+                yield from self._batches_of(parsed, reading)
+                if parsed.problem is not None:
+                    row, what, option = parsed.problem
+                    row += parsed.job[0].first
+                    raise BadFormat(f"{ORIGIN}: row {row}: {what}", option=option or "on_bad_row")
+
+    def _agreeing(self, parsed: _Parsed, negative: float) -> _Parsed:
+        """The rows, parsed again if their labels settled what counts as -1 before those in front were known."""
+        if negative in (1.0, parsed.negative) or parsed.negative == 1.0:
+            return parsed
+        return _BlockParser(self._settings).parse(parsed.job, negative)
+
+    def _batches_of(self, parsed: _Parsed, reading: _Reading) -> Iterator[tuple[Batch, FramePosition]]:
+        block, at, _ = parsed.job
+        here = FramePosition(block.first + at, 0, reading.rows, reading.bad, reading.negative, reading.first_bad)
+        reading.bad += parsed.bad
+        reading.first_bad = reading.first_bad or parsed.first_bad
+        if parsed.negative != 1.0:
+            reading.negative = parsed.negative
+        for batch in parsed.batches:
+            skipped = min(reading.skip, len(batch))
+            if skipped < len(batch):
+                yield batch.numbered(here.rows, skipped), here.after(skipped)
+            here, reading.skip = here.after(len(batch)), reading.skip - skipped
+        reading.rows = here.rows
+
+    def locate(self, position: Position) -> str:
+        """The number of the row behind a position, counted from 0."""
+        own = self._own(position)
+        row = own.record + own.skip
+        if self.skips_bad_rows and self.can_be_read_again:
+            row = next(self._good_rows(own), row)
+        return f"{ORIGIN}: row {row}"
+
+    def _good_rows(self, position: FramePosition) -> Iterator[int]:
+        """The number of the good row behind a position, found by reading row by row."""
+        one, skip = _BlockParser(self._settings), position.skip
+        for block, at, stop in self._jobs(position.record, 1):
+            parsed = one.parse((block, at, stop), position.negative)
+            skip -= len(parsed.batches)
+            if skip < 0:
+                yield block.first + at
+                return
+
+    def fingerprint(self) -> dict[str, Any] | None:
+        """The number of rows and the SHA-256 of all of them; None for an iterator."""
+        if not self.can_be_read_again:
+            return None
+        digest = BatchDigest()
+        for batch, _ in self._read(_Reading(FramePosition()), usual_threads()):
+            digest.update(batch)
+        return digest.result()
+
+    def digest(self) -> None:
+        """None: no digest is kept of rows as they are read."""
+        return
+
+    def check_before(self, position: Position) -> None:
+        """Do nothing: `check_unchanged` compares all rows."""
+
+    def check_unchanged(self, fingerprint: Any) -> None:
+        """Refuse rows that are not those of a fingerprint taken before."""
+        check_same_rows(fingerprint, self.fingerprint())
+
+    def describe(self) -> Description:
+        """What is read: what each column is for, what the labels become."""
+        settings = self._settings
+        return Description(
+            settings.format, (ORIGIN,), settings.kinds, str(settings.labels), settings.dim, settings.intercept
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options of `ftprl.data.open` that read other data in the same way."""
+        return self._settings.to_dict()

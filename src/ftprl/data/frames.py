@@ -1,0 +1,194 @@
+"""Data frames through Arrow: pandas, Polars, pyarrow, and whatever has the Arrow PyCapsule interface."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ftprl.data.files import shown
+from ftprl.data.parts import ORIGIN, Parts
+from ftprl.data.protocol import KINDS
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, listed
+from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LABELS = 32  # distinct labels that are looked at
+
+
+def is_frame(data: Any) -> bool:
+    """Whether data is a data frame."""
+    if isinstance(data, type):
+        return False
+    return _is_pandas(data) or hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def _is_pandas(data: Any) -> bool:
+    module = sys.modules.get("pandas")
+    return module is not None and isinstance(data, module.DataFrame)
+
+
+def table_of(data: Any) -> pa.Table:
+    """A frame as an Arrow table; columns are shared, not copied, where the frame has Arrow's memory."""
+    import pyarrow as pa
+
+    try:
+        table = pa.Table.from_pandas(data, preserve_index=False) if _is_pandas(data) else pa.table(data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"data needs a frame with one type per column, got {type(data).__name__}: {_line(error)}; convert it first."
+        ) from None
+    return _checked(table)
+
+
+def _line(error: Exception) -> str:
+    return shown(" ".join(str(error).split()))[:160]
+
+
+def _checked(table: pa.Table) -> pa.Table:
+    seen: set[str] = set()
+    for name in table.column_names:
+        if name in seen:
+            raise InvalidInput(f"data needs each column once, got {name[:40]!r} twice; rename one.")
+        seen.add(name)
+    return table
+
+
+# ---- kinds ----
+
+
+def kind_of(type: pa.DataType) -> str | None:
+    """What a column of a type is by default; None for a type that is no feature by itself."""
+    from pyarrow import types
+
+    if types.is_integer(type) or types.is_floating(type) or types.is_decimal(type):
+        return "numeric"
+    if types.is_dictionary(type):
+        return "categorical" if kind_of(type.value_type) is not None else None
+    is_category = types.is_boolean(type) or _is_text(type) or types.is_date(type) or types.is_null(type)
+    return "categorical" if is_category else None
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return str(type) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+
+
+def _has_text(type: pa.DataType) -> bool:
+    """Whether values can be written as text though they are no feature by default."""
+    from pyarrow import types
+
+    return bool(types.is_temporal(type) or types.is_fixed_size_binary(type))
+
+
+def decide(schema: pa.Schema, named: NamedColumns, known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The kind of every column: as named or known, else by its type."""
+    kinds = dict(known) if known is not None else named.kinds()
+    for name, kind in named.kinds().items():
+        if name not in schema.names:
+            raise InvalidInput(
+                f"{kind}= needs one of the columns {listed(schema.names)}, got {name[:40]!r}; check the name.",
+                option=kind,
+            )
+    for field in schema:
+        if field.name not in kinds:
+            by_type = kind_of(field.type)
+            if by_type is None:
+                raise InvalidInput(_no_feature(field.name, field.type))
+            kinds[field.name] = by_type
+    return {name: kinds[name] for name in dict.fromkeys((*schema.names, *kinds))}
+
+
+def _no_feature(name: str, type: pa.DataType) -> str:
+    remedy = "pass it with ignore=" + (", or with categorical= to use its text" if _has_text(type) else "")
+    return f"column {shown(name)[:40]!r} needs numbers, text, booleans or categories, got {str(type)[:60]}; {remedy}."
+
+
+def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
+    """The distinct labels of the first rows, as text."""
+    cells = column.slice(0, SAMPLE_ROWS)
+    cells = cells.combine_chunks() if hasattr(cells, "combine_chunks") else cells
+    values = readable(name, cells, "label").unique().to_pylist()
+    return [text_of(value) for value in values[: _LABELS + 1] if value is not None and value == value][:_LABELS]
+
+
+def text_of(value: Any) -> str:
+    """A label as text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+# ---- columns as the core reads them ----
+
+
+def arranged(
+    batch: pa.RecordBatch, kinds: Mapping[str, str], *, is_open: bool, optional: Sequence[str]
+) -> list[tuple[str, str, pa.Array]]:
+    """Kind, name and cells of the columns that are read, in the order of the frame.
+
+    A column that `kinds` does not know is left out or, where the set of columns `is_open`, read by its type.
+    """
+    for name, kind in kinds.items():
+        if name not in batch.schema.names and kind not in optional:
+            names = listed(batch.schema.names)
+            raise BadFormat(f"{ORIGIN}: expected a column {shown(name)[:40]!r}, got the columns {names}; add it.")
+    columns: list[tuple[str, str, pa.Array]] = []
+    for name, cells in zip(batch.schema.names, batch.columns, strict=True):
+        kind = kinds.get(name, (kind_of(cells.type) or "refused") if is_open else "ignore")
+        if kind != "ignore":
+            columns.append((kind, name, readable(name, cells, kind)))
+    return columns
+
+
+def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
+    """The cells of a column in a type that the core reads; others are written as text."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if isinstance(cells, pa.ExtensionArray):
+        cells = cells.storage
+    type = cells.type
+    if types.is_dictionary(type):
+        if kind == "categorical" and _is_direct(type.value_type):
+            return cells
+        cells, type = cells.dictionary_decode(), type.value_type
+    if _is_direct(type):
+        return cells
+    if types.is_float16(type):
+        return cells.cast(pa.float32())
+    is_text = types.is_decimal(type) or types.is_date(type) or kind in ("categorical", "text")
+    if kind == "refused" or not (is_text and (_has_text(type) or types.is_decimal(type))):
+        raise InvalidInput(_no_feature(name, type))
+    try:
+        return cells.cast(pa.binary() if types.is_fixed_size_binary(type) else pa.string())
+    except pa.ArrowException:
+        raise InvalidInput(_no_feature(name, type)) from None
+
+
+def _is_direct(type: pa.DataType) -> bool:
+    from pyarrow import types
+
+    is_number = types.is_integer(type) or types.is_float32(type) or types.is_float64(type)
+    return bool(is_number or types.is_boolean(type) or types.is_null(type) or _is_text(type))
+
+
+def codes(columns: Sequence[tuple[str, str, Any]]) -> list[tuple[int, bytes]]:
+    """Kind and name of columns as the core takes them."""
+    return [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for kind, name, _ in columns]
+
+
+# ---- what `ftprl.data.open` asks for ----
+
+
+def accepts(data: Any) -> bool:
+    """Whether data is a frame, or parts of which the first is one."""
+    return is_frame(data.sample if isinstance(data, Parts) else data)
+
+
+def open_object(data: Any, options: Any) -> Any:
+    """A frame, or frames in parts, as a source."""
+    from ftprl.data.frame_opening import open_frames
+
+    return open_frames(data, options)
