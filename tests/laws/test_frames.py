@@ -145,7 +145,7 @@ def test_floats_are_spelled_as_in_python(value: float, narrow: float) -> None:
 
 def spelled(value: np.float32) -> str:
     """The shortest digits that read back as the same number."""
-    if value and abs(value) < 1e-4:
+    if value and abs(float(value)) < 1e-4:  # not as float32, where 0.0001 is 1e-4
         return np.format_float_scientific(value, trim="-", exp_digits=2)
     return np.format_float_positional(value, trim="0")
 
