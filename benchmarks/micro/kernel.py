@@ -105,7 +105,7 @@ def main() -> None:
     options = parser.parse_args()
     batch = rows(options.rows, options.bits)
     touched = len(np.unique(batch.indices))
-    batches = list(batch.cut(options.batch))
+    batches = [part.private() for part in batch.cut(options.batch)]  # as parsers make them: nobody else writes to them
     print(f"{options.rows} rows of {FIELDS} features, 2^{options.bits} cells, {touched} of them touched; ns a row")
     print(
         f"{'kernels':<10}{'cells':<10}{'scales':>6}{'floor':>7}{'learn':>7}{'receipt':>9}{'score':>7}{'floor/learn':>13}"
