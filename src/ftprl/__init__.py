@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ftprl.bandit import TwoPointGame
     from ftprl.bounds import Certificate, Ledger
     from ftprl.errors import BadFormat, BadModel, FtprlError, InvalidInput, Unsupported
+    from ftprl.estimators import FTPRLClassifier, FTPRLRegressor
     from ftprl.game import Game, best_in_hindsight, play
     from ftprl.learner import FTPRL, CoinBetting, Composite, Preconditioned, SoloFTRL, StronglyAdaptive
     from ftprl.linear import Model, load
@@ -25,6 +26,7 @@ _NAMES = {
     "ftprl.bandit": ("TwoPointGame",),
     "ftprl.bounds": ("Certificate", "Ledger"),
     "ftprl.errors": ("BadFormat", "BadModel", "FtprlError", "InvalidInput", "Unsupported"),
+    "ftprl.estimators": ("FTPRLClassifier", "FTPRLRegressor"),
     "ftprl.game": ("Game", "best_in_hindsight", "play"),
     "ftprl.learner": ("CoinBetting", "Composite", "FTPRL", "Preconditioned", "SoloFTRL", "StronglyAdaptive"),
     "ftprl.linear": ("Model", "load"),
@@ -42,6 +44,8 @@ __all__ = [
     "CoinBetting",
     "Composite",
     "FTPRL",
+    "FTPRLClassifier",
+    "FTPRLRegressor",
     "FtprlError",
     "Game",
     "InvalidInput",

@@ -1,0 +1,238 @@
+"""What the classifier and the regressor share: parameters, checked data, training, and weights in the data's units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ftprl.data import Source
+from ftprl.errors import InvalidInput
+from ftprl.linear.mean_weights import mean_weights
+from ftprl.linear.model import Model
+from ftprl.training.run import Run
+from ftprl.training.run_state import TrainingHistory
+from ftprl.training.setup import new_model, resumed_model
+from ftprl.training.train import train
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ftprl.receipt.certificate import StreamCertificate
+
+Vector = NDArray[np.float64]
+AUTO_PASSES = 20  # at most so many with passes="auto"
+_OF_MODEL = ("loss", "tau", "scale", "beta", "l1", "l2", "lower", "upper", "float64", "coin", "dense")
+_OF_RUN = ("retire", "holdout")
+_OF_TABLES = ("bits", "seed")  # the features of arrays and matrices are not hashed
+
+
+class LinearEstimator(BaseEstimator):  # type: ignore[misc]
+    """One linear model per output (a regressor and two classes have one), trained by `ftprl.train`."""
+
+    models_: list[Model]
+    runs_: list[Run]
+
+    # ---- training ----
+
+    def _fit(self, X: Any, outputs: Sequence[Vector], weight: Vector | None) -> Self:
+        """Train from the first row on; with `warm_start` go on with what `fit` or `partial_fit` has learned."""
+        if self.warm_start and len(getattr(self, "models_", ())) == len(outputs):
+            return self._learn_more(X, outputs, weight)
+        passes = AUTO_PASSES if self.passes == "auto" else self.passes
+        options = self._chosen((*_OF_MODEL, *_OF_RUN)) | self._reading(X, weight)
+        self.runs_ = [train(X, y, receipt=self.receipt, passes=passes, **options) for y in outputs]
+        self.models_ = [run.model for run in self.runs_]
+        self.n_iter_ = max(1, *(run.best_pass or passes for run in self.runs_))
+        self.__dict__.pop("coefficients_", None)
+        return self
+
+    def _learn_more(self, X: Any, outputs: Sequence[Vector], weight: Vector | None) -> Self:
+        """Learn rows in one pass, in new models if there are none."""
+        models = getattr(self, "models_", None) or [None] * len(outputs)
+        self.models_ = [self._learned(model, X, y, weight) for model, y in zip(models, outputs, strict=True)]
+        self.runs_ = []
+        self.n_iter_ = 1
+        self.__dict__.pop("coefficients_", None)
+        return self
+
+    def _learned(self, model: Model | None, X: Any, y: Vector, weight: Vector | None) -> Model:
+        reading = self._reading(X, weight) | {"y": y}
+        if model is None:
+            model, source = new_model(X, self._chosen(_OF_MODEL) | reading, self.receipt)
+        else:
+            beside = {name: value for name, value in reading.items() if name in ("y", "weight")}
+            model, source = resumed_model(model, X, beside, None)
+        model.engine.retire = self.retire
+        _learn(model, source)
+        return model
+
+    def _chosen(self, names: Sequence[str]) -> dict[str, Any]:
+        """The options of `train` that are not left at their default."""
+        values = {name: getattr(self, name, None) for name in names} | {"intercept": self.fit_intercept}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _reading(self, X: Any, weight: Vector | None) -> dict[str, Any]:
+        """How the rows are read: columns of a table are hashed, those of an array or a matrix are not."""
+        if is_table(X):
+            options = self._chosen(_OF_TABLES)
+            options["dim"] = 2 ** options.pop("bits")
+        else:
+            options = {"dim": max(2, X.shape[1])}
+        return options if weight is None else options | {"weight": weight}
+
+    # ---- data ----
+
+    def _checked(
+        self, X: Any, y: Any = None, *, reset: bool, labelled: bool = True, numeric: bool = False
+    ) -> tuple[Any, Any]:
+        """Data as it is read: a table with columns of any kind, or an array or a matrix of numbers."""
+        if is_table(X):
+            return self._checked_table(X, y, reset=reset)
+        wanted: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "reset": reset}
+        if not labelled:
+            return validate_data(self, X, **wanted), None
+        return validate_data(self, X, y, y_numeric=numeric, **wanted)  # type: ignore[no-any-return]
+
+    def _checked_table(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        names = [str(name) for name in getattr(X, "column_names", None) or X.columns]
+        if reset:
+            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        elif names != list(getattr(self, "feature_names_in_", ())):
+            raise ValueError(
+                f"The feature names should match those that were passed during fit: expected"
+                f" {_some(getattr(self, 'feature_names_in_', ()))}, got {_some(names)}; pass the same columns."
+            )
+        return X, None if y is None else np.asarray(y)
+
+    def _weight(self, sample_weight: Any, X: Any) -> Vector | None:
+        """One weight per row, or None where all are 1."""
+        if sample_weight is None:
+            return None
+        rows = np.empty((len(X), 0)) if is_table(X) else X
+        weight: Vector = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        return weight
+
+    def _scores(self, X: Any) -> Vector:
+        """The score of each row by each model: one column per output."""
+        check_is_fitted(self)
+        checked, _ = self._checked(X, reset=False, labelled=False)
+        return np.column_stack([model.predict(checked, raw=True) for model in self.models_])
+
+    # ---- what was learned ----
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the columns: the mixture-weighted mean over the scales, one row per output.
+
+        The mixture itself is not a linear model, so `decision_function` and `predict` differ from `X @ coef_.T`.
+        """
+        return self._coefficients()[0]
+
+    @property
+    def intercept_(self) -> Vector:
+        """The weight of the intercept, as in `coef_`, with the offset of the labels where a loss has one."""
+        return self._coefficients()[1]
+
+    def _coefficients(self) -> tuple[Any, Vector]:
+        self._check_numbered()
+        if "coefficients_" not in self.__dict__:
+            parts = [mean_weights(model.engine, np.arange(self.n_features_in_)) for model in self.models_]
+            self.coefficients_ = (
+                np.array([part.weights for part in parts]),
+                np.array([part.intercept for part in parts]),
+            )
+        coef, intercept = self.coefficients_
+        return (csr_matrix(coef) if getattr(self, "is_sparse_", False) else coef), intercept
+
+    def _check_numbered(self) -> None:
+        check_is_fitted(self)
+        if self.models_[0].engine.spec.dim != max(2, self.n_features_in_):
+            raise AttributeError("coef_ needs columns of numbers; the features of this table are hashed by name.")
+
+    def sparsify(self) -> Self:
+        """Give `coef_` as a SciPy CSR matrix from now on."""
+        self._check_numbered()
+        self.is_sparse_ = True
+        return self
+
+    def densify(self) -> Self:
+        """Give `coef_` as an array from now on."""
+        self._check_numbered()
+        self.is_sparse_ = False
+        return self
+
+    @property
+    def model_(self) -> Model:
+        """The model, for `save`, `predict` on files and `certify`; with several classes one-vs-rest there are more."""
+        check_is_fitted(self)
+        if len(self.models_) > 1:
+            raise AttributeError(f"there are {len(self.models_)} models, one per class; take them from models_.")
+        return self.models_[0]
+
+    @property
+    def certificate_(self) -> StreamCertificate:
+        """The certificate of all rows learned, against the model's own weights; needs `receipt=True`."""
+        from ftprl.receipt.certificate import own_certificate
+
+        return own_certificate(self.model_.engine, unit_values=False)
+
+    @property
+    def progressive_loss_(self) -> float:
+        """The mean loss of all rows, each predicted before it was learned; over all classes where there are several."""
+        check_is_fitted(self)
+        return float(np.mean([model.engine.progress.mean for model in self.models_]))
+
+    def plot(self) -> Figure:
+        """The progressive loss over the rows of `fit`, as a Matplotlib figure."""
+        check_is_fitted(self)
+        if not self.runs_:
+            raise InvalidInput("plot needs the events of a run, got a model of partial_fit; call fit.")
+        return self.runs_[0].plot()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: models as the bytes of their files, and no events of runs."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "runs_"} | {"runs_": []}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def is_table(X: Any) -> bool:
+    """Whether data is a frame with columns that are no numbers: these are read by name, as categories and text."""
+    if issparse(X) or isinstance(X, np.ndarray):
+        return False
+    if hasattr(X, "schema") and hasattr(X, "column_names"):  # pyarrow
+        return True
+    kinds = getattr(X, "dtypes", None)
+    if kinds is None or not hasattr(X, "columns"):
+        return False
+    return any(not _is_number(kind) for kind in list(kinds))
+
+
+def _is_number(kind: Any) -> bool:
+    if isinstance(kind, np.dtype):
+        return kind.kind in "biuf"
+    numeric = getattr(kind, "is_numeric", None)  # Polars
+    return bool(numeric() if callable(numeric) else getattr(kind, "_is_numeric", False))
+
+
+def _learn(model: Model, source: Source) -> None:
+    before = TrainingHistory.from_dict(model.history)
+    rows = 0
+    for batch, _ in source.read():
+        model.engine.learn(batch)
+        rows += len(batch)
+    model.history = before._replace(rows=before.rows + rows, progressive=model.engine.progress).to_dict()
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in list(names)[:5]) + (", ..." if len(names) > 5 else "")

@@ -1,0 +1,151 @@
+"""`FTPRLClassifier`: logistic regression (or a hinge loss) in one pass, without a learning rate to tune."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+
+from ftprl.estimators.base import LinearEstimator, Vector
+
+
+def _has_probabilities(estimator: FTPRLClassifier) -> bool:
+    if estimator.loss != "logistic":
+        raise AttributeError(f"probabilities need loss='logistic', got loss={estimator.loss!r}")
+    return True
+
+
+class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
+    """A linear classifier that learns row by row, in one pass and without a learning rate to tune.
+
+    Several classes are learned one-vs-rest. Options are those of `ftprl.train`; an option that is None has its default
+    there. `passes="auto"` makes up to 20 passes, of which the one with the smallest held-out loss is kept.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> classifier = FTPRLClassifier().fit(X, y)
+    >>> bool(classifier.score(X, y) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "logistic",
+        scale: float | Sequence[float] | str = "auto",
+        beta: float | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        lower: float | None = None,
+        upper: float | None = None,
+        fit_intercept: bool = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        passes: int | str = 1,
+        holdout: int | None = None,
+        receipt: bool = False,
+        float64: bool = False,
+        coin: bool | None = None,
+        dense: bool | None = None,
+        retire: bool | None = None,
+        bits: int = 22,
+        seed: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.scale = scale
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.lower = lower
+        self.upper = upper
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.passes = passes
+        self.holdout = holdout
+        self.receipt = receipt
+        self.float64 = float64
+        self.coin = coin
+        self.dense = dense
+        self.retire = retire
+        self.bits = bits
+        self.seed = seed
+        self.warm_start = warm_start
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the rows in their order."""
+        data, labels = self._checked(X, y, reset=not (self.warm_start and hasattr(self, "models_")))
+        check_classification_targets(labels)
+        classes = unique_labels(labels)
+        if len(classes) < 2:
+            raise ValueError(f"fit needs at least two classes, got one class, {classes[0]!s:.40}; add rows of others.")
+        self.classes_ = classes
+        return self._fit(data, self._outputs(labels), self._row_weights(data, labels, sample_weight))
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn more rows, one pass; `classes` are all labels there will be, at least in the first call."""
+        first = not hasattr(self, "models_")
+        if first and classes is None:
+            raise ValueError("partial_fit needs classes= in its first call; pass all labels there will be.")
+        if self.class_weight == "balanced":
+            raise ValueError("partial_fit needs class weights as a dict, since 'balanced' needs all rows; use fit.")
+        data, labels = self._checked(X, y, reset=first)
+        check_classification_targets(labels)
+        if classes is not None:
+            known = unique_labels(classes)
+            if not first and not np.array_equal(known, self.classes_):
+                raise ValueError(f"classes={known!r} is not the same as in the first call, {self.classes_!r}.")
+            self.classes_ = known
+        strange = np.setdiff1d(labels, self.classes_)
+        if len(strange):
+            raise ValueError(f"y has the label {strange[0]!s:.40}, which classes= did not name; add it in a new model.")
+        return self._learn_more(data, self._outputs(labels), self._row_weights(data, labels, sample_weight))
+
+    def _outputs(self, labels: NDArray[Any]) -> list[Vector]:
+        """1 and -1 for each model: one for two classes, otherwise one per class."""
+        positives = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        return [np.where(labels == positive, 1.0, -1.0) for positive in positives]
+
+    def _row_weights(self, X: Any, labels: NDArray[Any], sample_weight: ArrayLike | None) -> Vector | None:
+        weight = self._weight(sample_weight, X)
+        if self.class_weight is None:
+            return weight
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+        factors: Vector = by_class[np.searchsorted(self.classes_, labels)]
+        return factors if weight is None else weight * factors
+
+    def decision_function(self, X: Any) -> Vector:
+        """The score of each row, the log odds with log loss; with more than two classes one column per class."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+        scores = self._scores(X)
+        best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Vector:
+        """The probability of each class, one column per class; several are scaled to sum 1."""
+        scores = self._scores(X)
+        positive = np.column_stack([self.models_[0].mean(column) for column in scores.T])
+        if positive.shape[1] == 1:
+            return np.column_stack([1.0 - positive[:, 0], positive[:, 0]])
+        total = positive.sum(axis=1, keepdims=True)
+        shares: Vector = np.full_like(positive, 1.0 / positive.shape[1])
+        np.divide(positive, total, out=shares, where=total > 0)
+        return shares
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Vector:
+        """The logarithm of the probability of each class."""
+        logarithms: Vector = np.log(self.predict_proba(X))
+        return logarithms

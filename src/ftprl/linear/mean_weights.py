@@ -1,0 +1,94 @@
+"""The weights of a mixture as those of one linear model, for people and systems that want one number per feature.
+
+A mixture is not a linear model: it mixes probabilities, and scores are cut before the stack and the mixture see them.
+The mean of its experts' weights, each times the weight of the expert, is the linear model next to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.linear.engine import Engine
+
+Vector = NDArray[np.float64]
+_WEALTH = 0.3  # of a coin before its first bet: src/core/learners/experts.hpp
+_STACK_GAIN = {"hinge": 4.0}  # the stack of this loss predicts so many times its score: src/core/learners/losses.cpp
+_SLOT, _CENTRE, _DEVIATION = 0, 1, 2  # of a dense column
+
+
+@final
+class MeanWeights(NamedTuple):
+    """One weight per cell that was asked for, and the intercept, both in the units of the data."""
+
+    weights: Vector
+    intercept: float
+
+
+def mean_weights(engine: Engine, slots: NDArray[np.integer[Any]]) -> MeanWeights:
+    """The mean of the weights of all experts in some cells, by the weights of the mixture.
+
+    With one scale these are the weights of the model. Where the labels have an offset it is part of the intercept.
+    """
+    with engine.unchanged():
+        labels = engine.label_state
+        offset = 0.0 if labels is None else labels["offset"]
+        mixture = engine.mixture
+        if mixture is None:
+            return MeanWeights(engine.weights_at(slots, 0), engine.bias(0) + offset)
+        experts = dict(zip(mixture.names, mixture.weights, strict=True))
+        loss = engine.spec.scalar_loss()
+        unit = labels["unit"] if labels is not None and loss.link == "identity" and loss.has_offset else 1.0
+        stack = experts.get("stack", 0.0) * _STACK_GAIN.get(engine.spec.loss, 1.0)
+        weights, intercept = _of_scales(engine, slots, mixture.weights, stack)
+        for more in (
+            _of_columns(engine, slots, stack * unit),
+            _of_coin(engine, slots, experts.get("coin", 0.0) * unit),
+        ):
+            weights, intercept = weights + more.weights, intercept + more.intercept
+        return MeanWeights(weights, intercept + offset)
+
+
+def _of_scales(engine: Engine, slots: NDArray[Any], own: tuple[float, ...], stack: float) -> MeanWeights:
+    """The scales: each by its own weight, and by what the stack has of it."""
+    count = len(engine.spec.scales)
+    u = engine.saved_arrays.get("dense.u", engine.state["u"])
+    shares = np.array(own[:count]) + stack * u[:count]
+    weights = sum((part * engine.weights_at(slots, k) for k, part in enumerate(shares)), start=np.zeros(len(slots)))
+    return MeanWeights(weights, float(sum(part * engine.bias(k) for k, part in enumerate(shares))))
+
+
+def _of_columns(engine: Engine, slots: NDArray[Any], part: float) -> MeanWeights:
+    """The dense columns of the stack, which sees them in deviations from their mean."""
+    arrays = engine.saved_arrays
+    weights = np.zeros(len(slots))
+    if "dense.u" not in arrays:
+        return MeanWeights(weights, 0.0)
+    inputs = len(engine.spec.scales) + (2 if engine.spec.level else 0)
+    constant, slopes = arrays["dense.u"][inputs], arrays["dense.u"][inputs + 1 :]
+    columns = arrays["dense.columns"][: len(slopes)] if len(slopes) else np.empty((0, 3))
+    raw = slopes / columns[:, _DEVIATION]
+    for slot, weight in zip(columns[:, _SLOT], raw, strict=True):
+        weights[np.asarray(slots) == slot] += part * weight
+    return MeanWeights(weights, float(part * (constant - raw @ columns[:, _CENTRE])))
+
+
+def _of_coin(engine: Engine, slots: NDArray[Any], part: float) -> MeanWeights:
+    """The coin: its bets."""
+    if not engine.spec.coin:
+        return MeanWeights(np.zeros(len(slots)), 0.0)
+    theta, sizes, won, largest = engine.parts_at(slots)["coin"].astype(float).T
+    own = engine.saved_arrays["coin.intercept"]
+    bound = own[-1]  # the largest weighted slope
+    bets = _bets(theta, sizes, won, largest * bound)
+    bias = _bets(own[:1], own[1:2], own[2:3], own[-1:]) if engine.spec.intercept else np.zeros(1)
+    return MeanWeights(part * bets, float(part * bias[0]))
+
+
+def _bets(theta: Vector, sizes: Vector, won: Vector, most_lost: Vector) -> Vector:
+    held = most_lost * (most_lost + sizes)
+    bets = np.zeros(len(theta))
+    np.divide((_WEALTH + won) * theta, held, out=bets, where=held > 0)
+    return bets

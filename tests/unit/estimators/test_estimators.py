@@ -1,0 +1,191 @@
+"""The estimators: scikit-learn's own checks, and the same numbers as `ftprl.train` whatever way the rows come in."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import polars
+import pytest
+from scipy.sparse import csc_matrix, csr_matrix, issparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+import ftprl
+from ftprl import FTPRLClassifier, FTPRLRegressor
+
+WEIGHTED = "rows are learned one by one, so a weight of 2 is not two rows"
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTED,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTED,
+}
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [FTPRLClassifier(), FTPRLRegressor(), FTPRLClassifier(scale=0.1), FTPRLClassifier(loss="hinge")],
+    ids=["classifier", "regressor", "one scale", "hinge"],
+)
+def test_scikit_learns_own_checks(estimator: FTPRLClassifier | FTPRLRegressor) -> None:
+    results = check_estimator(estimator, expected_failed_checks=EXPECTED, on_skip=None, on_fail=None)
+    assert [result["check_name"] for result in results if result["status"] == "failed"] == []
+    assert {result["check_name"] for result in results if result["status"] == "xfail"} == set(EXPECTED)
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[csr_matrix, np.ndarray]:
+    rng = np.random.default_rng(5)
+    dense = np.where(rng.random((400, 30)) < 0.3, rng.normal(size=(400, 30)), 0.0).astype(np.float32)
+    return csr_matrix(dense), (dense @ rng.normal(size=30) + rng.normal(size=400) > 0).astype(int)
+
+
+def test_batch_is_loop(rows: tuple[csr_matrix, np.ndarray], tmp_path: object) -> None:
+    X, y = rows
+    fitted = FTPRLClassifier().fit(X, y)
+    batches, loop = FTPRLClassifier(), FTPRLClassifier()
+    for start in range(0, 400, 37):
+        batches.partial_fit(X[start : start + 37], y[start : start + 37], classes=[0, 1])
+    for row in range(400):
+        loop.partial_fit(X[row], y[row : row + 1], classes=[0, 1])
+    text = f"{tmp_path}/rows.libsvm"
+    with open(text, "w") as file:
+        for row in range(400):
+            entries = " ".join(f"{j}:{v!r}" for j, v in zip(X[row].indices, X[row].data.tolist(), strict=True))
+            file.write(f"{2 * y[row] - 1} {entries}\n")
+    trained = ftprl.train(text, dim=30).model
+    digests = {model.state_digest() for model in (fitted.model_, batches.model_, loop.model_, trained)}
+    assert len(digests) == 1
+    for other in (batches, loop):
+        np.testing.assert_array_equal(fitted.decision_function(X), other.decision_function(X))
+
+
+def test_kinds_of_matrices_give_the_same_bits(rows: tuple[csr_matrix, np.ndarray]) -> None:
+    X, y = rows
+    scores = [
+        FTPRLClassifier().fit(data, y).decision_function(data)
+        for data in (X, csc_matrix(X), X.toarray(), X.astype(float), polars.DataFrame(X.toarray()))
+    ]
+    for other in scores[1:]:
+        np.testing.assert_array_equal(scores[0], other)
+
+
+def test_coefficients_are_near_the_mixture() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    classifier = FTPRLClassifier(dense=False, coin=False).fit(X, y)
+    linear = X @ classifier.coef_.ravel() + classifier.intercept_[0]
+    assert np.corrcoef(linear, classifier.decision_function(X))[0, 1] > 0.9
+    assert ((linear > 0) == (classifier.decision_function(X) > 0)).mean() > 0.98
+    assert issparse(classifier.sparsify().coef_)
+    assert isinstance(classifier.densify().coef_, np.ndarray)
+
+
+def test_coefficients_of_one_scale_are_the_model() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    classifier = FTPRLClassifier(scale=0.1, float64=True).fit(X, y)
+    linear = X @ classifier.coef_.ravel() + classifier.intercept_[0]
+    np.testing.assert_allclose(linear, classifier.decision_function(X), rtol=1e-9, atol=1e-9)
+
+
+def test_regression_in_any_unit() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    regressor = FTPRLRegressor(passes="auto").fit(X, y)
+    larger = FTPRLRegressor(passes="auto").fit(X, 1024 * y)
+    assert regressor.score(X, y) > 0.4
+    np.testing.assert_array_equal(1024 * regressor.predict(X), larger.predict(X))
+    assert 1 <= regressor.n_iter_ <= 20
+
+
+def test_class_weights_are_row_weights(rows: tuple[csr_matrix, np.ndarray]) -> None:
+    X, y = rows
+    by_class = FTPRLClassifier(class_weight={0: 3.0, 1: 0.5}).fit(X, y)
+    by_row = FTPRLClassifier().fit(X, y, sample_weight=np.where(y == 1, 0.5, 3.0))
+    balanced = FTPRLClassifier(class_weight="balanced").fit(X, y)
+    counts = np.bincount(y)
+    by_count = FTPRLClassifier().fit(X, y, sample_weight=(400 / (2 * counts))[y])
+    np.testing.assert_array_equal(by_class.decision_function(X), by_row.decision_function(X))
+    np.testing.assert_array_equal(balanced.decision_function(X), by_count.decision_function(X))
+    with pytest.raises(ValueError, match="'balanced' needs all rows"):
+        FTPRLClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
+
+
+def test_warm_start_goes_on(rows: tuple[csr_matrix, np.ndarray]) -> None:
+    X, y = rows
+    twice = FTPRLClassifier(warm_start=True).fit(X[:200], y[:200]).fit(X[200:], y[200:])
+    np.testing.assert_array_equal(twice.decision_function(X), FTPRLClassifier().fit(X, y).decision_function(X))
+    once = FTPRLClassifier().fit(X[:200], y[:200]).fit(X[200:], y[200:])
+    np.testing.assert_array_equal(
+        once.decision_function(X), FTPRLClassifier().fit(X[200:], y[200:]).decision_function(X)
+    )
+
+
+def test_pickle_and_clone(rows: tuple[csr_matrix, np.ndarray]) -> None:
+    X, y = rows
+    classifier = FTPRLClassifier(scale=(0.1, 1.0)).fit(X, y)
+    loaded = pickle.loads(pickle.dumps(classifier))
+    np.testing.assert_array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
+    assert clone(classifier).get_params() == classifier.get_params()
+    assert not hasattr(clone(classifier), "models_")
+
+
+def test_several_classes() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X.iloc[order], y.iloc[order].map({0: "setosa", 1: "versicolor", 2: "virginica"})
+    classifier = FTPRLClassifier().fit(X, y)
+    assert list(classifier.classes_) == ["setosa", "versicolor", "virginica"]
+    assert list(classifier.feature_names_in_) == list(X.columns)
+    probabilities = classifier.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert classifier.coef_.shape == (3, 4)
+    assert classifier.score(X, y) > 0.9
+
+
+def test_frames_with_categories() -> None:
+    rng = np.random.default_rng(1)
+    city = rng.choice(["Ulm", "Bonn", "Kiel"], 600)
+    size = rng.normal(size=600)
+    y = np.where((city == "Ulm") | (size > 1), "yes", "no")
+    frame = polars.DataFrame({"city": city, "size": size})
+    classifier = FTPRLClassifier().fit(frame, y)
+    same = ftprl.train(frame, np.where(y == "yes", 1, -1)).model
+    assert classifier.model_.state_digest() == same.state_digest()
+    assert classifier.score(frame, y) > 0.9
+    parts = FTPRLClassifier()
+    for start in range(0, 600, 100):
+        parts.partial_fit(frame[start : start + 100], y[start : start + 100], classes=["no", "yes"])
+    np.testing.assert_array_equal(parts.decision_function(frame), classifier.decision_function(frame))
+    with pytest.raises(AttributeError, match="hashed by name"):
+        _ = classifier.coef_
+    with pytest.raises(ValueError, match="feature names should match"):
+        classifier.predict(frame.select("size", "city"))
+
+
+def test_a_receipt(rows: tuple[csr_matrix, np.ndarray]) -> None:
+    X, y = rows
+    fitted = FTPRLClassifier(receipt=True).fit(X, y)
+    parts = FTPRLClassifier(receipt=True)
+    for row in range(0, 400, 50):
+        parts.partial_fit(X[row : row + 50], y[row : row + 50], classes=[0, 1])
+    assert fitted.certificate_.regret <= fitted.certificate_.bound
+    assert parts.certificate_.to_dict() == fitted.certificate_.to_dict()
+
+
+def test_pipeline_and_grid_search() -> None:
+    texts = ["win a free prize now", "see you at lunch", "free cash, call now", "are you at home"] * 20
+    labels = ["spam", "ham", "spam", "ham"] * 20
+    pipeline = make_pipeline(HashingVectorizer(n_features=256, alternate_sign=False), FTPRLClassifier())
+    assert pipeline.fit(texts, labels).score(texts, labels) == 1.0
+    search = GridSearchCV(pipeline, {"ftprlclassifier__scale": [0.1, "auto"]}, cv=2).fit(texts, labels)
+    assert search.best_score_ > 0.9
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_no_probabilities_without_log_loss(loss: str, rows: tuple[csr_matrix, np.ndarray]) -> None:
+    classifier = FTPRLClassifier(loss=loss).fit(*rows)
+    assert not hasattr(classifier, "predict_proba")
+    assert classifier.score(*rows) > 0.7
