@@ -171,7 +171,7 @@ def test_a_receipt(rows: tuple[csr_matrix, np.ndarray]) -> None:
     parts = FTPRLClassifier(receipt=True)
     for row in range(0, 400, 50):
         parts.partial_fit(X[row : row + 50], y[row : row + 50], classes=[0, 1])
-    assert fitted.certificate_.regret <= fitted.certificate_.bound
+    assert fitted.certificate_.regret <= fitted.certificate_.bound * (1 + 1e-12)
     assert parts.certificate_.to_dict() == fitted.certificate_.to_dict()
 
 
