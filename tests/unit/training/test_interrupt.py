@@ -252,7 +252,7 @@ def fail_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from ftprl.training.checkpoint import Checkpoints
 
-    def write(self: Checkpoints, model: object, state: object) -> str:
+    def write(self: Checkpoints, *_: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "c")
 
     monkeypatch.setattr(Checkpoints, "write", write)
