@@ -139,6 +139,7 @@ def prefault(dim: int, *, scales: int, float64: bool, receipt: bool) -> None: ..
 class Parser:
     line: int
     negative: float
+    keeps_records: bool
     @property
     def row_line(self) -> int: ...
     @property
@@ -162,6 +163,8 @@ class Parser:
         NDArray[np.float64],
         list[tuple[int, bytes]],
     ]: ...
+    def take_left_out(self) -> list[int]: ...
+    def take_records(self) -> list[bytes]: ...
     def set_columns(self, columns: list[tuple[int, bytes]]) -> None: ...
 
 class FrameParser(Parser):

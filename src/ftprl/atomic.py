@@ -80,10 +80,10 @@ def reserved(targets: Mapping[str, str | os.PathLike[str] | None]) -> Iterator[N
             if target is None or target in seen or _is_special(str(target)):
                 continue
             seen.add(target)
-            beside = target.parent / f".{_stem(target)}.lock"
-            handle = _lock_beside(beside, _taken(name, path or target))
+            lock = beside(target, "lock")
+            handle = _lock_beside(lock, _taken(name, path or target))
             if handle is not None:
-                stack.callback(_unlock, handle, beside)
+                stack.callback(_unlock, handle, lock)
         yield
 
 
@@ -112,20 +112,20 @@ def _try_lock(handle: int) -> bool | None:
     return True
 
 
-def _lock_beside(beside: Path, taken: InvalidInput) -> int | None:
+def _lock_beside(lock: Path, taken: InvalidInput) -> int | None:
     """A lock on a file that is made for it; None where there are no locks, or where another user has left the file."""
     while True:
         try:
-            handle = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         except OSError:
             return None
         is_locked = _try_lock(handle)
-        if is_locked and _is_named(handle, beside):
+        if is_locked and _is_named(handle, lock):
             return handle
         os.close(handle)
         if is_locked is None:
             with suppress(OSError):
-                os.unlink(beside)
+                os.unlink(lock)
             return None
         if not is_locked:
             raise taken
@@ -140,10 +140,20 @@ def _is_named(handle: int, path: Path) -> bool:
         return False
 
 
-def _unlock(handle: int, beside: Path) -> None:
+def _unlock(handle: int, lock: Path) -> None:
     with suppress(OSError):
-        os.unlink(beside)
+        os.unlink(lock)
     os.close(handle)
+
+
+def beside(path: str | os.PathLike[str], kind: str) -> Path:
+    """The hidden file `.NAME.kind` in the folder of a file.
+
+    >>> beside("/tmp/model", "lock").name
+    '.model.lock'
+    """
+    target = Path(path).resolve()
+    return target.parent / f".{_stem(target)}.{kind}"
 
 
 def _stem(target: Path) -> str:
@@ -211,11 +221,11 @@ def unnamed_file(folder: Path) -> tuple[int, str] | None:
 
 def _linked(handle: int, target: Path) -> tuple[int, str]:
     """Give a file without a name a name beside its target; where that fails, a copy of it."""
-    beside = _part_name(target)
+    name = _part_name(target)
     try:
         # An absolute path needs no folder, but only with one does Python follow the link.
-        os.link(f"/proc/self/fd/{handle}", beside, src_dir_fd=handle, follow_symlinks=True)
-        return handle, beside
+        os.link(f"/proc/self/fd/{handle}", name, src_dir_fd=handle, follow_symlinks=True)
+        return handle, name
     except OSError:
         pass
     copy, name = _named_file(target)

@@ -289,6 +289,14 @@ _TABLE = (
     ),
     # ---- output ----
     Option("output", "output", "train", "PATH", "File to save the model to", short="-o"),
+    Option(
+        "predictions",
+        "output",
+        "train",
+        "PATH",
+        "File to write the prediction of each row before it is learned to, one per line, compressed if it ends in"
+        " .gz or .zst; - for stdout; of several passes the first",
+    ),
     Option("events", "output", "train", "PATH", "File to log the run to, in JSON lines, for `report` and `watch`"),
     Option("listener", "output", "train", "", "Function that is called with each event of the run"),
     Option("as_json", "output", "cli", "", "Print the result as one line of JSON on stdout", switch="--json"),

@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -256,6 +257,17 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def("feed", &feed, nb::arg("data"), nb::arg("start"), nb::arg("last"),
              "Read whole rows from data[start:]; returns where it stopped.")
         .def("take", &take_rows, "The rows read so far: indptr, indices, values, y, weight, [(row, tag)].")
+        .def("take_left_out", &ftprl::Parser::take_left_out,
+             "Where rows were left out since the last call: the rows of the batch before each.")
+        .def(
+            "take_records",
+            [](ftprl::Parser& parser) {
+                nb::list records;
+                for (const std::string& record : parser.take_records()) records.append(bytes_of(record));
+                return records;
+            },
+            "The text of every row since the last call, good or left out, if it is kept; without line ends.")
+        .def_rw("keeps_records", &ftprl::Parser::keeps_records)
         .def("set_columns", &set_columns, nb::arg("columns"), "The kind and name of each column of a table.")
         .def_prop_ro("full", [](ftprl::Parser& parser) { return parser.full(); })
         .def_prop_ro("rows", [](ftprl::Parser& parser) { return parser.rows.count(); })

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "readers/delimiter_index.hpp"
 #include "readers/fault.hpp"
@@ -50,8 +52,10 @@ public:
         const Byte* end = data + size;
         index_.forget();
         while (p != end && !full() && problem.line == 0) {
+            const std::int64_t before = records();
             const Byte* next = row(p, end, last);
             if (next == nullptr) break;
+            if (keeps_records && records() != before) keep_record(p, next);
             p = next;
         }
         return static_cast<std::size_t>(p - data);
@@ -69,6 +73,12 @@ public:
     std::int64_t bad = 0;
     Problem problem;
     Problem first_bad;  // of those left out
+    bool keeps_records = false;
+
+    // Where rows were left out since the last call: how many rows of the present batch come before each.
+    std::vector<std::int64_t> take_left_out() noexcept { return std::exchange(left_out_, {}); }
+    // The text of every row since the last call, good or left out, if it is kept; without line ends.
+    std::vector<std::string> take_records() noexcept { return std::exchange(records_, {}); }
 
 protected:
     // Reads the row at p and returns where the next one begins; null when the row is not whole.
@@ -80,6 +90,7 @@ protected:
             problem = Problem{line, std::move(fault)};
             return;
         }
+        left_out_.push_back(static_cast<std::int64_t>(rows.count()));
         if (bad++ == 0) first_bad = Problem{line, std::move(fault)};
     }
     void refuse(std::string message) { refuse(Fault{std::move(message)}); }
@@ -103,6 +114,18 @@ protected:
     Labels labels_;
     Options options_;
     DelimiterIndex index_;
+
+private:
+    // What was read so far, good or bad; a line without any character is neither.
+    std::int64_t records() const noexcept { return static_cast<std::int64_t>(rows.count()) + bad; }
+
+    void keep_record(const Byte* p, const Byte* next) {
+        while (next != p && (next[-1] == '\n' || next[-1] == '\r')) --next;
+        records_.emplace_back(p, next);
+    }
+
+    std::vector<std::int64_t> left_out_;
+    std::vector<std::string> records_;
 };
 
 // A format with one row a line.

@@ -23,7 +23,17 @@ GROUPS = ("generate", "paper")
 _UsageErrors: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
-_OF_FILES = ("--resume", "--model", "--against", "--exact", "--checkpoint", "--events", "--output", "-o")
+_OF_FILES = (
+    "--resume",
+    "--model",
+    "--against",
+    "--exact",
+    "--checkpoint",
+    "--events",
+    "--output",
+    "-o",
+    "--predictions",
+)
 
 # Shown by ftprl --help; docs/exit-codes.md explains them.
 EXIT_CODES = {

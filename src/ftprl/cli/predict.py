@@ -1,11 +1,10 @@
 """`ftprl predict`: one prediction per row."""
 
 # Without "from __future__ import annotations": Typer would evaluate each annotation four times.
-import io
-import sys
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import typer
 
@@ -20,9 +19,21 @@ def predict(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="File to write the predictions to [default: stdout]", rich_help_panel="output"
+            "--output",
+            "-o",
+            help="File to write the predictions to, compressed if it ends in .gz or .zst [default: stdout]",
+            rich_help_panel="output",
         ),
     ] = None,
+    append: Annotated[
+        bool,
+        typer.Option(
+            "--append",
+            help="Write the columns of the data with the prediction behind them: CSV, TSV, Parquet or JSON lines by the"
+            " suffix of --output",
+            rich_help_panel="output",
+        ),
+    ] = False,
     raw: Annotated[
         bool,
         typer.Option("--raw", help="Write scores, before the link function", rich_help_panel="output"),
@@ -37,14 +48,17 @@ def predict(
     """Write one prediction per row, one per line: a probability with logistic loss, a score with the
     hinge losses, otherwise a number in the unit of the label.
 
-    The data is read as in training; it may lack the label.
+    The data is read as in training; it may lack the label. With --on-bad-row skip a row that is left out has an empty
+    line. A row of VW text that has a tag has it behind its prediction.
     """
     typed: dict[str, Any] = {"format": format, "sep": sep, "quote": quote, "no_header": no_header}
     typed |= {"on_bad_row": on_bad_row, "max_row": max_row}
     startup.expect_saved(data, model)
     from ftprl.atomic import check_apart, check_target, replacing
+    from ftprl.data.packing import check_packing
     from ftprl.linear import Model
     from ftprl.training.predict import Lines
+    from ftprl.training.predictions import stdout
 
     startup.loaded()
     check_target("--output", output)
@@ -54,17 +68,30 @@ def predict(
     read: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != "-"}
     read |= {"standard input": 0} if "-" in source.files else {}
     check_apart({"--output": output}, {**read, "the model": model})
+    path = "" if output is None else str(output)
+    check_packing("--output", path)
+    if append:
+        from ftprl.training.append import append as write_appended
+        from ftprl.training.append import check_append
+
+        table = check_append(source, path)
     lines = Lines(learned, source, raw=raw)
-    with nullcontext(_stdout()) if output is None else replacing(output) as out:
-        for text in lines:
-            out.write(text)
-            if not source.can_be_read_again:
-                out.flush()  # somebody may wait for the answer before asking on
-        out.flush()
+    with nullcontext(stdout()) if output is None else replacing(output) as target:
+        if append:
+            write_appended(lines, table, learned, path, target)
+        else:
+            # Somebody may wait for the answer before asking on.
+            _write(lines, target, path, flush=not source.can_be_read_again)
+        target.flush()
     warn_of_bad_rows(lines.bad_rows, lines.first_bad)
 
 
-def _stdout() -> BinaryIO:
-    """Standard output with a buffer: without one, a write to a full disk may stop half way and say nothing."""
-    raw: Any = sys.stdout.buffer
-    return open(raw.fileno(), "wb", closefd=False) if isinstance(raw, io.RawIOBase) else raw
+def _write(lines: Iterable[bytes], target: Any, path: str, *, flush: bool) -> None:
+    from ftprl.data.files import suffixes
+    from ftprl.data.packing import packed
+
+    with packed(target, path) as out:
+        for text in lines:
+            out.write(text)
+            if flush and not suffixes(path)[1]:
+                out.flush()

@@ -9,6 +9,7 @@ import typer
 
 from ftprl.cli import startup
 from ftprl.cli.options import keywords, option, warn_of_bad_rows
+from ftprl.errors import InvalidInput
 
 
 def train(
@@ -54,6 +55,7 @@ def train(
     resume: Annotated[Path | None, option("resume")] = None,
     threads: Annotated[int | None, option("threads")] = None,
     output: Annotated[Path, option("output")],
+    predictions: Annotated[str | None, option("predictions")] = None,
     events: Annotated[Path | None, option("events")] = None,
     as_json: Annotated[bool, option("as_json")] = False,
     quiet: Annotated[bool, option("quiet")] = False,
@@ -69,6 +71,8 @@ def train(
     Exit code 0: done; 2: bad input; 4: done, but a checkpoint could not be written; 130: Ctrl-C; 143: SIGTERM.
     """
     arguments = keywords(locals())
+    if predictions == "-" and as_json:
+        raise InvalidInput("--predictions - and --json both write to stdout, got both; name a file for one of them.")
     del arguments["as_json"], arguments["quiet"]
     if resume is None:
         startup.expect_new(data, bits, dim, scale, float64, bool(receipt))

@@ -6,20 +6,19 @@ own random numbers, so that the first rows of a long log are those of a short on
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.atomic import replacing
 from ftprl.data.files import suffixes
+from ftprl.data.packing import PACKERS
 from ftprl.errors import InvalidInput
 
 COUNTS = 13
@@ -54,13 +53,13 @@ def generate(rows: int, seed: int, path: str | os.PathLike[str]) -> None:
     if not 0 <= seed < 2**63:
         raise InvalidInput(f"seed needs a whole number from 0 to 2**63 - 1, got {seed}; pass one.")
     kind, packing = suffixes(os.fspath(path))
-    if kind not in _WRITERS or packing not in _PACKERS:
+    if kind not in _WRITERS or packing not in PACKERS:
         raise InvalidInput(
             f"path needs a name that ends in .vw, .csv, .tsv or .libsvm, then perhaps .gz or .zst, got "
             f"{Path(path).name!r}; rename it."
         )
     first, write = _WRITERS[kind]
-    with replacing(path) as target, _PACKERS[packing](target) as out:
+    with replacing(path) as target, PACKERS[packing](target) as out:
         out.write(first)
         for block in blocks(rows, seed):
             out.write(write(block))
@@ -204,24 +203,3 @@ _WRITERS: dict[str, tuple[bytes, Callable[[Clicks], bytes]]] = {
     ".csv": (",".join(HEADER).encode() + b"\n", _as_table(",")),
     ".tsv": ("\t".join(HEADER).encode() + b"\n", _as_table("\t")),
 }
-
-
-@contextmanager
-def _plain(target: Any) -> Iterator[Any]:
-    yield target
-
-
-def _gzip(target: Any) -> AbstractContextManager[Any]:
-    # No name and no time inside: the same rows are the same bytes.
-    return gzip.GzipFile(filename="", mode="wb", compresslevel=4, fileobj=target, mtime=0)
-
-
-@contextmanager
-def _zstd(target: Any) -> Iterator[Any]:
-    import pyarrow as pa
-
-    with pa.CompressedOutputStream(pa.PythonFile(target, mode="w"), "zstd") as out:
-        yield out
-
-
-_PACKERS: dict[str, Callable[[Any], AbstractContextManager[Any]]] = {"": _plain, ".gz": _gzip, ".zst": _zstd}

@@ -16,7 +16,7 @@ from ftprl.data.files import shown
 from ftprl.data.labels import LabelRule
 from ftprl.data.memory import check_same_rows
 from ftprl.data.options import RECORDS
-from ftprl.data.parsing import taken
+from ftprl.data.parsing import LeftOut, Taking
 from ftprl.data.parts import ORIGIN
 from ftprl.data.prefetch import prefetched, usual_threads
 from ftprl.data.protocol import KINDS, Description, Position, Source
@@ -129,6 +129,7 @@ class _Parsed:
     first_bad: FirstBad | None
     problem: tuple[int, str, str] | None  # row, what is wrong, option of the remedy
     negative: float
+    left_out: Mapping[int, int]
 
 
 @final
@@ -142,16 +143,15 @@ class _BlockParser:
     def parse(self, job: Job, negative: float) -> _Parsed:
         """The rows of a job, up to the first bad one unless those are left out."""
         block, at, stop = job
-        core, batches, bad_before = self._bound(block), list[Batch](), self._parser.bad
-        core.negative = negative
+        core, bad_before = self._bound(block), self._parser.bad
+        core.negative, taking = negative, Taking(core, ORIGIN)
         while at < stop and core.problem is None:
             at = core.read(at, stop) if block.records is None else core.read_records(block.records, at, stop)
-            if core.rows:
-                batches.append(taken(core, ORIGIN))
+            taking.take()
         bad, first, problem = core.bad - bad_before, core.first_bad, core.problem
         first_bad = None if first is None or not bad else (block.first + first[0] - 1, shown(first[1]))
         wrong = None if problem is None else (problem[0] - 1, _with_remedy(shown(problem[1]), *problem[2:]), problem[3])
-        return _Parsed(job, batches, bad, first_bad, wrong, core.negative)
+        return _Parsed(job, taking.batches, bad, first_bad, wrong, core.negative, taking.left_out)
 
     def _bound(self, block: Block) -> RecordParser:
         if self._block is not block:
@@ -173,6 +173,7 @@ class _Reading:
     def __init__(self, start: FramePosition) -> None:
         self.start, self.skip, self.rows = start, start.skip, start.rows - start.skip
         self.bad, self.first_bad, self.negative = start.bad, start.first_bad, start.negative
+        self.left_out = LeftOut()
 
 
 @final
@@ -217,6 +218,10 @@ class FrameSource(Source):
         """Where the first row was left out, and why."""
         first = self._reading.first_bad
         return None if first is None else f"{ORIGIN}: row {first[0]}: {first[1]}"
+
+    def take_left_out(self) -> dict[int, int]:
+        """How many rows were left out since the last call, by the number of good rows that come before them."""
+        return self._reading.left_out.take()
 
     def read(
         self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
@@ -280,6 +285,7 @@ class FrameSource(Source):
         block, at, _ = parsed.job
         here = FramePosition(block.first + at, 0, reading.rows, reading.bad, reading.negative, reading.first_bad)
         reading.bad += parsed.bad
+        reading.left_out.add(here.rows, parsed.left_out)
         reading.first_bad = reading.first_bad or parsed.first_bad
         if parsed.negative != 1.0:
             reading.negative = parsed.negative

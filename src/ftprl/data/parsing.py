@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, final
 
 from ftprl._core import Parser, Window, text_fingerprint
@@ -23,7 +24,8 @@ class ParsedChunk(NamedTuple):
 
     Lines are counted from 0 at the begin of the chunk: it has `lines` of them, the first bad row is at `first_bad`,
     the one that ended the parsing at `problem`. `negative` is the label that counts as -1 in these rows, 1 when none
-    occurred. `fingerprint` is that of its text.
+    occurred. `fingerprint` is that of its text. `left_out` counts bad rows by the number of good rows before them;
+    `records` has the text of every row, good or bad, where it is kept.
     """
 
     chunk: Chunk
@@ -34,6 +36,8 @@ class ParsedChunk(NamedTuple):
     problem: Problem | None
     negative: float
     fingerprint: int
+    left_out: Mapping[int, int]
+    records: Sequence[bytes]
 
     def error(self, line: int) -> FtprlError | None:
         """What ended the reading in this chunk or behind it, given the line of its first row."""
@@ -49,36 +53,37 @@ class ParsedChunk(NamedTuple):
 class ChunkParser:
     """A parser of the core, and the window through which it reads files."""
 
-    def __init__(self, parser: Parser, *, wants_fingerprint: bool = False) -> None:
+    def __init__(self, parser: Parser, *, wants_fingerprint: bool = False, keeps_records: bool = False) -> None:
         self._parser, self._window, self._wants_fingerprint = parser, Window(), wants_fingerprint
+        parser.keeps_records = keeps_records
 
     def parse(self, chunk: Chunk, negative: float = 1.0) -> ParsedChunk:
         """The rows of a chunk, up to the first bad one unless those are left out."""
-        parser, batches, bad_before = self._parser, list[Batch](), self._parser.bad
+        parser, taking, bad_before = self._parser, Taking(self._parser, chunk.origin), self._parser.bad
         if chunk.columns is not None:
             parser.set_columns(list(chunk.columns))
         parser.line, parser.negative = 1, negative  # a parser's first line is 1: 0 is no line
         try:
             for _ in self._feed(chunk):
-                if parser.rows:
-                    batches.append(taken(parser, chunk.origin))
+                taking.take()
                 if parser.problem is not None:
                     break
         except (OSError, EOFError) as error:
             chunk = chunk._replace(error=unreadable(chunk.origin, error))
-            if parser.rows:
-                batches.append(taken(parser, chunk.origin))
+            taking.take()
         bad = parser.bad - bad_before
         first_bad, problem = (_from_line_0(parser.first_bad) if bad else None), _from_line_0(parser.problem)
         return ParsedChunk(
             chunk=chunk,
-            batches=batches,
+            batches=taking.batches,
             lines=self.lines,
             bad=bad,
             first_bad=None if first_bad is None else first_bad[:2],
             problem=problem,
             negative=parser.negative,
             fingerprint=self._fingerprint(chunk),
+            left_out=taking.left_out,
+            records=taking.records,
         )
 
     @property
@@ -124,6 +129,48 @@ class ChunkParser:
 
 def _from_line_0(problem: tuple[int, bytes, str, str] | None) -> Problem | None:
     return None if problem is None else (problem[0] - 1, shown(problem[1]), problem[2], problem[3])
+
+
+@final
+class LeftOut:
+    """Where the rows are that a reading has left out: their count, by how many good rows come before them."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+
+    def add(self, first_row: int, counts: Mapping[int, int]) -> None:
+        """Add those of a chunk that begins behind `first_row` good rows; drop what nobody took of earlier ones."""
+        kept = {row: count for row, count in self._counts.items() if row >= first_row}
+        for row, count in counts.items():
+            kept[first_row + row] = kept.get(first_row + row, 0) + count
+        self._counts = kept
+
+    def take(self) -> dict[int, int]:
+        """Those since the last call."""
+        counts, self._counts = self._counts, {}
+        return counts
+
+
+@final
+class Taking:
+    """What a parser of the core has read so far: batches, where rows were left out, and the text if it is kept."""
+
+    def __init__(self, parser: Parser, origin: str) -> None:
+        self._parser, self._origin, self._rows, self._bad = parser, origin, 0, parser.bad
+        self.batches: list[Batch] = []
+        self.records: list[bytes] = []
+        self.left_out = Counter[int]()  # bad rows, by how many good rows come before them
+
+    def take(self) -> None:
+        """Take what was read since the last call."""
+        if self._parser.bad != self._bad:
+            self._bad = self._parser.bad
+            self.left_out.update(self._rows + rows for rows in self._parser.take_left_out())
+        if self._parser.rows:
+            self.batches.append(taken(self._parser, self._origin))
+            self._rows += len(self.batches[-1])
+        if self._parser.keeps_records:
+            self.records += self._parser.take_records()
 
 
 def taken(parser: Parser, origin: str) -> Batch:

@@ -31,7 +31,7 @@ class Position(Protocol):
 class Source(Protocol):
     """Rows as batches, in a fixed order: text files, arrays in memory, or any class with these members.
 
-    A class that derives from `Source` inherits `batches`.
+    A class that derives from `Source` inherits `batches` and `take_left_out`.
     """
 
     @property
@@ -83,6 +83,14 @@ class Source(Protocol):
     @property
     def first_bad(self) -> str | None:
         """Where the first row was left out, and why."""
+
+    def take_left_out(self) -> dict[int, int]:
+        """How many rows were left out since the last call, by the number of good rows that come before them.
+
+        It is called after each batch and at the end, and may be ahead of the batch. A reading that starts at a
+        position may also give rows before it.
+        """
+        return {}
 
     def fingerprint(self) -> Any:
         """JSON values by which a resumed run recognises its data; None for data that cannot be read again."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, nullcontext
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from ftprl.data.batch import Batch
 from ftprl.data.chunks import BufferPool, Chunk, Started, TextPosition, chunks
 from ftprl.data.digests import TextDigest
 from ftprl.data.files import STDIN, lasts, shown
 from ftprl.data.fingerprints import check_same_files, check_same_text, ends_of
-from ftprl.data.parsing import ChunkParser, ParsedChunk
+from ftprl.data.parsing import ChunkParser, LeftOut, ParsedChunk
 from ftprl.data.prefetch import prefetched, usual_threads
 from ftprl.data.protocol import Description, Position, Source
 from ftprl.data.text_settings import TextSettings
 from ftprl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.data.tables import Dialect
 
 _START = TextPosition()
 
@@ -30,6 +33,10 @@ class TextSource(Source):
         self._bad_rows = 0  # left out by the last reading
         self._digest: TextDigest | None = TextDigest()  # of the last reading
         self._first_bad: tuple[int, int, str] | None = None
+        self._left_out = LeftOut()
+        self._keeps_records = False
+        self._records: list[bytes] = []
+        self._record_columns: tuple[str, ...] | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -58,6 +65,29 @@ class TextSource(Source):
             return None
         file, line, why = self._first_bad
         return f"{self._name_of(file)}:{line}: {why}"
+
+    def take_left_out(self) -> dict[int, int]:
+        """How many rows were left out since the last call, by the number of good rows that come before them."""
+        return self._left_out.take()
+
+    def keep_records(self) -> None:
+        """From the next reading on, keep the text of all rows, good or left out, for `take_records`."""
+        self._keeps_records = True
+
+    def take_records(self) -> list[bytes]:
+        """The text of all rows since the last call, without line ends; it may be ahead of the batch that was read."""
+        records, self._records = self._records, []
+        return records
+
+    @property
+    def record_columns(self) -> tuple[str, ...] | None:
+        """The names of the columns in the order of the files; None before the first row, or where there are none."""
+        return self._record_columns
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How the fields of a table are separated and quoted."""
+        return self._settings.dialect
 
     @property
     def dim(self) -> int:
@@ -154,6 +184,7 @@ class TextSource(Source):
     def _read(self, start: TextPosition, threads: int, digest: bool) -> Generator[tuple[Batch, TextPosition]]:
         start = start if digest else start._replace(digest=None)
         self._bad_rows, self._first_bad, self._digest = start.bad, start.first_bad, start.digest
+        self._left_out, self._records = LeftOut(), []
         progress = _Progress(start)
         parsers: list[ChunkParser] = []
 
@@ -161,7 +192,7 @@ class TextSource(Source):
             try:
                 parser = parsers.pop()
             except IndexError:
-                parser = ChunkParser(self._settings.parser(), wants_fingerprint=digest)
+                parser = self._parser(digest)
             parsed = parser.parse(chunk, progress.negative)
             if parsed.problem is None:
                 parsers.append(parser)
@@ -188,7 +219,11 @@ class TextSource(Source):
         """The chunk, parsed again if its labels settled what counts as -1 before those in front of it were known."""
         if negative in (1.0, parsed.negative) or parsed.negative == 1.0:
             return parsed
-        return ChunkParser(self._settings.parser(), wants_fingerprint=digest).parse(parsed.chunk, negative)
+        return self._parser(digest).parse(parsed.chunk, negative)
+
+    def _parser(self, digest: bool) -> ChunkParser:
+        parser = self._settings.parser()
+        return ChunkParser(parser, wants_fingerprint=digest, keeps_records=self._keeps_records)
 
     def _batches_of(self, parsed: ParsedChunk, progress: _Progress) -> Iterator[tuple[Batch, TextPosition]]:
         """The rows of a chunk behind those to be skipped, with their positions."""
@@ -207,6 +242,9 @@ class TextSource(Source):
             chunk_fingerprint=parsed.fingerprint,
         )
         self._bad_rows += parsed.bad
+        self._left_out.add(here.rows, parsed.left_out)
+        if self._keeps_records:
+            self._add_records(parsed)
         if self._first_bad is None and parsed.first_bad is not None:
             self._first_bad = (chunk.file, progress.line + parsed.first_bad[0], parsed.first_bad[1])
         if parsed.negative != 1.0:
@@ -217,6 +255,18 @@ class TextSource(Source):
                 yield batch.numbered(here.rows, skipped), here.after(skipped)
             here, progress.skip = here.after(len(batch)), progress.skip - skipped
         progress.rows = here.rows
+
+    def _add_records(self, parsed: ParsedChunk) -> None:
+        """Keep the text of a chunk; all files need the same columns in the same order."""
+        names = None if parsed.chunk.columns is None else tuple(name.decode() for _, name in parsed.chunk.columns)
+        if self._record_columns is None:
+            self._record_columns = names
+        elif names not in (None, self._record_columns):
+            raise InvalidInput(
+                f"{parsed.chunk.origin}:1: expected the columns of the first file in their order, got others;"
+                " predict the files one by one."
+            )
+        self._records += parsed.records
 
 
 @final

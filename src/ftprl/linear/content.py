@@ -131,7 +131,10 @@ def checkpoint_shape(format: Any) -> Shape:
             "on_bad_row": one_of("raise", "skip"),
             "standing": state,
         },
-        {"retire": flag},
+        {
+            "retire": flag,
+            "predictions": either(nothing, fields({"bytes": whole(), "crc32": whole(0, 2**32 - 1)})),
+        },
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, final
 
@@ -86,12 +87,18 @@ class Model:
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
         """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores.
 
+        A row that a `Source` with `on_bad_row="skip"` leaves out has NaN, so that every row has its place.
+
         While another thread learns, each batch is predicted with the state between two of its calls of `Engine.learn`.
         """
         if not isinstance(data, Batch):
             source = data if isinstance(data, Source) else self.open(data)
-            parts = [self.predict(batch, raw=raw) for batch, _ in source.read()]
-            return np.concatenate(parts) if parts else np.empty(0)
+            parts, left_out = [np.empty(0)], Counter[int]()
+            for batch, _ in source.read():
+                parts.append(self.predict(batch, raw=raw))
+                left_out.update(source.take_left_out())
+            left_out.update(source.take_left_out())
+            return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan)
         scores = self.engine.score(data)
         return scores if raw else self.mean(scores)
 

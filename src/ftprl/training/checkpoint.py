@@ -29,8 +29,8 @@ class Checkpoints:
             return False
         return time.monotonic() - self._written >= seconds
 
-    def write(self, model: Model, state: RunState) -> str:
-        """Save the model with the state of the run; returns the path."""
+    def write(self, model: Model, state: RunState, predictions: Mapping[str, Any] | None = None) -> str:
+        """Save the model with the state of the run and what is known of its predictions; returns the path."""
         options = self._options
         assert options.checkpoint is not None
         model.checkpoint = {
@@ -39,6 +39,7 @@ class Checkpoints:
             "retire": options.retire,
             "marks": self._fingerprint,
             "on_bad_row": "skip" if self._source.skips_bad_rows else "raise",
+            "predictions": None if predictions is None else dict(predictions),
             "standing": state.to_dict(),
         }
         try:
@@ -56,6 +57,13 @@ class Checkpoints:
                 raise InvalidInput(
                     f"{name}= needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
                 )
+        if (self._options.predictions is None) != (saved.get("predictions") is None):
+            had = "with" if saved.get("predictions") else "without"
+            raise InvalidInput(
+                f"predictions= has every row of a run or none, got a checkpoint {had} it;"
+                f" {'name the same file again' if had == 'with' else 'drop it'}.",
+                option="predictions",
+            )
         self._source.check_unchanged(saved["marks"])
         try:
             state = RunState.from_dict(saved["standing"], self._source)

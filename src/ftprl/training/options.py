@@ -54,6 +54,7 @@ class RunOptions(NamedTuple):
     every: CheckpointInterval = CheckpointInterval(seconds=30.0)
     threads: int | None = None
     retire: bool = True
+    predictions: str | None = None
 
     def check(self) -> None:
         """Raise InvalidInput for an option that no run can have."""

@@ -6,6 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Any, final
 
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass
+from ftprl.training.predictions import STDOUT
 from ftprl.training.run import Run
 from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model
 from ftprl.training.trainer import Listener, Trainer
@@ -84,6 +86,7 @@ def train(
     resume: Path | None = None,
     threads: int | None = None,
     output: Path | None = None,
+    predictions: Path | None = None,
     events: Path | None = None,
     listener: Listener | None = None,
 ) -> Run:
@@ -163,6 +166,8 @@ def train(
     Output options:
 
     - `output`: File to save the model to
+    - `predictions`: File to write the prediction of each row before it is learned to, one per line, compressed if it
+      ends in .gz or .zst; - for stdout; of several passes the first
     - `events`: File to log the run to, in JSON lines, for `report` and `watch`
     - `listener`: Function that is called with each event of the run
 
@@ -172,10 +177,12 @@ def train(
     `checkpoint_failed`; without a listener there is a `RuntimeWarning`. `Run.failed_checkpoints` counts them.
     """
     arguments, clock = dict(locals()), time.monotonic()
-    targets = {"output=": output, "checkpoint=": checkpoint, "events=": events}
+    lines = None if predictions in (None, STDOUT) else predictions
+    targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "events=": events}
     for name, path in targets.items():
         check_target(name, path)
-    with reserved({"output=": output, "checkpoint=": checkpoint}):  # before the model is read: it may be one of them
+    # Before the model is read: it may be one of them.
+    with reserved({name: path for name, path in targets.items() if name != "events="}):
         old = None if resume is None else Model.load(resume)
         data = readers.as_data(data)
         if old is None:
@@ -216,7 +223,7 @@ def _run(trainer: Trainer, log: _EventLog, output: Path | None) -> None:
     """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
     log.open(append=trainer.state.rows > 0)
     try:
-        with trainer.signals:
+        with trainer.signals, closing(trainer):
             _train_and_save(trainer, output)
     except (FtprlError, OSError) as wrong:
         log.add({"event": "error", "rows": trainer.state.rows, "message": str(wrong) or type(wrong).__name__})
@@ -230,6 +237,7 @@ def _train_and_save(trainer: Trainer, output: Path | None) -> None:
         trainer.run()
         if output is not None:
             trainer.model.save(output)
+        trainer.complete_predictions()
         trainer.end()
         trainer.signals.deliver()
     except KeyboardInterrupt as interrupt:
@@ -291,8 +299,7 @@ def _run_options(
                 option=("every", "checkpoint"),
             )
         passed["every"] = CheckpointInterval.parse(passed["every"])
-    if "checkpoint" in passed:
-        passed["checkpoint"] = os.fspath(passed["checkpoint"])
+    passed |= {name: os.fspath(passed[name]) for name in ("checkpoint", "predictions") if name in passed}
     kept = {} if checkpoint is None else {name: checkpoint[name] for name in ("passes", "holdout", "retire")}
     if not (kept or receipt) and passed.get("passes") not in (None, 1):
         kept = {"holdout": HOLDOUT}  # to choose the best pass by

@@ -25,6 +25,7 @@ from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass, is_over, review
+from ftprl.training.predictions import Predictions
 from ftprl.training.progress import ProgressMeter, loss_fields
 from ftprl.training.refused import around_refused, located
 from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
@@ -60,11 +61,13 @@ class Trainer:
         # With a receipt all passes are one stream, in which the mixture learns from every row: so its bound holds.
         self._is_mixture_kept = options.passes > 1 and not model.engine.receipt
         self._is_reviewed = self._is_mixture_kept and options.holdout is not None
+        saved = model.checkpoint
         if model.checkpoint is None:
             totals = model.engine.progress
             self.state = RunState(totals, totals, self._before.holdout, source.start)
         else:
             self.state, model.checkpoint = self._checkpoints.resume(model.checkpoint), None
+        self._predictions = Predictions.of(options, model, source, self.state.rows, saved)
         self._meter = ProgressMeter(model, self.state)
         self._recorder, receipt_rows = _recorder(model, source)
         self._schedule = Schedule(options.checkpoint_rows, receipt_rows)
@@ -101,6 +104,8 @@ class Trainer:
         """
         self._emit("resume" if self.state.rows else "start")
         try:
+            if self._predictions is not None:
+                self._predictions.open()
             if self._recorder is not None:
                 self._recorder.start(self.options.passes)
             self.signals.hold()
@@ -126,6 +131,16 @@ class Trainer:
         best = {"best_pass": best_pass(self.state.reviews)} if self._is_reviewed else {}
         self._emit("end", **loss_fields(self.progressive), **held, bad_rows=self.bad_rows, **best, **entry)
 
+    def complete_predictions(self) -> None:
+        """Put the file of predictions, if there is one, in its place."""
+        if self._predictions is not None:
+            self._predictions.complete()
+
+    def close(self) -> None:
+        """Close the file of predictions; one that is not complete is not left in its place."""
+        if self._predictions is not None:
+            self._predictions.close()
+
     def _is_complete(self) -> bool:
         return self.state.passes_done >= self.options.passes or is_over(self.state.reviews)
 
@@ -142,6 +157,8 @@ class Trainer:
                 if waits_for_data:
                     self.signals.release()
             self.signals.hold()
+        if self._predictions is not None and self.state.passes_done == 0:
+            self._predictions.end(self.state.rows)
         held = self._review() if self._is_reviewed else None
         self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
         self.state.end_pass(self.model.engine.progress, self.source)
@@ -221,23 +238,26 @@ class Trainer:
 
     def _learn(self, batch: Batch) -> None:
         """Learn the rows that are not held out, or none if one is refused."""
-        score = np.empty(1)  # of the last row, which is shown if progress is logged after it
         scales = self.model.engine.spec.scales
         seen = self._is_mixture_kept and self.state.passes_done > 0
+        predictions = self._predictions if self.state.passes_done == 0 else None
+        # Of the last row, which is shown if progress is logged after it, or of all.
+        score = np.empty(1 if predictions is None else len(batch))
+        wanted = {"last_score" if predictions is None else "scores": score}
         if self.options.holdout is None:
-            self.model.engine.learn(batch, last_score=score, seen=seen)
+            self.model.engine.learn(batch, **wanted, seen=seen)
         else:
             held = held_out(batch, self.options.holdout, self._before.rows)
             losses, baselines = np.empty(len(batch)), np.empty((len(batch), 2))
-            self.model.engine.learn(
-                only_scored(batch, held), losses=losses, held=baselines, last_score=score, seen=seen
-            )
+            self.model.engine.learn(only_scored(batch, held), losses=losses, held=baselines, **wanted, seen=seen)
             self.state.holdout = add_losses(self.state.holdout, losses[held], baselines[held], batch.weight[held])
         spec = self.model.engine.spec
         if spec.scales != scales:
             self._emit("retire", kept=list(spec.scales), retired=list(spec.retired))
         self.state.see_labels(batch.y)
-        self._meter.see(batch[-1:], score[0])
+        self._meter.see(batch[-1:], score[-1])
+        if predictions is not None:
+            predictions.add(batch, score)
 
     def _history(self) -> TrainingHistory:
         """What the model has read, with this run; refuses a run that learned nothing."""
@@ -267,7 +287,8 @@ class Trainer:
         if self._recorder is not None:
             self.model.provenance = self._recorder.provenance.to_dict()
         try:
-            path = self._checkpoints.write(self.model, self.state)
+            lines = None if self._predictions is None else self._predictions.save(self.state)
+            path = self._checkpoints.write(self.model, self.state, lines)
         except (OSError, FtprlError) as error:
             self._fail_checkpoint(error)
             return

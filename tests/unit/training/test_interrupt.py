@@ -225,9 +225,9 @@ def test_a_full_disk_does_not_end_the_run(log: Path, locked: Path) -> None:
         "limit = int(sys.argv[1])\n"
         "import ftprl.training.checkpoint as c\n"
         "write = c.Checkpoints.write\n"
-        "def limited(self, model, state):\n"
+        "def limited(self, model, state, *rest):\n"
         "    if state.rows > 2000: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, -1))\n"
-        "    try: return write(self, model, state)\n"
+        "    try: return write(self, model, state, *rest)\n"
         "    finally: resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))\n"
         "c.Checkpoints.write = limited\n"
         "sys.exit(run(sys.argv[2:]))"
@@ -252,7 +252,7 @@ def fail_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from ftprl.training.checkpoint import Checkpoints
 
-    def write(self: Checkpoints, model: object, state: object) -> str:
+    def write(self: Checkpoints, *_: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "c")
 
     monkeypatch.setattr(Checkpoints, "write", write)

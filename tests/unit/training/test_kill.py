@@ -1,4 +1,4 @@
-"""`kill -9` and SIGTERM at random moments of runs with checkpoints: every finished model has the same bytes.
+"""`kill -9` and SIGTERM at random moments: every finished model and its file of predictions have the same bytes.
 
 The long run, with its counts: `python -m pytest -n 0 -s -m slow tests/unit/training/test_kill.py`.
 """
@@ -40,20 +40,22 @@ class Runs:
         self.log = folder / "log.vw.gz"
         data.clicks.generate(ROWS, seed=1, path=self.log)
         self.model, self.checkpoint, self.events = (folder / name for name in ("m", "c", "e"))
-        self.whole: list[bytes] = []
+        self.predictions = folder / "p.gz"
+        self.whole: list[tuple[bytes, bytes]] = []
         for options in KINDS:
-            train(self.log, output=folder / "whole", **options)
-            self.whole.append((folder / "whole").read_bytes())
+            train(self.log, output=folder / "whole", predictions=folder / "whole.gz", **options)
+            self.whole.append(((folder / "whole").read_bytes(), (folder / "whole.gz").read_bytes()))
         (folder / "whole").unlink()
+        (folder / "whole.gz").unlink()
 
     def complete(self, kind: int, signals: list[int]) -> None:
         """One run: take signals from a list while it lasts, and resume until the model is complete."""
-        for path in (self.model, self.checkpoint, self.events):
+        for path in (self.model, self.checkpoint, self.events, self.predictions):
             path.unlink(missing_ok=True)
         while self.run(kind, signals) != 0:
             pass
-        assert self.model.read_bytes() == self.whole[kind]
-        assert sorted(os.listdir(self.folder)) == ["c", "e", "log.vw.gz", "m"]  # what a kill has left is gone
+        assert (self.model.read_bytes(), self.predictions.read_bytes()) == self.whole[kind]
+        assert sorted(os.listdir(self.folder)) == ["c", "e", "log.vw.gz", "m", "p.gz"]  # what a kill has left is gone
         assert read_events(self.events)[-1]["event"] == "end"
         self.counts["finished, byte-identical"] += 1
 
@@ -74,7 +76,7 @@ class Runs:
 
     def command(self, kind: int) -> list[str]:
         args = ["train", self.log, "-o", self.model, "-q", "--checkpoint", self.checkpoint, "--every", EVERY]
-        args += ["--events", self.events]
+        args += ["--events", self.events, "--predictions", self.predictions]
         for name, value in KINDS[kind].items():
             args += [f"--{name}"] if value is True else [f"--{name}", value]
         resume = ["--resume", self.checkpoint] if self.checkpoint.exists() else []

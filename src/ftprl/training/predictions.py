@@ -1,0 +1,205 @@
+"""The file of `predictions=`: what was predicted for each row before it was learned, one line per row.
+
+The file is there when the run is complete, and never in part. A run with checkpoints keeps the text so far in a hidden
+file beside it, `.NAME.unfinished`, of which a checkpoint knows how many bytes it had; a resumed run cuts it there.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, final
+
+from ftprl.atomic import beside, replacing
+from ftprl.data import Batch, Source
+from ftprl.data.compression import ERRORS, compression_of, decompressed
+from ftprl.data.packing import check_packing, packed
+from ftprl.errors import InvalidInput
+from ftprl.linear.model import Model, Vector
+from ftprl.training.options import RunOptions
+from ftprl.training.predict import AlignedLines, shown_predictions
+from ftprl.training.run_state import RunState
+
+STDOUT = "-"
+_BLOCK = 1 << 20
+
+
+@final
+class _Abandoned(Exception):
+    """The run ended before the file was complete."""
+
+
+@final
+class PredictionsFile:
+    """Text that is added block by block: `complete` puts it in its place, `close` without that leaves nothing there.
+
+    `kept` says that a checkpoint may refer to it; `saved` is what `save` returned for the checkpoint that is resumed.
+    """
+
+    def __init__(self, path: str, *, kept: bool, saved: Mapping[str, Any] | None) -> None:
+        self._path, self._stack, self._is_saved = path, ExitStack(), saved is not None
+        self._bytes, self._crc = (0, 0) if saved is None else (int(saved["bytes"]), int(saved["crc32"]))
+        check_packing("predictions=", path)
+        is_special = path == STDOUT or (os.path.exists(path) and not os.path.isfile(path))
+        self._unfinished = beside(path, "unfinished") if kept and not is_special else None
+        if self._unfinished is not None and saved is not None:
+            self._check_unfinished(self._unfinished)
+        self._out: Any = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether somebody may read along: it is standard output."""
+        return self._path == STDOUT
+
+    def open(self) -> None:
+        """Open the file, if it is not open."""
+        if self._out is not None:
+            return
+        if self._path == STDOUT:
+            self._out = stdout()
+        elif self._unfinished is None:
+            target = self._stack.enter_context(replacing(self._path))
+            self._out = self._stack.enter_context(packed(target, self._path))
+        else:
+            mode = "r+b" if self._is_saved else "w+b"
+            self._out = self._stack.enter_context(self._unfinished.open(mode))
+            self._out.truncate(self._bytes)
+            self._out.seek(self._bytes)
+
+    def write(self, text: bytes) -> None:
+        """Add some lines."""
+        self._out.write(text)
+        self._bytes, self._crc = self._bytes + len(text), zlib.crc32(text, self._crc)
+        if self.is_shown:
+            self._out.flush()
+
+    def save(self) -> dict[str, int]:
+        """See all of it written to the disk; returns what a checkpoint has to know."""
+        if self._unfinished is not None:
+            self._out.flush()
+            os.fsync(self._out.fileno())
+            self._is_saved = True
+        return {"bytes": self._bytes, "crc32": self._crc}
+
+    def complete(self) -> None:
+        """Put the file in its place."""
+        self._out.flush()
+        if self._unfinished is not None:
+            with replacing(self._path) as target, packed(target, self._path) as out:
+                for block in _blocks(self._unfinished):
+                    out.write(block)
+        self._stack.close()
+        if self._unfinished is not None:
+            self._unfinished.unlink()
+
+    def close(self) -> None:
+        """Close what is open; what was not completed is removed, unless a checkpoint needs it."""
+        with suppress(_Abandoned, OSError):
+            self._stack.__exit__(_Abandoned, _Abandoned(), None)
+        if self._unfinished is not None and not self._is_saved:
+            self._unfinished.unlink(missing_ok=True)
+
+    def _check_unfinished(self, unfinished: Path) -> None:
+        """Refuse a file that has not what the checkpoint knows of; a run that was complete has it in its place."""
+        if unfinished.exists():
+            with unfinished.open("rb") as file:
+                found = _crc_of(file, self._bytes)
+        else:
+            found = self._restored(unfinished)
+        if found != (self._bytes, self._crc):
+            raise InvalidInput(
+                f"predictions= needs the first {self._bytes} bytes of the run that is resumed, got other or fewer in"
+                f" {os.fspath(unfinished)!r}; name the same file as before, or start anew.",
+                option="predictions",
+            )
+
+    def _restored(self, unfinished: Path) -> tuple[int, int]:
+        """Put back the text of a complete file from its place; returns what of it could be read."""
+        if not os.path.isfile(self._path):
+            return 0, 0
+        with open(self._path, "rb") as file:
+            compression = compression_of(file.read(4))
+            file.seek(0)
+            try:
+                content: Any = decompressed(file, compression) if compression else file
+                found = _crc_of(content, self._bytes, copy := bytearray())
+            except ERRORS:
+                return 0, 0
+        if found == (self._bytes, self._crc):
+            unfinished.write_bytes(copy)
+        return found
+
+
+@final
+class Predictions:
+    """The progressive predictions of a run, in the order of its rows."""
+
+    def __init__(self, file: PredictionsFile, model: Model, source: Source, rows: int) -> None:
+        self._file, self._model, self._source, self._lines = file, model, source, AlignedLines(rows)
+
+    @classmethod
+    def of(
+        cls, options: RunOptions, model: Model, source: Source, rows: int, checkpoint: Mapping[str, Any] | None
+    ) -> Predictions | None:
+        """Those of a run, if they were asked for, from row number `rows` on."""
+        if options.predictions is None:
+            return None
+        saved = None if checkpoint is None else checkpoint["predictions"]
+        kept = options.checkpoint is not None or saved is not None
+        return cls(PredictionsFile(options.predictions, kept=kept, saved=saved), model, source, rows)
+
+    def open(self) -> None:
+        """Open the file."""
+        self._file.open()
+
+    def add(self, batch: Batch, scores: Vector) -> None:
+        """Write the predictions of some rows, and empty lines for those that were left out before them."""
+        self._lines.leave_out(self._source.take_left_out())
+        self._file.write(self._lines.lines(batch.first_row, shown_predictions(self._model, scores), batch.tags))
+
+    def end(self, rows: int) -> None:
+        """Write empty lines for the rows that were left out at the end of the data, behind `rows` others."""
+        self._lines.leave_out(self._source.take_left_out())
+        self._file.write(self._lines.up_to(rows) + self._lines.end())
+
+    def save(self, state: RunState) -> dict[str, int]:
+        """What a checkpoint has to know, with all lines up to its row written."""
+        if state.passes_done == 0:
+            self._file.write(self._lines.up_to(state.rows))
+        return self._file.save()
+
+    def complete(self) -> None:
+        """Put the file in its place."""
+        self._file.complete()
+
+    def close(self) -> None:
+        """Close the file; one that is not complete is not left in its place."""
+        self._file.close()
+
+
+def stdout() -> BinaryIO:
+    """Standard output with a buffer: without one, a write to a full disk may stop half way and say nothing."""
+    sys.stdout.flush()
+    raw: Any = sys.stdout.buffer
+    return open(raw.fileno(), "wb", closefd=False) if isinstance(raw, io.RawIOBase) else raw
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            yield block
+
+
+def _crc_of(file: Any, most: int, copy: bytearray | None = None) -> tuple[int, int]:
+    """How many bytes a file has, `most` at most, and their CRC-32."""
+    count = crc = 0
+    while count < most and (block := file.read(min(_BLOCK, most - count))):
+        count, crc = count + len(block), zlib.crc32(block, crc)
+        if copy is not None:
+            copy += block
+    return count, crc

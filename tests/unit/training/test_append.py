@@ -1,0 +1,186 @@
+"""`ftprl predict`: every row keeps its place, and `--append` writes the columns of the input with the prediction."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ftprl import data
+from ftprl.cli.app import run
+from ftprl.linear import Model
+from ftprl.training import train
+
+HEADER = ["y", "city", "x", "note"]
+GOOD = [["1", "Oslo", "0.50", "hi, there"], ["0", "Rome", "", 'say ""hi""'], ["0", "Oslo", "2e1", "two\nlines"]]
+BAD = [["0", "Rome", "zz", "no number"], ["1", "Oslo"], ["1", "a", "1", "b", "c"]]
+
+
+def as_csv(rows: list[list[str]], sep: str = ",") -> str:
+    out = io.StringIO()
+    csv.writer(out, delimiter=sep, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table with good and bad rows, and the model `m` of it."""
+    rows = [HEADER, *GOOD, BAD[0], BAD[1], *GOOD * 5, BAD[2], GOOD[1], BAD[0]]
+    (tmp_path / "d.csv").write_text(as_csv(rows))
+    train(tmp_path / "d.csv", label="y", numeric="x", bits=10, on_bad_row="skip", output=tmp_path / "m")
+    return tmp_path / "d.csv"
+
+
+def predicted(table: Path, out: str, *more: str) -> Path:
+    folder = table.parent
+    args = [str(folder / "m"), str(table), "--on-bad-row", "skip", "-o", str(folder / out), *more]
+    assert run(["predict", *args]) == 0
+    return folder / out
+
+
+def is_bad(row: list[str]) -> bool:
+    return row in BAD
+
+
+def test_a_skipped_row_has_an_empty_line(table: Path) -> None:
+    rows = list(csv.reader(io.StringIO(table.read_text())))[1:]
+    lines = predicted(table, "p").read_text().split("\n")[:-1]
+    assert [line == "" for line in lines] == [is_bad(row) for row in rows]
+    model = Model.load(table.parent / "m")
+    source = model.open(table, on_bad_row="skip")
+    values = model.predict(source)
+    assert [repr(v) if v == v else "" for v in values.tolist()] == lines
+    assert gzip.decompress(predicted(table, "p.gz").read_bytes()).decode() == "".join(f"{line}\n" for line in lines)
+
+
+def test_csv_rows_are_copied_as_they_are(table: Path) -> None:
+    lines = predicted(table, "p").read_text().split("\n")[:-1]
+    rows = list(csv.reader(io.StringIO(table.read_text())))
+    wanted = [rows[0] + ["prediction"], *([*row, line] for row, line in zip(rows[1:], lines, strict=True))]
+    text = predicted(table, "out.csv", "--append").read_text()
+    assert list(csv.reader(io.StringIO(text))) == wanted
+    assert 'Rome,,"say """"hi"""""' in text
+    assert gzip.decompress(predicted(table, "out.csv.gz", "--append").read_bytes()).decode() == text
+    tabs = predicted(table, "out.tsv", "--append").read_text().split("\n")[:-1]
+    assert [line.split("\t") for line in tabs] == [[f.replace("\n", " ") for f in row] for row in wanted]
+
+
+def test_parquet_and_json_lines_have_the_same_values(table: Path) -> None:
+    lines = predicted(table, "p").read_text().split("\n")[:-1]
+    rows = list(csv.reader(io.StringIO(table.read_text())))[1:]
+    wanted: list[dict[str, Any]] = []
+    for row, line in zip(rows, lines, strict=True):
+        if is_bad(row):
+            wanted.append(dict.fromkeys([*HEADER, "prediction"]))
+        else:
+            x = float(row[2]) if row[2] else None
+            wanted.append({"y": row[0], "city": row[1], "x": x, "note": row[3], "prediction": float(line)})
+    assert pq.read_table(predicted(table, "out.parquet", "--append")).to_pylist() == wanted
+    text = predicted(table, "out.jsonl", "--append").read_text()
+    assert [json.loads(line) for line in text.splitlines()] == wanted
+
+
+def test_without_a_header_and_with_other_separators(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text(as_csv([row[:3] for row in GOOD], sep=";"))
+    options = {"label": "1", "sep": ";", "header": False, "numeric": "3"}
+    train(tmp_path / "d.csv", bits=10, output=tmp_path / "m", **options)
+    out = predicted(tmp_path / "d.csv", "out.csv", "--append").read_text().splitlines()
+    assert [line.rpartition(";")[0] for line in out] == ["1;Oslo;0.50", "0;Rome;", "0;Oslo;2e1"]
+    out = predicted(tmp_path / "d.csv", "out.tsv", "--append").read_text().splitlines()
+    assert [line.rpartition("\t")[0] for line in out] == ["1\tOslo\t0.50", "0\tRome\t", "0\tOslo\t2e1"]
+
+
+def test_a_table_without_rows(table: Path) -> None:
+    (table.parent / "e.csv").write_text(as_csv([HEADER]))
+    assert predicted(table.parent / "e.csv", "o.csv", "--append").read_text() == as_csv([[*HEADER, "prediction"]])
+    assert pq.read_table(predicted(table.parent / "e.csv", "o.parquet", "--append")).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--append"], "--append needs a file to write to that ends in .csv, .tsv, .parquet or .jsonl, got none"),
+        (["--append", "-o", "x.txt"], "got 'x.txt'; pass it with --output"),
+        (["--append", "-o", "x.parquet.gz"], "--output needs a Parquet file that ends in .parquet"),
+        (["-o", "x.bz2"], "--output needs a name that ends in .gz or .zst or in neither, got 'x.bz2'"),
+    ],
+)
+def test_bad_targets(
+    table: Path, more: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(table.parent)
+    before = sorted(path.name for path in table.parent.iterdir())
+    assert run(["predict", "m", "d.csv", "--on-bad-row", "skip", *more]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert sorted(path.name for path in table.parent.iterdir()) == before
+
+
+def test_what_cannot_be_appended_to(
+    table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(table.parent)
+    Path("r.vw").write_text("1 | a\n-1 | b\n")
+    train("r.vw", bits=10, output="r")
+    assert run(["predict", "r", "r.vw", "--append", "-o", "x.csv"]) == 2
+    assert "--append needs data with columns, got format vw" in capsys.readouterr().err
+    Path("p.csv").write_text(as_csv([[*HEADER, "prediction"], [*GOOD[0], "1"]]))
+    assert run(["predict", "m", "p.csv", "--append", "-o", "x.csv"]) == 2
+    assert "--append needs data without a column 'prediction'" in capsys.readouterr().err
+    Path("q.csv").write_text(as_csv([HEADER[::-1], GOOD[0][::-1]]))
+    assert run(["predict", "m", "d.csv", "q.csv", "--on-bad-row", "skip", "--append", "-o", "x.csv"]) == 2
+    assert "expected the columns of the first file in their order" in capsys.readouterr().err
+    assert not Path("x.csv").exists()
+
+
+FIELDS = st.sampled_from(["a", "b c", 'q"q', "s,s", "n\nn", "", "é"])
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.sampled_from(["0", "1"]), FIELDS, st.sampled_from(["1", "2.5", "bad", ""])), max_size=40),
+    st.integers(60, 400),
+    st.integers(0, 2),
+)
+def test_left_out_rows_are_where_they_are(rows: list[tuple[str, str, str]], block: int, threads: int) -> None:
+    """However the text is cut into blocks, and with any number of threads, against a list of all rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "d.csv")
+        path.write_text(as_csv([["y", "c", "x"], *map(list, rows)]))
+        columns = {"y": "label", "c": "categorical", "x": "numeric"}
+        source = data.open(path, dim=64, columns=columns, on_bad_row="skip", block_size=block, labelled=True)
+        source.keep_records()
+        good, left_out, records = 0, dict[int, int](), list[bytes]()
+        for batch, _ in source.read(threads=threads):
+            good += len(batch)
+            left_out |= source.take_left_out()
+            records += source.take_records()
+        left_out |= source.take_left_out()
+        records += source.take_records()
+    wanted, seen = dict[int, int](), 0
+    for row in rows:
+        if row[2] == "bad":
+            wanted[seen] = wanted.get(seen, 0) + 1
+        seen += row[2] != "bad"
+    assert (good, left_out) == (seen, wanted)
+    assert [record.decode() + "\n" for record in records] == [as_csv([list(row)]) for row in rows]
+
+
+def test_left_out_rows_of_a_frame() -> None:
+    rows: list[dict[str, Any]] = [{"y": i % 2, "x": np.inf if i % 5 == 3 else i} for i in range(23)]
+    source = data.open(rows, label="y", dim=64, on_bad_row="skip")
+    for _ in source.read():
+        pass
+    assert source.take_left_out() == {3: 1, 7: 1, 11: 1, 15: 1}
+    assert source.take_left_out() == {}
