@@ -12,7 +12,7 @@ constexpr int LIKELY = 8;  // the first of them are the best for 100 to 10 milli
 constexpr double LARGEST_BET = 0.8;
 constexpr double FIRST_EPOCH = 0.75;  // its part of the error probability; each later one has half of what is left
 constexpr double GROWTH = 4.0;        // of the bound
-constexpr double CUTS_ALLOWED = 2.0, CUT_PART = 1e-4;
+constexpr double CUTS_ALLOWED = 2.0, CUT_PART = 1e-3;
 constexpr double GUESSED_PART = 0.25;  // of the bound: a guess near 0 keeps deviations of signed numbers small
 constexpr std::int64_t STOP_ROWS = 256, FIRST_SEGMENT = 1024;
 
@@ -38,10 +38,13 @@ const Bets& bets() {
     return made;
 }
 
+// A count as a whole number; a saved state may hold anything.
+std::int64_t whole(double count) { return count >= 0.0 && count < 0x1p53 ? static_cast<std::int64_t>(count) : 0; }
+
 bool is_power_of_two(std::int64_t n) { return (n & (n - 1)) == 0; }
 
 bool is_stop(double epoch_rows) {
-    const auto n = static_cast<std::int64_t>(epoch_rows);
+    const std::int64_t n = whole(epoch_rows);
     return n > 0 && (n % STOP_ROWS == 0 || (n < STOP_ROWS && is_power_of_two(n)));
 }
 
@@ -93,7 +96,7 @@ double MeanSequence::threshold(double error_probability) const {
 
 // The next row number at which something depends on the rows so far: a power of two at first, then every 256 rows.
 std::int64_t MeanSequence::next_stop() const {
-    const auto n = static_cast<std::int64_t>(state_.epoch_rows);
+    const std::int64_t n = whole(state_.epoch_rows);
     std::int64_t stop = 1;
     while (stop <= n && stop < STOP_ROWS) stop *= 2;
     return n < STOP_ROWS ? stop : n - n % STOP_ROWS + STOP_ROWS;
@@ -101,7 +104,7 @@ std::int64_t MeanSequence::next_stop() const {
 
 std::int64_t MeanSequence::add(const double* x, const double* weight, std::int64_t count) {
     const double low = lowest(), high = state_.bound, guess = state_.guess;
-    const std::int64_t rows = std::min(count, next_stop() - static_cast<std::int64_t>(state_.epoch_rows));
+    const std::int64_t rows = std::min(count, next_stop() - whole(state_.epoch_rows));
     double sum = state_.sum, squares = state_.squares, total = state_.epoch_weight;
     std::int64_t r = 0;
     for (; r < rows && weight[r] <= state_.heaviest && x[r] >= low && x[r] <= high; ++r) {
@@ -123,9 +126,10 @@ std::int64_t MeanSequence::add(const double* x, const double* weight, std::int64
     return r;
 }
 
-// A row that is cut, or heavier than all before.
+// A row that is cut, or heavier than all before; one without a number is passed over.
 void MeanSequence::add_unusual(double x, double weight) {
     MeanState& s = state_;
+    if (x != x) return;
     if (weight > s.heaviest) start_epoch(s.bound, std::max(weight, s.epoch_rows > 0.0 ? 2.0 * s.heaviest : 0.0));
     const double rest = cut(x, lowest(), s.bound), deviation = weight * (rest - s.guess);
     if (rest != x) {
@@ -191,7 +195,7 @@ DriftAlarm::DriftAlarm(double error_probability) : error_probability_(error_prob
 
 void DriftAlarm::look(const MeanSequence& losses) {
     const MeanState& now = losses.state();
-    const auto n = static_cast<std::int64_t>(now.epoch_rows);
+    const std::int64_t n = whole(now.epoch_rows);
     if (state_.alarm_row > 0.0 || n % STOP_ROWS != 0) return;
     if (now.epoch != state_.epoch) {  // the cut changed: begin anew
         state_.epoch = now.epoch;

@@ -50,7 +50,8 @@ struct Range {
 // An interval for the mean of numbers whose expectations may change from row to row.
 class MeanSequence {
 public:
-    // `is_signed`: numbers may be negative. `grows`: the bound is raised when more than one row in 10,000 is cut.
+    // `is_signed`: numbers may be negative. `grows`: the bound is raised when more than two rows and one in 1000 are
+    // cut.
     MeanSequence(double bound, bool is_signed, bool grows, double error_probability);
 
     // Adds rows up to the next one at which something depends on the rows so far; returns how many.

@@ -35,7 +35,7 @@ class MeanInterval:
     upper: float
     level: float
     rows: int
-    bound: float = math.inf
+    bound: float = math.nan
     cut_rows: int = 0
     cut_off: float = 0.0
 
@@ -49,11 +49,15 @@ class MeanInterval:
         """Whether 0 lies outside."""
         return self.lower > 0.0 or self.upper < 0.0
 
-    def text(self, scale: float = 1.0, unit: str = "") -> str:
-        """The mean and the interval, times `scale`, with as many digits as the width is worth."""
+    def ends(self, scale: float = 1.0, unit: str = "") -> str:
+        """The two ends, times `scale`, with as many digits as the width is worth."""
         digits = digits_for(scale * self.radius)
-        values = [f"{scale * value:.{digits}f}" for value in (self.mean, self.lower, self.upper)]
-        return f"{values[0]}{unit} ({100 * self.level:g} %: {values[1]} to {values[2]}{unit})"
+        return f"{scale * self.lower:.{digits}f} to {scale * self.upper:.{digits}f}{unit}"
+
+    def text(self, scale: float = 1.0, unit: str = "") -> str:
+        """The mean and the interval."""
+        mean = f"{scale * self.mean:.{digits_for(scale * self.radius)}f}"
+        return f"{mean}{unit} ({100 * self.level:g} %: {self.ends(scale, unit)})"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values; what is not finite is None."""
@@ -62,8 +66,8 @@ class MeanInterval:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MeanInterval:
         """The interval that `to_dict` wrote."""
-        missing = {"bound": math.inf}
-        return cls(**{name: missing.get(name, math.nan) if values[name] is None else values[name] for name in _FIELDS})
+        known: dict[str, Any] = {name: math.nan if values[name] is None else values[name] for name in _FIELDS}
+        return cls(**known)
 
     @classmethod
     def of(cls, sequence: MeanSequence, level: float) -> MeanInterval | None:

@@ -14,6 +14,7 @@ from ftprl.confidence.interval import LEVEL, MeanInterval
 
 Vector = NDArray[np.float64]
 FALSE_ALARM = 0.01  # the probability of an alarm, at any row, in a stream whose expected loss never rises
+NUMBERS = 75  # of a monitor
 _ALARM_ROW = -1  # its place in the numbers of a monitor
 
 
@@ -38,9 +39,9 @@ class Drift:
         """In words.
 
         >>> Drift(None).text(), Drift(5120).text()
-        ('no alarm', 'the loss has risen: alarm at row 5120')
+        ('no drift alarm', 'the loss has risen: alarm at row 5120')
         """
-        return "no alarm" if self.row is None else f"the loss has risen: alarm at row {self.row}"
+        return "no drift alarm" if self.row is None else f"the loss has risen: alarm at row {self.row}"
 
 
 @final
@@ -49,12 +50,13 @@ class RunConfidence:
     """Intervals that hold at every row at once, each with its own probability `level`, and the drift alarm.
 
     All are about predictions made before the row was learned, in the first pass. `loss` is the mean progressive loss,
-    `improvement` how much the baseline's is above it, `calibration` the mean prediction minus the mean label (None for
-    the hinge losses, which predict no mean), and `error_rate` how often the wrong class was predicted (two classes).
+    `improvement` how much the baseline's is above it (None for a model saved without a baseline), `calibration` the
+    mean prediction minus the mean label (None for the hinge losses, which predict no mean), and `error_rate` how often
+    the wrong class was predicted (two classes).
     """
 
     loss: MeanInterval
-    improvement: MeanInterval
+    improvement: MeanInterval | None
     calibration: MeanInterval | None
     error_rate: MeanInterval | None
     drift: Drift
@@ -74,22 +76,29 @@ class RunConfidence:
         """What `to_dict` wrote."""
         read = {name: MeanInterval.from_dict(entry) for name, entry in values.items() if name != "drift"}
         drift = Drift(values["drift"]["row"], values["drift"]["false_alarm"])
-        return cls(read["loss"], read["improvement"], read.get("calibration"), read.get("error_rate"), drift)
+        return cls(read["loss"], read.get("improvement"), read.get("calibration"), read.get("error_rate"), drift)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    def line(self) -> str:
+        """The loss, the improvement and the alarm in one line."""
+        gain = "" if self.improvement is None else f", below the baseline's by {self.improvement.ends()}"
+        return (
+            f"{100 * self.loss.level:g} % interval, at every row: mean loss {self.loss.ends()}{gain};"
+            f" {self.drift.text()}"
+        )
+
     def lines(self) -> list[str]:
         """One line for each number."""
-        lines = [
-            f"mean loss {self.loss.text()}",
-            f"below the baseline's loss by {self.improvement.text()}",
-        ]
+        lines = [f"mean loss {self.loss.text()}"]
+        if self.improvement is not None:
+            lines.append(f"below the baseline's loss by {self.improvement.text()}")
         if self.error_rate is not None:
             lines.append(f"error rate {self.error_rate.text(100.0, ' %')}")
         if self.calibration is not None:
             lines.append(f"mean prediction minus mean label {self.calibration.text()}")
-        return [*lines, f"drift: {self.drift.text()}"]
+        return [*lines, self.drift.text()]
 
 
 @final
@@ -103,8 +112,9 @@ class RunMonitor:
     0.400 (95 %: 0.323 to 0.477)
     """
 
-    def __init__(self, loss: str) -> None:
+    def __init__(self, loss: str, numbers: Sequence[float] = ()) -> None:
         self._core = Monitor(loss, 1.0 - LEVEL, FALSE_ALARM)
+        self.restore(numbers)
 
     @property
     def needs_scores(self) -> bool:
@@ -121,8 +131,9 @@ class RunMonitor:
         return self._core.numbers
 
     def restore(self, numbers: Sequence[float]) -> None:
-        """Go on from saved numbers."""
-        self._core.numbers = [float(value) for value in numbers]
+        """Go on from saved numbers; none of them changes nothing."""
+        if numbers:
+            self._core.numbers = [float(value) for value in numbers]
 
     @property
     def drift(self) -> Drift:
@@ -133,6 +144,6 @@ class RunMonitor:
     def confidence(self) -> RunConfidence | None:
         """What is known so far; None before the first row."""
         loss, improvement, calibration, errors = (MeanInterval.of(part, LEVEL) for part in self._core.sequences)
-        if loss is None or improvement is None:
+        if loss is None:
             return None
         return RunConfidence(loss, improvement, calibration, errors, self.drift)
