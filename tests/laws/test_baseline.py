@@ -39,17 +39,17 @@ def test_core_equals_twin(loss: str, unit: bool, seed: int) -> None:
     batch = stream(seed, loss, plain=unit)
     s = spec(loss)
     engine, twin = Engine(s), BaselineTwin(s.scalar_loss(), s.tau)
-    held = np.full((len(batch), 2), 7.0)
-    engine.learn(batch, held=held)
-    for y, c, (loss_of_row, least) in zip(batch.y.tolist(), batch.weight.tolist(), held.tolist(), strict=True):
-        if y == y and c > 0:
-            twin.learn(y, c)
-        if y == y and c == 0:  # predicted as the rows around it, and not learned
-            expected = s.scalar_loss().value(twin.score(), y), twin.least_of(y)
-            np.testing.assert_allclose((loss_of_row, least), expected, rtol=1e-9, atol=1e-9)
-        else:
+    baselines = np.full((len(batch), 2), 7.0)
+    engine.learn(batch, baselines=baselines)
+    for y, c, (loss_of_row, least) in zip(batch.y.tolist(), batch.weight.tolist(), baselines.tolist(), strict=True):
+        if y != y:
             assert math.isnan(loss_of_row)
             assert math.isnan(least)
+            continue
+        expected = s.scalar_loss().value(twin.score(), y), twin.least_of(y)
+        np.testing.assert_allclose((loss_of_row, least), expected, rtol=1e-9, atol=1e-9)
+        if c > 0:  # a row of weight 0 is predicted and not learned
+            twin.learn(y, c)
     found = engine.progress
     np.testing.assert_allclose((found.baseline, found.least), (twin.total, twin.least), rtol=1e-9, atol=1e-9)
     assert engine.baseline.loss == found.baseline
@@ -63,14 +63,14 @@ def test_core_equals_twin(loss: str, unit: bool, seed: int) -> None:
 def test_the_same_bits_however_rows_are_cut(loss: str, seed: int, cuts: list[int], plain: bool) -> None:
     batch = stream(seed, loss, plain=plain)
     whole, parts = Engine(spec(loss)), Engine(spec(loss))
-    expected, held = np.empty((len(batch), 2)), np.empty((len(batch), 2))
-    whole.learn(batch, held=expected)
+    expected, found = np.empty((len(batch), 2)), np.empty((len(batch), 2))
+    whole.learn(batch, baselines=expected)
     edges = [0, *sorted(cuts), len(batch)]
     for a, b in itertools.pairwise(edges):
-        parts.learn(batch[a:b], held=held[a:b])
+        parts.learn(batch[a:b], baselines=found[a:b])
         parts = parts.copy()
     assert parts.baseline_state.tobytes() == whole.baseline_state.tobytes()
-    np.testing.assert_array_equal(held, expected)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("scale", [0.1, "auto"])

@@ -28,15 +28,15 @@ std::unique_ptr<ftprl::Baseline> make_baseline(const char* loss, double tau) {
 }
 
 void learn_labels(ftprl::Baseline& baseline, const Column<double>& y, const Column<double>& weight,
-                  std::optional<Pairs> others) {
+                  std::optional<Pairs> losses) {
     const auto count = static_cast<std::int64_t>(y.size());
     check_length("weight", weight.size(), count);
-    if (others) {
-        check_length("others", others->shape(0), count);
-        if (others->shape(1) != 2) throw nb::value_error("others needs two numbers for each row");
+    if (losses) {
+        check_length("losses", losses->shape(0), count);
+        if (losses->shape(1) != 2) throw nb::value_error("losses needs two numbers for each row");
     }
     const nb::gil_scoped_release free;
-    baseline.learn(y.data(), weight.data(), count, others ? others->data() : nullptr);
+    baseline.learn(y.data(), weight.data(), count, losses ? losses->data() : nullptr);
 }
 
 nb::object numbers_of(nb::handle self) {
@@ -50,8 +50,8 @@ void ftprl::bindings::bind_baseline(nb::module_& m) {
     nb::class_<ftprl::Baseline>(m, "Baseline", "The loss of predicting each label from those before it alone.")
         .def(nb::new_(&make_baseline), nb::arg("loss"), nb::arg("tau"))
         .def("learn", &learn_labels, nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
-             nb::arg("others").noconvert().none() = nb::none(),
-             "Predict and learn the labels; `others` gets the loss and the least loss of rows that are not learned.")
+             nb::arg("losses").noconvert().none() = nb::none(),
+             "Predict and learn the labels; `losses` gets the loss and the least loss of each row.")
         .def("copy", [](const ftprl::Baseline& self) { return std::make_unique<ftprl::Baseline>(self); })
         .def_prop_ro(
             "kind", [](const ftprl::Baseline& self) { return ftprl::name_of(self.kind()); },

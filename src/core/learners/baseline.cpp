@@ -145,7 +145,7 @@ bool are_unit_rows(const double* y, const double* weight) {
 }
 
 // Such rows with the same sums in the same order as one by one; only the divisions are done side by side.
-void learn_unit_rows(BaselineState& s, const double* y) {
+void learn_unit_rows(BaselineState& s, const double* y, double* losses) {
     double chance[UNIT_ROWS], total[UNIT_ROWS];
     for (int j = 0; j < UNIT_ROWS; ++j) {
         const double yes = 0.5 + 0.5 * y[j], no = 0.5 - 0.5 * y[j];
@@ -158,32 +158,38 @@ void learn_unit_rows(BaselineState& s, const double* y) {
     }
     for (int j = 0; j < UNIT_ROWS; ++j) chance[j] /= total[j];
     for (int j = 0; j < UNIT_ROWS; ++j) multiply_by(s, chance[j]);
+    if (losses == nullptr) return;
+    for (int j = 0; j < UNIT_ROWS; ++j) {
+        losses[2 * j] = -std::log(chance[j]);
+        losses[2 * j + 1] = 0.0;
+    }
 }
 
 template <class Rule>
-std::int64_t learn_quickly(BaselineState&, const Rule&, const double*, const double*, std::int64_t) {
+std::int64_t learn_quickly(BaselineState&, const Rule&, const double*, const double*, std::int64_t, double*) {
     return 0;
 }
 
 // Learns the first rows as long as they are unit rows; returns how many that were.
-std::int64_t learn_quickly(BaselineState& s, const BaseRate&, const double* y, const double* weight,
-                           std::int64_t count) {
+std::int64_t learn_quickly(BaselineState& s, const BaseRate&, const double* y, const double* weight, std::int64_t count,
+                           double* losses) {
     std::int64_t r = 0;
-    for (; r + UNIT_ROWS <= count && are_unit_rows(y + r, weight + r); r += UNIT_ROWS) learn_unit_rows(s, y + r);
+    for (; r + UNIT_ROWS <= count && are_unit_rows(y + r, weight + r); r += UNIT_ROWS) {
+        learn_unit_rows(s, y + r, losses == nullptr ? nullptr : losses + 2 * r);
+    }
     return r;
 }
 
 template <class Rule>
-void learn_row(BaselineState& s, const Rule& rule, double y, double c, double* other) {
+void learn_row(BaselineState& s, const Rule& rule, double y, double c, double* losses) {
     const bool labelled = y == y;
-    const bool learns = labelled && c > 0.0;
-    if (other != nullptr) {
+    if (losses != nullptr) {
         constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
-        const RowLoss row = labelled && !learns ? rule.predict(s, y) : RowLoss{NONE, NONE};
-        other[0] = row.loss;
-        other[1] = row.least;
+        const RowLoss row = labelled ? rule.predict(s, y) : RowLoss{NONE, NONE};
+        losses[0] = row.loss;
+        losses[1] = row.least;
     }
-    if (!learns) return;
+    if (!labelled || !(c > 0.0)) return;
     add_loss(s, rule, y, c);
     rule.learn(s, y, c);
     s.weight += c;
@@ -192,10 +198,11 @@ void learn_row(BaselineState& s, const Rule& rule, double y, double c, double* o
 
 template <class Rule>
 BaselineState learned(BaselineState s, const Rule& rule, const double* y, const double* weight, std::int64_t count,
-                      double* others) {
+                      double* losses) {
+    const auto of_row = [losses](std::int64_t r) { return losses == nullptr ? nullptr : losses + 2 * r; };
     for (std::int64_t r = 0; r < count; ++r) {
-        if (others == nullptr) r += learn_quickly(s, rule, y + r, weight + r, count - r);
-        if (r < count) learn_row(s, rule, y[r], weight[r], others == nullptr ? nullptr : others + 2 * r);
+        r += learn_quickly(s, rule, y + r, weight + r, count - r, of_row(r));
+        if (r < count) learn_row(s, rule, y[r], weight[r], of_row(r));
     }
     return s;
 }
@@ -206,25 +213,25 @@ Baseline::Baseline(const Loss* loss, double tau) : loss_(loss), tau_(tau) {
     std::fill(std::begin(counts_), std::end(counts_), std::numeric_limits<double>::quiet_NaN());
 }
 
-void Baseline::learn(const double* y, const double* weight, std::int64_t count, double* others) {
+void Baseline::learn(const double* y, const double* weight, std::int64_t count, double* losses) {
     switch (kind()) {
         case BaselineKind::base_rate:
-            state_ = learned(state_, BaseRate{}, y, weight, count, others);
+            state_ = learned(state_, BaseRate{}, y, weight, count, losses);
             break;
         case BaselineKind::mean:
-            state_ = learned(state_, Mean{loss_, tau_}, y, weight, count, others);
+            state_ = learned(state_, Mean{loss_, tau_}, y, weight, count, losses);
             break;
         case BaselineKind::log_mean:
-            state_ = learned(state_, LogMean{loss_, tau_, counts_}, y, weight, count, others);
+            state_ = learned(state_, LogMean{loss_, tau_, counts_}, y, weight, count, losses);
             break;
         case BaselineKind::median:
-            state_ = learned(state_, Quantile(0.5, 2.0), y, weight, count, others);
+            state_ = learned(state_, Quantile(0.5, 2.0), y, weight, count, losses);
             break;
         case BaselineKind::quantile:
-            state_ = learned(state_, Quantile(tau_, 1.0), y, weight, count, others);
+            state_ = learned(state_, Quantile(tau_, 1.0), y, weight, count, losses);
             break;
         case BaselineKind::majority:
-            state_ = learned(state_, Majority(loss_, tau_), y, weight, count, others);
+            state_ = learned(state_, Majority(loss_, tau_), y, weight, count, losses);
             break;
     }
 }

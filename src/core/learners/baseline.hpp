@@ -43,10 +43,10 @@ public:
     Baseline(const Loss* loss, double tau);
 
     // Predict each label from those before it, then learn it: rows with a label and a weight above 0, which must be
-    // without fault. The others are only predicted: when `others` is not null it gets two numbers a row, their loss and
-    // the least loss any score could have; NaN for rows that are learned or have no label. The state depends on the
+    // without fault. The others are only predicted. When `losses` is not null it gets two numbers a row, the loss of
+    // the prediction and the least loss any score could have; NaN for rows without a label. The state depends on the
     // rows alone and not on how they are cut into batches.
-    void learn(const double* y, const double* weight, std::int64_t count, double* others);
+    void learn(const double* y, const double* weight, std::int64_t count, double* losses);
 
     BaselineKind kind() const { return loss_->baseline; }
     double total() const;  // the loss of all rows learned

@@ -7,6 +7,7 @@ import math
 import time
 from typing import Any, TextIO
 
+from ftprl.confidence import RunConfidence
 from ftprl.data.files import shown
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.runlog.events import Event
@@ -59,6 +60,7 @@ class _Table(_Warnings):
         super().__init__(out)
         self._has_holdout = False
         self._has_rmse = False
+        self._has_alarm = False
         self._keeps_best_pass, self._passes = False, 1
         self._last = (0, 0.0, 0.0)  # the pass, the loss and the weight of the last line
 
@@ -87,6 +89,17 @@ class _Table(_Warnings):
             stopped = event["pass"] < self._passes
             reason = f"stopped after pass {event['pass']}, as the held-out loss no longer falls; " if stopped else ""
             self._line(f"{reason}pass {event['best_pass']} has the smallest held-out loss and is kept")
+        if kind in ("progress", "end") and event.get("confidence") is not None:
+            self._expect(RunConfidence.from_dict(event["confidence"]), is_end=kind == "end")
+
+    def _expect(self, confidence: RunConfidence, *, is_end: bool) -> None:
+        """At the end what to expect of rows to come, and on the way a line when the loss has risen."""
+        drift = confidence.drift
+        if drift.alarm and not self._has_alarm:
+            self._has_alarm = True
+            self._line(f"drift: {drift.text()} (probability of a false alarm {100 * drift.false_alarm:g} %)")
+        if is_end:
+            self._line(confidence.line())
 
     def _head(self) -> str:
         names = ["rows", "weight", "mean loss", *(["RMSE"] if self._has_rmse else []), "baseline", "better"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ftprl.confidence.run import NUMBERS
 from ftprl.data.protocol import KINDS
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.schema import (
@@ -83,7 +84,14 @@ READING_OF_RECEIPT = fields(_READING, _TABLE)  # written by `train`, which knows
 _WEIGHT = number(0.0)
 # Loss, weight and rows, then the loss of the baseline and the least possible loss, which older files have not.
 _TOTALS = either(row(number(), _WEIGHT, whole()), row(number(), _WEIGHT, whole(), number(), number()))
-HISTORY = either(fields({}), fields({"rows": whole(), "bad_rows": whole(), "progressive": _TOTALS, "holdout": _TOTALS}))
+_MONITOR = listed(number(), NUMBERS)  # of `ftprl.confidence.RunMonitor`; none in an older file
+HISTORY = either(
+    fields({}),
+    fields(
+        {"rows": whole(), "bad_rows": whole(), "progressive": _TOTALS, "holdout": _TOTALS},
+        {"monitor": _MONITOR},
+    ),
+)
 
 # ---- the state of an unfinished run, in a checkpoint ----
 
@@ -121,7 +129,11 @@ def checkpoint_shape(format: Any) -> Shape:
             "place": either(_TEXT_POSITION, _ROW_POSITION, _FRAME_POSITION) if known else _OWN,
             "progressive": either(nothing, _TOTALS),
         },
-        {"digest": either(nothing, digest), "reviews": listed(_TOTALS, MOST_REVIEWS)},
+        {
+            "digest": either(nothing, digest),
+            "reviews": listed(_TOTALS, MOST_REVIEWS),
+            "monitor": _MONITOR,
+        },
     )
     return fields(
         {

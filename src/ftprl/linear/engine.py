@@ -317,7 +317,7 @@ class Engine:
         *,
         scores: Vector | None = None,
         losses: Vector | None = None,
-        held: Vector | None = None,
+        baselines: Vector | None = None,
         last_score: Vector | None = None,
         seen: bool = False,
     ) -> LossTotals:
@@ -326,9 +326,9 @@ class Engine:
         `scores` and `losses` are filled with a number a row when they are given: the prediction before the row was
         learned, and its loss without the weight (NaN without a label). `last_score`, an array of one number, gets the
         prediction of the last row alone, in place of `scores`: several scales need much less time for a loss than for
-        a prediction. A row at fault is refused with its number, and then no row of the batch has been learned. `held`
-        gets two numbers per row: the baseline's loss on a row with a label that is not learned, and the least loss any
-        prediction of it could have; NaN for other rows.
+        a prediction. A row at fault is refused with its number, and then no row of the batch has been learned.
+        `baselines` gets two numbers per row: the baseline's loss, and the least loss any prediction of it could have;
+        NaN for a row without a label.
 
         Rows that were `seen` in an earlier pass move the weights of every scale, but not the mixture of the scales,
         which would favour those that memorise; and no scale is dropped because of them.
@@ -343,11 +343,13 @@ class Engine:
         with self._changing:
             self._seen = seen
             if last_score is None or len(batch) < 2:
-                return self._learn_all(batch, scores if last_score is None else last_score[: len(batch)], losses, held)
-            return self._learn_and_score_last(batch, last_score, losses, held)
+                return self._learn_all(
+                    batch, scores if last_score is None else last_score[: len(batch)], losses, baselines
+                )
+            return self._learn_and_score_last(batch, last_score, losses, baselines)
 
     def _learn_and_score_last(
-        self, batch: Batch, last_score: Vector, losses: Vector | None, held: Vector | None
+        self, batch: Batch, last_score: Vector, losses: Vector | None, baselines: Vector | None
     ) -> LossTotals:
         """Learn all rows, or none if one is refused, and predict the last one."""
         last = batch[len(batch) - 1 :].private()
@@ -357,18 +359,22 @@ class Engine:
             self._check(batch.replaced(indptr=batch.indptr.copy()))  # a row before it may be refused, too
             raise
         earlier, final_row = slice(0, len(batch) - 1), slice(len(batch) - 1, len(batch))
-        parts = [[None if array is None else array[rows] for array in (losses, held)] for rows in (earlier, final_row)]
+        parts = [
+            [None if array is None else array[rows] for array in (losses, baselines)] for rows in (earlier, final_row)
+        ]
         return self._learn_all(batch[earlier], None, *parts[0]) + self._learn_all(last, last_score, *parts[1])
 
-    def _learn_all(self, batch: Batch, scores: Vector | None, losses: Vector | None, held: Vector | None) -> LossTotals:
+    def _learn_all(
+        self, batch: Batch, scores: Vector | None, losses: Vector | None, baselines: Vector | None
+    ) -> LossTotals:
         if batch.is_private or len(batch) <= _COPIED_ROWS:
-            return self._learn_and_review(batch.private(), scores, losses, held)
-        return self._learn_copies(batch, scores, losses, held)
+            return self._learn_and_review(batch.private(), scores, losses, baselines)
+        return self._learn_copies(batch, scores, losses, baselines)
 
-    def weigh(self, batch: Batch, *, losses: Vector, held: Vector) -> None:
+    def weigh(self, batch: Batch, *, losses: Vector, baselines: Vector) -> None:
         """Predict held-out rows and let nothing but the weights of the mixture learn from each, by Bayes' rule.
 
-        `losses` gets the loss of each row before it was weighed, `held` the numbers of the baseline as in `learn`.
+        `losses` gets the loss of each row before it was weighed, `baselines` the numbers of the baseline as in `learn`.
         """
         check.instance("batch", batch, Batch)
         rows = batch.private()
@@ -380,7 +386,7 @@ class Engine:
                 self._core.learn(*parts, None, losses, first_row=rows.first_row, scales=False)
             except ValueError as error:
                 raise _refusal(rows, error) from None
-            self._baseline.learn(rows.y, unlearned, held)
+            self._baseline.learn(rows.y, unlearned, baselines)
 
     def start_weighing(self, part: float) -> None:
         """Set the weights of the mixture from `part` of the total loss of each expert: where `weigh` starts from."""
@@ -390,7 +396,7 @@ class Engine:
                 restart(self.state, experts, part, is_log_loss=self._spec.loss == "logistic")
 
     def _learn_copies(
-        self, batch: Batch, scores: Vector | None, losses: Vector | None, held: Vector | None
+        self, batch: Batch, scores: Vector | None, losses: Vector | None, baselines: Vector | None
     ) -> LossTotals:
         """Learn a long batch that others may write to: checked as a whole, then copied and learned in parts."""
         batch = batch.replaced(indptr=batch.indptr.copy())  # which decides what is read
@@ -398,30 +404,30 @@ class Engine:
         totals = LossTotals(0.0, 0.0, 0)
         for start in range(0, len(batch), _COPIED_ROWS):
             rows = slice(start, min(start + _COPIED_ROWS, len(batch)))
-            targets = (None if array is None else array[rows] for array in (scores, losses, held))
+            targets = (None if array is None else array[rows] for array in (scores, losses, baselines))
             totals = totals + self._learn_and_review(batch[rows].private(), *targets)
         return totals
 
     def _learn_and_review(
-        self, batch: Batch, scores: Vector | None, losses: Vector | None, held: Vector | None
+        self, batch: Batch, scores: Vector | None, losses: Vector | None, baselines: Vector | None
     ) -> LossTotals:
         """Learn a batch and drop scales at the row numbers at which that is decided."""
         start = self._rows_until_review(batch)
         if start < len(batch):
             self._check(batch)
-        totals = self._learn(batch[:start], scores, losses, held, slice(0, start))
+        totals = self._learn(batch[:start], scores, losses, baselines, slice(0, start))
         self._review_scales()
         while start < len(batch):
             stop = start + self._rows_until_review(batch[start:])
-            totals = totals + self._learn(batch[start:stop], scores, losses, held, slice(start, stop))
+            totals = totals + self._learn(batch[start:stop], scores, losses, baselines, slice(start, stop))
             self._review_scales()
             start = stop
         return totals
 
     def _learn(
-        self, batch: Batch, scores: Vector | None, losses: Vector | None, held: Vector | None, rows: slice
+        self, batch: Batch, scores: Vector | None, losses: Vector | None, baselines: Vector | None, rows: slice
     ) -> LossTotals:
-        """Learn some rows, whose numbers in `scores`, `losses` and `held` are `rows`."""
+        """Learn some rows, whose numbers in `scores`, `losses` and `baselines` are `rows`."""
         if scores is not None and rows != slice(0, len(scores)):
             scores = scores[rows]
         if losses is not None and rows != slice(0, len(losses)):
@@ -432,7 +438,7 @@ class Engine:
             )
         except ValueError as error:
             raise _refusal(batch, error) from None
-        self._baseline.learn(batch.y, batch.weight, None if held is None else held[rows])
+        self._baseline.learn(batch.y, batch.weight, None if baselines is None else baselines[rows])
         return LossTotals(*parts)
 
     def _check(self, batch: Batch) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ftprl import data as readers
 from ftprl._core import HASH_VERSION
+from ftprl.confidence import RunConfidence, RunMonitor
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
@@ -68,6 +69,12 @@ class Model:
     def occupied(self) -> int:
         """How many cells have been touched."""
         return len(self.engine.touched())
+
+    @property
+    def confidence(self) -> RunConfidence | None:
+        """What to expect of rows to come, from all rows it was trained on; None for a model without such a record."""
+        numbers = self.history.get("monitor", ())
+        return RunMonitor(self.engine.spec.loss, numbers).confidence() if numbers else None
 
     def weights(self, scale: int | None = None) -> Vector:
         """The point played in each cell; of several scales by the one of this number, or else by the leading one."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, final
 
+from ftprl.confidence import RunMonitor
 from ftprl.data import Source
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.model import Model
@@ -49,7 +50,7 @@ class Checkpoints:
         self._written = time.monotonic()
         return options.checkpoint
 
-    def resume(self, saved: Mapping[str, Any]) -> RunState:
+    def resume(self, saved: Mapping[str, Any], monitor: RunMonitor) -> RunState:
         """The state of a checkpoint, if the options and the files are those it was made with."""
         for name in ("passes", "holdout", "retire"):
             now, then = getattr(self._options, name), saved[name]
@@ -66,7 +67,7 @@ class Checkpoints:
             )
         self._source.check_unchanged(saved["marks"])
         try:
-            state = RunState.from_dict(saved["standing"], self._source)
+            state = RunState.from_dict(saved["standing"], self._source, monitor)
         except (KeyError, TypeError, ValueError) as wrong:
             raise BadModel(f"a checkpoint needs a place in the data, got {wrong}; start anew.") from None
         self._source.check_before(state.position)

@@ -63,7 +63,7 @@ def review(
 def _weighed(model: Model, rows: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The losses of held-out rows, the two numbers of the baseline for each, and their weights."""
     losses, baselines = np.empty(len(rows)), np.empty((len(rows), 2))
-    model.engine.weigh(rows, losses=losses, held=baselines)
+    model.engine.weigh(rows, losses=losses, baselines=baselines)
     return losses, baselines, rows.weight
 
 

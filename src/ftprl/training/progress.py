@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from ftprl.confidence import RunConfidence
 from ftprl.data import Batch
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -24,6 +25,15 @@ def loss_fields(totals: LossTotals, name: str = "loss") -> dict[str, float]:
         f"{prefix}baseline": totals.baseline_mean,
         f"{prefix}improvement": totals.improvement,
     }
+
+
+def confidence_fields(confidence: RunConfidence | None) -> dict[str, Any]:
+    """What to expect of rows to come, as an event has it: null before the first row.
+
+    >>> confidence_fields(None)
+    {'confidence': None}
+    """
+    return {"confidence": None if confidence is None else confidence.to_dict()}
 
 
 @final

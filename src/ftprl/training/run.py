@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from ftprl.confidence import RunConfidence
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
 from ftprl.runlog.yardstick import compared, root_mean_square
+from ftprl.training.progress import confidence_fields
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +28,8 @@ class Run:
     one with the smallest, whose model this is, and `holdout` is its loss; without held-out rows the last one is kept.
     `bad_rows` were left out, the first for the reason `first_bad`. `failed_checkpoints` could not be written, the first
     for the reason `checkpoint_error`. `only_class` is 1 or -1 when every label of a
-    loss with two classes was of that class. `path` is where the model was saved.
+    loss with two classes was of that class. `path` is where the model was saved. `confidence` is what to expect of rows
+    to come: intervals that hold at every row at once, and the drift alarm; None when no row was learned.
     """
 
     model: Model
@@ -43,6 +46,7 @@ class Run:
     checkpoint_error: str | None
     seconds: float
     path: str | None
+    confidence: RunConfidence | None
 
     @property
     def certificate(self) -> StreamCertificate:
@@ -117,4 +121,5 @@ class Run:
             "seconds": self.seconds,
             "model": self.path,
             "failed_checkpoints": self.failed_checkpoints,
+            **confidence_fields(self.confidence),
         }

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
+from ftprl.confidence import RunMonitor
 from ftprl.data import Position, Source
 from ftprl.errors import InvalidInput
 from ftprl.linear.engine import RowRefused
@@ -31,12 +32,16 @@ def minus(a: LossTotals, b: LossTotals) -> LossTotals:
 
 @final
 class TrainingHistory(NamedTuple):
-    """What a model has read in all its runs: rows (each counted once, not once a pass), bad rows and losses."""
+    """What a model has read in all its runs: rows (each counted once, not once a pass), bad rows and losses.
+
+    `monitor` has the numbers of the `RunMonitor`, none in a model of an earlier version.
+    """
 
     rows: int = 0
     bad_rows: int = 0
     progressive: LossTotals = NO_LOSS
     holdout: LossTotals = NO_LOSS
+    monitor: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -45,6 +50,7 @@ class TrainingHistory(NamedTuple):
             "bad_rows": self.bad_rows,
             "progressive": _json(self.progressive),
             "holdout": _json(self.holdout),
+            **({"monitor": list(self.monitor)} if self.monitor else {}),
         }
 
     @classmethod
@@ -53,7 +59,8 @@ class TrainingHistory(NamedTuple):
         if not values:
             return cls()
         progressive, holdout = _totals(values["progressive"]), _totals(values["holdout"])
-        return cls(int(values["rows"]), int(values["bad_rows"]), progressive, holdout)
+        monitor = tuple(map(float, values.get("monitor", ())))
+        return cls(int(values["rows"]), int(values["bad_rows"]), progressive, holdout, monitor)
 
 
 @final
@@ -66,13 +73,16 @@ class RunState:
     `refused_rows` were read but could not be learned, the first for the reason `first_refusal`. `classes` has bit 0
     set once a label was negative and bit 1 once one was positive. `rows` counts the rows of all passes, `position` is
     where the next one stands. `data_digest` is that of the data of a whole pass. `reviews` has the loss of the held-out
-    rows at the end of each pass, where the best one is to be kept.
+    rows at the end of each pass, where the best one is to be kept. `monitor` sees each row of the first pass; if the
+    rows before it were learned by an earlier version, without one, it is not saved: it `is_partial`.
     """
 
     run_start: LossTotals
     pass_start: LossTotals
     holdout: LossTotals
     position: Position
+    monitor: RunMonitor
+    is_partial: bool = False
     passes_done: int = 0
     rows: int = 0
     refused_rows: int = 0
@@ -136,12 +146,14 @@ class RunState:
             "progressive": None if self.first_pass is None else _json(self.first_pass),
             "digest": self.data_digest,
             "reviews": [_json(totals) for totals in self.reviews],
+            **({} if self.is_partial else {"monitor": self.monitor.numbers}),
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], source: Source) -> RunState:
+    def from_dict(cls, values: Mapping[str, Any], source: Source, monitor: RunMonitor) -> RunState:
         """The state that `to_dict` wrote, of a run over this source."""
         first_pass = values["progressive"]
+        monitor.restore(values.get("monitor", ()))
         return cls(
             run_start=_totals(values["began"]),
             pass_start=_totals(values["pass_began"]),
@@ -152,6 +164,8 @@ class RunState:
             first_refusal=None if values["refusal"] is None else str(values["refusal"]),
             classes=int(values["classes"]),
             position=source.position(values["place"]),
+            monitor=monitor,
+            is_partial="monitor" not in values,
             first_pass=None if first_pass is None else _totals(first_pass),
             data_digest=values["digest"],
             reviews=[_totals(entry) for entry in values.get("reviews", ())],

@@ -216,6 +216,7 @@ def train(
         checkpoint_error=trainer.checkpoint_error,
         seconds=time.monotonic() - clock,
         path=None if output is None else os.fspath(output),
+        confidence=trainer.confidence,
     )
 
 

@@ -10,15 +10,16 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from ftprl._core import trim
+from ftprl.confidence import RunConfidence, RunMonitor
 from ftprl.data import Batch, Position, Source
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.engine import RowRefused
-from ftprl.linear.model import Model
+from ftprl.linear.model import Model, Vector
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
 from ftprl.training.checkpoint import Checkpoints
@@ -26,7 +27,7 @@ from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass, is_over, review
 from ftprl.training.predictions import Predictions
-from ftprl.training.progress import ProgressMeter, loss_fields
+from ftprl.training.progress import ProgressMeter, confidence_fields, loss_fields
 from ftprl.training.refused import around_refused, located
 from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
 from ftprl.training.schedule import Schedule, Stop
@@ -49,6 +50,15 @@ def _recorder(model: Model, source: Source) -> tuple[ReceiptRecorder | None, Cal
 
 
 @final
+class _Outcome(NamedTuple):
+    """How rows were predicted before they were learned: losses, the numbers of the baseline, and scores (or the last)."""
+
+    losses: Vector
+    baselines: Vector
+    scores: Vector
+
+
+@final
 class Trainer:
     """Takes a model through a source: `run` to the end of the data, then `end` once the model is saved."""
 
@@ -61,12 +71,14 @@ class Trainer:
         # With a receipt all passes are one stream, in which the mixture learns from every row: so its bound holds.
         self._is_mixture_kept = options.passes > 1 and not model.engine.receipt
         self._is_reviewed = self._is_mixture_kept and options.holdout is not None
+        monitor = RunMonitor(model.engine.spec.loss, self._before.monitor)
         saved = model.checkpoint
         if model.checkpoint is None:
             totals = model.engine.progress
-            self.state = RunState(totals, totals, self._before.holdout, source.start)
+            is_partial = self._before.rows > 0 and not self._before.monitor
+            self.state = RunState(totals, totals, self._before.holdout, source.start, monitor, is_partial)
         else:
-            self.state, model.checkpoint = self._checkpoints.resume(model.checkpoint), None
+            self.state, model.checkpoint = self._checkpoints.resume(model.checkpoint, monitor), None
         self._predictions = Predictions.of(options, model, source, self.state.rows, saved)
         self._meter = ProgressMeter(model, self.state)
         self._recorder, receipt_rows = _recorder(model, source)
@@ -94,6 +106,11 @@ class Trainer:
     def holdout(self) -> LossTotals:
         """The loss of the rows held out in the present pass."""
         return minus(self.state.holdout, self._before.holdout)
+
+    @property
+    def confidence(self) -> RunConfidence | None:
+        """What to expect of rows to come, from the first pass of this run and of those before; None before a row."""
+        return self.state.monitor.confidence()
 
     # ---- the run ----
 
@@ -129,7 +146,8 @@ class Trainer:
         entry = {} if self._recorder is None else self._recorder.summary()
         self.has_ended = True
         best = {"best_pass": best_pass(self.state.reviews)} if self._is_reviewed else {}
-        self._emit("end", **loss_fields(self.progressive), **held, bad_rows=self.bad_rows, **best, **entry)
+        known = confidence_fields(self.confidence)
+        self._emit("end", **loss_fields(self.progressive), **held, **known, bad_rows=self.bad_rows, **best, **entry)
 
     def complete_predictions(self) -> None:
         """Put the file of predictions, if there is one, in its place."""
@@ -239,25 +257,43 @@ class Trainer:
     def _learn(self, batch: Batch) -> None:
         """Learn the rows that are not held out, or none if one is refused."""
         scales = self.model.engine.spec.scales
-        seen = self._is_mixture_kept and self.state.passes_done > 0
-        predictions = self._predictions if self.state.passes_done == 0 else None
-        # Of the last row, which is shown if progress is logged after it, or of all.
-        score = np.empty(1 if predictions is None else len(batch))
-        wanted = {"last_score" if predictions is None else "scores": score}
-        if self.options.holdout is None:
-            self.model.engine.learn(batch, **wanted, seen=seen)
-        else:
-            held = held_out(batch, self.options.holdout, self._before.rows)
-            losses, baselines = np.empty(len(batch)), np.empty((len(batch), 2))
-            self.model.engine.learn(only_scored(batch, held), losses=losses, held=baselines, **wanted, seen=seen)
-            self.state.holdout = add_losses(self.state.holdout, losses[held], baselines[held], batch.weight[held])
+        every = self.options.holdout
+        held = None if every is None else held_out(batch, every, self._before.rows)
+        rows = batch if held is None else only_scored(batch, held)
+        outcome = self._learned(rows)
+        if held is not None:
+            losses, baselines = outcome.losses[held], outcome.baselines[held]
+            self.state.holdout = add_losses(self.state.holdout, losses, baselines, batch.weight[held])
         spec = self.model.engine.spec
         if spec.scales != scales:
             self._emit("retire", kept=list(spec.scales), retired=list(spec.retired))
         self.state.see_labels(batch.y)
-        self._meter.see(batch[-1:], score[-1])
-        if predictions is not None:
-            predictions.add(batch, score)
+        self._meter.see(batch[-1:], float(outcome.scores[-1]))
+        if self._written is not None:
+            self._written.add(batch, outcome.scores)
+
+    @property
+    def _written(self) -> Predictions | None:
+        """The file of predictions, which is written in the first pass."""
+        return self._predictions if self.state.passes_done == 0 else None
+
+    def _learned(self, rows: Batch) -> _Outcome:
+        """Learn rows, and let the monitor of the first pass see how each was predicted."""
+        monitor, is_first_pass = self.state.monitor, self.state.passes_done == 0
+        losses, baselines = np.empty(len(rows)), np.empty((len(rows), 2))
+        scores_all = monitor.needs_scores or self._written is not None
+        scores = np.empty(len(rows) if scores_all else 1)
+        self.model.engine.learn(
+            rows,
+            scores=scores if scores_all else None,
+            last_score=None if scores_all else scores,  # several scales need much less time for a loss
+            losses=losses,
+            baselines=baselines,
+            seen=self._is_mixture_kept and not is_first_pass,
+        )
+        if is_first_pass:
+            monitor.add(losses, baselines, scores if monitor.needs_scores else None, rows.y, rows.weight)
+        return _Outcome(losses, baselines, scores)
 
     def _history(self) -> TrainingHistory:
         """What the model has read, with this run; refuses a run that learned nothing."""
@@ -279,7 +315,11 @@ class Trainer:
         total = state.first_pass if goes_on else None
         rows = before.rows + state.rows // max(1, state.passes_done)
         return TrainingHistory(
-            rows, before.bad_rows + self.bad_rows, total or plus(before.progressive, progressive), state.holdout
+            rows,
+            before.bad_rows + self.bad_rows,
+            total or plus(before.progressive, progressive),
+            state.holdout,
+            () if state.is_partial else tuple(state.monitor.numbers),
         )
 
     def _save_checkpoint(self) -> None:
@@ -331,7 +371,8 @@ class Trainer:
     def _emit_progress(self, with_receipt: bool) -> None:
         held = loss_fields(self.holdout, "holdout") if self.options.holdout else {"holdout": None}
         entry = self._recorder.milestone(self.state.rows) if with_receipt and self._recorder is not None else {}
-        self._emit("progress", **self._meter.losses(), **held, **entry, **self._meter.example())
+        known = confidence_fields(self.confidence)
+        self._emit("progress", **self._meter.losses(), **held, **known, **entry, **self._meter.example())
 
     def _emit(self, kind: str, **fields: Any) -> None:
         number = self.state.passes_done + (0 if self._is_complete() else 1)

@@ -98,7 +98,7 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     assert lines[0] == "data         vw: log.vw"
     assert lines[1] == "labels       1 is +1, -1 or 0 is -1"
     assert "logistic, 1024 cells, scale=0.02,0.057,0.16,0.45,1.28,3.6,10,29 beta=0.3" in lines[2]
-    rows = [int(line.split()[0]) for line in lines[5:-1]]
+    rows = [int(line.split()[0]) for line in lines[5:-2]]
     assert rows == [1, 2, 4, 8, 16, 32, 64, 128, 256]
     means = f"{told['progressive_loss']:.6f}, baseline {told['baseline']:.6f}, {told['improvement']:.1f} % better"
     assert lines[-1] == f"400 rows, progressive loss {means}; wrote m.ftprl"
@@ -107,7 +107,7 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
 
 def test_the_table_says_what_came_since_its_last_line(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "--holdout", "5") == 0
-    lines = [line.split() for line in capsys.readouterr().err.splitlines()[4:-1]]
+    lines = [line.split() for line in capsys.readouterr().err.splitlines()[4:-2]]
     assert lines[0][-4:] == ["held", "out", "baseline", "better"]
     loss = weight = 0.0
     for cells in lines[1:]:

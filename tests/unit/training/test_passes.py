@@ -75,7 +75,7 @@ def test_held_out_rows_weigh_the_experts_by_bayes_rule(log: Path, share: float |
         one = engine.copy()
         one.state["w"][...], one.state["seen"][...] = np.eye(9)[j], 1e6 * (1.0 - np.eye(9)[j])
         expected[j] += np.logaddexp(0.0, -last.y * one.score(last)).sum()
-    engine.weigh(last, losses=losses, held=held)
+    engine.weigh(last, losses=losses, baselines=held)
     weights = np.exp(expected.min() - expected)
     np.testing.assert_allclose(engine.state["w"], weights / weights.sum(), rtol=1e-6, atol=1e-12)
     first_totals = 0.01 * engine.state["totals"]  # the mixture's total loss is that of the sum of its experts' chances

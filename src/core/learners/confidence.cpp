@@ -1,0 +1,232 @@
+#include "learners/confidence.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ftprl {
+namespace {
+
+constexpr int GRID = 24;   // bets: 0.8, 0.4, 0.2, ...
+constexpr int LIKELY = 8;  // the first of them are the best for 100 to 10 million rows and share most of the prior
+constexpr double LARGEST_BET = 0.8;
+constexpr double FIRST_EPOCH = 0.75;  // its part of the error probability; each later one has half of what is left
+constexpr double GROWTH = 4.0;        // of the bound
+constexpr double CUTS_ALLOWED = 2.0, CUT_PART = 1e-3;
+constexpr double GUESSED_PART = 0.25;  // of the bound: a guess near 0 keeps deviations of signed numbers small
+constexpr std::int64_t STOP_ROWS = 256, FIRST_SEGMENT = 1024;
+
+struct Bets {
+    double size[GRID], cost[GRID], log_prior[GRID];
+};
+
+Bets make_bets() {
+    Bets bets{};
+    double total = 0.0, prior[GRID];
+    for (int j = 0; j < GRID; ++j) {
+        const double bet = std::ldexp(LARGEST_BET, -j), late = 1.0 + std::max(j - LIKELY, 0);
+        bets.size[j] = bet;
+        bets.cost[j] = -std::log1p(-bet) - bet;
+        total += prior[j] = 1.0 / (late * late);
+    }
+    for (int j = 0; j < GRID; ++j) bets.log_prior[j] = std::log(prior[j] / total);
+    return bets;
+}
+
+const Bets& bets() {
+    static const Bets made = make_bets();
+    return made;
+}
+
+// A count as a whole number; a saved state may hold anything.
+std::int64_t whole(double count) { return count >= 0.0 && count < 0x1p53 ? static_cast<std::int64_t>(count) : 0; }
+
+bool is_power_of_two(std::int64_t n) { return (n & (n - 1)) == 0; }
+
+bool is_stop(double epoch_rows) {
+    const std::int64_t n = whole(epoch_rows);
+    return n > 0 && (n % STOP_ROWS == 0 || (n < STOP_ROWS && is_power_of_two(n)));
+}
+
+double cut(double x, double low, double high) { return x < low ? low : (x > high ? high : x); }
+
+}  // namespace
+
+double log_wealth(double s, double v) {
+    const Bets& b = bets();
+    double terms[GRID], largest = -std::numeric_limits<double>::infinity(), sum = 0.0;
+    for (int j = 0; j < GRID; ++j) {
+        terms[j] = b.log_prior[j] + b.size[j] * s - b.cost[j] * v;
+        largest = std::max(largest, terms[j]);
+    }
+    for (const double term : terms) sum += std::exp(term - largest);
+    return largest + std::log(sum);
+}
+
+double largest_deviation(double v, double threshold) {
+    double low = 0.0, high = 1.0;
+    while (log_wealth(high, v) < threshold) high *= 2.0;
+    for (int i = 0; i < 200; ++i) {
+        const double middle = 0.5 * (low + high);
+        if (middle <= low || middle >= high) break;
+        (log_wealth(middle, v) < threshold ? low : high) = middle;
+    }
+    return high;
+}
+
+MeanSequence::MeanSequence(double bound, bool is_signed, bool grows, double error_probability)
+    : is_signed_(is_signed),
+      grows_(grows),
+      error_probability_(error_probability),
+      reach_(is_signed ? GUESSED_PART : 1.0) {
+    state_.bound = bound;
+}
+
+void MeanSequence::set_bound(double bound) { state_.bound = bound; }
+
+double MeanSequence::unit() const {
+    const double c = is_signed_ ? (1.0 + GUESSED_PART) * state_.bound : state_.bound;
+    return c * state_.heaviest;
+}
+
+double MeanSequence::threshold(double error_probability) const {
+    const double part = state_.epoch == 0.0 ? FIRST_EPOCH : (1.0 - FIRST_EPOCH) * std::exp2(-state_.epoch);
+    return -std::log(error_probability * part);
+}
+
+// The next row number at which something depends on the rows so far: a power of two at first, then every 256 rows.
+std::int64_t MeanSequence::next_stop() const {
+    const std::int64_t n = whole(state_.epoch_rows);
+    std::int64_t stop = 1;
+    while (stop <= n && stop < STOP_ROWS) stop *= 2;
+    return n < STOP_ROWS ? stop : n - n % STOP_ROWS + STOP_ROWS;
+}
+
+std::int64_t MeanSequence::add(const double* x, const double* weight, std::int64_t count) {
+    const double low = lowest(), high = state_.bound, guess = state_.guess;
+    const std::int64_t rows = std::min(count, next_stop() - whole(state_.epoch_rows));
+    double sum = state_.sum, squares = state_.squares, total = state_.epoch_weight;
+    std::int64_t r = 0;
+    for (; r < rows && weight[r] <= state_.heaviest && x[r] >= low && x[r] <= high; ++r) {
+        const double product = weight[r] * x[r], deviation = weight[r] * (x[r] - guess);
+        sum += product;
+        squares += deviation * deviation;
+        total += weight[r];
+    }
+    state_.sum = sum;
+    state_.squares = squares;
+    state_.epoch_weight = total;
+    state_.epoch_rows += static_cast<double>(r);
+    state_.rows += static_cast<double>(r);
+    if (r < rows) {
+        add_unusual(x[r], weight[r]);
+        ++r;
+    }
+    look_back();
+    return r;
+}
+
+// A row that is cut, or heavier than all before; one without a number is passed over.
+void MeanSequence::add_unusual(double x, double weight) {
+    MeanState& s = state_;
+    if (x != x) return;
+    if (weight > s.heaviest) start_epoch(s.bound, std::max(weight, s.epoch_rows > 0.0 ? 2.0 * s.heaviest : 0.0));
+    const double rest = cut(x, lowest(), s.bound), deviation = weight * (rest - s.guess);
+    if (rest != x) {
+        s.cut_rows += 1.0;
+        s.epoch_cuts += 1.0;
+        s.cut_off += weight * (x - rest);
+    }
+    s.sum += weight * rest;
+    s.squares += deviation * deviation;
+    s.epoch_weight += weight;
+    s.epoch_rows += 1.0;
+    s.rows += 1.0;
+}
+
+void MeanSequence::look_back() {
+    MeanState& s = state_;
+    if (is_stop(s.epoch_rows)) {
+        s.guess = cut(s.sum / s.epoch_weight, is_signed_ ? -reach_ * s.bound : 0.0, reach_ * s.bound);
+    }
+    if (grows_ && s.epoch_cuts > CUTS_ALLOWED + CUT_PART * s.epoch_rows) start_epoch(GROWTH * s.bound, s.heaviest);
+}
+
+void MeanSequence::start_epoch(double bound, double heaviest) {
+    MeanState& s = state_;
+    if (s.epoch_rows > 0.0) {
+        const Range now = sums();
+        s.lower += now.lower;
+        s.upper += now.upper;
+        s.total += s.sum;
+        s.weight += s.epoch_weight;
+        s.epoch += 1.0;
+        s.epoch_rows = s.epoch_cuts = s.epoch_weight = s.sum = s.squares = 0.0;
+    }
+    s.bound = bound;
+    s.heaviest = heaviest;
+}
+
+Range MeanSequence::sums() const {
+    const MeanState& s = state_;
+    const double c = unit();
+    if (!(c > 0.0)) return {s.sum, s.sum};
+    const double far = c * largest_deviation(s.squares / (c * c), threshold(0.5 * error_probability_));
+    return {std::max(s.sum - far, lowest() * s.epoch_weight), std::min(s.sum + far, s.bound * s.epoch_weight)};
+}
+
+Range MeanSequence::interval() const {
+    const double all = state_.weight + state_.epoch_weight;
+    const Range now = sums();
+    return {(state_.lower + now.lower) / all, (state_.upper + now.upper) / all};
+}
+
+bool MeanSequence::is_decided() const {
+    const MeanState& s = state_;
+    const double c = unit(), enough = threshold(0.5 * error_probability_);
+    if (!(c > 0.0)) return false;
+    const double above = (s.sum + s.lower) / c, below = -(s.sum + s.upper) / c, v = s.squares / (c * c);
+    const double far = std::max(above, below);
+    if (!(far > 0.0) || far * far < 2.0 * v * enough) return false;  // no bet can have won enough
+    return log_wealth(far, v) > enough;
+}
+
+DriftAlarm::DriftAlarm(double error_probability) : error_probability_(error_probability) {}
+
+void DriftAlarm::look(const MeanSequence& losses) {
+    const MeanState& now = losses.state();
+    const std::int64_t n = whole(now.epoch_rows);
+    if (state_.alarm_row > 0.0 || n % STOP_ROWS != 0) return;
+    if (now.epoch != state_.epoch) {  // the cut changed: begin anew
+        state_.epoch = now.epoch;
+        state_.is_testing = 0.0;
+    }
+    if (state_.is_testing > 0.0) test(losses);
+    if (n >= FIRST_SEGMENT && is_power_of_two(n) && !(state_.alarm_row > 0.0)) start_segment(losses);
+}
+
+void DriftAlarm::start_segment(const MeanSequence& losses) {
+    const MeanState& now = losses.state();
+    const double c = losses.unit(), enough = losses.threshold(0.5 * error_probability_);
+    const double far = c > 0.0 ? c * largest_deviation(now.squares / (c * c), enough) : 0.0;
+    state_.reference = (now.sum + far) / now.epoch_weight;
+    state_.segments += 1.0;
+    state_.is_testing = 1.0;
+    state_.weight = now.epoch_weight;
+    state_.sum = now.sum;
+    state_.squares = now.squares;
+}
+
+void DriftAlarm::test(const MeanSequence& losses) {
+    const MeanState& now = losses.state();
+    const double c = losses.unit();
+    if (!(c > 0.0)) return;
+    const double excess = (now.sum - state_.sum - state_.reference * (now.epoch_weight - state_.weight)) / c;
+    const double needed =
+        -std::log(0.5 * error_probability_) + std::log(state_.segments) + std::log(state_.segments + 1.0);
+    if (excess > 0.0 && log_wealth(excess, (now.squares - state_.squares) / (c * c)) >= needed) {
+        state_.alarm_row = now.rows;
+    }
+}
+
+}  // namespace ftprl

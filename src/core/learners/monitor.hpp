@@ -1,0 +1,62 @@
+// What is known of the rows to come: confidence sequences of the loss, of how much it is below the baseline's, of the
+// calibration and of the error rate, and an alarm for a loss that rises.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "learners/confidence.hpp"
+#include "learners/losses.hpp"
+
+namespace ftprl {
+
+// All that is saved; every member consists of doubles.
+struct MonitorState {
+    double first_rows;  // learned before the unit of the labels was known: no sequence has them
+    double first_loss;  // sum of |loss| and |prediction - label| of the latest of them
+    double first_residual;
+    MeanState loss, improvement, calibration, errors;
+    DriftState drift;
+};
+
+constexpr std::size_t MONITOR_NUMBERS = sizeof(MonitorState) / sizeof(double);
+
+// One number a row each; `scores` may be null with the log loss.
+struct MonitoredRows {
+    const double* losses;     // before the row was learned
+    const double* baselines;  // of the baseline: two numbers a row, of which the first is its loss
+    const double* scores;
+    const double* y;
+    const double* weight;
+    std::int64_t count;
+};
+
+class Monitor {
+public:
+    Monitor(const Loss* loss, double error_probability, double false_alarm);
+
+    void add(const MonitoredRows& rows);  // rows without a label or with weight 0 are passed over
+
+    bool needs_scores() const { return kind_->rule != LabelRule::none; }  // losses do not tell the predictions
+    const MeanSequence& losses() const { return loss_; }
+    const MeanSequence& improvement() const { return improvement_; }
+    const MeanSequence& calibration() const { return calibration_; }
+    const MeanSequence& errors() const { return errors_; }
+    MonitorState state() const;
+    void set_state(const MonitorState& state);
+
+private:
+    std::int64_t derive(const MonitoredRows& rows);
+    bool is_first(double loss, double residual);
+    bool settles_unit() const;
+
+    const Loss* kind_;
+    bool has_unit_;  // a bound is known before the first row
+    double first_rows_ = 0.0, first_loss_ = 0.0, first_residual_ = 0.0;
+    MeanSequence loss_, improvement_, calibration_, errors_;
+    DriftAlarm drift_;
+    std::vector<double> losses_rows_, improvements_, residuals_, misses_, weights_;  // of the rows of a batch
+};
+
+}  // namespace ftprl

@@ -1,0 +1,101 @@
+"""The interval of a running mean that holds at every row at once (a confidence sequence)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+from ftprl._core import MeanSequence
+
+LEVEL = 0.95  # the probability that an interval holds at every row
+# As in src/core/learners/confidence.hpp.
+_STATE = (
+    *("rows", "weight", "total", "lower", "upper", "epoch", "bound", "heaviest", "epoch_rows", "epoch_cuts"),
+    *("epoch_weight", "sum", "squares", "guess", "cut_rows", "cut_off"),
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MeanInterval:
+    """The mean of some numbers of the rows so far, and an interval for the mean of their expectations.
+
+    With probability `level` the interval holds at every row of the stream at once, whatever made the rows: each row's
+    number may depend on all rows before it. If rows stay as they are, it says what to expect of rows to come. Numbers
+    beyond `bound` are cut to it: `cut_rows` were, and without that the mean would be `cut_off` further from 0.
+
+    >>> MeanInterval(0.453, 0.449, 0.457, 0.95, 80_000).text()
+    '0.4530 (95 %: 0.4490 to 0.4570)'
+    """
+
+    mean: float
+    lower: float
+    upper: float
+    level: float
+    rows: int
+    bound: float = math.nan
+    cut_rows: int = 0
+    cut_off: float = 0.0
+
+    @property
+    def radius(self) -> float:
+        """Half the width."""
+        return 0.5 * (self.upper - self.lower)
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether 0 lies outside."""
+        return self.lower > 0.0 or self.upper < 0.0
+
+    def ends(self, scale: float = 1.0, unit: str = "") -> str:
+        """The two ends, times `scale`, with as many digits as the width is worth."""
+        digits = digits_for(scale * self.radius)
+        return f"{scale * self.lower:.{digits}f} to {scale * self.upper:.{digits}f}{unit}"
+
+    def text(self, scale: float = 1.0, unit: str = "") -> str:
+        """The mean and the interval."""
+        mean = f"{scale * self.mean:.{digits_for(scale * self.radius)}f}"
+        return f"{mean}{unit} ({100 * self.level:g} %: {self.ends(scale, unit)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values; what is not finite is None."""
+        return {name: None if not math.isfinite(value) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> MeanInterval:
+        """The interval that `to_dict` wrote."""
+        known: dict[str, Any] = {name: math.nan if values[name] is None else values[name] for name in _FIELDS}
+        return cls(**known)
+
+    @classmethod
+    def of(cls, sequence: MeanSequence, level: float) -> MeanInterval | None:
+        """The interval of a sequence; None before its first row."""
+        state = dict(zip(_STATE, sequence.numbers, strict=True))
+        weight = state["weight"] + state["epoch_weight"]
+        if not weight > 0.0:
+            return None
+        return cls(
+            (state["total"] + state["sum"]) / weight,
+            *sequence.interval,
+            level,
+            int(state["rows"]),
+            state["bound"],
+            int(state["cut_rows"]),
+            state["cut_off"] / weight,
+        )
+
+
+_FIELDS = tuple(MeanInterval.__dataclass_fields__)
+
+
+def digits_for(radius: float) -> int:
+    """How many decimals show an interval of this half width with two digits of its own.
+
+    >>> digits_for(0.0042), digits_for(12.0)
+    (4, 0)
+    """
+    if not (math.isfinite(radius) and radius > 0.0):
+        return 4
+    return min(max(1 - math.floor(math.log10(radius)), 0), 12)

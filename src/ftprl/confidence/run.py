@@ -1,0 +1,149 @@
+"""What a run knows of rows to come: intervals of its loss, improvement, calibration and error rate, and the alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl._core import Monitor
+from ftprl.confidence.interval import LEVEL, MeanInterval
+
+Vector = NDArray[np.float64]
+FALSE_ALARM = 0.01  # the probability of an alarm, at any row, in a stream whose expected loss never rises
+NUMBERS = 75  # of a monitor
+_ALARM_ROW = -1  # its place in the numbers of a monitor
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The alarm for a loss that rises: whether and at which row it was raised.
+
+    The null hypothesis is that the expected loss of no row is above the mean expected loss of the rows before. Then the
+    alarm is raised, at any row at all, with probability at most `false_alarm`. A loss that falls raises none.
+    """
+
+    row: int | None
+    false_alarm: float = FALSE_ALARM
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the loss has risen."""
+        return self.row is not None
+
+    def text(self) -> str:
+        """In words.
+
+        >>> Drift(None).text(), Drift(5120).text()
+        ('no drift alarm', 'the loss has risen: alarm at row 5120')
+        """
+        return "no drift alarm" if self.row is None else f"the loss has risen: alarm at row {self.row}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RunConfidence:
+    """Intervals that hold at every row at once, each with its own probability `level`, and the drift alarm.
+
+    All are about predictions made before the row was learned, in the first pass. `loss` is the mean progressive loss,
+    `improvement` how much the baseline's is above it (None for a model saved without a baseline), `calibration` the
+    mean prediction minus the mean label (None for the hinge losses, which predict no mean), and `error_rate` how often
+    the wrong class was predicted (two classes).
+    """
+
+    loss: MeanInterval
+    improvement: MeanInterval | None
+    calibration: MeanInterval | None
+    error_rate: MeanInterval | None
+    drift: Drift
+
+    def intervals(self) -> dict[str, MeanInterval]:
+        """Those that there are, by name."""
+        names = ("loss", "improvement", "calibration", "error_rate")
+        return {name: interval for name in names if (interval := getattr(self, name)) is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        drift = {"row": self.drift.row, "false_alarm": self.drift.false_alarm}
+        return {**{name: interval.to_dict() for name, interval in self.intervals().items()}, "drift": drift}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> RunConfidence:
+        """What `to_dict` wrote."""
+        read = {name: MeanInterval.from_dict(entry) for name, entry in values.items() if name != "drift"}
+        drift = Drift(values["drift"]["row"], values["drift"]["false_alarm"])
+        return cls(read["loss"], read.get("improvement"), read.get("calibration"), read.get("error_rate"), drift)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def line(self) -> str:
+        """The loss, the improvement and the alarm in one line."""
+        gain = "" if self.improvement is None else f", below the baseline's by {self.improvement.ends()}"
+        return (
+            f"{100 * self.loss.level:g} % interval, at every row: mean loss {self.loss.ends()}{gain};"
+            f" {self.drift.text()}"
+        )
+
+    def lines(self) -> list[str]:
+        """One line for each number."""
+        lines = [f"mean loss {self.loss.text()}"]
+        if self.improvement is not None:
+            lines.append(f"below the baseline's loss by {self.improvement.text()}")
+        if self.error_rate is not None:
+            lines.append(f"error rate {self.error_rate.text(100.0, ' %')}")
+        if self.calibration is not None:
+            lines.append(f"mean prediction minus mean label {self.calibration.text()}")
+        return [*lines, self.drift.text()]
+
+
+@final
+class RunMonitor:
+    """Watches a run row by row; its state is a list of numbers, which do not depend on how rows are cut into batches.
+
+    >>> monitor = RunMonitor("logistic")
+    >>> losses = np.full(1000, 0.1)
+    >>> monitor.add(losses, np.full((1000, 2), 0.5), None, np.ones(1000), np.ones(1000))
+    >>> print(monitor.confidence().improvement.text())
+    0.400 (95 %: 0.323 to 0.477)
+    """
+
+    def __init__(self, loss: str, numbers: Sequence[float] = ()) -> None:
+        self._core = Monitor(loss, 1.0 - LEVEL, FALSE_ALARM)
+        self.restore(numbers)
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether `add` needs the predicted scores; with the log loss the losses are enough."""
+        return self._core.needs_scores
+
+    def add(self, losses: Vector, baselines: Vector, scores: Vector | None, y: Vector, weight: Vector) -> None:
+        """Rows as they were predicted before they were learned; those without a label or weight are passed over."""
+        self._core.add(losses, baselines, scores, y, weight)
+
+    @property
+    def numbers(self) -> list[float]:
+        """All that it remembers, for a checkpoint."""
+        return self._core.numbers
+
+    def restore(self, numbers: Sequence[float]) -> None:
+        """Go on from saved numbers; none of them changes nothing."""
+        if numbers:
+            self._core.numbers = [float(value) for value in numbers]
+
+    @property
+    def drift(self) -> Drift:
+        """The alarm."""
+        row = int(self._core.numbers[_ALARM_ROW])
+        return Drift(row if row > 0 else None)
+
+    def confidence(self) -> RunConfidence | None:
+        """What is known so far; None before the first row."""
+        loss, improvement, calibration, errors = (MeanInterval.of(part, LEVEL) for part in self._core.sequences)
+        if loss is None:
+            return None
+        return RunConfidence(loss, improvement, calibration, errors, self.drift)

@@ -1,0 +1,209 @@
+"""What a run knows of rows to come: the same numbers for any cut, thread and resume, and alarms as rare as stated."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl.confidence import MeanInterval, RunConfidence, RunMonitor
+from ftprl.errors import Interrupted
+from ftprl.losses import SCALAR_LOSSES
+from oracles.confidence_twin import SequenceTwin
+
+ONES = np.ones(20_000)
+
+
+def clicks(path: Path, rows: int = 3000) -> Path:
+    ftprl.data.clicks.generate(rows, seed=1, path=path)
+    return path
+
+
+def monitored(losses: np.ndarray, *, loss: str = "logistic") -> RunMonitor:
+    monitor = RunMonitor(loss)
+    baselines = np.full((len(losses), 2), 0.7)
+    monitor.add(np.ascontiguousarray(losses), baselines, None, np.ones(len(losses)), np.ones(len(losses)))
+    return monitor
+
+
+# ---- the numbers ----
+
+
+@pytest.mark.parametrize("loss", SCALAR_LOSSES)
+def test_the_sequences_are_those_of_the_twin(loss: str) -> None:
+    rng, kind, n = np.random.default_rng(2), SCALAR_LOSSES[loss], 400
+    y = rng.choice([-1.0, 1.0], n) if kind.binary else rng.gamma(2.0, 1.0, n) + 0.01
+    scores = rng.normal(0.3, 1.0, n)
+    losses = np.array([kind.value(s, t) for s, t in zip(scores, y, strict=True)])
+    baselines = np.column_stack([rng.random(n), np.zeros(n)])
+    weight = rng.choice([0.0, 0.5, 1.0], n)
+    y[::50] = np.nan
+    losses[::50] = np.nan
+    monitor = RunMonitor(loss)
+    monitor.add(losses, baselines, scores if monitor.needs_scores else None, y, weight)
+    found = monitor.confidence()
+    assert found is not None
+    known = (weight > 0) & (y == y)
+    rows = [part[known] for part in (losses, baselines[:, 0], scores, y, weight)]
+    residual = kind.mean(rows[2]) - (rows[3] > 0 if kind.binary else rows[3])
+    first = 0 if kind.binary else 32
+    unit = 10.0 if kind.binary else float(np.abs(rows[0][16:32]).mean() * 16)
+    spread = 1.0 if kind.binary else float(np.abs(residual[16:32]).mean() * 16)
+    expected = {
+        "loss": (rows[0], unit, kind.link == "log", True),
+        "improvement": (rows[1] - rows[0], unit, True, True),
+        "calibration": (residual, spread, True, not kind.binary),
+        "error_rate": ((rows[2] * rows[3] < 0).astype(float), 1.0, False, False),
+    }
+    expected.pop("calibration" if kind.name.endswith("hinge") else "none", None)
+    expected.pop("none" if kind.binary else "error_rate", None)
+    assert found.intervals().keys() == expected.keys()
+    for name, (numbers, *settings) in expected.items():
+        twin = SequenceTwin(*settings, 0.05)  # type: ignore[arg-type]
+        for x, c in zip(numbers[first:], rows[4][first:], strict=True):
+            twin.add(float(x), float(c))
+        interval = found.intervals()[name]
+        got = (interval.mean, interval.lower, interval.upper)
+        np.testing.assert_allclose(got, twin.interval(), rtol=1e-7, atol=1e-9, err_msg=name)
+        assert interval.rows == known.sum() - first
+
+
+def test_a_run_has_the_loss_of_its_rows(tmp_path: Path) -> None:
+    run = ftprl.train(clicks(tmp_path / "c.csv"), label="click", bits=12, output=tmp_path / "m")
+    known = run.confidence
+    assert known is not None
+    assert known.loss.mean == pytest.approx(run.progressive_loss, rel=1e-12)
+    assert known.improvement is not None
+    assert known.improvement.mean == pytest.approx(run.baseline - run.progressive_loss, rel=1e-9)
+    assert known.loss.lower < run.progressive_loss < known.loss.upper
+    assert known.loss.rows == 3000
+    assert known.error_rate is not None
+    assert 0.0 < known.error_rate.mean < 0.5
+    assert run.to_dict()["confidence"] == known.to_dict() == run.events[-1]["confidence"]
+    assert RunConfidence.from_dict(known.to_dict()) == known
+    assert ftprl.load(tmp_path / "m").confidence == known
+    assert str(known).splitlines()[0] == f"mean loss {known.loss.text()}"
+
+
+def test_rows_held_out_and_later_passes_do_not_count(tmp_path: Path) -> None:
+    run = ftprl.train(clicks(tmp_path / "c.csv"), label="click", bits=12, holdout=10, passes=2)
+    assert run.confidence is not None
+    assert run.confidence.loss.rows == 2700
+    assert run.confidence.loss.mean == pytest.approx(run.progressive_loss, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_threads_batches_and_more_data_do_not_matter(loss: str, tmp_path: Path) -> None:
+    path = clicks(tmp_path / "c.csv")
+    header, *lines = path.read_text().splitlines(keepends=True)
+    (tmp_path / "a.csv").write_text(header + "".join(lines[:1000]))
+    (tmp_path / "b.csv").write_text(header + "".join(lines[1000:]))
+    options = {"label": "click", "bits": 12, "loss": loss}
+    whole = ftprl.train(path, threads=2, **options).confidence
+    source = ftprl.data.open(path, label="click", dim=2**12, loss=loss, block_size=3000)
+    assert ftprl.train(source).confidence == whole
+    ftprl.train(tmp_path / "a.csv", output=tmp_path / "m", threads=0, **options)
+    assert ftprl.train(tmp_path / "b.csv", resume=tmp_path / "m").confidence == whole
+
+
+def test_a_resumed_run_has_the_same_numbers(tmp_path: Path) -> None:
+    path, checkpoint = clicks(tmp_path / "c.csv"), tmp_path / "k"
+    options = {"label": "click", "bits": 12, "checkpoint": checkpoint, "every": 1000}
+    whole = ftprl.train(path, output=tmp_path / "whole", **options).confidence
+
+    def stop(event: dict[str, object]) -> None:
+        if event["event"] == "checkpoint" and event["rows"] == 1000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        ftprl.train(path, listener=stop, **options)
+    run = ftprl.train(path, resume=checkpoint, checkpoint=checkpoint, every=1000, output=tmp_path / "again")
+    assert run.confidence == whole
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+# ---- the alarm ----
+
+
+def test_a_loss_that_rises_raises_the_alarm() -> None:
+    rng = np.random.default_rng(0)
+    losses = np.concatenate([rng.exponential(0.4, 10_000), rng.exponential(0.6, 10_000)])
+    drift = monitored(losses).drift
+    assert drift.alarm
+    assert drift.row is not None
+    assert 10_000 < drift.row < 14_000
+    assert drift.text() == f"the loss has risen: alarm at row {drift.row}"
+
+
+def test_a_loss_that_falls_never_does() -> None:
+    assert not monitored(2.0 / np.sqrt(1 + np.arange(20_000) / 100)).drift.alarm
+    assert not monitored(np.full(20_000, 0.3)).drift.alarm
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        assert not monitored(rng.exponential(1.0, 20_000) * np.linspace(1.0, 0.3, 20_000)).drift.alarm
+
+
+def test_false_alarms_are_as_rare_as_stated() -> None:
+    """300 streams whose expected loss stays: 3 alarms are allowed on average, and so are 9 by chance."""
+    rng, alarms = np.random.default_rng(11), 0
+    for k in range(300):
+        n = 5000
+        losses = rng.exponential(0.5, n) if k % 2 else np.where(rng.random(n) < 0.05, 3.0, 0.1)
+        drift = monitored(losses).drift
+        assert drift.false_alarm == 0.01
+        alarms += drift.alarm
+    assert alarms <= 9
+
+
+def test_the_alarm_is_where_it_is_however_rows_are_cut() -> None:
+    rng = np.random.default_rng(0)
+    losses = np.concatenate([rng.exponential(0.4, 6000), rng.exponential(0.9, 6000)])
+    whole, parts = monitored(losses), RunMonitor("logistic")
+    for start in range(0, 12_000, 777):
+        part = np.ascontiguousarray(losses[start : start + 777])
+        parts.add(part, np.full((len(part), 2), 0.7), None, ONES[: len(part)], ONES[: len(part)])
+        parts = RunMonitor("logistic", parts.numbers)
+    assert parts.numbers == whole.numbers
+    assert parts.drift == whole.drift
+    assert whole.drift.alarm
+
+
+# ---- edges ----
+
+
+def test_a_monitor_without_rows_knows_nothing() -> None:
+    assert RunMonitor("squared").confidence() is None
+
+
+def test_scores_are_needed_but_for_the_log_loss() -> None:
+    with pytest.raises(ValueError, match="scores are needed"):
+        RunMonitor("squared").add(np.ones(2), np.ones((2, 2)), None, np.ones(2), np.ones(2))
+    with pytest.raises(ValueError, match="loss is not known"):
+        RunMonitor("cubic")
+
+
+def test_labels_that_never_differ_from_the_prediction_have_no_unit() -> None:
+    monitor = RunMonitor("squared")
+    monitor.add(np.zeros(100), np.zeros((100, 2)), np.ones(100), np.ones(100), np.ones(100))
+    assert monitor.confidence() is None
+
+
+def test_a_model_without_a_baseline_has_no_improvement() -> None:
+    monitor = RunMonitor("logistic")
+    monitor.add(np.ones(9), np.full((9, 2), np.nan), None, np.ones(9), np.ones(9))
+    known = monitor.confidence()
+    assert known is not None
+    assert known.improvement is None
+    assert "baseline" not in str(known) + known.line()
+
+
+def test_infinite_losses_are_cut() -> None:
+    losses = np.full(200, 0.5)
+    losses[7] = math.inf
+    known = monitored(losses).confidence()
+    assert known is not None
+    assert isinstance(known.loss, MeanInterval)
+    assert (known.loss.cut_rows, known.loss.bound) == (1, 10.0)
