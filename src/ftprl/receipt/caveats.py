@@ -98,7 +98,12 @@ def offset_in_words(loss: ScalarLoss) -> str:
     >>> offset_in_words(Spec(loss="squared").scalar_loss())
     'the mean of the labels'
     """
-    kinds = {"mean": "the mean", "median_of_unit": "the median", "log_mean": "the log of the mean"}
-    if loss.rule == "quantile":
-        return f"the {loss.tau or 0.5:g} quantile of the labels"
+    kinds = {
+        "mean": "the mean",
+        "median_of_unit": "the median",
+        "quantile": "the median",
+        "log_mean": "the log of the mean",
+    }
+    if loss.rule == "quantile" and loss.tau not in (None, 0.5):
+        return f"the {loss.tau:g} quantile of the labels"
     return f"{kinds.get(loss.rule, 'the log of the mean')} of the labels"

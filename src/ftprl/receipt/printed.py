@@ -62,7 +62,8 @@ def _floor(c: StreamCertificate) -> list[str]:
     table = [
         f"    {a:>{wide[0]}}  {b:>{wide[1]}}  {note}".rstrip() for a, b, note in (("length", "at least", ""), *rows)
     ]
-    return [head, *table, *limit, f"  length: {LENGTHS[c.norm]}{_in_unit(c)}"]
+    words = textwrap.wrap(f"length: {LENGTHS[c.norm]}{_in_unit(c)}", WIDTH - 2)
+    return [head, *table, *limit, *(f"  {line}" for line in words)]
 
 
 def _in_unit(c: StreamCertificate) -> str:
@@ -80,7 +81,9 @@ def _beside(c: StreamCertificate, length: float) -> str:
     curve = c.curve
     if curve.at(length) >= curve.mean:
         return "the run was better than all of these"
-    return f"at most {100.0 * curve.better(length):.1f} % better than the run" if curve.mean > 0.0 else ""
+    if curve.least is None:  # such losses may be below 0: no share of them means anything
+        return f"at most {curve.mean - curve.at(length):.4g} less than the run"
+    return f"at most {100.0 * curve.better(length):.1f} % better than the run"
 
 
 def _details(c: StreamCertificate) -> list[str]:

@@ -18,7 +18,8 @@ GUESS = {
     "quantile": "the running quantile",
     "majority": "the more frequent class",
 }
-_SAME = 5e-5  # a share of the loss that is shown as 0.00 %
+_SAME = 5e-5  # a share of the loss that would be shown as 0.00 %
+_LITTLE = 0.01
 
 
 @final
@@ -33,7 +34,7 @@ def guessing(loss: str, mean: float, baseline: float | None, improvement: float 
     """Whether the predictions are better than those of the baseline, which knows the labels before each row alone.
 
     >>> guessing("logistic", 0.45, 0.5, 10.0).answer
-    'Yes: a log loss of 0.4500 per row, 10.0 % below the 0.5000 of guessing the base rate so far.'
+    'Yes: a log loss of 0.4500 per row, 10.0 % better than guessing the base rate so far, 0.5000.'
     """
     known = SCALAR_LOSSES.get(loss)
     what = "the labels before each row" if known is None else GUESS[known.baseline]
@@ -44,8 +45,8 @@ def guessing(loss: str, mean: float, baseline: float | None, improvement: float 
     root = known is not None and known.rmse
     own, other = (_with_root(value, root) for value in (mean, baseline))
     if improvement <= 0.0:
-        return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row; guessing {what} had {other}.")
-    text = f"Yes: a{_n(unit)} {unit} of {own} per row, {improvement:.1f} % below the {other} of guessing {what}."
+        return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row; guessing {what} has {other}.")
+    text = f"Yes: a{_n(unit)} {unit} of {own} per row, {improvement:.1f} % better than guessing {what}, {other}."
     return Answer(question, text)
 
 
@@ -65,12 +66,12 @@ def learning_rate(rates: Mapping[str, Any] | None, weight: float) -> Answer:
     saved, mixture = (rates["mixture"] - rates["loss"]) / weight, rates["mixture"] / weight
     share = saved / abs(mixture) if mixture else 0.0
     best = f"the best one alone (scale {rates['scale']:g}) had a loss of {_short(rates['loss'] / weight)} per row"
-    if share <= 0.0:
+    if abs(share) < _SAME:
+        text = f"No: {best}, as all of them mixed."
+    elif share < 0.0:
         text = f"No: {best}, {100.0 * -share:.2f} % more than all of them mixed."
-    elif share < _SAME:
-        text = f"No: {best}, the same as all of them mixed."
     else:
-        text = f"Hardly: {best}, {100.0 * share:.2f} % less than all of them mixed."
+        text = f"{'Hardly' if share < _LITTLE else 'Yes'}: {best}, {100.0 * share:.2f} % less than all of them mixed."
     promised = rates.get("guaranteed")
     if promised is not None:
         text += f" Guaranteed beforehand: never more than {_small(promised / weight)} per row less."

@@ -71,7 +71,7 @@ class FloorCurve:
     def named_lengths(self) -> Iterator[float]:
         """Round lengths on the informative part of the curve, beyond what was beaten, in rising order."""
         low = self.beaten_length or 0.0
-        high = self.informative_length if self.least is not None else 1e3 * max(low, 1.0)
+        high = self.informative_length if self.least is not None else 5.0 * (low or 1.0)
         if high is None or not low < high < math.inf:
             return
         power = math.floor(math.log10(low)) if low > 0.0 else math.floor(math.log10(high)) - 2
@@ -82,7 +82,7 @@ class FloorCurve:
     def far_length(self) -> float | None:
         """The longest round length at which no weights could have been more than 10 % better, or else the first."""
         lengths = list(self.named_lengths())
-        near = [a for a in lengths if self.better(a) <= MOST]
+        near = [a for a in lengths if self.least is not None and self.better(a) <= MOST]
         return near[-1] if near else (lengths[0] if lengths else None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,6 +132,9 @@ def headline(curve: FloorCurve) -> str:
 
 def nothing_proved(curve: FloorCurve) -> str:
     """That the curve is nowhere above the least loss there is."""
+    end = curve.informative_length
+    if end:
+        return f"Nothing is proved against fixed weights of length {below(end)} or more."
     return "Nothing is proved against fixed weights: the rows are too few, or the run was no better than guessing."
 
 
