@@ -92,7 +92,7 @@ def table(rows: list[Row]) -> str:
     head = "| stream | rows | loss of the run | beaten length | C | length | best fixed loss | floor | floor below it |"
     lines = [head, "|---|---|---|---|---|---|---|---|---|"]
     for r in rows:
-        first = (r.stream, f"{r.rows:,}", f"{r.run:.4f}", below(r.beaten)) if r.C == STRENGTHS[0] else ("",) * 4
+        first = (r.stream, f"{r.rows:,}", f"{r.run:.4f}", below(r.beaten)) if STRENGTHS[0] == r.C else ("",) * 4
         cells = (*first, f"{r.C:g}", f"{r.length:.2f}", f"{r.best:.4f}", f"{r.floor:.4f}", f"{100 * r.below:.1f} %")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
