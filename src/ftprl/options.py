@@ -304,7 +304,9 @@ _TABLE = (
 )
 
 # Options of other commands than `train`, as messages of the library name them and as they are typed.
-OF_OTHER_COMMANDS = {name: f"--{name}" for name in ("alpha", "drift", "exact", "port", "radius", "rounds", "rows")}
+OF_OTHER_COMMANDS = {
+    name: f"--{name}" for name in ("alpha", "drift", "exact", "norm", "port", "radius", "rounds", "rows")
+}
 OF_OTHER_COMMANDS["path"] = "--output"
 
 BY_NAME = {option.name: option for option in _TABLE}

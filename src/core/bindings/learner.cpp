@@ -300,7 +300,7 @@ void ledger(const Learner& learner, const Target<3>& out, int leader,
     const auto count = static_cast<std::size_t>(learner.scales());
     if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != ftprl::LEDGER_SUMS ||
         out.shape(2) != count) {
-        throw nb::value_error("out needs nine sums for each output and scale");
+        throw nb::value_error("out needs ten sums for each output and scale");
     }
     const std::int64_t* at = slots ? slots->data() : nullptr;
     const auto size = static_cast<std::int64_t>(slots ? slots->size() : 0);

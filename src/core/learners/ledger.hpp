@@ -34,9 +34,9 @@ struct CellTable {
     bool counts;     // whether that is the number of rows; otherwise G / unit^2 stands for it
 };
 
-// S.u, the penalty, the lead of the next play, D.R, G, D^2, the sizes of all terms, |u| unit, and how many cells: as in
-// src/ftprl/receipt/ledger.py.
-constexpr int LEDGER_SUMS = 9;
+// S.u, the penalty, the lead of the next play, D.R, G, D^2, the sizes of all terms, |u| unit, how many cells, and
+// (S / unit)^2: as in src/ftprl/receipt/ledger.py.
+constexpr int LEDGER_SUMS = 10;
 struct LedgerSums {
     double sums[LEDGER_SUMS][MOST_SCALES] = {};
 };

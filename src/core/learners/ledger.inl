@@ -37,6 +37,8 @@ inline void add_terms(const Play& c, D H, D z, D R, D M, D over_M, D S, D x, D u
     sums[6] += (size(Su) + size(zu) + half + fixed) + ((size(half_x) + size(z)) * size(x) + fixed_x);
     sums[7] += size_u * M;
     sums[8] += all(1.0);
+    const D pull = S * over_M;
+    sums[9] += pull * pull;
 }
 
 // One scale: four cells at a time, whose sums come together at the end of a chunk.
@@ -57,8 +59,12 @@ void ledger(const CellTable& t, const Constants& constants, const Coordinates& w
         const D wide_z = wide(z), wide_R = wide(R), wide_M = wide(M);
         Curve curve = t.kappa < 0 ? curve_of(c, inverse, wide_z, wide_R, wide_M)
                                   : labelled_curve_of(c, inverse, wide_z, wide_R, wide_M, wide(last));
-        if (count < 4) curve.x = only_first(curve.x, count);
-        add_terms(c, curve.H, wide_z, wide_R, wide_M, all(1.0) / wide_M, load(S), curve.x, curve.x, sums);
+        D own_S = load(S);
+        if (count < 4) {
+            curve.x = only_first(curve.x, count);
+            own_S = only_first(own_S, count);
+        }
+        add_terms(c, curve.H, wide_z, wide_R, wide_M, all(1.0) / wide_M, own_S, curve.x, curve.x, sums);
         if (count < 4) all_sums.sums[8][0] -= 4 - count;
         count = 0;
         for (const Cell<T>*& cell : four) cell = &none;

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ftprl.cli import startup
+from ftprl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.receipt import StreamCertificate
 
 
 def certify(
@@ -28,13 +32,26 @@ def certify(
     ] = None,
     exact: Annotated[
         list[str] | None,
-        typer.Option(help="Training data, to also find the best fixed weights in the box", metavar="DATA"),
+        typer.Option(
+            help="Training data, to also find the best fixed weights of some lengths, or in the box", metavar="DATA"
+        ),
+    ] = None,
+    norm: Annotated[
+        str,
+        typer.Option(
+            help="How the length of weights is measured: 2 (root of the sum of squares), 1 (sum) or inf (largest)",
+            metavar="1|2|inf",
+        ),
+    ] = "2",
+    picture: Annotated[
+        Path | None, typer.Option(help="File to draw the floor to, .png, .svg or .pdf", metavar="FILE")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
 ) -> None:
-    """Bound the regret of a model: how much more loss it had than fixed weights would have had.
+    """Answer four questions about a model: better than guessing, than other learning rates, than fixed weights?
 
-    The fixed weights are its own final ones, the best in a box (--radius), or those of another model (--against).
+    The floor is about all fixed weights up to a length. The details are about the model's own final ones, the best in a
+    box (--radius), or those of another model (--against).
 
     ftprl train clicks.vw.gz -o clicks.ftprl --receipt
 
@@ -48,15 +65,31 @@ def certify(
 
     startup.loaded()
     check_target("--output", output)
+    check_target("--picture", picture)
+    if picture is not None and picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"--picture needs a name ending in .png, .svg or .pdf, got {picture.name!r}; rename it.")
     files = expand(exact) if exact else ()
     read: dict[str, Any] = {f"the data file {path}": 0 if path == STDIN else path for path in files}
-    check_apart({"--output": output}, {"the model": model, "the other model": against, **read})
+    check_apart({"--output": output, "--picture": picture}, {"the model": model, "the other model": against, **read})
     learned = Model.load(model)
     try:
-        certificate = receipt.certify_model(learned, radius=radius, other=against, exact=exact or None)
+        certificate = receipt.certify_model(learned, radius=radius, other=against, exact=exact or None, norm=norm)
     except receipt.NotProved as error:  # not bad input: a model whose numbers contradict the theorem
         print(f"ftprl: {shown(str(model))}: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     if output is not None:
         receipt.write_receipt(output, receipt.make_receipt(learned, certificate))
+    if picture is not None:
+        _draw(certificate, picture)
     print(line(certificate.to_dict()) if as_json else certificate)
+
+
+def _draw(certificate: StreamCertificate, path: Path) -> None:
+    import io
+
+    from ftprl.atomic import replacing
+
+    picture = io.BytesIO()
+    certificate.plot().savefig(picture, format=path.suffix[1:].lower(), dpi=150)
+    with replacing(path) as out:
+        out.write(picture.getvalue())

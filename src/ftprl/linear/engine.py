@@ -290,10 +290,16 @@ class Engine:
             numbers = self._core.saved_arrays["labels"].tolist()
         return dict(zip(LABEL_NUMBERS, numbers, strict=True))
 
+    @property
+    def label_unit(self) -> float:
+        """The unit of the labels so far (docs/labels.md); 1 with the log loss."""
+        known = self.label_state
+        return 1.0 if known is None else known["unit"]
+
     @_reads
     def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
         """The sums of `StreamLedger` against the leading scale's weights, intercept left out; of some cells, or all."""
-        out = np.empty((_OUTPUTS, 9, len(self._spec.scales)))
+        out = np.empty((_OUTPUTS, 10, len(self._spec.scales)))
         cells = None if slots is None else self._checked(slots).astype(np.int64)
         self._core.ledger(out, self.leader, cells)
         return np.asarray(out[0])

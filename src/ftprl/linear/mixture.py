@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.linear.spec import Spec
+from ftprl.linear.totals import LossTotals
 
 Vector = NDArray[np.float64]
 State = Mapping[str, Vector]
@@ -68,6 +69,28 @@ def leader_of(state: State, count: int) -> int:
     Not the one with the largest weight: where the stack has nearly all of it, the weights of the scales are noise.
     """
     return int(np.argmin(state["totals"][:count]))
+
+
+def rates_of(state: State, spec: Spec, progress: LossTotals) -> dict[str, Any] | None:
+    """What choosing another learning rate could have saved: the best scale with its loss; None with one scale.
+
+    `guaranteed` is how much more than each scale the mixture loses at most, whatever the rows; None for other losses
+    than the log loss, whose guarantee is known afterwards only (docs/scales-reference.md, docs/labels.md).
+    """
+    if not spec.several:
+        return None
+    k = leader_of(state, len(spec.scales))
+    own = {"scale": spec.scales[k], "loss": float(state["totals"][k]), "mixture": progress.loss}
+    return own | {"guaranteed": _guaranteed(state, spec, progress.rows)}
+
+
+def _guaranteed(state: State, spec: Spec, rows: int) -> float | None:
+    """The proved excess of the mixture over its best expert, with the log loss."""
+    if spec.scalar_loss().has_units:
+        return None
+    shared = {"capped": 1.0 + math.log(max(1.0, rows / 1024)), "auto": math.log(rows + 1.0)}
+    handed = shared[spec.share] if isinstance(spec.share, str) else -rows * math.log1p(-spec.share)
+    return float(state["facts"][0]) * (math.log(len(experts_of(spec)) + len(spec.retired)) + handed)
 
 
 def restart(state: State, experts: int, part: float, *, is_log_loss: bool) -> None:

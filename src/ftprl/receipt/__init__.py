@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from ftprl.receipt.certificate import StreamCertificate
 from ftprl.receipt.certify import NotProved, certify_model
+from ftprl.receipt.checks import Check
 from ftprl.receipt.document import make_receipt, read_receipt, write_receipt
-from ftprl.receipt.verify import Check, Verdict, verify_receipt
+from ftprl.receipt.verify import Verdict, verify_receipt
 
 __all__ = [
     "Check",

@@ -22,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.linear.spec import Spec
+from ftprl.receipt.audit_floor import DualSums, audited_floor, audited_rates
 from ftprl.receipt.replay import Replay
+from ftprl.runlog.floor import FloorCurve, Norm
 
 Vector = NDArray[np.float64]
 _AT_ONCE = 1 << 14  # coordinates
@@ -39,6 +41,7 @@ class Comparator:
     weights: Vector | None = None
     bias: float = 0.0
     sha256: str | None = None  # of the model that the weights are from
+    norm: Norm = "2"  # of the lengths of the floor
 
 
 @final
@@ -55,6 +58,9 @@ class _Scale:
     size: list[float] = field(default_factory=list)
     reach: list[float] = field(default_factory=list)
     count: list[float] = field(default_factory=list)
+    pull: list[float] = field(default_factory=list)
+    pull2: list[float] = field(default_factory=list)
+    largest: float = 0.0
 
 
 @final
@@ -82,6 +88,7 @@ class Audit:
         H_x = 0.5 * hold * x**2 + c.z * x + l1 * np.abs(x)
         with np.errstate(divide="ignore", invalid="ignore"):
             counted = np.where(c.unit > 0, (c.R / c.unit) ** 2, 0.0)
+            pull = np.abs(np.where(c.unit > 0, c.S / c.unit, 0.0))
         terms = {
             "Su": c.S * u,
             "Hu": H_u,
@@ -92,8 +99,11 @@ class Audit:
             "size": _sizes(c, u, hold, l1) + np.abs(c.S * u) + _sizes(c, x, hold, l1),
             "reach": np.abs(u) * c.unit + 0.0 * c.R,
             "count": np.ones_like(c.z),
+            "pull": pull,
+            "pull2": pull**2,
         }
         for k, sums in enumerate(self._scales):
+            sums.largest = max(sums.largest, float(pull[:, k].max(initial=0.0)))
             for name, values in terms.items():
                 getattr(sums, name).append(math.fsum(values[:, k].tolist()))
             shares = (-terms["Su"][:, k], (H_u - terms["Su"])[:, k], math.sqrt(2.0) * terms["DR"][:, k])
@@ -213,7 +223,24 @@ class Audit:
             "comparator": self._compared_with(),
             "family": "diagonal",
             "solver_gap": 0.0,
+            "rates": audited_rates(replay),
+            "floor": self._floor(k),
         }
+
+    def _floor(self, scale: int) -> dict[str, Any]:
+        """The floor; the length of the fixed weights is half that of the box around them, of the scale compared."""
+        names = ("pull2", "pull", "G", "count")
+        sums = [DualSums(own.largest, *(self._of(k, name) for name in names)) for k, own in enumerate(self._scales)]
+        length = None if self._comparator.radius is not None else 0.5 * math.sqrt(self._of(scale, "D2"))
+        return audited_floor(self._replay, sums, self._comparator.norm, length)
+
+    def curve(self) -> FloorCurve:
+        """The floor as a curve: what lengths are chosen by."""
+        rows, floor = self._replay.row_sums(0), self.certificate()["floor"]
+        lines = tuple((line["start"], line[f"slope_{floor['norm']}"]) for line in floor["lines"])
+        return FloorCurve(
+            self._comparator.norm, rows.prediction_loss, rows.weight, floor["unit"], lines, floor["least"]
+        )
 
     def _best(self, k: int, family: str) -> float | None:
         """The best bound in hindsight, which is known with the log loss alone."""

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, final
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.linear.engine import Engine
+from ftprl.linear.mixture import rates_of
 from ftprl.linear.spec import Spec
-from ftprl.losses import ScalarLoss
+from ftprl.linear.totals import LossTotals
 from ftprl.receipt import ledger
+from ftprl.receipt.caveats import Comparison, caveats_of, no_worst_case, offset_in_words
+from ftprl.receipt.floor import NO_FLOOR, FloorLines, floor_lines
 from ftprl.receipt.ledger import Certifiable, Comparator, Slots, StreamLedger
 from ftprl.receipt.rounding import rounding_bound
+from ftprl.runlog.floor import FloorCurve, Norm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Vector = NDArray[np.float64]
 Json = dict[str, Any]
-_COARSE = "its float32 cells no longer count its smallest gradients; train with --float64"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The fixed weights u of a comparison: the model's own `weights`, all of a `box`, or those of another `model`."""
-
-    kind: str
-    radius: float | None = None
-    sha256: str | None = None  # of the other model
-    nonzero: int | None = None  # coordinates that are not 0
-
-    def __str__(self) -> str:
-        if self.kind == "box":
-            return f"the best weights with |weight| <= {self.radius:g} / unit of the feature"
-        return "the model's final weights" if self.kind == "weights" else "the weights of the other model"
 
 
 @final
@@ -76,6 +66,14 @@ class StreamCertificate:
     coordinates_by: str = "rows"
     exact: Mapping[str, Any] | None = None
     caveats: tuple[str, ...] = ()
+    floors: FloorLines = NO_FLOOR
+    norm: Norm = "2"
+    length: float | None = None  # of the fixed weights, in units of their features; None for a box
+    baseline: Mapping[str, float | None] = field(default_factory=dict)
+    rates: Mapping[str, Any] | None = None
+    points: tuple[Mapping[str, float], ...] = ()
+    loss_name: str = ""
+    offset: str = ""  # what fixed weights are added to, in words
 
     @property
     def true_regret(self) -> float | None:
@@ -105,7 +103,15 @@ class StreamCertificate:
         out["scales"] = [dict(row) for row in self.scales]
         out["coordinates"] = [dict(row) for row in self.coordinates]
         out["exact"] = None if self.exact is None else dict(self.exact)
-        return out
+        out["baseline"] = {name: _json_number(value) for name, value in self.baseline.items()}
+        out["rates"] = None if self.rates is None else dict(self.rates)
+        return out | {"floor": self._floor_to_dict()}
+
+    def _floor_to_dict(self) -> Json:
+        curve = self.curve.to_dict()
+        named = {name: curve[name] for name in ("norm", "unit", "least", "beaten_length", "informative_length")}
+        lines, points = [line.to_dict() for line in self.floors.lines], [dict(point) for point in self.points]
+        return {**named, "length": self.length, "lines": lines, "points": points}
 
     def brief(self) -> Json:
         """The numbers that an event of a run has: docs/events.md."""
@@ -118,70 +124,46 @@ class StreamCertificate:
         return out | {"shared": dict(self.shared)}
 
     def __str__(self) -> str:
-        rows = [row for row in self._table() if row[1] is not None]
-        cells = [
-            (name, f"{value:.6g}", self._per_row(value) if in_loss else "", note) for name, value, in_loss, note in rows
-        ]
-        cells.insert(0, ("", "total", "per row" if self.weight == self.rounds else "per weight", ""))
-        width, total, mean = (max(len(row[i]) for row in cells) for i in range(3))
-        leading = " (those of its leading scale)" if self.comparison.kind == "weights" and len(self.scales) > 1 else ""
-        lines = [
-            f"{self.rounds} row{'s' if self.rounds != 1 else ''} learned, compared with {self.comparison}{leading}"
-        ]
-        lines += [f"  {a:<{width}}  {b:>{total}}  {c:>{mean}}  {d}".rstrip() for a, b, c, d in cells]
-        return "\n".join([*lines, *(f"  note: {caveat}" for caveat in self.caveats)])
+        from ftprl.receipt.printed import certificate_text
 
-    def _per_row(self, value: float | None) -> str:
-        return f"{(value or 0.0) / (self.weight or 1.0):.4g}"
+        return certificate_text(self)
 
-    def _table(self) -> list[tuple[str, float | None, bool, str]]:
-        """Label, number, whether it is a loss (and has a mean per row), explanation."""
-        of = "theorem's bound" if self.ratio_of == "theorem" else "worst case"
-        alone = f", both of scale {self.scale:g} alone" if len(self.scales) > 1 else ""
-        proved = "" if self.proven_ratio is None else f"; proved to be at most {self.proven_ratio:.4g}"
-        better = "; below 1: better than fixed rates could guarantee" if (self.ratio or 1.0) < 1.0 else ""
-        name, what = self._excess_in_words()
-        return [
-            ("total loss", self.loss, True, "of the predictions, each made before its row was learned"),
-            (
-                "regret at most",
-                self.regret,
-                True,
-                "total loss minus that of the fixed weights, linearised (never less)",
-            ),
-            ("true regret", self.true_regret, True, "the same without linearising, from the training data"),
-            ("tight bound", self.tight, True, "equal to the regret where the weights are the optimum of the past rows"),
-            ("bound", self.bound, True, "proved from sums of this run: the regret cannot be above it"),
-            ("theorem's bound", self.theorem, True, "the weaker form of it that the paper proves"),
-            (name, self.excess or None, True, f"{what}; part of the regret and the bounds"),
-            ("worst case", self.worst_case, True, "guaranteed for these learning rates, whatever weights were played"),
-            ("closed form", self.closed_form, True, "the paper's formula in the gradients alone"),
-            ("closed form, strong", self.closed_form_strong, True, "the smaller one that the bound above implies"),
-            (
-                "best one-rate bound",
-                self.post_hoc["const"],
-                True,
-                "guarantee of the best fixed learning rate, in hindsight",
-            ),
-            (
-                "best per-coordinate bound",
-                self.post_hoc["diagonal"],
-                True,
-                "the same with a learning rate for each feature; may be above the bound",
-            ),
-            ("gain", self.gain, False, "best one-rate bound / best per-coordinate bound"),
-            ("ratio", self.ratio, False, f"{of} / best per-coordinate bound{alone}{proved}{better}"),
-        ]
+    @property
+    def curve(self) -> FloorCurve:
+        """The floor: the loss per row that no fixed weights of a length can be below."""
+        return self.floors.curve(self.norm, self.loss, self.weight)
 
-    def _excess_in_words(self) -> tuple[str, str]:
-        """A name for `excess`, and what it is."""
-        if len(self.scales) > 1:
-            return "mixing", f"loss of the mixture minus that of scale {self.scale:g} alone"
-        return "new range", "loss from labels beyond the range of those before, to which predictions are cut"
+    def floor(self, length: float) -> float:
+        """A loss per row that no fixed weights up to this length, in units of their features, can be below.
+
+        The length is the root of the sum of (weight times unit)², the intercept included; with `norm` "1" or "inf" it
+        is their sum, or the largest of them.
+        """
+        return self.curve.at(length)
+
+    @property
+    def beaten_length(self) -> float | None:
+        """Up to this length every fixed weight vector is provably no better than the run; None where not even 0 is."""
+        return self.curve.beaten_length
+
+    def plot(self) -> Figure:
+        """The floor under the run's own loss, as a Matplotlib figure."""
+        from ftprl import draw
+        from ftprl.runlog.plots import floor
+
+        return draw.figure([floor(self.curve, points=self.points, own=self.length)])
 
     def with_exact(self, exact: Mapping[str, Any]) -> StreamCertificate:
         """The same certificate with the true regret."""
         return replace(self, exact=exact)
+
+    def with_points(self, points: Iterable[Mapping[str, float]]) -> StreamCertificate:
+        """The same certificate with the best fixed weights of some lengths."""
+        return replace(self, points=tuple(points))
+
+    def with_norm(self, norm: Norm) -> StreamCertificate:
+        """The same certificate with lengths in another norm."""
+        return replace(self, norm=norm)
 
 
 def _json_number(value: Any) -> Any:
@@ -245,7 +227,7 @@ def _assembled(
     rounding, drift = rounding_of(engine, k, sums), engine.rounding_sums(k).drift
     closed = holding(closed_forms(engine, k, sums, comparison, unit_values), own["theorem"], rounding)
     worst = closed.get("worst_case")
-    best = post["diagonal"] or None
+    best, floors = post["diagonal"] or None, floor_lines(engine, sums)
     counted = (own["theorem"] if worst is None else worst) - own["excess"] - drift
     return StreamCertificate(
         progress.rows,
@@ -283,7 +265,21 @@ def _assembled(
             regret=own["regret"],
             loss=learned.prediction_loss,
         ),
+        floors,
+        length=None if comparison.kind == "box" else 0.5 * math.sqrt(float(sums.D2[k])) / floors.unit,
+        baseline=against_baseline(progress),
+        rates=rates_of(engine.state, spec, progress),
+        loss_name=spec.loss,
+        offset=offset_in_words(spec.scalar_loss()) if spec.scalar_loss().has_offset else "",
     )
+
+
+def against_baseline(progress: LossTotals) -> dict[str, float | None]:
+    """The total loss of all rows, the baseline's, and the least possible; None where no baseline is known."""
+    known = math.isfinite(progress.baseline)
+    baseline = progress.baseline if known else None
+    least = progress.least if known else None
+    return {"loss": progress.loss, "weight": progress.weight, "baseline": baseline, "least": least}
 
 
 def best_bounds(spec: Spec, sums: StreamLedger, k: int) -> dict[str, float | None]:
@@ -340,81 +336,6 @@ def holding(forms: Mapping[str, float], theorem: float, rounding: float) -> dict
     if closed is not None and worst > closed + rounding:
         return {"worst_case": worst}
     return dict(forms)
-
-
-def no_worst_case(spec: Spec, units: tuple[float, float], comparison: Comparison) -> str | None:
-    """Why the worst case is no bound for this run; None where it is one."""
-    if spec.scalar_loss().has_units:
-        return "these are of gradients in a fixed unit; only logistic loss has one"
-    if comparison.kind != "box":
-        return "they hold for a box of weights; pass one with --radius"
-    if not (math.isfinite(spec.lower) and math.isfinite(spec.upper)):
-        return "it was trained without --lower and --upper, so that its weights may leave the box"
-    if spec.intercept:
-        return "the intercept has no bounds; train with --no-intercept"
-    if spec.beta != 0.0 or spec.l1 != 0.0 or spec.l2 != 0.0:
-        return f"beta={spec.beta:g}, l1={spec.l1:g} and l2={spec.l2:g} are not all 0"
-    low, high = units
-    if low < high or (high and high != 1.0):
-        return "not every |value| was 1"
-    if not spec.upper == -spec.lower == comparison.radius:
-        return f"the box of radius {comparison.radius:g} is not the bounds {spec.lower:g} to {spec.upper:g}"
-    return None
-
-
-def caveats_of(
-    spec: Spec,
-    scale: float,
-    units: tuple[float, float],
-    comparison: Comparison,
-    unit_values: bool,
-    forms: Mapping[str, float | None],
-    *,
-    regret: float,
-    loss: float,
-) -> tuple[str, ...]:
-    """What the numbers do not say by themselves, in words."""
-    notes = []
-    if regret > loss >= 0.0 and spec.scalar_loss().link != "log":  # with a log link losses may be below 0
-        notes.append(
-            "not informative: the regret stated here is above the total loss, which no regret can be. Use a smaller"
-            " --radius, or --radius R --exact DATA"
-        )
-    loss_function = spec.scalar_loss()
-    if loss_function.has_offset:
-        notes.append(
-            f"what fixed weights predict is added to {offset_in_words(loss_function)} up to each row, as with the"
-            " predictions of this run"
-        )
-    if loss_function.rule == "log_mean":
-        notes.append("losses here are divided by the mean of the labels up to their row")
-    if len(spec.scales) > 1:
-        notes.append(
-            f"regret and bounds are those of scale {scale:g}, the one with the smallest bound, plus the line `mixing`"
-        )
-    if not (math.isfinite(spec.lower) and math.isfinite(spec.upper)):
-        return tuple(notes)  # most runs: docs/receipt.md says when there is a worst case
-    if (reason := no_worst_case(spec, units, comparison)) is not None:
-        notes.append(f"no worst case and no closed form: {reason}")
-    elif forms.get("worst_case") is None:
-        notes.append(f"no worst case and no closed form: {_COARSE}")
-    elif not unit_values:
-        notes.append("no closed form: not every |value| was 1")
-    elif forms.get("closed_form") is None:
-        notes.append(f"no closed form: {_COARSE}")
-    return tuple(notes)
-
-
-def offset_in_words(loss: ScalarLoss) -> str:
-    """What scores are counted from: docs/labels.md.
-
-    >>> offset_in_words(Spec(loss="squared").scalar_loss())
-    'the mean of the labels'
-    """
-    kinds = {"mean": "the mean", "median_of_unit": "the median", "log_mean": "the log of the mean"}
-    if loss.rule == "quantile":
-        return f"the {loss.tau or 0.5:g} quantile of the labels"
-    return f"{kinds.get(loss.rule, 'the log of the mean')} of the labels"
 
 
 def rounding_of(engine: Certifiable, k: int, sums: StreamLedger) -> float:

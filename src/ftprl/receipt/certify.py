@@ -8,8 +8,8 @@ from typing import Any
 from ftprl import check
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
+from ftprl.receipt.caveats import Comparison
 from ftprl.receipt.certificate import (
-    Comparison,
     StreamCertificate,
     box_certificate,
     certificate_against,
@@ -18,6 +18,7 @@ from ftprl.receipt.certificate import (
 from ftprl.receipt.ledger import fixed_weights
 from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.soundness import broken_link, not_finite
+from ftprl.runlog.floor import NORMS, Norm
 
 
 class NotProved(FtprlError):
@@ -30,11 +31,14 @@ def certify_model(
     radius: float | None = None,
     other: str | os.PathLike[str] | None = None,
     exact: Any = None,
+    norm: str | float = "2",
 ) -> StreamCertificate:
     """How much more a model's predictions lost, at most, than fixed weights would have, over all rows it learned.
 
     With `radius` against every u of the box |u_i| <= radius / unit_i; with `other` against the weights of another model
-    file; otherwise against the model's own. With `exact`, the data it learned, also the true regret in the box.
+    file; otherwise against the model's own. Whatever they are compared with, `floor(length)` is about all fixed weights
+    of a length, measured by `norm`: 1, 2 or inf. With `exact`, the data it learned, also the best fixed weights of some
+    lengths, or, with `radius`, of the box, and the true regret.
 
     >>> certify_model(load("clicks.ftprl"), radius=1.0).regret  # doctest: +SKIP
     """
@@ -44,21 +48,42 @@ def certify_model(
         raise InvalidInput(
             "certify compares with a box (--radius) or with another model (--against), got both; drop one."
         )
-    if exact is not None and radius is None:
-        raise InvalidInput(
-            "exact needs a radius, that of the box whose best weights it finds, got none; pass one, such as --radius 1."
-        )
+    named = norm_of(norm)
+    if exact is not None and radius is None and named != "2":
+        raise InvalidInput(f"exact needs --norm 2, or a box (--radius), got --norm {named}; drop one.")
     if radius is not None:
         check.positive("radius", radius)
-    certificate = _compared(model, radius, other)
-    if exact is not None and radius is not None:
-        from ftprl.receipt.exact import best_fixed
-
-        certificate = certificate.with_exact(best_fixed(model, exact, radius))
+    certificate = _compared(model, radius, other).with_norm(named)
+    if exact is not None:
+        certificate = _with_best(certificate, model, exact, radius)
     broken = not_finite(certificate) or broken_link(certificate.to_dict())
     if broken is not None:
         raise NotProved(f"no certificate: {broken}; the model is damaged or forged, train it again.")
     return certificate
+
+
+def norm_of(norm: object) -> Norm:
+    """The name of a norm of lengths: 1, 2 or inf, as a number or as text.
+
+    >>> norm_of(2), norm_of(float("inf"))
+    ('2', 'inf')
+    """
+    text = f"{norm:g}" if isinstance(norm, int | float) and not isinstance(norm, bool) else norm
+    known = next((name for name in NORMS if name == text), None)
+    if known is None:
+        raise InvalidInput(f"norm needs 1, 2 or inf, got {norm!r}; pass one.", option="norm")
+    return known
+
+
+def _with_best(certificate: StreamCertificate, model: Model, data: Any, radius: float | None) -> StreamCertificate:
+    """With the best fixed weights of the box, or of some lengths."""
+    if radius is None:
+        from ftprl.receipt.exact_lengths import best_lengths
+
+        return certificate.with_points(best_lengths(model, data, certificate.curve))
+    from ftprl.receipt.exact import best_fixed
+
+    return certificate.with_exact(best_fixed(model, data, radius))
 
 
 def _compared(model: Model, radius: float | None, other: str | os.PathLike[str] | None) -> StreamCertificate:

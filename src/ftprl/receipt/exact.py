@@ -33,12 +33,17 @@ GAP = 1e-7  # of the loss: where the search may stop
 
 def best_fixed(model: Model, data: Any, radius: float) -> dict[str, float]:
     """The least loss of the box |u_i| <= radius / unit_i on the data a model learned, and the true regret."""
+    return best_of(model.engine, learned_data(model, data), radius)
+
+
+def learned_data(model: Model, data: Any) -> LearnedData:
+    """The rows that a model learned, from data that has to be the same."""
     record = provenance_of(model)
     if record is None or not record.runs:
         raise InvalidInput("exact needs a model of a finished ftprl train, got one made by hand; train it.")
     learned = LearnedData(data, record.runs, model.reading, model.engine.spec)
     learned.check_digests()
-    return best_of(model.engine, learned, radius)
+    return learned
 
 
 def best_of(engine: Certifiable, data: LearnedData, radius: float) -> dict[str, float]:
@@ -250,14 +255,19 @@ class Problem:
 
     def __call__(self, t: Vector) -> tuple[float, Vector]:
         """f and ∇f; the best loss and its lower bound are kept."""
+        value, slope = self.value_and_slope(t)
+        aim = np.where(slope > 0, self.low, self.high)
+        self.best = min(self.best, value)
+        self.least = max(self.least, value + float((slope * (aim - t)).sum()))
+        return value, slope
+
+    def value_and_slope(self, t: Vector) -> tuple[float, Vector]:
+        """f and ∇f alone, without regard to the box."""
         value, slope = 0.0, np.zeros_like(t)
         for X, y, weight, offset in self._parts():
             losses, pull, _ = self._arrays(self._scores(X, t) + offset, y)
             value += float((weight * losses).sum())
             slope += self._back(X, weight * pull)
-        aim = np.where(slope > 0, self.low, self.high)
-        self.best = min(self.best, value)
-        self.least = max(self.least, value + float((slope * (aim - t)).sum()))
         return value, slope
 
     def curvature(self, t: Vector) -> tuple[Callable[[Vector], Vector], Vector]:

@@ -51,6 +51,8 @@ class Certifiable(Protocol):
     def leader(self) -> int: ...
     @property
     def counts_rows(self) -> bool: ...
+    @property
+    def label_unit(self) -> float: ...
     def sums_of(self, scale: int | None = None) -> RegretSums: ...
     def rounding_sums(self, scale: int) -> RoundingSums: ...
     def row_sums(self, scale: int) -> RowSums: ...
@@ -94,6 +96,10 @@ class CoordinateBlock:
         """a / unit, and 0 for a feature that was 0 in every row and has no unit."""
         none = np.zeros(np.broadcast_shapes(np.shape(a), self.unit.shape))
         return np.asarray(np.divide(a, self.unit, out=none, where=self.unit > 0))
+
+    def pull(self) -> Vector:
+        """S / unit: the summed gradients as if features were measured in their units."""
+        return self.over_unit(self.S)
 
     def hold(self) -> Vector:
         """Q + l2 of each scale, with Q = M (beta M + R) / (h kappa)."""
@@ -201,6 +207,9 @@ class StreamLedger:
     size: Vector  # of all terms of S·u, the penalty and the lead: what rounding is relative to
     reach: Vector  # |u|·unit
     count: Vector  # of coordinates
+    S_squares: Vector  # the sum of (S / unit)²: of the summed gradients as if features were measured in their units
+    S_sizes: Vector  # the sum of |S / unit|
+    S_largest: Vector  # the largest |S / unit|
     units: tuple[float, float]  # the least and the largest unit of a coordinate, the intercept's left out
     nonzero: int | None  # coordinates of u that are not 0, of the first scale
     groups: list[dict[str, Any]]
@@ -212,7 +221,7 @@ def stream_ledger(
     """The sums over all coordinates; with `grouped` also by how often they were seen, for the scale of that number."""
     if not engine.receipt:
         raise InvalidInput("a certificate needs a model trained with --receipt, got one without; train it again.")
-    sums = np.zeros((9, len(engine.spec.scales)))
+    sums, largest = np.zeros((11, len(engine.spec.scales))), np.zeros(len(engine.spec.scales))
     groups: dict[int | None, Vector] = {}
     low, high, nonzero = np.inf, 0.0, 0
     for b in coordinate_blocks(engine, slots):
@@ -222,26 +231,29 @@ def stream_ledger(
             low, high = min(low, float(b.unit.min())), max(high, float(b.unit.max()))
         terms = _terms(b, u, D)
         sums += [np.add.reduce(np.broadcast_to(a, b.z.shape), axis=0) for a in terms]
+        largest = np.maximum(largest, np.abs(b.pull()).max(axis=0, initial=0.0))
         if grouped is not None:
             _group(groups, b, grouped, terms)
-    return _ledger_of(sums, (low, high), nonzero, _in_order(groups, engine.spec))
+    return _ledger_of(np.vstack([sums, largest]), (low, high), nonzero, _in_order(groups, engine.spec))
 
 
 def _ledger_of(
     sums: Vector, units: tuple[float, float], nonzero: int | None, groups: list[dict[str, Any]]
 ) -> StreamLedger:
-    Su, penalty, lead, DR, G, D2, size, reach, count = sums
-    return StreamLedger(Su, penalty, lead, DR, G, D2, size, reach, count, units, nonzero, groups)
+    names = [name for name in StreamLedger.__slots__ if name not in ("units", "nonzero", "groups")]
+    named: dict[str, Any] = dict(zip(names, sums, strict=True))
+    return StreamLedger(**named, units=units, nonzero=nonzero, groups=groups)
 
 
 def own_stream_ledger(engine: Engine, slots: Slots | None = None) -> StreamLedger:
-    """As `stream_ledger` against the engine's own weights, by the compiled core; `slots` as in `coordinate_blocks`."""
+    """As `stream_ledger` against the engine's own weights, by the compiled core, which knows `S_squares` alone of S."""
     if not engine.receipt:
         raise InvalidInput("a certificate needs a model trained with --receipt, got one without; train it again.")
     sums = engine.own_sums(slots)
     for b in coordinate_blocks(engine, np.empty(0, np.intp)):
-        sums += [np.broadcast_to(a, b.z.shape)[0] for a in _terms(b, *own_weights(engine)(b))]
-    return _ledger_of(sums, (np.nan, np.nan), None, [])
+        sums += [np.broadcast_to(a, b.z.shape)[0] for a in _terms(b, *own_weights(engine)(b))[: len(sums)]]
+    unknown = np.full((2, sums.shape[1]), np.nan)
+    return _ledger_of(np.vstack([sums, unknown]), (np.nan, np.nan), None, [])
 
 
 def own_groups(engine: Engine, scale: int) -> list[dict[str, Any]]:
@@ -264,8 +276,9 @@ def _terms(b: CoordinateBlock, u: Vector, D: Vector) -> list[Vector]:
     lead = (half + zu + absolute) - ((half_x + b.z) * x + absolute_x)
     slopes, sides = b.over_unit(b.R), D * b.unit
     size = np.abs(Su) + np.abs(zu) + half + absolute + (np.abs(half_x) + np.abs(b.z)) * np.abs(x) + absolute_x
-    penalty = half - (Su - zu) + absolute
-    return [Su, penalty, lead, D * b.R, slopes * slopes, sides * sides, size, np.abs(u) * b.unit, np.ones_like(b.z)]
+    penalty, pull = half - (Su - zu) + absolute, b.pull()
+    lengths = [np.abs(u) * b.unit, np.ones_like(b.z), pull * pull, np.abs(pull)]
+    return [Su, penalty, lead, D * b.R, slopes * slopes, sides * sides, size, *lengths]
 
 
 def _group(groups: dict[int | None, Vector], b: CoordinateBlock, k: int, terms: list[Vector]) -> None:

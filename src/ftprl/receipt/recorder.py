@@ -69,7 +69,8 @@ class ReceiptRecorder:
         if (broken := not_finite(certificate)) is not None:
             raise BadModel(f"expected a model as learning makes it, got one of which {broken}; train it again.")
         bins = self._model.engine.calibration
-        return {"receipt": certificate.brief()} | ({} if bins is None else {"calibration": bins.tolist()})
+        proved = {"floor": certificate.curve.to_dict(), "rates": certificate.rates}
+        return {"receipt": certificate.brief(), **proved} | ({} if bins is None else {"calibration": bins.tolist()})
 
     def finish(self, *, passes: int, holdout: int | None, retire: bool, rows: int, bad_rows: int) -> None:
         """Remember which data this run read, and how."""

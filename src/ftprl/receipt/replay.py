@@ -127,6 +127,10 @@ class Replay:
     def counts_rows(self) -> bool:
         return self.mixing is not None
 
+    @property
+    def label_unit(self) -> float:
+        return self.facts.unit if self._labelled else 1.0
+
     def sums_of(self, scale: int | None = None) -> RegretSums:
         return RegretSums(*self._sums[:3, self.leader if scale is None else scale].tolist())
 

@@ -17,6 +17,11 @@ SECOND_ORDER = 1.01  # products of roundings
 VALUE_PER_UNIT = 16.0 * (1 + 2.0**-20)  # no |value| is more units than this, with one scale or with several
 
 
+def hidden_by_rounding(rows: int, float64: bool) -> float:
+    """By which factor the sum of g² of a coordinate can be above R², since R was rounded once a row."""
+    return min(math.exp(min(rows * (2.0**-51 if float64 else 2.0**-22), 700.0)), max(rows, 1))
+
+
 def rounding_bound(
     *,
     rows: int,
@@ -37,8 +42,7 @@ def rounding_bound(
     `size`, `reach` and `DR` are of the ledger, and `losses` are the total losses of which the excess is the difference.
     """
     depth = rows + coordinates + OPERATIONS
-    hidden = math.exp(min(rows * (2.0**-51 if float64 else 2.0**-22), 700.0))
-    gradients = min(VALUE_PER_UNIT * slopes * reach, math.sqrt(rows * min(hidden, max(rows, 1))) * DR)
+    gradients = min(VALUE_PER_UNIT * slopes * reach, math.sqrt(rows * hidden_by_rounding(rows, float64)) * DR)
     sums = depth * (linear + positive + losses) + (coordinates + OPERATIONS) * size
     steps = (OPERATIONS + depth * 2.0**-22) * step
     return SECOND_ORDER * EPSILON * (sums + steps + (rows + OPERATIONS) * gradients)

@@ -16,8 +16,23 @@ _GROUP = fields(
     | {"post_hoc": _MAYBE}
 )
 _EXACT = fields(dict.fromkeys(["best_loss", "best_loss_at_least", "true_regret", "true_regret_at_least"], number()))
+_LINE = fields(dict.fromkeys(["scale", "start", "slope_1", "slope_2", "slope_inf"], number()))
+_POINT = fields(dict.fromkeys(["length", "loss", "at_least"], number()))
+_FLOOR = fields(
+    {
+        "norm": one_of("1", "2", "inf"),
+        "unit": number(0.0),
+        **dict.fromkeys(["least", "length", "beaten_length", "informative_length"], _MAYBE),
+        "lines": listed(_LINE, 16, 1),
+        "points": listed(_POINT, 20),
+    }
+)
+_RATES = fields({**dict.fromkeys(["scale", "loss", "mixture"], number()), "guaranteed": _MAYBE})
 CERTIFICATE = fields(
     {
+        "baseline": fields({"loss": number(), "weight": number(0.0), "baseline": _MAYBE, "least": _MAYBE}),
+        "floor": _FLOOR,
+        "rates": either(nothing, _RATES),
         "rounds": whole(),
         "weight": number(0.0),
         **dict.fromkeys(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -17,16 +17,18 @@ from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.linear.content import PROVENANCE
 from ftprl.receipt.audit import Audit, Comparator
-from ftprl.receipt.certificate import Comparison, caveats_of
+from ftprl.receipt.baseline_replay import BaselineReplay
+from ftprl.receipt.caveats import Comparison, caveats_of
 from ftprl.receipt.certify import other_model
+from ftprl.receipt.checks import Check, checked, compare
 from ftprl.receipt.digest import BatchDigest, digest_of_file
 from ftprl.receipt.document import Document, canonical, digest, read_receipt, spec_to_dict
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
 from ftprl.receipt.replay import Replay
 from ftprl.receipt.soundness import broken_link
+from ftprl.runlog.floor import FloorCurve, Norm
 
-RELATIVE = 1e-9  # the replay has the core's bits where both use one C library; elsewhere its last digits may differ
 ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
 DIFFERENCES = {
     "regret",
@@ -38,26 +40,12 @@ DIFFERENCES = {
     "closed_form",
     "closed_form_strong",
     "drift",
+    "start",
 }
 WEIGHTS = 1e-6  # of a weight, or of 1: for weights of another machine
 SHOWN = 5  # failed checks that are printed
 EXACT = 1e-6  # of the total loss, for what an optimiser computed
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One number or fact of a receipt: as it is stated, and as it was recomputed."""
-
-    name: str
-    stated: Any
-    found: Any
-    ok: bool
-
-    def __str__(self) -> str:
-        start = f"{'confirmed' if self.ok else 'REFUSED'}  {shown(self.name)}: "
-        stated = _short(self.stated)
-        return start + (stated if self.ok else f"the receipt says {stated}, the data gives {_short(self.found)}")
+EXACT_LENGTH = 1e-4  # likewise, of a length, and of what is proved at it
 
 
 @final
@@ -132,7 +120,7 @@ def verify_receipt(
     provenance = Provenance.from_dict({key: stated[key] for key in PROVENANCE})
     claimed = None if model is None else Model.load(model)
     if claimed is not None:
-        checks.append(_check("model.state_sha256", stated["model"]["state_sha256"], claimed.state_digest()))
+        checks.append(checked("model.state_sha256", stated["model"]["state_sha256"], claimed.state_digest()))
     comparator = _comparator(stated["certificate"], other, spec)
     try:
         learned = LearnedData(data, provenance.runs, stated["reading"], spec)
@@ -142,7 +130,7 @@ def verify_receipt(
         message = shown(" ".join(str(error).split()))[:120]
         raise BadFormat(f"{os.fspath(receipt)}: expected how data is read, got {message}; make it again.") from None
     for own in learned.sources:
-        checks += _compare("reading", stated["reading"], _as_read(own.to_dict(), stated["reading"]), {})
+        checks += compare("reading", stated["reading"], _as_read(own.to_dict(), stated["reading"]), {})
     digests = list(_check_digests(learned))
     checks += digests
     if any(not one.ok for one in digests):  # other files: what they would give says nothing about the receipt
@@ -157,15 +145,11 @@ def verify_receipt(
     return Verdict(tuple(checks), replaying.read, replaying.whole)
 
 
-def _check(name: str, stated: Any, found: Any) -> Check:
-    return Check(name, stated, found, _same(stated, found, 0.0))
-
-
 def _check_header(stated: Document) -> Iterator[Check]:
     """What can be checked without the data."""
-    yield _check("sha256", stated["sha256"], digest(stated))
+    yield checked("sha256", stated["sha256"], digest(stated))
     for name in ("dim", "seed", "loss"):
-        yield _check(f"reading.{name}", stated["reading"][name], stated["spec"].get(name))
+        yield checked(f"reading.{name}", stated["reading"][name], stated["spec"].get(name))
 
 
 def _check_model(model: Model, replay: Replay) -> list[Check]:
@@ -203,7 +187,7 @@ def _as_read(actual: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, 
 def _check_digests(learned: LearnedData) -> Iterator[Check]:
     for number, (files, run) in enumerate(zip(learned.files, learned.runs, strict=True)):
         for i, file in enumerate(files if run["files"] is not None else ()):
-            yield from _compare(f"runs.{number}.files.{i}", run["files"][i], digest_of_file(file), {})
+            yield from compare(f"runs.{number}.files.{i}", run["files"][i], digest_of_file(file), {})
 
 
 @final
@@ -221,7 +205,7 @@ class _Replaying:
     ) -> None:
         self.stated, self.provenance, self.learned, self.rows = stated, provenance, learned, rows
         self.listener = listener or (lambda read: None)
-        self.replay = Replay(spec, retire=False)
+        self.replay, self.baseline = Replay(spec, retire=False), BaselineReplay(spec.scalar_loss())
         self.read = 0  # rows, in all passes
         self.rows_before = 0  # of the data of earlier runs
         self.unit_values = needs_unit_values(spec)
@@ -282,7 +266,9 @@ class _Replaying:
                 count = min(count, self.rows - self.read)
                 if count == 0:
                     return False
-            self.replay.learn(batch[at : at + count])
+            some = batch[at : at + count]
+            self.replay.learn(some)
+            self.baseline.learn(some.y, some.weight)
             at, self.read = at + count, self.read + count
             if self.stops and self.read == self.stops[0]:
                 self.stops.pop(0)
@@ -294,7 +280,7 @@ class _Replaying:
         stated = self.milestones.pop(0) if self.milestones else None
         audit = Audit(self.replay, Comparator())
         brief = {"read": self.read, **audit.brief()}
-        self.checks += _compare(f"milestones.{self.read}", stated, brief, _tolerances(audit))
+        self.checks += compare(f"milestones.{self.read}", stated, brief, _tolerances(audit))
 
     def _check_end(self, comparator: Comparator) -> list[Check]:
         """All that can be checked when every row was replayed."""
@@ -303,14 +289,17 @@ class _Replaying:
         found, tolerances = audit.certificate(), _tolerances(audit)
         if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
             found |= self._exact(stated["exact"], comparator.radius)
+        if stated["floor"]["points"]:
+            found["floor"]["points"] = self._points(stated["floor"]["points"], audit.curve())
         found["caveats"] = self._caveats(audit, comparator, found)
-        checks = _compare("certificate", stated, found, tolerances)
+        found["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
+        checks = compare("certificate", stated, found, tolerances)
         checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
         bins = self.replay.calibration
-        checks += _compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
-        checks += _compare("runs", self.stated["runs"], self.runs, {})
-        checks += _compare("unit_values", self.stated["unit_values"], self.unit_values, {})
-        return checks + _compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
+        checks += compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
+        checks += compare("runs", self.stated["runs"], self.runs, {})
+        checks += compare("unit_values", self.stated["unit_values"], self.unit_values, {})
+        return checks + compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
 
     def _caveats(self, audit: Audit, comparator: Comparator, forms: Mapping[str, Any]) -> list[str]:
         """The words that belong to the numbers."""
@@ -345,6 +334,20 @@ class _Replaying:
         exact |= {"true_regret": loss - least, "true_regret_at_least": loss - best}
         return {"exact": exact, "true_regret": exact["true_regret"]}
 
+    def _points(self, stated: list[dict[str, float]], curve: FloorCurve) -> list[dict[str, float]]:
+        """The best fixed weights of some lengths once more; those stated stand if they are as near as it gets."""
+        from ftprl.receipt.exact_lengths import points_of
+
+        solved, total = points_of(self.replay, self.learned, curve), self.replay.row_sums(0).prediction_loss
+        near = {"length": EXACT_LENGTH, "loss": EXACT, "at_least": EXACT_LENGTH}
+        size = {"length": 1.0, "loss": abs(total), "at_least": abs(total)}
+        agree = len(stated) == len(solved) and all(
+            abs(a[name] - b[name]) <= near[name] * max(size[name], 1.0)
+            for a, b in zip(stated, solved, strict=True)
+            for name in near
+        )
+        return stated if agree and all(a["at_least"] <= a["loss"] for a in stated) else solved
+
 
 def _is_near(stated: Any, value: float, near: float) -> bool:
     return type(stated) in (int, float) and abs(stated - value) <= near
@@ -352,48 +355,27 @@ def _is_near(stated: Any, value: float, near: float) -> bool:
 
 def _tolerances(audit: Audit) -> dict[str, float]:
     """What may differ, by name, besides the relative tolerance: the last digits of differences of large sums."""
-    slack = ABSOLUTE * audit.size
-    best = audit.certificate()["post_hoc"]["diagonal"]
-    return dict.fromkeys(DIFFERENCES, slack) | {"ratio": slack / best if best else 0.0}
+    slack, numbers = ABSOLUTE * audit.size, audit.certificate()
+    best = numbers["post_hoc"]["diagonal"]
+    slopes = [line[f"slope_{numbers['floor']['norm']}"] for line in numbers["floor"]["lines"]]
+    lengths = slack / min((a for a in slopes if a > 0.0), default=math.inf)
+    tolerances = dict.fromkeys(DIFFERENCES, slack) | {"ratio": slack / best if best else 0.0}
+    return tolerances | dict.fromkeys(("beaten_length", "informative_length"), lengths)
 
 
 def _comparator(stated: Mapping[str, Any], other: str | os.PathLike[str] | None, spec: Spec) -> Comparator:
     """The fixed weights that a receipt names: its own, a box, or those of another model."""
     named = stated.get("comparator")
     kind = named.get("kind") if isinstance(named, Mapping) else None
+    norm: Norm = stated["floor"]["norm"]
     if kind == "model":
         if other is None:
             raise InvalidInput("the receipt compares with another model, got none; name it with --against.")
         model = other_model(spec, other)
-        return Comparator(None, model.weights(), model.engine.bias(), model.file_digest)
+        return Comparator(None, model.weights(), model.engine.bias(), model.file_digest, norm)
     if other is not None:
         raise InvalidInput("the receipt compares with no other model, got one; drop --against.")
     if kind == "box":
         assert isinstance(named, Mapping)
-        return Comparator(check.positive("the receipt's radius", named.get("radius", 0.0)))
-    return Comparator()
-
-
-def _compare(name: str, stated: Any, found: Any, tolerances: Mapping[str, float]) -> list[Check]:
-    """Each leaf of what is stated against what was recomputed."""
-    if isinstance(stated, Mapping) and isinstance(found, Mapping):
-        keys = sorted({*stated, *found})
-        return [c for k in keys for c in _compare(f"{name}.{k}", stated.get(k), found.get(k), tolerances)]
-    if _is_list(stated) and _is_list(found) and len(stated) == len(found):
-        return [c for i in range(len(found)) for c in _compare(f"{name}.{i}", stated[i], found[i], tolerances)]
-    return [Check(name, stated, found, _same(stated, found, tolerances.get(name.split(".")[-1], 0.0)))]
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _same(stated: Any, found: Any, slack: float) -> bool:
-    if type(found) is float and type(stated) in (int, float):
-        return bool(abs(stated - found) <= RELATIVE * abs(found) + slack)
-    return type(stated) is type(found) and bool(stated == found)
-
-
-def _short(value: Any) -> str:
-    text = f"{value:.12g}" if isinstance(value, float) else shown(str(value))
-    return text if len(text) <= 80 else text[:77] + "..."
+        return Comparator(check.positive("the receipt's radius", named.get("radius", 0.0)), norm=norm)
+    return Comparator(norm=norm)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from ftprl.draw import Panel, Series
 from ftprl.losses import SCALAR_LOSSES
+from ftprl.runlog.floor import FloorCurve
 from ftprl.runlog.reader import Point, RunLog
 
 # The numbers of a receipt over the rows: the regret is at most each of the two bounds; the others are the best bounds
@@ -66,6 +67,36 @@ def loss(log: RunLog) -> Panel | None:
         xlim=span([p.rows for p in (*points, *ends)]),
         ylim=_limits(settled),
     )
+
+
+def floor(
+    curve: FloorCurve,
+    *,
+    points: Sequence[Mapping[str, float]] = (),
+    own: float | None = None,
+    base: float | None = None,
+) -> Panel:
+    """What no fixed weights up to a length can be below, under the run's own loss (and the baseline's).
+
+    `points` are the best fixed weights of some lengths, where they were computed; `own` is the length of the model's.
+    """
+    end = curve.informative_length or 0.0
+    far = max([3.0 * (curve.beaten_length or 0.0), *(1.2 * point["length"] for point in points)])
+    if 0.0 < end < math.inf:
+        far = min(far, end) if far > 0.0 else end
+    far = far if 0.0 < far < math.inf else 1.0
+    x = [far * i / 60 for i in range(61)]
+    level = [0.0, far]
+    series = [Series("this run", level, [curve.mean] * 2, colour=0)]
+    if base is not None:
+        series.append(Series("baseline: labels alone", level, [base] * 2, colour=6, dashed=True, thin=True))
+    series.append(Series("floor: no fixed weights are below", x, [curve.at(a) for a in x], colour=2, dashed=True))
+    if points:
+        losses = [point["loss"] / curve.weight for point in points]
+        lengths = [point["length"] for point in points]
+        series.append(Series("best fixed weights", lengths, losses, colour=1, points=True, line=False))
+    marks = [(own, "the model's weights")] if own is not None and 0.0 < own <= far else []
+    return Panel("Any fixed weights", "length of the weights", "loss per row", series, marks=marks, xlim=(0.0, far))
 
 
 def _or_nan(value: float | None) -> float:

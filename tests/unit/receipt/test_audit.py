@@ -82,6 +82,40 @@ def no_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate, "rounding_of", lambda *arguments: 0.0)
 
 
+def floor_changed(change: Callable[[Any], Any]) -> Patch:
+    """The lines of the floor changed."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        right = certificate.floor_lines
+
+        def wrong(*arguments: Any) -> Any:
+            lines = right(*arguments)
+            return replace(lines, lines=tuple(change(line) for line in lines.lines))
+
+        monkeypatch.setattr(certificate, "floor_lines", wrong)
+
+    return plant
+
+
+def steeper(norm: str, factor: float) -> Callable[[Any], Any]:
+    return lambda line: replace(line, slopes=tuple((n, a * factor if n == norm else a) for n, a in line.slopes))
+
+
+def other_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = certificate.floor_lines
+    monkeypatch.setattr(certificate, "floor_lines", lambda *arguments: replace(right(*arguments), unit=2.0))
+
+
+def other_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = certificate.against_baseline
+
+    def wrong(progress: Any) -> dict[str, Any]:
+        numbers = right(progress)
+        return {**numbers, "baseline": numbers["baseline"] * (1 + 1e-6)}
+
+    monkeypatch.setattr(certificate, "against_baseline", wrong)
+
+
 def groups_of_half_the_regret(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**group, "regret": 0.5 * group["regret"]} for group in groups]
 
@@ -100,6 +134,13 @@ FAULTS: dict[str, Patch] = {
     "widths": ledger_changed(D2=lambda a: 2.0 * a),
     "groups": ledger_changed(groups=groups_of_half_the_regret),
     "rounding 0": no_rounding,
+    "floor a millionth higher": floor_changed(lambda line: replace(line, start=line.start * (1 + 1e-6))),
+    "floor that falls less, norm 1": floor_changed(steeper("1", 1 - 1e-6)),
+    "floor that falls less, norm 2": floor_changed(steeper("2", 1 - 1e-6)),
+    "floor that falls less, norm inf": floor_changed(steeper("inf", 1 - 1e-6)),
+    "sum of squares of S": ledger_changed(S_squares=lambda a: 0.99 * a),
+    "unit of lengths": other_unit,
+    "baseline": other_baseline,
     "reach": ledger_changed(reach=lambda a: 0.0 * a, DR=lambda a: 1.0001 * a),
 }
 
@@ -126,6 +167,31 @@ def test_a_fault_in_the_certificate_is_found(
 def test_an_excess_of_the_other_sign_is_found(compared: str, monkeypatch: pytest.MonkeyPatch) -> None:
     excess_subtracted(monkeypatch)
     assert not verified((0.05, 0.4, 2.0), COMPARED[compared]).confirmed
+
+
+def test_what_is_said_of_the_learning_rates_is_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = certificate.rates_of
+    for name in ("scale", "loss", "mixture", "guaranteed"):
+        with monkeypatch.context() as patch:
+
+            def wrong(*arguments: Any, name: str = name) -> Any:
+                rates = right(*arguments)
+                return None if rates is None else {**rates, name: rates[name] * (1 - 1e-6)}
+
+            patch.setattr(certificate, "rates_of", wrong)
+            refused = {one.name for one in verified((0.05, 0.4, 2.0), {}).refused}
+            assert f"certificate.rates.{name}" in refused
+
+
+def test_the_points_of_the_floor_are_recomputed() -> None:
+    model = ftprl.train("log.vw", bits=6, receipt=True).model
+    right = certify_model(model, exact="log.vw")
+    assert right.points
+    for name in ("length", "loss", "at_least"):
+        points = [{**point, name: point[name] + 0.01} for point in right.points]
+        write_receipt("r.json", make_receipt(model, right.with_points(points)))
+        refused = {one.name for one in verify_receipt("r.json", "log.vw").refused}
+        assert f"certificate.floor.points.0.{name}" in refused
 
 
 def test_closed_forms_are_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,7 +210,7 @@ def test_against_another_model(capsys: Capture) -> None:
     assert "within the model's bounds" in capsys.readouterr().err
     assert run(["certify", "a", "--against", "b", "--radius", "1"]) == 2
     assert run(["certify", "a", "--radius", "-1"]) == 2
-    assert run(["certify", "a", "--exact", "log.vw"]) == 2
+    assert run(["certify", "a", "--exact", "more.vw"]) == 2
     assert run(["certify", "log.vw"]) == 2
     assert run(["certify", "nothing"]) == 2
 
@@ -289,6 +289,84 @@ def test_a_regret_above_the_total_loss_is_said_to_say_nothing() -> None:
     assert "not informative" in wide.caveats[0]
     assert narrow.regret < narrow.loss
     assert not any("not informative" in note for note in narrow.caveats)
+
+
+def test_the_floor_is_proved_of_the_best_weights_too(capsys: Capture) -> None:
+    model = train(output="m", scale="auto").model
+    certificate = certify_model(model, exact="log.vw")
+    lengths = [point["length"] for point in certificate.points]
+    assert lengths == sorted(lengths)
+    assert len(lengths) > 2
+    for point in certificate.points:
+        assert certificate.floor(point["length"]) * certificate.weight <= point["at_least"] <= point["loss"]
+        assert point["loss"] - point["at_least"] < 1e-3 * point["loss"]
+    assert run(["certify", "m", "--exact", "log.vw", "--picture", "floor.png", "-o", "r"]) == 0
+    assert "the best have" in capsys.readouterr().out
+    assert Path("floor.png").read_bytes()[:4] == b"\x89PNG"
+    assert run(["verify", "r", "log.vw", "--model", "m", "-q"]) == 0
+
+
+@pytest.mark.parametrize("norm", [1, "2", float("inf")])
+def test_lengths_in_other_norms(norm: Any, capsys: Capture) -> None:
+    model = train(output="m").model
+    certificate = certify_model(model, norm=norm)
+    assert certificate.norm == f"{norm}"
+    write_receipt("r", make_receipt(model, certificate))
+    assert verify_receipt("r", "log.vw").confirmed
+    assert run(["certify", "m", "--norm", f"{norm}", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["floor"]
+    assert told["norm"] == f"{norm}"
+    assert told["beaten_length"] == certificate.beaten_length
+    for bad in (3, True, "two", None):
+        with pytest.raises(InvalidInput, match="norm needs"):
+            certify_model(model, norm=bad)  # type: ignore[arg-type]
+
+
+def test_the_four_questions_come_first(capsys: Capture) -> None:
+    train(output="m", scale="auto")
+    assert run(["certify", "m"]) == 0
+    out = capsys.readouterr().out
+    places = [
+        out.index(text)
+        for text in (
+            "Better than guessing?",
+            "Would another learning rate have been better?",
+            "Would other fixed weights have been better?",
+            "details: the paper's numbers",
+            "best per-coordinate bound",
+        )
+    ]
+    assert places == sorted(places)
+
+
+def test_bounds_above_the_total_loss_are_one_line() -> None:
+    """And it names the length up to which the floor says more."""
+    model = train(output="m").model
+    wide, narrow = str(certify_model(model, radius=100.0)), str(certify_model(model, radius=1e-3))
+    assert "its bounds are above the total loss" in wide
+    assert "the floor above is, up to length" in wide
+    assert "  theorem's bound  " not in wide
+    assert "  theorem's bound  " in narrow
+    assert "its bounds are above" not in narrow
+
+
+def test_weights_with_penalties_bounds_and_offsets_have_floors() -> None:
+    Path("numbers.vw").write_text("".join(f"{10 + i % 7} {1 + i % 3} | a{i % 7}:0.5 b\n" for i in range(200)))
+    for more in ({"l1": 0.1}, {"l2": 0.1}, {"lower": -0.1, "upper": 0.1}, {"loss": "squared"}, {"loss": "absolute"}):
+        data = "numbers.vw" if "loss" in more else "log.vw"
+        run_ = train(data, output="m", **more)
+        certificate = run_.certificate
+        assert certificate.floor(0.1) > 0.0
+        assert ("on top of" in str(certificate)) == ("loss" in more)
+        write_receipt("r", make_receipt(run_.model, certify_model(run_.model)))
+        assert verify_receipt("r", data).confirmed
+
+
+def test_the_floor_is_logged() -> None:
+    r = train(scale="auto")
+    logged = r.events[-1]["floor"]
+    assert logged["beaten_length"] == pytest.approx(r.certificate.beaten_length)
+    assert r.events[-1]["rates"] == r.certificate.rates
 
 
 def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:

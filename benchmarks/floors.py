@@ -1,0 +1,119 @@
+"""The floor of real streams beside the best fixed weights that scikit-learn finds at the same length.
+
+    python benchmarks/floors.py ../shared/data [--write docs/receipt.md]
+
+prints a table in Markdown; with --write it replaces the one between the markers of that page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix, vstack
+
+import ftprl
+from ftprl.runlog.floor import below
+
+STREAMS: dict[str, dict[str, Any]] = {
+    "criteo80k": {"file": "criteo80k.vw.gz"},
+    "a9a": {"file": "a9a.libsvm.gz"},
+    "bank": {"file": "bank.csv.gz", "label": "y", "sep": ";"},
+    "sms": {"file": "sms.tsv.gz", "label": "1", "text": "2", "header": False, "positive": "spam"},
+    "rcv1_small": {"file": "rcv1_small.vw.gz"},
+}
+STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+BEGIN, END = "<!-- floors: made by benchmarks/floors.py -->", "<!-- end of floors -->"
+
+
+class Row(NamedTuple):
+    """One strength of the penalty: the length of scikit-learn's weights, their loss, and the floor there."""
+
+    stream: str
+    rows: int
+    run: float
+    beaten: float
+    C: float
+    length: float
+    best: float
+    floor: float
+
+    @property
+    def below(self) -> float:
+        """How far the floor is below the best fixed weights, as a share of their loss."""
+        return 1.0 - self.floor / self.best
+
+
+def measured(name: str, folder: Path) -> list[Row]:
+    """Train, then fit the same rows with features divided by the model's units."""
+    options = dict(STREAMS[name])
+    path = folder / options.pop("file")
+    run = ftprl.train(path, receipt=True, **options)
+    certificate, engine = run.certificate, run.model.engine
+    slots = engine.touched()
+    unit = np.zeros(engine.spec.dim)
+    unit[slots] = engine.parts_at(slots)["unit"]
+    place = np.zeros(engine.spec.dim, np.int64)
+    place[slots] = np.arange(len(slots))
+    source = ftprl.data.open(path, **ftprl.data.settings_for(run.model.reading, path))
+    parts, labels = [], []
+    for batch in source.batches():
+        scaled = batch.values.astype(float) / np.where(unit[batch.indices] > 0, unit[batch.indices], 1.0)
+        parts.append(csr_matrix((scaled, place[batch.indices], batch.indptr), shape=(len(batch), len(slots))))
+        labels.append(batch.y)
+    X, y = vstack(parts, format="csr"), np.concatenate(labels)
+    lengths = [fitted(X, y, C) for C in STRENGTHS]
+    rows, run_loss = len(y), certificate.loss / certificate.weight
+    beaten = certificate.beaten_length or 0.0
+    return [
+        Row(name, rows, run_loss, beaten, C, length, loss, certificate.floor(length))
+        for C, (length, loss) in zip(STRENGTHS, lengths, strict=True)
+    ]
+
+
+def fitted(X: Any, y: Any, C: float) -> tuple[float, float]:
+    """The length of the weights, the intercept included, and their loss per row; which weights, is scikit-learn's."""
+    from sklearn.linear_model import LogisticRegression
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LogisticRegression(C=C, solver="lbfgs", max_iter=2000, tol=1e-6).fit(X, y)
+    scores = X @ model.coef_[0] + model.intercept_[0]
+    return float(np.hypot(np.linalg.norm(model.coef_[0]), model.intercept_[0])), float(
+        np.logaddexp(0.0, -y * scores).mean()
+    )
+
+
+def table(rows: list[Row]) -> str:
+    """As Markdown, one line per stream and penalty."""
+    head = "| stream | rows | loss of the run | beaten length | C | length | best fixed loss | floor | floor below it |"
+    lines = [head, "|---|---|---|---|---|---|---|---|---|"]
+    for r in rows:
+        first = (r.stream, f"{r.rows:,}", f"{r.run:.4f}", below(r.beaten)) if STRENGTHS[0] == r.C else ("",) * 4
+        cells = (*first, f"{r.C:g}", f"{r.length:.2f}", f"{r.best:.4f}", f"{r.floor:.4f}", f"{100 * r.below:.1f} %")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--streams", nargs="*", default=list(STREAMS))
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    rows = [row for name in options.streams for row in measured(name, options.folder)]
+    text = table(rows)
+    print(text)
+    worst = [row for row in rows if row.below < 0.0]
+    print("never above the best fixed weights" if not worst else f"ABOVE: {worst}")
+    if options.write is not None:
+        page = options.write.read_text()
+        start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+        options.write.write_text(f"{page[:start]}\n{text}\n{page[end:]}")
+
+
+if __name__ == "__main__":
+    main()

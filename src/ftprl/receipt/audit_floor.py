@@ -1,0 +1,94 @@
+"""The floor and the answers of a certificate once more, from a replay: what `verify` compares a receipt with.
+
+As in `audit`, nothing here calls the modules that made the numbers. The formulas are those of docs/receipt.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+from ftprl.receipt.replay import Replay
+
+E = 2.0**-53
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DualSums:
+    """Of one scale: the largest |S / unit|, the sums of its squares and sizes, G in units, and the coordinates."""
+
+    largest: float
+    squares: float
+    sizes: float
+    G: float
+    count: float
+
+
+def audited_floor(replay: Replay, sums: list[DualSums], norm: str, length: float | None) -> dict[str, Any]:
+    """The floor as a certificate states it; `length` is that of the fixed weights, before it is put into units."""
+    loss = replay.spec.scalar_loss()
+    unit = 1.0
+    if loss.has_offset and loss.link != "log" and replay.label_unit > 0.0:
+        unit = replay.label_unit
+    lines = [_line(replay, k, own, unit) for k, own in enumerate(sums)]
+    least = None if loss.link == "log" else 0.0
+    total = replay.row_sums(0).prediction_loss
+    weight = replay.row_sums(0).weight
+    return {
+        "norm": norm,
+        "unit": unit,
+        "least": least,
+        "length": None if length is None else length / unit,
+        "lines": lines,
+        "beaten_length": _last_above(lines, norm, total),
+        "informative_length": None if least is None else _last_above(lines, norm, least * weight),
+        "points": [],
+    }
+
+
+def _line(replay: Replay, k: int, own: DualSums, unit: float) -> dict[str, float]:
+    rows, error, n, m = replay.row_sums(k), replay.rounding_sums(k), float(replay.tallies[2]), own.count
+    rounded = 2.02 * E * (n + m + 64) * (error.linear_size + rows.sizes)
+    line = {"scale": replay.spec.scales[k], "start": rows.scale_loss - rows.terms - replay.sums_of(k).linear - rounded}
+    # Of weights with length 1 the sum of |weight| unit is at most `reach`; |S / unit| is off by (n + 64) times this.
+    for norm, dual, reach in (("1", own.largest, 1.0), ("2", math.sqrt(own.squares), m**0.5), ("inf", own.sizes, m)):
+        gradients = 16.0 * (1 + 2.0**-20) * error.slopes * reach
+        if not replay.spec.scalar_loss().has_units:
+            stalled = math.exp(min(n * (2.0**-51 if replay.spec.float64 else 2.0**-22), 700.0))
+            by_R = math.sqrt(n * min(stalled, max(n, 1.0)) * own.G * (m if norm == "inf" else 1.0))
+            gradients = min(gradients, by_R)
+        line[f"slope_{norm}"] = unit * (dual + 1.01 * E * ((m + 64) * dual + (n + 64) * gradients))
+    return line
+
+
+def _last_above(lines: list[dict[str, float]], norm: str, level: float) -> float | None:
+    """The largest length at which a line is not below a level; None where there is none, or no end to it."""
+    ends = []
+    for line in lines:
+        height, slope = line["start"] - level, line[f"slope_{norm}"]
+        if height >= 0.0:
+            ends.append(height / slope if slope > 0.0 else math.inf)
+    longest = max(ends, default=math.inf)
+    return longest if math.isfinite(longest) else None
+
+
+def audited_rates(replay: Replay) -> dict[str, Any] | None:
+    """The best scale with its loss, and what the mixture is guaranteed to lose at most to it."""
+    spec, mixing = replay.spec, replay.mixing
+    if mixing is None:
+        return None
+    totals = mixing.state["totals"].tolist()[: len(spec.scales)]
+    k, T, promised = totals.index(min(totals)), float(replay.tallies[2]), None
+    if not spec.scalar_loss().has_units:
+        experts = len(spec.scales) + len(spec.retired) + (1 if spec.stacked else 0)
+        promised = math.log(experts)
+        if spec.share == "capped":
+            promised += 1.0 + (math.log(T / 1024) if T > 1024 else 0.0)
+        elif spec.share == "auto":
+            promised += math.log(T + 1.0)
+        else:
+            promised += T * math.log(1.0 / (1.0 - float(spec.share)))
+        promised *= float(mixing.state["facts"][0])
+    return {"scale": spec.scales[k], "loss": totals[k], "mixture": float(replay.tallies[0]), "guaranteed": promised}

@@ -1,0 +1,157 @@
+"""A certificate as text: the four questions with their answers, then the paper's numbers."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from ftprl.linear.totals import improvement
+from ftprl.runlog import answers
+from ftprl.runlog.answers import Answer
+from ftprl.runlog.floor import LENGTHS, below
+
+if TYPE_CHECKING:
+    from ftprl.receipt.certificate import StreamCertificate
+
+WIDTH = 118
+_LENGTHS = (0.5, 1.0, 2.0, 4.0)  # of the informative part of the floor's table, in units of the length that was beaten
+Row = tuple[str, float | None, bool, str]
+
+
+def four_answers(c: StreamCertificate) -> list[Answer]:
+    """The questions that a certificate answers, in their order."""
+    loss, weight = c.baseline.get("loss") or 0.0, c.baseline.get("weight") or 0.0
+    mean = loss / weight if weight else 0.0
+    base, least = c.baseline.get("baseline"), c.baseline.get("least") or 0.0
+    gain = None if base is None else improvement(loss, base, least)
+    return [
+        answers.guessing(c.loss_name, mean, None if base is None or not weight else base / weight, gain),
+        answers.learning_rate(c.rates, weight),
+        answers.fixed_weights(c.curve, c.offset),
+    ]
+
+
+def certificate_text(c: StreamCertificate) -> str:
+    """All of a certificate, for a terminal."""
+    lines = [f"{c.rounds} row{'s' if c.rounds != 1 else ''} learned, each predicted before it was learned"]
+    for question, answer in four_answers(c):
+        lines += [f"  {question}", *_indented(answer)]
+    return "\n".join([*lines, *_floor(c), *_details(c), *(f"  note: {caveat}" for caveat in c.caveats)])
+
+
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
+
+
+def _floor(c: StreamCertificate) -> list[str]:
+    """The floor at some lengths, beside the run's own loss."""
+    curve = c.curve
+    lengths = [a for a in (0.0, *_round_lengths(c)) if curve.least is None or curve.at(a) > curve.least]
+    if not lengths or not curve.weight > 0.0:
+        return []
+    per = "row" if c.weight == c.rounds else "unit of weight"
+    rows = [(f"{a:g}", f"{curve.at(a):.4g}", _beside(c, a)) for a in lengths]
+    rows += [
+        (f"{p['length']:.3g}", f"{curve.at(p['length']):.4g}", f"the best have {p['loss'] / c.weight:.4g}")
+        for p in c.points
+    ]
+    wide = [max(len(row[i]) for row in (("length", "at least", ""), *rows)) for i in range(3)]
+    head = f"floor: the loss per {per} of any fixed weights up to a length; this run's is {curve.mean:.4g}"
+    end = curve.informative_length
+    limit = [] if end is None else [f"  nothing is proved for lengths above {below(end)}"]
+    table = [
+        f"    {a:>{wide[0]}}  {b:>{wide[1]}}  {note}".rstrip() for a, b, note in (("length", "at least", ""), *rows)
+    ]
+    words = textwrap.wrap(f"length: {LENGTHS[c.norm]}{_in_unit(c)}", WIDTH - 2)
+    return [head, *table, *limit, *(f"  {line}" for line in words)]
+
+
+def _in_unit(c: StreamCertificate) -> str:
+    own = "" if c.length is None or c.norm != "2" else f"; that of {c.comparison} is {c.length:.3g}"
+    return (f", over the unit of the labels, {c.floors.unit:.4g}" if c.floors.unit != 1.0 else "") + own
+
+
+def _round_lengths(c: StreamCertificate) -> list[float]:
+    named = list(c.curve.named_lengths())
+    step = max(1, len(named) // 6)
+    return named[::step][:8]
+
+
+def _beside(c: StreamCertificate, length: float) -> str:
+    curve = c.curve
+    if curve.at(length) >= curve.mean:
+        return "the run was better than all of these"
+    if curve.least is None:  # such losses may be below 0: no share of them means anything
+        return f"at most {curve.mean - curve.at(length):.4g} less than the run"
+    return f"at most {100.0 * curve.better(length):.1f} % better than the run"
+
+
+def _details(c: StreamCertificate) -> list[str]:
+    """The numbers of the paper, in total and per row."""
+    rows = [row for row in _table(c) if row[1] is not None]
+    cells = [(name, f"{value:.6g}", _per_row(c, value) if in_loss else "", note) for name, value, in_loss, note in rows]
+    cells.insert(0, ("", "total", "per row" if c.weight == c.rounds else "per weight", ""))
+    width, total, mean = (max(len(row[i]) for row in cells) for i in range(3))
+    leading = " (those of its leading scale)" if c.comparison.kind == "weights" and len(c.scales) > 1 else ""
+    lines = [f"details: the paper's numbers, compared with {c.comparison}{leading}"]
+    lines += [f"  {a:<{width}}  {b:>{total}}  {m:>{mean}}  {d}".rstrip() for a, b, m, d in cells]
+    return lines + _vacuous(c)
+
+
+def _vacuous(c: StreamCertificate) -> list[str]:
+    """One line in place of bounds that say nothing."""
+    if not says_nothing(c, c.bound):
+        return []
+    length = c.curve.informative_length
+    where = "" if not length else f"; the floor above is, up to length {below(length)}"
+    return [f"  its bounds are above the total loss, which no regret can be: not informative{where}"]
+
+
+def says_nothing(c: StreamCertificate, bound: float | None) -> bool:
+    """Whether a bound is above the total loss, of a loss that is never below 0."""
+    return bound is not None and c.curve.least is not None and bound > c.loss >= 0.0
+
+
+def _per_row(c: StreamCertificate, value: float | None) -> str:
+    return f"{(value or 0.0) / (c.weight or 1.0):.4g}"
+
+
+def _told(c: StreamCertificate, value: float | None) -> float | None:
+    return None if says_nothing(c, value) else value
+
+
+def _table(c: StreamCertificate) -> list[Row]:
+    """Label, number, whether it is a loss (and has a mean per row), explanation."""
+    of = "theorem's bound" if c.ratio_of == "theorem" else "worst case"
+    alone = f", both of scale {c.scale:g} alone" if len(c.scales) > 1 else ""
+    proved = "" if c.proven_ratio is None else f"; proved to be at most {c.proven_ratio:.4g}"
+    better = "; below 1: better than fixed rates could guarantee" if (c.ratio or 1.0) < 1.0 else ""
+    name, what = _excess_in_words(c)
+    return [
+        ("total loss", c.loss, True, "of the predictions, each made before its row was learned"),
+        ("regret at most", c.regret, True, "total loss minus that of the fixed weights, linearised (never less)"),
+        ("true regret", c.true_regret, True, "at most: the same without linearising, from the training data"),
+        ("tight bound", _told(c, c.tight), True, "equal to the regret where the weights are the optimum of past rows"),
+        ("bound", _told(c, c.bound), True, "proved from sums of this run: the regret cannot be above it"),
+        ("theorem's bound", _told(c, c.theorem), True, "the weaker form of it that the paper proves"),
+        (name, c.excess or None, True, f"{what}; part of the regret and the bounds"),
+        ("worst case", _told(c, c.worst_case), True, "guaranteed for these rates, whatever weights were played"),
+        ("closed form", _told(c, c.closed_form), True, "the paper's formula in the gradients alone"),
+        ("closed form, strong", _told(c, c.closed_form_strong), True, "the smaller one that the bound above implies"),
+        ("best one-rate bound", c.post_hoc["const"], True, "guarantee of the best fixed learning rate, in hindsight"),
+        (
+            "best per-coordinate bound",
+            c.post_hoc["diagonal"],
+            True,
+            "the same with a learning rate for each feature; may be above the bound",
+        ),
+        ("gain", c.gain, False, "best one-rate bound / best per-coordinate bound"),
+        ("ratio", c.ratio, False, f"{of} / best per-coordinate bound{alone}{proved}{better}"),
+    ]
+
+
+def _excess_in_words(c: StreamCertificate) -> tuple[str, str]:
+    """A name for `excess`, and what it is."""
+    if len(c.scales) > 1:
+        return "mixing", f"loss of the mixture minus that of scale {c.scale:g} alone"
+    return "new range", "loss from labels beyond the range of those before, to which predictions are cut"

@@ -1,0 +1,95 @@
+"""The four questions about a run, each with its answer in one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, final
+
+from ftprl.losses import SCALAR_LOSSES
+from ftprl.runlog.floor import FloorCurve, headline
+from ftprl.runlog.yardstick import root_mean_square
+
+GUESS = {
+    "base_rate": "the base rate so far",
+    "mean": "the mean so far",
+    "log_mean": "the mean so far",
+    "median": "the running median",
+    "quantile": "the running quantile",
+    "majority": "the more frequent class",
+}
+_SAME = 5e-5  # a share of the loss that would be shown as 0.00 %
+_LITTLE = 0.01
+
+
+@final
+class Answer(NamedTuple):
+    """A question and its answer."""
+
+    question: str
+    answer: str
+
+
+def guessing(loss: str, mean: float, baseline: float | None, improvement: float | None) -> Answer:
+    """Whether the predictions are better than those of the baseline, which knows the labels before each row alone.
+
+    >>> guessing("logistic", 0.45, 0.5, 10.0).answer
+    'Yes: a log loss of 0.4500 per row, 10.0 % better than guessing the base rate so far, 0.5000.'
+    """
+    known = SCALAR_LOSSES.get(loss)
+    what = "the labels before each row" if known is None else GUESS[known.baseline]
+    unit = "loss" if known is None else known.unit.removesuffix(" (nats)")
+    question = "Better than guessing?"
+    if baseline is None or not math.isfinite(baseline) or improvement is None or not math.isfinite(improvement):
+        return Answer(question, f"Not known: the {unit} was {_short(mean)} per row, and no baseline was recorded.")
+    root = known is not None and known.rmse
+    own, other = (_with_root(value, root) for value in (mean, baseline))
+    if improvement <= 0.0:
+        return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row; guessing {what} has {other}.")
+    text = f"Yes: a{_n(unit)} {unit} of {own} per row, {improvement:.1f} % better than guessing {what}, {other}."
+    return Answer(question, text)
+
+
+def _n(word: str) -> str:
+    return "n" if word[:1].lower() in "aeiou" else ""
+
+
+def _with_root(value: float, root: bool) -> str:
+    return f"{_short(value)} (RMSE {_short(root_mean_square(value))})" if root else _short(value)
+
+
+def learning_rate(rates: Mapping[str, Any] | None, weight: float) -> Answer:
+    """Whether one of the learning rates alone would have had less loss than their mixture, and the guarantee for it."""
+    question = "Would another learning rate have been better?"
+    if rates is None or not weight > 0.0:
+        return Answer(question, "Not measured: the run had a single one. Train without --scale to compare eight.")
+    saved, mixture = (rates["mixture"] - rates["loss"]) / weight, rates["mixture"] / weight
+    share = saved / abs(mixture) if mixture else 0.0
+    best = f"the best one alone (scale {rates['scale']:g}) had a loss of {_short(rates['loss'] / weight)} per row"
+    if abs(share) < _SAME:
+        text = f"No: {best}, as all of them mixed."
+    elif share < 0.0:
+        text = f"No: {best}, {100.0 * -share:.2f} % more than all of them mixed."
+    else:
+        text = f"{'Hardly' if share < _LITTLE else 'Yes'}: {best}, {100.0 * share:.2f} % less than all of them mixed."
+    promised = rates.get("guaranteed")
+    if promised is not None:
+        text += f" Guaranteed beforehand: never more than {_small(promised / weight)} per row less."
+    return Answer(question, text)
+
+
+def fixed_weights(curve: FloorCurve | None, offset: str = "") -> Answer:
+    """Whether weights known from the first row on would have been better; `offset` is what they are added to."""
+    question = "Would other fixed weights have been better?"
+    if curve is None:
+        return Answer(question, "Not known: the run kept no receipt. Train with --receipt.")
+    text = headline(curve)
+    return Answer(question, f"{text} (Fixed weights on top of {offset} up to each row.)" if offset else text)
+
+
+def _short(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 1e3 else f"{value:.6g}"
+
+
+def _small(value: float) -> str:
+    return f"{value:.2g}"
