@@ -16,11 +16,13 @@
 #include <utility>
 #include <vector>
 
+#include "readers/json_sample.hpp"
 #include "readers/libsvm.hpp"
 #include "readers/records.hpp"
 #include "readers/table.hpp"
 #include "readers/text.hpp"
 #include "readers/vw.hpp"
+#include "readers/vw_json.hpp"
 #include "readers/window.hpp"
 
 namespace nb = nanobind;
@@ -77,10 +79,12 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
         return std::make_unique<ftprl::TableParser>(options, std::move(expected), dialect_of(separator, quote));
     }
     if (name == "records") return std::make_unique<ftprl::RecordParser>(options, std::move(expected));
+    if (name == "jsonl") return std::make_unique<ftprl::JsonLinesParser>(options, std::move(expected));
     expected.numbers_only = true;
     if (name == "vw") return std::make_unique<ftprl::VwParser>(options, std::move(expected));
+    if (name == "vwjson") return std::make_unique<ftprl::VwJsonParser>(options, std::move(expected));
     if (name == "libsvm") return std::make_unique<ftprl::LibsvmParser>(options, std::move(expected));
-    throw nb::value_error("format must be 'vw', 'libsvm', 'table' or 'records'");
+    throw nb::value_error("format must be 'vw', 'vwjson', 'libsvm', 'table', 'jsonl' or 'records'");
 }
 
 template <class T>
@@ -129,14 +133,19 @@ nb::object problem_of(const ftprl::Problem& problem) {
 
 void set_columns(ftprl::Parser& parser, const nb::list& columns) {
     auto* table = dynamic_cast<ftprl::TableParser*>(&parser);
-    if (table == nullptr) throw nb::type_error("only a table has columns");
+    auto* lines = dynamic_cast<ftprl::JsonLinesParser*>(&parser);
+    if (table == nullptr && lines == nullptr) throw nb::type_error("only a table has columns");
     std::vector<ftprl::Column> ready;
     for (nb::handle pair : columns) {
         const int kind = nb::cast<int>(pair[0]);
         if (kind < 0 || kind > static_cast<int>(ftprl::Column::Kind::text)) throw nb::value_error("no such kind");
         ready.push_back(ftprl::Column{static_cast<ftprl::Column::Kind>(kind), text_of(nb::cast<nb::bytes>(pair[1]))});
     }
-    table->set_columns(ready);
+    if (table != nullptr) {
+        table->set_columns(ready);
+    } else {
+        lines->set_names(ready);
+    }
 }
 
 // The fields of the first row, where the next begins, and how many lines it takes; None when it is not whole.
@@ -169,6 +178,26 @@ nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separa
     for (const ftprl::ColumnSample& sample : samples) seen.append(nb::make_tuple(sample.present, sample.numbers));
     if (label < columns) {
         for (const std::string& value : samples[label].values) values.append(bytes_of(value));
+    }
+    return nb::make_tuple(count, seen, values);
+}
+
+// How many lines were seen; of each column its name, how many values it has and how many of them are numbers; and the
+// first values of the label.
+nb::tuple look_at_json(const nb::bytes& data, bool last, std::int64_t rows, const nb::bytes& label,
+                       std::size_t distinct) {
+    ftprl::JsonSample sample(text_of(label), distinct);
+    const ftprl::Byte* first = data_of(data);
+    std::int64_t count = 0;
+    {
+        const nb::gil_scoped_release free;
+        count = sample(first, first + data.size(), last, rows);
+    }
+    nb::list seen;
+    nb::list values;
+    for (const auto& [name, column] : sample.columns) {
+        seen.append(nb::make_tuple(bytes_of(name), column.present, column.numbers));
+        for (const std::string& value : column.values) values.append(bytes_of(value));
     }
     return nb::make_tuple(count, seen, values);
 }
@@ -292,6 +321,8 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
     m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
     m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
           nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"));
+    m.def("look_at_json", &look_at_json, nb::arg("data"), nb::arg("last"), nb::arg("rows"), nb::arg("label"),
+          nb::arg("distinct"));
     m.def("whole_rows", &end_of_rows, nb::arg("data"), nb::arg("start"), nb::arg("separator"), nb::arg("quote"),
           "Where the last whole row of data[start:] ends.");
     m.def("text_fingerprint", &fingerprint_of, nb::arg("data"), nb::arg("start"), nb::arg("end"), nb::arg("offset"),

@@ -7,6 +7,8 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "readers/scan.hpp"
 #include "readers/split.hpp"
@@ -45,15 +47,36 @@ struct ArrowArray {
 
 namespace ftprl {
 
-// One column: which of its cells are missing, and the others as numbers or as text. The buffers belong to somebody
-// else, who keeps them as long as the column is used.
+// One column: which of its cells are missing, and the others as numbers, as text, or as lists of these. A map, and a
+// list of structures with a name and a value, is a list whose elements have names. The buffers belong to somebody else,
+// who keeps them as long as the column is used.
 class ArrowColumn {
 public:
-    enum class Type { nothing, boolean, i8, u8, i16, u16, i32, u32, i64, u64, f32, f64, text, large_text, text_view };
+    enum class Type {
+        nothing,
+        boolean,
+        i8,
+        u8,
+        i16,
+        u16,
+        i32,
+        u32,
+        i64,
+        u64,
+        f32,
+        f64,
+        text,
+        large_text,
+        text_view,
+        list,
+        large_list
+    };
 
     // Cells from `offset` on. Throws std::invalid_argument for a type that is none of those above.
     ArrowColumn(const ArrowSchema& schema, const ArrowArray& array, std::int64_t offset)
         : type_(type_of(schema.format)), size_(array.length), offset_(array.offset + offset) {
+        is_utf8_ = std::strcmp(schema.format, "u") == 0 || std::strcmp(schema.format, "U") == 0 ||
+                   std::strcmp(schema.format, "vu") == 0;
         if (type_ != Type::nothing) {
             const std::int64_t needed = is_text() ? 3 : 2;
             if (array.n_buffers < needed) throw std::invalid_argument("an Arrow array without its buffers");
@@ -65,12 +88,16 @@ public:
             if (is_text() || type_ == Type::nothing) throw std::invalid_argument("a dictionary without numbers");
             dictionary_ = std::make_unique<ArrowColumn>(*schema.dictionary, *array.dictionary, 0);
         }
+        if (is_list()) set_elements(schema, array);
     }
 
     Type type() const noexcept { return type_; }
     bool is_text() const noexcept {
         return type_ == Type::text || type_ == Type::large_text || type_ == Type::text_view;
     }
+    bool is_list() const noexcept { return type_ == Type::list || type_ == Type::large_list; }
+    // Whether the bytes of a text promise to be UTF-8.
+    bool is_utf8() const noexcept { return is_utf8_; }
     std::size_t size() const noexcept { return static_cast<std::size_t>(size_); }
     const ArrowColumn* dictionary() const noexcept { return dictionary_.get(); }
 
@@ -84,6 +111,58 @@ public:
         return reinterpret_cast<const T*>(data_) + offset_ + static_cast<std::int64_t>(from);
     }
     bool boolean(std::size_t i) const noexcept { return bit(data_, i); }
+
+    // A cell of numbers or booleans as a number.
+    double number(std::size_t i) const noexcept {
+        double value = 0.0;
+        if (type_ == Type::boolean) return boolean(i) ? 1.0 : 0.0;
+        by_type([&](auto* type) { value = static_cast<double>(*numbers<std::decay_t<decltype(*type)>>(i)); });
+        return value;
+    }
+
+    // The elements of a list are those numbered [first, second) of `elements`; they have names if `names` is not null.
+    std::pair<std::size_t, std::size_t> range(std::size_t i) const noexcept {
+        if (type_ == Type::large_list) {
+            const auto* const ends = numbers<std::int64_t>(i);
+            return {static_cast<std::size_t>(ends[0]), static_cast<std::size_t>(ends[1])};
+        }
+        const auto* const ends = numbers<std::int32_t>(i);
+        return {static_cast<std::size_t>(ends[0]), static_cast<std::size_t>(ends[1])};
+    }
+    const ArrowColumn* elements() const noexcept { return elements_.get(); }
+    const ArrowColumn* names() const noexcept { return names_.get(); }
+    bool has_element(std::size_t i) const noexcept {
+        return !elements_->is_missing(i) && (entries_ == nullptr || !entries_->is_missing(i));
+    }
+
+    // Calls work with a null pointer to the type of a column of numbers.
+    template <class Work>
+    void by_type(Work&& work) const {
+        switch (type_) {
+            case Type::i8:
+                return work(static_cast<const std::int8_t*>(nullptr));
+            case Type::u8:
+                return work(static_cast<const std::uint8_t*>(nullptr));
+            case Type::i16:
+                return work(static_cast<const std::int16_t*>(nullptr));
+            case Type::u16:
+                return work(static_cast<const std::uint16_t*>(nullptr));
+            case Type::i32:
+                return work(static_cast<const std::int32_t*>(nullptr));
+            case Type::u32:
+                return work(static_cast<const std::uint32_t*>(nullptr));
+            case Type::i64:
+                return work(static_cast<const std::int64_t*>(nullptr));
+            case Type::u64:
+                return work(static_cast<const std::uint64_t*>(nullptr));
+            case Type::f32:
+                return work(static_cast<const float*>(nullptr));
+            case Type::f64:
+                return work(static_cast<const double*>(nullptr));
+            default:
+                return;
+        }
+    }
 
     // The bytes of a cell of text.
     Field field(std::size_t i) const noexcept {
@@ -111,16 +190,43 @@ private:
         static constexpr struct {
             const char* format;
             Type type;
-        } types[] = {{"n", Type::nothing},    {"b", Type::boolean},   {"c", Type::i8},         {"C", Type::u8},
-                     {"s", Type::i16},        {"S", Type::u16},       {"i", Type::i32},        {"I", Type::u32},
-                     {"l", Type::i64},        {"L", Type::u64},       {"f", Type::f32},        {"g", Type::f64},
-                     {"u", Type::text},       {"z", Type::text},      {"U", Type::large_text}, {"Z", Type::large_text},
-                     {"vu", Type::text_view}, {"vz", Type::text_view}};
+        } types[] = {{"n", Type::nothing},    {"b", Type::boolean},     {"c", Type::i8},
+                     {"C", Type::u8},         {"s", Type::i16},         {"S", Type::u16},
+                     {"i", Type::i32},        {"I", Type::u32},         {"l", Type::i64},
+                     {"L", Type::u64},        {"f", Type::f32},         {"g", Type::f64},
+                     {"u", Type::text},       {"z", Type::text},        {"U", Type::large_text},
+                     {"Z", Type::large_text}, {"vu", Type::text_view},  {"vz", Type::text_view},
+                     {"+l", Type::list},      {"+L", Type::large_list}, {"+m", Type::list}};
         for (const auto& known : types) {
             if (std::strcmp(known.format, format) == 0) return known.type;
         }
         throw std::invalid_argument(std::string("an Arrow type that is not read: ") + format);
     }
+
+    // Which elements there are: those of the list, or the fields of its structures.
+    void set_elements(const ArrowSchema& schema, const ArrowArray& array) {
+        if (schema.n_children != 1 || array.n_children != 1) throw std::invalid_argument("a list without elements");
+        const ArrowSchema& type = *schema.children[0];
+        const ArrowArray& child = *array.children[0];
+        if (std::strcmp(type.format, "+s") != 0) {
+            elements_ = std::make_unique<ArrowColumn>(type, child, 0);
+        } else {
+            if (type.n_children != 2 || child.n_children != 2) throw std::invalid_argument("an entry of two fields");
+            const int name = std::strcmp(type.children[0]->name, "value") == 0 ? 1 : 0;
+            names_ = std::make_unique<ArrowColumn>(*type.children[name], *child.children[name], child.offset);
+            elements_ =
+                std::make_unique<ArrowColumn>(*type.children[1 - name], *child.children[1 - name], child.offset);
+            if (child.n_buffers > 0 && child.buffers[0] != nullptr) entries_.reset(new ArrowColumn(child));
+        }
+        if (elements_->is_list() || elements_->dictionary() != nullptr) throw std::invalid_argument("a list of lists");
+    }
+
+    // Which structures are there.
+    explicit ArrowColumn(const ArrowArray& structures)
+        : type_(Type::boolean),
+          size_(structures.length),
+          offset_(structures.offset),
+          valid_(static_cast<const Byte*>(structures.buffers[0])) {}
 
     bool bit(const Byte* bits, std::size_t i) const noexcept {
         const std::size_t at = static_cast<std::size_t>(offset_) + i;
@@ -175,6 +281,10 @@ private:
     const Byte* data_ = nullptr;
     const void* const* bytes_ = nullptr;  // of text
     std::unique_ptr<ArrowColumn> dictionary_;
+    std::unique_ptr<ArrowColumn> elements_;  // of lists
+    std::unique_ptr<ArrowColumn> names_;     // of the elements
+    std::unique_ptr<ArrowColumn> entries_;   // which of them are there, where a structure may be missing
+    bool is_utf8_ = false;
 };
 
 }  // namespace ftprl

@@ -71,12 +71,15 @@ protected:
     bool number(const ColumnReader& column, const Field& field) {
         const Field text = trimmed(field);
         double value = 0.0;
+        const bool good = parse_number(text.data, text.end, value) == Parsed::ok;
+        if (good) rows.add(column.slot, value);
+        return good || is_absent(text) || parsed_number(column, text, value);
+    }
+
+    // A number, or what is wrong with it.
+    bool parsed_number(const ColumnReader& column, const Field& text, double& value) {
         const Parsed parsed = parse_number(text.data, text.end, value);
-        if (parsed == Parsed::ok) {
-            rows.add(column.slot, value);
-            return true;
-        }
-        if (is_absent(text)) return true;
+        if (parsed == Parsed::ok) return true;
         refuse((parsed == Parsed::malformed ? "expected a number, got " : "expected a finite number, got ") +
                quoted(text.data, text.end) + " in column " + column.name);
         return false;
@@ -96,9 +99,10 @@ protected:
         });
     }
 
+    const std::uint64_t start_;  // of the hash of a name
+
 private:
     Words words_;
-    std::uint64_t start_;
 };
 
 }  // namespace ftprl

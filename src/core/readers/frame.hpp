@@ -15,20 +15,22 @@
 
 #include "readers/arrow.hpp"
 #include "readers/cells.hpp"
+#include "readers/elements.hpp"
+#include "readers/utf8.hpp"
 
 namespace ftprl {
 
-class FrameParser : public CellParser {
+class FrameParser : public ElementParser {
 public:
     FrameParser(const Options& options, Labels labels)
-        : CellParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})) {}
+        : ElementParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})) {}
 
     // The columns of the rows to come.
     void set_columns(std::vector<std::pair<Column, ArrowColumn>> columns) {
         columns_.clear();
         columns_.reserve(columns.size());
         for (auto& [column, cells] : columns) {
-            FrameColumn& added = columns_.emplace_back(reader_of(column), std::move(cells));
+            FrameColumn& added = columns_.emplace_back(reader_of(column), elements_of(column.name), std::move(cells));
             added.slots.fill(
                 added.reader.slot);  // of a numeric column; a category has slots of its own, and the value 1
             added.values.fill(1.0);
@@ -54,8 +56,15 @@ protected:
     enum class State : std::uint8_t { absent, present, bad };
 
     struct FrameColumn {
-        FrameColumn(ColumnReader column, ArrowColumn data) : reader(std::move(column)), cells(std::move(data)) {}
+        FrameColumn(ColumnReader column, ElementReader of_lists, ArrowColumn data)
+            : reader(std::move(column)), elements(std::move(of_lists)), cells(std::move(data)) {}
+        // Whether the cells of a block are looked up at once.
+        bool is_loaded() const noexcept {
+            return (reader.kind == Column::Kind::categorical || reader.kind == Column::Kind::numeric) &&
+                   !cells.is_list();
+        }
         ColumnReader reader;
+        ElementReader elements;
         ArrowColumn cells;
         std::array<State, BLOCK> states{};
         std::array<std::uint32_t, BLOCK> slots{};
@@ -68,8 +77,9 @@ protected:
 
     std::vector<FrameColumn>& columns() noexcept { return columns_; }
 
-    // A cell that takes no part in a block: the label, the weight, a text.
+    // A cell that takes no part in a block: the label, the weight, a text, a list.
     bool read_cell(FrameColumn& column, std::size_t at, std::size_t rest, double& y, double& weight) {
+        if (column.cells.is_list()) return list(column.reader, column.elements, column.cells, at, rest);
         char room[LONGEST_VALUE];
         const Field field = column.cells.written(at, room);
         switch (column.reader.kind) {
@@ -78,6 +88,7 @@ protected:
             case Column::Kind::weight:
                 return importance(column.reader, field, weight);
             case Column::Kind::text:
+                if (column.cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column.reader);
                 text(column.reader, field, rest);
                 return true;
             default:
@@ -88,13 +99,14 @@ protected:
 private:
     static constexpr std::uint64_t UNKNOWN = ~std::uint64_t{0};
     static constexpr std::uint64_t NOTHING = UNKNOWN - 1;  // an entry that is empty
+    static constexpr std::uint64_t NO_TEXT = UNKNOWN - 2;  // one that is not the text it should be
 
     void row_of(std::size_t at, std::size_t i) {
         double y = MISSING, weight = 1.0;
         const std::size_t count = columns_.size();
         rows.begin(count);
         for (std::size_t c = 0; c < count;) {
-            if (!is_loaded(columns_[c].reader.kind)) {
+            if (!columns_[c].is_loaded()) {
                 if (!read_cell(columns_[c], at, count - c, y, weight)) return;
                 ++c;
                 continue;
@@ -102,7 +114,7 @@ private:
             std::size_t size = rows.size();
             std::uint32_t* const slots = rows.row_slots();
             double* const values = rows.row_values();
-            for (; c < count && is_loaded(columns_[c].reader.kind); ++c) {
+            for (; c < count && columns_[c].is_loaded(); ++c) {
                 const FrameColumn& column = columns_[c];
                 slots[size] = column.slots[i];
                 values[size] = column.values[i];
@@ -117,21 +129,23 @@ private:
     void refuse_cell(const FrameColumn& column, std::size_t at) {
         char room[LONGEST_VALUE];
         if (column.reader.kind == Column::Kind::categorical) {
-            return refuse("expected an entry of the dictionary, got none in column " + column.reader.name);
+            const bool is_text = column.cells.dictionary() == nullptr || has_entry(column, at);
+            if (is_text)
+                refuse_bytes(column.reader);
+            else
+                refuse("expected an entry of the dictionary, got none in column " + column.reader.name);
+            return;
         }
         if (number(column.reader, trimmed(column.cells.written(at, room)))) {
             refuse("expected a number in column " + column.reader.name);
         }
     }
 
-    static bool is_loaded(Column::Kind kind) noexcept {
-        return kind == Column::Kind::categorical || kind == Column::Kind::numeric;
-    }
-
     void load(FrameColumn& column, std::size_t from, std::size_t count) {
+        if (!column.is_loaded()) return;
         if (column.reader.kind == Column::Kind::numeric) {
             load_numbers(column, from, count);
-        } else if (column.reader.kind == Column::Kind::categorical) {
+        } else {
             load_categories(column, from, count);
         }
     }
@@ -144,6 +158,7 @@ private:
             const Field field = column.cells.written(from + i, room);
             const auto size = static_cast<std::size_t>(field.end - field.data);
             column.states[i] = size == 0 ? State::absent : State::present;
+            if (column.cells.is_utf8() && !is_utf8(field.data, field.end)) column.states[i] = State::bad;
             if (size != 0) column.slots[i] = slots(column.reader.with_value(field.data, size, field.limit));
         }
     }
@@ -151,7 +166,7 @@ private:
     void load_entries(FrameColumn& column, std::size_t from, std::size_t count) {
         const ArrowColumn& cells = column.cells;
         column.slot_of_entry.resize(cells.dictionary()->size(), UNKNOWN);
-        by_type(cells, [&](auto* type) {
+        cells.by_type([&](auto* type) {
             const auto* const entries = cells.template numbers<std::decay_t<decltype(*type)>>(from);
             for (std::size_t i = 0; i < count; ++i) {
                 column.states[i] = State::absent;
@@ -160,9 +175,19 @@ private:
                 const std::uint64_t known = entry < column.slot_of_entry.size() ? column.slot_of_entry[entry] : UNKNOWN;
                 const std::uint64_t slot = known == UNKNOWN ? slot_of(column, entry) : known;
                 column.slots[i] = static_cast<std::uint32_t>(slot);
-                column.states[i] = slot == UNKNOWN ? State::bad : slot == NOTHING ? State::absent : State::present;
+                column.states[i] = slot >= NO_TEXT ? State::bad : State::present;
+                if (slot == NOTHING) column.states[i] = State::absent;
             }
         });
+    }
+
+    // Whether the entry of a dictionary column is within the dictionary.
+    static bool has_entry(const FrameColumn& column, std::size_t at) {
+        std::uint64_t entry = 0;
+        column.cells.by_type([&](auto* type) {
+            entry = static_cast<std::uint64_t>(*column.cells.template numbers<std::decay_t<decltype(*type)>>(at));
+        });
+        return entry < column.slot_of_entry.size();
     }
 
     // The slot of a dictionary's entry, hashed when it is first met.
@@ -172,7 +197,10 @@ private:
         char room[LONGEST_VALUE];
         const Field field = column.cells.dictionary()->written(entry, room);
         const auto size = static_cast<std::size_t>(field.end - field.data);
-        slot = size == 0 ? NOTHING : rows.slots()(column.reader.with_value(field.data, size, field.limit));
+        const bool is_text = !column.cells.dictionary()->is_utf8() || is_utf8(field.data, field.end);
+        slot = !is_text    ? NO_TEXT
+               : size == 0 ? NOTHING
+                           : rows.slots()(column.reader.with_value(field.data, size, field.limit));
         return slot;
     }
 
@@ -186,7 +214,7 @@ private:
         } else if (cells.type() == ArrowColumn::Type::nothing) {
             column.states.fill(State::absent);
         } else {
-            by_type(cells, [&](auto* type) {
+            cells.by_type([&](auto* type) {
                 const auto* const numbers = cells.template numbers<std::decay_t<decltype(*type)>>(from);
                 for (std::size_t i = 0; i < count; ++i) column.values[i] = static_cast<double>(numbers[i]);
             });
@@ -208,36 +236,6 @@ private:
         const Field field = trimmed(cells.field(at));
         if (parse_number(field.data, field.end, value) == Parsed::ok) return State::present;
         return is_absent(field) ? State::absent : State::bad;
-    }
-
-    // Calls work with a null pointer to the type of a column of numbers.
-    template <class Work>
-    static void by_type(const ArrowColumn& cells, Work&& work) {
-        using Type = ArrowColumn::Type;
-        switch (cells.type()) {
-            case Type::i8:
-                return work(static_cast<const std::int8_t*>(nullptr));
-            case Type::u8:
-                return work(static_cast<const std::uint8_t*>(nullptr));
-            case Type::i16:
-                return work(static_cast<const std::int16_t*>(nullptr));
-            case Type::u16:
-                return work(static_cast<const std::uint16_t*>(nullptr));
-            case Type::i32:
-                return work(static_cast<const std::int32_t*>(nullptr));
-            case Type::u32:
-                return work(static_cast<const std::uint32_t*>(nullptr));
-            case Type::i64:
-                return work(static_cast<const std::int64_t*>(nullptr));
-            case Type::u64:
-                return work(static_cast<const std::uint64_t*>(nullptr));
-            case Type::f32:
-                return work(static_cast<const float*>(nullptr));
-            case Type::f64:
-                return work(static_cast<const double*>(nullptr));
-            default:
-                return;
-        }
     }
 
     std::vector<FrameColumn> columns_;

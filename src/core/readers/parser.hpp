@@ -129,9 +129,10 @@ private:
 };
 
 // A format with one row a line.
-class LineParser : public Parser {
+template <class Base>
+class ByLine : public Base {
 public:
-    using Parser::Parser;
+    using Base::Base;
 
 protected:
     // The row in [p, eol), which is not empty. The bytes up to `end` may be looked at.
@@ -143,15 +144,17 @@ protected:
         const Byte* next = newline == end ? end : newline + 1;
         const Byte* eol = newline;
         while (eol != p && (is_blank(eol[-1]) || eol[-1] == '\r')) --eol;
-        if (static_cast<std::size_t>(newline - p) > options_.max_row) {
-            give_up(too_long());
+        if (static_cast<std::size_t>(newline - p) > this->options_.max_row) {
+            this->give_up(this->too_long());
         } else {
             p = skip_blanks(p, eol);
             if (p != eol) parse(p, eol, end);
         }
-        if (problem.line == 0) ++line;
+        if (this->problem.line == 0) ++this->line;
         return next;
     }
 };
+
+using LineParser = ByLine<Parser>;
 
 }  // namespace ftprl

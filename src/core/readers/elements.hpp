@@ -1,0 +1,141 @@
+// Cells with several values: lists, maps and the arrays of JSON. What becomes of an element of column "a":
+//
+//   categorical   the feature "a=value", as for a single value
+//   numeric       the feature "a.0", "a.1", ... with the number at that place
+//   text          the words of all elements, as for one text
+//   with a name   the feature "a.name" with the number, or "a.name=value" with the text
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/arrow.hpp"
+#include "readers/cells.hpp"
+#include "readers/utf8.hpp"
+
+namespace ftprl {
+
+class ElementParser : public CellParser {
+public:
+    using CellParser::CellParser;
+
+protected:
+    // The hashes of "a." and what follows, and the slots of the first places.
+    struct ElementReader {
+        std::string name;
+        Prefix inside;
+        std::vector<std::uint32_t> places;
+    };
+
+    ElementReader elements_of(const std::string& name) const {
+        return ElementReader{name, Prefix(start_, name + "."), {}};
+    }
+
+    // The slot of the number at place `i`.
+    std::uint32_t place_slot(ElementReader& reader, std::size_t i) const {
+        while (reader.places.size() <= i && reader.places.size() < MOST_PLACES) {
+            reader.places.push_back(slot_of_place(reader, reader.places.size()));
+        }
+        return i < reader.places.size() ? reader.places[i] : slot_of_place(reader, i);
+    }
+
+    std::uint32_t name_slot(const ElementReader& reader, const Field& name) const {
+        return rows.slots()(reader.inside(name.data, static_cast<std::size_t>(name.end - name.data), name.limit));
+    }
+
+    std::uint32_t name_slot(const ElementReader& reader, const Field& name, const Field& value) {
+        joined_.assign(reader.name).append(1, '.').append(name.data, name.end).append(1, '=');
+        joined_.append(value.data, value.end);
+        return rows.slots()(hash_from(start_, reinterpret_cast<const Byte*>(joined_.data()), joined_.size()));
+    }
+
+    bool refuse_bytes(const ColumnReader& column) {
+        refuse("expected text in UTF-8, got other bytes in column " + column.name);
+        return false;
+    }
+
+    // All elements of a cell of Arrow lists; `rest` columns follow, this one included. False when one is bad.
+    bool list(const ColumnReader& column, ElementReader& reader, const ArrowColumn& lists, std::size_t at,
+              std::size_t rest) {
+        if (lists.is_missing(at)) return true;
+        const auto [first, end] = lists.range(at);
+        rows.reserve(end - first + rest);
+        for (std::size_t i = first; i < end; ++i) {
+            if (!lists.has_element(i)) continue;
+            const bool good = lists.names() != nullptr
+                                  ? named(column, reader, lists, i)
+                                  : element(column, reader, *lists.elements(), i, i - first, end - i + rest);
+            if (!good) return false;
+        }
+        return true;
+    }
+
+private:
+    static constexpr std::size_t MOST_PLACES = 1 << 16;  // whose slots are kept
+
+    std::uint32_t slot_of_place(const ElementReader& reader, std::size_t i) const {
+        char digits[24];
+        const char* const stop = std::to_chars(digits, digits + sizeof digits, i).ptr;
+        const auto* const first = reinterpret_cast<const Byte*>(digits);
+        const auto* const end = reinterpret_cast<const Byte*>(stop);
+        return name_slot(reader, Field{first, end, end});
+    }
+
+    bool element(const ColumnReader& column, ElementReader& reader, const ArrowColumn& cells, std::size_t i,
+                 std::size_t place, std::size_t rest) {
+        if (column.kind == Column::Kind::numeric) {
+            double value = 0.0;
+            if (!element_number(column, cells, i, value)) return false;
+            if (!std::isnan(value)) rows.add(place_slot(reader, place), value);
+            return true;
+        }
+        char room[LONGEST_VALUE];
+        const Field field = cells.written(i, room);
+        if (cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column);
+        if (column.kind == Column::Kind::text) {
+            text(column, field, rest);
+        } else {
+            category(column, field);
+        }
+        return true;
+    }
+
+    bool named(const ColumnReader& column, const ElementReader& reader, const ArrowColumn& lists, std::size_t i) {
+        if (lists.names()->is_missing(i)) return true;
+        char name_room[LONGEST_VALUE], room[LONGEST_VALUE];
+        const Field name = lists.names()->written(i, name_room);
+        const ArrowColumn& cells = *lists.elements();
+        if (lists.names()->is_utf8() && !is_utf8(name.data, name.end)) return refuse_bytes(column);
+        if (column.kind == Column::Kind::numeric) {
+            double value = 0.0;
+            if (!element_number(column, cells, i, value)) return false;
+            if (!std::isnan(value)) rows.add(name_slot(reader, name), value);
+            return true;
+        }
+        const Field field = cells.written(i, room);
+        if (cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column);
+        if (field.data != field.end) rows.add(name_slot(reader, name, field), 1.0);
+        return true;
+    }
+
+    // NaN for a number that is not there.
+    bool element_number(const ColumnReader& column, const ArrowColumn& cells, std::size_t i, double& value) {
+        char room[LONGEST_VALUE];
+        value = MISSING;
+        if (!cells.is_text()) {
+            value = cells.number(i);
+            if (!std::isinf(value)) return true;
+        }
+        const Field field = trimmed(cells.written(i, room));
+        return cells.is_text() && is_absent(field) ? true : parsed_number(column, field, value);
+    }
+
+    std::string joined_;
+};
+
+}  // namespace ftprl

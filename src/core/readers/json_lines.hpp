@@ -1,0 +1,317 @@
+// JSON lines: one object a line, each key a column of a table in which any column may be missing.
+//
+// An object within is flattened: {"a": {"b": 1}} has the column "a.b". Arrays have several values (see elements.hpp);
+// the objects of an array need a name (or key) and a value. A column has the kind it was given, or is read by its
+// values: numbers are numeric, anything else is a category.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "readers/elements.hpp"
+#include "readers/json.hpp"
+#include "readers/values.hpp"
+
+namespace ftprl {
+
+// A number as other readers of JSON would spell it as a category: whole numbers as they are, others as Python does.
+inline Field spelled(const Field& number, char (&room)[LONGEST_VALUE]) {
+    for (const Byte* p = number.data; p != number.end; ++p) {
+        if (*p != '.' && *p != 'e' && *p != 'E') continue;
+        double value = 0.0;
+        if (parse_number(number.data, number.end, value) != Parsed::ok) break;
+        const auto* const end = reinterpret_cast<const Byte*>(write_value(room, value));
+        return Field{reinterpret_cast<const Byte*>(room), end, end};
+    }
+    const bool is_minus_zero = number.end - number.data == 2 && number.data[0] == '-' && number.data[1] == '0';
+    return is_minus_zero ? Field{number.data + 1, number.end, number.limit} : number;
+}
+
+inline Field spelled(bool value) {
+    const char* const word = value ? "true" : "false";
+    const auto* const first = reinterpret_cast<const Byte*>(word);
+    return Field{first, first + std::strlen(word), first + std::strlen(word)};
+}
+
+class JsonLinesParser final : public ByLine<ElementParser> {
+public:
+    JsonLinesParser(const Options& options, Labels labels)
+        : ByLine(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})),
+          root_(node(Column::Kind::numeric, "", "", nullptr)) {}
+
+    // The columns whose kind is known; others are read by their values.
+    void set_names(const std::vector<Column>& names) {
+        kinds_.clear();
+        nodes_.clear();
+        order_.clear();
+        for (const Column& column : names) kinds_.emplace(column.name, column.kind);
+    }
+
+private:
+    friend class JsonWalk<JsonLinesParser>;
+
+    // A key within its object, and what becomes of its values.
+    struct Node {
+        std::string key;
+        const Node* parent;
+        bool by_value;
+        ColumnReader reader;
+        ElementReader elements;
+        enum class Role : std::uint8_t { column, entry, entry_name, entry_value, entry_other } role = Role::column;
+    };
+    using Scope = Node*;
+    using Kind = Column::Kind;
+    static constexpr std::size_t MOST_NEW_NAMES = 100'000;  // that are remembered: there is no end to names
+    static constexpr std::size_t LONGEST_ORDER = 4096;
+
+    void parse(const Byte* p, const Byte* eol, const Byte* end) override {
+        y_ = MISSING;
+        weight_ = 1.0;
+        next_ = 0;
+        passing_.clear();
+        current_ = &root_;
+        rows.begin(static_cast<std::size_t>(eol - p) / 2 + 1);
+        if (walk_(p, eol, end, &root_)) return finish(y_, weight_);
+        if (walk_.fault.empty()) return;
+        const std::string& name = current_->reader.name;
+        refuse(walk_.fault + (current_ == &root_ ? std::string() : " in column " + name));
+    }
+
+    Node node(Kind kind, const std::string& path, std::string key, const Node* parent, bool by_value = false) const {
+        return Node{std::move(key), parent, by_value, reader_of(Column{kind, path}), elements_of(path)};
+    }
+
+    // ---- what a walk asks for ----
+
+    // Rows have their keys in one order, mostly: the key is compared with the one that stood there in the row before.
+    Scope enter(Scope object, const Field& key) {
+        if (object->role == Node::Role::entry) return entry_part(key);
+        const auto size = static_cast<std::size_t>(key.end - key.data);
+        if (next_ < order_.size()) {
+            Node* const last = order_[next_];
+            if (last->parent == object && last->key.size() == size &&
+                std::memcmp(last->key.data(), key.data, size) == 0) {
+                ++next_;
+                return current_ = last;
+            }
+        }
+        return current_ = look_up(object, std::string(key.data, key.end));
+    }
+
+    Node* look_up(const Node* object, std::string key) {
+        path_ = object == &root_ ? key : object->elements.name + "." + key;
+        auto found = nodes_.find(path_);
+        if (found == nodes_.end()) {
+            const auto known = kinds_.find(path_);
+            const bool is_new = known == kinds_.end();
+            Node fresh = node(is_new ? Kind::numeric : known->second, path_, std::move(key), object, is_new);
+            if (is_new && nodes_.size() >= kinds_.size() + MOST_NEW_NAMES) {
+                return &passing_.emplace_back(std::move(fresh));
+            }
+            found = nodes_.emplace(path_, std::make_unique<Node>(std::move(fresh))).first;
+        }
+        if (next_ < order_.size()) {
+            order_[next_] = found->second.get();
+        } else if (next_ < LONGEST_ORDER) {
+            order_.push_back(found->second.get());
+        }
+        ++next_;
+        return found->second.get();
+    }
+
+    static bool skips(const Node* scope) { return scope->reader.kind == Kind::ignore; }
+
+    bool number(Scope scope, const Field& text, std::ptrdiff_t place) {
+        if (scope->role != Node::Role::column) return entry_number(scope, text);
+        const bool is_numeric = scope->by_value || scope->reader.kind == Kind::numeric;
+        if (!is_numeric) {
+            char room[LONGEST_VALUE];
+            const bool is_feature = scope->reader.kind == Kind::categorical || scope->reader.kind == Kind::text;
+            return field(*scope, is_feature ? spelled(text, room) : text, place);
+        }
+        double value = 0.0;
+        if (!parsed_number(scope->reader, text, value)) return false;
+        add_number(*scope, value, place);
+        return true;
+    }
+
+    bool text(Scope scope, const Field& text, std::ptrdiff_t place) {
+        if (scope->role != Node::Role::column) return entry_text(scope, text);
+        return field(*scope, text, place);
+    }
+
+    bool boolean(Scope scope, bool value, std::ptrdiff_t place) {
+        if (scope->role != Node::Role::column) return entry_boolean(scope, value);
+        if (!scope->by_value && scope->reader.kind == Kind::numeric) {
+            add_number(*scope, value ? 1.0 : 0.0, place);
+            return true;
+        }
+        return field(*scope, spelled(value), place);
+    }
+
+    void count_missing(Scope, std::ptrdiff_t) {}
+
+    bool open_object(Scope& scope, std::ptrdiff_t place) {
+        if (scope->role != Node::Role::column) return refuse_nested(*scope, "an object within an object of an array");
+        if (place == NO_PLACE) return is_no_single(*scope, "an object");
+        if (!is_no_single(*scope, "an array")) return false;
+        owner_ = scope;
+        has_name_ = false;
+        value_ = EntryValue::none;
+        scope = &entry_;
+        return true;
+    }
+
+    bool close_object(const Node* scope) {
+        if (scope->role != Node::Role::entry) return true;
+        if (!has_name_ || value_ == EntryValue::none) return true;
+        const auto* const first = reinterpret_cast<const Byte*>(entry_name_text_.data());
+        const Field name{first, first + entry_name_text_.size(), first + entry_name_text_.size()};
+        const bool is_number = value_ == EntryValue::number;
+        if (is_number && (owner_->by_value || owner_->reader.kind == Kind::numeric)) {
+            rows.add(name_slot(owner_->elements, name), entry_number_);
+            return true;
+        }
+        const auto* const start = reinterpret_cast<const Byte*>(entry_text_.data());
+        const Field value{start, start + entry_text_.size(), start + entry_text_.size()};
+        if (owner_->reader.kind == Kind::numeric && !owner_->by_value) {
+            double parsed = 0.0;
+            if (!parsed_number(owner_->reader, trimmed(value), parsed)) return false;
+            rows.add(name_slot(owner_->elements, name), parsed);
+        } else if (value.data != value.end) {
+            rows.add(name_slot(owner_->elements, name, value), 1.0);
+        }
+        return true;
+    }
+
+    bool open_array(Scope& scope, std::ptrdiff_t place) {
+        if (place != NO_PLACE || scope->role != Node::Role::column) {
+            return refuse_nested(*scope, "an array within an array");
+        }
+        return is_no_single(*scope, "an array");
+    }
+
+    static bool close_array(const Node*) { return true; }
+
+    // ---- values ----
+
+    // A value that is no number, or a number of another kind than numeric.
+    bool field(Node& node, const Field& field, std::ptrdiff_t place) {
+        switch (node.by_value ? Kind::categorical : node.reader.kind) {
+            case Kind::label:
+                return label(node.reader, field, y_);
+            case Kind::weight:
+                return importance(node.reader, field, weight_);
+            case Kind::text:
+                ElementParser::text(node.reader, field, 0);  // the row has room for one feature per two bytes
+                return true;
+            case Kind::numeric:
+                return written_number(node, trimmed(field), place);
+            default:
+                category(node.reader, field);
+                return true;
+        }
+    }
+
+    bool written_number(Node& node, const Field& text, std::ptrdiff_t place) {
+        double value = 0.0;
+        if (is_absent(text)) return true;
+        if (!parsed_number(node.reader, text, value)) return false;
+        add_number(node, value, place);
+        return true;
+    }
+
+    void add_number(Node& node, double value, std::ptrdiff_t place) {
+        const bool is_single = place == NO_PLACE;
+        rows.add(is_single ? node.reader.slot : place_slot(node.elements, static_cast<std::size_t>(place)), value);
+    }
+
+    // The label and the weight are one value.
+    bool is_no_single(const Node& node, const char* what) {
+        const bool is_single = !node.by_value && (node.reader.kind == Kind::label || node.reader.kind == Kind::weight);
+        if (is_single) refuse(std::string("expected one value, got ") + what + " in column " + node.reader.name);
+        return !is_single;
+    }
+
+    bool refuse_nested(const Node& node, const char* what) {
+        const std::string& name = node.role == Node::Role::column ? node.reader.name : owner_->reader.name;
+        refuse(std::string("expected numbers, text, or objects with a name and a value in an array, got ") + what +
+               " in column " + name);
+        return false;
+    }
+
+    // ---- objects of an array: a name and a value ----
+
+    Scope entry_part(const Field& key) {
+        const std::string name(key.data, key.end);
+        Node& part = name == "name" || name == "key" ? entry_name_ : name == "value" ? entry_value_ : entry_other_;
+        return &part;
+    }
+
+    bool entry_number(const Node* part, const Field& text) {
+        char room[LONGEST_VALUE];
+        if (part->role == Node::Role::entry_value) {
+            if (!parsed_number(owner_->reader, text, entry_number_)) return false;
+            value_ = EntryValue::number;
+        }
+        return keep(part, spelled(text, room));
+    }
+
+    bool entry_text(const Node* part, const Field& text) {
+        if (part->role == Node::Role::entry_value) value_ = EntryValue::text;
+        return keep(part, text);
+    }
+
+    bool entry_boolean(const Node* part, bool value) {
+        entry_number_ = value ? 1.0 : 0.0;
+        const bool is_numeric = owner_->reader.kind == Kind::numeric && !owner_->by_value;
+        if (part->role == Node::Role::entry_value) value_ = is_numeric ? EntryValue::number : EntryValue::text;
+        return keep(part, spelled(value));
+    }
+
+    bool keep(const Node* part, const Field& text) {
+        if (part->role == Node::Role::entry_other) return refuse_nested(*part, "an object with other keys");
+        const bool is_name = part->role == Node::Role::entry_name;
+        (is_name ? entry_name_text_ : entry_text_).assign(text.data, text.end);
+        has_name_ = has_name_ || is_name;
+        return true;
+    }
+
+    Node part_of_entry(Node::Role role) const {
+        Node part = node(Kind::numeric, "", "", nullptr);
+        part.role = role;
+        return part;
+    }
+
+    std::unordered_map<std::string, Kind> kinds_;
+    std::unordered_map<std::string, std::unique_ptr<Node>> nodes_;  // by path
+    Node root_;
+    std::vector<Node*> order_;  // the keys of the row before
+    std::size_t next_ = 0;      // how many keys the current row has so far
+    std::deque<Node> passing_;  // keys of the current row that are not remembered; a deque, since others point to them
+    std::string path_;
+    Node* current_ = nullptr;  // the key that was met last
+    double y_ = MISSING;
+    double weight_ = 1.0;
+    // The current object of an array.
+    enum class EntryValue : std::uint8_t { none, number, text } value_ = EntryValue::none;
+    Node* owner_ = nullptr;
+    bool has_name_ = false;
+    std::string entry_name_text_, entry_text_;
+    double entry_number_ = 0.0;
+    Node entry_ = part_of_entry(Node::Role::entry);
+    Node entry_name_ = part_of_entry(Node::Role::entry_name);
+    Node entry_value_ = part_of_entry(Node::Role::entry_value);
+    Node entry_other_ = part_of_entry(Node::Role::entry_other);
+    JsonWalk<JsonLinesParser> walk_{*this};
+};
+
+}  // namespace ftprl

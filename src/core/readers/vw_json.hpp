@@ -1,0 +1,289 @@
+// Vowpal Wabbit's JSON format: one example a line, with the features of the same example as VW text.
+//
+//   - A key with a number is a feature, one with a text the feature "keytext" (blanks, bars and colons of the text
+//     become '_'), one with true a feature of value 1; false and null are nothing.
+//   - A key with an object or an array opens a namespace; what stands outside of all is in the default one. A namespace
+//     within another is named by its own key alone. The numbers of an array are features without a name.
+//   - "_label" is a number, a text as before the bar of VW text, or an object with Label and Weight; "_label_Label" and
+//     "_label_Weight" are the same. "_tag" is the tag. The words of "_text" are features. Other keys that begin with an
+//     underscore are left out.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "readers/json.hpp"
+#include "readers/names.hpp"
+#include "readers/number.hpp"
+#include "readers/parser.hpp"
+#include "support/hash.hpp"
+
+namespace ftprl {
+
+class VwJsonParser final : public LineParser {
+public:
+    VwJsonParser(const Options& options, Labels labels)
+        : LineParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})),
+          seed_start_(hash_start(options.seed)) {}
+
+private:
+    friend class JsonWalk<VwJsonParser>;
+
+    enum class Role : std::uint8_t {
+        feature,
+        label,
+        label_value,
+        label_weight,
+        label_other,
+        tag,
+        text,
+        nothing,
+        several
+    };
+    // A value: its role, its key, and the namespace it is in or opens.
+    struct Level {
+        Role role = Role::feature;
+        Field key{};
+        std::uint64_t start = 0;    // of the hash of a name in the namespace
+        std::uint64_t unnamed = 0;  // features without a name so far
+    };
+    using Scope = Level*;
+
+    void parse(const Byte* p, const Byte* eol, const Byte* end) override {
+        y_ = MISSING;
+        weight_ = 1.0;
+        tag_.clear();
+        levels_[0] = Level{Role::feature, Field{}, seed_start_, 0};
+        rows.begin(static_cast<std::size_t>(eol - p) / 2 + 1);
+        if (!walk_(p, eol, end, &levels_[0])) {
+            if (!walk_.fault.empty()) refuse(walk_.fault);
+            return;
+        }
+        const std::size_t place = rows.count();
+        finish(y_, weight_);
+        if (!tag_.empty() && rows.count() != place) rows.tags.emplace_back(place, tag_);
+    }
+
+    // ---- what a walk asks for ----
+
+    Scope enter(Scope object, const Field& key) {
+        Level& level = *(object + 1);
+        const Role role = object->role == Role::label ? label_part(std::string(key.data, key.end)) : role_of(key);
+        level = Level{role, key, object->start, 0};
+        return &level;
+    }
+
+    static bool skips(const Level* level) { return level->role == Role::nothing; }
+
+    bool number(Scope level, const Field& text, std::ptrdiff_t place) {
+        switch (level->role) {
+            case Role::label:
+            case Role::label_value:
+                return read_label(text);
+            case Role::label_weight:
+                return read_weight(text);
+            case Role::feature:
+                break;
+            default:
+                return refuse_value(*level, text);
+        }
+        double value = 0.0;
+        if (parse_number(text.data, text.end, value) != Parsed::ok) {
+            refuse("expected a finite number, got " + quoted(text.data, text.end));
+            return false;
+        }
+        add(place == NO_PLACE ? hash_field(level->start, level->key) : hash_unnamed(*level), value);
+        return true;
+    }
+
+    bool text(Scope level, const Field& text, std::ptrdiff_t place) {
+        switch (level->role) {
+            case Role::label:
+                return read_label_text(text);
+            case Role::tag:
+                tag_.assign(text.data, text.end);
+                return true;
+            case Role::text:
+                words(*level, text);
+                return true;
+            case Role::feature:
+                break;
+            default:
+                return refuse_value(*level, text);
+        }
+        if (place != NO_PLACE) return refuse_element("text");
+        name_.assign(level->key.data, level->key.end);
+        const std::size_t key = name_.size();
+        name_.append(text.data, text.end);
+        for (std::size_t i = key; i < name_.size(); ++i) {
+            const char c = name_[i];
+            if (c == ' ' || c == '\t' || c == '|' || c == ':') name_[i] = '_';
+        }
+        add(hash_from(level->start, reinterpret_cast<const Byte*>(name_.data()), name_.size()), 1.0);
+        return true;
+    }
+
+    bool boolean(Scope level, bool value, std::ptrdiff_t place) {
+        if (level->role != Role::feature) return refuse_value(*level, Field{});
+        if (place != NO_PLACE) return refuse_element("true or false");
+        if (value) add(hash_field(level->start, level->key), 1.0);
+        return true;
+    }
+
+    static void count_missing(Scope, std::ptrdiff_t) {}
+
+    bool open_object(Scope& level, std::ptrdiff_t place) {
+        if (level->role == Role::several) return refuse_several(*level);
+        if (level->role == Role::label) return true;
+        if (level->role != Role::feature) return refuse_value(*level, Field{});
+        if (place == NO_PLACE) {
+            level->start = namespace_start(level->key);
+            return true;
+        }
+        // An object of an array is in the array's namespace; it is another level, since the array counts on.
+        Level& inner = *(level + 1);
+        inner = Level{Role::feature, level->key, level->start, 0};
+        level = &inner;
+        return true;
+    }
+    static bool close_object(Scope) { return true; }
+
+    bool open_array(Scope& level, std::ptrdiff_t place) {
+        if (level->role == Role::several) return refuse_several(*level);
+        if (level->role != Role::feature) return refuse_value(*level, Field{});
+        if (place != NO_PLACE) return refuse_element("an array");
+        level->start = namespace_start(level->key);
+        return true;
+    }
+    static bool close_array(Scope) { return true; }
+
+    // ---- keys ----
+
+    static bool is(const std::string& key, const char* lower) {
+        std::size_t i = 0;
+        for (; i < key.size() && lower[i] != '\0'; ++i) {
+            const char c = key[i] >= 'A' && key[i] <= 'Z' ? static_cast<char>(key[i] - 'A' + 'a') : key[i];
+            if (c != lower[i]) return false;
+        }
+        return i == key.size() && lower[i] == '\0';
+    }
+
+    static Role role_of(const Field& field) {
+        if (field.data == field.end || *field.data != '_') return Role::feature;
+        const std::string key(field.data, field.end);
+        if (key == "_label") return Role::label;
+        if (key.compare(0, 7, "_label_") == 0) return label_part(key.substr(7));
+        if (key == "_text") return Role::text;
+        if (is(key, "_tag")) return Role::tag;
+        const bool is_several = key == "_multi" || key == "_slots" || key.compare(0, 6, "_label") == 0;
+        return is_several ? Role::several : Role::nothing;
+    }
+
+    static Role label_part(const std::string& key) {
+        return is(key, "label") ? Role::label_value : is(key, "weight") ? Role::label_weight : Role::label_other;
+    }
+
+    std::uint64_t namespace_start(const Field& key) const { return hash_start(hash_field(seed_start_, key)); }
+
+    static std::uint64_t hash_field(std::uint64_t start, const Field& name) {
+        return hash_name(start, name.data, static_cast<std::size_t>(name.end - name.data), name.limit);
+    }
+
+    static std::uint64_t hash_unnamed(Level& array) {
+        const std::string name = std::to_string(array.unnamed++);
+        return hash_from(array.start, reinterpret_cast<const Byte*>(name.data()), name.size());
+    }
+
+    void add(std::uint64_t hash, double value) { rows.add(rows.slots()(hash), value); }
+
+    void words(const Level& level, const Field& text) {
+        const auto flush = [&] {
+            if (name_.empty()) return;
+            add(hash_from(level.start, reinterpret_cast<const Byte*>(name_.data()), name_.size()), 1.0);
+            name_.clear();
+        };
+        name_.clear();
+        for (const Byte* p = text.data; p != text.end; ++p) {
+            if (is_blank(*p)) {
+                flush();
+            } else {
+                name_.push_back(*p == ':' || *p == '|' ? '_' : static_cast<char>(*p));
+            }
+        }
+        flush();
+    }
+
+    // ---- labels ----
+
+    bool read_label(const Field& text) {
+        Fault fault;
+        if (labels_.read(text.data, text.end, y_, fault)) return true;
+        refuse(std::move(fault));
+        return false;
+    }
+
+    bool read_weight(const Field& text) {
+        if (parse_number(text.data, text.end, weight_) == Parsed::ok && weight_ >= 0.0) return true;
+        refuse("expected a weight of at least 0, got " + quoted(text.data, text.end));
+        return false;
+    }
+
+    // A label and perhaps a weight, with a blank between them.
+    bool read_label_text(const Field& text) {
+        Field rest = trimmed(text), word = rest;
+        word.end = find_blank(rest);
+        if (!read_label(word)) return false;
+        rest.data = skip_blanks(word.end, rest.end);
+        return rest.data == rest.end || read_weight(rest);
+    }
+
+    static const Byte* find_blank(const Field& field) {
+        const Byte* p = field.data;
+        while (p != field.end && !is_blank(*p)) ++p;
+        return p;
+    }
+
+    // ---- what is not read ----
+
+    bool refuse_several(const Level& level) {
+        refuse("expected one example a line, got " + quoted(level.key.data, level.key.end) +
+               " for several, as contextual bandits have");
+        return false;
+    }
+
+    bool refuse_element(const char* what) {
+        refuse(std::string("expected numbers or objects in an array, got ") + what);
+        return false;
+    }
+
+    bool refuse_value(const Level& level, const Field& text) {
+        const std::string got = text.data == text.end ? "another value" : quoted(text.data, text.end);
+        switch (level.role) {
+            case Role::several:
+                return refuse_several(level);
+            case Role::label_other:
+                refuse("expected Label or Weight in the label, got " + quoted(level.key.data, level.key.end));
+                return false;
+            case Role::tag:
+            case Role::text:
+                refuse("expected text for " + quoted(level.key.data, level.key.end) + ", got " + got);
+                return false;
+            default:
+                refuse("expected a number for the label and its weight, got " + got);
+                return false;
+        }
+    }
+
+    std::uint64_t seed_start_;
+    std::array<Level, 2 * JsonWalk<VwJsonParser>::DEEPEST + 4>
+        levels_{};  // one per value, and one per object in an array
+    std::string name_, tag_;
+    double y_ = MISSING;
+    double weight_ = 1.0;
+    JsonWalk<VwJsonParser> walk_{*this};
+};
+
+}  // namespace ftprl
