@@ -167,6 +167,7 @@ class Parser:
     line: int
     negative: float
     keeps_records: bool
+    reads_others: bool
     @property
     def row_line(self) -> int: ...
     @property

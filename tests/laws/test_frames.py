@@ -173,7 +173,7 @@ def test_a_parser_refuses_what_is_not_a_batch() -> None:
     with pytest.raises(ValueError, match="one kind for each of its columns"):
         made.set_batch([], *batch.__arrow_c_array__())
     with pytest.raises(ValueError, match="an Arrow type that is not read"):
-        made.set_batch([(4, b"a")], *pa.record_batch({"a": [[1], [2]]}).__arrow_c_array__())
+        made.set_batch([(4, b"a")], *pa.record_batch({"a": [{"b": 1}, {"b": 2}]}).__arrow_c_array__())
     made.set_batch([(4, b"a")], *batch.__arrow_c_array__())
     with pytest.raises(ValueError, match="rows beyond the end"):
         made.read(0, 3)

@@ -305,6 +305,18 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def_prop_ro("first_bad", [](ftprl::Parser& parser) { return problem_of(parser.first_bad); })
         .def_prop_rw("negative", &ftprl::Parser::negative, &ftprl::Parser::set_negative,
                      "The label that counts as -1: 0 or -1 once one was met, 1 before.")
+        .def_prop_rw(
+            "reads_others",
+            [](ftprl::Parser& parser) {
+                auto* lines = dynamic_cast<ftprl::JsonLinesParser*>(&parser);
+                return lines != nullptr && lines->reads_others;
+            },
+            [](ftprl::Parser& parser, bool others) {
+                auto* lines = dynamic_cast<ftprl::JsonLinesParser*>(&parser);
+                if (lines == nullptr) throw nb::type_error("only JSON lines have other columns");
+                lines->reads_others = others;
+            },
+            "Whether columns of JSON lines whose kind is not known are read by their values.")
         .def_ro("row_line", &ftprl::Parser::row_line, "Where the last row begins.")
         .def_rw("line", &ftprl::Parser::line);
     nb::class_<ftprl::Window>(m, "Window", "A part of a file, read and parsed bit by bit.")

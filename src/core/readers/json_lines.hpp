@@ -47,6 +47,8 @@ public:
         : ByLine(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})),
           root_(node(Column::Kind::numeric, "", "", nullptr)) {}
 
+    bool reads_others = true;  // columns whose kind is not known; or else they are left out
+
     // The columns whose kind is known; others are read by their values.
     void set_names(const std::vector<Column>& names) {
         kinds_.clear();
@@ -112,7 +114,8 @@ private:
         if (found == nodes_.end()) {
             const auto known = kinds_.find(path_);
             const bool is_new = known == kinds_.end();
-            Node fresh = node(is_new ? Kind::numeric : known->second, path_, std::move(key), object, is_new);
+            const Kind kind = is_new ? Kind::numeric : known->second;
+            Node fresh = node(kind, path_, std::move(key), object, is_new);
             if (is_new && nodes_.size() >= kinds_.size() + MOST_NEW_NAMES) {
                 return &passing_.emplace_back(std::move(fresh));
             }
@@ -131,6 +134,7 @@ private:
 
     bool number(Scope scope, const Field& text, std::ptrdiff_t place) {
         if (scope->role != Node::Role::column) return entry_number(scope, text);
+        if (scope->by_value && !reads_others) return true;
         const bool is_numeric = scope->by_value || scope->reader.kind == Kind::numeric;
         if (!is_numeric) {
             char room[LONGEST_VALUE];
@@ -172,7 +176,7 @@ private:
 
     bool close_object(const Node* scope) {
         if (scope->role != Node::Role::entry) return true;
-        if (!has_name_ || value_ == EntryValue::none) return true;
+        if (!has_name_ || value_ == EntryValue::none || (owner_->by_value && !reads_others)) return true;
         const auto* const first = reinterpret_cast<const Byte*>(entry_name_text_.data());
         const Field name{first, first + entry_name_text_.size(), first + entry_name_text_.size()};
         const bool is_number = value_ == EntryValue::number;
@@ -205,6 +209,7 @@ private:
 
     // A value that is no number, or a number of another kind than numeric.
     bool field(Node& node, const Field& field, std::ptrdiff_t place) {
+        if (node.by_value && !reads_others) return true;
         switch (node.by_value ? Kind::categorical : node.reader.kind) {
             case Kind::label:
                 return label(node.reader, field, y_);

@@ -20,13 +20,24 @@ BLOCK_ROWS = 16384  # of dicts
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Some rows, the first of them number `first` of the data: columns of a batch, or dicts and columns beside them."""
+    """Some rows, the first of them number `first` of the data: columns of a batch, or dicts and columns beside them.
+
+    In a file, `first` is counted from the begin of part number `group` of file number `file`.
+    """
 
     first: int
     rows: int
     columns: list[tuple[int, bytes]]  # of the batch
     batch: pa.RecordBatch
     records: list[Any] | None = None
+    file: int = 0
+    group: int = 0
+    origin: str = ORIGIN
+    part: str = ""  # of the file, such as "row group 3: "
+
+    def where(self, row: int) -> str:
+        """Where a row of the block is, for messages."""
+        return f"{self.origin}: {self.part}row {self.first + row}"
 
 
 @final
@@ -40,8 +51,19 @@ class BlockReader:
     optional: Sequence[str] = ()  # kinds of columns that may not be there
     vectors: Mapping[str, RowVectors] = field(default_factory=dict)  # label and weight, for all parts
 
-    def blocks(self) -> Iterator[Block]:
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether the data stays in memory; an iterator can be read once."""
+        return not self.parts.is_one_shot
+
+    @property
+    def suits_threads(self) -> bool:
+        """Whether other threads may read the blocks: not so for dicts, and not for what comes from an iterator."""
+        return self.can_be_read_again and frames.is_frame(self.parts.sample)
+
+    def blocks(self, file: int = 0, group: int = 0, *, threads: int = 0) -> Iterator[Block]:
         """All blocks, in order."""
+        del file, group, threads  # there is one part, and nothing to wait for
         first = 0
         for block in self._blocks():
             yield block
@@ -83,12 +105,12 @@ class BlockReader:
         if frames.is_frame(data):
             for batch in frames.table_of(data).to_batches():
                 columns = frames.arranged(batch, self.kinds, is_open=self.is_open, optional=self.optional)
-                yield from _block(columns, first, batch.num_rows, vectors, shift)
+                yield from block_of(columns, first, batch.num_rows, vectors, shift)
                 first += batch.num_rows
         elif are_records(data) or isinstance(self.parts.first, Mapping):
             for at in range(0, len(data), BLOCK_ROWS):
                 rows = list(data[at : at + BLOCK_ROWS])
-                yield from _block([], first, len(rows), vectors, shift, rows)
+                yield from block_of([], first, len(rows), vectors, shift, rows)
                 first += len(rows)
         elif len(data) if isinstance(data, list) else True:
             raise BadFormat(
@@ -101,13 +123,14 @@ def _vector(kind: str, value: Any) -> RowVectors | None:
     return None if value is None else RowVectors("y" if kind == "label" else kind, value)
 
 
-def _block(
+def block_of(
     columns: list[tuple[str, str, Any]],
     first: int,
     rows: int,
     vectors: Mapping[str, RowVectors],
     shift: Mapping[str, int],
     records: list[Any] | None = None,
+    **place: Any,
 ) -> Iterable[Block]:
     """The block of some columns and of the vectors beside them; no block of no rows."""
     import pyarrow as pa
@@ -120,4 +143,4 @@ def _block(
     if not columns:
         columns.append(("ignore", "", pa.nulls(rows)))  # a batch without columns has no rows
     batch = pa.RecordBatch.from_arrays([cells for *_, cells in columns], [str(i) for i in range(len(columns))])
-    yield Block(first, rows, frames.codes(columns), batch, records)
+    yield Block(first, rows, frames.codes(columns), batch, records, **place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterable
@@ -49,10 +50,14 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
 def _expand_one(path: str) -> list[str]:
     if not isinstance(path, str):
         raise InvalidInput(f"paths needs text or Path objects, got {path!r}; decode it first.")
+    if is_uri(path):
+        from ftprl.data import places
+
+        return places.expand_uri(path)
     if path == STDIN or os.path.isfile(path):
         return [path]
     if os.path.isdir(path):
-        files = sorted(str(p) for p in Path(path).iterdir() if p.is_file() and not p.name.startswith("."))
+        files = _files_in(Path(path))
         if not files:
             raise InvalidInput(f"{shown(path)}: expected files in the folder, got none; check the path.")
         return files
@@ -64,9 +69,33 @@ def _expand_one(path: str) -> list[str]:
     return files
 
 
+def _files_in(folder: Path) -> list[str]:
+    """The files of a folder and of its partitions, which are folders such as `day=3`, in the order of their names."""
+    files: list[str] = []
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and "=" in path.name:
+            files += _files_in(path)
+        elif path.is_file() and not is_hidden(path.name):
+            files.append(str(path))
+    return files
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file of a folder is no data: `.name`, and what others leave beside tables, such as `_SUCCESS`."""
+    return name.startswith(".") or (name.startswith("_") and "." not in name)
+
+
+_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+
+
+def is_uri(file: str) -> bool:
+    """Whether a path is one of another file system, such as s3://bucket/file."""
+    return _URI.match(file) is not None
+
+
 def lasts(file: str) -> bool:
     """Whether a file can be read again: standard input, pipes and devices cannot."""
-    return file != STDIN and os.path.isfile(file)
+    return file != STDIN and (is_uri(file) or os.path.isfile(file))
 
 
 def suffixes(file: str) -> tuple[str, str]:
@@ -144,6 +173,14 @@ def _standard_input() -> Any:
         return sys.stdin.buffer
 
 
+def _opened(file: str) -> Any:
+    if is_uri(file):
+        from ftprl.data import places
+
+        return places.open_stream(file)
+    return open(file, "rb", buffering=0)
+
+
 @final
 class Stream:
     """The text of one file, decompressed, as blocks of bytes; errors name the file and the line that was reached."""
@@ -152,11 +189,11 @@ class Stream:
         self.file = file
         self.name = "<stdin>" if file == STDIN else shown(file)
         try:
-            raw: Any = _standard_input() if file == STDIN else open(file, "rb", buffering=0)  # noqa: SIM115
+            raw: Any = _standard_input() if file == STDIN else _opened(file)
         except OSError as error:
             raise InvalidInput(f"{self.name}: {error.strerror}; check the path and its permissions.") from None
         self._raw = raw
-        self.first_size = 0 if file == STDIN else self.size()
+        self.first_size = 0 if file == STDIN or is_uri(file) else self.size()
         try:
             head = self._head(raw)
         except ErrorWithoutLine as error:
@@ -249,7 +286,9 @@ class Stream:
 
     def _is_raw(self) -> bool:
         """Whether the text is that of a regular file, as it is."""
-        return self.file != STDIN and not self._compression and stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
+        if self.file == STDIN or is_uri(self.file) or self._compression:
+            return False
+        return stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
 
     def place(self, back: int = 0) -> int:
         """Where the text stands in a file in which one can jump, so many bytes before what was read."""

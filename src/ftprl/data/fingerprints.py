@@ -11,7 +11,7 @@ from typing import Any
 from ftprl._core import text_fingerprint
 from ftprl.data.chunks import TextPosition
 from ftprl.data.digests import TextDigest
-from ftprl.data.files import Stream, shown
+from ftprl.data.files import Stream, is_uri, shown
 from ftprl.errors import InvalidInput
 
 _END_BYTES = 65_536
@@ -20,8 +20,15 @@ _BLOCK = 1 << 20
 
 def ends_of(file: str) -> tuple[int, str]:
     """The size of a file, and the SHA-256 of its first and last 64 KiB."""
-    with open(file, "rb") as raw:
-        size = os.fstat(raw.fileno()).st_size
+    if is_uri(file):
+        from ftprl.data import places
+
+        opened: Any = places.open_file(file)
+    else:
+        opened = open(file, "rb")  # noqa: SIM115
+    with opened as raw:
+        size = raw.seek(0, os.SEEK_END)
+        raw.seek(0)
         ends = raw.read(_END_BYTES)
         raw.seek(max(0, size - _END_BYTES))
         return size, hashlib.sha256(ends + raw.read(_END_BYTES)).hexdigest()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, final
 from numpy.typing import ArrayLike
 
 from ftprl.data.files import expand, shown, suffixes
-from ftprl.data.options import ARRAYS, FRAME, RECORDS, Columns, ReadingOptions
+from ftprl.data.options import ARRAYS, FRAME, JSON_LINES, RECORDS, TABLES, Columns, ReadingOptions
 from ftprl.data.parts import Parts, as_data
 from ftprl.data.protocol import Source
 from ftprl.errors import InvalidInput
@@ -42,12 +42,18 @@ class ObjectFormat(NamedTuple):
 
 
 FILE_FORMATS = (
+    FileFormat("arrow", (".arrow", ".feather", ".ipc"), "ftprl.data.column_source"),
     FileFormat("csv", (".csv",), "ftprl.data.text_tables"),
+    FileFormat(JSON_LINES, (".jsonl", ".ndjson"), "ftprl.data.json_lines"),
     FileFormat("libsvm", (".libsvm", ".svm", ".svmlight"), "ftprl.data.text_lines"),
+    FileFormat("orc", (".orc",), "ftprl.data.column_source"),
+    FileFormat("parquet", (".parquet", ".parq", ".pq"), "ftprl.data.column_source"),
     FileFormat("tsv", (".tsv", ".tab"), "ftprl.data.text_tables"),
     FileFormat("vw", (".vw",), "ftprl.data.text_lines"),
+    FileFormat("vwjson", (".vwjson",), "ftprl.data.text_lines"),
 )
-_NAMED = (FRAME, RECORDS, "csv", "tsv", "vw")  # formats of named features, all hashed alike
+_LINES = ("vw", "vwjson")  # formats of names without columns
+_NAMED = (*TABLES, *_LINES)  # formats of named features, all hashed alike
 OBJECT_FORMATS = (
     ObjectFormat("Batch objects", "ftprl.data.memory", None),
     ObjectFormat("a data frame (pandas, Polars, pyarrow, or any other that Arrow reads)", "ftprl.data.frames", _NAMED),
@@ -80,6 +86,7 @@ def open(
     on_bad_row: str = "raise",
     max_row: int = 16_000_000,
     columns: Mapping[str, str] | None = None,
+    other_columns: bool = True,
     labelled: bool = False,
     loss: str = "logistic",
     dtype: str = "float32",
@@ -90,11 +97,12 @@ def open(
     Parameters
     ----------
     data
-        A path, a folder, a glob pattern, "-" for standard input, or a list of these; a data frame (pandas, Polars,
-        pyarrow, or any other with the Arrow PyCapsule interface); dicts; a NumPy array; a SciPy CSR or CSC matrix; a
-        `Batch`. Lists and iterators of these are read part by part; a part may be `(data, y)` or `(data, y, weight)`.
+        A path, a folder, a glob pattern, a URI that pyarrow knows (s3://, gs://, hdfs://), "-" for standard input, or a
+        list of these; a data frame (pandas, Polars, pyarrow, or any other with the Arrow PyCapsule interface); dicts;
+        a NumPy array; a SciPy CSR or CSC matrix; a `Batch`. Lists and iterators of these are read part by part; a part may be `(data, y)` or `(data, y, weight)`.
     format
-        "vw", "libsvm", "csv" or "tsv" [default: inferred from the file extension].
+        "csv", "tsv", "jsonl", "parquet", "arrow", "orc", "vw", "vwjson" or "libsvm" [default: inferred from the file
+        extension].
     y, weight
         For data in memory: one label and one weight per row. For tables `weight` may be the column with the weight.
     dim
@@ -118,6 +126,8 @@ def open(
     columns
         The kind of each column, as another source has settled them (`Source.to_dict`). Files may then lack the label
         and the weight, unless `labelled`.
+    other_columns
+        With `columns`: whether columns of JSON lines that are not among them are read by their values.
     loss
         The loss that the labels are for: it decides which labels are allowed.
     dtype
@@ -148,6 +158,7 @@ def open(
         on_bad_row=on_bad_row,
         max_row=max_row,
         columns=columns,
+        other_columns=other_columns,
         labelled=labelled,
         loss=loss,
         dtype=dtype,
@@ -178,7 +189,7 @@ def are_paths(data: Any) -> bool:
 def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = None) -> dict[str, Any]:
     """The settings with which the data of a model was read, for other data of the same kind.
 
-    CSV and TSV files replace each other, and so do libsvm files and matrices, since both number their features.
+    Formats with columns replace each other, and so do VW text and VW's JSON, and libsvm files and matrices.
     """
     kept = reading.get("format")
     if not are_paths(data):
@@ -190,17 +201,33 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
             "data needs the features of the model, which has numbers for them and no names, got files;"
             " pass a matrix, Batch objects, or libsvm files."
         )
+    if kept in TABLES and wanted in TABLES and wanted != kept:
+        return _settings_for_table(reading, str(wanted))
     if kept in (FRAME, RECORDS):
-        if wanted not in ("csv", "tsv"):
-            raise InvalidInput(
-                f"data needs the columns of the model, which was trained on a {kept}, got {wanted or 'other'} files;"
-                " pass csv or tsv files, a data frame, or dicts.",
-                option="format",
-            )
-        return dict(reading) | {"format": wanted}
-    if {wanted, kept} == {"csv", "tsv"}:
-        return {name: value for name, value in reading.items() if name not in ("sep", "quote")} | {"format": wanted}
-    return dict(reading) | ({"format": wanted} if kept == ARRAYS else {})
+        tables = ", ".join(known.name for known in FILE_FORMATS if known.name in TABLES)
+        raise InvalidInput(
+            f"data needs the columns of the model, which was trained on a {kept}, got {wanted or 'other'} files;"
+            f" pass {tables} files, a data frame, or dicts.",
+            option="format",
+        )
+    if kept in _LINES and wanted in TABLES and wanted not in ("csv", "tsv"):  # a feature is what its name and value say
+        own = {name: value for name, value in reading.items() if name in _UNNAMED}
+        return own | {"format": wanted} | ({"columns": {}} if wanted == JSON_LINES else {})
+    return dict(reading) | ({"format": wanted} if kept == ARRAYS or (kept in _LINES and wanted in _LINES) else {})
+
+
+def _settings_for_table(reading: Mapping[str, Any], format: str) -> dict[str, Any]:
+    """The same for files with columns of another format."""
+    both_text = format in ("csv", "tsv") and reading.get("format") in ("csv", "tsv")
+    own = ("sep", "quote", "other_columns") if both_text else ("sep", "quote", "header", "other_columns")
+    settings = {name: value for name, value in reading.items() if name not in own}
+    more = {"other_columns": _has_open_columns(reading)} if format == JSON_LINES else {}
+    return settings | more | {"format": format}
+
+
+def _has_open_columns(reading: Mapping[str, Any]) -> bool:
+    """Whether a model was trained on rows that may have any names."""
+    return reading.get("format") == RECORDS or bool(reading.get("other_columns", False))
 
 
 def _settings_for_object(reading: Mapping[str, Any], known: ObjectFormat) -> dict[str, Any]:
@@ -221,7 +248,7 @@ def _settings_for_object(reading: Mapping[str, Any], known: ObjectFormat) -> dic
     columns = reading.get("columns")
     if columns is None:  # of VW text: a feature is what its name and value say
         return {**settings, "format": RECORDS}
-    return {**settings, "columns": columns, "format": RECORDS if kept == RECORDS else FRAME}
+    return {**settings, "columns": columns, "format": RECORDS if _has_open_columns(reading) else FRAME}
 
 
 def _object_format(data: Any) -> ObjectFormat:

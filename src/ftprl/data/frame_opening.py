@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ftprl.data import frames, records
+from ftprl.data import frames, nested, records
 from ftprl.data.blocks import BlockReader
 from ftprl.data.frame_source import FrameSettings, FrameSource
 from ftprl.data.labels import of_values
@@ -27,14 +27,15 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
             vector.check_length(len(data.first))
     first, own_y, _ = split(data.first)
     table = frames.table_of(first)
-    known = _known_kinds(options)
-    kinds = frames.decide(table.schema, named, known) if known is None or options.format == RECORDS else known
+    known = known_kinds(options)
+    kinds = frames.decide(nested.flat_fields(table.schema), named, known) if known is None or options.format == RECORDS else known
     label = _label_of(kinds)
 
     def texts() -> list[str]:
         if "label" in vectors or own_y is not None:
             return frames.label_texts("y", (vectors.get("label") or RowVectors("y", own_y)).cells)
-        return frames.label_texts(label, table[label]) if label in table.column_names else []
+        column = nested.column_of(table, label)
+        return [] if column is None else frames.label_texts(label, column)
 
     return _source(data, options, kinds, vectors, texts, options.format or FRAME)
 
@@ -43,7 +44,7 @@ def open_records(data: Parts, options: ReadingOptions) -> FrameSource:
     """Dicts as a source."""
     named, vectors = named_columns(_without_vectors(options)), _vectors(options)
     first, own_y, _ = (data.peek(SAMPLE_ROWS), None, None) if isinstance(data.first, Mapping) else split(data.first)
-    sample, known = first[:SAMPLE_ROWS], _known_kinds(options)
+    sample, known = first[:SAMPLE_ROWS], known_kinds(options)
     kinds = records.decide(sample, named) if known is None else known
     label = _label_of(kinds)
 
@@ -69,9 +70,25 @@ def _source(
             raise InvalidInput(f"{name}= is for files, got data in memory; drop it.", option=name)
     for kind in vectors:  # what stands beside the data replaces a column
         kinds = {name: "ignore" if own == kind else own for name, own in kinds.items()}
+    label = "y" if "label" in vectors else _label_of(kinds)
+    settings = settings_for_kinds(options, kinds, label_texts, format, label)
+    optional = KINDS if format == RECORDS else ("ignore",) if options.labelled else ("label", "weight", "ignore")
+    optional = optional if options.columns is not None or format == RECORDS else ("ignore",)
+    reader = BlockReader(data, kinds, format == RECORDS, optional, vectors)
+    return FrameSource(reader, settings)
+
+
+def settings_for_kinds(
+    options: ReadingOptions,
+    kinds: Mapping[str, str],
+    label_texts: Callable[[], list[str]],
+    format: str,
+    label: str | None = None,
+) -> FrameSettings:
+    """All that decides what a row becomes, once it is known what each column is for."""
     positive = str(options.positive).lower() if isinstance(options.positive, bool) else options.positive_label
-    rule = of_values(options.loss, positive, "y" if "label" in vectors else _label_of(kinds), label_texts())
-    settings = FrameSettings(
+    rule = of_values(options.loss, positive, _label_of(kinds) if label is None else label, label_texts())
+    return FrameSettings(
         format=format,
         dim=DIM if options.dim is None else int(options.dim),
         seed=options.seed,
@@ -83,13 +100,10 @@ def _source(
         kinds=kinds,
         skip_bad_rows=options.on_bad_row == "skip",
     )
-    optional = KINDS if format == RECORDS else ("ignore",) if options.labelled else ("label", "weight", "ignore")
-    optional = optional if options.columns is not None or format == RECORDS else ("ignore",)
-    reader = BlockReader(data, kinds, format == RECORDS, optional, vectors)
-    return FrameSource(reader, settings)
 
 
-def _known_kinds(options: ReadingOptions) -> dict[str, str] | None:
+def known_kinds(options: ReadingOptions) -> dict[str, str] | None:
+    """The kinds that another source has settled, if there is one."""
     if options.columns is None:
         return None
     kinds = named_columns(_without_vectors(options)).kinds()

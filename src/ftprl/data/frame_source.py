@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, Protocol, final
 
 from ftprl._core import RecordParser, parser
-from ftprl.data import frames
 from ftprl.data.batch import Batch
-from ftprl.data.blocks import Block, BlockReader
-from ftprl.data.digests import BatchDigest
+from ftprl.data.blocks import Block
+from ftprl.data.digests import BatchDigest, RowDigest, whole_numbers
 from ftprl.data.files import shown
 from ftprl.data.labels import LabelRule
 from ftprl.data.memory import check_same_rows
@@ -23,7 +22,6 @@ from ftprl.data.protocol import KINDS, Description, Position, Source
 from ftprl.data.text_settings import BATCH_ROWS, BATCH_VALUES
 from ftprl.errors import BadFormat, InvalidInput
 
-FirstBad = tuple[int, str]
 Job = tuple[Block, int, int]  # a block, and which of its rows
 
 
@@ -32,36 +30,51 @@ Job = tuple[Block, int, int]  # a block, and which of its rows
 class FramePosition:
     """A place between two rows: `skip` good rows behind row number `record` of the data.
 
-    `rows` rows come before it; `bad` rows were left out before `record`, the first at `first_bad` (row, reason);
-    `negative` is the label that counts as -1 in the rows before, 1 when there was none.
+    In files, `record` is counted from the begin of part number `group` of file number `file`. `rows` rows come before
+    it; `bad` rows were left out before `record`, the first as `first_bad` says; `negative` is the label that counts as
+    -1 in the rows before, 1 when there was none. `digest` is that of the rows before `record`, None where a reading
+    made none, and `end` that of all rows up to the end of those that were read together with it.
     """
 
+    file: int = 0
+    group: int = 0
     record: int = 0
     skip: int = 0
     rows: int = 0
     bad: int = 0
     negative: float = 1.0
-    first_bad: FirstBad | None = None
+    first_bad: str | None = None
+    digest: RowDigest | None = None
+    end: RowDigest | None = None
 
     def after(self, rows: int) -> FramePosition:
         """The position that many rows further on."""
         return replace(self, skip=self.skip + rows, rows=self.rows + rows)
 
+    def without_digest(self) -> FramePosition:
+        """The same position for a reading that makes no digest."""
+        return replace(self, digest=None, end=None)
+
     def to_dict(self) -> dict[str, Any]:
         """The position as JSON values."""
-        values = {name: getattr(self, name) for name in ("record", "skip", "rows", "bad", "negative")}
-        return {**values, "first_bad": None if self.first_bad is None else list(self.first_bad)}
+        values = {name: getattr(self, name) for name in (*_COUNTS, "negative", "first_bad")}
+        digests = {name: getattr(self, name) for name in ("digest", "end")}
+        return {**values, **{name: None if value is None else value.to_list() for name, value in digests.items()}}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> FramePosition:
         """The position that `to_dict` saved."""
-        counts = {name: saved.get(name) for name in ("record", "skip", "rows", "bad")}
+        counts = {name: saved.get(name) for name in _COUNTS}
         good = all(type(count) is int and count >= 0 for count in counts.values())
-        if not good or saved.get("negative") not in (-1.0, 0.0, 1.0):
-            raise InvalidInput(f"a position needs counts of at least 0, got {saved!r:.200}; start anew.")
         first = saved.get("first_bad")
-        bad = None if first is None else (int(first[0]), str(first[1]))
-        return cls(**counts, negative=float(saved["negative"]), first_bad=bad)  # type: ignore[arg-type]
+        if not good or saved.get("negative") not in (-1.0, 0.0, 1.0) or not isinstance(first, str | None):
+            raise InvalidInput(f"a position needs counts of at least 0, got {saved!r:.200}; start anew.")
+        kept = {name: saved.get(name) for name in ("digest", "end")}
+        digests = {name: None if one is None else RowDigest(*whole_numbers(one, 3)) for name, one in kept.items()}
+        return cls(**counts, **digests, negative=float(saved["negative"]), first_bad=first)  # type: ignore[arg-type]
+
+
+_COUNTS = ("file", "group", "record", "skip", "rows", "bad")
 
 
 @final
@@ -126,8 +139,8 @@ class _Parsed:
     job: Job
     batches: list[Batch]
     bad: int
-    first_bad: FirstBad | None
-    problem: tuple[int, str, str] | None  # row, what is wrong, option of the remedy
+    first_bad: str | None
+    problem: tuple[str, str] | None  # where and what is wrong, option of the remedy
     negative: float
     left_out: Mapping[int, int]
 
@@ -144,13 +157,16 @@ class _BlockParser:
         """The rows of a job, up to the first bad one unless those are left out."""
         block, at, stop = job
         core, bad_before = self._bound(block), self._parser.bad
-        core.negative, taking = negative, Taking(core, ORIGIN)
+        core.negative, taking = negative, Taking(core, block.origin)
         while at < stop and core.problem is None:
             at = core.read(at, stop) if block.records is None else core.read_records(block.records, at, stop)
             taking.take()
         bad, first, problem = core.bad - bad_before, core.first_bad, core.problem
-        first_bad = None if first is None or not bad else (block.first + first[0] - 1, shown(first[1]))
-        wrong = None if problem is None else (problem[0] - 1, _with_remedy(shown(problem[1]), *problem[2:]), problem[3])
+        first_bad = None if first is None or not bad else f"{block.where(first[0] - 1)}: {shown(first[1])}"
+        wrong: tuple[str, str] | None = None
+        if problem is not None:
+            what = _with_remedy(shown(problem[1]), *problem[2:])
+            wrong = f"{block.where(problem[0] - 1)}: {what}", problem[3]
         return _Parsed(job, taking.batches, bad, first_bad, wrong, core.negative, taking.left_out)
 
     def _bound(self, block: Block) -> RecordParser:
@@ -174,13 +190,28 @@ class _Reading:
         self.start, self.skip, self.rows = start, start.skip, start.rows - start.skip
         self.bad, self.first_bad, self.negative = start.bad, start.first_bad, start.negative
         self.left_out = LeftOut()
+        self.digest = start.digest
 
 
-@final
+class Blocks(Protocol):
+    """What a source needs of the data: its rows in blocks, from any part of a file on."""
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether `blocks` may be called more than once."""
+
+    @property
+    def suits_threads(self) -> bool:
+        """Whether other threads may read the blocks."""
+
+    def blocks(self, file: int = 0, group: int = 0, *, threads: int = 0) -> Iterator[Block]:
+        """The blocks, in order."""
+
+
 class FrameSource(Source):
     """Data frames or dicts as batches; `ftprl.data.open` makes one."""
 
-    def __init__(self, reader: BlockReader, settings: FrameSettings) -> None:
+    def __init__(self, reader: Blocks, settings: FrameSettings) -> None:
         self._reader, self._settings = reader, settings
         self._reading = _Reading(FramePosition())  # the last one
 
@@ -191,8 +222,8 @@ class FrameSource(Source):
 
     @property
     def can_be_read_again(self) -> bool:
-        """Whether the data stays in memory; an iterator can be read once."""
-        return not self._reader.parts.is_one_shot
+        """Whether the data stays in memory or in files; an iterator can be read once."""
+        return self._reader.can_be_read_again
 
     @property
     def start(self) -> FramePosition:
@@ -216,8 +247,7 @@ class FrameSource(Source):
     @property
     def first_bad(self) -> str | None:
         """Where the first row was left out, and why."""
-        first = self._reading.first_bad
-        return None if first is None else f"{ORIGIN}: row {first[0]}: {first[1]}"
+        return self._reading.first_bad
 
     def take_left_out(self) -> dict[int, int]:
         """How many rows were left out since the last call, by the number of good rows that come before them."""
@@ -242,9 +272,10 @@ class FrameSource(Source):
             )
         return position
 
-    def _jobs(self, record: int, rows: int = BATCH_ROWS) -> Iterator[Job]:
+    def _jobs(self, start: FramePosition, threads: int, rows: int = BATCH_ROWS) -> Iterator[Job]:
         """Blocks from a row on, cut where a reading from the first row would cut them."""
-        for block in self._reader.blocks():
+        for block in self._reader.blocks(start.file, start.group, threads=threads):
+            record = start.record if (block.file, block.group) == (start.file, start.group) else 0
             for at in range(0, block.rows, rows):
                 stop = min(at + rows, block.rows)
                 if block.first + stop > record:
@@ -263,17 +294,16 @@ class FrameSource(Source):
                 parsers.append(block_parser)
             return parsed
 
-        jobs = self._jobs(reading.start.record)
-        with_threads = threads and self.can_be_read_again and frames.is_frame(self._reader.parts.sample)
+        jobs = self._jobs(reading.start, threads)
+        with_threads = threads and self._reader.suits_threads
         done = prefetched(jobs, work, threads) if with_threads else (work(job) for job in jobs)
-        with closing(done):
+        with closing(jobs), closing(done):
             for result in done:
                 parsed = self._agreeing(result, reading.negative)
                 yield from self._batches_of(parsed, reading)
                 if parsed.problem is not None:
-                    row, what, option = parsed.problem
-                    row += parsed.job[0].first
-                    raise BadFormat(f"{ORIGIN}: row {row}: {what}", option=option or "on_bad_row")
+                    what, option = parsed.problem
+                    raise BadFormat(what, option=option or "on_bad_row")
 
     def _agreeing(self, parsed: _Parsed, negative: float) -> _Parsed:
         """The rows, parsed again if their labels settled what counts as -1 before those in front were known."""
@@ -283,7 +313,20 @@ class FrameSource(Source):
 
     def _batches_of(self, parsed: _Parsed, reading: _Reading) -> Iterator[tuple[Batch, FramePosition]]:
         block, at, _ = parsed.job
-        here = FramePosition(block.first + at, 0, reading.rows, reading.bad, reading.negative, reading.first_bad)
+        before = reading.digest
+        for batch in parsed.batches if before is not None else ():
+            reading.digest = reading.digest.plus(batch) if reading.digest is not None else None
+        here = FramePosition(
+            file=block.file,
+            group=block.group,
+            record=block.first + at,
+            rows=reading.rows,
+            bad=reading.bad,
+            negative=reading.negative,
+            first_bad=reading.first_bad,
+            digest=before,
+            end=reading.digest,
+        )
         reading.bad += parsed.bad
         reading.left_out.add(here.rows, parsed.left_out)
         reading.first_bad = reading.first_bad or parsed.first_bad
@@ -299,19 +342,18 @@ class FrameSource(Source):
     def locate(self, position: Position) -> str:
         """The number of the row behind a position, counted from 0."""
         own = self._own(position)
-        row = own.record + own.skip
-        if self.skips_bad_rows and self.can_be_read_again:
-            row = next(self._good_rows(own), row)
-        return f"{ORIGIN}: row {row}"
+        if self.can_be_read_again:
+            return next(self._good_rows(own), f"{ORIGIN}: row {own.rows}")
+        return f"{ORIGIN}: row {own.record + own.skip}"
 
-    def _good_rows(self, position: FramePosition) -> Iterator[int]:
-        """The number of the good row behind a position, found by reading row by row."""
+    def _good_rows(self, position: FramePosition) -> Iterator[str]:
+        """Where the good row behind a position is, found by reading row by row."""
         one, skip = _BlockParser(self._settings), position.skip
-        for block, at, stop in self._jobs(position.record, 1):
+        for block, at, stop in self._jobs(position, 0, 1):
             parsed = one.parse((block, at, stop), position.negative)
             skip -= len(parsed.batches)
             if skip < 0:
-                yield block.first + at
+                yield block.where(at)
                 return
 
     def fingerprint(self) -> dict[str, Any] | None:

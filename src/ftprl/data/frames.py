@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ftprl.data import nested
 from ftprl.data.files import shown
 from ftprl.data.parts import ORIGIN, Parts
 from ftprl.data.protocol import KINDS
@@ -40,20 +41,21 @@ def table_of(data: Any) -> pa.Table:
         raise InvalidInput(
             f"data needs a frame with one type per column, got {type(data).__name__}: {_line(error)}; convert it first."
         ) from None
-    return _checked(table)
+    check_names([field.name for field in nested.flat_fields(table.schema)], "data")
+    return table
 
 
 def _line(error: Exception) -> str:
     return shown(" ".join(str(error).split()))[:160]
 
 
-def _checked(table: pa.Table) -> pa.Table:
+def check_names(names: Sequence[str], where: str) -> None:
+    """Refuse columns that occur twice, also as the fields of structures."""
     seen: set[str] = set()
-    for name in table.column_names:
+    for name in names:
         if name in seen:
-            raise InvalidInput(f"data needs each column once, got {name[:40]!r} twice; rename one.")
+            raise InvalidInput(f"{where} needs each column once, got {shown(name)[:40]!r} twice; rename one.")
         seen.add(name)
-    return table
 
 
 # ---- kinds ----
@@ -67,6 +69,9 @@ def kind_of(type: pa.DataType) -> str | None:
         return "numeric"
     if types.is_dictionary(type):
         return "categorical" if kind_of(type.value_type) is not None else None
+    if nested.is_list(type):
+        inner = nested.value_type(type)
+        return None if inner is None else kind_of(inner)
     is_category = types.is_boolean(type) or _is_text(type) or types.is_date(type) or types.is_null(type)
     return "categorical" if is_category else None
 
@@ -82,22 +87,35 @@ def _has_text(type: pa.DataType) -> bool:
     return bool(types.is_temporal(type) or types.is_fixed_size_binary(type))
 
 
-def decide(schema: pa.Schema, named: NamedColumns, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The kind of every column: as named or known, else by its type."""
-    kinds = dict(known) if known is not None else named.kinds()
-    for name, kind in named.kinds().items():
-        if name not in schema.names:
-            raise InvalidInput(
-                f"{kind}= needs one of the columns {listed(schema.names)}, got {name[:40]!r}; check the name.",
-                option=kind,
-            )
-    for field in schema:
+def decide(fields: Sequence[pa.Field], named: NamedColumns, known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The kind of every column: as named or known, else by its type.
+
+    A structure that is named gives its kind to all its fields.
+    """
+    names = [field.name for field in fields]
+    own = for_structures(named.kinds(), names, "")
+    kinds = dict(known) if known is not None else own
+    for field in fields:
         if field.name not in kinds:
             by_type = kind_of(field.type)
             if by_type is None:
                 raise InvalidInput(_no_feature(field.name, field.type))
             kinds[field.name] = by_type
-    return {name: kinds[name] for name in dict.fromkeys((*schema.names, *kinds))}
+    return {name: kinds[name] for name in dict.fromkeys((*names, *kinds))}
+
+
+def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -> dict[str, str]:
+    """The kinds that were named, with those of structures passed on to their fields."""
+    known, passed = set(names), dict[str, str]()
+    for name, kind in kinds.items():
+        inside = [other for other in names if other.startswith(f"{name}.")]
+        if name not in known and (not inside or kind in ("label", "weight")):
+            raise InvalidInput(
+                f"{where}{kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; check the name.",
+                option=kind,
+            )
+        passed |= {other: kind for other in inside} if name not in known else {name: kind}
+    return {**passed, **{name: kind for name, kind in kinds.items() if name in known}}
 
 
 def _no_feature(name: str, type: pa.DataType) -> str:
@@ -124,22 +142,30 @@ def text_of(value: Any) -> str:
 
 
 def arranged(
-    batch: pa.RecordBatch, kinds: Mapping[str, str], *, is_open: bool, optional: Sequence[str]
+    batch: pa.RecordBatch, kinds: Mapping[str, str], *, is_open: bool, optional: Sequence[str], origin: str = ORIGIN
 ) -> list[tuple[str, str, pa.Array]]:
     """Kind, name and cells of the columns that are read, in the order of the frame.
 
     A column that `kinds` does not know is left out or, where the set of columns `is_open`, read by its type.
     """
-    for name, kind in kinds.items():
-        if name not in batch.schema.names and kind not in optional:
-            names = listed(batch.schema.names)
-            raise BadFormat(f"{ORIGIN}: expected a column {shown(name)[:40]!r}, got the columns {names}; add it.")
+    flat = nested.flat_columns(batch)
+    check_columns([name for name, _ in flat], kinds, optional, origin)
     columns: list[tuple[str, str, pa.Array]] = []
-    for name, cells in zip(batch.schema.names, batch.columns, strict=True):
+    for name, cells in flat:
         kind = kinds.get(name, (kind_of(cells.type) or "refused") if is_open else "ignore")
         if kind != "ignore":
             columns.append((kind, name, readable(name, cells, kind)))
     return columns
+
+
+def check_columns(names: Sequence[str], kinds: Mapping[str, str], optional: Sequence[str], origin: str) -> None:
+    """Refuse a part of the data that lacks a column."""
+    there = set(names)
+    for name, kind in kinds.items():
+        if name not in there and kind not in optional:
+            raise BadFormat(
+                f"{origin}: expected a column {shown(name)[:40]!r}, got the columns {listed(names)}; add it."
+            )
 
 
 def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
@@ -150,6 +176,8 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
     if isinstance(cells, pa.ExtensionArray):
         cells = cells.storage
     type = cells.type
+    if nested.is_list(type):
+        return _readable_list(name, cells, kind)
     if types.is_dictionary(type):
         if kind == "categorical" and _is_direct(type.value_type):
             return cells
@@ -165,6 +193,20 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
         return cells.cast(pa.binary() if types.is_fixed_size_binary(type) else pa.string())
     except pa.ArrowException:
         raise InvalidInput(_no_feature(name, type)) from None
+
+
+def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
+    """The same for lists and maps, by the type of their values."""
+    import pyarrow as pa
+
+    value = nested.value_type(cells.type)
+    if value is None or kind in ("label", "weight", "refused"):
+        raise InvalidInput(_no_feature(name, cells.type))
+    probe = readable(name, pa.nulls(0, value), kind)
+    try:
+        return nested.as_list(cells, probe.type)
+    except pa.ArrowException:
+        raise InvalidInput(_no_feature(name, cells.type)) from None
 
 
 def _is_direct(type: pa.DataType) -> bool:

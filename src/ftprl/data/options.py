@@ -13,6 +13,8 @@ DIM = 2**22  # cells of the table for names, which are hashed
 ARRAYS = "arrays"  # the format of data in memory whose features are numbered
 FRAME = "frame"  # that of frames, whose columns are known
 RECORDS = "records"  # that of dicts, which may have any names
+JSON_LINES = "jsonl"  # that of files whose lines are such dicts
+TABLES = (FRAME, RECORDS, "csv", "tsv", JSON_LINES, "parquet", "arrow", "orc")  # formats with columns, all read alike
 
 
 @final
@@ -37,6 +39,7 @@ class ReadingOptions(NamedTuple):
     on_bad_row: str = "raise"
     max_row: int = 16_000_000
     columns: Mapping[str, str] | None = None
+    other_columns: bool = True
     labelled: bool = False
     loss: str = "logistic"
     dtype: str = "float32"

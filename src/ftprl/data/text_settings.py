@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from ftprl._core import Parser, parser
 from ftprl.data.labels import LabelRule
 from ftprl.data.options import DIM, ReadingOptions
+from ftprl.data.protocol import KINDS
 
 if TYPE_CHECKING:
     from ftprl.data.tables import Dialect
@@ -34,12 +35,13 @@ class TextSettings(NamedTuple):
     block_size: int
     has_known_columns: bool  # those of another source
     needs_label: bool
+    reads_other_columns: bool = True  # of JSON lines
     batch_rows: int = BATCH_ROWS
 
     def parser(self) -> Parser:
         """A parser of the core with these settings."""
         sep, quote = (0, -1) if self.dialect is None else self.dialect.codes
-        return parser(
+        made = parser(
             "table" if self.dialect else self.format,
             dim=self.dim,
             seed=self.seed,
@@ -55,6 +57,11 @@ class TextSettings(NamedTuple):
             separator=sep,
             quote=quote,
         )
+        if self.format == "jsonl":
+            kinds = (self.columns or {}).items()
+            made.set_columns([(KINDS.index(kind), name.encode("utf-8", "surrogatepass")) for name, kind in kinds])
+            made.reads_others = self.reads_other_columns
+        return made
 
     @property
     def optional_kinds(self) -> tuple[str, ...]:
@@ -81,6 +88,8 @@ class TextSettings(NamedTuple):
                 "quote": self.dialect.quote or "",
                 "header": self.dialect.header,
             }
+        elif self.columns is not None:
+            options |= {"columns": dict(self.columns), "other_columns": self.reads_other_columns}
         return options
 
 
@@ -103,4 +112,5 @@ def settings_of(options: ReadingOptions, labels: LabelRule) -> TextSettings:
         block_size=int(options.block_size),
         has_known_columns=options.columns is not None,
         needs_label=bool(options.labelled),
+        reads_other_columns=bool(options.other_columns),
     )

@@ -47,6 +47,11 @@ _FILE_FORMATS = (
     "arrays",
     "frame",
     "records",
+    "parquet",
+    "arrow",
+    "orc",
+    "jsonl",
+    "vwjson",
 )  # whose positions are known; a class of a user has its own
 
 SPEC = fields(
@@ -75,6 +80,7 @@ _READING: dict[str, Shape] = {
 _TABLE: dict[str, Shape] = {
     "columns": either(nothing, mapping(one_of(*KINDS), MOST_COLUMNS)),
     "header": either(nothing, flag),
+    "other_columns": flag,
     "quote": either(nothing, character),
     "sep": either(nothing, character),
 }
@@ -103,12 +109,14 @@ _TEXT_POSITION = fields(
     },
     {"digest": listed(_64_BIT, 4, 4)},
 )
+_ROW_DIGEST = listed(_64_BIT, 3, 3)
 _ROW_POSITION = fields({"rows": whole()})
 _FRAME_POSITION = fields(
     {
-        **dict.fromkeys(("record", "skip", "rows", "bad"), whole()),
+        **dict.fromkeys(("file", "group", "record", "skip", "rows", "bad"), whole()),
         "negative": one_of(-1.0, 0.0, 1.0, -1, 0, 1),
-        "first_bad": either(nothing, row(whole(), name)),
+        "first_bad": either(nothing, name),
+        **dict.fromkeys(("digest", "end"), either(nothing, _ROW_DIGEST)),
     }
 )
 _TEXT_FINGERPRINT = listed(row(whole(), sha256), MOST_FILES)
@@ -119,7 +127,7 @@ _OWN = json_value()
 def checkpoint_shape(format: Any) -> Shape:
     """The state of a run over data of this format; positions of a format that is not built in may be anything."""
     known = format in _FILE_FORMATS
-    digest = listed(_64_BIT, 2, 2) if known else _OWN
+    digest = either(listed(_64_BIT, 2, 2), _ROW_DIGEST) if known else _OWN
     state = fields(
         {
             **dict.fromkeys(("began", "pass_began", "held"), _TOTALS),

@@ -321,7 +321,7 @@ def raising(parts: list[Any]) -> Iterator[Any]:
 
 
 TIME = datetime.datetime(2024, 1, 1)
-LISTS = [[1], [2], [3]]
+LISTS = [[[1]], [[2]], [[3]]]
 
 
 @pytest.mark.parametrize(

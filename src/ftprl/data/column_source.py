@@ -1,0 +1,196 @@
+"""Parquet, Arrow IPC and ORC files as a source of batches, in constant memory; a position is a row of a row group."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from ftprl.data import frames, nested, partitions
+from ftprl.data.batch import Batch
+from ftprl.data.blocks import Block, block_of
+from ftprl.data.column_files import ColumnFile, open_column_file, read_part
+from ftprl.data.digests import RowDigest
+from ftprl.data.files import shown
+from ftprl.data.fingerprints import check_same_files, ends_of
+from ftprl.data.frame_opening import known_kinds, settings_for_kinds
+from ftprl.data.frame_source import FramePosition, FrameSettings, FrameSource
+from ftprl.data.options import ReadingOptions
+from ftprl.data.protocol import Description, Position
+from ftprl.data.tables import SAMPLE_ROWS
+from ftprl.data.text_tables import named_columns
+from ftprl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FileBlocks:
+    """The rows of files of columns, part by part; only columns that are used are read."""
+
+    files: tuple[str, ...]
+    format: str
+    kinds: Mapping[str, str]
+    optional: Sequence[str] = ()  # kinds of columns that a file may lack
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """True: they are files."""
+        return True
+
+    @property
+    def suits_threads(self) -> bool:
+        """True: a block belongs to whoever reads it."""
+        return True
+
+    def blocks(self, file: int = 0, group: int = 0, *, threads: int = 0) -> Iterator[Block]:
+        """The blocks of all files from a part of one on."""
+        for number in range(file, len(self.files)):
+            yield from self._blocks_of(number, group if number == file else 0, threads > 0)
+
+    def _blocks_of(self, number: int, first: int, threads: bool) -> Iterator[Block]:
+        file, name = self.files[number], shown(self.files[number])
+        categories = [name for name, kind in self.kinds.items() if kind == "categorical"]
+        with closing(open_column_file(file, self.format, categories)) as opened:
+            keys = self._keys(file, opened)
+            names = [field.name for field in flat_schema(opened, name)]
+            frames.check_columns([*names, *keys], self.kinds, self.optional, name)
+            columns = [one for one in names if self.kinds.get(one, "ignore") != "ignore"]
+            for group in range(first, opened.groups):
+                start, part = 0, f"{opened.part} {group}: "
+                for batch in read_part(file, self.format, opened, group, columns, threads=threads):
+                    cells = self._arranged(batch, keys, f"{name}: {part.removesuffix(': ')}")
+                    place = {"file": number, "group": group, "origin": name, "part": part}
+                    yield from block_of(cells, start, batch.num_rows, {}, {}, **place)
+                    start += batch.num_rows
+
+    def _keys(self, file: str, opened: ColumnFile) -> dict[str, str | None]:
+        """The partition of a file; a column of the file itself comes first."""
+        return {key: value for key, value in partitions.keys_of(file).items() if key not in opened.schema.names}
+
+    def _arranged(self, batch: pa.RecordBatch, keys: Mapping[str, str | None], origin: str) -> list[tuple[str, str, Any]]:
+        try:
+            columns = frames.arranged(batch, self.kinds, is_open=False, optional=tuple(self.kinds.values()))
+        except InvalidInput as error:
+            raise InvalidInput(f"{origin}: {error}", option=error.options) from None
+        for key, value in keys.items():
+            kind = self.kinds.get(key, "ignore")
+            if kind != "ignore":
+                columns.append((kind, key, partitions.cells_of(value, kind, batch.num_rows)))
+        return columns
+
+
+def flat_schema(opened: ColumnFile, name: str) -> list[pa.Field]:
+    """The columns of a file, those of structures in their place, each once."""
+    fields = nested.flat_fields(opened.schema)
+    frames.check_names([field.name for field in fields], name)
+    return fields
+
+
+@final
+class ColumnSource(FrameSource):
+    """Files of columns as batches; `ftprl.data.open` makes one."""
+
+    def __init__(self, reader: FileBlocks, settings: FrameSettings) -> None:
+        super().__init__(reader, settings)
+        self._files = reader.files
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files, in the order in which they are read."""
+        return self._files
+
+    def read(
+        self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
+    ) -> Generator[tuple[Batch, FramePosition]]:
+        """Batches from a position on, each with the position of its first row; the same for any number of threads."""
+        position = FramePosition(digest=RowDigest()) if start is None else self._own(start)
+        if not digest:
+            position = position.without_digest()
+        return super().read(position, threads=threads)
+
+    @property
+    def start(self) -> FramePosition:
+        """The position of the first row."""
+        return FramePosition(digest=RowDigest())
+
+    def _own(self, position: Position) -> FramePosition:
+        own = super()._own(position)
+        if own.file >= len(self._files):
+            raise InvalidInput(f"a position in these files is needed, got {own!r:.100}; pass one of this source.")
+        return own
+
+    def fingerprint(self) -> Any:
+        """The size of each file and a digest of its first and last bytes, where Parquet and the others have their index."""
+        return [ends_of(file) for file in self._files]
+
+    def check_unchanged(self, fingerprint: Any) -> None:
+        """Refuse files that are not those of a fingerprint taken before."""
+        check_same_files(self._files, self.fingerprint(), fingerprint)
+
+    def check_before(self, position: Position) -> None:
+        """Read all rows before a position again and refuse them unless they are the same."""
+        own = self._own(position)
+        if own.end is None:
+            return  # nothing was read
+        with closing(super().read(self.start)) as rows:
+            for _ in rows:
+                if self._reading.digest == own.end:
+                    return
+                if self._reading.digest is None or self._reading.digest.rows >= own.end.rows:
+                    break
+        raise InvalidInput(
+            f"resume= needs the data of the checkpoint, expected {shown(self._files[own.file])} and the files before"
+            " it as they were, got other rows; pass the same files."
+        )
+
+    def digest(self) -> list[int] | None:
+        """The digest of all rows, from the first to where the last reading has come; None if that makes none."""
+        return None if self._reading.digest is None else self._reading.digest.to_list()
+
+    def describe(self) -> Description:
+        """What is read: the files, what each column is for, what the labels become."""
+        return super().describe()._replace(files=tuple(shown(file) for file in self._files))
+
+
+# ---- what `ftprl.data.open` asks for ----
+
+
+def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
+    """Parquet, Arrow IPC or ORC files as a source."""
+    assert options.format is not None
+    options.refuse(("sep", "quote"), f" is for CSV and TSV files, got the format {options.format}; drop it.")
+    named, known = named_columns(options), known_kinds(options)
+    name = shown(files[0])
+    with closing(open_column_file(files[0], options.format)) as opened:
+        fields = flat_schema(opened, name)
+        fields += [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
+    try:
+        kinds = frames.decide(fields, named) if known is None else known
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}: {error}", option=error.options) from None
+    optional = ("ignore",) if options.columns is None or options.labelled else ("label", "weight", "ignore")
+
+    def label_texts() -> list[str]:
+        return _label_texts(FileBlocks(files, options.format or "", kinds, ("ignore",)))
+
+    settings = settings_for_kinds(options, kinds, label_texts, options.format)
+    return ColumnSource(FileBlocks(files, options.format, kinds, optional), settings)
+
+
+def _label_texts(reader: FileBlocks) -> list[str]:
+    """The distinct labels of the first rows."""
+    import pyarrow as pa
+
+    label = {name: kind for name, kind in reader.kinds.items() if kind == "label"}
+    cells: list[pa.Array] = []
+    blocks = FileBlocks(reader.files, reader.format, label, ("label",)).blocks()
+    with closing(blocks):  # type: ignore[type-var]
+        for block in blocks if label else ():
+            cells += block.batch.columns if block.columns[0][1] else []
+            if sum(len(one) for one in cells) >= SAMPLE_ROWS:
+                break
+    return frames.label_texts(next(iter(label)), pa.chunked_array(cells)) if cells else []
