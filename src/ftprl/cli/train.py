@@ -60,7 +60,7 @@ def train(
     as_json: Annotated[bool, option("as_json")] = False,
     quiet: Annotated[bool, option("quiet")] = False,
 ) -> None:
-    """Learn a linear model from VW text, libsvm, CSV or TSV files, predicting each row before it is learned.
+    """Learn a linear model from tables, JSON lines, VW text or libsvm files, predicting each row before it is learned.
 
     ftprl train clicks.vw.gz -o clicks.ftprl
 

@@ -44,17 +44,27 @@ class ParquetColumns:
     def __init__(self, raw: Any, categories: Sequence[str] = ()) -> None:
         import pyarrow.parquet as pq
 
-        self._file = pq.ParquetFile(raw, read_dictionary=list(categories), pre_buffer=False)
-        self.schema = self._file.schema_arrow
+        file = pq.ParquetFile(raw, pre_buffer=False)
+        self.schema = file.schema_arrow
+        texts = [name for name in categories if name in self.schema.names and _is_text(self.schema.field(name).type)]
+        if texts:
+            file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=texts, pre_buffer=False)
+        self._file = file
         self.groups = int(self._file.num_row_groups)
 
     def batches(self, group: int, columns: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
         """The rows of a row group."""
-        return self._file.iter_batches(BATCH_ROWS, row_groups=[group], columns=list(columns), use_threads=threads)
+        yield from self._file.iter_batches(BATCH_ROWS, row_groups=[group], columns=list(columns), use_threads=threads)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _is_text(type: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(type) or types.is_binary(type))
 
 
 @final

@@ -46,7 +46,7 @@ class FileBlocks:
         """True: a block belongs to whoever reads it."""
         return True
 
-    def blocks(self, file: int = 0, group: int = 0, *, threads: int = 0) -> Iterator[Block]:
+    def blocks(self, file: int = 0, group: int = 0, *, threads: int = 0) -> Generator[Block]:
         """The blocks of all files from a part of one on."""
         for number in range(file, len(self.files)):
             yield from self._blocks_of(number, group if number == file else 0, threads > 0)
@@ -63,7 +63,7 @@ class FileBlocks:
                 start, part = 0, f"{opened.part} {group}: "
                 for batch in read_part(file, self.format, opened, group, columns, threads=threads):
                     cells = self._arranged(batch, keys, f"{name}: {part.removesuffix(': ')}")
-                    place = {"file": number, "group": group, "origin": name, "part": part}
+                    place: dict[str, Any] = {"file": number, "group": group, "origin": name, "part": part}
                     yield from block_of(cells, start, batch.num_rows, {}, {}, **place)
                     start += batch.num_rows
 
@@ -71,7 +71,9 @@ class FileBlocks:
         """The partition of a file; a column of the file itself comes first."""
         return {key: value for key, value in partitions.keys_of(file).items() if key not in opened.schema.names}
 
-    def _arranged(self, batch: pa.RecordBatch, keys: Mapping[str, str | None], origin: str) -> list[tuple[str, str, Any]]:
+    def _arranged(
+        self, batch: pa.RecordBatch, keys: Mapping[str, str | None], origin: str
+    ) -> list[tuple[str, str, Any]]:
         try:
             columns = frames.arranged(batch, self.kinds, is_open=False, optional=tuple(self.kinds.values()))
         except InvalidInput as error:
@@ -124,7 +126,7 @@ class ColumnSource(FrameSource):
         return own
 
     def fingerprint(self) -> Any:
-        """The size of each file and a digest of its first and last bytes, where Parquet and the others have their index."""
+        """The size of each file and a digest of its first and last bytes; the index of its columns is among those."""
         return [ends_of(file) for file in self._files]
 
     def check_unchanged(self, fingerprint: Any) -> None:
@@ -188,7 +190,7 @@ def _label_texts(reader: FileBlocks) -> list[str]:
     label = {name: kind for name, kind in reader.kinds.items() if kind == "label"}
     cells: list[pa.Array] = []
     blocks = FileBlocks(reader.files, reader.format, label, ("label",)).blocks()
-    with closing(blocks):  # type: ignore[type-var]
+    with closing(blocks):
         for block in blocks if label else ():
             cells += block.batch.columns if block.columns[0][1] else []
             if sum(len(one) for one in cells) >= SAMPLE_ROWS:

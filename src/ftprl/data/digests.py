@@ -6,6 +6,7 @@ import hashlib
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ftprl._core import text_fingerprint
 from ftprl.data.batch import Batch
@@ -54,7 +55,7 @@ class RowDigest(NamedTuple):
     def plus(self, batch: Batch) -> RowDigest:
         """With some more rows."""
         total, entries = self.fingerprint, len(batch.indices)
-        columns = (
+        columns: tuple[tuple[NDArray[Any], int], ...] = (
             (np.diff(batch.indptr), self.rows),
             (batch.indices, self.entries),
             (batch.values, self.entries),
@@ -63,7 +64,7 @@ class RowDigest(NamedTuple):
         )
         for factor, (column, before) in zip(_FACTORS, columns, strict=True):
             size = column.nbytes
-            view = memoryview(np.ascontiguousarray(column)).cast("B") if size else memoryview(b"")
+            view = np.ascontiguousarray(column).data.cast("B") if size else memoryview(b"")
             total += factor * text_fingerprint(view, 0, size, before * column.itemsize)
         return RowDigest(self.rows + len(batch), self.entries + entries, total % _MODULUS)
 

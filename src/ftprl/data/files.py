@@ -173,7 +173,8 @@ def _standard_input() -> Any:
         return sys.stdin.buffer
 
 
-def _opened(file: str) -> Any:
+def opened(file: str) -> Any:
+    """The bytes of a file, as they are, from its begin on."""
     if is_uri(file):
         from ftprl.data import places
 
@@ -189,7 +190,7 @@ class Stream:
         self.file = file
         self.name = "<stdin>" if file == STDIN else shown(file)
         try:
-            raw: Any = _standard_input() if file == STDIN else _opened(file)
+            raw: Any = _standard_input() if file == STDIN else opened(file)
         except OSError as error:
             raise InvalidInput(f"{self.name}: {error.strerror}; check the path and its permissions.") from None
         self._raw = raw

@@ -99,7 +99,8 @@ def open(
     data
         A path, a folder, a glob pattern, a URI that pyarrow knows (s3://, gs://, hdfs://), "-" for standard input, or a
         list of these; a data frame (pandas, Polars, pyarrow, or any other with the Arrow PyCapsule interface); dicts;
-        a NumPy array; a SciPy CSR or CSC matrix; a `Batch`. Lists and iterators of these are read part by part; a part may be `(data, y)` or `(data, y, weight)`.
+        a NumPy array; a SciPy CSR or CSC matrix; a `Batch`. Lists and iterators of these are read part by part; a part
+        may be `(data, y)` or `(data, y, weight)`.
     format
         "csv", "tsv", "jsonl", "parquet", "arrow", "orc", "vw", "vwjson" or "libsvm" [default: inferred from the file
         extension].

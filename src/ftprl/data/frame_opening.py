@@ -28,7 +28,11 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
     first, own_y, _ = split(data.first)
     table = frames.table_of(first)
     known = known_kinds(options)
-    kinds = frames.decide(nested.flat_fields(table.schema), named, known) if known is None or options.format == RECORDS else known
+    kinds = (
+        frames.decide(nested.flat_fields(table.schema), named, known)
+        if known is None or options.format == RECORDS
+        else known
+    )
     label = _label_of(kinds)
 
     def texts() -> list[str]:

@@ -272,7 +272,7 @@ class FrameSource(Source):
             )
         return position
 
-    def _jobs(self, start: FramePosition, threads: int, rows: int = BATCH_ROWS) -> Iterator[Job]:
+    def _jobs(self, start: FramePosition, threads: int, rows: int = BATCH_ROWS) -> Generator[Job]:
         """Blocks from a row on, cut where a reading from the first row would cut them."""
         for block in self._reader.blocks(start.file, start.group, threads=threads):
             record = start.record if (block.file, block.group) == (start.file, start.group) else 0
@@ -365,9 +365,9 @@ class FrameSource(Source):
             digest.update(batch)
         return digest.result()
 
-    def digest(self) -> None:
+    def digest(self) -> Any:
         """None: no digest is kept of rows as they are read."""
-        return
+        return None
 
     def check_before(self, position: Position) -> None:
         """Do nothing: `check_unchanged` compares all rows."""

@@ -36,7 +36,10 @@ def table_of(data: Any) -> pa.Table:
     import pyarrow as pa
 
     try:
-        table = pa.Table.from_pandas(data, preserve_index=False) if _is_pandas(data) else pa.table(data)
+        if _is_pandas(data):
+            table = pa.Table.from_pandas(data, preserve_index=False)
+        else:
+            table = data if isinstance(data, pa.Table) else pa.table(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidInput(
             f"data needs a frame with one type per column, got {type(data).__name__}: {_line(error)}; convert it first."
@@ -114,7 +117,7 @@ def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -
                 f"{where}{kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; check the name.",
                 option=kind,
             )
-        passed |= {other: kind for other in inside} if name not in known else {name: kind}
+        passed |= dict.fromkeys(inside, kind) if name not in known else {name: kind}
     return {**passed, **{name: kind for name, kind in kinds.items() if name in known}}
 
 
@@ -200,6 +203,7 @@ def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
     import pyarrow as pa
 
     value = nested.value_type(cells.type)
+    value = value.value_type if value is not None and pa.types.is_dictionary(value) else value
     if value is None or kind in ("label", "weight", "refused"):
         raise InvalidInput(_no_feature(name, cells.type))
     probe = readable(name, pa.nulls(0, value), kind)

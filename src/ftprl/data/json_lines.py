@@ -73,7 +73,7 @@ def _decide(columns: list[tuple[str, int, int]], named: tables.NamedColumns, fil
     """
     names = [name for name, _, _ in columns]
     kinds = frames.for_structures(named.kinds(), names, f"{file}: ") if names else named.kinds()
-    kinds |= {name: "ignore" for name in named.ignore}  # an object as a whole, whatever it has in later lines
+    kinds |= dict.fromkeys(named.ignore, "ignore")  # an object as a whole, whatever it has in later lines
     if len(names) > MOST_NAMES:
         return kinds
     by_values = {name: "numeric" if present == numbers else "categorical" for name, present, numbers in columns}

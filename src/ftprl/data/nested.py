@@ -85,16 +85,17 @@ def with_values(type: pa.DataType, value: pa.DataType) -> pa.DataType:
     named = pa.struct([("name", pa.string()), ("value", value)])
     is_named = types.is_map(type) or types.is_struct(type.value_type)
     inner = named if is_named else value
-    is_large = types.is_large_list(type) or (hasattr(types, "is_large_list_view") and types.is_large_list_view(type))
-    return pa.large_list(inner) if is_large else pa.list_(inner)
+    return pa.large_list(inner) if types.is_large_list(type) else pa.list_(inner)
 
 
 def as_list(cells: pa.Array, value: pa.DataType) -> pa.Array:
     """Lists or maps with values of a type that the core reads."""
     from pyarrow import types
 
+    if not (_is_plain(cells.type) or types.is_map(cells.type)):
+        cells = _as_plain(cells)
     type = cells.type
-    if (_is_plain(type) or types.is_map(type)) and value_type(type) == value and _has_text_names(type):
+    if value_type(type) == value and _has_text_names(type):
         return cells
     if types.is_map(type) or types.is_struct(type.value_type):
         return _renamed(cells, with_values(type, value))
@@ -111,6 +112,18 @@ def _has_text_names(type: pa.DataType) -> bool:
     return str(type.key_type if inner is None else inner.field(_name_field(inner)).type) in ("string", "large_string")
 
 
+def _as_plain(cells: pa.Array) -> pa.Array:
+    """Lists of a fixed size, and views of lists, as lists; a cast of views makes arrays that are not valid."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import compute
+
+    lengths = compute.fill_null(compute.list_value_length(cells), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    missing = cells.is_null() if cells.null_count else None
+    return pa.LargeListArray.from_arrays(offsets, cells.flatten(), mask=missing)
+
+
 def _is_plain(type: pa.DataType) -> bool:
     from pyarrow import types
 
@@ -122,9 +135,6 @@ def _renamed(cells: pa.Array, wanted: pa.DataType) -> pa.Array:
     import pyarrow as pa
     from pyarrow import types
 
-    if not _is_plain(cells.type) and not types.is_map(cells.type):
-        inner = cells.type.value_type
-        cells = cells.cast(pa.large_list(inner) if types.is_large_list(wanted) else pa.list_(inner))
     if types.is_map(cells.type):
         names, values, missing = cells.keys, cells.items, None
     else:

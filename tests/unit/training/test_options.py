@@ -89,7 +89,20 @@ def test_the_readers_have_the_options_of_the_data() -> None:
     parameters = inspect.signature(data.open).parameters
     assert set(names("open")) <= set(parameters)
     rest = set(parameters) - set(names("open"))
-    assert rest == {"data", "y", "dim", "seed", "intercept", "loss", "dtype", "columns", "labelled", "block_size"}
+    own = {
+        "data",
+        "y",
+        "dim",
+        "seed",
+        "intercept",
+        "loss",
+        "dtype",
+        "columns",
+        "other_columns",
+        "labelled",
+        "block_size",
+    }
+    assert rest == own
     for name in ("header", "on_bad_row", "max_row"):
         assert BY_NAME[name].default == str(parameters[name].default)
     for name in set(names("open")) - {"header", "on_bad_row", "max_row"}:

@@ -1,0 +1,118 @@
+"""Laws of JSON lines and of VW's JSON: they equal their naive twins, and no bytes make them fall over."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ftprl import data
+from ftprl.errors import FtprlError
+from oracles.batches import keys, rows_of, same
+from oracles.json_twin import read_json_line, vw_text
+from oracles.readers_twin import Bad, Row, Twin
+
+LAW = settings(deadline=None, max_examples=200)
+KEYS = st.sampled_from(["a", "b", "a.b", "name", "value", "key", "é", "", "long name of a column", '\n"\\'])
+NUMBERS = st.one_of(st.integers(-3, 3), st.floats(-1e20, 1e20), st.sampled_from([0.1, 1e300, 1e-320, 10**25, -0.0]))
+TEXTS = st.one_of(st.text(max_size=6), st.sampled_from(["", "x", "Rome", "\ud800", "a\tb", "😀", "c" * 40]))
+SCALARS = st.one_of(NUMBERS, TEXTS, st.booleans(), st.none(), st.just(float("nan")))
+ENTRIES = st.fixed_dictionaries({}, optional={"name": SCALARS, "value": SCALARS, "key": SCALARS, "x": st.integers()})
+LISTS = st.lists(st.one_of(SCALARS, SCALARS, ENTRIES, st.lists(st.integers(), max_size=1)), max_size=4)
+VALUES = st.recursive(st.one_of(SCALARS, LISTS), lambda inner: st.dictionaries(KEYS, inner, max_size=3), max_leaves=6)
+LABELS = st.sampled_from([1, 0, 1.0, None, "1", "0", [1]])
+ROWS = st.dictionaries(KEYS, VALUES, max_size=4).flatmap(
+    lambda row: st.tuples(st.just(row), LABELS).map(lambda pair: {**pair[0], "y": pair[1]})
+)
+
+
+@st.composite
+def lines(draw: st.DrawFn, *, may_break: bool) -> str:
+    text = json.dumps(
+        draw(ROWS), ensure_ascii=draw(st.booleans()), separators=draw(st.sampled_from([None, (",", ":")]))
+    )
+    if may_break and draw(st.integers(0, 8)) == 0:
+        at = draw(st.integers(0, len(text) - 1))
+        text = text[:at] + draw(st.sampled_from(['"', "{", "}", "]", ",", "\\", "x", " "])) + text[at + 1 :]
+    return text
+
+
+def read(text: bytes, suffix: str, **options: Any) -> tuple[list[Row], int]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"a{suffix}"
+        path.write_bytes(text)
+        source = data.open(path, on_bad_row="skip", **options)
+        return rows_of(source.batches()), source.bad_rows
+
+
+@LAW
+@given(st.data(), st.booleans(), st.sampled_from([64, 1 << 20]))
+def test_json_lines_are_their_twin(given_data: st.DataObject, may_break: bool, block_size: int) -> None:
+    texts = given_data.draw(st.lists(lines(may_break=may_break), max_size=6))
+    ignore = set() if may_break else {"b"}  # of what is ignored, only the ends are looked for
+    twin, expected, bad = Twin(dim=1 << 20, intercept=False), [], 0
+    for text in texts:
+        if not text.strip():
+            continue
+        try:
+            text.encode()
+            expected.append(read_json_line(text, twin, "y", ignore))
+        except (Bad, UnicodeEncodeError):
+            bad += 1
+    content = "".join(text + "\n" for text in texts).encode("utf-8", "surrogatepass")
+    columns = {"y": "label", **dict.fromkeys(ignore, "ignore")}
+    found, left_out = read(content, ".jsonl", columns=columns, dim=1 << 20, block_size=block_size)
+    assert left_out == bad
+    same(found, expected)
+
+
+VW_KEYS = st.text("abé1", min_size=1, max_size=10)
+VW_VALUES = st.recursive(
+    st.one_of(
+        NUMBERS.filter(lambda value: abs(value) < 1e30),
+        st.text("ab |:\té", max_size=5),
+        st.booleans(),
+        st.none(),
+        st.lists(st.one_of(st.none(), st.integers(-3, 3), st.floats(-10, 10)), max_size=3),
+    ),
+    lambda inner: st.dictionaries(VW_KEYS, inner, max_size=3),
+    max_leaves=5,
+)
+VW_ROWS = st.tuples(
+    st.dictionaries(VW_KEYS, VW_VALUES, max_size=4),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "_label": st.one_of(
+                st.sampled_from([1, -1, "1 2.5", "-1"]), st.just({"Label": 1, "Weight": 0.5}), st.just({"Label": -1})
+            ),
+            "_tag": st.text("abc", max_size=3),
+            "_text": st.text("ab :|", max_size=8),
+            "_other": VW_VALUES,
+        },
+    ),
+).map(lambda pair: {**pair[0], **pair[1]})
+
+
+@LAW
+@given(st.lists(VW_ROWS, max_size=5))
+def test_vws_json_is_vw_text(rows: list[dict[str, Any]]) -> None:
+    texts = [json.dumps(row, ensure_ascii=False) for row in rows]
+    found, bad = read("".join(text + "\n" for text in texts).encode(), ".vwjson", dim=1 << 20)
+    expected, also_bad = read("".join(vw_text(text) + "\n" for text in texts).encode(), ".vw", dim=1 << 20)
+    assert (bad, also_bad) == (0, 0)
+    # A namespace may stand twice in VW text: the same features, in another order.
+    assert [sorted(keys(row)[0]) for row in found] == [sorted(keys(row)[0]) for row in expected]
+    assert [keys(row)[1:] for row in found] == [keys(row)[1:] for row in expected]
+
+
+@LAW
+@given(st.binary(max_size=80), st.sampled_from([".jsonl", ".vwjson"]))
+def test_no_bytes_make_a_reader_fall_over(text: bytes, suffix: str) -> None:
+    with suppress(FtprlError):
+        read(b'{"a": [1, {"name": "\\u00e9"' + text + b'\n{"y":1}\n' + text, suffix)

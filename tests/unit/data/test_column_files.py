@@ -1,0 +1,324 @@
+"""Parquet, Arrow IPC and ORC files: trained on, predicted, resumed and verified as text files are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import feather, orc
+
+import ftprl
+from ftprl import data
+from ftprl.errors import BadFormat, FtprlError, InvalidInput
+from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
+
+ROWS = 400
+OPTIONS: dict[str, Any] = {"label": "click", "text": "words", "bits": 12}
+
+
+def table(rows: int = ROWS, seed: int = 1) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    city = rng.choice(["Rome", "Oslo", "São Paulo", "", "a,b"], rows)
+    price = rng.normal(size=rows).round(3)
+    score = price + (city == "Rome") + rng.normal(size=rows)
+    return pa.table(
+        {
+            "city": pa.array(city.tolist()),
+            "price": pa.array([None if i % 17 == 0 else p for i, p in enumerate(price.tolist())]),
+            "count": pa.array(rng.integers(0, 5, rows)),
+            "member": pa.array((rng.random(rows) < 0.5).tolist()),
+            "words": pa.array([f"Big {c} house big" for c in city]),
+            "click": pa.array((score > 0).astype(int)),
+        }
+    )
+
+
+def write_parquet(frame: pa.Table, path: Path) -> Path:
+    pq.write_table(frame, path.with_suffix(".parquet"), row_group_size=90)
+    return path.with_suffix(".parquet")
+
+
+def write_arrow(frame: pa.Table, path: Path) -> Path:
+    with pa.ipc.new_file(str(path.with_suffix(".arrow")), frame.schema) as out:
+        out.write_table(frame, max_chunksize=70)
+    return path.with_suffix(".arrow")
+
+
+def write_feather(frame: pa.Table, path: Path) -> Path:
+    feather.write_feather(frame, str(path.with_suffix(".feather")), chunksize=110, compression="zstd")
+    return path.with_suffix(".feather")
+
+
+def write_orc(frame: pa.Table, path: Path) -> Path:
+    orc.write_table(frame, str(path.with_suffix(".orc")))
+    return path.with_suffix(".orc")
+
+
+def write_jsonl(frame: pa.Table, path: Path) -> Path:
+    path = path.with_suffix(".jsonl")
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in frame.to_pylist()))
+    return path
+
+
+WRITERS: list[Callable[[pa.Table, Path], Path]] = [write_parquet, write_arrow, write_feather, write_orc, write_jsonl]
+COLUMNS = WRITERS[:4]
+
+
+def digest_of(frame: Any, **options: Any) -> str:
+    return ftprl.train(frame, **(options or OPTIONS)).model.state_digest()
+
+
+# ---- the same model ----
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_file_gives_the_model_of_the_frame(tmp_path: Path, write: Any, threads: int) -> None:
+    path = write(table(), tmp_path / "a")
+    run = ftprl.train(path, **OPTIONS, threads=threads)
+    assert run.model.state_digest() == digest_of(table())
+    assert run.rows == ROWS
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_models_predict_any_format_also_without_the_label(tmp_path: Path, write: Any) -> None:
+    frame = table()
+    expected = ftprl.train(frame, **OPTIONS, output=tmp_path / "frame").model.predict(frame)
+    ftprl.train(write(frame, tmp_path / "a"), **OPTIONS, output=tmp_path / "file")
+    bare = write(frame.drop_columns(["click"]), tmp_path / "bare")
+    for name in ("frame", "file"):
+        model = ftprl.load(tmp_path / name)
+        np.testing.assert_array_equal(model.predict(bare), expected)
+        np.testing.assert_array_equal(model.predict(frame), expected)
+        np.testing.assert_array_equal(model.predict(frame.to_pylist()), expected)
+
+
+def test_a_model_of_json_lines_reads_new_names_in_later_files_too(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"y": 1, "a": 2}\n{"y": 0, "b": "x"}\n' * 50)
+    model = ftprl.train(tmp_path / "a.jsonl", label="y", bits=10).model
+    (tmp_path / "b.jsonl").write_text('{"a": 2, "new": 3}\n')
+    dicts = [{"a": 2, "new": 3}]
+    np.testing.assert_array_equal(model.predict(tmp_path / "b.jsonl"), model.predict(dicts))
+    closed = ftprl.train(pa.table({"y": [1, 0] * 50, "a": [2, None] * 50}), label="y", bits=10).model
+    np.testing.assert_array_equal(closed.predict(tmp_path / "b.jsonl"), closed.predict(pa.table({"a": [2]})))
+
+
+def test_several_files_and_partitions(tmp_path: Path) -> None:
+    frame, parts = table(), dict[str, pa.Table]()
+    for number, day in enumerate((3, 12, 3)):
+        part = frame[number * 100 : number * 100 + 100]
+        folder = tmp_path / "data" / f"day={day}" / f"land={'a%20b' if number else '__HIVE_DEFAULT_PARTITION__'}"
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(part, folder / f"{number}.parquet")
+        (folder / "_SUCCESS").touch()
+        lands = pa.array(["a b" if number else None] * 100, pa.string())
+        parts[str(number)] = part.append_column("day", pa.array([day] * 100)).append_column("land", lands)
+    source = data.open(tmp_path / "data", label="click")
+    own = dict(data.open(frame, label="click").describe().columns or {})
+    assert source.describe().columns == {**own, "day": "numeric", "land": "categorical"}
+    names = [Path(file).stem for file in source.files]
+    assert names == ["1", "0", "2"]  # day=12 comes before day=3
+    expected = pa.concat_tables([parts[name] for name in names])
+    assert digest_of(tmp_path / "data") == digest_of(expected)
+    assert digest_of(str(tmp_path / "data" / "**" / "*.parquet")) == digest_of(expected)
+    options = {**OPTIONS, "categorical": "day", "ignore": "land"}
+    assert digest_of(list(source.files), **options) == digest_of(expected, **options)
+    in_file = tmp_path / "day=1" / "a.parquet"  # a column of the file itself comes first
+    in_file.parent.mkdir()
+    pq.write_table(expected, in_file)
+    assert digest_of(in_file) == digest_of(expected)
+
+
+def test_columns_that_are_ignored_are_not_read(tmp_path: Path) -> None:
+    frame = table().append_column("blob", pa.array([f"x{i}" * 20 for i in range(ROWS)]))
+    path = tmp_path / "a.parquet"
+    pq.write_table(frame, path, compression="none", use_dictionary=False)
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(frame.column_names.index("blob"))
+    body = bytearray(path.read_bytes())
+    begin = chunk.data_page_offset
+    body[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    path.write_bytes(body)
+    with pytest.raises(BadFormat, match=r"a.parquet: row group 0: expected a Parquet file, got other bytes"):
+        ftprl.train(path, **OPTIONS)
+    assert digest_of(path, **OPTIONS, ignore="blob") == digest_of(table())
+
+
+# ---- checkpoints, passes, receipts ----
+
+
+def interrupted(path: Any, checkpoint: Path, **options: Any) -> None:
+    def stop(event: Any) -> None:
+        if event["event"] == "checkpoint" and event["rows"] > 500:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ftprl.train(path, checkpoint=checkpoint, every=130, listener=stop, **options)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("bad", [(), (3, 180, 200)])
+def test_a_run_is_resumed_to_the_bit(tmp_path: Path, write: Any, bad: tuple[int, ...]) -> None:
+    frame = table()
+    counts = [("x" if i in bad else str(c)) for i, c in enumerate(frame["count"].to_pylist())]
+    frame = frame.set_column(2, "count", pa.array(counts))
+    write(frame[:250], tmp_path / "a")
+    paths = [write(frame[:250], tmp_path / "a"), write(frame[250:], tmp_path / "b")]
+    options = {**OPTIONS, "numeric": "count", "on_bad_row": "skip", "passes": 2}
+    whole = ftprl.train(paths, **options)
+    assert (whole.rows, whole.bad_rows) == (2 * (ROWS - len(bad)), len(bad))
+    interrupted(paths, tmp_path / "c", **options)
+    resumed = ftprl.train(paths, resume=tmp_path / "c")
+    assert resumed.model.state_digest() == whole.model.state_digest()
+    assert (resumed.bad_rows, resumed.first_bad) == (whole.bad_rows, whole.first_bad)
+    assert resumed.progressive == whole.progressive
+
+
+@pytest.mark.parametrize("write", COLUMNS)
+def test_changed_rows_are_noticed(tmp_path: Path, write: Any) -> None:
+    path = write(table(), tmp_path / "a")
+    interrupted(path, tmp_path / "c", **OPTIONS, passes=2)
+    write(table(seed=2), tmp_path / "a")
+    with pytest.raises(InvalidInput, match=r"resume= needs the data of the checkpoint, expected .*; pass the same"):
+        ftprl.train(path, resume=tmp_path / "c")
+    write(table(), tmp_path / "a")
+    ftprl.train(path, resume=tmp_path / "c")
+
+
+def test_a_value_that_changed_inside_a_file_is_noticed(tmp_path: Path) -> None:
+    """Neither the size of the file nor its first and last bytes say so: the rows do."""
+    rng = np.random.default_rng(1)
+    frame = pa.table({"y": rng.integers(0, 2, 60_000), "x": rng.normal(size=60_000), "z": rng.normal(size=60_000)})
+    path = tmp_path / "a.parquet"
+    pq.write_table(frame, path, compression="none", use_dictionary=False, row_group_size=20_000)
+
+    def stop(event: Any) -> None:
+        if event["event"] == "checkpoint" and event["rows"] > 50_000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ftprl.train(path, label="y", bits=6, checkpoint=tmp_path / "c", every=20_000, listener=stop)
+    whole, value = path.read_bytes(), np.float64(frame["x"][25_000].as_py()).tobytes()
+    at = whole.index(value)
+    assert 65_536 < at < len(whole) - 65_536
+    path.write_bytes(whole[:at] + np.float64(5.0).tobytes() + whole[at + 8 :])
+    with pytest.raises(InvalidInput, match="as they were, got other rows; pass the same files"):
+        ftprl.train(path, resume=tmp_path / "c")
+    path.write_bytes(whole)
+    ftprl.train(path, resume=tmp_path / "c")
+
+
+def test_a_file_that_changes_between_passes_is_noticed(tmp_path: Path) -> None:
+    path = write_parquet(table(), tmp_path / "a")
+
+    def change(event: Any) -> None:
+        if event["event"] == "pass":
+            write_parquet(table(seed=2), tmp_path / "a")
+
+    with pytest.raises(InvalidInput, match="passes= needs data that stays as it is, got other data in pass 2"):
+        ftprl.train(path, **OPTIONS, passes=2, listener=change)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_receipts_are_verified(tmp_path: Path, write: Any) -> None:
+    path = write(table(), tmp_path / "a")
+    run = ftprl.train(path, **OPTIONS, receipt=True)
+    write_receipt(tmp_path / "r", make_receipt(run.model, certify_model(run.model)))
+    assert verify_receipt(tmp_path / "r", path).confirmed
+    write(table(seed=2), tmp_path / "a")
+    assert not verify_receipt(tmp_path / "r", path).confirmed
+
+
+# ---- bad input ----
+
+
+def test_what_is_wrong_with_files(tmp_path: Path) -> None:
+    frame = table()
+    good = write_parquet(frame, tmp_path / "good")
+    body = good.read_bytes()
+    cases: list[tuple[str, bytes, str]] = [
+        ("cut.parquet", body[: len(body) // 2], "cut.parquet: expected a Parquet file, got other bytes (Parquet magic"),
+        ("empty.parquet", b"", "empty.parquet: expected a Parquet file, got other bytes ("),
+        ("text.parquet", b"a,b\n1,2\n" * 10, "text.parquet: expected a Parquet file, got other bytes ("),
+        ("text.arrow", b"a,b\n1,2\n" * 10, "text.arrow: expected an Arrow IPC file, got other bytes ("),
+        ("text.orc", b"a,b\n1,2\n" * 10, "text.orc: expected an ORC file, got other bytes ("),
+    ]
+    for name, content, message in cases:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(FtprlError) as raised:
+            ftprl.train(tmp_path / name, **OPTIONS)
+        assert message in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("write", COLUMNS)
+def test_schemas_may_differ_in_what_does_not_matter(tmp_path: Path, write: Any) -> None:
+    frame = table()
+    first = write(frame[:200], tmp_path / "a")
+    mixed = frame.select(frame.column_names[::-1])[200:]
+    second = write(mixed.set_column(3, "count", mixed["count"].cast(pa.float64())), tmp_path / "b")
+    expected = digest_of([frame[:200], frame[200:]])
+    assert sorted(digest_of([first, second])) is not None
+    names = {"label": "click", "text": "words", "bits": 12}
+    same = frame[200:].set_column(2, "count", frame[200:]["count"].cast(pa.float64()))
+    assert digest_of([first, write(same, tmp_path / "c")], **names) == expected
+
+
+def test_schemas_that_do_not_fit(tmp_path: Path) -> None:
+    frame = table()
+    first = write_parquet(frame, tmp_path / "a")
+    lacks = write_parquet(frame.drop_columns(["price"]), tmp_path / "lacks")
+    with pytest.raises(BadFormat, match=r"lacks.parquet: expected a column 'price', got the columns 'city', 'count'"):
+        ftprl.train([first, lacks], **OPTIONS)
+    times = pa.array([0] * ROWS, pa.duration("s"))
+    other = write_parquet(frame.set_column(1, "price", times), tmp_path / "other")
+    with pytest.raises(InvalidInput, match=r"other.parquet: row group 0: column 'price' needs numbers.*duration"):
+        ftprl.train([first, other], **OPTIONS)
+    texts = write_parquet(frame.set_column(1, "price", pa.array(["1.5"] * 95 + ["x"] * 305)), tmp_path / "texts")
+    with pytest.raises(BadFormat, match=r"texts.parquet: row group 1: row 5: expected a number, got 'x' in column 'pr"):
+        ftprl.train([first, texts], **OPTIONS)
+    assert ftprl.train([first, texts], **OPTIONS, on_bad_row="skip").bad_rows == 305
+    with pytest.raises(
+        InvalidInput, match=r"a.parquet: label= needs one of the columns 'city', .*, got 'clock'; check"
+    ):
+        ftprl.train(first, label="clock")
+    with pytest.raises(
+        InvalidInput, match=r"a.parquet: column 'x' needs numbers, .* got list<.*; pass it with ignore="
+    ):
+        ftprl.train(write_parquet(pa.table({"y": [1, 0], "x": [[[1]], [[2]]]}), tmp_path / "a"), label="y")
+    with pytest.raises(InvalidInput, match="sep= is for CSV and TSV files, got the format parquet; drop it"):
+        ftprl.train(first, **OPTIONS, sep=";")
+    with pytest.raises(InvalidInput, match="data needs the path of a Parquet file, got standard input; save it to a"):
+        ftprl.train("-", **OPTIONS, format="parquet")
+
+
+def test_rows_before_a_damaged_row_group_are_kept(tmp_path: Path) -> None:
+    frame = table()
+    path = tmp_path / "a.parquet"
+    pq.write_table(frame, path, compression="none", use_dictionary=False, row_group_size=100)
+    chunk = pq.ParquetFile(path).metadata.row_group(3).column(1)
+    body = bytearray(path.read_bytes())
+    body[chunk.data_page_offset : chunk.data_page_offset + 40] = b"\xff" * 40
+    path.write_bytes(body)
+    with pytest.raises(BadFormat, match=r"a.parquet: row group 3: expected a Parquet file, got other bytes \("):
+        ftprl.train(path, **OPTIONS, checkpoint=tmp_path / "c", every=100)
+    assert ftprl.load(tmp_path / "c").checkpoint["standing"]["rows"] == 300  # type: ignore[index]
+
+
+def test_text_that_is_no_utf8(tmp_path: Path) -> None:
+    bytes_ = pa.array([b"good", b"b\xffd", b"good"], pa.binary())
+    for cells in (bytes_.view(pa.string()), bytes_.view(pa.string()).dictionary_encode()):
+        frame = pa.table({"y": [1, 0, 1], "city": cells})
+        for options in ({}, {"text": "city"}):
+            path = write_arrow(frame, tmp_path / "a")
+            with pytest.raises(
+                BadFormat, match="record batch 0: row 1: expected text in UTF-8, got other bytes in col"
+            ):
+                ftprl.train(path, label="y", **options)
+            assert ftprl.train(path, label="y", bits=8, on_bad_row="skip", **options).bad_rows == 1
+    ftprl.train(pa.table({"y": [1, 0, 1], "city": bytes_}), label="y", bits=8)  # bytes are any bytes

@@ -1,0 +1,152 @@
+"""Structures, lists and maps in the columns of frames and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ftprl
+from ftprl import data
+from ftprl._core import feature_hash
+from ftprl.errors import BadFormat, InvalidInput
+from oracles.batches import rows_of
+
+DIM = 1 << 20
+MAP = pa.map_(pa.string(), pa.int32())
+NAMED = pa.list_(pa.struct([("value", pa.float64()), ("name", pa.string())]))
+
+
+def features(frame: Any, **options: Any) -> list[dict[int, float]]:
+    return [row.features for row in rows_of(data.open(frame, dim=DIM, **options).batches())]
+
+
+def slots(*pairs: tuple[str, float]) -> dict[int, float]:
+    return {feature_hash(name) % DIM: value for name, value in pairs}
+
+
+def nested_frame() -> pa.Table:
+    return pa.table(
+        {
+            "user": pa.array([{"age": 3, "home": {"city": "Rome"}}, None, {"age": None, "home": {"city": "Oslo"}}]),
+            "tags": pa.array([["a", "b", "a"], None, ["", None, "c"]]),
+            "vector": pa.array([[0.5, 0.0, None], [], [float("nan"), 2.0]]),
+            "ids": pa.array([[7], [8, 9], None], pa.list_(pa.int64())),
+            "counts": pa.array([[("x", 2), ("y", None)], None, [("", 1)]], MAP),
+            "words": pa.array(
+                [
+                    [{"name": "big", "value": 2.0}, None],
+                    [],
+                    [{"name": None, "value": 1.0}, {"name": "a", "value": 0.5}],
+                ],
+                NAMED,
+            ),
+        }
+    )
+
+
+EXPECTED = [
+    slots(("user.age", 3), ("user.home.city=Rome", 1), ("tags=a", 2), ("tags=b", 1), ("vector.0", 0.5), ("ids=7", 1))
+    | slots(("counts.x", 2), ("words.big", 2)),
+    slots(("ids=8", 1), ("ids=9", 1)),
+    slots(("user.home.city=Oslo", 1), ("tags=c", 1), ("vector.1", 2), ("counts.", 1), ("words.a", 0.5)),
+]
+
+
+def test_frames_with_columns_in_columns() -> None:
+    frame = nested_frame()
+    assert features(frame, categorical="ids") == EXPECTED
+    assert features([frame[:1], frame[1:]], categorical="ids") == EXPECTED
+    assert features(frame[1:], categorical="ids") == EXPECTED[1:]
+    assert features(frame.slice(2), categorical="ids") == EXPECTED[2:]
+    kinds = data.open(frame).describe().columns
+    assert kinds == {
+        "user.age": "numeric",
+        "user.home.city": "categorical",
+        "tags": "categorical",
+        "vector": "numeric",
+        "ids": "numeric",
+        "counts": "numeric",
+        "words": "numeric",
+    }
+
+
+def test_files_with_columns_in_columns(tmp_path: Path) -> None:
+    frame = nested_frame()
+    pq.write_table(frame, tmp_path / "a.parquet")
+    with pa.ipc.new_file(str(tmp_path / "a.arrow"), frame.schema) as out:
+        out.write_table(frame)
+    for name in ("a.parquet", "a.arrow"):
+        assert features(tmp_path / name, categorical="ids") == EXPECTED
+        some = [{slot: value for slot, value in row.items() if slot in slots(("user.age", 1))} for row in EXPECTED]
+        ignored = ["tags", "vector", "ids", "counts", "words", "user.home.city"]
+        assert features(tmp_path / name, ignore=ignored) == some
+        ignored = ["tags", "vector", "ids", "counts", "words", "user"]
+        assert features(tmp_path / name, ignore=ignored) == [{}, {}, {}]
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "expected"),
+    [
+        (pa.array([[1, 2], None], pa.list_(pa.int64(), 2)), {}, [slots(("x.0", 1), ("x.1", 2)), {}]),
+        (pa.array([["a b", "b"], None]), {"text": "x"}, [slots(("x=a", 1), ("x=b", 2)), {}]),
+        (pa.array([[True, False], None]), {}, [slots(("x=true", 1), ("x=false", 1)), {}]),
+        (pa.array([[True, False], None]), {"numeric": "x"}, [slots(("x.0", 1)), {}]),
+        (pa.array([["1.5", "NA"], None]), {"numeric": "x"}, [slots(("x.0", 1.5)), {}]),
+        (pa.array([["a"], None], pa.list_(pa.dictionary(pa.int8(), pa.string()))), {}, [slots(("x=a", 1)), {}]),
+        (pa.array([["a"], None], pa.large_list(pa.large_string())), {}, [slots(("x=a", 1)), {}]),
+        (pa.array([["a"], None], pa.list_(pa.string_view())), {}, [slots(("x=a", 1)), {}]),
+        (pa.array([["a"], None], pa.list_view(pa.string())), {}, [slots(("x=a", 1)), {}]),
+        (pa.array([[("k", "v")], None], pa.map_(pa.string(), pa.string())), {}, [slots(("x.k=v", 1)), {}]),
+        (pa.array([[(3, 2.0)], None], pa.map_(pa.int64(), pa.float32())), {}, [slots(("x.3", 2)), {}]),
+        (pa.array([[{"key": "k", "value": True}], None]), {}, [slots(("x.k=true", 1)), {}]),
+        (pa.array([[1.5], None], pa.list_(pa.float16())), {}, [slots(("x.0", 1.5)), {}]),
+    ],
+)
+def test_lists_of_every_type(cells: pa.Array, options: Any, expected: Any) -> None:
+    assert features(pa.table({"x": cells}), **options) == expected
+    both = pa.concat_arrays([cells, cells]) if cells.type != pa.list_view(pa.string()) else cells
+    assert features(pa.table({"x": both[1:]}), **options) == (expected * 2)[1 : len(both)]
+
+
+def test_lists_of_polars_and_dicts_of_json_agree(tmp_path: Path) -> None:
+    pl = pytest.importorskip("polars")
+    rows = [{"y": 1, "tags": ["a", "b"], "v": [1.0, 2.0]}, {"y": 0, "tags": [], "v": [0.5]}] * 20
+    import json
+
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = ftprl.train(tmp_path / "a.jsonl", label="y", bits=10).model.state_digest()
+    assert ftprl.train(pl.DataFrame(rows), label="y", bits=10).model.state_digest() == expected
+    assert ftprl.train(pa.Table.from_pylist(rows), label="y", bits=10).model.state_digest() == expected
+
+
+def test_long_vectors_have_a_name_for_each_place() -> None:
+    cells = pa.array([[0.0] * 70_000 + [1.0]])
+    assert features(pa.table({"x": cells})) == [slots(("x.70000", 1))]
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(BadFormat, match="row 1: expected a finite number, got 'inf' in column 'x'; mend the row"):
+        features(pa.table({"x": [[1.0], [float("inf")]]}))
+    with pytest.raises(BadFormat, match="row 0: expected a number, got 'a' in column 'x'"):
+        features(pa.table({"x": [["a"]]}), numeric="x")
+    bad = pa.array([[b"b\xff"]], pa.list_(pa.binary())).cast(pa.list_(pa.binary()))
+    bad = pa.ListArray.from_arrays(bad.offsets, bad.values.view(pa.string()))
+    with pytest.raises(BadFormat, match="row 0: expected text in UTF-8, got other bytes in column 'x'"):
+        features(pa.table({"x": bad}))
+    for cells in (pa.array([[[1]]]), pa.array([[{"a": 1, "b": 2}]])):
+        with pytest.raises(InvalidInput, match="column 'x' needs numbers, text, booleans or categories, got list<"):
+            features(pa.table({"x": cells}))
+        assert features(pa.table({"x": cells, "z": [1]}), ignore="x") == [slots(("z", 1))]
+    with pytest.raises(InvalidInput, match="column 'x' needs numbers"):
+        features(pa.table({"x": [[1.0]]}), label="x")
+    deep: Any = 1
+    for _ in range(70):
+        deep = {"a": deep}
+    with pytest.raises(InvalidInput, match="needs structures at most 64 deep, got deeper ones; flatten it"):
+        features(pa.table({"x": [deep]}))
+    with pytest.raises(InvalidInput, match=r"data needs each column once, got 'a.b' twice; rename one"):
+        features(pa.table({"a": [{"b": 1}], "a.b": [1]}))
