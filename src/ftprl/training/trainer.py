@@ -51,7 +51,7 @@ def _recorder(model: Model, source: Source) -> tuple[ReceiptRecorder | None, Cal
 
 @final
 class _Outcome(NamedTuple):
-    """How rows were predicted before they were learned: losses, the numbers of the baseline, and scores (or the last)."""
+    """How rows were predicted before they were learned: losses, the numbers of the baseline, scores (or the last)."""
 
     losses: Vector
     baselines: Vector
