@@ -2,8 +2,8 @@
 //
 //   - rows are refused exactly when they break a rule, and then nothing is learned
 //   - portable == SSE2 == AVX2, to the bit, in every cell, tally, score, loss, weight and sum of a receipt, however the
-//     rows are cut into batches, and also when a copy of the learner goes on, or another one into which the cells are
-//     put
+//     rows are cut into batches, and also when a copy of the learner goes on, or (no row repeats a slot) another one
+//     into which the cells are put
 //   - from options and rows within their limits no number becomes NaN or infinite
 #include <cstdlib>
 
@@ -15,10 +15,12 @@ namespace {
 using namespace ftprl;
 
 LearnerState learned(const Batch& batch, const Setting& s, const LearnerOptions& options, const Question& q,
-                     Random* cuts) {
+                     bool repeats, Random* cuts) {
     Owned learner = Learner::make(options);
+    // Whoever makes a batch promises distinct slots in a row. Of a slot that a row repeats the last entry is learned:
+    // when that is 0 the cell stays empty, and its S, to which both were added, is not among what a model keeps.
     LearnerState state = learn_all(learner, batch, s, cuts, [&](Learner& old) {
-        return cuts->one_in(2) ? old.copy() : moved(old, options, *cuts);
+        return repeats || cuts->one_in(2) ? old.copy() : moved(old, options, *cuts);
     });
     const LearnerState after = state_of(*learner, batch, s, q);
     state.insert(state.end(), after.begin(), after.end());
@@ -30,7 +32,8 @@ LearnerState learned(const Batch& batch, const Setting& s, const LearnerOptions&
 
 void run_kernel(const std::string& body, Random random) {
     const Setting s = setting_of(random);
-    const Batch batch = batch_of(body, s);
+    const bool repeats = random.one_in(4);
+    const Batch batch = repeats ? batch_of(body, s) : distinct(batch_of(body, s));
     LearnerOptions options;
     options.dim = s.dim;
     options.wide_cells = s.wide_cells;
@@ -43,7 +46,8 @@ void run_kernel(const std::string& body, Random random) {
     if (std::getenv("FUZZ_TELL") != nullptr) print_input(batch, s);
     if (random.one_in(16)) Learner::prefault(options);
     const Question q{0, 0, some_slots(s.dim, random)};
-    const LearnerState state = check_kernels([&](Random* cuts) { return learned(batch, s, options, q, cuts); }, random);
+    const auto learn = [&](Random* cuts) { return learned(batch, s, options, q, repeats, cuts); };
+    const LearnerState state = check_kernels(learn, random);
     check_finite(state, {"cell", "intercept", "weight", "scores", "later score"});
     if (s.receipt && !s.wide_cells) check_finite(state, LEDGER_PARTS);
 }

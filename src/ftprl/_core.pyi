@@ -52,6 +52,8 @@ class Learner:
         first_row: int = 0,
         scales: bool = True,
         mixture: bool = True,
+        baseline: Baseline | None = None,
+        baselines: NDArray[np.float64] | None = None,
     ) -> tuple[float, float, int]: ...
     def check(
         self,

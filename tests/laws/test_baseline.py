@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -210,3 +212,33 @@ def test_the_base_rate_is_the_same_to_the_bit_however_rows_are_cut(unlike: float
             baseline.learn(y[at : at + length], weight[at : at + length], None)
         states.add((baseline.numbers.tobytes(), baseline.total))
     assert len(states) == 1
+
+
+_TOO_LONG = """
+import resource
+import numpy as np
+from ftprl.data import Batch
+from ftprl.linear import Engine, Spec
+
+engine = Engine(Spec(dim=4, scale=0.1))
+engine.learn(Batch.from_rows([{0: 1.0}, {1: 1.0}], [1, -1]))
+count = 3_000_000  # entries of one row, for which a learner needs much more memory than the row takes up
+parts = np.zeros(count, np.uint32), np.ones(count, np.float32), np.array([1.0]), np.array([1.0])
+row = Batch(np.array([0, count]), *parts).private()
+before = engine.tallies.tobytes() + engine.baseline_state.tobytes()
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + 2**26
+resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+try:
+    engine.learn(row)
+except MemoryError:
+    print("refused", before == engine.tallies.tobytes() + engine.baseline_state.tobytes())
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print("learned", engine.learn(row).rows, engine.progress.rows, engine.baseline.rows)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS")
+def test_without_memory_for_a_row_neither_the_learner_nor_the_baseline_learns() -> None:
+    done = subprocess.run([sys.executable, "-c", _TOO_LONG], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["refused True", "learned 1 3 3"]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from ftprl._core import use_instruction_set
+from ftprl._core import Learner, RowError, use_instruction_set
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.learner import FTPRL, Composite
@@ -291,5 +291,82 @@ def test_a_bad_row_is_refused_and_changes_nothing(
         if name in ("indices", "values"):
             with pytest.raises(InvalidInput):
                 engine.score(replace(batch, **{name: column}))
-    for name in ("cells", "intercept", "tallies"):
+    for name in ("cells", "intercept", "tallies", "baseline_state"):
         np.testing.assert_array_equal(getattr(engine, name), getattr(before, name))
+
+
+@pytest.mark.parametrize("float64", [True, False])
+@pytest.mark.parametrize("dim", [64, 100])
+def test_one_bad_entry_is_found_wherever_it_stands(dim: int, float64: bool, kernels: str) -> None:
+    """Entries are checked several at a time; a table whose size is a power of two by the bits of its indices."""
+    limit = np.float64(1e30) if float64 else np.float32(1e30)
+    count = 37
+    rng = np.random.default_rng(4)
+    indices = rng.integers(0, dim, count).astype(np.uint32)
+    indices[5], indices[6] = dim - 1, 0
+    values = rng.choice([1.0, -1.0, -0.0, 5e-324 if float64 else 1e-45, limit, -limit], count).astype(limit.dtype)
+    core = Learner(
+        dim, float64=float64, receipt=False, loss="logistic", scales=[0.1], beta=1.0, l1=0.0, l2=0.0, lower=-math.inf,
+        upper=math.inf, intercept=True, tau=0.5,
+    )  # fmt: skip
+    indptr, scores = np.arange(count + 1), np.empty((count, 1))
+    core.score(indptr, indices, values, scores)
+    for at in range(count):
+        for bad in (dim, dim + 1, 2**31, 2**32 - 1):
+            changed = indices.copy()
+            changed[at] = bad
+            with pytest.raises(RowError, match=f"below {dim}, got {bad};") as caught:
+                core.score(indptr, changed, values, scores)
+            assert caught.value.row == at
+        for value in (np.nan, -np.nan, np.inf, -np.inf, np.nextafter(limit, limit.dtype.type(np.inf))):
+            wrong = values.copy()
+            wrong[at] = value
+            with pytest.raises(RowError, match="a value needs to be finite and within 1e30") as caught:
+                core.score(indptr, indices, wrong, scores)
+            assert caught.value.row == at
+
+
+def test_one_bad_label_or_weight_is_found_wherever_it_stands() -> None:
+    """Rows of two classes with weight 1 are checked at once."""
+    count = 21
+    y = np.where(np.arange(count) % 3 == 0, 1.0, -1.0)
+    batch = Batch.from_rows([{0: 1.0}] * count, y)
+    engine = Engine(Spec(dim=2))
+    for at in range(count):
+        for name, wrong in (("y", (0.0, 2.0, -math.inf)), ("weight", (-1.0, -1e-300, math.nan, math.inf))):
+            for value in wrong:
+                column = getattr(batch, name).copy()
+                column[at] = value
+                with pytest.raises(InvalidInput, match=f"^row {at}: a {'label' if name == 'y' else name} needs"):
+                    engine.learn(replace(batch, **{name: column}))
+    assert engine.progress.rows == 0
+    for name, right in (("y", (math.nan,)), ("weight", (0.0, -0.0, 0.5, 1e30))):
+        for value in right:
+            column = getattr(batch, name).copy()
+            column[3] = value
+            assert Engine(Spec(dim=2)).learn(replace(batch, **{name: column})).rows >= count - 1
+
+
+@pytest.mark.parametrize("float64", [True, False])
+def test_a_row_that_repeats_a_slot_gives_the_same_bits_everywhere(float64: bool) -> None:
+    """A batch promises that none does. All kernels learn the last entry of the slot, and add all gradients to its S."""
+    indptr = np.array([0, 2, 4, 7, 14])
+    indices = np.array([1, 1, 0, 1, 1, 0, 0, 2, 2, 2, 2, 2, 0, 2], np.uint32)
+    values = np.array([1.0, 0.0, 0.5, 2.0, 1e-3, 1.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.0, -7.0], np.float32)
+    batch = Batch(indptr, indices, values, np.array([1.0, -1.0, 1.0, 1.0]), np.ones(4))
+    states = []
+    for name in KERNELS:
+        use_instruction_set(name)
+        engine = Engine(spec("logistic", dim=4, float64=float64), receipt=True)
+        for r in range(4):
+            engine.learn(batch[r : r + 1])
+            engine = engine.copy()
+        parts = (engine.cells, engine.tallies, engine.parts_at(np.arange(4))["S"], engine.score(batch))
+        states.append(b"".join(np.ascontiguousarray(part).tobytes() for part in parts))
+    use_instruction_set("")
+    assert len(set(states)) == 1
+    assert np.isfinite(engine.cells).all()
+    first = Engine(spec("logistic", dim=4, float64=float64), receipt=True)
+    first.learn(batch[:1])
+    assert not first.cells[1].any()
+    assert first.parts_at(np.array([1]))["S"] == -0.5

@@ -23,4 +23,10 @@ inline void check_length(const char* name, std::size_t got, std::int64_t rows) {
                                     .c_str());
 }
 
+// The two numbers that a baseline gives for each row.
+inline void check_pairs(const Target<2>& losses, std::int64_t rows) {
+    check_length("losses", losses.shape(0), rows);
+    if (losses.shape(1) != 2) throw nanobind::value_error("losses needs two numbers for each row");
+}
+
 }  // namespace ftprl::bindings

@@ -19,7 +19,6 @@ namespace nb = nanobind;
 namespace {
 
 using namespace ftprl::bindings;
-using Pairs = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 std::unique_ptr<ftprl::Baseline> make_baseline(const char* loss, double tau) {
     const ftprl::Loss* chosen = ftprl::loss_named(loss);
@@ -28,13 +27,10 @@ std::unique_ptr<ftprl::Baseline> make_baseline(const char* loss, double tau) {
 }
 
 void learn_labels(ftprl::Baseline& baseline, const Column<double>& y, const Column<double>& weight,
-                  std::optional<Pairs> losses) {
+                  const std::optional<Target<2>>& losses) {
     const auto count = static_cast<std::int64_t>(y.size());
     check_length("weight", weight.size(), count);
-    if (losses) {
-        check_length("losses", losses->shape(0), count);
-        if (losses->shape(1) != 2) throw nb::value_error("losses needs two numbers for each row");
-    }
+    if (losses) check_pairs(*losses, count);
     const nb::gil_scoped_release free;
     baseline.learn(y.data(), weight.data(), count, losses ? losses->data() : nullptr);
 }

@@ -19,6 +19,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "learners/baseline.hpp"
 #include "learners/learner.hpp"
 #include "support/dispatch.hpp"
 
@@ -29,6 +30,7 @@ namespace {
 using ftprl::Learner;
 using ftprl::NamedArray;
 using ftprl::bindings::check_length;
+using ftprl::bindings::check_pairs;
 using ftprl::bindings::Column;
 using ftprl::bindings::Target;
 using ftprl::bindings::Values;
@@ -146,13 +148,29 @@ void check(const Learner& learner, const Column<std::int64_t>& indptr, const Col
     raise_fault(learner.find_fault(e.rows, e.wide, e.size, true), first_row);
 }
 
+// Labels and weights are learned by the baseline first, while the check has them in the cache. A learner that cannot
+// have the memory it needs has learned nothing, and then the baseline has not either.
+ftprl::Totals learn_with_baseline(Learner& learner, ftprl::Baseline* baseline, const Entries& e,
+                                  const ftprl::RowOutputs& out, double* losses) {
+    if (baseline == nullptr) return learner.learn(e.rows, e.wide, out);
+    const ftprl::BaselineState before = baseline->state();
+    baseline->learn(e.rows.y, e.rows.weight, e.rows.count, losses);
+    try {
+        return learner.learn(e.rows, e.wide, out);
+    } catch (...) {
+        baseline->restore(before);
+        throw;
+    }
+}
+
 nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
                 const Values& values, const Column<double>& y, const Column<double>& weight,
                 const std::optional<Target<2>>& scores, const std::optional<Target<1>>& losses, std::int64_t first_row,
-                bool scales, bool mixture) {
+                bool scales, bool mixture, ftprl::Baseline* baseline, const std::optional<Target<2>>& baselines) {
     const Entries e = labelled_entries_of(indptr, indices, values, y, weight);
     if (scores) check_scores(learner, *scores, e.rows.count);
     if (losses) check_length("losses", losses->size(), e.rows.count);
+    if (baselines) check_pairs(*baselines, e.rows.count);
     ftprl::RowOutputs out{};
     out.scores = scores ? scores->data() : nullptr;
     out.losses = losses ? losses->data() : nullptr;
@@ -162,7 +180,7 @@ nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Colu
     {
         const nb::gil_scoped_release free;
         fault = learner.find_fault(e.rows, e.wide, e.size, true);
-        if (!fault) totals = learner.learn(e.rows, e.wide, out);
+        if (!fault) totals = learn_with_baseline(learner, baseline, e, out, baselines ? baselines->data() : nullptr);
     }
     raise_fault(fault, first_row);
     return nb::make_tuple(totals.loss, totals.weight, totals.rows);
@@ -403,8 +421,10 @@ void bind_rows(nb::class_<Learner>& learner) {
              nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
              nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
              nb::arg("first_row") = 0, nb::arg("scales") = true, nb::arg("mixture") = true,
+             nb::arg("baseline").none() = nb::none(), nb::arg("baselines").noconvert().none() = nb::none(),
              "Predict and learn, row by row; (loss, weight, rows) of what was learned. Without `mixture` the mixture "
-             "stays as it is; without `scales` only the weights of its experts learn.")
+             "stays as it is; without `scales` only the weights of its experts learn. A `baseline` learns the labels, "
+             "whose losses go to `baselines` as in Baseline.learn.")
         .def("check", &check, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
              nb::arg("first_row") = 0, "Raise RowError for the first row that cannot be learned.")

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <limits>
 
+#include "support/bits.hpp"
+
 namespace ftprl {
 namespace {
 
@@ -137,32 +139,52 @@ void add_loss(BaselineState& s, const BaseRate& rule, double y, double c) {
 
 constexpr std::int64_t UNIT_ROWS = 4;  // learned at once
 
-// Whether the next rows all have a label and weight 1, as almost all rows of two classes have.
+// Whether the next rows all have a label, -1 or 1, and weight 1, as almost all rows of two classes have.
 bool are_unit_rows(const double* y, const double* weight) {
-    bool all = true;
-    for (int j = 0; j < UNIT_ROWS; ++j) all &= (y[j] == y[j]) & (weight[j] == 1.0);
-    return all;
+    std::uint64_t others = 0;
+    for (int j = 0; j < UNIT_ROWS; ++j) {
+        others |= (bits_of(y[j]) << 1) ^ (bits_of(1.0) << 1);  // without the sign
+        others |= bits_of(weight[j]) ^ bits_of(1.0);
+    }
+    return others == 0;
 }
 
-// Such rows with the same sums in the same order as one by one; only the divisions are done side by side.
-void learn_unit_rows(BaselineState& s, const double* y, double* losses) {
+// The classes while all weights were whole numbers, which can be counted: sums of such numbers are exact in any order.
+struct Counts {
+    std::int64_t negative, positive;
+};
+
+bool are_whole(const BaselineState& s) {
+    constexpr double most = 0x1p52;
+    const bool counts = s.positive >= 0.0 && s.negative >= 0.0 && s.weight < most;
+    return counts && s.positive == std::floor(s.positive) && s.negative == std::floor(s.negative) &&
+           s.weight == s.positive + s.negative;
+}
+
+// The same numbers as one by one; only the divisions are done side by side, and no sum waits for the one before it.
+void learn_unit_rows(BaselineState& s, Counts& n, const double* y, double* losses) {
     double chance[UNIT_ROWS], total[UNIT_ROWS];
+    const double before = static_cast<double>(n.positive + n.negative);
     for (int j = 0; j < UNIT_ROWS; ++j) {
-        const double yes = 0.5 + 0.5 * y[j], no = 0.5 - 0.5 * y[j];
-        chance[j] = yes * s.positive + no * s.negative + 0.5;
-        total[j] = s.positive + s.negative + 1.0;
-        s.positive += yes;
-        s.negative += no;
-        s.weight += 1.0;
-        s.rows += 1.0;
+        const auto no = static_cast<std::int64_t>(bits_of(y[j]) >> 63);  // arithmetic, where `?` may become a branch
+        const std::int64_t same = n.positive ^ ((n.positive ^ n.negative) & -no);
+        chance[j] = static_cast<double>(same) + 0.5;
+        total[j] = before + (j + 1.0);
+        n.positive += 1 - no;
+        n.negative += no;
     }
     for (int j = 0; j < UNIT_ROWS; ++j) chance[j] /= total[j];
-    for (int j = 0; j < UNIT_ROWS; ++j) multiply_by(s, chance[j]);
-    if (losses == nullptr) return;
-    for (int j = 0; j < UNIT_ROWS; ++j) {
+    for (int j = 0; losses != nullptr && j < UNIT_ROWS; ++j) {
         losses[2 * j] = -std::log(chance[j]);
         losses[2 * j + 1] = 0.0;
     }
+    double product = s.product;
+    for (int j = 0; j < UNIT_ROWS; ++j) product *= chance[j];
+    if (product >= SMALL_PRODUCT) {  // then it was so before each row as well: no probability is above 1
+        s.product = product;
+        return;
+    }
+    for (int j = 0; j < UNIT_ROWS; ++j) multiply_by(s, chance[j]);
 }
 
 template <class Rule>
@@ -173,10 +195,16 @@ std::int64_t learn_quickly(BaselineState&, const Rule&, const double*, const dou
 // Learns the first rows as long as they are unit rows; returns how many that were.
 std::int64_t learn_quickly(BaselineState& s, const BaseRate&, const double* y, const double* weight, std::int64_t count,
                            double* losses) {
+    if (!are_whole(s)) return 0;
+    Counts n = {static_cast<std::int64_t>(s.negative), static_cast<std::int64_t>(s.positive)};
     std::int64_t r = 0;
     for (; r + UNIT_ROWS <= count && are_unit_rows(y + r, weight + r); r += UNIT_ROWS) {
-        learn_unit_rows(s, y + r, losses == nullptr ? nullptr : losses + 2 * r);
+        learn_unit_rows(s, n, y + r, losses == nullptr ? nullptr : losses + 2 * r);
     }
+    s.negative = static_cast<double>(n.negative);
+    s.positive = static_cast<double>(n.positive);
+    s.weight += static_cast<double>(r);
+    s.rows += static_cast<double>(r);
     return r;
 }
 

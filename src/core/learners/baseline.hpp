@@ -50,6 +50,8 @@ public:
 
     BaselineKind kind() const { return loss_->baseline; }
     double total() const;  // the loss of all rows learned
+    const BaselineState& state() const { return state_; }
+    void restore(const BaselineState& state) { state_ = state; }
     double* numbers() { return reinterpret_cast<double*>(&state_); }
 
 private:

@@ -99,8 +99,8 @@ constexpr int SCRATCH = 6;
 
 // What a pass over the entries of a batch found.
 struct Scan {
-    std::uint32_t largest_index;
-    bool values_fit;  // all |value| <= LIMIT, hence none NaN
+    bool indices_fit;  // all are below dim
+    bool values_fit;   // all |value| <= LIMIT, hence none NaN
 };
 
 // Learning and scoring for one type of cells and one of values. The first index is 1 when there is no l1, no l2
@@ -120,7 +120,7 @@ struct LedgerKernels;  // ledger.hpp
 // One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
 struct Kernels {
     Pair of[2][2];
-    Scan (*scan[2])(const Rows&);
+    Scan (*scan[2])(const Rows&, std::uint64_t dim);
     void (*weights[2])(const Constants&, const State&, std::uint64_t dim, double* out);
     void (*weights_labelled[2])(const Constants&, const State&, std::uint64_t dim, double* out);
     void (*touch[2])(const Rows&, const State&);  // the floor: read and write back every cell, compute nothing

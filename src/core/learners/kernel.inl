@@ -8,6 +8,7 @@
 // and however the rows are cut into batches.
 #include <float.h>
 #include <math.h>
+#include <string.h>
 #if defined(__SSE2__) && !defined(FTPRL_PORTABLE)
 #include <immintrin.h>
 #endif
@@ -33,6 +34,14 @@ constexpr int SPLIT = 1;
 #define FTPRL_INSIDE inline __attribute__((always_inline))
 #else
 #define FTPRL_INSIDE inline
+#endif
+
+// GCC 12 puts lanes together such that numbers of 16 scales with a bound and a loss with a kink differ in their last
+// bit from what the source says (tests/laws/test_labels.py): not in what is marked with this.
+#if defined(FTPRL_PORTABLE) && defined(__GNUC__) && !defined(__clang__)
+#define FTPRL_LANE_BY_LANE __attribute__((optimize("no-tree-slp-vectorize")))
+#else
+#define FTPRL_LANE_BY_LANE
 #endif
 
 #if defined(__GNUC__)
@@ -87,7 +96,7 @@ static_assert(sizeof(Block<double>) == 4 * SCRATCH * sizeof(double), "the scratc
 // raised first and the block is kept. Its parts are written one by one: a compiler may copy a whole struct in
 // pieces, and reading a number back that was written in two pieces takes long.
 template <class T, class V, bool unconstrained, bool raise>
-inline D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, int count, Block<T>* kept) {
+FTPRL_INSIDE D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, int count, Block<T>* kept) {
     Four<T> z, R, M, S;
     gather(at, z, R, M, S);
     D v = wide(values);
@@ -160,7 +169,7 @@ inline RegretSums no_sums() {
 // g + lost, which costs the bound the difference of the two stabilities less lost x. In a cell of float64 what is lost
 // cannot be seen; it is at most 2^-52 |z|.
 template <class T>
-inline void add_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den, RegretSums& sums) {
+FTPRL_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den, RegretSums& sums) {
     const D per_strength = smaller(where_positive(den, c.h / den), all(DBL_MAX));  // 1 / (Q + l2)
     const D size_x = size(b.x), size_g = size(g);
     D lost_at_most = where_positive(size(b.v), all(0x1p-52) * size(z));  // nothing in lanes beyond the end of a row
@@ -176,7 +185,7 @@ inline void add_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D 
 // What one block becomes: z and R after the gradients, as a cell holds them; and the sums of a receipt. Returns the
 // gradients.
 template <class T, bool unconstrained, bool receipt>
-inline D step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R, RegretSums& sums) {
+FTPRL_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R, RegretSums& sums) {
     const D g = cut<T>(slope * b.v);
     R = narrow<T>(root(b.R * b.R + g * g));
     // The square of a float is exact in double, hence the root is at least R; that of a double may be nothing.
@@ -352,18 +361,46 @@ void score(const Rows& rows, const Constants& constants, const State& state, dou
     }
 }
 
+// Whole numbers as long as a float and a double.
 template <class V>
-Scan scan(const Rows& rows) {
+struct BitsOf {
+    using type = std::uint64_t;
+};
+template <>
+struct BitsOf<float> {
+    using type = std::uint32_t;
+};
+
+// The bits of |v|: sizes are in the order of these numbers, NaN above all others.
+template <class V>
+inline typename BitsOf<V>::type bits_of_size(V v) {
+    typename BitsOf<V>::type bits;
+    memcpy(&bits, &v, sizeof v);
+    return bits & ~(typename BitsOf<V>::type{1} << (8 * sizeof v - 1));
+}
+
+// By differences in place of comparisons, and the bits of all indices where they say enough: what every instruction set
+// has for several numbers at once.
+template <class V>
+Scan scan(const Rows& rows, std::uint64_t dim) {
+    using Bits = typename BitsOf<V>::type;
     const V* values = static_cast<const V*>(rows.values);
     const std::int64_t end = rows.indptr[rows.count];
-    constexpr V limit = static_cast<V>(LIMIT);
+    const Bits limit = bits_of_size(static_cast<V>(LIMIT));
     std::uint32_t largest = 0;
-    std::uint32_t unfit = 0;
-    for (std::int64_t p = 0; p < end; ++p) {
-        largest = rows.indices[p] > largest ? rows.indices[p] : largest;
-        unfit |= !((values[p] < 0 ? -values[p] : values[p]) <= limit);
+    Bits beyond = 0;               // its first bit is set by a difference below 0
+    if ((dim & (dim - 1)) == 0) {  // a power of two: all indices are below it when all their bits are
+        for (std::int64_t p = 0; p < end; ++p) {
+            largest |= rows.indices[p];
+            beyond |= limit - bits_of_size(values[p]);
+        }
+    } else {
+        for (std::int64_t p = 0; p < end; ++p) {
+            largest = rows.indices[p] > largest ? rows.indices[p] : largest;
+            beyond |= limit - bits_of_size(values[p]);
+        }
     }
-    return {largest, unfit == 0};
+    return {largest < dim, (beyond >> (8 * sizeof(V) - 1)) == 0};
 }
 
 template <class T>

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "support/bits.hpp"
+
 namespace ftprl {
 namespace {
 
@@ -32,6 +34,7 @@ RowFault fault_of_shape(const Rows& rows, std::int64_t size) {
 }
 
 RowFault fault_of_entries(const Rows& rows, bool wide_values, std::uint64_t dim) {
+    const double limit = wide_values ? LIMIT : static_cast<double>(static_cast<float>(LIMIT));  // as in a scan
     for (std::int64_t r = 0; r < rows.count; ++r) {
         for (std::int64_t p = rows.indptr[r]; p < rows.indptr[r + 1]; ++p) {
             if (rows.indices[p] >= dim) {
@@ -39,7 +42,7 @@ RowFault fault_of_entries(const Rows& rows, bool wide_values, std::uint64_t dim)
                                std::to_string(rows.indices[p]) + "; make the table larger or hash the names"};
             }
             const double v = value_at(rows, wide_values, p);
-            if (!(std::fabs(v) <= LIMIT)) {
+            if (!(std::fabs(v) <= limit)) {
                 return {
                     r, "a value needs to be finite and within 1e30, got " + shown(v) + "; drop or rescale the feature"};
             }
@@ -64,6 +67,20 @@ bool label_fits(double y, Labels labels) {
 
 bool weight_fits(double weight) { return weight >= 0.0 && weight <= LIMIT; }
 
+constexpr std::uint64_t SIGN = std::uint64_t{1} << 63;
+
+// Whether all numbers are 1, but for the bits in `ignored`. By bits, which a compiler works on several at a time.
+bool are_ones(const double* numbers, std::int64_t count, std::uint64_t ignored) {
+    std::uint64_t others = 0;
+    for (std::int64_t i = 0; i < count; ++i) others |= bits_of(numbers[i]) ^ bits_of(1.0);
+    return (others & ~ignored) == 0;
+}
+
+// What nearly every batch of two classes has: labels of -1 and 1, and no weights but 1.
+bool are_plain_labels(const Rows& rows, Labels labels) {
+    return labels == Labels::signs && are_ones(rows.y, rows.count, SIGN) && are_ones(rows.weight, rows.count, 0);
+}
+
 std::string message_of_label(double y, Labels labels) {
     switch (labels) {
         case Labels::signs:
@@ -85,9 +102,9 @@ RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, std::
                     const Kernels& kernels) {
     RowFault fault = fault_of_shape(rows, size);
     if (fault) return fault;
-    const Scan scan = size > 0 ? kernels.scan[wide_values](rows) : Scan{0, true};
-    if (scan.largest_index >= dim || !scan.values_fit) fault = fault_of_entries(rows, wide_values, dim);
-    if (fault || loss == nullptr) return fault;
+    const Scan scan = size > 0 ? kernels.scan[wide_values](rows, dim) : Scan{true, true};
+    if (!scan.indices_fit || !scan.values_fit) fault = fault_of_entries(rows, wide_values, dim);
+    if (fault || loss == nullptr || are_plain_labels(rows, loss->labels)) return fault;
     for (std::int64_t r = 0; r < rows.count; ++r) {
         if (!label_fits(rows.y[r], loss->labels)) return {r, message_of_label(rows.y[r], loss->labels)};
         if (!weight_fits(rows.weight[r])) {

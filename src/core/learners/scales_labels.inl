@@ -60,9 +60,10 @@ inline void predict_labelled(const Rows& rows, bool wide, const Lanes<L>& c, C* 
 }
 
 template <class C, class T, int L, bool unconstrained, bool kinked, bool receipt>
-inline void learn_labelled_row(const Rows& rows, bool wide, const Lanes<L>& c, C* cells, std::int64_t from,
-                               std::int64_t to, std::int64_t end, const Units& units, const D* slope, const D* kept,
-                               double* sums_of_gradients, RegretSums (*sums)[L]) {
+FTPRL_LANE_BY_LANE inline void learn_labelled_row(const Rows& rows, bool wide, const Lanes<L>& c, C* cells,
+                                                  std::int64_t from, std::int64_t to, std::int64_t end,
+                                                  const Units& units, const D* slope, const D* kept,
+                                                  double* sums_of_gradients, RegretSums (*sums)[L]) {
     const std::int64_t next = to + FAR<C> <= end ? FAR<C> : 0;
     for (std::int64_t p = from; p < to; ++p) {
         C& cell = cells[rows.indices[p]];

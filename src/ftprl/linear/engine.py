@@ -439,13 +439,23 @@ class Engine:
         if losses is not None and rows != slice(0, len(losses)):
             losses = losses[rows]
         try:
-            parts = self._core.learn(
-                *_labelled(batch), _column(scores), losses, first_row=batch.first_row, mixture=not self._seen
-            )
+            loss, weight, count = self._core.learn(
+                batch.indptr,
+                batch.indices,
+                batch.values,
+                batch.y,
+                batch.weight,
+                None if scores is None else _column(scores),
+                losses,
+                batch.first_row,
+                True,
+                not self._seen,
+                self._baseline,
+                None if baselines is None else baselines[rows],
+            )  # by position, which takes less time
         except ValueError as error:
             raise _refusal(batch, error) from None
-        self._baseline.learn(batch.y, batch.weight, None if baselines is None else baselines[rows])
-        return LossTotals(*parts)
+        return LossTotals(loss, weight, count)
 
     def _check(self, batch: Batch) -> None:
         """Refuse a batch with a bad row before some of its rows are learned."""
@@ -635,9 +645,9 @@ def _labelled(batch: Batch) -> tuple[Any, Any, Any, Any, Any]:
     return batch.indptr, batch.indices, batch.values, batch.y, batch.weight
 
 
-def _column(scores: Vector | None) -> Any:
+def _column(scores: Vector) -> Any:
     """One score per row as the only column of an array with one column per output."""
-    return None if scores is None else scores[:, np.newaxis]
+    return scores[:, np.newaxis]
 
 
 def _refusal(batch: Batch, error: ValueError) -> InvalidInput:
