@@ -273,6 +273,14 @@ _TABLE = (
         "30s",
     ),
     Option(
+        "cache",
+        "run",
+        "train",
+        "PATH",
+        "File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in later"
+        " runs: as long as data and options are the same it is not parsed again",
+    ),
+    Option(
         "resume",
         "run",
         "train",

@@ -52,6 +52,7 @@ def train(
     receipt: Annotated[bool | None, option("receipt")] = None,
     checkpoint: Annotated[Path | None, option("checkpoint")] = None,
     every: Annotated[str | None, option("every")] = None,
+    cache: Annotated[Path | None, option("cache")] = None,
     resume: Annotated[Path | None, option("resume")] = None,
     threads: Annotated[int | None, option("threads")] = None,
     output: Annotated[Path, option("output")],

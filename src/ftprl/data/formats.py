@@ -41,8 +41,10 @@ class ObjectFormat(NamedTuple):
     models_of: tuple[str, ...] | None
 
 
+BATCHES = "batches"
 FILE_FORMATS = (
     FileFormat("arrow", (".arrow", ".feather", ".ipc"), "ftprl.data.column_source"),
+    FileFormat(BATCHES, (".batches",), "ftprl.data.batches"),
     FileFormat("csv", (".csv",), "ftprl.data.text_tables"),
     FileFormat(JSON_LINES, (".jsonl", ".ndjson"), "ftprl.data.json_lines"),
     FileFormat("libsvm", (".libsvm", ".svm", ".svmlight"), "ftprl.data.text_lines"),
@@ -171,9 +173,15 @@ def open(
         return _open_object(data, options)
     options.refuse(("y",), " is for data in memory, got files; name the column with label=.", option="label")
     files = expand(data)
-    chosen = _format_of(files, format)
-    source: Source = import_module(chosen.module).open_files(files, options._replace(format=chosen.name))
+    chosen = BY_NAME[BATCHES] if are_batches(files) else _format_of(files, format)
+    options = options if chosen.name == BATCHES else options._replace(format=chosen.name)
+    source: Source = import_module(chosen.module).open_files(files, options)
     return source
+
+
+def are_batches(data: Any) -> bool:
+    """Whether data is a file of batches, by its name: how it is read was decided when it was made."""
+    return are_paths(data) and all(suffixes(file) == (".batches", "") for file in expand(data))
 
 
 def are_paths(data: Any) -> bool:
@@ -193,6 +201,8 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
     Formats with columns replace each other, and so do VW text and VW's JSON, and libsvm files and matrices.
     """
     kept = reading.get("format")
+    if are_batches(data):
+        return dict(reading)
     if not are_paths(data):
         return _settings_for_object(reading, _object_format(data))
     named = None if format is not None else BY_SUFFIX.get(suffixes(expand(data)[0])[0])

@@ -85,6 +85,8 @@ class Model:
         data = readers.as_data(data)
         kept = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed}
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
+        if readers.are_batches(data):  # with labels and weights, which were read before
+            return readers.open(data, **options)
         columns = options.get("columns")
         if columns is not None:
             unread = ("label", "weight")

@@ -26,7 +26,7 @@ _JSON_LINES = (".jsonl", ".ndjson")
 _PARQUET = (".parquet",)
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """What is known of the columns of the input: names, those of numbers, and how the text of a row is read."""
 
     names: tuple[str, ...]
@@ -81,7 +81,7 @@ def append(lines: Iterable[bytes], source: TextSource, model: Model, path: str, 
             writer.close()
 
 
-def _table(source: TextSource, model: Model) -> _Table:
+def _table(source: TextSource, model: Model) -> Table:
     names, dialect = source.record_columns, source.dialect
     assert names is not None
     assert dialect is not None
@@ -89,10 +89,10 @@ def _table(source: TextSource, model: Model) -> _Table:
         raise InvalidInput(f"--append needs data without a column {COLUMN!r}, got one; rename it.")
     kinds = model.reading.get("columns") or {}
     numeric = ("numeric", "weight", *(() if model.engine.spec.scalar_loss().binary else ("label",)))
-    return _Table(names, frozenset(name for name in names if kinds.get(name) in numeric), dialect)
+    return Table(names, frozenset(name for name in names if kinds.get(name) in numeric), dialect)
 
 
-def _fields(table: _Table, records: Sequence[bytes]) -> Iterator[list[str]]:
+def fields_of(table: Table, records: Sequence[bytes]) -> Iterator[list[str]]:
     """The fields of some rows."""
     texts = (record.decode("utf-8", "backslashreplace") for record in records)
     sep, quote, _ = table.dialect
@@ -104,7 +104,7 @@ def _fields(table: _Table, records: Sequence[bytes]) -> Iterator[list[str]]:
 class _Text:
     """CSV or TSV; rows of the same dialect are copied as they are."""
 
-    def __init__(self, table: _Table, out: Any, path: str) -> None:
+    def __init__(self, table: Table, out: Any, path: str) -> None:
         sep = _SEPARATORS[suffixes(path)[0]]
         is_csv = sep == ","
         self._table, self._out = table, out
@@ -122,7 +122,7 @@ class _Text:
             rows = zip(records, predictions, strict=True)
             self._out.write(b"".join(record + sep + prediction + b"\n" for record, prediction in rows))
             return
-        fields = zip(_fields(self._table, records), predictions, strict=True)
+        fields = zip(fields_of(self._table, records), predictions, strict=True)
         self._out.write(b"".join(self._joined([*row, prediction.decode()]) for row, prediction in fields))
 
     def _joined(self, fields: Sequence[str]) -> bytes:
@@ -147,9 +147,9 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _values(table: _Table, records: Sequence[bytes], predictions: Sequence[bytes]) -> Iterator[list[Any]]:
+def _values(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]) -> Iterator[list[Any]]:
     """The values of some rows with the prediction behind them; all None for a row that was left out."""
-    for fields, prediction in zip(_fields(table, records), predictions, strict=True):
+    for fields, prediction in zip(fields_of(table, records), predictions, strict=True):
         if not prediction:
             yield [None] * (len(table.names) + 1)
             continue
@@ -167,7 +167,7 @@ def _values(table: _Table, records: Sequence[bytes], predictions: Sequence[bytes
 class _JsonLines:
     """One object per line."""
 
-    def __init__(self, table: _Table, out: Any, path: str) -> None:
+    def __init__(self, table: Table, out: Any, path: str) -> None:
         self._table, self._out, self._names = table, out, (*table.names, COLUMN)
 
     def write(self, records: Sequence[bytes], predictions: Sequence[bytes]) -> None:
@@ -181,23 +181,23 @@ class _JsonLines:
 
 
 @final
-class _Parquet:
+class ParquetWriter:
     """Parquet, a row group for each block of rows."""
 
-    def __init__(self, table: _Table, out: Any, path: str) -> None:
+    def __init__(self, table: Table, out: Any, path: str, *, more: bool = True) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
         types = [pa.float64() if name in table.numeric else pa.string() for name in table.names]
         self._table = table
-        self._schema = pa.schema(list(zip([*table.names, COLUMN], [*types, pa.float64()], strict=True)))
+        self._schema = pa.schema([*zip(table.names, types, strict=True), *([(COLUMN, pa.float64())] if more else [])])
         self._writer = parquet.ParquetWriter(out, self._schema)
 
     def write(self, records: Sequence[bytes], predictions: Sequence[bytes]) -> None:
         """Write some rows."""
         import pyarrow as pa
 
-        columns = zip(*_values(self._table, records, predictions), strict=True)
+        columns = list(zip(*_values(self._table, records, predictions), strict=True))[: len(self._schema)]
         arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
         self._writer.write_table(pa.table(arrays, schema=self._schema))
 
@@ -206,8 +206,8 @@ class _Parquet:
         self._writer.close()
 
 
-_WRITERS: dict[str, Callable[[_Table, Any, str], _Writer]] = {
+_WRITERS: dict[str, Callable[[Table, Any, str], _Writer]] = {
     **dict.fromkeys(_SEPARATORS, _Text),
     **dict.fromkeys(_JSON_LINES, _JsonLines),
-    **dict.fromkeys(_PARQUET, _Parquet),
+    **dict.fromkeys(_PARQUET, ParquetWriter),
 }

@@ -44,6 +44,14 @@ def model_options(arguments: Options) -> dict[str, Any]:
     return options
 
 
+def reading_options(arguments: Options) -> dict[str, Any]:
+    """The options of `ftprl.data.open` among those of `train`, by their names there."""
+    every = {**dict.fromkeys((*SPEC, *READING, "bits")), **arguments}
+    options = model_options(every)
+    wide = {"dtype": "float64"} if options.pop("float64", False) else {}
+    return {name: value for name, value in options.items() if name in (*READING, "y", "dim", "seed", "loss")} | wide
+
+
 def _pick(options: Options, wanted: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in wanted}
 

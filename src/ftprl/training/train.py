@@ -83,6 +83,7 @@ def train(
     receipt: bool | None = None,
     checkpoint: Path | None = None,
     every: str | int | None = None,
+    cache: Path | None = None,
     resume: Path | None = None,
     threads: int | None = None,
     output: Path | None = None,
@@ -159,6 +160,8 @@ def train(
     - `receipt`: Whether to keep what `certify` needs to bound the regret [default: False]
     - `checkpoint`: File to save the run to, so that it can be resumed
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
+    - `cache`: File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in
+      later runs: as long as data and options are the same it is not parsed again
     - `resume`: Checkpoint to continue with the same data, given again, or model to continue with more data
     - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
       processors]
@@ -178,7 +181,7 @@ def train(
     """
     arguments, clock = dict(locals()), time.monotonic()
     lines = None if predictions in (None, STDOUT) else predictions
-    targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "events=": events}
+    targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
     for name, path in targets.items():
         check_target(name, path)
     # Before the model is read: it may be one of them.
@@ -193,6 +196,10 @@ def train(
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
+        if cache is not None:
+            from ftprl.training.cache import cached  # most runs do without
+
+            source = cached(source, os.fspath(cache), threads)
         saved = None if old is None else old.checkpoint
         run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt)
         model.check_size()

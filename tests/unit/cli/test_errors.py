@@ -77,6 +77,7 @@ TABLE = {
                  "generate clicks -o no/x.vw", "generate clicks -o d", "paper run -o c.vw", "demo -o x.txt",
                  "demo -o no/x.png", "demo -o d"],
     "Missing option '--output' / '-o'": ["train c.vw", "generate clicks"],
+    "--cache": [f"{T} --cache d", f"{T} --cache no/c.batches", f"{T} --cache c.vw", f"{T} --cache x.cache"],
     "--predictions": [f"{T} --predictions d", f"{T} --predictions no/p", f"{T} --predictions c.vw",
                       f"{T} --predictions p.bz2", f"{T} --predictions - --json"],
     "--events": [f"{T} --events d", f"{T} --events no/e", f"{T} --events c.vw"],

@@ -1,0 +1,211 @@
+"""`ftprl convert` and `train --cache`: other files of the same rows give the same model."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ftprl import data
+from ftprl.cli.app import run as command
+from ftprl.data import Batch
+from ftprl.data.batches import write_batches
+from ftprl.errors import FtprlError, InvalidInput
+from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
+from ftprl.training import train
+from ftprl.training.convert import convert
+
+ROWS = 3000
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table with numbers, categories, text, weights and bad rows."""
+    rng = np.random.default_rng(2)
+    lines = ["y,w,city,x,note"]
+    for i in range(ROWS):
+        x = "NA" if i % 7 == 0 else f"{rng.normal():.4f}"
+        note = f'"Word{rng.integers(9)}, word{rng.integers(9)}"'
+        lines.append(f"{int(rng.random() < 0.3)},{rng.integers(0, 3)},c{rng.zipf(1.5) % 40},{x},{note}")
+        if i % 101 == 5:
+            lines.append("1,1,c1,none of a number,a")
+    path = tmp_path / "d.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+READING: dict[str, Any] = {"label": "y", "weight": "w", "text": "note", "numeric": "x", "on_bad_row": "skip"}
+
+
+def model_bytes(where: Any, **options: Any) -> bytes:
+    return train(where, bits=12, **options).model.to_bytes()
+
+
+def test_a_model_of_batches_is_that_of_the_data(table: Path) -> None:
+    out = table.with_suffix(".batches")
+    convert(table, out, dim=2**12, **READING)
+    for more in ({}, {"scale": 0.1, "holdout": 7, "passes": 2}):
+        assert model_bytes(out, on_bad_row="skip", **more) == model_bytes(table, **READING, **more)
+    repeated = model_bytes(out, **READING)
+    assert repeated == model_bytes(table, **READING)
+    model = train(table, bits=12, **READING).model
+    np.testing.assert_array_equal(
+        model.predict(model.open(out, on_bad_row="skip")), model.predict(model.open(table, on_bad_row="skip"))
+    )
+    (a, b) = (table.with_name("a"), table.with_name("b"))
+    train(table, bits=12, predictions=a, **READING)
+    train(out, bits=12, predictions=b, on_bad_row="skip")
+    assert a.read_bytes() == b.read_bytes()
+
+
+def test_vw_text_and_libsvm_have_the_same_weights(table: Path) -> None:
+    model = train(table, bits=12, **READING).model
+    vw, libsvm = table.with_suffix(".vw.gz"), table.with_name("u.libsvm")
+    convert(table, vw, **READING)
+    assert train(vw, bits=12).model.state_digest() == model.state_digest()
+    with pytest.raises(InvalidInput, match="needs a format with weights, got libsvm"):
+        convert(table, libsvm, dim=2**12, **READING)
+    unweighted = {**READING, "weight": None, "ignore": "w"}
+    convert(table, libsvm, dim=2**12, **unweighted)
+    assert train(libsvm, bits=12).model.state_digest() == train(table, bits=12, **unweighted).model.state_digest()
+    again = table.with_name("again.vw")
+    convert(vw, again)
+    assert train(again, bits=12).model.state_digest() == model.state_digest()
+    named = table.with_name("named.vw")
+    convert(libsvm, named, dim=2**12)
+    assert named.read_text().count("\n") == ROWS
+
+
+def test_parquet_has_the_columns(table: Path) -> None:
+    out = table.with_suffix(".parquet")
+    convert(table, out, **READING)
+    found = pq.read_table(out)
+    assert found.column_names == ["y", "w", "city", "x", "note"]
+    assert found.num_rows == ROWS
+    assert found["x"].null_count == len(range(0, ROWS, 7))
+    table.with_name("a.vw").write_text("1 | a\n")
+    with pytest.raises(InvalidInput, match="needs data with columns for Parquet, got format vw"):
+        convert(table.with_name("a.vw"), out)
+
+
+def test_other_options_are_refused(table: Path) -> None:
+    out = table.with_suffix(".batches")
+    convert(table, out, dim=2**12, **READING)
+    same: dict[str, Any] = {"bits": 12, "on_bad_row": "skip"}
+    for name, value in {
+        "bits": 13,
+        "seed": 5,
+        "loss": "squared",
+        "float64": True,
+        "label": "w",
+        "numeric": "city",
+        "positive": "0",
+        "format": "tsv",
+        "sep": ";",
+    }.items():
+        with pytest.raises(InvalidInput, match=r"d.batches: expected batches made with \w+=.*, got .*; pass that"):
+            train(out, **{**same, name: value})
+    with pytest.raises(InvalidInput, match=r"got 30 bad rows left out when it was made, the first .*d.csv:8.*skip"):
+        train(out, bits=12)
+    with pytest.raises(InvalidInput, match=r"needs one .batches file, got 2"):
+        train([out, out], **same)
+
+
+def test_a_broken_file_is_refused(table: Path, tmp_path: Path) -> None:
+    out = table.with_suffix(".batches")
+    convert(table, out, dim=2**12, **READING)
+    whole = out.read_bytes()
+    rng = np.random.default_rng(1)
+    places = [0, 9, len(whole) - 1, len(whole) - 10, len(whole) - 40, *rng.integers(0, len(whole), 30).tolist()]
+    for place in places:
+        out.write_bytes(whole[:place] + bytes([whole[place] ^ 64]) + whole[place + 1 :])
+        with pytest.raises(FtprlError, match=r"d.batches: .*; convert the data again"):
+            train(out, bits=12, on_bad_row="skip")
+    for size in (0, 5, 40, len(whole) // 2, len(whole) - 1):
+        out.write_bytes(whole[:size])
+        with pytest.raises(FtprlError, match=r"d.batches: .*; convert the data again"):
+            train(out, bits=12, on_bad_row="skip")
+
+
+def test_cache_is_used_as_long_as_the_data_is_the_same(table: Path, tmp_path: Path) -> None:
+    cache, options = tmp_path / "c.batches", {**READING, "passes": 2}
+    wanted = model_bytes(table, **options)
+    assert model_bytes(table, cache=cache, **options) == wanted
+    made = cache.stat().st_mtime_ns
+    assert model_bytes(table, cache=cache, **options) == wanted
+    assert cache.stat().st_mtime_ns == made
+    text = table.read_text()
+    middle = text.index("\n", len(text) // 2) + 1
+    table.write_text(text[:middle] + ("1" if text[middle] == "0" else "0") + text[middle + 1 :])
+    changed = model_bytes(table, **options)
+    assert changed != wanted
+    assert model_bytes(table, cache=cache, **options) == changed  # the same size, one byte in the middle
+    assert cache.stat().st_mtime_ns != made
+    assert model_bytes(table, cache=cache, seed=3, **options) == model_bytes(table, seed=3, **options)
+    cache.write_bytes(cache.read_bytes()[:-1])
+    assert model_bytes(table, cache=cache, **options) == changed
+    frame = [{"x": float(i), "y": i % 2} for i in range(50)]
+    assert model_bytes(frame, label="y", cache=cache) == model_bytes(frame, label="y")
+
+
+def test_receipts_and_checkpoints_of_a_cache(table: Path, tmp_path: Path) -> None:
+    cache, good = tmp_path / "c.batches", {**READING, "receipt": True}
+    assert model_bytes(table, cache=cache, **good) == model_bytes(table, **good)
+    run = train(cache, bits=12, receipt=True, on_bad_row="skip", output=tmp_path / "m")
+    receipt = make_receipt(run.model, certify_model(run.model))
+    write_receipt(tmp_path / "r", receipt)
+    assert verify_receipt(tmp_path / "r", cache).confirmed
+    train(table, bits=12, cache=cache, checkpoint=tmp_path / "k", every=500, output=tmp_path / "a", **READING)
+    train(table, cache=cache, resume=tmp_path / "k", output=tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_the_command(table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(table.parent)
+    args = ["convert", "d.csv", "--label", "y", "--weight", "w", "--numeric", "x", "--on-bad-row", "skip"]
+    assert command([*args, "--bits", "10", "-o", "o.batches"]) == 0
+    assert "left out 30 bad rows" in capsys.readouterr().err
+    assert command([*args, "-o", "o.txt"]) == 2
+    assert "--output needs a name that ends in .vw, .libsvm, .parquet or .batches" in capsys.readouterr().err
+    assert command([*args, "-o", "d.csv"]) == 2
+    assert command(["convert", "none.csv", "-o", "o.vw"]) == 2
+    assert not Path("o.vw").exists()
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_batches_come_back_as_they_were(draw: st.DataObject) -> None:
+    """Rows of any shape, from any position on."""
+    values = st.floats(-1e6, 1e6, width=32).filter(bool)
+    row = st.dictionaries(st.integers(0, 99), st.one_of(st.just(1.0), values), max_size=5)
+    parts = draw.draw(st.lists(st.lists(row, min_size=1, max_size=6), min_size=1, max_size=4))
+    batches, first = [], 0
+    for rows in parts:
+        y = draw.draw(st.lists(st.sampled_from([1.0, -1.0]), min_size=len(rows), max_size=len(rows)))
+        weight = draw.draw(st.sampled_from([None, [float(i) for i in range(len(rows))]]))
+        batches.append(Batch.from_rows(rows, y=y, weight=weight, first_row=first))
+        first += len(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "b.batches")
+        assert write_batches(path, data.open(batches, dim=100)) == first
+        source = data.open(path)
+        start = draw.draw(st.integers(0, first))
+        found = [b for b, _ in source.read(source.position({"rows": start}))]
+    for name in ("y", "weight"):
+        wanted = np.concatenate([getattr(b, name) for b in batches])[start:]
+        np.testing.assert_array_equal(np.concatenate([getattr(b, name) for b in found] or [[]]), wanted)
+    all_rows = [dict(zip(*one, strict=True)) for b in batches for one in entries(b)]
+    assert [dict(zip(*one, strict=True)) for b in found for one in entries(b)] == all_rows[start:]
+
+
+def entries(batch: Batch) -> list[tuple[list[int], list[float]]]:
+    cuts = batch.indptr.tolist()
+    pairs = itertools.pairwise(cuts)
+    return [(batch.indices[a:b].tolist(), batch.values[a:b].tolist()) for a, b in pairs]
