@@ -158,7 +158,7 @@ def test_every_array_has_a_dimension_for_outputs(scale: Any) -> None:
     core.learn(b.indptr, b.indices, b.values, b.y, b.weight, scores)
     core.weights(weights, 0)
     core.intercept(intercept)
-    core.ledger(np.empty((1, 9, len(scales))), 0)
+    core.ledger(np.empty((1, 10, len(scales))), 0)
     core.groups(np.empty((1, 128, 4)), 0, 0)
     assert weights.any()
     assert intercept.any()

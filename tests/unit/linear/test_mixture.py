@@ -268,7 +268,7 @@ def test_the_core_checks_by_itself() -> None:
     with pytest.raises(ValueError, match="with a receipt"):
         core.ledger(np.empty((1, 9, 2)), 0)
     kept = make(receipt=True)
-    with pytest.raises(ValueError, match="nine sums for each output and scale"):
+    with pytest.raises(ValueError, match="ten sums for each output and scale"):
         kept.ledger(np.empty((1, 9, 3)), 0)
     with pytest.raises(ValueError, match="128 groups of four numbers"):
         kept.groups(np.empty((1, 127, 4)), 0, 0)
