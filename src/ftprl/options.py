@@ -242,7 +242,8 @@ _TABLE = (
         "run",
         "train",
         "INT",
-        "Number of passes over the data; above 1, at most so many: the pass with the smallest held-out loss is kept",
+        "Number of passes over the data; above 1, up to so many are compared by their held-out loss, then all rows are"
+        " learned in the best number of passes",
         "1",
     ),
     Option(
@@ -250,7 +251,8 @@ _TABLE = (
         "run",
         "train",
         "N",
-        "Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none",
+        "Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none. With several"
+        " passes held-out rows are learned in the end",
         "none; 20 with several passes, unless a receipt is kept",
     ),
     Option(
@@ -258,10 +260,12 @@ _TABLE = (
         "run",
         "train",
         "",
-        "Whether to keep what `certify` needs to bound the regret",
+        "Whether to keep what `certify` needs to bound the regret; `coin` and `dense` are off then, so that another,"
+        " often weaker, model is learned",
         "False",
         switch="--receipt/--no-receipt",
-        switch_help="Keep what certify needs to bound the regret [default: no-receipt]",
+        switch_help="Keep what certify needs to bound the regret. The coin and dense columns are off then, so that"
+        " another, often weaker, model is learned [default: no-receipt]",
     ),
     Option("checkpoint", "run", "train", "PATH", "File to save the run to, so that it can be resumed"),
     Option(

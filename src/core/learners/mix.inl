@@ -6,6 +6,7 @@ constexpr double STACK_CUT = 8.0;          // the stack sees scores cut to this
 constexpr double LEAST_CURVE = 0x1p-13;    // and takes no row for flatter
 constexpr double STACK_WEIGHT = 0x1p10;    // nor for heavier, or P would lose its last digits
 constexpr double LEAST_CHANCE = 0x1p-900;  // a mixture that gave the label less works with logarithms
+constexpr double LEAST_WEIGHT = 0x1p-1000; // without a share an expert whose weight is 0 could never come back
 constexpr double LARGEST_SHARE = 0x1p-10;  // of Share::capped
 
 inline double most(double a, double b) { return b > a ? b : a; }
@@ -269,12 +270,24 @@ inline void learn_slopes(const ScaleConstants& c, const double* scores, double y
     if (c.coin) slopes[c.count] = weight * c.base.loss->at(scores[c.count], y, c.base.tau, tail).slope;
 }
 
-// The weights of the experts after a held-out row in which they lost l: Bayes' rule, and no share, since all held-out
-// rows are predicted by the same weights of the scales.
+// The weights of the experts after a held-out row in which they lost l: Bayes' rule over each of them and the mixture
+// that the first pass ended with. No share, since all held-out rows are predicted by the same weights of the scales.
 inline void weigh_experts(Mixture& m, int n, const double* l, double rate) {
     const double low = smallest(l, n);
-    for (int j = 0; j < n; ++j) m.w[j] *= exp(rate * (low - l[j]));
-    divide_by_sum(m.w, n);
+    double first = 0.0, total = 0.0;
+    for (int j = 0; j < n; ++j) {
+        const double power = exp(rate * (low - l[j]));
+        first += m.first[j] * power;
+        m.weighed[j] = most(m.weighed[j] * power, LEAST_WEIGHT);
+        total += m.weighed[j];
+    }
+    m.first_part *= first;
+    total += m.first_part;
+    m.first_part /= total;
+    for (int j = 0; j < n; ++j) {
+        m.weighed[j] /= total;
+        m.w[j] = m.weighed[j] + m.first_part * m.first[j];
+    }
 }
 
 inline void weigh_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight) {

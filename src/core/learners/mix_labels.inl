@@ -2,7 +2,6 @@
 // Included by mix.inl; rules as there.
 
 constexpr double LEVEL_RATES[] = {0.5, 0.125};
-constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose weight is 0 could never come back
 constexpr double LEAST_GAP = 0x1p-30;       // part of the loss so far below which a gap is rounding
 
 // What the experts and the stack say of a row.

@@ -50,6 +50,9 @@ struct Mixture {
     double seen[MOST_EXPERTS];             // log loss: the same, as the mixture counts it
     double facts[3];                       // log loss: Fact
     double hedge[HEDGE_FACTS];             // other losses: HedgeFact
+    double first[MOST_EXPERTS];            // while held-out rows are weighed: w as the first pass left it,
+    double weighed[MOST_EXPERTS];          // the weight of each expert by itself,
+    double first_part;                     // and that of `first` as one expert more; together 1
     LabelState labels;                     // other losses
     DenseBlock* dense;                     // null unless the stack sees dense columns
     double block[MOST_SCALES];             // the loss of each scale in the block that is under way

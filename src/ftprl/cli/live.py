@@ -12,6 +12,7 @@ from ftprl.data.files import shown
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.runlog.events import Event
 from ftprl.runlog.yardstick import compared, digits, root_mean_square
+from ftprl.training.holdout import FIRST_EVERY, FIRST_ROWS
 from ftprl.training.trainer import Listener
 
 REFRESH_SECONDS = 0.1  # seconds between two updates of the moving line
@@ -85,10 +86,15 @@ class _Table(_Warnings):
         elif kind == "pass" and event["pass"] > 1:
             means = compared(event["loss"], event["baseline"], event["improvement"], rmse=self._has_rmse)
             self._line(f"pass {event['pass']}: mean loss of rows learned before {means}")
-        elif kind == "end" and self._keeps_best_pass and event["best_pass"] is not None:
-            stopped = event["pass"] < self._passes
-            reason = f"stopped after pass {event['pass']}, as the held-out loss no longer falls; " if stopped else ""
-            self._line(f"{reason}pass {event['best_pass']} has the smallest held-out loss and is kept")
+        elif kind == "relearn":
+            stopped = event["compared"] < self._passes
+            reason = (
+                f"stopped after pass {event['compared']}, as the held-out loss no longer falls; " if stopped else ""
+            )
+            how = "one pass" if event["passes"] == 1 else f"{event['passes']} passes"
+            self._line(
+                f"{reason}pass {event['passes']} has the smallest held-out loss: now all rows are learned in {how}"
+            )
         if kind in ("progress", "end") and event.get("confidence") is not None:
             self._expect(RunConfidence.from_dict(event["confidence"]), is_end=kind == "end")
 
@@ -189,9 +195,10 @@ def _settings(event: Event) -> list[str]:
     lines.append(f"{'model':<12} {spec['loss']}, {spec['dim']} cells, {options}")
     if event["keeps_best_pass"]:
         every = event["holdout_every"]
+        more = f" (every {FIRST_EVERY}th of the first {FIRST_ROWS})" if every > FIRST_EVERY else ""
         lines.append(
-            f"{'passes':<12} at most {event['passes']}; every {every}th row is held out, not learned, and the pass with"
-            " the smallest loss on these rows is kept (--holdout 0 learns all rows)"
+            f"{'passes':<12} at most {event['passes']}; every {every}th row{more} is held out to find out how many are"
+            " best; then all rows are learned in so many (--holdout 0: all passes, no row held out)"
         )
     if event["event"] == "resume":
         lines.append(f"{'resumed':<12} after {event['rows']} rows")

@@ -122,6 +122,7 @@ _FRAME_POSITION = fields(
 _TEXT_FINGERPRINT = listed(row(whole(), sha256), MOST_FILES)
 _ROWS_FINGERPRINT = fields({"rows": whole(), "sha256": sha256})
 _OWN = json_value()
+_EXPERTS = listed(number(), 20)
 
 
 def checkpoint_shape(format: Any) -> Shape:
@@ -141,6 +142,8 @@ def checkpoint_shape(format: Any) -> Shape:
             "digest": either(nothing, digest),
             "reviews": listed(_TOTALS, MOST_REVIEWS),
             "monitor": _MONITOR,
+            "chosen": either(nothing, row(_EXPERTS, _EXPERTS)),
+            "relearn": whole(0, MOST_REVIEWS),
         },
     )
     return fields(

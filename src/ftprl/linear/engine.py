@@ -33,6 +33,7 @@ Vector = NDArray[np.float64]
 P = ParamSpec("P")
 T = TypeVar("T")
 _OUTPUTS = 1  # scores of a row
+_NOTHING = np.empty(0)
 MOST_DENSE = 64  # columns that the stack sees
 _SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
 LABEL_NUMBERS = (
@@ -395,11 +396,26 @@ class Engine:
             self._baseline.learn(rows.y, unlearned, baselines)
 
     def start_weighing(self, part: float) -> None:
-        """Set the weights of the mixture from `part` of the total loss of each expert: where `weigh` starts from."""
+        """Set the weights where `weigh` starts: half the mixture as it is, half by `part` of each expert's loss."""
         if self._spec.several:
             experts = len(self._core.saved_arrays["mixture.w"])
+            is_log_loss = self._spec.loss == "logistic"
             with self._changing:
-                restart(self.state, experts, part, is_log_loss=self._spec.loss == "logistic")
+                is_bayes = is_log_loss and self._spec.share == 0.0
+                restart(self.state, experts, part, is_log_loss=is_log_loss, is_bayes=is_bayes)
+
+    @property
+    @_reads
+    def expert_weights(self) -> tuple[list[float], list[float]]:
+        """What decides how the experts are weighed: their weights, and the losses behind them where the share is 0."""
+        return self.state["w"].tolist(), self.state.get("seen", _NOTHING).tolist()
+
+    @expert_weights.setter
+    def expert_weights(self, values: tuple[list[float], list[float]]) -> None:
+        with self._changing:
+            for name, numbers in zip(("w", "seen"), values, strict=True):
+                if name in self.state:
+                    self.state[name][...] = numbers
 
     def _learn_copies(
         self, batch: Batch, scores: Vector | None, losses: Vector | None, baselines: Vector | None
@@ -550,9 +566,7 @@ class Engine:
             return
         rows = self.progress.rows
         if self._spec.coin and (mixture := self.mixture) is not None and has_lost(mixture, rows):
-            with self._changing:
-                self._core.drop_coin()
-                self._spec = replace(self._spec, coin=False)
+            self.drop_coin()
         first = window_of(self.state, len(self._spec.scales), rows) if is_review(rows) else None
         if first is not None:
             self.keep_scales(first)
@@ -563,6 +577,12 @@ class Engine:
         if not 0 <= columns <= MOST_DENSE or not (inputs == 0 or own <= inputs <= own + columns):
             raise InvalidInput(f"dense.u of {inputs} numbers for {columns} columns")
         self._core.expect_columns(columns, inputs)
+
+    def drop_coin(self) -> None:
+        """Drop the coin, if there is one; the others share its weight."""
+        with self._changing:
+            self._core.drop_coin()
+            self._spec = replace(self._spec, coin=False)
 
     def keep_scales(self, first: int) -> None:
         """Drop all scales but the four neighbours from number `first` on; what these have learned stays as it is."""

@@ -22,6 +22,7 @@ TOLERANCE = 1.001
 FIRST_COIN_ROW = 2**14
 COIN_TOLERANCE = 0.01
 _LARGEST_GAP = 1  # of `hedge`
+_FIRST_MIXTURE = 0.5  # of the weight with which held-out rows start, that of the mixture of the first pass
 LATEST = 2  # the row of `windows` with the sums at the last power of two
 
 
@@ -93,16 +94,24 @@ def _guaranteed(state: State, spec: Spec, rows: int) -> float | None:
     return float(state["facts"][0]) * (math.log(len(experts_of(spec)) + len(spec.retired)) + handed)
 
 
-def restart(state: State, experts: int, part: float, *, is_log_loss: bool) -> None:
-    """Weights as after `part` of the total loss of each expert, without any share: where held-out rows start from."""
+def restart(state: State, experts: int, part: float, *, is_log_loss: bool, is_bayes: bool) -> None:
+    """Where held-out rows start from: half of it the mixture as it is, as one expert more, and half each expert.
+
+    The weight of each expert is as after `part` of its total loss, without any share. The weights of a mixture with
+    share 0 follow from the losses that it has `seen`, and are these alone.
+    """
     # The loss that lowers a weight by a factor of e: the largest weight of a row, or what AdaHedge came to.
     heat = float(state["facts"][0]) if is_log_loss else float(state["hedge"][_LARGEST_GAP]) / math.log(experts)
-    if heat <= 0.0:
-        return  # no two experts have differed so far
+    first = state["w"][:experts].tolist()
     totals = [part * total for total in state["totals"][:experts].tolist()]
-    weights = [math.exp((min(totals) - total) / heat) for total in totals]
-    state["w"][:experts] = [weight / math.fsum(weights) for weight in weights]
-    state["seen"][:experts] = totals  # from which the weights of a mixture with share 0 follow
+    own = [math.exp((min(totals) - total) / heat) for total in totals] if heat > 0.0 else first  # none differed so far
+    own = [weight / math.fsum(own) for weight in own]
+    half = 0.0 if is_bayes else _FIRST_MIXTURE
+    state["first"][:experts], state["first_part"][...] = first, half
+    state["weighed"][:experts] = [(1.0 - half) * weight for weight in own]
+    state["w"][:experts] = [half * a + (1.0 - half) * b for a, b in zip(first, own, strict=True)]
+    if is_bayes:
+        state["seen"][:experts] = totals
 
 
 def next_review(rows: int, *, coin: bool = False) -> int:

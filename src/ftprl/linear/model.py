@@ -26,7 +26,7 @@ from ftprl.schema import fields
 
 Vector = NDArray[np.float64]
 PROVENANCE = "provenance"  # the tensor that holds it
-BEST_PASS = "best_pass"  # likewise
+START = "start"  # likewise
 _OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a receipt needs
 
 
@@ -59,7 +59,7 @@ class Model:
         self.history = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
-        self.best_pass: bytes | None = None  # in a checkpoint: the model after the best pass, if others came after it
+        self.start: bytes | None = None  # in a run that goes back to it: the model before its first row
         self.file_digest, self.file_size = "", 0  # of the file it was loaded from, if any
 
     def __repr__(self) -> str:
@@ -136,8 +136,8 @@ class Model:
         tensors = tensors_of(self.engine)
         if self.provenance is not None:  # it grows with every run, and a header may not
             tensors[PROVENANCE] = model_file.pack(self.provenance)
-        if self.best_pass is not None:
-            tensors[BEST_PASS] = model_file.pack_bytes(self.best_pass)
+        if self.start is not None:
+            tensors[START] = model_file.pack_bytes(self.start)
         return tensors
 
     def state_digest(self) -> str:
@@ -177,7 +177,7 @@ class Model:
             _check_content(content)
             spec = Spec.from_dict(content["spec"])
             _check_reading(content["reading"], spec)
-            best = loaded.tensors.pop(BEST_PASS, None)
+            start = loaded.tensors.pop(START, None)
             receipt, provenance, tensors = _receipt_of(content, loaded.tensors)
             engine = Engine(spec, receipt=receipt)
             restore(engine, tensors)
@@ -194,7 +194,7 @@ class Model:
             checkpoint=content.get("run"),
             provenance=provenance,
         )
-        model.best_pass = None if best is None else model_file.unpack_bytes(best)
+        model.start = None if start is None else model_file.unpack_bytes(start)
         model.file_digest, model.file_size = loaded.sha256, loaded.size
         return model
 

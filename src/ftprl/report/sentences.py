@@ -265,6 +265,8 @@ def _description(event: dict[str, object], saved: int) -> str:
         return f"scales kept: {_list(event.get('kept'))}; dropped: {_list(event.get('retired'))}"
     if kind in ("pass", "end"):
         return _losses(event)
+    if kind == "relearn":
+        return f"pass {event.get('passes')} had the smallest held-out loss: all rows are learned in so many passes"
     if kind in ("error", "checkpoint_failed", "interrupted"):
         return str(event.get("message"))
     return {"start": "the run started", "resume": "the run was resumed"}.get(str(kind), "")
@@ -285,7 +287,8 @@ def _losses(event: dict[str, object]) -> str:
         bad = event.get("bad_rows")
         parts.insert(0, f"done; {bad} bad rows were left out" if bad else "done; no row was left out")
         best = number(event.get("best_pass"))
-        parts += [f"pass {best:g}, with the smallest held-out loss, is kept"] if best is not None else []
+        if best is not None:
+            parts.append(f"pass {best:g} had the smallest held-out loss: all rows were learned in so many passes")
     return "; ".join(parts) or "done"
 
 

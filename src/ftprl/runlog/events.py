@@ -1,7 +1,7 @@
 """The events of a training run: one JSON object per line (docs/events.md).
 
 Every event has `event` (its kind) and `rows` (how many rows had been read). Kinds: `start`, `resume`, `progress`,
-`retire`, `pass`, `checkpoint`, `checkpoint_failed`, `interrupted`, `end`, `error`. A number that does not
+`retire`, `pass`, `relearn`, `checkpoint`, `checkpoint_failed`, `interrupted`, `end`, `error`. A number that does not
 exist is null.
 """
 

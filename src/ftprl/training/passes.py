@@ -1,28 +1,33 @@
-"""Several passes over the same data: how well each does on rows that are held out, and which of them is kept.
+"""Several passes over the same data: how well each does on rows that are held out, and how many are best.
 
 A row that was learned in an earlier pass is predicted too well, and best by the scales that memorise most. So after
-the first pass the mixture learns from held-out rows alone, at the end of each pass: its weights start from the losses
-of the first pass, counted as few rows, and follow Bayes' rule over the held-out rows, with the scales as they are then.
-The loss of the held-out rows on the way decides which pass is kept (docs/passes.md).
+the first pass the mixture learns from held-out rows alone, at the end of each pass: half of its weight starts with the
+mixture of the first pass, and half with each expert by the losses of the first pass, counted as few rows; then both
+follow Bayes' rule over the held-out rows, with the scales as they are then. The loss of the held-out rows on the way
+decides how many passes are best. In the end the scales learn all rows, the held-out ones too, in as many passes, and
+are mixed as was best (docs/passes.md).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import closing
 
 import numpy as np
 
 from ftprl.data import Batch, Source
+from ftprl.errors import BadModel
+from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.training.holdout import add_losses, held_out
 from ftprl.training.refused import around_refused
-from ftprl.training.run_state import NO_LOSS
+from ftprl.training.run_state import NO_LOSS, ExpertWeights
 from ftprl.training.signals import SignalHold
 
 HOLDOUT = 20  # every so many rows one is held out when there are several passes
-PATIENCE = 2  # passes without a smaller held-out loss after which a run stops
+PATIENCE = 3  # passes without a smaller held-out loss after which a run stops
 _FIRST_PASS = 0.125  # the losses of the first pass count as this many times the held-out rows
 
 
@@ -42,22 +47,36 @@ def is_over(reviews: Sequence[LossTotals]) -> bool:
     return best is not None and len(reviews) - best >= PATIENCE
 
 
+def check_chosen(chosen: ExpertWeights | None, engine: Engine) -> None:
+    """Refuse, in a checkpoint, weights of experts that no review could have made."""
+    if chosen is None:
+        return
+    own = [len(numbers) for numbers in engine.expert_weights]
+    found = [len(numbers) for numbers in chosen]
+    if found != own or min(chosen[0]) < 0.0 or abs(math.fsum(chosen[0]) - 1.0) > 1e-6:
+        raise BadModel(f"a checkpoint needs weights of {own[0]} experts, got {chosen[0]!r:.80}; start anew.")
+
+
 def review(
     model: Model, source: Source, every: int, rows_before: int, *, threads: int | None, signals: SignalHold
-) -> LossTotals:
-    """Read the held-out rows once more at the end of a pass: weigh the experts on them, and return their loss.
+) -> tuple[LossTotals, ExpertWeights]:
+    """Read the held-out rows once more at the end of a pass: their loss, and the weights of the experts after them.
 
-    What the weights were before does not matter, so a review that is interrupted can be repeated.
+    The weights of the engine are in the end what they were, so a review that is interrupted can be repeated.
     """
     engine, totals = model.engine, NO_LOSS
-    engine.start_weighing(_FIRST_PASS / (every - 1))
-    with closing(source.read(source.start, threads=threads)) as reading:
-        for batch, _ in reading:
-            rows = rows_of(batch, held_out(batch, every, rows_before))
-            for losses, baselines, weights in around_refused(rows, lambda some: _weighed(model, some), _pass_over):
-                totals = add_losses(totals, losses, baselines, weights)
-            signals.deliver()
-    return totals
+    before = engine.expert_weights
+    try:
+        engine.start_weighing(_FIRST_PASS / (every - 1))
+        with closing(source.read(source.start, threads=threads)) as reading:
+            for batch, _ in reading:
+                rows = rows_of(batch, held_out(batch, every, rows_before, compares=True))
+                for losses, baselines, weights in around_refused(rows, lambda some: _weighed(model, some), _pass_over):
+                    totals = add_losses(totals, losses, baselines, weights)
+                signals.deliver()
+        return totals, engine.expert_weights
+    finally:
+        engine.expert_weights = before
 
 
 def _weighed(model: Model, rows: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 class Run:
     """A finished run: its model, its events, and the losses of its rows before they were learned.
 
-    With several passes `reviews` has the loss of the held-out rows at the end of each, `best_pass` is the number of the
-    one with the smallest, whose model this is, and `holdout` is its loss; without held-out rows the last one is kept.
+    With several passes `reviews` has the loss of the held-out rows at the end of each that was compared, `best_pass` is
+    the number of the one with the smallest, and `holdout` is its loss; the model learned all rows in so many passes.
+    Without held-out rows the last pass is kept.
     `bad_rows` were left out, the first for the reason `first_bad`. `failed_checkpoints` could not be written, the first
     for the reason `checkpoint_error`. `only_class` is 1 or -1 when every label of a
     loss with two classes was of that class. `path` is where the model was saved. `confidence` is what to expect of rows
@@ -90,14 +91,17 @@ class Run:
         return draw.figure(panels)
 
     def __str__(self) -> str:
-        passes = max((event["pass"] for event in self.events if event["event"] == "pass"), default=1)
+        passes = max((event["pass"] for event in self.events if event["event"] in ("pass", "end")), default=1)
         rows = f"{self.rows} rows in {passes} passes, first pass:" if passes > 1 else f"{self.rows} rows,"
         text = f"{rows} progressive loss {self._compared(self.progressive)}"
         if self.holdout is not None:
             held = "last pass: held-out loss" if passes > 1 else "held-out loss"
-            held = held if self.best_pass is None else f"pass {self.best_pass}, the best, is kept: held-out loss"
-            text += f"; {held} {self._compared(self.holdout)}"
+            text += f"; {held if self.best_pass is None else self._choice()} {self._compared(self.holdout)}"
         return text + (f"; {self.bad_rows} bad row{'s'[: self.bad_rows > 1]} left out" if self.bad_rows else "")
+
+    def _choice(self) -> str:
+        how = "pass" if self.best_pass == 1 else "passes"
+        return f"all rows learned in {self.best_pass} {how}, the best of {len(self.reviews)} by its held-out loss"
 
     def _compared(self, totals: LossTotals) -> str:
         rmse = self.model.engine.spec.scalar_loss().rmse

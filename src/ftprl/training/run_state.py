@@ -15,6 +15,7 @@ from ftprl.linear.model import Vector
 from ftprl.linear.totals import LossTotals
 
 NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)
+ExpertWeights = tuple[list[float], list[float]]  # as `Engine.expert_weights`
 _NEGATIVE, _POSITIVE = 1, 2
 
 
@@ -73,7 +74,9 @@ class RunState:
     `refused_rows` were read but could not be learned, the first for the reason `first_refusal`. `classes` has bit 0
     set once a label was negative and bit 1 once one was positive. `rows` counts the rows of all passes, `position` is
     where the next one stands. `data_digest` is that of the data of a whole pass. `reviews` has the loss of the held-out
-    rows at the end of each pass, where the best one is to be kept. `monitor` sees each row of the first pass; if the
+    rows at the end of each pass, where the best number of passes is to be found, and `chosen` the weights of the
+    experts at the end of the best one so far. `relearn_passes` is the number of passes in which all rows are learned
+    in the end; 0 until it is known. `monitor` sees each row of the first pass; if the
     rows before it were learned by an earlier version, without one, it is not saved: it `is_partial`.
     """
 
@@ -91,6 +94,8 @@ class RunState:
     first_pass: LossTotals | None = None
     data_digest: Any = None
     reviews: list[LossTotals] = field(default_factory=list)
+    chosen: ExpertWeights | None = None
+    relearn_passes: int = 0
 
     def advance(self, rows: int, position: Position) -> None:
         """Some more rows were read."""
@@ -146,6 +151,8 @@ class RunState:
             "progressive": None if self.first_pass is None else _json(self.first_pass),
             "digest": self.data_digest,
             "reviews": [_json(totals) for totals in self.reviews],
+            "chosen": None if self.chosen is None else list(self.chosen),
+            "relearn": self.relearn_passes,
             **({} if self.is_partial else {"monitor": self.monitor.numbers}),
         }
 
@@ -169,6 +176,8 @@ class RunState:
             first_pass=None if first_pass is None else _totals(first_pass),
             data_digest=values["digest"],
             reviews=[_totals(entry) for entry in values.get("reviews", ())],
+            chosen=_weights(values.get("chosen")),
+            relearn_passes=int(values.get("relearn", 0)),
         )
 
 
@@ -181,3 +190,7 @@ def _totals(values: Any) -> LossTotals:
     loss, weight, rows, *yardstick = values  # an older file has no baseline
     baseline, least = yardstick or (math.nan, 0.0)
     return LossTotals(float(loss), float(weight), int(rows), float(baseline), float(least))
+
+
+def _weights(values: Any) -> ExpertWeights | None:
+    return None if values is None else (values[0], values[1])

@@ -153,11 +153,13 @@ def train(
 
     Run options:
 
-    - `passes`: Number of passes over the data; above 1, at most so many: the pass with the smallest held-out loss is
-      kept [default: 1]
-    - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none
-      [default: none; 20 with several passes, unless a receipt is kept]
-    - `receipt`: Whether to keep what `certify` needs to bound the regret [default: False]
+    - `passes`: Number of passes over the data; above 1, up to so many are compared by their held-out loss, then all
+      rows are learned in the best number of passes [default: 1]
+    - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none. With
+      several passes held-out rows are learned in the end [default: none; 20 with several passes, unless a receipt is
+      kept]
+    - `receipt`: Whether to keep what `certify` needs to bound the regret; `coin` and `dense` are off then, so that
+      another, often weaker, model is learned [default: False]
     - `checkpoint`: File to save the run to, so that it can be resumed
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
     - `cache`: File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in

@@ -20,16 +20,17 @@ from ftprl.data import Batch, Position, Source
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.engine import RowRefused
 from ftprl.linear.model import Model, Vector
+from ftprl.linear.relearn import forgetful
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
-from ftprl.training.passes import HOLDOUT, best_pass, is_over, review
+from ftprl.training.passes import HOLDOUT, best_pass, check_chosen, is_over, review
 from ftprl.training.predictions import Predictions
 from ftprl.training.progress import ProgressMeter, confidence_fields, loss_fields
 from ftprl.training.refused import around_refused, located
-from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
+from ftprl.training.run_state import ExpertWeights, RunState, TrainingHistory, minus, plus
 from ftprl.training.schedule import Schedule, Stop
 from ftprl.training.signals import SignalHold
 
@@ -77,8 +78,11 @@ class Trainer:
             totals = model.engine.progress
             is_partial = self._before.rows > 0 and not self._before.monitor
             self.state = RunState(totals, totals, self._before.holdout, source.start, monitor, is_partial)
+            if self._is_reviewed and totals.rows:  # in the end, the run begins once more from here
+                model.start = model.to_bytes()
         else:
             self.state, model.checkpoint = self._checkpoints.resume(model.checkpoint, monitor), None
+            check_chosen(self.state.chosen, model.engine)
         self._predictions = Predictions.of(options, model, source, self.state.rows, saved)
         self._meter = ProgressMeter(model, self.state)
         self._recorder, receipt_rows = _recorder(model, source)
@@ -128,7 +132,6 @@ class Trainer:
             self.signals.hold()
             while not self._is_complete():
                 self._pass()
-            self._keep_best_pass()
             trim()  # saving needs memory of its own
             self.model.history = self._history().to_dict()
         except BaseException:
@@ -145,7 +148,7 @@ class Trainer:
         held = loss_fields(self.holdout, "holdout") if self.options.holdout else {}
         entry = {} if self._recorder is None else self._recorder.summary()
         self.has_ended = True
-        best = {"best_pass": best_pass(self.state.reviews)} if self._is_reviewed else {}
+        best = {"best_pass": self._best} if self._is_reviewed else {}
         known = confidence_fields(self.confidence)
         self._emit("end", **loss_fields(self.progressive), **held, **known, bad_rows=self.bad_rows, **best, **entry)
 
@@ -160,7 +163,16 @@ class Trainer:
             self._predictions.close()
 
     def _is_complete(self) -> bool:
+        done, passes = self.state.passes_done, self.state.relearn_passes
+        return done >= len(self.state.reviews) + passes if passes else self._is_compared() and self._best is None
+
+    def _is_compared(self) -> bool:
+        """Whether all passes are done that are to be compared."""
         return self.state.passes_done >= self.options.passes or is_over(self.state.reviews)
+
+    @property
+    def _best(self) -> int | None:
+        return best_pass(self.state.reviews)
 
     def _pass(self) -> None:
         waits_for_data = not self.source.can_be_read_again  # perhaps for ever: a signal must not wait for it
@@ -177,17 +189,24 @@ class Trainer:
             self.signals.hold()
         if self._predictions is not None and self.state.passes_done == 0:
             self._predictions.end(self.state.rows)
-        held = self._review() if self._is_reviewed else None
-        self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
-        self.state.end_pass(self.model.engine.progress, self.source)
-        if held is not None:
-            self._compare(held)
-        if not self._is_complete():
-            self.state.start_another_pass(self._before.holdout)
+        self._end_pass()
 
-    def _review(self) -> LossTotals:
-        """The loss of the held-out rows at the end of a pass; the mixture learns from them."""
-        held = review(
+    def _end_pass(self) -> None:
+        """After the last row of a pass: the held-out rows, and what comes next."""
+        if self.state.relearn_passes:
+            self.state.end_pass(self.model.engine.progress, self.source)
+        else:
+            weights = self._review() if self._is_reviewed else None
+            self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
+            self.state.end_pass(self.model.engine.progress, self.source)
+            if weights is not None:
+                self._compare(weights)
+        if not self._is_complete():
+            self.state.start_another_pass(self.state.holdout if self.state.relearn_passes else self._before.holdout)
+
+    def _review(self) -> ExpertWeights:
+        """How the experts are weighed at the end of a pass, by the held-out rows, whose loss is kept in the state."""
+        held, weights = review(
             self.model,
             self.source,
             self.options.holdout or HOLDOUT,
@@ -196,24 +215,26 @@ class Trainer:
             signals=self.signals,
         )
         self.state.holdout = plus(self._before.holdout, held)
-        return held
-
-    def _compare(self, held: LossTotals) -> None:
-        """Take note of the held-out loss of a pass, and keep its model if it is the best so far."""
         self.state.reviews.append(held)
-        if best_pass(self.state.reviews) == self.state.passes_done:
-            self.model.best_pass = None
-            if self.state.passes_done < self.options.passes:
-                self.model.best_pass = self.model.to_bytes()
+        return weights
 
-    def _keep_best_pass(self) -> None:
-        """Go back to the best pass, if others came after it."""
-        best = best_pass(self.state.reviews)
-        if best is not None and best < self.state.passes_done and self.model.best_pass is not None:
-            self.model.engine = Model.from_bytes(self.model.best_pass).engine
-            self.model.engine.retire = self.options.retire
-            self.state.holdout = plus(self._before.holdout, self.state.reviews[best - 1])
-        self.model.best_pass = None
+    def _compare(self, weights: ExpertWeights) -> None:
+        """Take note of the weights of the experts if a pass is the best so far; after the last one, go to the end."""
+        if self._best == self.state.passes_done:
+            self.state.chosen = weights
+        if self._is_compared() and self._best is not None:
+            self._start_relearning(self._best)
+
+    def _start_relearning(self, passes: int) -> None:
+        """Forget what the scales have learned: they learn all rows in the best number of passes, mixed as was best."""
+        model, state = self.model, self.state
+        start = None if model.start is None else Model.from_bytes(model.start).engine
+        model.engine, model.start = forgetful(model.engine, start), None
+        assert state.chosen is not None
+        model.engine.expert_weights = state.chosen
+        state.relearn_passes, state.pass_start = passes, model.engine.progress
+        state.holdout = plus(self._before.holdout, state.reviews[passes - 1])
+        self._emit("relearn", passes=passes, compared=state.passes_done)
 
     def _learn_batch(self, batch: Batch, position: Position) -> None:
         if self._recorder is not None:
@@ -257,8 +278,8 @@ class Trainer:
     def _learn(self, batch: Batch) -> None:
         """Learn the rows that are not held out, or none if one is refused."""
         scales = self.model.engine.spec.scales
-        every = self.options.holdout
-        held = None if every is None else held_out(batch, every, self._before.rows)
+        every = None if self.state.relearn_passes else self.options.holdout
+        held = None if every is None else held_out(batch, every, self._before.rows, compares=self._is_reviewed)
         rows = batch if held is None else only_scored(batch, held)
         outcome = self._learned(rows)
         if held is not None:

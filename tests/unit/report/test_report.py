@@ -21,6 +21,7 @@ from ftprl.report.figures import figures
 from ftprl.report.html import MOST_ROWS, esc, table
 from ftprl.report.numbers import percent
 from ftprl.report.settings import settings as settings_of
+from ftprl.runlog.events import read_events
 from ftprl.runlog.reader import RunLog
 from oracles.events import HOSTILE, any_events, finished, progress, receipt, start
 
@@ -348,7 +349,15 @@ def test_resumed_runs_and_several_passes(tmp_path: Path, monkeypatch: pytest.Mon
     assert run([*train, "-o", "b.ftprl", "--resume", "p"]) == 0
     assert run(["report", "e.jsonl", "-q"]) == 0
     text = check(Path("e.html").read_text("utf-8")).text
-    for said in ("was resumed", "pass 3: mean loss", "held-out loss", "1,500 rows, complete"):
+    rows, best = (read_events("e.jsonl")[-1][name] for name in ("rows", "best_pass"))
+    assert rows == 500 * (3 + best)
+    for said in (
+        "was resumed",
+        "pass 3: mean loss",
+        "held-out loss",
+        f"{rows:,} rows, complete",
+        "all rows are learned",
+    ):
         assert said in text
 
 

@@ -1,4 +1,5 @@
-"""Several passes: the mixture learns nothing from rows it has seen, and the pass best on held-out rows is kept."""
+"""Several passes: the mixture learns nothing from rows it has seen, held-out rows decide how many passes are best, and
+in the end all rows are learned in so many."""
 
 from __future__ import annotations
 
@@ -9,14 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ftprl import data, errors
 from ftprl.cli.app import run as ftprl
 from ftprl.linear import Engine, Spec
 from ftprl.linear.model import Model
+from ftprl.linear.relearn import forgetful
 from ftprl.runlog.events import read_events
 from ftprl.training import train
-from ftprl.training.passes import PATIENCE
+from ftprl.training.holdout import held_out
+from ftprl.training.passes import PATIENCE, rows_of
 
 MIXTURE = ("P", "u", "w", "totals")
 
@@ -67,21 +72,24 @@ def test_held_out_rows_weigh_the_experts_by_bayes_rule(log: Path, share: float |
     *first, last = batches(log)[0].cut(400)
     for batch in first:
         engine.learn(batch)
-    cells, u = engine.cells, engine.state["u"].copy()
-    engine.start_weighing(0.01)
-    expected = 0.01 * engine.state["totals"].copy()
-    losses, held = np.empty(len(last)), np.empty((len(last), 2))
+    cells, u, mixture = engine.cells, engine.state["u"].copy(), engine.state["w"].copy()
+    lost = np.empty((9, len(last)))
     for j in range(9):  # the losses of each expert, one at a time
         one = engine.copy()
         one.state["w"][...], one.state["seen"][...] = np.eye(9)[j], 1e6 * (1.0 - np.eye(9)[j])
-        expected[j] += np.logaddexp(0.0, -last.y * one.score(last)).sum()
+        lost[j] = np.logaddexp(0.0, -last.y * one.score(last))
+    prior = np.exp(-0.01 * (engine.state["totals"] - engine.state["totals"].min()))
+    prior /= prior.sum()
+    # Ten hypotheses: each expert, and the mixture of the first pass, which a share of 0 leaves out.
+    part = 0.0 if share == 0.0 else 0.5
+    priors = np.append((1.0 - part) * prior, part)
+    chances = priors * np.exp(-np.append(lost.sum(axis=1), -np.log(mixture @ np.exp(-lost)).sum()))
+    posterior = chances / chances.sum()
+    engine.start_weighing(0.01)
+    losses, held = np.empty(len(last)), np.empty((len(last), 2))
     engine.weigh(last, losses=losses, baselines=held)
-    weights = np.exp(expected.min() - expected)
-    np.testing.assert_allclose(engine.state["w"], weights / weights.sum(), rtol=1e-6, atol=1e-12)
-    first_totals = 0.01 * engine.state["totals"]  # the mixture's total loss is that of the sum of its experts' chances
-    chances = [np.exp(-(a - a.min())).sum() for a in (expected, first_totals)]
-    mixed = -np.log(chances[0] / chances[1]) + expected.min() - first_totals.min()
-    assert losses.sum() == pytest.approx(mixed, rel=1e-6)
+    np.testing.assert_allclose(engine.state["w"], posterior[:9] + posterior[9] * mixture, rtol=1e-6, atol=1e-12)
+    assert losses.sum() == pytest.approx(-np.log(chances.sum()), rel=1e-6)
     np.testing.assert_array_equal(engine.cells, cells)
     np.testing.assert_array_equal(engine.state["u"], u)
 
@@ -100,21 +108,92 @@ def test_ten_passes_do_not_memorise(log: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scale", ["auto", 0.5])
-def test_the_best_pass_is_kept(log: Path, scale: float | str, tmp_path: Path) -> None:
-    run = train(log, bits=14, passes=10, scale=scale, output=tmp_path / "m")
+def test_the_best_number_of_passes_is_kept(log: Path, scale: float | str, tmp_path: Path) -> None:
+    run = train(log, bits=14, passes=20, scale=scale, output=tmp_path / "m")
     means = [totals.mean for totals in run.reviews]
     assert run.best_pass == 1 + int(np.argmin(means))
-    assert run.best_pass + PATIENCE == len(means) < 10
+    assert run.best_pass + PATIENCE == len(means) < 20
     assert run.holdout == run.reviews[run.best_pass - 1]
     ends = [event for event in run.events if event["event"] == "pass"]
     assert [event["holdout"] for event in ends] == means
-    assert run.events[-1]["best_pass"] == run.best_pass
-    assert run.events[-1]["pass"] == len(means)
+    (relearn,) = [event for event in run.events if event["event"] == "relearn"]
+    assert (relearn["passes"], relearn["compared"]) == (run.best_pass, len(means))
+    assert (run.events[-1]["best_pass"], run.events[-1]["pass"]) == (run.best_pass, len(means) + run.best_pass)
     assert run.model.history["rows"] == 1200
+    assert run.rows == 1200 * (len(means) + run.best_pass)
     shorter = train(log, bits=14, passes=max(2, run.best_pass), scale=scale, output=tmp_path / "s")
     assert shorter.best_pass == run.best_pass
     assert (tmp_path / "m").read_bytes() == (tmp_path / "s").read_bytes()
-    assert f"pass {run.best_pass}, the best, is kept" in str(run)
+    assert f"all rows learned in {run.best_pass} pass" in str(run)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
+@pytest.mark.parametrize("more", [{}, {"scale": 0.5}, {"share": 0.0}], ids=str)
+def test_in_the_end_all_rows_are_learned_and_mixed_as_was_best(log: Path, loss: str, more: dict[str, Any]) -> None:
+    run = train(log, bits=14, passes=4, loss=loss, **more)
+    spec = run.model.engine.spec
+    assert run.best_pass is not None
+    every_row, learned = Engine(spec), Engine(spec)
+    for _ in range(run.best_pass):
+        for batch in batches(log, loss):
+            every_row.learn(batch)  # what a scale learns does not depend on the mixture
+    (whole,) = batches(log, loss)
+    rest = whole.replaced(weight=np.where(np.arange(1200) % 10 == 9, 0.0, 1.0))
+    for number in range(run.best_pass):
+        learned.learn(rest, seen=number > 0)
+    model = run.model.engine
+    np.testing.assert_array_equal(model.cells, every_row.cells)
+    np.testing.assert_array_equal(model.intercept, every_row.intercept)
+    assert model.progress.rows == every_row.progress.rows
+    if spec.several:
+        for name in ("u", "P", "totals"):
+            np.testing.assert_array_equal(model.state[name], learned.state[name])
+        held = rows_of(whole, np.arange(9, 1200, 10))
+        learned.start_weighing(0.125 / 19)
+        losses, numbers = np.empty(len(held)), np.empty((len(held), 2))
+        learned.weigh(held, losses=losses, baselines=numbers)
+        np.testing.assert_array_equal(model.state["w"], learned.state["w"])
+        assert run.reviews[run.best_pass - 1].mean == pytest.approx(losses.mean(), rel=1e-12)
+
+
+def test_a_model_that_is_trained_further_keeps_what_it_had_learned(log: Path, tmp_path: Path) -> None:
+    more = text(tmp_path / "more.vw", 300, 5, 0.2)
+    train(log, bits=14, output=tmp_path / "first")
+    options: dict[str, Any] = {"passes": 3, "checkpoint": tmp_path / "c", "every": 100, "output": tmp_path / "m"}
+    run = train(more, resume=tmp_path / "first", **options)
+    assert run.best_pass is not None
+    engine = Engine(run.model.engine.spec)
+    for path in (log, *[more] * run.best_pass):
+        for batch in batches(path):
+            engine.learn(batch)
+    np.testing.assert_array_equal(run.model.engine.cells, engine.cells)
+    assert run.model.history["rows"] == 1500
+    whole = (tmp_path / "m").read_bytes()
+    for stop in (1, 4, 10, 12):
+        (tmp_path / "c").unlink(missing_ok=True)
+        with pytest.raises(errors.Interrupted):
+            train(more, resume=tmp_path / "first", listener=stop_at(stop), **options)
+        train(more, resume=tmp_path / "c", **options)
+        assert (tmp_path / "m").read_bytes() == whole
+
+
+def test_scales_that_were_dropped_meanwhile_are_dropped_from_the_start_too(log: Path) -> None:
+    start = Engine(Spec(scale="auto", dim=2**14, coin=True, dense=True))
+    for batch in batches(log):
+        start.learn(batch)
+    later = start.copy()
+    for batch in batches(log):
+        later.learn(batch)
+    later.drop_coin()
+    later.keep_scales(3)
+    expected = start.copy()
+    expected.drop_coin()
+    expected.keep_scales(3)
+    again = forgetful(later, start)
+    assert again.spec == later.spec
+    np.testing.assert_array_equal(again.cells, expected.cells)
+    np.testing.assert_array_equal(again.state["w"], later.state["w"])
+    assert again.progress.rows == 1200
 
 
 @pytest.mark.parametrize(
@@ -127,7 +206,20 @@ def test_what_is_held_out(log: Path, more: dict[str, Any], every: int | None) ->
     assert run.events[0]["holdout_every"] == every
     assert run.events[0]["keeps_best_pass"] == (every is not None)
     assert len(run.reviews) == (2 if every else 0)
-    assert run.progressive.rows == 1200 - (1200 // every if every else 0)
+    assert run.progressive.rows == 1200 - (1200 // min(every, 10) if every else 0)
+
+
+@given(st.integers(0, 3000), st.lists(st.integers(1, 900), min_size=1, max_size=6), st.integers(2, 40), st.booleans())
+def test_which_rows_are_held_out(before: int, sizes: list[int], every: int, compares: bool) -> None:
+    def is_held_out(number: int) -> bool:  # from 1, in this run
+        first = compares and number <= 2000 and every > 10 and number % 10 == 0
+        return first or (before + number) % every == 0
+
+    whole, found = data.Batch.from_rows([()] * sum(sizes)), []
+    for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
+        part = whole[end - size : end]
+        found += (end - size + held_out(part, every, before, compares=compares)).tolist()
+    assert found == [row for row in range(len(whole)) if is_held_out(row + 1)]
 
 
 def test_a_receipt_is_for_all_passes_as_one_stream(log: Path) -> None:
@@ -154,7 +246,7 @@ def stop_at(count: int) -> Callable[[dict[str, Any]], None]:
 
 
 def test_a_run_that_is_resumed_ends_in_the_same_bytes(log: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"bits": 14, "passes": 6, "checkpoint": tmp_path / "c", "every": 500}
+    options: dict[str, Any] = {"bits": 14, "passes": 10, "checkpoint": tmp_path / "c", "every": 800}
     whole = train(log, output=tmp_path / "whole", **options)
     count = sum(event["event"] == "checkpoint" for event in whole.events)
     assert whole.best_pass is not None
@@ -172,15 +264,16 @@ def test_a_run_that_is_resumed_ends_in_the_same_bytes(log: Path, tmp_path: Path)
 def test_the_command_reports_it(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, events = str(tmp_path / "m"), tmp_path / "e"
     assert (
-        ftprl(["train", str(log), "-o", out, "--bits", "14", "--passes", "9", "--json", "--events", str(events)]) == 0
+        ftprl(["train", str(log), "-o", out, "--bits", "14", "--passes", "19", "--json", "--events", str(events)]) == 0
     )
     shown, told = capsys.readouterr().err, read_events(events)[-1]
-    assert "at most 9; every 20th row is held out, not learned" in shown
-    assert "pass 1: held-out loss " in shown
     assert (
-        f"stopped after pass {told['pass']}, as the held-out loss no longer falls; pass {told['best_pass']} has"
+        "at most 19; every 20th row (every 10th of the first 2000) is held out to find out how many are best; then all"
         in shown
     )
+    assert "pass 1: held-out loss " in shown
+    best = told["best_pass"]
+    assert f"stopped after pass {told['pass'] - best}, as the held-out loss no longer falls; pass {best} has" in shown
     assert ftprl(["train", str(log), "-o", out, "--bits", "14", "--passes", "2", "--json", "-q"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert len(values["holdout_by_pass"]) == 2
