@@ -204,7 +204,7 @@ class Trainer:
         if best_pass(self.state.reviews) == self.state.passes_done:
             self.model.best_pass = None
             if self.state.passes_done < self.options.passes:
-                self.model.best_pass = self.model.to_bytes()
+                self.model.best_pass = self.model.to_bytes(names=False)
 
     def _keep_best_pass(self) -> None:
         """Go back to the best pass, if others came after it."""
@@ -230,10 +230,15 @@ class Trainer:
             stop = self._schedule.after(self.state.rows)
             end = min(len(batch), at + stop.row - self.state.rows)
             self._learn_accepted(batch[at:end], position)
+            self._add_names(batch[at:end])
             self.state.advance(end - at, position.after(end))
             if self.state.rows == stop.row:
                 self._at_stop(stop)
             at = end
+
+    def _add_names(self, batch: Batch) -> None:
+        if self.model.names is not None:
+            self.model.names.add(batch, self._before.rows + self.state.rows)
 
     def _learn_accepted(self, batch: Batch, position: Position) -> None:
         """Learn the rows that are not refused; the first that is refused is named by its place in the data."""
