@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 Cells = NDArray[np.uint32]
-STEPS = 8  # of the way from 0 to the values of a row
+STEPS = 16  # of the way from 0 to the values of a row
 _ROWS = 1 << 16  # scored at a time
 _ENTRIES = 1 << 20  # likewise
 
