@@ -299,6 +299,22 @@ _TABLE = (
         "Number of threads that parse the data; the result does not depend on it",
         "from the number of processors",
     ),
+    Option(
+        "names",
+        "run",
+        "train",
+        "SIZE",
+        "Memory for the names of features, which `inspect` shows: a size such as 64MB; 0 for no names",
+        "64MB",
+    ),
+    Option(
+        "no_names",
+        "run",
+        "cli",
+        "",
+        "Keep no names of features, which makes the model file smaller: the same as --names 0",
+        switch="--no-names",
+    ),
     # ---- output ----
     Option("output", "output", "train", "PATH", "File to save the model to", short="-o"),
     Option(

@@ -14,6 +14,7 @@ void bind_frames(nanobind::module_& m);
 void bind_readers(nanobind::module_& m);
 void bind_learner(nanobind::module_& m);
 void bind_lock(nanobind::module_& m);
+void bind_names(nanobind::module_& m);
 
 // A seed as Python gives it; anything else is refused by name.
 std::uint64_t seed_of(nanobind::handle value);

@@ -114,6 +114,7 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_lock(m);
     ftprl::bindings::bind_baseline(m);
     ftprl::bindings::bind_confidence(m);
+    ftprl::bindings::bind_names(m);
     ftprl::bindings::bind_readers(m);
     ftprl::bindings::bind_frames(m);
 }

@@ -61,7 +61,7 @@ ftprl::Labels labels_of(const std::string& kind, const nb::bytes& positive, cons
 std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim, nb::handle seed, bool intercept,
                                            bool wide, bool skip, std::size_t max_row, std::size_t batch_rows,
                                            std::size_t batch_values, nb::handle labels, const nb::bytes& positive,
-                                           const nb::list& words, int separator, int quote) {
+                                           const nb::list& words, int separator, int quote, bool names) {
     if (dim < 2 || dim > (std::uint64_t{1} << 32)) throw nb::value_error("dim must be between 2 and 2**32");
     if (batch_rows == 0 || batch_values == 0) throw nb::value_error("a batch must have room for a row");
     ftprl::Options options;
@@ -73,6 +73,7 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     options.max_row = max_row;
     options.batch_rows = batch_rows;
     options.batch_values = batch_values;
+    options.names = names;
     ftprl::Labels expected = labels_of(nb::cast<const char*>(labels), positive, words);
     const std::string name = nb::cast<const char*>(format);
     if (name == "table") {
@@ -83,6 +84,7 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     expected.numbers_only = true;
     if (name == "vw") return std::make_unique<ftprl::VwParser>(options, std::move(expected));
     if (name == "vwjson") return std::make_unique<ftprl::VwJsonParser>(options, std::move(expected));
+    options.names = false;  // ids are the names
     if (name == "libsvm") return std::make_unique<ftprl::LibsvmParser>(options, std::move(expected));
     throw nb::value_error("format must be 'vw', 'vwjson', 'libsvm', 'table', 'jsonl' or 'records'");
 }
@@ -123,6 +125,11 @@ nb::tuple take_rows(ftprl::Parser& parser) {
                                            array_of(rows.weight), tags);
     rows.clear();
     return taken;
+}
+
+nb::object take_names(ftprl::Parser& parser) {
+    if (!parser.rows.log.is_on()) return nb::none();
+    return nb::cast(parser.rows.log.take());
 }
 
 nb::object problem_of(const ftprl::Problem& problem) {
@@ -345,6 +352,11 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
             },
             "The text of every row since the last call, good or left out, if it is kept; without line ends.")
         .def_rw("keeps_records", &ftprl::Parser::keeps_records)
+        .def("take_names", &take_names,
+             "The names that the rows read so far have and earlier ones did not; None if not kept.")
+        .def(
+            "forget_names", [](ftprl::Parser& parser) { parser.rows.log.forget(); },
+            "Rows that follow may come before those read so far: take all their names.")
         .def("set_columns", &set_columns, nb::arg("columns"), "The kind and name of each column of a table.")
         .def_prop_ro("full", [](ftprl::Parser& parser) { return parser.full(); })
         .def_prop_ro("rows", [](ftprl::Parser& parser) { return parser.rows.count(); })
@@ -377,7 +389,7 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
     m.def("parser", &make_parser, nb::arg("format"), nb::kw_only(), nb::arg("dim"), nb::arg("seed"),
           nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
           nb::arg("batch_values"), nb::arg("labels"), nb::arg("positive"), nb::arg("words"), nb::arg("separator"),
-          nb::arg("quote"), "A parser of one text format.");
+          nb::arg("quote"), nb::arg("names") = false, "A parser of one format; `names` keeps the names of features.");
     m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
     m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
           nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"));

@@ -185,6 +185,18 @@ public:
         return Field{first, end, end};
     }
 
+    // The number of the dictionary's entry in a cell, which has one.
+    std::size_t entry(std::size_t i) const noexcept {
+        std::size_t number = 0;
+        by_type([&](auto* type) { number = static_cast<std::size_t>(*numbers<std::decay_t<decltype(*type)>>(i)); });
+        return number;
+    }
+
+    // The same of the value that a cell stands for, where it is the number of a dictionary's entry.
+    Field spelled(std::size_t i, char (&room)[LONGEST_VALUE]) const noexcept {
+        return dictionary_ == nullptr ? written(i, room) : dictionary_->written(entry(i), room);
+    }
+
 private:
     static Type type_of(const char* format) {
         static constexpr struct {

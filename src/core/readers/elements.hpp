@@ -25,33 +25,43 @@ public:
     using CellParser::CellParser;
 
 protected:
-    // The hashes of "a." and what follows, and the slots of the first places.
+    // The hashes of "a." and what follows, and those of the first places.
     struct ElementReader {
         std::string name;
         Prefix inside;
-        std::vector<std::uint32_t> places;
+        std::vector<std::uint64_t> places;
+        std::uint32_t group;
     };
 
-    ElementReader elements_of(const std::string& name) const {
-        return ElementReader{name, Prefix(start_, name + "."), {}};
+    ElementReader elements_of(const std::string& name, bool lasts = true) {
+        return ElementReader{name, Prefix(start_, name + "."), {}, group_of(name, lasts, '.')};
     }
 
-    // The slot of the number at place `i`.
-    std::uint32_t place_slot(ElementReader& reader, std::size_t i) const {
+    // The number at place `i`.
+    void add_place(ElementReader& reader, std::size_t i, double value) {
         while (reader.places.size() <= i && reader.places.size() < MOST_PLACES) {
-            reader.places.push_back(slot_of_place(reader, reader.places.size()));
+            reader.places.push_back(hash_of_place(reader, reader.places.size()));
         }
-        return i < reader.places.size() ? reader.places[i] : slot_of_place(reader, i);
+        const std::uint64_t hash = i < reader.places.size() ? reader.places[i] : hash_of_place(reader, i);
+        if (!rows.log.is_on()) return rows.add(rows.slots()(hash), value);
+        const std::string digits = std::to_string(i);
+        const Byte* const text = lasting(reinterpret_cast<const Byte*>(digits.data()), digits.size());
+        rows.add(hash, value, reader.group, text, digits.size());
     }
 
-    std::uint32_t name_slot(const ElementReader& reader, const Field& name) const {
-        return rows.slots()(reader.inside(name.data, static_cast<std::size_t>(name.end - name.data), name.limit));
+    // A number with a name.
+    void add_named(const ElementReader& reader, const Field& name, double value) {
+        const auto size = static_cast<std::size_t>(name.end - name.data);
+        rows.add(reader.inside(name.data, size, name.limit), value, reader.group, lasting(name.data, size), size);
     }
 
-    std::uint32_t name_slot(const ElementReader& reader, const Field& name, const Field& value) {
+    // A category with a name.
+    void add_named(const ElementReader& reader, const Field& name, const Field& value) {
         joined_.assign(reader.name).append(1, '.').append(name.data, name.end).append(1, '=');
         joined_.append(value.data, value.end);
-        return rows.slots()(hash_from(start_, reinterpret_cast<const Byte*>(joined_.data()), joined_.size()));
+        const auto* const whole = reinterpret_cast<const Byte*>(joined_.data());
+        const std::size_t before = reader.name.size() + 1, size = joined_.size() - before;
+        rows.add(hash_from(start_, whole, joined_.size()), 1.0, reader.group, lasting(whole + before, size), size);
     }
 
     bool refuse_bytes(const ColumnReader& column) {
@@ -76,14 +86,14 @@ protected:
     }
 
 private:
-    static constexpr std::size_t MOST_PLACES = 1 << 16;  // whose slots are kept
+    static constexpr std::size_t MOST_PLACES = 1 << 16;  // whose hashes are kept
 
-    std::uint32_t slot_of_place(const ElementReader& reader, std::size_t i) const {
+    static std::uint64_t hash_of_place(const ElementReader& reader, std::size_t i) {
         char digits[24];
         const char* const stop = std::to_chars(digits, digits + sizeof digits, i).ptr;
         const auto* const first = reinterpret_cast<const Byte*>(digits);
         const auto* const end = reinterpret_cast<const Byte*>(stop);
-        return name_slot(reader, Field{first, end, end});
+        return reader.inside(first, static_cast<std::size_t>(end - first), end);
     }
 
     bool element(const ColumnReader& column, ElementReader& reader, const ArrowColumn& cells, std::size_t i,
@@ -91,7 +101,7 @@ private:
         if (column.kind == Column::Kind::numeric) {
             double value = 0.0;
             if (!element_number(column, cells, i, value)) return false;
-            if (!std::isnan(value)) rows.add(place_slot(reader, place), value);
+            if (!std::isnan(value)) add_place(reader, place, value);
             return true;
         }
         char room[LONGEST_VALUE];
@@ -100,7 +110,7 @@ private:
         if (column.kind == Column::Kind::text) {
             text(column, field, rest);
         } else {
-            category(column, field);
+            category(column, field, cells.is_text());
         }
         return true;
     }
@@ -114,12 +124,12 @@ private:
         if (column.kind == Column::Kind::numeric) {
             double value = 0.0;
             if (!element_number(column, cells, i, value)) return false;
-            if (!std::isnan(value)) rows.add(name_slot(reader, name), value);
+            if (!std::isnan(value)) add_named(reader, name, value);
             return true;
         }
         const Field field = cells.written(i, room);
         if (cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column);
-        if (field.data != field.end) rows.add(name_slot(reader, name, field), 1.0);
+        if (field.data != field.end) add_named(reader, name, field);
         return true;
     }
 

@@ -31,8 +31,7 @@ public:
         columns_.reserve(columns.size());
         for (auto& [column, cells] : columns) {
             FrameColumn& added = columns_.emplace_back(reader_of(column), elements_of(column.name), std::move(cells));
-            added.slots.fill(
-                added.reader.slot);  // of a numeric column; a category has slots of its own, and the value 1
+            added.hashes.fill(added.reader.hash);  // of a numeric column; a category has its own, and the value 1
             added.values.fill(1.0);
         }
     }
@@ -55,6 +54,16 @@ protected:
     static constexpr std::size_t BLOCK = 64;  // rows, so that the cells of a block stay in the cache
     enum class State : std::uint8_t { absent, present, bad };
 
+    struct CellText {
+        const Byte* data;
+        std::uint32_t size;
+    };
+    struct Entry {
+        std::uint64_t hash;
+        CellText text;
+        State state;
+        bool is_known;
+    };
     struct FrameColumn {
         FrameColumn(ColumnReader column, ElementReader of_lists, ArrowColumn data)
             : reader(std::move(column)), elements(std::move(of_lists)), cells(std::move(data)) {}
@@ -67,9 +76,11 @@ protected:
         ElementReader elements;
         ArrowColumn cells;
         std::array<State, BLOCK> states{};
-        std::array<std::uint32_t, BLOCK> slots{};
+        std::array<std::uint64_t, BLOCK> hashes{};
         std::array<double, BLOCK> values{};
-        std::vector<std::uint64_t> slot_of_entry;  // of a dictionary, as far as they are known
+        std::array<CellText, BLOCK> texts{};  // of categories, if names are kept
+        std::vector<Entry> entries;           // of a dictionary, as far as they are known
+        bool keeps_texts = false;             // whether the text of a category stays where it is
     };
 
     // Text is not fed: there is none.
@@ -97,10 +108,6 @@ protected:
     }
 
 private:
-    static constexpr std::uint64_t UNKNOWN = ~std::uint64_t{0};
-    static constexpr std::uint64_t NOTHING = UNKNOWN - 1;  // an entry that is empty
-    static constexpr std::uint64_t NO_TEXT = UNKNOWN - 2;  // one that is not the text it should be
-
     void row_of(std::size_t at, std::size_t i) {
         double y = MISSING, weight = 1.0;
         const std::size_t count = columns_.size();
@@ -112,18 +119,38 @@ private:
                 continue;
             }
             std::size_t size = rows.size();
-            std::uint32_t* const slots = rows.row_slots();
+            const Slots slots = rows.slots();
+            std::uint32_t* const row_slots = rows.row_slots();
             double* const values = rows.row_values();
+            Feature* const features = rows.log.is_on() ? rows.log.features() : nullptr;
             for (; c < count && columns_[c].is_loaded(); ++c) {
                 const FrameColumn& column = columns_[c];
-                slots[size] = column.slots[i];
+                row_slots[size] = slots(column.hashes[i]);
                 values[size] = column.values[i];
+                if (features != nullptr) features[size] = feature_of(column, at, i);
                 size += column.states[i] == State::present ? 1 : 0;
                 if (column.states[i] == State::bad) return refuse_cell(column, at);
             }
             rows.set_size(size);
         }
         finish(y, weight);
+    }
+
+    // A cell that was loaded, with the text of its name.
+    Feature feature_of(const FrameColumn& column, std::size_t at, std::size_t i) {
+        CellText text{nullptr, 0};
+        if (column.reader.kind == Column::Kind::categorical && column.states[i] == State::present) {
+            text = column.keeps_texts ? column.texts[i] : written_text(column, at);
+        }
+        return Feature{column.hashes[i], text.data, text.size, column.reader.group};
+    }
+
+    // The text of a category that is a number or a boolean.
+    CellText written_text(const FrameColumn& column, std::size_t at) {
+        char room[LONGEST_VALUE];
+        const Field field = column.cells.spelled(at, room);
+        const auto size = static_cast<std::size_t>(field.end - field.data);
+        return CellText{lasting(field.data, size), static_cast<std::uint32_t>(size)};
     }
 
     void refuse_cell(const FrameColumn& column, std::size_t at) {
@@ -152,56 +179,54 @@ private:
 
     void load_categories(FrameColumn& column, std::size_t from, std::size_t count) {
         if (column.cells.dictionary() != nullptr) return load_entries(column, from, count);
-        const Slots slots = rows.slots();
+        column.keeps_texts = column.cells.is_text();
         char room[LONGEST_VALUE];
         for (std::size_t i = 0; i < count; ++i) {
             const Field field = column.cells.written(from + i, room);
             const auto size = static_cast<std::size_t>(field.end - field.data);
             column.states[i] = size == 0 ? State::absent : State::present;
+            if (size == 0) continue;
             if (column.cells.is_utf8() && !is_utf8(field.data, field.end)) column.states[i] = State::bad;
-            if (size != 0) column.slots[i] = slots(column.reader.with_value(field.data, size, field.limit));
+            column.hashes[i] = column.reader.with_value(field.data, size, field.limit);
+            if (column.keeps_texts) column.texts[i] = CellText{field.data, static_cast<std::uint32_t>(size)};
         }
     }
 
     void load_entries(FrameColumn& column, std::size_t from, std::size_t count) {
         const ArrowColumn& cells = column.cells;
-        column.slot_of_entry.resize(cells.dictionary()->size(), UNKNOWN);
+        column.keeps_texts = cells.dictionary()->is_text();
+        column.entries.resize(cells.dictionary()->size());
         cells.by_type([&](auto* type) {
             const auto* const entries = cells.template numbers<std::decay_t<decltype(*type)>>(from);
             for (std::size_t i = 0; i < count; ++i) {
                 column.states[i] = State::absent;
                 if (cells.is_missing(from + i)) continue;
-                const auto entry = static_cast<std::uint64_t>(entries[i]);
-                const std::uint64_t known = entry < column.slot_of_entry.size() ? column.slot_of_entry[entry] : UNKNOWN;
-                const std::uint64_t slot = known == UNKNOWN ? slot_of(column, entry) : known;
-                column.slots[i] = static_cast<std::uint32_t>(slot);
-                column.states[i] = slot >= NO_TEXT ? State::bad : State::present;
-                if (slot == NOTHING) column.states[i] = State::absent;
+                const auto number = static_cast<std::uint64_t>(entries[i]);
+                column.states[i] = State::bad;
+                if (number >= column.entries.size()) continue;
+                Entry& entry = column.entries[number];
+                if (!entry.is_known) entry = entry_of(column, number);
+                column.hashes[i] = entry.hash;
+                column.texts[i] = entry.text;
+                column.states[i] = entry.state;
             }
         });
     }
 
     // Whether the entry of a dictionary column is within the dictionary.
     static bool has_entry(const FrameColumn& column, std::size_t at) {
-        std::uint64_t entry = 0;
-        column.cells.by_type([&](auto* type) {
-            entry = static_cast<std::uint64_t>(*column.cells.template numbers<std::decay_t<decltype(*type)>>(at));
-        });
-        return entry < column.slot_of_entry.size();
+        return column.cells.entry(at) < column.entries.size();
     }
 
-    // The slot of a dictionary's entry, hashed when it is first met.
-    std::uint64_t slot_of(FrameColumn& column, std::uint64_t entry) const {
-        if (entry >= column.slot_of_entry.size()) return UNKNOWN;
-        std::uint64_t& slot = column.slot_of_entry[entry];
+    // A dictionary's entry, hashed when it is first met.
+    static Entry entry_of(const FrameColumn& column, std::uint64_t number) {
         char room[LONGEST_VALUE];
-        const Field field = column.cells.dictionary()->written(entry, room);
+        const Field field = column.cells.dictionary()->written(number, room);
         const auto size = static_cast<std::size_t>(field.end - field.data);
         const bool is_text = !column.cells.dictionary()->is_utf8() || is_utf8(field.data, field.end);
-        slot = !is_text    ? NO_TEXT
-               : size == 0 ? NOTHING
-                           : rows.slots()(column.reader.with_value(field.data, size, field.limit));
-        return slot;
+        const State state = !is_text ? State::bad : size == 0 ? State::absent : State::present;
+        const std::uint64_t hash = size == 0 ? 0 : column.reader.with_value(field.data, size, field.limit);
+        return Entry{hash, CellText{field.data, static_cast<std::uint32_t>(size)}, state, true};
     }
 
     void load_numbers(FrameColumn& column, std::size_t from, std::size_t count) {

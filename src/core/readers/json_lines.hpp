@@ -87,8 +87,9 @@ private:
         refuse(walk_.fault + (current_ == &root_ ? std::string() : " in column " + name));
     }
 
-    Node node(Kind kind, const std::string& path, std::string key, const Node* parent, bool by_value = false) const {
-        return Node{std::move(key), parent, by_value, reader_of(Column{kind, path}), elements_of(path)};
+    Node node(Kind kind, const std::string& path, std::string key, const Node* parent, bool by_value = false,
+              bool lasts = true) {
+        return Node{std::move(key), parent, by_value, reader_of(Column{kind, path}, lasts), elements_of(path, lasts)};
     }
 
     // ---- what a walk asks for ----
@@ -115,10 +116,9 @@ private:
             const auto known = kinds_.find(path_);
             const bool is_new = known == kinds_.end();
             const Kind kind = is_new ? Kind::numeric : known->second;
-            Node fresh = node(kind, path_, std::move(key), object, is_new);
-            if (is_new && nodes_.size() >= kinds_.size() + MOST_NEW_NAMES) {
-                return &passing_.emplace_back(std::move(fresh));
-            }
+            const bool lasts = !is_new || nodes_.size() < kinds_.size() + MOST_NEW_NAMES;
+            Node fresh = node(kind, path_, std::move(key), object, is_new, lasts);
+            if (!lasts) return &passing_.emplace_back(std::move(fresh));
             found = nodes_.emplace(path_, std::make_unique<Node>(std::move(fresh))).first;
         }
         if (next_ < order_.size()) {
@@ -181,7 +181,7 @@ private:
         const Field name{first, first + entry_name_text_.size(), first + entry_name_text_.size()};
         const bool is_number = value_ == EntryValue::number;
         if (is_number && (owner_->by_value || owner_->reader.kind == Kind::numeric)) {
-            rows.add(name_slot(owner_->elements, name), entry_number_);
+            add_named(owner_->elements, name, entry_number_);
             return true;
         }
         const auto* const start = reinterpret_cast<const Byte*>(entry_text_.data());
@@ -189,9 +189,9 @@ private:
         if (owner_->reader.kind == Kind::numeric && !owner_->by_value) {
             double parsed = 0.0;
             if (!parsed_number(owner_->reader, trimmed(value), parsed)) return false;
-            rows.add(name_slot(owner_->elements, name), parsed);
+            add_named(owner_->elements, name, parsed);
         } else if (value.data != value.end) {
-            rows.add(name_slot(owner_->elements, name, value), 1.0);
+            add_named(owner_->elements, name, value);
         }
         return true;
     }
@@ -221,7 +221,7 @@ private:
             case Kind::numeric:
                 return written_number(node, trimmed(field), place);
             default:
-                category(node.reader, field);
+                category(node.reader, field, false);
                 return true;
         }
     }
@@ -235,8 +235,8 @@ private:
     }
 
     void add_number(Node& node, double value, std::ptrdiff_t place) {
-        const bool is_single = place == NO_PLACE;
-        rows.add(is_single ? node.reader.slot : place_slot(node.elements, static_cast<std::size_t>(place)), value);
+        if (place == NO_PLACE) return CellParser::add_number(node.reader, value);
+        add_place(node.elements, static_cast<std::size_t>(place), value);
     }
 
     // The label and the weight are one value.
@@ -290,7 +290,7 @@ private:
         return true;
     }
 
-    Node part_of_entry(Node::Role role) const {
+    Node part_of_entry(Node::Role role) {
         Node part = node(Kind::numeric, "", "", nullptr);
         part.role = role;
         return part;

@@ -25,6 +25,7 @@ struct Options {
     std::size_t max_row = 0;  // bytes of the longest row
     std::size_t batch_rows = 0;
     std::size_t batch_values = 0;
+    bool names = false;  // keep the names of features
 };
 
 // Where and why reading stopped; line 0 means that it did not.
@@ -40,7 +41,9 @@ public:
         : rows(Slots(options.dim, options.intercept), options.wide),
           labels_(std::move(labels)),
           options_(options),
-          index_(std::move(index)) {}
+          index_(std::move(index)) {
+        if (options.names) rows.log.keep_names();
+    }
     Parser(const Parser&) = delete;
     Parser& operator=(const Parser&) = delete;
     virtual ~Parser() = default;

@@ -52,7 +52,7 @@ public:
             refuse_value("expected a finite number, got " + quoted(field.data, field.end) + " in column " +
                          column.name);
         } else {
-            rows.add(column.slot, value);
+            CellParser::add_number(column, value);
         }
     }
 
@@ -61,7 +61,7 @@ public:
         --rest_;
         if (!is_good_ || known == nullptr) return;
         if (known->by_value) {
-            category(known->reader, field);
+            category(known->reader, field, false);
         } else {
             add_field(known->reader, field);
         }
@@ -72,7 +72,7 @@ public:
         const Name* const known = find_name(name);
         if (known != nullptr && !known->by_value && known->reader.kind == Column::Kind::numeric) {
             --rest_;
-            if (is_good_) rows.add(known->reader.slot, value ? 1.0 : 0.0);
+            if (is_good_) CellParser::add_number(known->reader, value ? 1.0 : 0.0);
             return;
         }
         char room[LONGEST_VALUE];
@@ -109,8 +109,9 @@ private:
         const auto found = names_.find(name);
         if (found != names_.end()) return &found->second;
         if (!reads_others_) return nullptr;
-        Name fresh{reader_of(Column{Column::Kind::numeric, name}), true};
-        if (names_.size() - known_names_ < MOST_NEW_NAMES) return &names_.emplace(name, std::move(fresh)).first->second;
+        const bool lasts = names_.size() - known_names_ < MOST_NEW_NAMES;
+        Name fresh{reader_of(Column{Column::Kind::numeric, name}, lasts), true};
+        if (lasts) return &names_.emplace(name, std::move(fresh)).first->second;
         passing_.assign(1, std::move(fresh));
         return &passing_.front();
     }
@@ -126,7 +127,7 @@ private:
                 is_good_ = importance(column, field, weight_);
                 return;
             case Column::Kind::categorical:
-                return category(column, field);
+                return category(column, field, false);
             case Column::Kind::numeric:
                 is_good_ = number(column, field);
                 return;

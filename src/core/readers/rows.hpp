@@ -13,8 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "readers/buffer.hpp"
+#include "readers/features.hpp"
 #include "readers/scan.hpp"
-#include "support/blocks.hpp"
 #include "support/hash.hpp"
 
 namespace ftprl {
@@ -48,46 +49,6 @@ private:
     std::uint64_t kept_;
 };
 
-// A growing array of numbers that are not set to zero first and can be handed away.
-template <class T>
-class Buffer {
-public:
-    Buffer() = default;
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-    ~Buffer() { Blocks::shared().give(data_); }
-
-    T* data() noexcept { return data_; }
-    std::size_t size() const noexcept { return size_; }
-    void resize(std::size_t size) noexcept { size_ = size; }  // within what was reserved
-    void reserve(std::size_t more) {
-        if (capacity_ - size_ >= more) return;
-        std::size_t wanted = capacity_ == 0 ? expected_ : capacity_ + capacity_ / 2;
-        if (wanted < size_ + more) wanted = size_ + more;
-        if (wanted > ~std::size_t{0} / sizeof(T)) throw std::bad_alloc();
-        auto* grown = static_cast<T*>(Blocks::shared().take(wanted * sizeof(T)));
-        if (size_ != 0) std::memcpy(grown, data_, size_ * sizeof(T));
-        Blocks::shared().give(std::exchange(data_, grown));
-        capacity_ = Blocks::size_of(grown) / sizeof(T);
-    }
-    void push(T value) {
-        reserve(1);
-        data_[size_++] = value;
-    }
-    // The memory, to be given back to Blocks; the buffer is empty afterwards.
-    T* release() noexcept {
-        expected_ = size_ + size_ / 8 + 1024;
-        size_ = capacity_ = 0;
-        return std::exchange(data_, nullptr);
-    }
-
-private:
-    T* data_ = nullptr;
-    std::size_t size_ = 0;
-    std::size_t capacity_ = 0;
-    std::size_t expected_ = 1024;  // as much as last time, and some: growing copies, and asks the system for new pages
-};
-
 class RowBuilder {
 public:
     RowBuilder(const Slots& slots, bool wide) : slots_(slots), wide_(wide) { indptr.push(0); }
@@ -99,6 +60,7 @@ public:
     Buffer<double> y;
     Buffer<double> weight;
     std::vector<std::pair<std::size_t, std::string>> tags;  // row and tag, where there is one
+    FeatureLog log;                                         // names, if they are kept
 
     const Slots& slots() const noexcept { return slots_; }
     bool wide() const noexcept { return wide_; }
@@ -108,6 +70,7 @@ public:
     void begin(std::size_t capacity) {
         size_ = 0;
         row_has_unit_values_ = false;
+        if (log.is_on()) log.begin_row();
         reserve(capacity);
     }
     // Every value of the current row is 1, and none was written.
@@ -128,6 +91,11 @@ public:
         row_slots()[size_] = slot;
         row_values()[size_++] = value;
     }
+    // A feature by its hash, with its group and its text: see features.hpp. The text has to last as long as the row.
+    void add(std::uint64_t hash, double value, std::uint32_t group, const Byte* text, std::size_t size) noexcept {
+        if (log.is_on()) log.features()[size_] = Feature{hash, text, static_cast<std::uint32_t>(size), group};
+        add(slots_(hash), value);
+    }
     // The same by the caller itself, who writes up to as many features as there is capacity and sets the size.
     std::uint32_t* row_slots() noexcept { return indices.data() + indices.size(); }
     double* row_values() noexcept { return row_values_.data(); }
@@ -141,6 +109,7 @@ public:
         indices.resize(before);
         row_values_.resize(size_);
         row_values_.reserve(capacity + LANES);
+        if (log.is_on()) log.reserve(size_, capacity);
     }
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
@@ -163,6 +132,7 @@ public:
         indptr.push(static_cast<std::int64_t>(indices.size()));
         y.push(label);
         weight.push(importance);
+        if (log.is_on()) log.record(count() - 1, size_);
         return true;
     }
     // After the arrays were released.

@@ -135,11 +135,16 @@ private:
         const Slots slots = rows.slots();
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
+        Feature* const features = rows.log.is_on() ? rows.log.features() : nullptr;
         std::size_t size = rows.size();
         for (std::size_t i = run.first; i < run.end; ++i) {
             const std::size_t n = delimiters[i] - from;
-            row_slots[size] = slots(columns_[i].with_value.inside(base + from, n));
+            const std::uint64_t hash = columns_[i].with_value.inside(base + from, n);
+            row_slots[size] = slots(hash);
             row_values[size] = 1.0;
+            if (features != nullptr) {
+                features[size] = Feature{hash, base + from, static_cast<std::uint32_t>(n), columns_[i].group};
+            }
             size += n != 0 ? 1 : 0;
             from = delimiters[i] + std::size_t{1};
         }
@@ -147,14 +152,17 @@ private:
     }
 
     bool numbers(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from) {
+        const Slots slots = rows.slots();
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
+        Feature* const features = rows.log.is_on() ? rows.log.features() : nullptr;
         std::size_t size = rows.size();
         for (std::size_t i = run.first; i < run.end; ++i) {
             const Byte* const p = base + from;
             const std::size_t n = delimiters[i] - from;
             from = delimiters[i] + std::size_t{1};
-            row_slots[size] = columns_[i].slot;
+            row_slots[size] = slots(columns_[i].hash);
+            if (features != nullptr) features[size] = Feature{columns_[i].hash, nullptr, 0, columns_[i].group};
             std::uint32_t whole = 0;
             if (n == 0) continue;
             if (parse_whole(p, n, whole)) {

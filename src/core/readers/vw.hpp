@@ -37,6 +37,7 @@ protected:
         rows.begin(capacity);
         if (!parse_fast(bar, eol, end)) {
             rows.begin(capacity);
+            rows.log.clear_groups();
             while (bar != eol) {
                 bar = parse_names(bar + 1, eol, end);
                 if (bar == nullptr) return;
@@ -90,8 +91,12 @@ private:
     bool parse_fast(const Byte* bar, const Byte* eol, const Byte* end) {
         if (!index_.cover(bar, eol, end)) return false;
         const Slots slots = rows.slots();
-        if (!slots.masked()) return features(bar, eol, slots);
-        return features(bar, eol, Masked{static_cast<std::uint32_t>(slots.mask())});
+        const Masked masked{static_cast<std::uint32_t>(slots.mask())};
+        if (rows.log.is_on()) {
+            rows.log.clear_groups();
+            return slots.masked() ? features<Masked, true>(bar, eol, masked) : features<Slots, true>(bar, eol, slots);
+        }
+        return slots.masked() ? features<Masked, false>(bar, eol, masked) : features<Slots, false>(bar, eol, slots);
     }
 
     struct Masked {
@@ -102,12 +107,13 @@ private:
     // Names of up to 16 bytes without a value, each with a blank behind it: most of most rows. Returns how many there
     // are; `from` is then where the next name begins, and `delimiter` the delimiter behind it. Kept apart from the
     // rest, which would take the registers away from it.
-    template <class Slot>
+    template <class Slot, bool named>
 #if defined(__GNUC__)
     __attribute__((noinline))
 #endif
     static std::size_t unit_names(const Byte* base, std::size_t& from, std::uint32_t*& delimiter, std::size_t last,
-                                  std::uint64_t start, Slot slot, std::uint32_t* out) noexcept {
+                                  std::uint64_t start, Slot slot, std::uint32_t* out, Feature* feature,
+                                  std::uint32_t group) noexcept {
         const std::uint32_t* const first = out;
         std::uint32_t* next = delimiter;
         std::size_t at = from;
@@ -115,7 +121,9 @@ private:
             const std::size_t to = *next;
             const std::size_t n = to - at;
             if (to >= last || n - 1 > 15 || base[to] != ' ') break;
-            *out++ = slot(hash_short(start, base + at, n));
+            const std::uint64_t hash = hash_short(start, base + at, n);
+            *out++ = slot(hash);
+            if constexpr (named) *feature++ = Feature{hash, base + at, static_cast<std::uint32_t>(n), group};
             ++next;
             at = to + 1;
         }
@@ -126,13 +134,15 @@ private:
 
     // No byte at eol is a bar or a colon: it is a blank or the end of a line. Values are written from the first one on
     // that is not 1; most rows have none.
-    template <class Slot>
+    template <class Slot, bool named>
     bool features(const Byte* bar, const Byte* eol, const Slot slot) {
         const Byte* const base = index_.base();
         DelimiterWalk walk{index_.positions() + 1,
                            static_cast<std::size_t>(eol - base)};  // the first delimiter is the bar
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
+        Feature* const row_features = named ? rows.log.features() : nullptr;
+        std::uint32_t group = 0;
         std::size_t size = 0;
         bool all_ones = true;
         const auto write_ones = [&all_ones, row_values](std::size_t n) {
@@ -145,6 +155,7 @@ private:
             at = walk.next();
             std::uint64_t start = seed_start_;
             double scale = 1.0;
+            if constexpr (named) group = rows.log.add_group(group_of(base + from, base + at));
             if (at != from) {  // a namespace
                 start = hash_start(hash_inside(seed_start_, base + from, at - from));
                 if (base[at] == ':') {
@@ -159,7 +170,9 @@ private:
                 from = at + 1;
                 if (all_ones) {
                     std::uint32_t* delimiter = walk.next_delimiter;
-                    size += unit_names(base, from, delimiter, walk.last, start, slot, row_slots + size);
+                    Feature* const next = named ? row_features + size : nullptr;
+                    size += unit_names<Slot, named>(base, from, delimiter, walk.last, start, slot, row_slots + size,
+                                                    next, group);
                     walk.next_delimiter = delimiter;
                 }
                 at = walk.next();
@@ -167,7 +180,11 @@ private:
                     if (base[at] == ':') return false;  // it has no name
                     continue;
                 }
-                row_slots[size] = slot(hash_inside(start, base + from, at - from));
+                const std::uint64_t hash = hash_inside(start, base + from, at - from);
+                row_slots[size] = slot(hash);
+                if constexpr (named) {
+                    row_features[size] = Feature{hash, base + from, static_cast<std::uint32_t>(at - from), group};
+                }
                 if (base[at] == ':') {
                     if (all_ones) write_ones(size);
                     from = at + 1;
@@ -191,8 +208,10 @@ private:
     const Byte* parse_names(const Byte* p, const Byte* eol, const Byte* end) {
         std::uint64_t start = seed_start_;
         double scale = 1.0;
+        FeatureGroup group = group_of(p, p);
         if (p != eol && !is_blank(*p) && *p != '|') {
             const Byte* stop = token(p, eol, end);
+            group = group_of(p, stop);
             if (stop == p) return refuse_null("expected a namespace or a blank after '|', got ", p, eol);
             start = hash_start(hash_from(seed_start_, p, static_cast<std::size_t>(stop - p)));
             if (stop != eol && *stop == ':') {
@@ -202,7 +221,7 @@ private:
             p = stop;
         }
         std::uint64_t unnamed = 0;
-        const Slots slots = rows.slots();
+        const std::uint32_t number = rows.log.is_on() ? rows.log.add_group(group) : 0;
         for (;;) {
             p = skip_blanks(p, eol);
             if (p == eol || *p == '|') return p;
@@ -213,16 +232,22 @@ private:
                 next = parse_value(p, stop, eol, end, v);
                 if (next == nullptr) return nullptr;
             }
-            std::uint64_t hash = 0;
             if (stop != p) {
-                hash = hash_name(start, p, static_cast<std::size_t>(stop - p), end);
+                const auto size = static_cast<std::size_t>(stop - p);
+                rows.add(hash_name(start, p, size, end), v * scale, number, p, size);
             } else {
                 const std::string name = std::to_string(unnamed++);
-                hash = hash_from(start, reinterpret_cast<const Byte*>(name.data()), name.size());
+                const auto* text = reinterpret_cast<const Byte*>(name.data());
+                if (rows.log.is_on()) text = rows.log.lasting(text, name.size());
+                rows.add(hash_from(start, text, name.size()), v * scale, number, text, name.size());
             }
-            rows.add(slots(hash), v * scale);
             p = next;
         }
+    }
+
+    // A namespace; the default one has no name.
+    static FeatureGroup group_of(const Byte* p, const Byte* end) noexcept {
+        return FeatureGroup{p, static_cast<std::uint32_t>(end - p), static_cast<Byte>(end == p ? 0 : '^')};
     }
 
     // The number behind the colon of the token at p; returns the token's end, null when it is bad.

@@ -48,6 +48,7 @@ private:
         Role role = Role::feature;
         Field key{};
         std::uint64_t start = 0;    // of the hash of a name in the namespace
+        std::uint32_t group = 0;    // the namespace
         std::uint64_t unnamed = 0;  // features without a name so far
     };
     using Scope = Level*;
@@ -56,8 +57,9 @@ private:
         y_ = MISSING;
         weight_ = 1.0;
         tag_.clear();
-        levels_[0] = Level{Role::feature, Field{}, seed_start_, 0};
         rows.begin(static_cast<std::size_t>(eol - p) / 2 + 1);
+        rows.log.clear_groups();
+        levels_[0] = Level{Role::feature, Field{}, seed_start_, group_of(Field{p, p, p}), 0};
         if (!walk_(p, eol, end, &levels_[0])) {
             if (!walk_.fault.empty()) refuse(walk_.fault);
             return;
@@ -72,7 +74,7 @@ private:
     Scope enter(Scope object, const Field& key) {
         Level& level = *(object + 1);
         const Role role = object->role == Role::label ? label_part(std::string(key.data, key.end)) : role_of(key);
-        level = Level{role, key, object->start, 0};
+        level = Level{role, key, object->start, object->group, 0};
         return &level;
     }
 
@@ -95,7 +97,12 @@ private:
             refuse("expected a finite number, got " + quoted(text.data, text.end));
             return false;
         }
-        add(place == NO_PLACE ? hash_field(level->start, level->key) : hash_unnamed(*level), value);
+        if (place == NO_PLACE) {
+            add(*level, level->key, value);
+        } else {
+            name_ = std::to_string(level->unnamed++);
+            add_name(*level, value);
+        }
         return true;
     }
 
@@ -122,14 +129,14 @@ private:
             const char c = name_[i];
             if (c == ' ' || c == '\t' || c == '|' || c == ':') name_[i] = '_';
         }
-        add(hash_from(level->start, reinterpret_cast<const Byte*>(name_.data()), name_.size()), 1.0);
+        add_name(*level, 1.0);
         return true;
     }
 
     bool boolean(Scope level, bool value, std::ptrdiff_t place) {
         if (level->role != Role::feature) return refuse_value(*level, Field{});
         if (place != NO_PLACE) return refuse_element("true or false");
-        if (value) add(hash_field(level->start, level->key), 1.0);
+        if (value) add(*level, level->key, 1.0);
         return true;
     }
 
@@ -140,12 +147,12 @@ private:
         if (level->role == Role::label) return true;
         if (level->role != Role::feature) return refuse_value(*level, Field{});
         if (place == NO_PLACE) {
-            level->start = namespace_start(level->key);
+            open_namespace(*level);
             return true;
         }
         // An object of an array is in the array's namespace; it is another level, since the array counts on.
         Level& inner = *(level + 1);
-        inner = Level{Role::feature, level->key, level->start, 0};
+        inner = Level{Role::feature, level->key, level->start, level->group, 0};
         level = &inner;
         return true;
     }
@@ -155,7 +162,7 @@ private:
         if (level->role == Role::several) return refuse_several(*level);
         if (level->role != Role::feature) return refuse_value(*level, Field{});
         if (place != NO_PLACE) return refuse_element("an array");
-        level->start = namespace_start(level->key);
+        open_namespace(*level);
         return true;
     }
     static bool close_array(Scope) { return true; }
@@ -186,23 +193,41 @@ private:
         return is(key, "label") ? Role::label_value : is(key, "weight") ? Role::label_weight : Role::label_other;
     }
 
-    std::uint64_t namespace_start(const Field& key) const { return hash_start(hash_field(seed_start_, key)); }
+    void open_namespace(Level& level) {
+        level.start = hash_start(hash_field(seed_start_, level.key));
+        level.group = group_of(level.key);
+    }
+
+    // The group of a namespace, whose name lasts as long as the row; the default one has none.
+    std::uint32_t group_of(const Field& name) {
+        if (!rows.log.is_on()) return 0;
+        const auto size = static_cast<std::size_t>(name.end - name.data);
+        const Byte* const text = rows.log.lasting(name.data, size);
+        return rows.log.add_group(
+            FeatureGroup{text, static_cast<std::uint32_t>(size), static_cast<Byte>(size == 0 ? 0 : '^')});
+    }
 
     static std::uint64_t hash_field(std::uint64_t start, const Field& name) {
         return hash_name(start, name.data, static_cast<std::size_t>(name.end - name.data), name.limit);
     }
 
-    static std::uint64_t hash_unnamed(Level& array) {
-        const std::string name = std::to_string(array.unnamed++);
-        return hash_from(array.start, reinterpret_cast<const Byte*>(name.data()), name.size());
+    void add(const Level& level, const Field& name, double value) {
+        const auto size = static_cast<std::size_t>(name.end - name.data);
+        const Byte* const text = rows.log.is_on() ? rows.log.lasting(name.data, size) : name.data;
+        rows.add(hash_field(level.start, name), value, level.group, text, size);
     }
 
-    void add(std::uint64_t hash, double value) { rows.add(rows.slots()(hash), value); }
+    // A feature with the name that was put together.
+    void add_name(const Level& level, double value) {
+        const auto* const first = reinterpret_cast<const Byte*>(name_.data());
+        const Byte* const end = first + name_.size();
+        add(level, Field{first, end, end}, value);
+    }
 
     void words(const Level& level, const Field& text) {
         const auto flush = [&] {
             if (name_.empty()) return;
-            add(hash_from(level.start, reinterpret_cast<const Byte*>(name_.data()), name_.size()), 1.0);
+            add_name(level, 1.0);
             name_.clear();
         };
         name_.clear();

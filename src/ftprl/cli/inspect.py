@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,17 +14,41 @@ import typer
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model or checkpoint")],
     top: Annotated[int, typer.Option(help="Number of largest weights to show")] = 10,
+    match: Annotated[
+        str | None, typer.Option(metavar="GLOB", help="Show only features whose names match, such as 'city=*'")
+    ] = None,
+    row: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Show what each feature adds to the score of this row: a line of the model's own format, a CSV line"
+            " with its columns, or a JSON object",
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Write all weights by name to a .csv or .parquet file")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
 ) -> None:
-    """Show a model's settings, its size, its loss beside the baseline's, and its largest weights by cell."""
+    """Show a model's settings, its size, its loss beside the baseline's, and its largest weights by name."""
     from ftprl.errors import InvalidInput
+    from ftprl.linear.model import Model
     from ftprl.runlog.events import line
-    from ftprl.training.summary import summary
+    from ftprl.training.summary import summary_of
 
     if top < 0:
         raise InvalidInput(f"--top needs a number of at least 0, got {top}; pass one.")
-    facts = summary(model, top)
-    print(line(facts) if as_json else "\n".join(_table(facts)))
+    loaded = Model.load(model)
+    if export is not None:
+        from ftprl.linear.explain import export as write
+
+        print(f"{write(loaded, export)} weights; wrote {export}", file=sys.stderr)
+    if row is not None:
+        explanation = loaded.explain(row)
+        print(line(explanation.to_dict()) if as_json else str(explanation))
+    elif export is None:
+        facts = summary_of(loaded, str(model), top, match)
+        print(line(facts) if as_json else "\n".join(_table(facts)))
 
 
 def _table(facts: dict[str, Any]) -> list[str]:
@@ -55,16 +80,41 @@ def _table(facts: dict[str, Any]) -> list[str]:
                 lines.append(f"{name:<14} mean loss {means}, over {history[name][2]} rows")
     if facts["unfinished"]:
         lines.append(f"{'checkpoint':<14} of a run after {facts['unfinished']['rows']} rows; continue it with --resume")
+    lines += _names(facts["names"])
     lines += _mixture(facts)
-    if facts["largest"]:
-        lines += ["", f"{'cell':>14} {'weight':>14}"]
-        lines += [f"{entry['cell']:>14} {entry['weight']:>14.6g}" for entry in facts["largest"]]
+    return lines + _weights(facts["largest"])
+
+
+def _weights(largest: list[dict[str, Any]]) -> list[str]:
+    """The weights with the features at their units, and per value 1 where that is another; names are escaped."""
+    from ftprl.data.files import shown
+
+    if not largest:
+        return []
+    lines = ["", f"{'weight':>12} {'per value 1':>12} {'rows':>10} {'other names':>12} {'cell':>10}  feature"]
+    for entry in largest:
+        seen = "-" if entry["seen"] is None else f"{entry['seen']:.0f}"
+        others = f"{entry['others']} ({100 * entry['collision']:.0f} %)" if entry["others"] else "0"
+        lines.append(
+            f"{entry['unit_weight']:>12.6g} {entry['weight']:>12.6g} {seen:>10} {others:>12} {entry['cell']:>10} "
+            f" {shown(entry['name'])}"
+        )
     return lines
+
+
+def _names(names: dict[str, Any] | None) -> list[str]:
+    if names is None:
+        return []
+    text = f"{names['count']} features, {names['collisions']} of them in a cell with another"
+    text += f"; {names['bytes']} of {names['budget']} bytes"
+    if names["full_row"] is not None:
+        text += f", full at row {names['full_row']}: {names['unnamed']} cells have no name (--names)"
+    return [f"{'names':<14} {text}"]
 
 
 def _nonzero(facts: dict[str, Any]) -> str:
     """How many weights are not 0, and which are meant, of several scales."""
-    scales = "" if facts["mixture"] is None else " in some scale; those below are of the leading scale"
+    scales = "" if facts["mixture"] is None else " in some scale; those below are of the mixture"
     return f"{facts['nonzero']} weights not 0{scales}"
 
 

@@ -96,13 +96,20 @@ def keywords(typed: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for parameter, value in typed.items():
-        name = parameter.removeprefix("no_")
+        name = parameter if parameter in BY_NAME else parameter.removeprefix("no_")
         entry = BY_NAME.get(name)
         if entry is not None and entry.switch is not None and isinstance(value, bool) and "/" not in entry.switch:
             found[name] = (not parameter.startswith("no_")) if value else None
         else:
             found[name] = _PARSERS.get(name, lambda same: same)(value)
     return found
+
+
+def budget(names: str | None, *, off: bool) -> str | int | None:
+    """The budget for names; `off` is whether none are to be kept."""
+    if off and names is not None:
+        raise InvalidInput(f"--no-names keeps no names, got --names {names} as well; keep one.")
+    return 0 if off else names
 
 
 def warn_of_bad_rows(count: int, first: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ftprl.cli import startup
-from ftprl.cli.options import keywords, option, warn_of_bad_rows
+from ftprl.cli.options import budget, keywords, option, warn_of_bad_rows
 from ftprl.errors import InvalidInput
 
 
@@ -55,6 +55,8 @@ def train(
     cache: Annotated[Path | None, option("cache")] = None,
     resume: Annotated[Path | None, option("resume")] = None,
     threads: Annotated[int | None, option("threads")] = None,
+    names: Annotated[str | None, option("names")] = None,
+    no_names: Annotated[bool, option("no_names")] = False,
     output: Annotated[Path, option("output")],
     predictions: Annotated[str | None, option("predictions")] = None,
     events: Annotated[Path | None, option("events")] = None,
@@ -74,7 +76,8 @@ def train(
     arguments = keywords(locals())
     if predictions == "-" and as_json:
         raise InvalidInput("--predictions - and --json both write to stdout, got both; name a file for one of them.")
-    del arguments["as_json"], arguments["quiet"]
+    del arguments["as_json"], arguments["quiet"], arguments["no_names"]
+    arguments["names"] = budget(names, off=no_names)
     if resume is None:
         startup.expect_new(data, bits, dim, scale, float64, bool(receipt))
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ftprl.data.batch import Batch
 from ftprl.data.formats import are_batches, are_paths, open, settings_for
-from ftprl.data.options import ReadingOptions
+from ftprl.data.options import NUMBERED, ReadingOptions
 from ftprl.data.parts import as_data
 from ftprl.data.protocol import Description, Position, Source
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ftprl.data import clicks
 
 __all__ = [
+    "NUMBERED",
     "Batch",
     "Description",
     "Position",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,31 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl import check
 from ftprl.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from ftprl._core import NameTable, NewNames
+
 Vector = NDArray[np.float64]
 Values = NDArray[np.float32] | NDArray[np.float64]
 Row = Mapping[int, float] | Iterable[tuple[int, float]]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RowNames:
+    """The names that rows `first` to `last` of a batch of the reader have and earlier ones did not."""
+
+    new: NewNames
+    first: int
+    last: int
+
+    def __getitem__(self, rows: slice) -> RowNames:
+        """The names of some of the rows."""
+        return RowNames(self.new, self.first + rows.start, self.first + rows.stop)
+
+    def add_to(self, table: NameTable) -> int | None:
+        """Add the names to a table; returns the row of the first that does not fit, counted from 0 in the batch."""
+        row = table.add(self.new, self.first, self.last)
+        return None if row == self.last else row - self.first
 
 
 @final
@@ -29,6 +51,7 @@ class Batch:
     Distinct indices within a row are the promise of whoever makes a batch; `from_rows` and `from_csr` see to it.
     `is_private` is whether nobody else can write to the arrays: true of what a parser, `from_rows` or `from_csr` makes.
     A model learns from a copy of other batches, since another thread could change an index after it was checked.
+    `names` are the names of features that these rows have and earlier ones did not, where names are kept.
     """
 
     indptr: NDArray[np.int64]
@@ -40,6 +63,7 @@ class Batch:
     origin: str = ""
     tags: tuple[str, ...] | None = None
     is_private: bool = field(default=False, init=False, repr=False)
+    names: RowNames | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kinds in _KINDS.items():
@@ -80,16 +104,18 @@ class Batch:
             self.origin,
             None if self.tags is None else self.tags[start:stop],
             self.is_private,
+            None if self.names is None else self.names[start:stop],
         )
 
     @classmethod
     def trusted(cls, *parts: Any) -> Batch:
         """A batch of arrays that are known to be right: those of a parser, or parts of another batch.
 
-        The last part is `is_private`.
+        The last parts are `is_private` and, where there are any, `names`.
         """
         batch = object.__new__(cls)
-        for name, part in zip(cls.__slots__, parts, strict=True):
+        object.__setattr__(batch, "names", None)
+        for name, part in zip(cls.__slots__, parts, strict=False):
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False
             object.__setattr__(batch, name, part)
@@ -109,7 +135,7 @@ class Batch:
         if self.is_private:
             return self
         arrays = (self.indptr.copy(), self.indices.copy(), self.values.copy(), self.y.copy(), self.weight.copy())
-        return Batch.trusted(*arrays, self.first_row, self.origin, self.tags, True)
+        return Batch.trusted(*arrays, self.first_row, self.origin, self.tags, True, self.names)
 
     def cut(self, rows: int) -> Iterator[Batch]:
         """The same rows in pieces of at most `rows`."""

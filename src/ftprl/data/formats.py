@@ -93,6 +93,7 @@ def open(
     loss: str = "logistic",
     dtype: str = "float32",
     block_size: int = 1 << 22,
+    names: bool = False,
 ) -> Source:
     """Open files, a data frame, dicts, an array, a matrix or `Batch` objects as a `Source` of batches.
 
@@ -137,6 +138,8 @@ def open(
         "float32" or "float64", of the values.
     block_size
         Bytes read at a time.
+    names
+        Keep the names of features, for a model that shows them: `Batch.names`.
 
     Examples
     --------
@@ -166,6 +169,7 @@ def open(
         loss=loss,
         dtype=dtype,
         block_size=block_size,
+        names=names,
     )
     options.check()
     data = as_data(data)

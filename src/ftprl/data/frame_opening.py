@@ -103,6 +103,7 @@ def settings_for_kinds(
         labels=rule,
         kinds=kinds,
         skip_bad_rows=options.on_bad_row == "skip",
+        names=bool(options.names),
     )
 
 

@@ -93,6 +93,7 @@ class FrameSettings:
     kinds: Mapping[str, str]
     skip_bad_rows: bool
     batch_rows: int = BATCH_ROWS
+    names: bool = False
 
     def parser(self) -> RecordParser:
         """A parser of the core with these settings."""
@@ -111,6 +112,7 @@ class FrameSettings:
             words=[(word.encode(), y) for word, y in self.labels.words],
             separator=0,
             quote=-1,
+            names=self.names,
         )
         assert isinstance(made, RecordParser)
         names = [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for name, kind in self.kinds.items()]
@@ -152,10 +154,14 @@ class _BlockParser:
     def __init__(self, settings: FrameSettings) -> None:
         self._parser = settings.parser()
         self._block: Block | None = None
+        self._place = 0  # the first row of the last job
 
     def parse(self, job: Job, negative: float) -> _Parsed:
         """The rows of a job, up to the first bad one unless those are left out."""
         block, at, stop = job
+        if block.first + at < self._place:  # threads may take a parser in another order than jobs
+            self._parser.forget_names()
+        self._place = block.first + at
         core, bad_before = self._bound(block), self._parser.bad
         core.negative, taking = negative, Taking(core, block.origin)
         while at < stop and core.problem is None:

@@ -12,6 +12,7 @@ Columns = str | int | Sequence[str | int]
 DIM = 2**22  # cells of the table for names, which are hashed
 ARRAYS = "arrays"  # the format of data in memory whose features are numbered
 FRAME = "frame"  # that of frames, whose columns are known
+NUMBERED = (ARRAYS, "libsvm")  # formats whose features have numbers and no names
 RECORDS = "records"  # that of dicts, which may have any names
 JSON_LINES = "jsonl"  # that of files whose lines are such dicts
 TABLES = (FRAME, RECORDS, "csv", "tsv", JSON_LINES, "parquet", "arrow", "orc")  # formats with columns, all read alike
@@ -44,6 +45,7 @@ class ReadingOptions(NamedTuple):
     loss: str = "logistic"
     dtype: str = "float32"
     block_size: int = 1 << 22
+    names: bool = False
 
     def check(self) -> None:
         """Raise InvalidInput for an option that no data can be read with."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, final
 
 from ftprl._core import Parser, Window, text_fingerprint
-from ftprl.data.batch import Batch
+from ftprl.data.batch import Batch, RowNames
 from ftprl.data.chunks import Chunk
 from ftprl.data.files import ErrorWithoutLine, shown, unreadable
 from ftprl.errors import BadFormat, FtprlError
@@ -56,12 +56,16 @@ class ChunkParser:
     def __init__(self, parser: Parser, *, wants_fingerprint: bool = False, keeps_records: bool = False) -> None:
         self._parser, self._window, self._wants_fingerprint = parser, Window(), wants_fingerprint
         parser.keeps_records = keeps_records
+        self._place = (0, 0)  # of the last chunk
 
     def parse(self, chunk: Chunk, negative: float = 1.0) -> ParsedChunk:
         """The rows of a chunk, up to the first bad one unless those are left out."""
         parser, taking, bad_before = self._parser, Taking(self._parser, chunk.origin), self._parser.bad
         if chunk.columns is not None:
             parser.set_columns(list(chunk.columns))
+        if (chunk.file, chunk.offset) < self._place:  # threads may take a parser in another order than chunks
+            parser.forget_names()
+        self._place = (chunk.file, chunk.offset)
         parser.line, parser.negative = 1, negative  # a parser's first line is 1: 0 is no line
         try:
             for _ in self._feed(chunk):
@@ -181,4 +185,7 @@ def taken(parser: Parser, origin: str) -> Batch:
         tags = [""] * len(y)
         for row, tag in tags_by_row:
             tags[row] = tag.decode("utf-8", "backslashreplace")
-    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, None if tags is None else tuple(tags), True)
+    new = parser.take_names()
+    names = None if new is None else RowNames(new, 0, len(y))
+    tagged = None if tags is None else tuple(tags)
+    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names)

@@ -37,6 +37,7 @@ class TextSettings(NamedTuple):
     needs_label: bool
     reads_other_columns: bool = True  # of JSON lines
     batch_rows: int = BATCH_ROWS
+    names: bool = False
 
     def parser(self) -> Parser:
         """A parser of the core with these settings."""
@@ -56,6 +57,7 @@ class TextSettings(NamedTuple):
             words=[(word.encode(), y) for word, y in self.labels.words],
             separator=sep,
             quote=quote,
+            names=self.names,
         )
         if self.format == "jsonl":
             kinds = (self.columns or {}).items()
@@ -113,4 +115,5 @@ def settings_of(options: ReadingOptions, labels: LabelRule) -> TextSettings:
         has_known_columns=options.columns is not None,
         needs_label=bool(options.labelled),
         reads_other_columns=bool(options.other_columns),
+        names=bool(options.names),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,13 @@ from ftprl.linear import model_file
 from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
 from ftprl.linear.content import content_shape
 from ftprl.linear.engine import Engine
+from ftprl.linear.names import TENSORS, Names
 from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
 from ftprl.schema import fields
+
+if TYPE_CHECKING:
+    from ftprl.linear.explain import Explanation
 
 Vector = NDArray[np.float64]
 PROVENANCE = "provenance"  # the tensor that holds it
@@ -53,12 +57,14 @@ class Model:
         history: Mapping[str, Any] | None = None,
         checkpoint: Mapping[str, Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
+        names: Names | None = None,
     ) -> None:
         self.engine = engine
         self.reading = dict(reading or {})
         self.history = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
+        self.names = names  # of its features, if they are kept
         self.start: bytes | None = None  # in a run that goes back to it: the model before its first row
         self.file_digest, self.file_size = "", 0  # of the file it was loaded from, if any
 
@@ -115,6 +121,26 @@ class Model:
         """What scores predict, by the loss: the probability of +1, the mean of the label, or the score itself."""
         return self.engine.spec.scalar_loss().mean(scores)
 
+    def explain(self, row: Any) -> Explanation:
+        """What each feature adds to the score of one row, by name: docs/names.md.
+
+        `row` is a dict, a frame or an array with one row, or a line of text: of the model's own format, a CSV line with
+        the model's columns, or a JSON object.
+        """
+        from ftprl.linear.explain import explain
+
+        return explain(self, row)
+
+    def weights_table(self) -> Any:
+        """The weights by name as a pyarrow table, the largest first: docs/names.md.
+
+        Its columns are `name`, `cell`, `weight` (per value 1), `unit_weight` (with the feature at its unit), `unit`,
+        `seen` (rows that had the feature; null with a single scale) and `others` (other names in the same cell).
+        """
+        from ftprl.linear.explain import weights_table
+
+        return weights_table(self)
+
     def save(self, path: str | os.PathLike[str]) -> str:
         """Write the model, atomically; returns its digest. Only touched cells are kept when they are under half.
 
@@ -123,17 +149,19 @@ class Model:
         with self.engine.unchanged():
             return model_file.write(path, self._content(), self._tensors())
 
-    def to_bytes(self) -> bytes:
-        """The bytes that `save` writes; `from_bytes` reads them."""
+    def to_bytes(self, *, names: bool = True) -> bytes:
+        """The bytes that `save` writes; `from_bytes` reads them. Those of the names may be left out."""
         with self.engine.unchanged():
-            return model_file.to_bytes(self._content(), self._tensors())
+            return model_file.to_bytes(self._content(names), self._tensors(names))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How a model is pickled and copied: as the bytes of its file."""
         return _unpickled, (self.to_bytes(), self.engine.retire)
 
-    def _tensors(self) -> dict[str, NDArray[Any] | model_file.Picked]:
+    def _tensors(self, names: bool = True) -> dict[str, NDArray[Any] | model_file.Picked]:
         tensors = tensors_of(self.engine)
+        if names and self.names is not None:
+            tensors |= self.names.tensors()
         if self.provenance is not None:  # it grows with every run, and a header may not
             tensors[PROVENANCE] = model_file.pack(self.provenance)
         if self.start is not None:
@@ -145,8 +173,9 @@ class Model:
         with self.engine.unchanged():
             return model_file.digest_of_tensors(tensors_of(self.engine))
 
-    def _content(self) -> dict[str, Any]:
+    def _content(self, names: bool = True) -> dict[str, Any]:
         return {
+            **({} if self.names is None or not names else {"names": self.names.content()}),
             "hash_version": HASH_VERSION,
             "history": self.history,
             "reading": self.reading,
@@ -178,6 +207,7 @@ class Model:
             spec = Spec.from_dict(content["spec"])
             _check_reading(content["reading"], spec)
             start = loaded.tensors.pop(START, None)
+            names = _names_of(content, loaded.tensors)
             receipt, provenance, tensors = _receipt_of(content, loaded.tensors)
             engine = Engine(spec, receipt=receipt)
             restore(engine, tensors)
@@ -193,6 +223,7 @@ class Model:
             history=content.get("history"),
             checkpoint=content.get("run"),
             provenance=provenance,
+            names=names,
         )
         model.start = None if start is None else model_file.unpack_bytes(start)
         model.file_digest, model.file_size = loaded.sha256, loaded.size
@@ -230,6 +261,13 @@ def _receipt_of(
     if provenance is not None and (wrong := fields(PROVENANCE_FIELDS)(provenance)) is not None:
         raise BadModel(f"expected {PROVENANCE}: {wrong}; train it again.")
     return content["receipt"], provenance, rest
+
+
+def _names_of(content: Mapping[str, Any], tensors: model_file.Tensors) -> Names | None:
+    """The names of the features, whose tensors are taken out of the others."""
+    if "names" not in content:
+        return None
+    return Names.restored(content["names"], {key: tensors.pop(key) for key in TENSORS})
 
 
 def _check_reading(reading: Mapping[str, Any], spec: Spec) -> None:

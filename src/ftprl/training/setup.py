@@ -13,6 +13,7 @@ from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
+from ftprl.linear.names import BUDGET, Names, parse_budget
 from ftprl.linear.spec import Spec
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.options import names
@@ -56,14 +57,15 @@ def _pick(options: Options, wanted: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in wanted}
 
 
-def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, readers.Source]:
-    """A model that has learned nothing, and its data."""
+def new_model(data: Any, options: Options, receipt: bool, names: object = None) -> tuple[Model, readers.Source]:
+    """A model that has learned nothing, and its data; `names` is the budget for the names of features."""
+    budget = BUDGET if names is None else parse_budget(names)
     settings = {"scale": "auto", **_pick(options, SPEC)}
     _check_tau(settings)
     settings = _with_additions(settings, receipt)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
-        return Model(Engine(spec, receipt=receipt), data.to_dict()), data
+        return Model(Engine(spec, receipt=receipt), data.to_dict(), names=_names(data, budget)), data
     spec = Spec(**settings)
     source = readers.open(
         data,
@@ -71,6 +73,7 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
         seed=spec.seed,
         loss=spec.loss,
         dtype="float64" if spec.float64 else "float32",
+        names=budget > 0,
         **_pick(options, _OPEN),
     )
     columns = source.describe().columns
@@ -78,7 +81,12 @@ def new_model(data: Any, options: Options, receipt: bool) -> tuple[Model, reader
         some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
         raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
-    return Model(Engine(spec, receipt=receipt), source.to_dict()), source
+    return Model(Engine(spec, receipt=receipt), source.to_dict(), names=_names(source, budget)), source
+
+
+def _names(source: readers.Source, budget: int) -> Names | None:
+    """What keeps the names of a source's features; those that are numbers need none."""
+    return Names(budget) if budget and source.to_dict()["format"] not in readers.NUMBERED else None
 
 
 def _with_additions(settings: dict[str, Any], receipt: bool) -> dict[str, Any]:
@@ -134,7 +142,9 @@ def _spec_for(source: readers.Source, options: Options, settings: Options) -> Sp
     return Spec(**{**shared, **settings})
 
 
-def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None) -> tuple[Model, readers.Source]:
+def resumed_model(
+    old: Model, data: Any, options: Options, receipt: bool | None, names: object = None
+) -> tuple[Model, readers.Source]:
     """A model that is trained further, and its data, read as before; options may be repeated, not changed."""
     if old.checkpoint is not None and (version := checkpoint_version(old.checkpoint)) != CHECKPOINT_VERSION:
         raise BadModel(
@@ -150,6 +160,7 @@ def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None)
             option="receipt",
         )
     _check_reading(old.reading, options)
+    _check_names(old.names, names)
     if isinstance(data, readers.Source):
         for name in _vectors(options):
             raise InvalidInput(f"{name}= belongs to ftprl.data.open when the data is a Source, got both; drop it.")
@@ -161,7 +172,14 @@ def resumed_model(old: Model, data: Any, options: Options, receipt: bool | None)
         limits.setdefault("on_bad_row", old.checkpoint["on_bad_row"])
     spec = old.engine.spec  # a model that was made by hand may not say how its data is read
     kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **old.reading}
+    limits["names"] = old.names is not None
     return old, readers.open(data, labelled=True, **limits, **readers.settings_for(kept, data))
+
+
+def _check_names(kept: Names | None, names: object) -> None:
+    """Refuse another budget for names than the model has; they are kept from the first row on or not at all."""
+    if names is not None and parse_budget(names) != (0 if kept is None else kept.budget):
+        raise _changed("names", names, 0 if kept is None else kept.budget)
 
 
 def _check_spec(spec: Spec, options: Options) -> None:

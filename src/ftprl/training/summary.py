@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.linear.explain import WeightRow, Weights, names_of, weight_rows, weights_of
 from ftprl.linear.model import Model
 from ftprl.training.progress import loss_fields
 from ftprl.training.run_state import TrainingHistory
 
+_LOOKED_AT = 4096  # names that are matched at a time
 
-def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
-    """The settings, the size and the `top` largest weights of a model file, as plain data."""
-    model = Model.load(path)
+
+def summary(path: str | os.PathLike[str], top: int = 10, match: str | None = None) -> dict[str, Any]:
+    """The settings, the size and the `top` largest weights of a model file, as plain data.
+
+    With `match` only features whose names match the pattern are listed; letters match as they are, * anything.
+    """
+    return summary_of(Model.load(path), os.fspath(path), top, match)
+
+
+def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str, Any]:
+    """The same of a model that was loaded."""
     spec, occupied = model.engine.spec, model.engine.touched()
     idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper  # the weight of a cell that nothing was learned in
     cells = np.union1d(occupied, _free_cells(occupied, spec.dim, top)) if idle else occupied
-    weights = model.engine.weights_at(cells)  # of these alone: the table may be much larger
-    order = np.argsort(-np.abs(weights), kind="stable")[:top]  # among equals the lower cell first
-    order = order[weights[order] != 0.0]
+    weights = weights_of(model.engine, cells)  # of these alone: the table may be much larger
+    largest = _largest(model, weights, top, match)
     # A weight that is 0 in one scale counts in the prediction if it is not 0 in another.
     used = np.zeros(len(cells), np.bool_)
     for k in range(len(spec.scales)):
@@ -29,7 +39,7 @@ def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
     nonzero = np.count_nonzero(used) + (spec.dim - len(cells) if idle else 0)
     saved, history = model.checkpoint, TrainingHistory.from_dict(model.history)
     return {
-        "file": os.fspath(path),
+        "file": path,
         "bytes": model.file_size,
         "sha256": model.file_digest,
         "spec": spec.to_dict(),
@@ -46,7 +56,39 @@ def summary(path: str | os.PathLike[str], top: int = 10) -> dict[str, Any]:
         "intercept": model.engine.bias(),
         "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
         "leader": None if model.engine.mixture is None else model.engine.leader,
-        "largest": [{"cell": int(cells[i]), "weight": float(weights[i])} for i in order],
+        "names": None if model.names is None else _names(model, occupied),
+        "largest": [{**entry._asdict(), "collision": entry.collision} for entry in largest],
+    }
+
+
+def _largest(model: Model, weights: Weights, top: int, match: str | None) -> list[WeightRow]:
+    """The largest weights of features at their units; among equals the lower cell first."""
+    order = np.argsort(-np.abs(weights.unit_weight), kind="stable")
+    order = order[weights.unit_weight[order] != 0.0]
+    if match is None:
+        return weight_rows(model, weights, order[:top])
+    wanted: list[int] = []
+    for start in range(0, len(order), _LOOKED_AT):
+        some = order[start : start + _LOOKED_AT]
+        names, _ = names_of(model, weights.cells[some])
+        wanted += [int(i) for i, name in zip(some, names, strict=True) if fnmatchcase(name, match)]
+        if len(wanted) >= top:
+            break
+    return weight_rows(model, weights, wanted[:top])
+
+
+def _names(model: Model, occupied: NDArray[np.uint32]) -> dict[str, Any]:
+    """How many names there are, how many share a cell with another, and how many cells have none."""
+    names, dim = model.names, model.engine.spec.dim
+    assert names is not None
+    unnamed = sum(name is None for name in names.of_cells(occupied, dim).first) if names.full_row is not None else 0
+    return {
+        "count": len(names),
+        "bytes": names.bytes,
+        "budget": names.budget,
+        "collisions": names.collisions(dim),
+        "full_row": names.full_row,
+        "unnamed": unnamed,
     }
 
 

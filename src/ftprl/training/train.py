@@ -86,6 +86,7 @@ def train(
     cache: Path | None = None,
     resume: Path | None = None,
     threads: int | None = None,
+    names: str | int | None = None,
     output: Path | None = None,
     predictions: Path | None = None,
     events: Path | None = None,
@@ -167,6 +168,8 @@ def train(
     - `resume`: Checkpoint to continue with the same data, given again, or model to continue with more data
     - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
       processors]
+    - `names`: Memory for the names of features, which `inspect` shows: a size such as 64MB; 0 for no names [default:
+      64MB]
 
     Output options:
 
@@ -191,9 +194,9 @@ def train(
         old = None if resume is None else Model.load(resume)
         data = readers.as_data(data)
         if old is None:
-            model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt)
+            model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt, names)
         else:
-            model, source = resumed_model(old, data, model_options(arguments), receipt)
+            model, source = resumed_model(old, data, model_options(arguments), receipt, names)
         check_mixture_options(model.engine.spec, arguments)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}

@@ -79,7 +79,7 @@ class Trainer:
             is_partial = self._before.rows > 0 and not self._before.monitor
             self.state = RunState(totals, totals, self._before.holdout, source.start, monitor, is_partial)
             if self._is_reviewed and totals.rows:  # in the end, the run begins once more from here
-                model.start = model.to_bytes()
+                model.start = model.to_bytes(names=False)
         else:
             self.state, model.checkpoint = self._checkpoints.resume(model.checkpoint, monitor), None
             check_chosen(self.state.chosen, model.engine)
@@ -251,10 +251,15 @@ class Trainer:
             stop = self._schedule.after(self.state.rows)
             end = min(len(batch), at + stop.row - self.state.rows)
             self._learn_accepted(batch[at:end], position)
+            self._add_names(batch[at:end])
             self.state.advance(end - at, position.after(end))
             if self.state.rows == stop.row:
                 self._at_stop(stop)
             at = end
+
+    def _add_names(self, batch: Batch) -> None:
+        if self.model.names is not None:
+            self.model.names.add(batch, self._before.rows + self.state.rows)
 
     def _learn_accepted(self, batch: Batch, position: Position) -> None:
         """Learn the rows that are not refused; the first that is refused is named by its place in the data."""

@@ -185,7 +185,9 @@ def test_inspect(capsys: Capture) -> None:
     every = np.array([model.weights(k) for k in range(8)])
     assert told["occupied"] == model.occupied >= told["nonzero"] == np.count_nonzero(every.any(axis=0))
     assert told["nonzero"] > np.count_nonzero(weights)
-    assert [abs(entry["weight"]) for entry in told["largest"]] == sorted(np.abs(weights))[:-4:-1]
+    table = model.weights_table()  # largest weights of the mixture first
+    assert [entry["cell"] for entry in told["largest"]] == table["cell"].to_pylist()[:3]
+    assert [entry["unit_weight"] for entry in told["largest"]] == table["unit_weight"].to_pylist()[:3]
     assert told["sha256"] in Path("m.ftprl").read_bytes().decode("latin-1")
     assert told["history"]["rows"] == 400
     assert ftprl("inspect", "m.ftprl") == 0

@@ -66,8 +66,8 @@ def test_the_largest_weights_are_those_of_the_whole_table(bounds: dict[str, floa
     weights = model.weights()
     order = np.argsort(-np.abs(weights), kind="stable")[:10].tolist()
     facts = summary(tmp_path / "m", 10)
-    expected = [{"cell": i, "weight": weights[i]} for i in order if weights[i]]
-    assert facts["largest"] == expected
+    expected = [(i, weights[i]) for i in order if weights[i]]
+    assert [(entry["cell"], entry["weight"]) for entry in facts["largest"]] == expected
     assert facts["nonzero"] == np.count_nonzero(weights)
 
 

@@ -1,0 +1,196 @@
+// The features of the row under construction by their hashes and names, which a slot alone does not know.
+//
+// They are kept only where somebody asks for names. A feature has a group, its column or its namespace, and a text
+// behind that: "column=text", "namespace^text". A name is put together when it is recorded for the first time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "readers/buffer.hpp"
+#include "readers/scan.hpp"
+
+namespace ftprl {
+
+// A column or a namespace: its name, and what stands between that and the text of a feature (0 for nothing). The name
+// belongs to somebody else.
+struct FeatureGroup {
+    const Byte* name;
+    std::uint32_t size;
+    Byte joint;
+};
+
+// The text of a feature that is called like its group, such as a column of numbers, is null.
+struct Feature {
+    std::uint64_t hash;
+    const Byte* text;
+    std::uint32_t size;
+    std::uint32_t group;
+};
+
+// A name is known by these bits of its hash, the lowest: two names that agree in them count as one. In a table of 2^22
+// cells they then share their cell, too, and of those that do one in 256 is not counted.
+inline constexpr std::uint64_t FILTER_SETS = 1 << 15;  // 256 kB: with more the filter would be slower than the parser
+inline constexpr std::uint64_t NAME_BITS = (FILTER_SETS << 15) - 1;
+
+// Names in the order of their first rows: those that a parser met for the first time.
+class NewNames {
+public:
+    NewNames() = default;
+    NewNames(NewNames&& other) noexcept : names_(std::move(other.names_)), text_(std::move(other.text_)) {}
+
+    struct Entry {
+        std::uint64_t hash;
+        std::uint32_t row;  // within the batch
+        std::uint32_t size;
+        std::uint64_t begin;  // of its text
+    };
+
+    std::size_t size() const noexcept { return names_.size(); }
+    const Entry& operator[](std::size_t i) const noexcept { return names_.data()[i]; }
+    const Byte* text(const Entry& name) const noexcept { return text_.data() + name.begin; }
+
+    // Adds a name: that of its group, and the text behind it.
+    void add(std::size_t row, const Feature& feature, const FeatureGroup& group) {
+        const std::size_t begin = text_.size();
+        text_.reserve(std::size_t{group.size} + feature.size + 1);
+        Byte* to = text_.data() + begin;
+        to = copy(group.name, group.size, to);
+        if (feature.text != nullptr) {
+            *to = group.joint;
+            to = copy(feature.text, feature.size, to + (group.joint != 0 ? 1 : 0));
+        }
+        const auto size = static_cast<std::size_t>(to - text_.data()) - begin;
+        text_.resize(begin + size);
+        names_.push(Entry{feature.hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), begin});
+    }
+
+    // The first name of a row or of one behind it.
+    std::size_t first_of(std::size_t row) const noexcept {
+        std::size_t low = 0, high = size();
+        while (low < high) {
+            const std::size_t middle = (low + high) / 2;
+            if ((*this)[middle].row < row) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return low;
+    }
+
+private:
+    static Byte* copy(const Byte* from, std::size_t size, Byte* to) noexcept {
+        std::memcpy(to, from, size);
+        return to + size;
+    }
+
+    Buffer<Entry> names_;
+    Buffer<Byte> text_;
+};
+
+class FeatureLog {
+public:
+    // Without names nothing is kept, and `features` is not to be used.
+    void keep_names() { filter_.assign(FILTER_SETS, 0); }
+    bool is_on() const noexcept { return !filter_.empty(); }
+
+    // The entry of the feature with this number in the row.
+    Feature* features() noexcept { return features_.data(); }
+    void reserve(std::size_t size, std::size_t more) {
+        features_.resize(size);
+        features_.reserve(more);
+    }
+
+    std::uint32_t add_group(const FeatureGroup& group) {
+        groups_.push_back(group);
+        return static_cast<std::uint32_t>(groups_.size() - 1);
+    }
+    // A group that only the present row has.
+    std::uint32_t add_passing_group(const FeatureGroup& group) {
+        passing_.push_back(group);
+        return PASSING | static_cast<std::uint32_t>(passing_.size() - 1);
+    }
+    void clear_groups() noexcept { groups_.clear(); }
+
+    // A text that lasts as long as the row.
+    const Byte* lasting(const Byte* text, std::size_t size) {
+        if (page_ == pages_.size() || page_size_ - used_ < size) next_page(size);
+        Byte* const copy = pages_[page_].get() + used_;
+        std::memcpy(copy, text, size);
+        used_ += size;
+        return copy;
+    }
+    void begin_row() noexcept {
+        pages_.resize(pages_.size() > 1 ? 1 : pages_.size());
+        passing_.clear();
+        page_ = used_ = 0;
+        page_size_ = PAGE;
+    }
+
+    // Records the names of a finished row of `size` features, except those that were recorded before: as long as they
+    // are frequent, since a name takes the place of another in the filter. Which are new is hard to guess, so it is
+    // found out without a branch first.
+    void record(std::size_t row, std::size_t size) {
+        const Feature* const features = features_.data();
+        if (unknown_.size() < size) unknown_.resize(2 * size);
+        std::uint32_t* const unknown = unknown_.data();
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < size; ++i) {
+            unknown[count] = static_cast<std::uint32_t>(i);
+            count += has_tag(set_of(features[i].hash), tag_of(features[i].hash)) ? 0 : 1;
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            const Feature& feature = features[unknown[i]];
+            std::uint64_t& set = set_of(feature.hash);
+            set = set << 16 | tag_of(feature.hash);
+            names_.add(row, feature, group_at(feature.group));
+        }
+    }
+
+    // Records everything anew: what comes is not behind what was read before.
+    void forget() { filter_.assign(filter_.size(), 0); }
+
+    NewNames take() noexcept { return std::move(names_); }
+
+private:
+    static constexpr std::size_t PAGE = 1 << 16;
+
+    // A page for a text of this size: the first one is kept from row to row.
+    void next_page(std::size_t size) {
+        page_ = pages_.size();
+        page_size_ = page_ == 0 && size < PAGE ? PAGE : size + PAGE;
+        pages_.emplace_back(new Byte[page_size_]);
+        used_ = 0;
+    }
+
+    static constexpr std::uint32_t PASSING = 0x80000000u;
+
+    const FeatureGroup& group_at(std::uint32_t number) const noexcept {
+        return (number & PASSING) != 0 ? passing_[number & ~PASSING] : groups_[number];
+    }
+
+    std::uint64_t& set_of(std::uint64_t hash) noexcept { return filter_[hash & (FILTER_SETS - 1)]; }
+    static std::uint64_t tag_of(std::uint64_t hash) noexcept { return (hash / FILTER_SETS & 0x7fff) | 0x8000; }
+    // Whether one of four tags of 16 bits is this one; where there is no tag it is 0.
+    static bool has_tag(std::uint64_t set, std::uint64_t tag) noexcept {
+        constexpr std::uint64_t ones = 0x0001000100010001u;
+        const std::uint64_t differs = set ^ (tag * ones);
+        return ((differs - ones) & ~differs & (ones << 15)) != 0;
+    }
+
+    Buffer<Feature> features_;
+    std::vector<FeatureGroup> groups_;
+    std::vector<FeatureGroup> passing_;
+    std::vector<std::unique_ptr<Byte[]>> pages_;
+    std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
+    std::vector<std::uint64_t> filter_;                   // sets of four tags of names that were recorded
+    std::vector<std::uint32_t> unknown_;                  // numbers of features of the row that is recorded
+    NewNames names_;
+};
+
+}  // namespace ftprl

@@ -1,0 +1,311 @@
+"""What a model says of its features: the weight of each by name, and what each adds to the score of one row.
+
+The score of a mixture is no sum over features, so both are defined by scores alone. The weight of a feature is what it
+adds to the score of a row that has nothing else, with the feature at its unit. The contributions of a row are those of
+Aumann and Shapley: all its features grow together from 0 to their values, and each is given what its own growth adds
+on the way. For a model that is linear both are the weight, and the weight times the value.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl._core import NameTable
+from ftprl.data import Batch
+from ftprl.data.files import shown
+from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.linear.engine import Engine
+    from ftprl.linear.model import Model
+
+Vector = NDArray[np.float64]
+Cells = NDArray[np.uint32]
+STEPS = 16  # of the way from 0 to the values of a row
+_ROWS = 1 << 16  # scored at a time
+_ENTRIES = 1 << 20  # likewise
+
+
+@final
+class Weights(NamedTuple):
+    """Cells with their weights: `unit_weight` with the feature at its unit, `weight` at the value 1.
+
+    `seen` is how many rows had the cell, NaN where that is not counted.
+    """
+
+    cells: Cells
+    weight: Vector
+    unit_weight: Vector
+    unit: Vector
+    seen: Vector
+
+
+def weights_of(engine: Engine, cells: Cells) -> Weights:
+    """The weights of some cells; those of the only scale as they are, those of a mixture as it weighs the scales."""
+    parts = engine.parts_at(cells)
+    unit = np.asarray(parts["unit"], np.float64).reshape(-1)
+    unit = np.where(unit > 0.0, unit, 1.0)  # of a cell that no row had
+    seen = np.asarray(parts["count"], np.float64).reshape(-1) if "count" in parts else np.full(len(cells), math.nan)
+    if not engine.spec.several:
+        weight = engine.weights_at(cells)
+        return Weights(cells, weight, weight * unit, unit, seen)
+    effect = np.concatenate([_effects(engine, cells[at], unit[at]) for at in _parts(len(cells))] or [np.empty(0)])
+    return Weights(cells, effect / unit, effect, unit, seen)
+
+
+def _parts(count: int) -> list[slice]:
+    return [slice(start, start + _ROWS) for start in range(0, count, _ROWS)]
+
+
+def _effects(engine: Engine, cells: Cells, values: Vector) -> Vector:
+    """What each feature alone adds to the score of an empty row."""
+    indptr = np.minimum(np.arange(len(cells) + 2), len(cells)).astype(np.int64)
+    scores = engine.score(_batch(indptr, cells, values))
+    return np.asarray(scores[:-1] - scores[-1])
+
+
+def _batch(indptr: NDArray[np.int64], cells: Cells, values: Vector) -> Batch:
+    rows = len(indptr) - 1
+    parts = (indptr, np.ascontiguousarray(cells, np.uint32), np.ascontiguousarray(values, np.float64))
+    return Batch.trusted(*parts, np.full(rows, math.nan), np.ones(rows), 0, "", None, True)
+
+
+# ---- one row ----
+
+
+@final
+class Contribution(NamedTuple):
+    """What a feature adds to the score of a row: its name, its cell, its value, and what it adds."""
+
+    name: str
+    cell: int
+    value: float
+    contribution: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The score of a row as a sum: `intercept`, the score of a row without features, the `contributions` of its
+    features, the largest first, and the `remainder`, what the growth of single features does not account for.
+
+    `prediction` is the probability or the mean that the score stands for.
+    """
+
+    score: float
+    prediction: float
+    intercept: float
+    contributions: tuple[Contribution, ...]
+    remainder: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "score": self.score,
+            "prediction": self.prediction,
+            "intercept": self.intercept,
+            "contributions": [entry._asdict() for entry in self.contributions],
+            "remainder": self.remainder,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{'contribution':>14} {'value':>12}  feature", f"{self.intercept:>14.6g} {'':>12}  (intercept)"]
+        lines += [f"{one.contribution:>14.6g} {one.value:>12.6g}  {shown(one.name)}" for one in self.contributions]
+        lines.append(f"{self.remainder:>14.6g} {'':>12}  (together)")
+        return "\n".join([*lines, f"{self.score:>14.6g} {'':>12}  score: prediction {self.prediction:.6g}"])
+
+
+def explain(model: Model, row: Any) -> Explanation:
+    """The contributions of one row: a line of text, a dict, a frame or an array with one row, or a `Batch`."""
+    batch = row if isinstance(row, Batch) else _only_row(model, row)
+    if len(batch) != 1:
+        raise InvalidInput(f"row needs to be one row, got {len(batch)}; pass one.")
+    cells, values = batch.indices, batch.values.astype(np.float64)
+    added = _contributions(model.engine, cells, values)
+    whole = _batch(np.array([0, len(cells), len(cells)], np.int64), cells, values)
+    score, intercept = model.engine.score(whole).tolist()
+    names = _names(batch, model)
+    entries = [
+        Contribution(*entry) for entry in zip(names, cells.tolist(), values.tolist(), added.tolist(), strict=True)
+    ]
+    entries.sort(key=lambda entry: -abs(entry.contribution))
+    remainder = score - math.fsum([intercept, *added.tolist()])
+    return Explanation(score, float(model.mean(np.array([score]))[0]), intercept, tuple(entries), remainder)
+
+
+def _contributions(engine: Engine, cells: Cells, values: Vector) -> Vector:
+    """What each feature adds while all grow from 0 to their values in steps, by central differences."""
+    count = len(cells)
+    added = np.zeros(count)
+    some = max(1, _ENTRIES // max(1, count * 2 * STEPS))
+    for first in range(0, count, some):
+        which = np.arange(first, min(count, first + some))
+        rows = np.tile(values, (STEPS, len(which), 2, 1))
+        middle = (np.arange(STEPS) + 0.5) / STEPS
+        rows *= middle[:, None, None, None]
+        for side, step in enumerate((-0.5 / STEPS, 0.5 / STEPS)):
+            rows[:, np.arange(len(which)), side, which] += step * values[which]
+        number = STEPS * len(which) * 2
+        batch = _batch(np.arange(number + 1, dtype=np.int64) * count, np.tile(cells, number), rows.reshape(-1))
+        scores = engine.score(batch).reshape(STEPS, len(which), 2)
+        added[which] = (scores[:, :, 1] - scores[:, :, 0]).sum(axis=0)
+    return added
+
+
+def _names(batch: Batch, model: Model) -> list[str]:
+    """The names of the row's features; those that share a cell together, and the number of the cell where none is."""
+    by_cell: dict[int, list[str]] = {}
+    if batch.names is not None:
+        table = NameTable(1 << 40)
+        batch.names.add_to(table)
+        for number, cell in enumerate(table.slots(model.engine.spec.dim).tolist()):
+            by_cell.setdefault(cell, []).append(table.name(number).decode("utf-8", "backslashreplace"))
+    return [" + ".join(by_cell.get(cell, [str(cell)])) for cell in batch.indices.tolist()]
+
+
+def _only_row(model: Model, row: Any) -> Batch:
+    if isinstance(row, str | bytes):
+        text = row.decode("utf-8", "surrogateescape") if isinstance(row, bytes) else row
+        if model.reading.get("format") in ("vw", "libsvm"):
+            return _of_line(model, text, str(model.reading["format"]))
+        row = _of_fields(model, text)
+    return _first(model, [row] if isinstance(row, Mapping) else row)
+
+
+def _first(model: Model, data: Any, **more: Any) -> Batch:
+    batches = [batch for batch, _ in model.open(data, names=True, **more).read(threads=0, digest=False)]
+    rows = sum(len(batch) for batch in batches)
+    if rows != 1:
+        raise InvalidInput(f"row needs to be one row, got {rows}; pass one.")
+    return batches[0]
+
+
+def _of_line(model: Model, text: str, format: str) -> Batch:
+    """A line of a format without columns, through a file, which its reader needs."""
+    with tempfile.TemporaryDirectory(prefix="ftprl-") as folder:
+        path = os.path.join(folder, f"row.{format}")
+        with open(path, "wb") as out:
+            out.write(text.encode("utf-8", "surrogateescape").rstrip(b"\n") + b"\n")
+        try:
+            return _first(model, path)
+        except BadFormat as wrong:
+            raise BadFormat(str(wrong).replace(f"{path}:1", "row"), option=wrong.options) from None
+
+
+def _of_fields(model: Model, text: str) -> dict[str, Any]:
+    """A JSON object, or the fields of a line with the names of the model's columns."""
+    if text.lstrip().startswith("{"):
+        try:
+            return dict(json.loads(text))
+        except ValueError as wrong:
+            raise InvalidInput(f"row needs a JSON object, got {shown(text)[:80]!r} ({wrong}); mend it.") from None
+    columns, format = model.reading.get("columns") or {}, model.reading.get("format")
+    sep = model.reading.get("sep") or ("\t" if format == "tsv" else ",")
+    quote = model.reading.get("quote") or ("" if format == "tsv" else '"')
+    quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    fields = next(csv.reader([text], delimiter=sep, **quoting), [])
+    used = [name for name, kind in columns.items() if kind not in ("label", "weight", "ignore")]
+    unlabelled = [name for name, kind in columns.items() if kind not in ("label", "weight")]
+    for names in (used, unlabelled, list(columns)):
+        if len(names) == len(fields) and names:
+            return {name: field for name, field in zip(names, fields, strict=True) if name in used}
+    some = ", ".join(shown(name) for name in used[:8]) + (", ..." if len(used) > 8 else "")
+    raise InvalidInput(
+        f"row needs {len(used)} fields ({some}) or all {len(columns)} columns, got {len(fields)} fields;"
+        " write a JSON object to name them."
+    )
+
+
+# ---- all weights ----
+
+
+@final
+class WeightRow(NamedTuple):
+    """A cell of a model as `inspect` lists it; `others` is how many names besides the first share the cell."""
+
+    name: str
+    cell: int
+    weight: float
+    unit_weight: float
+    unit: float
+    seen: float | None
+    others: int
+
+    @property
+    def collision(self) -> float:
+        """The share of the cell's names that are not the one shown."""
+        return self.others / (1 + self.others)
+
+
+def names_of(model: Model, cells: Cells) -> tuple[list[str], NDArray[np.int64]]:
+    """The name of each cell, its number where none is known, and how many other names it has."""
+    if model.names is None:
+        return [str(cell) for cell in cells.tolist()], np.zeros(len(cells), np.int64)
+    first, others = model.names.of_cells(cells, model.engine.spec.dim)
+    numbers = cells.tolist()
+    return [str(cell) if name is None else name for name, cell in zip(first, numbers, strict=True)], others
+
+
+def weight_rows(model: Model, weights: Weights, order: Sequence[int] | NDArray[np.intp]) -> list[WeightRow]:
+    """Some of the weights with their names."""
+    at = np.asarray(order, np.intp)
+    names, others = names_of(model, weights.cells[at])
+    columns: list[NDArray[Any]] = [column[at] for column in weights]
+    return [
+        WeightRow(name, cell, weight, unit_weight, unit, None if math.isnan(seen) else seen, other)
+        for name, cell, weight, unit_weight, unit, seen, other in zip(
+            names, *(column.tolist() for column in columns), others.tolist(), strict=True
+        )
+    ]
+
+
+def weights_table(model: Model) -> Any:
+    """All cells that were touched as a pyarrow table, the largest weights first."""
+    import pyarrow as pa
+
+    weights = weights_of(model.engine, model.engine.touched())
+    order = np.argsort(-np.abs(weights.unit_weight), kind="stable")
+    names, others = names_of(model, weights.cells[order])
+    return pa.table(
+        {
+            "name": names,
+            "cell": weights.cells[order],
+            "weight": weights.weight[order],
+            "unit_weight": weights.unit_weight[order],
+            "unit": weights.unit[order],
+            "seen": pa.array(weights.seen[order], from_pandas=True),
+            "others": others,
+        }
+    )
+
+
+def export(model: Model, path: str | os.PathLike[str]) -> int:
+    """Write `weights_table` to a CSV or Parquet file, by its suffix; returns how many cells it has."""
+    from ftprl.atomic import replacing
+
+    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    if suffix not in (".csv", ".parquet"):
+        raise InvalidInput(
+            f"export needs a file that ends in .csv or .parquet, got {shown(os.fspath(path))}; name one."
+        )
+    table = weights_table(model)
+    with replacing(path) as out:
+        if suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(table, out)
+        else:
+            from pyarrow.csv import write_csv
+
+            write_csv(table, out)
+    return int(table.num_rows)

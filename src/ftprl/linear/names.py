@@ -1,0 +1,152 @@
+"""The names of a model's features: kept while it is trained, as long as they fit into a budget, and saved with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl._core import NameTable
+from ftprl.data import Batch
+from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear.model_file import pack_bytes, unpack_bytes
+
+BUDGET = 64_000_000  # bytes, unless another is asked for
+LARGEST_BUDGET = 2**40
+HASHES, SIZES, TEXT = TENSORS = ("names.hashes", "names.sizes", "names.text")
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def parse_budget(value: object) -> int:
+    """A number of bytes: 64000000, "64MB", "1GB"; 0 or False for no names.
+
+    >>> parse_budget("64MB"), parse_budget(1000), parse_budget(False)
+    (64000000, 1000, 0)
+    """
+    if value is False:
+        return 0
+    text = str(value).strip().upper().replace(" ", "")
+    digits = text.rstrip("KMGIB")
+    try:
+        size = float(digits) * _UNITS[text[len(digits) :]] if value is not True else -1.0
+    except (ValueError, KeyError):
+        size = -1.0
+    if not 0 <= size <= LARGEST_BUDGET:
+        raise InvalidInput(f"names= needs a size such as 64MB or 1GB, or 0 for no names, got {value!r:.40}; pass one.")
+    return int(size)
+
+
+@final
+class CellNames(NamedTuple):
+    """The names of some cells: the first that landed in each, None where none is known, and how many others did."""
+
+    first: list[str | None]
+    others: NDArray[np.int64]
+
+
+@final
+class Names:
+    """The names of features in the order of their first rows; each counts with 12 bytes more than its own.
+
+    The first name that does not fit into the budget ends it: none is added afterwards, and `full_row` is the number of
+    the row that had it, from 1.
+    """
+
+    def __init__(self, budget: int = BUDGET) -> None:
+        self._table = NameTable(budget)
+        self.full_row: int | None = None
+        self._by_cell: tuple[int, int, _CellIndex] | None = None  # dim, names when it was made
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"Names({len(self)} names, {self.bytes} of {self.budget} bytes)"
+
+    @property
+    def budget(self) -> int:
+        """How many bytes the names may take."""
+        return self._table.budget
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes they take."""
+        return self._table.bytes
+
+    def add(self, batch: Batch, rows_before: int) -> None:
+        """Add the names of a batch; `rows_before` rows came before it."""
+        if batch.names is None or self.full_row is not None:
+            return
+        row = batch.names.add_to(self._table)
+        if row is not None:
+            self.full_row = rows_before + row + 1
+
+    def all(self) -> list[str]:
+        """Every name, in the order of their first rows."""
+        return [_text(self._table.name(i)) for i in range(len(self))]
+
+    def of_cells(self, cells: NDArray[np.integer[Any]], dim: int) -> CellNames:
+        """The names of some cells of a table with `dim` cells."""
+        first, counts = self._index(dim).find(cells)
+        shown = [None if number < 0 else _text(self._table.name(number)) for number in first.tolist()]
+        return CellNames(shown, np.maximum(counts - 1, 0))
+
+    def collisions(self, dim: int) -> int:
+        """How many names landed in a cell that another name had before."""
+        return len(self) - len(self._index(dim).cells)
+
+    def _index(self, dim: int) -> _CellIndex:
+        if self._by_cell is None or self._by_cell[:2] != (dim, len(self)):
+            self._by_cell = (dim, len(self), _CellIndex.of(self._table.slots(dim)))
+        return self._by_cell[2]
+
+    def content(self) -> dict[str, Any]:
+        """What the JSON part of a model file has of the names."""
+        return {"budget": self.budget, "full_row": self.full_row}
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """The names as tensors of a model file."""
+        hashes = self._table.hashes.astype("<u8").view("<u4").reshape(-1, 2)
+        return {HASHES: hashes, SIZES: self._table.sizes, TEXT: pack_bytes(self._table.text)}
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Names:
+        """The names that `content` and `tensors` were made of; refuses anything else."""
+        names, (hashes, sizes) = cls(content["budget"]), (tensors[HASHES], tensors[SIZES])
+        is_whole = hashes.dtype == sizes.dtype == np.uint32 and hashes.shape == (len(sizes), 2) and sizes.ndim == 1
+        names.full_row = content["full_row"]
+        if is_whole:
+            keys = np.ascontiguousarray(hashes, "<u4").view("<u8").reshape(-1).astype(np.uint64)
+            text = unpack_bytes(tensors[TEXT])
+            is_whole = names._table.load(keys, np.ascontiguousarray(sizes), text, names.full_row is not None)
+        if not is_whole:
+            raise BadModel("expected the names of features, got something else; train it again.")
+        return names
+
+
+@final
+class _CellIndex(NamedTuple):
+    """Cells that have a name, rising; the number of the first name of each, and how many names it has."""
+
+    cells: NDArray[np.uint32]
+    first: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, slots: NDArray[np.uint32]) -> _CellIndex:
+        cells, first, counts = np.unique(slots, return_index=True, return_counts=True)
+        return cls(cells, first.astype(np.int64), counts.astype(np.int64))
+
+    def find(self, cells: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first name of each of these cells, -1 for none, and how many it has."""
+        if not len(self.cells):
+            return np.full(len(cells), -1, np.int64), np.zeros(len(cells), np.int64)
+        at = np.minimum(np.searchsorted(self.cells, cells), len(self.cells) - 1)
+        known = self.cells[at] == cells
+        return np.where(known, self.first[at], -1), np.where(known, self.counts[at], 0)
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")

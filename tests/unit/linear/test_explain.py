@@ -1,0 +1,152 @@
+"""Contributions of one row sum to its score; weights by name, in tables and files."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+import ftprl
+from ftprl.cli.app import run as ftprl_command
+from ftprl.errors import FtprlError, InvalidInput
+from ftprl.linear import Model
+
+WORDS = ["free", "call", "home", "lunch", "txt", "love", "win", "see"]
+
+
+def shop(rows: int = 400) -> pl.DataFrame:
+    rng = np.random.default_rng(3)
+    words = rng.integers(0, len(WORDS), (rows, 3))
+    y = ((words == 0).any(axis=1) | (words == 6).any(axis=1)) ^ (rng.random(rows) < 0.1)
+    text = [" ".join(WORDS[i] for i in row) for row in words.tolist()]
+    return pl.DataFrame(
+        {"n": rng.normal(size=rows).round(3), "city": rng.choice(["Rome", "Oslo"], rows), "t": text}
+    ).with_columns(y=pl.Series(y))
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return ftprl.train(shop(), label="y", text="t", bits=12).model
+
+
+def check_sum(model: Model, row: object) -> None:
+    told = model.explain(row)
+    parts = [told.intercept, *(entry.contribution for entry in told.contributions), told.remainder]
+    assert math.fsum(parts) == pytest.approx(told.score, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"scale": 0.1}, {"coin": False, "dense": False}, {"loss": "squared"}, {"loss": "hinge"}]
+)
+def test_contributions_sum_to_the_score(options: dict[str, object]) -> None:
+    table = shop().with_columns(pl.col("y").cast(pl.Int64))
+    made = ftprl.train(table, label="y", text="t", bits=12, **options).model
+    for i in range(10):
+        row = table.drop("y")[i]
+        check_sum(made, row)
+        told = made.explain(row)
+        assert told.score == made.predict(row, raw=True)[0]
+        assert told.prediction == made.predict(row)[0]
+        size = sum(abs(entry.contribution) for entry in told.contributions)
+        if options.get("loss") != "hinge":  # whose experts are cut to -1 and 1, and soon get there
+            assert abs(told.remainder) <= 0.05 * size + 1e-12
+
+
+def test_one_scale_adds_weight_times_value() -> None:
+    table = shop()
+    made = ftprl.train(table, label="y", text="t", bits=12, scale=0.1).model
+    weights = made.weights()
+    told = made.explain(table.drop("y")[0])
+    for entry in told.contributions:
+        assert entry.contribution == pytest.approx(weights[entry.cell] * entry.value, abs=1e-12)
+    assert told.remainder == pytest.approx(0.0, abs=1e-12)
+
+
+def test_every_form_of_a_row_has_the_same_explanation(model: Model) -> None:
+    row = {"n": 0.5, "city": "Rome", "t": "Free lunch"}
+    told = model.explain(row)
+    assert {entry.name for entry in told.contributions} == {"n", "city=Rome", "t=free", "t=lunch"}
+    for other in (
+        pl.DataFrame([row]),
+        '{"n": 0.5, "city": "Rome", "t": "Free lunch"}',
+        "0.5,Rome,Free lunch",
+        "0.5,Rome,Free lunch,1",
+    ):
+        assert model.explain(other) == told
+
+
+def test_a_line_of_vw_text_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_text("1 |a x y:2\n-1 |a y |b z\n" * 50)
+    model = ftprl.train(tmp_path / "a.vw", bits=8).model
+    told = model.explain("|a x y:3 new")
+    assert {(entry.name, entry.value) for entry in told.contributions} == {("a^x", 1.0), ("a^y", 3.0), ("a^new", 1.0)}
+    assert next(entry.contribution for entry in told.contributions if entry.name == "a^new") == 0.0
+    with pytest.raises(FtprlError, match=r"^row: expected a number after ':', got 'q'"):
+        model.explain("|a x:q")
+
+
+@pytest.mark.parametrize("row", ["1,2", "{bad", [{"n": 1.0}, {"n": 2.0}], []])
+def test_what_is_no_row_is_refused(row: object, model: Model) -> None:
+    with pytest.raises(InvalidInput):
+        model.explain(row)
+
+
+def test_the_weights_that_matter_come_first(model: Model) -> None:
+    table = model.weights_table()
+    assert table.column_names == ["name", "cell", "weight", "unit_weight", "unit", "seen", "others"]
+    assert set(table["name"].to_pylist()[:2]) == {"t=free", "t=win"}
+    words = sum(text.split().count("free") > 0 for text in shop()["t"].to_list())
+    seen = dict(zip(table["name"].to_pylist(), table["seen"].to_pylist(), strict=True))
+    assert seen["t=free"] == words
+
+
+def test_the_weight_of_a_mixture_is_what_a_feature_adds_alone(model: Model) -> None:
+    table = model.weights_table().to_pylist()
+    for entry in table[:3]:
+        alone = model.explain({"t": entry["name"].removeprefix("t=")})
+        assert alone.score - alone.intercept == pytest.approx(entry["weight"], rel=0.2)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_export(suffix: str, model: Model, tmp_path: Path) -> None:
+    model.save(tmp_path / "m")
+    target = tmp_path / f"w{suffix}"
+    assert ftprl_command(["inspect", str(tmp_path / "m"), "--export", str(target)]) == 0
+    if suffix == ".csv":
+        with target.open() as file:
+            names = [row["name"] for row in csv.DictReader(file)]
+    else:
+        names = pq.read_table(target)["name"].to_pylist()
+    assert names == model.weights_table()["name"].to_pylist()
+
+
+def test_an_export_needs_a_known_suffix(model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model.save(tmp_path / "m")
+    assert ftprl_command(["inspect", str(tmp_path / "m"), "--export", str(tmp_path / "w.txt")]) == 2
+    assert "ends in .csv or .parquet" in capsys.readouterr().err
+    assert not (tmp_path / "w.txt").exists()
+
+
+def test_inspect_by_name(model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model.save(tmp_path / "m")
+    assert ftprl_command(["inspect", str(tmp_path / "m"), "--match", "t=*", "--top", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.split()[-1] for line in lines[-2:]} == {"t=free", "t=win"}
+    assert ftprl_command(["inspect", str(tmp_path / "m"), "--row", '{"t": "free"}']) == 0
+    assert "t=free" in capsys.readouterr().out
+
+
+def test_names_are_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.vw").write_bytes(b"1 | \x1b[31mred [bold]x <b>\n-1 | \xff\xfe\n" * 20)
+    ftprl.train(tmp_path / "a.vw", bits=8, output=tmp_path / "m")
+    assert ftprl_command(["inspect", str(tmp_path / "m")]) == 0
+    assert ftprl_command(["inspect", str(tmp_path / "m"), "--row", "| \x1b[31mred"]) == 0
+    out = capsys.readouterr().out
+    assert "\\x1b[31mred" in out
+    assert "\x1b" not in out
+    assert "[bold]x" in out

@@ -1,0 +1,167 @@
+"""Names of features: in the order of their rows, within a budget, whatever the format, the threads and the cuts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ftprl
+from ftprl import data
+from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear import model_file
+from ftprl.linear.names import Names, parse_budget
+
+ROWS = [
+    {"city": "Rome", "age": 31, "note": "Very good", "new": True, "y": 1},
+    {"city": "Oslo", "age": None, "note": "not GOOD", "new": False, "y": 0},
+    {"city": "Rome", "age": 7, "note": "", "new": None, "y": 1},
+]
+NAMES = ["city=Rome", "age", "note=very", "note=good", "new=true", "city=Oslo", "note=not", "new=false"]
+
+
+def frame() -> pl.DataFrame:
+    return pl.DataFrame(ROWS)
+
+
+def forms(folder: Path) -> dict[str, object]:
+    table = frame()
+    table.write_csv(folder / "t.csv")
+    table.write_csv(folder / "t.tsv", separator="\t")
+    table.write_parquet(folder / "t.parquet")
+    (folder / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    files = {name: str(folder / f"t.{name}") for name in ("csv", "tsv", "parquet", "jsonl")}
+    categories = table.with_columns(pl.col("city").cast(pl.Categorical))
+    return {**files, "polars": table, "pandas": table.to_pandas(), "dicts": ROWS, "categories": categories}
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet", "jsonl", "polars", "dicts", "categories"])
+def test_every_format_keeps_the_same_names(form: str, tmp_path: Path) -> None:
+    run = ftprl.train(forms(tmp_path)[form], label="y", text="note", bits=12)
+    assert run.model.names is not None
+    assert run.model.names.all() == NAMES
+
+
+def test_names_of_vw_text_have_their_namespace(tmp_path: Path) -> None:
+    path = tmp_path / "a.vw"
+    path.write_text("1 |user ann :3 |ad b:2 long_name_of_more_than_sixteen_bytes\n-1 | plain |user:0.5 ann bob\n")
+    names = ftprl.train(path, bits=10).model.names
+    assert names is not None
+    assert names.all() == [
+        *("user^ann", "user^0", "ad^b", "ad^long_name_of_more_than_sixteen_bytes", "plain", "user^bob"),
+    ]
+
+
+def test_numbers_are_their_own_names(tmp_path: Path) -> None:
+    (tmp_path / "a.libsvm").write_text("1 3:1 7:2\n-1 7:1\n")
+    run = ftprl.train(tmp_path / "a.libsvm", bits=4)
+    assert run.model.names is None
+    assert sorted(run.model.weights_table()["name"].to_pylist()) == ["3", "7"]
+
+
+def many(path: Path, rows: int = 3000) -> Path:
+    rng = np.random.default_rng(5)
+    lines = (f"{1 if a % 3 else -1} |u {a} |v {b} c{b % 7}\n" for a, b in rng.integers(0, 5000, (rows, 2)).tolist())
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_the_file_is_the_same_for_any_number_of_threads(threads: int, tmp_path: Path) -> None:
+    path = many(tmp_path / "a.vw")
+    one = ftprl.train(path, bits=9, names="20KB", threads=0, output=tmp_path / "one").model
+    source = data.open(path, dim=512, names=True, block_size=1 << 10)
+    other = ftprl.train(source, names="20KB", threads=threads, output=tmp_path / "other").model
+    assert one.names is not None
+    assert other.names is not None
+    assert one.names.full_row == other.names.full_row is not None
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_a_resumed_run_has_the_same_names(tmp_path: Path) -> None:
+    path, whole = many(tmp_path / "a.vw"), tmp_path / "whole"
+    ftprl.train(path, bits=9, output=whole, checkpoint=tmp_path / "c", every=1234)
+    ftprl.train(path, resume=tmp_path / "c", output=tmp_path / "resumed")
+    assert (tmp_path / "resumed").read_bytes() == whole.read_bytes()
+
+
+def test_names_are_those_of_a_naive_list(tmp_path: Path) -> None:
+    """Distinct names in the order of their first rows, and of those that share a cell all but the first as others."""
+    path = many(tmp_path / "a.vw", 400)
+    model = ftprl.train(path, bits=8).model
+    expected: dict[str, None] = {}
+    for line in path.read_text().splitlines():
+        for part in line.split("|")[1:]:
+            space, *words = part.split()
+            expected.update(dict.fromkeys(f"{space}^{word}" for word in words))
+    assert model.names is not None
+    assert model.names.all() == list(expected)
+    table = model.weights_table()
+    assert table.num_rows == model.occupied
+    assert table["others"].to_numpy().sum() == len(expected) - table.num_rows == model.names.collisions(256)
+
+
+def test_a_budget_that_is_full_ends_at_a_row(tmp_path: Path) -> None:
+    model = ftprl.train(many(tmp_path / "a.vw"), bits=12, names=1000).model
+    names = model.names
+    assert names is not None
+    assert names.full_row is not None
+    assert 0 < names.bytes <= names.budget == 1000
+    kept = names.all()
+    assert names.full_row - 1 <= len(kept) <= 3 * names.full_row
+    assert any(name.isdigit() for name in model.weights_table()["name"].to_pylist())  # cells without a name
+
+
+def test_no_names(tmp_path: Path) -> None:
+    path = many(tmp_path / "a.vw")
+    with_names = ftprl.train(path, bits=9, output=tmp_path / "with").model
+    without = ftprl.train(path, bits=9, names=0, output=tmp_path / "without").model
+    assert without.names is None
+    assert without.state_digest() == with_names.state_digest()
+    assert (tmp_path / "without").stat().st_size < (tmp_path / "with").stat().st_size
+
+
+def test_names_survive_a_file_and_a_copy(tmp_path: Path) -> None:
+    model = ftprl.train(frame(), label="y", text="note", bits=12, output=tmp_path / "m").model
+    loaded = ftprl.load(tmp_path / "m")
+    assert loaded.names is not None
+    assert loaded.names.all() == NAMES
+    assert loaded.to_bytes() == model.to_bytes() == (tmp_path / "m").read_bytes()
+
+
+def test_names_that_are_no_names_are_refused(tmp_path: Path) -> None:
+    ftprl.train(frame(), label="y", text="note", bits=12, output=tmp_path / "m")
+    content, tensors = model_file.read(tmp_path / "m")
+    for key, wrong in {
+        "names.sizes": tensors["names.sizes"] + np.uint32(1),
+        "names.hashes": np.repeat(tensors["names.hashes"][:1], len(tensors["names.hashes"]), axis=0),
+        "names.text": tensors["names.text"][:-1],
+    }.items():
+        model_file.write(tmp_path / "bad", content, {**tensors, key: wrong})
+        with pytest.raises(BadModel):
+            ftprl.load(tmp_path / "bad")
+    model_file.write(tmp_path / "bad", content, {k: t for k, t in tensors.items() if k != "names.text"})
+    with pytest.raises(BadModel):
+        ftprl.load(tmp_path / "bad")
+
+
+@pytest.mark.parametrize("value", ["many", "-1", "64 apples", True, "1e99GB"])
+def test_a_budget_needs_to_be_a_size(value: object) -> None:
+    with pytest.raises(InvalidInput, match="names= needs a size such as 64MB"):
+        parse_budget(value)
+
+
+def test_resume_keeps_the_budget(tmp_path: Path) -> None:
+    path = many(tmp_path / "a.vw", 100)
+    ftprl.train(path, bits=8, names="1MB", output=tmp_path / "m")
+    ftprl.train(path, resume=tmp_path / "m", names="1MB")
+    with pytest.raises(InvalidInput, match="names= needs to be what the model was trained with"):
+        ftprl.train(path, resume=tmp_path / "m", names="2MB")
+
+
+def test_repr_and_length() -> None:
+    assert repr(Names(100)) == "Names(0 names, 0 of 100 bytes)"
+    assert len(Names(100)) == 0
