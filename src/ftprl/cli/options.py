@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import typer
 
 from ftprl.errors import InvalidInput
 from ftprl.options import BY_NAME
+
+FORMS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", "svg")
 
 
 def option(name: str) -> typer.models.OptionInfo:
@@ -103,6 +106,14 @@ def keywords(typed: Mapping[str, Any]) -> dict[str, Any]:
         else:
             found[name] = _PARSERS.get(name, lambda same: same)(value)
     return found
+
+
+def form_of(output: Path) -> Literal["html", "png", "svg"]:
+    """The form of a page or picture, by the extension of its name."""
+    for form in FORMS:
+        if output.suffix.lower() == f".{form}":
+            return form
+    raise InvalidInput(f"--output needs a name ending in .html, .png or .svg, got {str(output)!r}; choose one of them.")
 
 
 def warn_of_bad_rows(count: int, first: str | None) -> None:
