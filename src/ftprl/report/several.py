@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from ftprl import draw
 from ftprl.draw import Panel, Series
-from ftprl.report import sentences
 from ftprl.report.figures import Figure
 from ftprl.report.html import esc, table, tag
 from ftprl.report.numbers import amount, count, duration
@@ -49,13 +48,8 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
 
 def _head(logs: dict[str, RunLog]) -> str:
     rows = [_row(name, log) for name, log in logs.items()]
-    words = [tag("div", tag("dt", esc(name)), tag("dd", esc(_in_words(log)))) for name, log in logs.items()]
     title = tag("h1", esc(f"{len(logs)} runs"))
-    return title + tag("dl", *words, class_="answers") + tag("div", table("The runs", _HEAD, rows), class_="card")
-
-
-def _in_words(log: RunLog) -> str:
-    return " ".join(answer.answer for answer in sentences.answers(log)) or sentences.status(log)[1]
+    return title + tag("div", table("The runs", _HEAD, rows), class_="card")
 
 
 def _row(name: str, log: RunLog) -> Sequence[str]:
@@ -87,7 +81,7 @@ def _losses(logs: dict[str, RunLog]) -> str:
     panel = Panel("Progressive loss", "rows", "loss per row", lines, log="x", xlim=plots.span(rows), ylim=_limits(logs))
     caption = (
         "The mean loss so far of each run, every row predicted before it was learned, beside the baseline of its "
-        "labels alone (dashed). Lower is better. Losses can be compared where the runs have the same rows and the same loss."
+        "labels alone (dashed). Lower is better. Losses can be compared where runs have the same rows and loss."
     )
     figure = Figure(
         "losses", "Progressive loss of the runs", caption, panel, _HEAD, [_row(*run) for run in logs.items()]
