@@ -65,7 +65,8 @@ ftprl::replay::Settings settings_of(const nb::dict& d) {
                               flag("stacked"),
                               number("share"),
                               nb::cast<std::vector<double>>(d["scales"])};
-    if (s.scales.empty() || s.scales.size() > ftprl::replay::MOST) throw nb::value_error("scales needs 1 to 16 numbers");
+    if (s.scales.empty() || s.scales.size() > ftprl::replay::MOST)
+        throw nb::value_error("scales needs 1 to 16 numbers");
     return s;
 }
 
@@ -78,29 +79,30 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
         if (array == nullptr) throw nb::value_error((std::string(name) + " is missing").c_str());
         return array;
     };
-    const ftprl::replay::Cells table{cells("z", places * K),   cells("R", places * K),
-                                     cells("unit", places),    cells("count", places),
-                                     cells("kappa", places),   needed(arrays, "S", places * K)};
-    const ftprl::replay::Totals totals{needed(arrays, "tallies", 3),   needed(arrays, "sums", 6 * K),
-                                       needed(arrays, "slopes", K),    needed(arrays, "row_sums", 5 * K),
+    const ftprl::replay::Cells table{cells("z", places * K), cells("R", places * K), cells("unit", places),
+                                     cells("count", places), cells("kappa", places), needed(arrays, "S", places * K)};
+    const ftprl::replay::Totals totals{needed(arrays, "tallies", 3),          needed(arrays, "sums", 6 * K),
+                                       needed(arrays, "slopes", K),           needed(arrays, "row_sums", 5 * K),
                                        numbers_of(arrays, "calibration", 60), needed(arrays, "base", 4 * K)};
     auto* labels = reinterpret_cast<ftprl::replay::LabelState*>(
         needed(arrays, "labels", sizeof(ftprl::replay::LabelState) / sizeof(double)));
     ftprl::replay::MixtureState mixture{};
     if (K > 1 && !s.labelled()) {
-        mixture = {needed(arrays, "P", K * K), needed(arrays, "u", K),     needed(arrays, "w", n),
-                   needed(arrays, "totals", n), needed(arrays, "seen", n), needed(arrays, "facts", 1),
-                   needed(arrays, "block", K),  needed(arrays, "windows", windows)};
+        mixture = {needed(arrays, "P", K * K), needed(arrays, "u", K),
+                   needed(arrays, "w", n),     needed(arrays, "totals", n),
+                   needed(arrays, "seen", n),  needed(arrays, "facts", 1),
+                   needed(arrays, "block", K), needed(arrays, "windows", windows)};
     }
     auto learner = std::make_unique<ftprl::replay::Learner>(s, table, totals, labels, mixture);
-    return std::make_unique<CompiledReplay>(CompiledReplay{std::move(arrays), static_cast<std::int64_t>(places),
-                                                           std::move(learner), static_cast<int>(K)});
+    return std::make_unique<CompiledReplay>(
+        CompiledReplay{std::move(arrays), static_cast<std::int64_t>(places), std::move(learner), static_cast<int>(K)});
 }
 
 void check_places(const CompiledReplay& self, const Column<std::int32_t>& place, const Column<double>& value) {
     check_length("value", value.size(), static_cast<std::int64_t>(place.size()));
     for (std::size_t i = 0; i < place.size(); ++i) {
-        if (place.data()[i] < 0 || place.data()[i] >= self.places) throw nb::value_error("a place is outside the table");
+        if (place.data()[i] < 0 || place.data()[i] >= self.places)
+            throw nb::value_error("a place is outside the table");
     }
 }
 
@@ -113,13 +115,15 @@ void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Colum
     const std::int64_t* ends = indptr.data();
     const auto entries = static_cast<std::int64_t>(place.size());
     for (std::int64_t r = 0; r < rows; ++r) {
-        if (ends[r] < 0 || ends[r] > ends[r + 1] || ends[r + 1] > entries) throw nb::value_error("indptr needs to rise");
+        if (ends[r] < 0 || ends[r] > ends[r + 1] || ends[r + 1] > entries)
+            throw nb::value_error("indptr needs to rise");
     }
     const nb::gil_scoped_release free;
     for (std::int64_t r = 0; r < rows; ++r) {
         if (!(weight.data()[r] > 0.0) || y.data()[r] != y.data()[r]) continue;
         const std::int64_t from = ends[r];
-        self.learner->learn({place.data() + from, value.data() + from, ends[r + 1] - from, y.data()[r], weight.data()[r]});
+        self.learner->learn(
+            {place.data() + from, value.data() + from, ends[r + 1] - from, y.data()[r], weight.data()[r]});
     }
 }
 
@@ -144,12 +148,13 @@ void step(CompiledReplay& self, const Column<std::int32_t>& place, const Column<
 void ftprl::bindings::bind_replay(nb::module_& m) {
     nb::class_<CompiledReplay>(m, "CompiledReplay", "A second learner for verify; it writes into arrays of the caller.")
         .def(nb::new_(&make), nb::arg("settings"), nb::arg("arrays"))
-        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("place").noconvert(),
-             nb::arg("value").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("place").noconvert(), nb::arg("value").noconvert(),
+             nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
              "Predict and learn rows: one scale, or several with the log loss.")
         .def("play", &play, nb::arg("place").noconvert(), nb::arg("value").noconvert(), nb::arg("offset"),
-             nb::sig("def play(self, place: numpy.typing.NDArray[numpy.int32], value: numpy.typing.NDArray[numpy.float64],"
-                     " offset: float) -> tuple[list[float], list[float]]"),
+             nb::sig(
+                 "def play(self, place: numpy.typing.NDArray[numpy.int32], value: numpy.typing.NDArray[numpy.float64],"
+                 " offset: float) -> tuple[list[float], list[float]]"),
              "The scores of one row, and by how much a slope of 1 moves each.")
         .def("step", &step, nb::arg("place").noconvert(), nb::arg("value").noconvert(), nb::arg("slopes"),
              nb::arg("psi"), nb::arg("kappa"), "The step of the row that was played, by slopes times weights.");

@@ -36,8 +36,15 @@ void add_calibration(double* bins, double value, double y, double weight) {
 }  // namespace
 
 Learner::Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture)
-    : s_(std::move(settings)), cells_(cells), totals_(totals), labels_(labels), mixture_(mixture),
-      several_(s_.count() > 1), plain_(s_.plain()), base_{}, own_{} {}
+    : s_(std::move(settings)),
+      cells_(cells),
+      totals_(totals),
+      labels_(labels),
+      mixture_(mixture),
+      several_(s_.count() > 1),
+      plain_(s_.plain()),
+      base_{},
+      own_{} {}
 
 // 1 / Q without kappa: h / (unit (beta unit + R)), and 0 where nothing was met.
 double Learner::rate(double h, double R, double unit) const {
@@ -120,8 +127,8 @@ void Learner::play_cells(const Row& row) {
     for (int k = 0; s_.intercept && k < K; ++k) {
         const double z = totals_.base[k], R = totals_.base[K + k], h = s_.scales[k];
         const double held = 1.0 * (s_.beta * 1.0 + R);
-        base_[k] = s_.labelled() ? -(z * rate(h, R, 1.0)) * totals_.base[3 * K + k]
-                                 : (held > 0.0 ? z * -h / held : 0.0);
+        base_[k] =
+            s_.labelled() ? -(z * rate(h, R, 1.0)) * totals_.base[3 * K + k] : (held > 0.0 ? z * -h / held : 0.0);
     }
 }
 
@@ -154,8 +161,8 @@ void Learner::play(const Row& row, double offset, double* scores, double* reach)
 }
 
 // What a step adds to the sums: docs/receipt.md. `held` is h (Q + l2), `rate` 1 / (Q + l2) with labels in any unit.
-void Learner::add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x,
-                        double sigma, double moved, double kept, bool narrow, bool met) {
+void Learner::add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
+                        double moved, double kept, bool narrow, bool met) {
     const bool labelled = s_.labelled();
     const double inverse = labelled ? std::min(rate, LARGEST) : (held > 0.0 ? std::min(h / held, LARGEST) : 0.0);
     const double pulled = labelled ? std::fabs(g) + std::fabs(sigma * x) : std::fabs(g);
@@ -206,7 +213,8 @@ void Learner::step_cells(const Row& row, const double* slopes, double psi, doubl
         }
         sum_up(k, row.size);
     }
-    for (std::int64_t i = 0; s_.labelled() && i < row.size; ++i) at<T>(cells_.kappa, row.place[i]) = static_cast<T>(kappa);
+    for (std::int64_t i = 0; s_.labelled() && i < row.size; ++i)
+        at<T>(cells_.kappa, row.place[i]) = static_cast<T>(kappa);
 }
 
 void Learner::sum_up(int k, std::int64_t entries) {

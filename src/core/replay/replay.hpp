@@ -1,8 +1,8 @@
 // A second learner, for `ftprl verify`: rows learned once more in plain loops, one entry and one scale after another.
 //
 // It shares no code with src/core/learners, which made the numbers that are checked: what is here is written from
-// docs/scales-reference.md, docs/labels.md and docs/receipt.md, as src/ftprl/receipt/replay.py is, and has its bits. All
-// arrays belong to the caller, who reads its certificate from them.
+// docs/scales-reference.md, docs/labels.md and docs/receipt.md, as src/ftprl/receipt/replay.py is, and has its bits.
+// All arrays belong to the caller, who reads its certificate from them.
 #pragma once
 
 #include <cstdint>

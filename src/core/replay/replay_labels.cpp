@@ -141,8 +141,8 @@ double size_of(const Settings& s, double value, double score, double y) {
 }  // namespace
 
 Name name_of(const std::string& loss) {
-    static const char* const NAMES[] = {"logistic", "hinge",    "squared_hinge", "squared", "absolute",
-                                        "quantile", "huber",    "poisson",       "gamma"};
+    static const char* const NAMES[] = {"logistic", "hinge", "squared_hinge", "squared", "absolute",
+                                        "quantile", "huber", "poisson",       "gamma"};
     for (int i = 0; i < 9; ++i) {
         if (loss == NAMES[i]) return static_cast<Name>(i);
     }

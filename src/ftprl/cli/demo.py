@@ -233,9 +233,10 @@ def _print_rare(results: list[Result], instance: Instance, output: Path) -> None
     single, own, descent = (r.certificate.regret for r in results)
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(
-        f"\nOne frequent feature first, {instance.feasible.dim - 1} rare ones later ({instance.rounds} rounds): a single"
-        f" rate that suits the first\nis too small for the others. Regret with a single learning rate {single:.1f}, "
-        f"gradient descent {descent:.1f}, per-coordinate\nrates {own:.1f}: {single / own:.1f} times less.",
+        f"\nOne frequent feature first, {instance.feasible.dim - 1} rare ones later ({instance.rounds} rounds): a"
+        " single rate that suits the first\nis too small for the others. Regret with a single learning rate"
+        f" {single:.1f}, gradient descent {descent:.1f}, per-coordinate\nrates {own:.1f}:"
+        f" {single / own:.1f} times less.",
         highlight=False,
     )
     console.print(f"picture: {output}", highlight=False, markup=False, soft_wrap=True)

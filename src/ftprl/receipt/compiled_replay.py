@@ -1,7 +1,7 @@
 """Rows of a replay learned by compiled code of its own (src/core/replay), into the arrays of the replay.
 
-It has the bits of the NumPy form in `replay`, which stays as what it is compared with, and as `ftprl verify --numpy`. With
-several scales and another loss than the log loss the mixture is that of `label_mixture_replay`, row by row.
+It has the bits of the NumPy form in `replay`, which stays as what it is compared with, and as `ftprl verify --numpy`.
+With several scales and another loss than the log loss the mixture is that of `label_mixture_replay`, row by row.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ class Replay:
         return int(ends[-1]) + 1 if len(ends) == next_review(rows) - rows else len(learned)
 
     def _all_places(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Where the cells of all entries stand; those of rows that are not learned may have none, and are never read."""
+        """Where the cells of all entries stand; those of rows that are not learned may have none, and are not read."""
         entries = np.repeat(learned, np.diff(batch.indptr))
         self._places(np.unique(batch.indices[entries]))
         return self._place[batch.indices]

@@ -94,7 +94,7 @@ def test_a_finished_run_has_every_section() -> None:
         assert said in reader.text
     figures_, tables = [sum(tag == name for tag, _ in reader.seen) for name in ("svg", "details")]
     assert figures_ == 7
-    assert tables == 7, "a table for every figure, and the receipt's"
+    assert tables == 8, "a table for every figure, and the receipt's"
     labels = [attributes.get("aria-label") for tag, attributes in reader.seen if tag == "svg"]
     assert all(labels)
 
