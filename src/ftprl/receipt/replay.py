@@ -182,8 +182,8 @@ class Replay:
 
     def _all_places(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Where the cells of all entries stand; those of rows that are not learned may have none, and are not read."""
-        entries = np.repeat(learned, np.diff(batch.indptr))
-        self._places(np.unique(batch.indices[entries]))
+        slots = batch.indices[np.repeat(learned, np.diff(batch.indptr))]
+        self._places(np.unique(slots[self._place[slots] == 0]))
         return self._place[batch.indices]
 
     def _learn_compiled(self, batch: Batch, at: NDArray[np.int32]) -> None:

@@ -98,7 +98,7 @@ def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
     if loss is None or confidence is None:
         return Answer(question, "Not known: the run has no record of it.")
     low, high, level = loss
-    better = "" if gain is None else f", {_short(gain[0])} to {_short(gain[1])} less than guessing"
+    better = "" if gain is None else f", {_less(gain[0], gain[1])} than guessing"
     text = (
         f"A mean loss from {_short(low)} to {_short(high)} per row{better} (with {100.0 * level:g} % confidence at"
         " every row), if rows stay as they were."
@@ -106,6 +106,21 @@ def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
     drift = confidence.get("drift")
     row = drift.get("row") if isinstance(drift, Mapping) else None
     return Answer(question, text if not isinstance(row, int) else f"{text} Drift alarm: the loss rose at row {row:,}.")
+
+
+def _less(low: float, high: float) -> str:
+    """An interval of an improvement in words.
+
+    >>> _less(0.1, 0.2), _less(-0.1, 0.2), _less(-0.2, -0.1)
+    ('0.1000 to 0.2000 less', 'between 0.1000 more and 0.2000 less', '0.1000 to 0.2000 more')
+    """
+    if low > 0.0:
+        return f"{_short(low)} to {_short(high)} less"
+    return (
+        f"{_short(-high)} to {_short(-low)} more"
+        if high < 0.0
+        else f"between {_short(-low)} more and {_short(high)} less"
+    )
 
 
 def _interval(confidence: Mapping[str, Any] | None, name: str) -> tuple[float, float, float] | None:
