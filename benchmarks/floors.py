@@ -25,7 +25,7 @@ STREAMS: dict[str, dict[str, Any]] = {
     "sms": {"file": "sms.tsv.gz", "label": "1", "text": "2", "header": False, "positive": "spam"},
     "rcv1_small": {"file": "rcv1_small.vw.gz"},
 }
-STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+STRENGTHS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
 BEGIN, END = "<!-- floors: made by benchmarks/floors.py -->", "<!-- end of floors -->"
 
 

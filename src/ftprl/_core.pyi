@@ -1,7 +1,7 @@
 """The compiled core of ftprl."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,6 +157,29 @@ class Monitor:
 
 def log_wealth(s: float, v: float) -> float: ...
 def largest_deviation(v: float, threshold: float) -> float: ...
+
+class CompiledReplay:
+    def __init__(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None: ...
+    def learn(
+        self,
+        indptr: NDArray[np.int64],
+        place: NDArray[np.int32],
+        value: NDArray[np.float64],
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+    ) -> None: ...
+    def play(
+        self, place: NDArray[np.int32], value: NDArray[np.float64], offset: float
+    ) -> tuple[list[float], list[float]]: ...
+    def step(
+        self,
+        place: NDArray[np.int32],
+        value: NDArray[np.float64],
+        slopes: list[float],
+        psi: float,
+        kappa: float,
+    ) -> None: ...
+
 def use_instruction_set(name: str) -> bool: ...
 def losses() -> dict[str, tuple[str, str, str]]: ...
 def loss_at(name: str, score: float, y: float, tau: float = 0.5) -> tuple[float, float]: ...

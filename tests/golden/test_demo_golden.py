@@ -20,6 +20,6 @@ def test_the_demo_prints_the_golden_table(
     assert stop.value.code == 0
     out, err = capsys.readouterr()
     assert [line.rstrip() for line in out.splitlines()] == EXPECTED.read_text().splitlines()
-    assert [line.split()[0] for line in err.splitlines()] == ["playing"] * 3 + ["learning"]
+    assert [line.split()[0] for line in err.splitlines()] == ["playing"] * 6 + ["learning"]
     assert b"<svg" in (tmp_path / "ftprl-demo.html").read_bytes()
     assert (tmp_path / "ftprl-demo.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

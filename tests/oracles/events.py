@@ -31,6 +31,18 @@ def receipt(rows: int, more: float = 0.0) -> dict[str, Any]:
     }
 
 
+def floor(rows: int) -> dict[str, Any]:
+    """A run that beats weights up to length 2, of which those beyond length 12 may be perfect."""
+    return {
+        "norm": "2",
+        "loss": 0.5 * rows,
+        "weight": float(rows),
+        "unit": 1.0,
+        "least": 0.0,
+        "lines": [[0.6 * rows, 0.05 * rows], [0.4 * rows, 0.01 * rows]],
+    }
+
+
 def calibration(rows: int) -> list[list[float]]:
     """Twenty bins, the last of them empty."""
     bins = [[rows / 10.0, rows * (i + 0.5) / 200.0, rows * (i + 0.4) / 200.0] for i in range(10)]
@@ -61,6 +73,8 @@ def progress(rows: int, **more: Any) -> dict[str, Any]:
         "holdout": None,
         "mixture": {"names": [*SCALES, "stack"], "weights": [0.1, 0.2, 0.3, 0.4], "losses": [1.0, 2.0, 3.0, 4.0]},
         "receipt": receipt(rows),
+        "floor": floor(rows),
+        "rates": {"scale": 0.16, "loss": 0.51 * rows, "mixture": 0.5 * rows, "guaranteed": 7.0},
         "calibration": calibration(rows),
         **more,
     }

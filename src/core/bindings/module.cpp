@@ -116,5 +116,6 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_confidence(m);
     ftprl::bindings::bind_names(m);
     ftprl::bindings::bind_readers(m);
+    ftprl::bindings::bind_replay(m);
     ftprl::bindings::bind_frames(m);
 }

@@ -14,7 +14,10 @@ _FORMATS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="Events of a run, as train --events wrote them")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Events of a run, as train --events wrote them; or of several", metavar="RUN..."),
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write [default: RUN with the extension .html]")
     ] = None,
@@ -28,6 +31,8 @@ def report(
     ftprl train clicks.vw -o clicks.ftprl --events run.jsonl
 
     ftprl report run.jsonl -o run.html
+
+    Several runs are compared in one page: ftprl report a.jsonl b.jsonl -o both.html
     """
     import sys
 
@@ -37,18 +42,26 @@ def report(
 
     startup.loaded()
 
-    if run.is_dir():
-        raise InvalidInput(f"report needs a file of events, got the folder {str(run)!r}; name a file in it.")
+    for run in runs:
+        if run.is_dir():
+            raise InvalidInput(f"report needs a file of events, got the folder {str(run)!r}; name a file in it.")
     form = _form(output, format)
-    target = output if output is not None else run.with_suffix(f".{form}")
+    if len(runs) > 1 and form != "html":
+        raise InvalidInput(f"--format {form} needs one run, got {len(runs)}; use html for several.")
+    target = output if output is not None else runs[0].with_suffix(f".{form}")
     check_target("--output", target)
-    check_apart({"--output": target}, {"the events": run})
-    events = read_events(run)
-    if not events:
-        raise InvalidInput(f"{run}: expected events, got none; wait for the run to start, or use ftprl watch.")
-    from ftprl.report import page, picture
+    check_apart({"--output": target}, {f"the events {run}": run for run in runs})
+    logged = [(str(run), read_events(run)) for run in runs]
+    for name, events in logged:
+        if not events:
+            raise InvalidInput(f"{name}: expected events, got none; wait for the run to start, or use ftprl watch.")
+    from ftprl.report import page, page_of_several, picture
 
-    report = page(events, str(run)).encode("utf-8") if form == "html" else picture(events, form, str(run))
+    (name, events), *others = logged
+    if others:
+        report = page_of_several(logged).encode("utf-8")
+    else:
+        report = page(events, name).encode("utf-8") if form == "html" else picture(events, form, name)
     with replacing(target) as out:
         out.write(report)
     if not quiet:

@@ -25,10 +25,13 @@ def verify(
     against: Annotated[
         Path | None, typer.Option(help="Other model, if the receipt compares with one", metavar="MODEL2")
     ] = None,
+    numpy: Annotated[
+        bool, typer.Option("--numpy", help="Replay with NumPy alone, without any compiled learner; much slower")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of text")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress")] = False,
 ) -> None:
-    """Recompute each number of a receipt from the data, without the compiled learner.
+    """Recompute each number of a receipt from the data, by an implementation that shares no code with the learner.
 
     Exit code 0: confirmed; 1: refused; 2: cannot be checked; 3: a partial check (--rows), no verdict.
 
@@ -39,7 +42,7 @@ def verify(
 
     startup.loaded()
     listener = None if quiet else _Ticker()
-    verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener)
+    verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener, numpy=numpy)
     if not quiet and sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     print(line(verdict.to_dict()) if as_json else verdict)

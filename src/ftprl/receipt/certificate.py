@@ -24,6 +24,8 @@ from ftprl.runlog.floor import FloorCurve, Norm
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from ftprl.confidence import RunConfidence
+
 Vector = NDArray[np.float64]
 Json = dict[str, Any]
 
@@ -74,6 +76,7 @@ class StreamCertificate:
     points: tuple[Mapping[str, float], ...] = ()
     loss_name: str = ""
     offset: str = ""  # what fixed weights are added to, in words
+    confidence: Mapping[str, Any] | None = None  # of rows to come; no part of a receipt, which is about rows learned
 
     @property
     def true_regret(self) -> float | None:
@@ -160,6 +163,10 @@ class StreamCertificate:
     def with_points(self, points: Iterable[Mapping[str, float]]) -> StreamCertificate:
         """The same certificate with the best fixed weights of some lengths."""
         return replace(self, points=tuple(points))
+
+    def with_confidence(self, confidence: RunConfidence | None) -> StreamCertificate:
+        """The same certificate with what to expect of rows to come."""
+        return replace(self, confidence=None if confidence is None else confidence.to_dict())
 
     def with_norm(self, norm: Norm) -> StreamCertificate:
         """The same certificate with lengths in another norm."""

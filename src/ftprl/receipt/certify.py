@@ -53,7 +53,7 @@ def certify_model(
         raise InvalidInput(f"exact needs --norm 2, or a box (--radius), got --norm {named}; drop one.")
     if radius is not None:
         check.positive("radius", radius)
-    certificate = _compared(model, radius, other).with_norm(named)
+    certificate = _compared(model, radius, other).with_norm(named).with_confidence(model.confidence)
     if exact is not None:
         certificate = _with_best(certificate, model, exact, radius)
     broken = not_finite(certificate) or broken_link(certificate.to_dict())

@@ -28,6 +28,7 @@ def four_answers(c: StreamCertificate) -> list[Answer]:
         answers.guessing(c.loss_name, mean, None if base is None or not weight else base / weight, gain),
         answers.learning_rate(c.rates, weight),
         answers.fixed_weights(c.curve, c.offset),
+        *([] if c.confidence is None else [answers.tomorrow(c.confidence)]),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A run learned again with NumPy alone, row by row, all scales of a row at once.
+"""A run learned again, row by row: by compiled code of its own, or with NumPy alone, all scales of a row at once.
 
 The arithmetic is that of the compiled kernels, in the same order, so that the numbers are theirs to the bit; nothing
 here calls them.
@@ -14,10 +14,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl._core import CompiledReplay
 from ftprl.data import Batch
-from ftprl.linear.mixture import WINDOW, is_review, leader_of, move, window_of
+from ftprl.linear.mixture import WINDOW, is_review, leader_of, move, next_review, window_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
+from ftprl.receipt.compiled_replay import compiled, label_numbers, set_label_numbers
 from ftprl.receipt.label_mixture_replay import LabelMixing
 from ftprl.receipt.label_replay import LabelFacts, LabelledRow, implicit_slope, learn_row_label, row_sums
 from ftprl.receipt.mixture_replay import Mixing
@@ -61,8 +63,8 @@ class Replay:
 
     receipt = True
 
-    def __init__(self, spec: Spec, *, retire: bool) -> None:
-        self.spec, self.retire = spec, retire
+    def __init__(self, spec: Spec, *, retire: bool, numpy: bool = False) -> None:
+        self.spec, self.retire, self.numpy = spec, retire, numpy
         self.kind: type[np.floating[Any]] = np.float64 if spec.float64 else np.float32
         self.loss = spec.scalar_loss()
         self.tallies = np.zeros(3)
@@ -157,8 +159,64 @@ class Replay:
 
     def learn(self, batch: Batch) -> None:
         """Predict and then learn each row that has a label and a weight above 0."""
+        learned = (batch.weight > 0) & (batch.y == batch.y)
+        if self.numpy:
+            return self._learn_with_numpy(batch, np.flatnonzero(learned))
+        at, done = self._all_places(batch, learned), 0
+        while done < len(batch):  # up to the next row after which scales may be dropped
+            end = done + self._until_review(learned[done:])
+            self._learn_compiled(batch[done:end], at[batch.indptr[done] : batch.indptr[end]])
+            done = end
+            rows = int(self.tallies[2])
+            if self.retire and is_review(rows):
+                self._retire(rows)
+        return None
+
+    def _until_review(self, learned: NDArray[np.bool_]) -> int:
+        """How many of some rows may be learned at once."""
+        if not self.retire or self.mixing is None:
+            return len(learned)
+        rows = int(self.tallies[2])
+        ends = np.flatnonzero(learned)[: next_review(rows) - rows]
+        return int(ends[-1]) + 1 if len(ends) == next_review(rows) - rows else len(learned)
+
+    def _all_places(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """Where the cells of all entries stand; those of rows that are not learned may have none, and are not read."""
+        slots = batch.indices[np.repeat(learned, np.diff(batch.indptr))]
+        self._places(np.unique(slots[self._place[slots] == 0]))
+        return self._place[batch.indices]
+
+    def _learn_compiled(self, batch: Batch, at: NDArray[np.int32]) -> None:
+        values, labels = batch.values.astype(np.float64), label_numbers(self.facts)
+        core = compiled(self.spec, self._arrays(labels))
+        indptr = batch.indptr - batch.indptr[0]
+        if not isinstance(self.mixing, LabelMixing):
+            core.learn(indptr, at, values, batch.y, batch.weight)
+            return set_label_numbers(self._own_facts, labels)
+        ends = indptr.tolist()
+        for r in np.flatnonzero((batch.weight > 0) & (batch.y == batch.y)).tolist():
+            row = slice(ends[r], ends[r + 1])
+            self._row_compiled(core, at[row], values[row], float(batch.y[r]), float(batch.weight[r]))
+        return None
+
+    def _row_compiled(self, core: CompiledReplay, at: NDArray[np.int32], v: Vector, y: float, weight: float) -> None:
+        """A row of several scales with labels in any unit, whose mixture is computed here."""
+        scores, reach = core.play(at, v, self.facts.offset)
+        self.tallies[2] += 1.0
+        value, unweighted = self._learn_label(scores, reach, y, weight)
+        if unweighted is not None:
+            core.step(at, v, (weight * unweighted).tolist(), self.facts.psi, self.facts.kappa)
+        self.tallies[:2] += [weight * value, weight]
+
+    def _arrays(self, labels: Vector) -> dict[str, Any]:
+        """All that the compiled replay writes to."""
+        own = {**self._table, "unit": self._unit, "count": self._count, "kappa": self._kappa, "labels": labels}
+        own |= {"tallies": self.tallies, "sums": self._sums, "slopes": self._slopes, "row_sums": self._row_sums}
+        own |= {"base": self._base} | ({} if self.calibration is None else {"calibration": self.calibration})
+        return own if self.mixing is None else {**self.mixing.state, **own}
+
+    def _learn_with_numpy(self, batch: Batch, learned: NDArray[np.intp]) -> None:
         ends, values = batch.indptr.tolist(), batch.values.astype(np.float64)
-        learned = np.flatnonzero((batch.weight > 0) & (batch.y == batch.y))
         for r in learned.tolist():
             row = slice(ends[r], ends[r + 1])
             self._row(self._places(batch.indices[row]), values[row], float(batch.y[r]), float(batch.weight[r]))

@@ -104,13 +104,14 @@ def verify_receipt(
     other: str | os.PathLike[str] | None = None,
     model: str | os.PathLike[str] | None = None,
     listener: Callable[[int], None] | None = None,
+    numpy: bool = False,
 ) -> Verdict:
     """Learn the data of a receipt again and confirm or refuse each of its numbers; with `rows` the first rows only.
 
     The certificates on the way, at powers of two of the rows read (of 16 beyond 4096), are what the first rows are
     checked by. `other` is the model that the receipt compares with, where it names one. `model` is the one that the
     receipt is said to be about: its learned state has to be that of the receipt, and what the replay learned.
-    `listener` is called with the number of rows replayed so far.
+    `listener` is called with the number of rows replayed so far. With `numpy` nothing compiled takes part but readers.
     """
     stated = read_receipt(receipt)
     if rows is not None:
@@ -135,7 +136,7 @@ def verify_receipt(
     checks += digests
     if any(not one.ok for one in digests):  # other files: what they would give says nothing about the receipt
         return Verdict(tuple(checks), 0, False)
-    replaying = _Replaying(stated, provenance, learned, spec, rows, listener)
+    replaying = _Replaying(stated, provenance, learned, Replay(spec, retire=False, numpy=numpy), rows, listener)
     try:
         checks += replaying.run(comparator)
     except FtprlError as error:  # the rows are not those that were learned
@@ -199,16 +200,16 @@ class _Replaying:
         stated: Document,
         provenance: Provenance,
         learned: LearnedData,
-        spec: Spec,
+        replay: Replay,
         rows: int | None,
         listener: Callable[[int], None] | None,
     ) -> None:
         self.stated, self.provenance, self.learned, self.rows = stated, provenance, learned, rows
         self.listener = listener or (lambda read: None)
-        self.replay, self.baseline = Replay(spec, retire=False), BaselineReplay(spec.scalar_loss())
+        self.replay, self.baseline = replay, BaselineReplay(replay.spec.scalar_loss())
         self.read = 0  # rows, in all passes
         self.rows_before = 0  # of the data of earlier runs
-        self.unit_values = needs_unit_values(spec)
+        self.unit_values = needs_unit_values(replay.spec)
         self.runs: list[dict[str, Any]] = []  # as they were replayed
         self.milestones = list(provenance.milestones)  # that are still to come
         self.stops = self._expected_milestones()

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from ftprl.report.page import page, picture
 from ftprl.report.serve import Watch
+from ftprl.report.several import page_of_several
 
-__all__ = ["Watch", "page", "picture"]
+__all__ = ["Watch", "page", "page_of_several", "picture"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from ftprl.draw import RAMP, Columns, Panel, Series
@@ -37,7 +37,15 @@ class Figure:
 
 def figures(log: RunLog) -> list[Figure]:
     """All figures in the order of the page."""
-    return [_loss(log), _regret(log), _scales(log), _calibration(log), _speed(log), _coordinates(log)]
+    return [
+        _loss(log),
+        _floor(log),
+        _calibration(log),
+        _scales(log),
+        _regret(log),
+        _coordinates(log),
+        _speed(log),
+    ]
 
 
 def _loss(log: RunLog) -> Figure:
@@ -81,6 +89,29 @@ def _baseline(log: RunLog) -> str:
 
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f} %"
+
+
+def _floor(log: RunLog) -> Figure:
+    name, title = "floor", "The run against all fixed weights"
+    curve = log.floor
+    if curve is None:
+        return Figure(name, title, no_receipt(log))
+    base = None if log.first_pass is None or log.loss == "poisson" else log.first_pass.baseline
+    lengths = [0.0, *([curve.beaten_length] if curve.beaten_length else []), *curve.named_lengths()]
+    return Figure(
+        name,
+        title,
+        "Dashed green: the floor, a loss that no fixed linear model up to that length can be below, proved from sums "
+        "of this run. Where it is above the blue line, the run was better than all of them. The length of a model is "
+        "the root of the sum of squares of weight times size of its feature.",
+        replace(plots.floor(curve, base=base), title=title),
+        ("length", "no fixed weights are below", "at most better than the run"),
+        [
+            (f"{length:.4g}", amount(curve.at(length)), percent(curve.better(length)) if curve.least == 0.0 else "–")
+            for length in lengths
+            if math.isfinite(length)
+        ],
+    )
 
 
 def _regret(log: RunLog) -> Figure:

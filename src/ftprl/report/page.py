@@ -30,12 +30,18 @@ def page(events: Iterable[Event], name: str, *, nonce: str | None = None) -> str
     return frame(inside, name, nonce)
 
 
-def parts(log: RunLog, name: str, cache: dict[str, tuple[str, str]] | None = None) -> dict[str, str]:
-    """The inner HTML of each section; a `cache` keeps the pictures, so that only what has changed is drawn again."""
+def parts(
+    log: RunLog, name: str, cache: dict[str, tuple[str, str]] | None = None, *, prefix: str = ""
+) -> dict[str, str]:
+    """The inner HTML of each section; a `cache` keeps the pictures, so that only what has changed is drawn again.
+
+    With a `prefix` all ids begin with it: several runs fit into one page.
+    """
+    drawn = [replace(figure, name=prefix + figure.name) for figure in figures(log)]
     return {
         "head": _head(log, name),
-        "figures": _figures(figures(log), {} if cache is None else cache),
-        "receipt": _receipt(log),
+        "figures": _figures(drawn, {} if cache is None else cache),
+        "receipt": _receipt(log, prefix),
         "settings": _settings(log),
         "events": _events(log),
     }
@@ -66,14 +72,20 @@ def frame(inside: str, name: str, nonce: str | None = None, made_from: str = "th
 def _head(log: RunLog, name: str) -> str:
     word, sentence = sentences.status(log)
     warning = sentences.warning(log)
-    mood = "bad" if sentences.inconsistent(log) else "good" if "regret" in log.receipt else "none"
     return (
         tag("h1", esc(os.path.basename(name) or name), " ", tag("span", word, class_=f"badge {word}"))
         + tag("p", esc(sentence), class_="failed" if log.status == "failed" else "status")
         + (tag("p", esc(warning), class_="verdict bad") if warning else "")
+        + _answers(log)
         + tag("div", *_tiles(log), class_="tiles")
-        + tag("p", esc(sentences.verdict(log)), class_=f"verdict {mood}")
     )
+
+
+def _answers(log: RunLog) -> str:
+    """The four questions; a receipt whose numbers contradict each other comes first."""
+    wrong = tag("p", esc(sentences.verdict(log)), class_="verdict bad") if sentences.inconsistent(log) else ""
+    told = [tag("div", tag("dt", esc(a.question)), tag("dd", esc(a.answer))) for a in sentences.answers(log)]
+    return wrong + (tag("dl", *told, class_="answers") if told else "")
 
 
 def _tiles(log: RunLog) -> list[str]:
@@ -104,13 +116,15 @@ def _tile(label: str, value: str, note: str) -> str:
 
 
 def _figures(all_figures: Sequence[Figure], cache: dict[str, tuple[str, str]]) -> str:
-    cards = [_card(figure, figure.panel, cache) for figure in all_figures if figure.panel is not None]
+    cards = [figure_card(figure, figure.panel, cache) for figure in all_figures if figure.panel is not None]
     missing = [tag("li", tag("b", esc(f.title)), ": ", esc(f.caption)) for f in all_figures if f.panel is None]
     left_out = tag("div", tag("h2", "Not shown"), tag("ul", *missing), class_="missing") if missing else ""
     return tag("div", *cards, class_="cards") + left_out
 
 
-def _card(figure: Figure, panel: draw.Panel, cache: dict[str, tuple[str, str]]) -> str:
+def figure_card(figure: Figure, panel: draw.Panel, cache: dict[str, tuple[str, str]] | None = None) -> str:
+    """A figure with its caption and its numbers."""
+    cache = {} if cache is None else cache
     key = repr((figure.caption, panel))
     if cache.get(figure.name, ("", ""))[0] != key:
         fig = draw.figure([replace(panel, title="")], *_SIZE)
@@ -120,9 +134,9 @@ def _card(figure: Figure, panel: draw.Panel, cache: dict[str, tuple[str, str]]) 
     return tag("figure", tag("figcaption", caption), cache[figure.name][1], numbers, id=figure.name, class_="card")
 
 
-def _receipt(log: RunLog) -> str:
+def _receipt(log: RunLog, prefix: str) -> str:
     paragraphs = sentences.receipt(log)
-    title = tag("h2", "The receipt in words")
+    title = tag("h2", "Details of the receipt")
     if not paragraphs:
         return title + tag("p", esc(sentences.verdict(log)))
     entries = [(name, amount(value)) for name, value in log.receipt.items()]
@@ -133,8 +147,9 @@ def _receipt(log: RunLog) -> str:
             (str(d.get("file")), f"{count(number(d.get('bytes')))} bytes", str(d.get("sha256"))) for d in log.digests
         ]
         inside += facts("The files it covers, with their SHA-256", files)
-    numbers = details("receipt-numbers", "All numbers of the receipt", inside)
-    return title + tag("div", text, class_="words") + numbers
+    numbers = details(f"{prefix}receipt-numbers", "All numbers of the receipt", inside)
+    verdict = tag("p", esc(sentences.verdict(log)))
+    return title + verdict + tag("div", text, class_="words") + numbers
 
 
 def _settings(log: RunLog) -> str:

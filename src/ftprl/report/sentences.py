@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import SCALAR_LOSSES, scalar_loss
+from ftprl.receipt.caveats import offset_in_words
 from ftprl.report.numbers import amount, count, percent
+from ftprl.runlog.answers import Answer, fixed_weights, guessing, learning_rate, tomorrow
 from ftprl.runlog.reader import Point, Receipt, RunLog, number
 from ftprl.runlog.yardstick import better, root_mean_square, worse_than_baseline
 
@@ -25,6 +27,30 @@ _BASELINES = {
     "quantile": "the running quantile",
     "majority": "the more frequent class",
 }
+
+
+def answers(log: RunLog) -> list[Answer]:
+    """The four questions, each with its answer."""
+    first, loss = log.first_pass, SCALAR_LOSSES.get(log.loss)
+    told = []
+    if first is not None and first.loss is not None:
+        told.append(guessing(log.loss, first.loss, first.baseline, first.improvement))
+    several = any(p.weights for p in log.points)
+    weight = log.receipt.get("weight", 0.0) if "loss" in log.rates else 0.0
+    if weight > 0.0 and {"scale", "loss", "mixture"} <= set(log.rates):
+        told.append(learning_rate(log.rates, weight))
+    elif log.points and not several:
+        told.append(learning_rate(None, 0.0))
+    offset = "" if loss is None or not loss.has_offset else offset_in_words(scalar_loss(log.loss, _tau(log)))
+    if log.floor is not None or log.keeps_receipt is False:
+        told.append(fixed_weights(log.floor, offset))
+    return [*told, tomorrow(log.confidence)] if log.confidence else told
+
+
+def _tau(log: RunLog) -> float:
+    spec = log.settings.get("spec")
+    tau = number(spec.get("tau")) if isinstance(spec, Mapping) else None
+    return tau if tau is not None and 0.0 < tau < 1.0 else 0.5
 
 
 def no_receipt(log: RunLog) -> str:

@@ -87,6 +87,51 @@ def fixed_weights(curve: FloorCurve | None, offset: str = "") -> Answer:
     return Answer(question, f"{text} (Fixed weights on top of {offset} up to each row.)" if offset else text)
 
 
+def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
+    """What loss to expect of rows to come, if they are like those so far, and whether there was a drift alarm.
+
+    >>> print(tomorrow({"loss": {"mean": 0.453, "lower": 0.449, "upper": 0.457, "level": 0.95}}).answer)
+    A mean loss from 0.4490 to 0.4570 per row (with 95 % confidence at every row), if rows stay as they were.
+    """
+    question = "What to expect tomorrow?"
+    loss, gain = _interval(confidence, "loss"), _interval(confidence, "improvement")
+    if loss is None or confidence is None:
+        return Answer(question, "Not known: the run has no record of it.")
+    low, high, level = loss
+    better = "" if gain is None else f", {_less(gain[0], gain[1])} than guessing"
+    text = (
+        f"A mean loss from {_short(low)} to {_short(high)} per row{better} (with {100.0 * level:g} % confidence at"
+        " every row), if rows stay as they were."
+    )
+    drift = confidence.get("drift")
+    row = drift.get("row") if isinstance(drift, Mapping) else None
+    return Answer(question, text if not isinstance(row, int) else f"{text} Drift alarm: the loss rose at row {row:,}.")
+
+
+def _less(low: float, high: float) -> str:
+    """An interval of an improvement in words.
+
+    >>> _less(0.1, 0.2), _less(-0.1, 0.2), _less(-0.2, -0.1)
+    ('0.1000 to 0.2000 less', 'between 0.1000 more and 0.2000 less', '0.1000 to 0.2000 more')
+    """
+    if low > 0.0:
+        return f"{_short(low)} to {_short(high)} less"
+    return (
+        f"{_short(-high)} to {_short(-low)} more"
+        if high < 0.0
+        else f"between {_short(-low)} more and {_short(high)} less"
+    )
+
+
+def _interval(confidence: Mapping[str, Any] | None, name: str) -> tuple[float, float, float] | None:
+    entry = None if confidence is None else confidence.get(name)
+    if not isinstance(entry, Mapping):
+        return None
+    ends = [entry.get(key) for key in ("lower", "upper", "level")]
+    numbers = [float(a) for a in ends if isinstance(a, int | float) and not isinstance(a, bool) and math.isfinite(a)]
+    return (numbers[0], numbers[1], numbers[2]) if len(numbers) == 3 else None
+
+
 def _short(value: float) -> str:
     return f"{value:.4f}" if abs(value) < 1e3 else f"{value:.6g}"
 

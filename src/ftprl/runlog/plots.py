@@ -65,7 +65,7 @@ def loss(log: RunLog) -> Panel | None:
         log="x",
         marks=changes(log),
         xlim=span([p.rows for p in (*points, *ends)]),
-        ylim=_limits(settled),
+        ylim=limits(settled),
     )
 
 
@@ -131,7 +131,7 @@ def _unit(name: str) -> str:
     return SCALAR_LOSSES[name].unit if name in SCALAR_LOSSES else "loss"
 
 
-def _limits(values: Sequence[float | None]) -> tuple[float, float] | None:
+def limits(values: Sequence[float | None]) -> tuple[float, float] | None:
     """The ends of the y axis, with a margin, without the few largest values."""
     known = sorted(v for v in values if v is not None and math.isfinite(v))
     if len(known) < 8:

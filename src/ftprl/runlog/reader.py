@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
 from ftprl.runlog.events import Event, json_values
+from ftprl.runlog.floor import FloorCurve
 
 Status = Literal["waiting", "running", "finished", "failed", "interrupted"]
 Receipt = Mapping[str, float]
@@ -88,6 +89,9 @@ class RunLog:
     receipt: Receipt  # the last one
     keeps_receipt: bool | None  # None when it was not logged
     coordinates_by: str  # how coordinates are grouped: "rows" or "gradients"
+    floor: FloorCurve | None  # the last one
+    rates: Receipt  # the best learning-rate scale beside the mixture; empty when not known
+    confidence: Mapping[str, Any]  # what to expect of rows to come; empty when not logged
 
     @classmethod
     def from_events(cls, events: Iterable[Event]) -> RunLog:
@@ -119,6 +123,9 @@ class RunLog:
             keeps_receipt=_last(kept, "receipt", bool),
             digests=[entry for entry in _last(kept, "digests", list) or () if isinstance(entry, Mapping)],
             coordinates_by=str(_last(kept, "coordinates_by", str) or "rows"),
+            floor=FloorCurve.from_dict(_last(kept, "floor", Mapping)),
+            rates=numbers(_last(kept, "rates", Mapping)),
+            confidence=_last(kept, "confidence", Mapping) or {},
         )
 
     @property

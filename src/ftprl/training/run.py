@@ -56,7 +56,8 @@ class Run:
         from ftprl.receipt.provenance import provenance_of
 
         record = provenance_of(self.model)
-        return own_certificate(self.model.engine, unit_values=record is not None and record.unit_values)
+        certificate = own_certificate(self.model.engine, unit_values=record is not None and record.unit_values)
+        return certificate.with_confidence(self.confidence)
 
     @property
     def progressive_loss(self) -> float:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import InvalidInput
-from ftprl.report import page, picture, sentences
+from ftprl.report import page, page_of_several, picture, sentences
 from ftprl.report.figures import figures
 from ftprl.report.html import MOST_ROWS, esc, table
 from ftprl.report.numbers import percent
@@ -67,7 +67,7 @@ def check(text: str) -> Reader:
         assert not any(name.startswith("on") for name in attributes)
         assert all((attributes.get(name) or "#").startswith("#") for name in ("href", "src", "xlink:href"))
     assert "@import" not in text
-    assert set(re.findall(r"url\(([^)]{1,2})", text)) <= {"#" + c for c in "lrscw"}
+    assert set(re.findall(r"url\(([^)]{1,2})", text)) <= {"#" + c for c in "flrscw"}
     text.encode("utf-8")
     return reader
 
@@ -93,8 +93,8 @@ def test_a_finished_run_has_every_section() -> None:
     ):
         assert said in reader.text
     figures_, tables = [sum(tag == name for tag, _ in reader.seen) for name in ("svg", "details")]
-    assert figures_ == 6
-    assert tables == 7, "a table for every figure, and the receipt's"
+    assert figures_ == 7
+    assert tables == 8, "a table for every figure, and the receipt's"
     labels = [attributes.get("aria-label") for tag, attributes in reader.seen if tag == "svg"]
     assert all(labels)
 
@@ -108,6 +108,38 @@ def test_a_loss_without_a_best_bound_shows_the_regret_of_the_features() -> None:
     assert "which features were expensive to learn. The largest share, " in reader.text
     assert "Best bound by feature frequency" not in reader.text
     assert "Best bound by feature frequency" in check(page(finished(), "run.jsonl")).text
+
+
+def test_the_page_opens_with_the_answers() -> None:
+    confidence = {"loss": {"mean": 0.5, "lower": 0.48, "upper": 0.53, "level": 0.95}, "drift": {"row": 700}}
+    reader = check(page([*finished()[:-1], {**finished()[-1], "confidence": confidence}], "run.jsonl"))
+    answers = (
+        "Better than guessing?",
+        "20.0 % better than guessing the base rate so far",
+        "Would another learning rate have been better?",
+        "2.00 % more than all of them mixed",
+        "Would other fixed weights have been better?",
+        "provably beat every fixed linear model of length up to 2;",
+        "What to expect tomorrow?",
+        "from 0.4800 to 0.5300 per row",
+        "Drift alarm: the loss rose at row 700.",
+        "rows per second",
+    )
+    places = [reader.text.index(text) for text in answers]
+    assert places == sorted(places)
+    assert "Train with --receipt" in check(page([start(receipt=False), progress(9, floor=None)], "run.jsonl")).text
+
+
+def test_several_runs_are_one_page() -> None:
+    text = page_of_several([("a/run.jsonl", finished()), ("b/run.jsonl", finished()), (HOSTILE, [start()])])
+    reader = check(text)
+    assert "3 runs" in reader.text
+    for name in ("a/run.jsonl", "b/run.jsonl"):
+        assert name in reader.text
+    names = {attributes.get("id") for tag, attributes in reader.seen if tag == "figure"}
+    assert {"losses", "run1-loss", "run1-floor", "run2-loss", "run2-floor"} <= names
+    assert "<script>" not in text
+    check(page_of_several([("x", []), ("x", [])]))
 
 
 def test_the_policy_forbids_everything_but_styles() -> None:
@@ -170,7 +202,7 @@ def test_names_from_data_are_shown_and_do_nothing() -> None:
     assert reader.text.count("<script>alert(1)</script>") >= 15
     assert reader.text.count("\\x00\\x1b[31m\\u202e") >= 15
     labels = [attributes.get("aria-label") for tag, attributes in reader.seen if tag == "svg"]
-    assert len(labels) == 4
+    assert len(labels) == 5
 
 
 @given(st.text())

@@ -1,0 +1,161 @@
+// The second learner of `ftprl verify` as Python sees it: settings, and arrays that belong to the caller.
+#include "replay/replay.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/arrays.hpp"
+#include "bindings/bindings.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using namespace ftprl::bindings;
+using Any = nb::ndarray<nb::c_contig, nb::device::cpu>;
+
+// Keeps the arrays alive, since the learner writes into them.
+struct CompiledReplay {
+    nb::dict arrays;
+    std::int64_t places;
+    std::unique_ptr<ftprl::replay::Learner> learner;
+    int count;
+};
+
+void* array_of(const nb::dict& arrays, const char* name, bool wide, std::size_t size) {
+    if (!arrays.contains(name)) return nullptr;
+    const auto array = nb::cast<Any>(arrays[name]);
+    const bool fits = wide ? array.dtype() == nb::dtype<double>() : array.dtype() == nb::dtype<float>();
+    if (!fits || array.size() < size)
+        throw nb::value_error((std::string(name) + " needs " + std::to_string(size) + " numbers").c_str());
+    return array.data();
+}
+
+double* numbers_of(const nb::dict& arrays, const char* name, std::size_t size) {
+    return static_cast<double*>(array_of(arrays, name, true, size));
+}
+
+double* needed(const nb::dict& arrays, const char* name, std::size_t size) {
+    double* numbers = numbers_of(arrays, name, size);
+    if (numbers == nullptr) throw nb::value_error((std::string(name) + " is missing").c_str());
+    return numbers;
+}
+
+ftprl::replay::Settings settings_of(const nb::dict& d) {
+    const auto number = [&](const char* name) { return nb::cast<double>(d[name]); };
+    const auto flag = [&](const char* name) { return nb::cast<bool>(d[name]); };
+    ftprl::replay::Settings s{ftprl::replay::name_of(nb::cast<std::string>(d["loss"])),
+                              number("tau"),
+                              number("beta"),
+                              number("l1"),
+                              number("l2"),
+                              number("lower"),
+                              number("upper"),
+                              flag("intercept"),
+                              flag("float64"),
+                              flag("stacked"),
+                              number("share"),
+                              nb::cast<std::vector<double>>(d["scales"])};
+    if (s.scales.empty() || s.scales.size() > ftprl::replay::MOST)
+        throw nb::value_error("scales needs 1 to 16 numbers");
+    return s;
+}
+
+std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) {
+    const ftprl::replay::Settings s = settings_of(settings);
+    const std::size_t K = s.scales.size(), n = K + (s.stacked ? 1 : 0), windows = K > 4 ? 3 * (K - 2) : 0;
+    const std::size_t places = nb::cast<Any>(arrays["unit"]).size();
+    const auto cells = [&](const char* name, std::size_t size) {
+        void* array = array_of(arrays, name, s.wide, size);
+        if (array == nullptr) throw nb::value_error((std::string(name) + " is missing").c_str());
+        return array;
+    };
+    const ftprl::replay::Cells table{cells("z", places * K), cells("R", places * K), cells("unit", places),
+                                     cells("count", places), cells("kappa", places), needed(arrays, "S", places * K)};
+    const ftprl::replay::Totals totals{needed(arrays, "tallies", 3),          needed(arrays, "sums", 6 * K),
+                                       needed(arrays, "slopes", K),           needed(arrays, "row_sums", 5 * K),
+                                       numbers_of(arrays, "calibration", 60), needed(arrays, "base", 4 * K)};
+    auto* labels = reinterpret_cast<ftprl::replay::LabelState*>(
+        needed(arrays, "labels", sizeof(ftprl::replay::LabelState) / sizeof(double)));
+    ftprl::replay::MixtureState mixture{};
+    if (K > 1 && !s.labelled()) {
+        mixture = {needed(arrays, "P", K * K), needed(arrays, "u", K),
+                   needed(arrays, "w", n),     needed(arrays, "totals", n),
+                   needed(arrays, "seen", n),  needed(arrays, "facts", 1),
+                   needed(arrays, "block", K), needed(arrays, "windows", windows)};
+    }
+    auto learner = std::make_unique<ftprl::replay::Learner>(s, table, totals, labels, mixture);
+    return std::make_unique<CompiledReplay>(
+        CompiledReplay{std::move(arrays), static_cast<std::int64_t>(places), std::move(learner), static_cast<int>(K)});
+}
+
+void check_places(const CompiledReplay& self, const Column<std::int32_t>& place, const Column<double>& value) {
+    check_length("value", value.size(), static_cast<std::int64_t>(place.size()));
+    for (std::size_t i = 0; i < place.size(); ++i) {
+        if (place.data()[i] < 0 || place.data()[i] >= self.places)
+            throw nb::value_error("a place is outside the table");
+    }
+}
+
+void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Column<std::int32_t>& place,
+           const Column<double>& value, const Column<double>& y, const Column<double>& weight) {
+    const auto rows = static_cast<std::int64_t>(y.size());
+    check_length("weight", weight.size(), rows);
+    check_length("indptr", indptr.size(), rows + 1);
+    check_places(self, place, value);
+    const std::int64_t* ends = indptr.data();
+    const auto entries = static_cast<std::int64_t>(place.size());
+    for (std::int64_t r = 0; r < rows; ++r) {
+        if (ends[r] < 0 || ends[r] > ends[r + 1] || ends[r + 1] > entries)
+            throw nb::value_error("indptr needs to rise");
+    }
+    const nb::gil_scoped_release free;
+    for (std::int64_t r = 0; r < rows; ++r) {
+        if (!(weight.data()[r] > 0.0) || y.data()[r] != y.data()[r]) continue;
+        const std::int64_t from = ends[r];
+        self.learner->learn(
+            {place.data() + from, value.data() + from, ends[r + 1] - from, y.data()[r], weight.data()[r]});
+    }
+}
+
+nb::tuple play(CompiledReplay& self, const Column<std::int32_t>& place, const Column<double>& value, double offset) {
+    check_places(self, place, value);
+    std::vector<double> scores(self.count), reach(self.count);
+    const auto size = static_cast<std::int64_t>(place.size());
+    self.learner->play({place.data(), value.data(), size, 0.0, 1.0}, offset, scores.data(), reach.data());
+    return nb::make_tuple(scores, reach);
+}
+
+void step(CompiledReplay& self, const Column<std::int32_t>& place, const Column<double>& value,
+          const std::vector<double>& slopes, double psi, double kappa) {
+    check_places(self, place, value);
+    if (slopes.size() != static_cast<std::size_t>(self.count)) throw nb::value_error("slopes needs one for each scale");
+    const auto size = static_cast<std::int64_t>(place.size());
+    self.learner->step({place.data(), value.data(), size, 0.0, 1.0}, slopes.data(), psi, kappa);
+}
+
+}  // namespace
+
+void ftprl::bindings::bind_replay(nb::module_& m) {
+    nb::class_<CompiledReplay>(m, "CompiledReplay", "A second learner for verify; it writes into arrays of the caller.")
+        .def(nb::new_(&make), nb::arg("settings"), nb::arg("arrays"))
+        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("place").noconvert(), nb::arg("value").noconvert(),
+             nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+             "Predict and learn rows: one scale, or several with the log loss.")
+        .def("play", &play, nb::arg("place").noconvert(), nb::arg("value").noconvert(), nb::arg("offset"),
+             nb::sig(
+                 "def play(self, place: numpy.typing.NDArray[numpy.int32], value: numpy.typing.NDArray[numpy.float64],"
+                 " offset: float) -> tuple[list[float], list[float]]"),
+             "The scores of one row, and by how much a slope of 1 moves each.")
+        .def("step", &step, nb::arg("place").noconvert(), nb::arg("value").noconvert(), nb::arg("slopes"),
+             nb::arg("psi"), nb::arg("kappa"), "The step of the row that was played, by slopes times weights.");
+}

@@ -1,0 +1,295 @@
+#include "replay/replay.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace ftprl::replay {
+namespace {
+
+constexpr double NARROW_CUT = 0x1p96, WIDE_CUT = 0x1p400;
+constexpr double LARGEST_FLOAT = 3.4028234663852886e38;
+
+template <class T>
+constexpr double most_of() {
+    return sizeof(T) == sizeof(float) ? LARGEST_FLOAT : LARGEST;
+}
+
+template <class T>
+constexpr double cut_of() {
+    return sizeof(T) == sizeof(float) ? NARROW_CUT : WIDE_CUT;
+}
+
+template <class T>
+T& at(void* array, std::int64_t i) {
+    return static_cast<T*>(array)[i];
+}
+
+void add_calibration(double* bins, double value, double y, double weight) {
+    const double chance = std::exp(-value), p = y > 0.0 ? chance : 1.0 - chance;
+    double* bin = bins + 3 * std::min(static_cast<int>(p * 20.0), 19);
+    bin[0] += weight;
+    bin[1] += weight * p;
+    bin[2] += y > 0.0 ? weight : 0.0;
+}
+
+}  // namespace
+
+Learner::Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture)
+    : s_(std::move(settings)),
+      cells_(cells),
+      totals_(totals),
+      labels_(labels),
+      mixture_(mixture),
+      several_(s_.count() > 1),
+      plain_(s_.plain()),
+      base_{},
+      own_{} {}
+
+// 1 / Q without kappa: h / (unit (beta unit + R)), and 0 where nothing was met.
+double Learner::rate(double h, double R, double unit) const {
+    const double held = unit * (s_.beta * unit + R);
+    return held > 0.0 ? std::min(h / held, LARGEST) : 0.0;
+}
+
+// 1 / (Q + l2 unit^2)
+double Learner::rate_with(double rate, double kappa, double unit, bool free) const {
+    const double own = rate * kappa;
+    if (free || plain_) return own;
+    const double finite = std::min(own, LARGEST);
+    return finite / (1.0 + finite * (s_.l2 * (unit * unit)));
+}
+
+// What h Q / unit grows by.
+double Learner::rise(double R, double now, double unit, double kappa, double new_kappa) const {
+    if (!s_.kinked()) return now - R;
+    const double own = kappa > 0.0 ? 1.0 / kappa : 0.0;
+    return (s_.beta * unit + now) * (1.0 / new_kappa) - (s_.beta * unit + R) * own;
+}
+
+// The units of the row's features, this row included.
+template <class T>
+void Learner::raise(const Row& row) {
+    for (std::int64_t i = 0; i < row.size; ++i) {
+        const std::int64_t p = row.place[i];
+        const double a = std::fabs(row.value[i]);
+        T& stored = at<T>(cells_.unit, p);
+        double unit = static_cast<double>(stored);
+        before_[i] = unit;
+        if (!several_) {
+            unit = std::max(unit, static_cast<double>(static_cast<T>(a)));
+        } else {
+            T& rows = at<T>(cells_.rows, p);
+            rows = static_cast<T>(static_cast<double>(rows) + 1.0);
+            if (a > unit) {
+                const double step = (a * a - unit * unit) / static_cast<double>(rows);
+                const double mean = std::sqrt(std::max(unit * unit + step, 0.0));
+                unit = static_cast<double>(static_cast<T>(std::max(std::max(unit, mean), a / 16.0)));
+            }
+        }
+        stored = static_cast<T>(unit);
+        unit_[i] = unit;
+        kappa_[i] = s_.kinked() ? static_cast<double>(at<T>(cells_.kappa, p)) : 1.0;
+    }
+}
+
+// The weight of each entry and scale, and the intercept's.
+template <class T>
+void Learner::play_cells(const Row& row) {
+    const int K = s_.count();
+    for (std::int64_t i = 0; i < row.size; ++i) {
+        const double unit = unit_[i];
+        for (int k = 0; k < K; ++k) {
+            const std::int64_t c = static_cast<std::int64_t>(row.place[i]) * K + k;
+            const double z = static_cast<double>(at<T>(cells_.z, c)), R = static_cast<double>(at<T>(cells_.R, c));
+            const double h = s_.scales[k];
+            double x = 0.0;
+            if (s_.labelled()) {
+                const double own = rate(h, R, unit);
+                if (plain_) {
+                    x = -(z * own) * kappa_[i];
+                } else {
+                    const double pull = std::copysign(std::max(std::fabs(z) - s_.l1 * unit, 0.0), -z);
+                    x = cut(pull * rate_with(own, kappa_[i], unit, false), s_.lower, s_.upper);
+                }
+            } else {
+                double held = unit * (s_.beta * unit + R), pull = z * -h;
+                if (!plain_) {
+                    held += h * s_.l2 * (unit * unit);
+                    pull = std::copysign(std::max(std::fabs(z) - s_.l1 * unit, 0.0), -z) * h;
+                }
+                x = held > 0.0 ? pull / held : 0.0;
+                if (!plain_) x = cut(x, s_.lower, s_.upper);
+            }
+            x_[k * row.size + i] = x;
+        }
+    }
+    for (int k = 0; s_.intercept && k < K; ++k) {
+        const double z = totals_.base[k], R = totals_.base[K + k], h = s_.scales[k];
+        const double held = 1.0 * (s_.beta * 1.0 + R);
+        base_[k] =
+            s_.labelled() ? -(z * rate(h, R, 1.0)) * totals_.base[3 * K + k] : (held > 0.0 ? z * -h / held : 0.0);
+    }
+}
+
+void Learner::play(const Row& row, double offset, double* scores, double* reach) {
+    const int K = s_.count();
+    const auto size = static_cast<std::size_t>(row.size);
+    if (unit_.size() < size) {
+        for (auto* part : {&unit_, &before_, &kappa_}) part->resize(size);
+    }
+    if (x_.size() < size * K) {
+        x_.resize(size * K);
+        terms_.resize(size * SUMS);
+    }
+    s_.wide ? raise<double>(row) : raise<float>(row);
+    s_.wide ? play_cells<double>(row) : play_cells<float>(row);
+    for (int k = 0; k < K; ++k) {
+        for (std::int64_t i = 0; i < row.size; ++i) terms_[i] = x_[k * row.size + i] * row.value[i];
+        double score = in_fours(terms_.data(), row.size);
+        if (s_.labelled()) score = score + offset;
+        scores[k] = s_.intercept ? score + base_[k] : score;
+        if (!s_.labelled()) continue;
+        for (std::int64_t i = 0; i < row.size; ++i) {
+            const std::int64_t c = static_cast<std::int64_t>(row.place[i]) * K + k;
+            const double R = s_.wide ? at<double>(cells_.R, c) : static_cast<double>(at<float>(cells_.R, c));
+            terms_[i] = (row.value[i] * row.value[i]) * rate(s_.scales[k], R, unit_[i]);
+        }
+        reach[k] = in_fours(terms_.data(), row.size);
+        if (s_.intercept) reach[k] = reach[k] + rate(s_.scales[k], totals_.base[K + k], 1.0);
+    }
+}
+
+// What a step adds to the sums: docs/receipt.md. `held` is h (Q + l2), `rate` 1 / (Q + l2) with labels in any unit.
+void Learner::add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
+                        double moved, double kept, bool narrow, bool met) {
+    const bool labelled = s_.labelled();
+    const double inverse = labelled ? std::min(rate, LARGEST) : (held > 0.0 ? std::min(h / held, LARGEST) : 0.0);
+    const double pulled = labelled ? std::fabs(g) + std::fabs(sigma * x) : std::fabs(g);
+    const double proximal = sigma * x * x, lost = kept - moved;
+    const double size = labelled ? std::fabs(kept) + pulled : std::fabs(kept);
+    const double lost_at_most = narrow ? std::fabs(lost) : 0x1p-52 * size * (met ? 1.0 : 0.0);
+    double out[SUMS];
+    out[0] = g * x;
+    out[1] = proximal;
+    out[2] = labelled ? g * g * inverse : (held > 0.0 ? g * g * h / held : 0.0);
+    out[3] = labelled && !narrow ? 0.0 : lost * ((g + 0.5 * lost) * inverse - x);
+    out[4] = labelled ? std::fabs(g) * std::fabs(x) + std::fabs(proximal) : std::fabs(g) * std::fabs(x);
+    const double left = labelled ? pulled + std::fabs(kept) : std::fabs(g) + std::fabs(kept);
+    out[5] = (left + lost_at_most) * (std::fabs(x) + (std::fabs(g) + lost_at_most) * inverse);
+    for (int j = 0; j < SUMS; ++j) (entry < 0 ? own_[j][k] : terms_[j * terms_.size() / SUMS + entry]) = out[j];
+}
+
+template <class T>
+void Learner::step_cells(const Row& row, const double* slopes, double psi, double kappa) {
+    const int K = s_.count();
+    const double top = cut_of<T>(), most = most_of<T>(), new_kappa = static_cast<double>(static_cast<T>(kappa));
+    const bool narrow = sizeof(T) == sizeof(float);
+    for (int k = 0; k < K; ++k) {
+        const double h = s_.scales[k], inverse_h = 1.0 / h;
+        for (std::int64_t i = 0; i < row.size; ++i) {
+            const std::int64_t c = static_cast<std::int64_t>(row.place[i]) * K + k;
+            const double z = static_cast<double>(at<T>(cells_.z, c)), R = static_cast<double>(at<T>(cells_.R, c));
+            const double unit = unit_[i], x = x_[k * row.size + i];
+            const double g = cut(slopes[k] * row.value[i], -top, top);
+            const double counted = s_.labelled() ? cut(g * (1.0 / psi), -top, top) : g;
+            const double now = std::max(static_cast<double>(static_cast<T>(std::sqrt(R * R + counted * counted))), R);
+            const double sigma = unit * rise(R, now, unit, kappa_[i], new_kappa) * inverse_h;
+            const double moved = z + (g - sigma * x);
+            const bool clamped = s_.labelled() || !plain_;
+            const T kept = static_cast<T>(clamped ? cut(moved, -most, most) : moved);
+            at<T>(cells_.z, c) = kept;
+            at<T>(cells_.R, c) = static_cast<T>(now);
+            cells_.S[c] += g;
+            double held = 0.0, own = 0.0;
+            if (s_.labelled()) {
+                own = rate_with(rate(h, now, unit), new_kappa, unit, false);
+            } else {
+                held = unit * (s_.beta * unit + now);
+                if (!plain_) held += h * s_.l2 * (unit * unit);
+            }
+            const bool met = row.value[i] != 0.0;
+            add_terms(k, i, h, held, own, g, x, sigma, moved, static_cast<double>(kept), narrow, met);
+        }
+        sum_up(k, row.size);
+    }
+    for (std::int64_t i = 0; s_.labelled() && i < row.size; ++i)
+        at<T>(cells_.kappa, row.place[i]) = static_cast<T>(kappa);
+}
+
+void Learner::sum_up(int k, std::int64_t entries) {
+    for (int j = 0; j < SUMS; ++j) {
+        const double whole = in_fours(terms_.data() + j * terms_.size() / SUMS, entries);
+        totals_.sums[j * s_.count() + k] += s_.intercept ? whole + own_[j][k] : whole;
+    }
+}
+
+void Learner::step_base(const double* slopes, double psi, double kappa) {
+    const int K = s_.count();
+    for (int k = 0; k < K; ++k) {
+        double *z = totals_.base + k, *R = z + K, *S = R + K, *own_kappa = S + K;
+        const double h = s_.scales[k], x = base_[k];
+        const double g = cut(slopes[k], -WIDE_CUT, WIDE_CUT);
+        const double counted = s_.labelled() ? cut(g * (1.0 / psi), -WIDE_CUT, WIDE_CUT) : g;
+        const double now = std::max(std::sqrt(*R * *R + counted * counted), *R);
+        const double sigma = rise(*R, now, 1.0, *own_kappa, kappa) * (1.0 / h);
+        double moved = *z + (g - sigma * x);
+        if (s_.labelled()) {
+            moved = cut(moved, -LARGEST, LARGEST);
+            *own_kappa = kappa;
+        }
+        *z = moved;
+        *R = now;
+        *S += g;
+        const double held = 1.0 * (s_.beta * 1.0 + now);
+        const double own = s_.labelled() ? rate_with(rate(h, now, 1.0), kappa, 1.0, true) : 0.0;
+        add_terms(k, -1, h, held, own, g, x, sigma, moved, moved, false, true);
+    }
+}
+
+void Learner::step(const Row& row, const double* slopes, double psi, double kappa) {
+    if (s_.intercept) step_base(slopes, psi, kappa);
+    s_.wide ? step_cells<double>(row, slopes, psi, kappa) : step_cells<float>(row, slopes, psi, kappa);
+    for (int k = 0; k < s_.count(); ++k) totals_.slopes[k] += std::fabs(slopes[k]);
+}
+
+// The loss of the prediction of one scale, and the slope of a row of weight 1; whether the row teaches more than its
+// label is left in `slope`, which is then not a number.
+double Learner::learn_labelled(const Row& row, double score, double reach, double& slope) {
+    LabelState& state = *labels_;
+    const double prediction = cut(score, state.low, state.high), value = loss_value(s_, prediction, row.y);
+    const LabelledRow own = learn_label(s_, state, row.y, row.weight);
+    const double cut_score = cut(score, own.low, own.high);
+    slope = own.teaches ? implicit_slope(s_, state, cut_score, row.y, row.weight * state.kappa * reach) : 0.0;
+    add_row_sums(s_, state, own, row.y, row.weight, score, slope, prediction, value, totals_.row_sums, s_.count());
+    if (!own.teaches) slope = std::nan("");
+    return value;
+}
+
+void Learner::learn(const Row& row) {
+    double scores[MOST] = {}, reach[MOST] = {}, slopes[MOST] = {};
+    play(row, labels_->offset, scores, reach);
+    totals_.tallies[2] += 1.0;
+    double value = 0.0;
+    if (s_.labelled()) {
+        value = learn_labelled(row, scores[0], reach[0], slopes[0]);
+    } else {
+        value = several_ ? learn_mixture(s_, mixture_, scores, row.y, row.weight, totals_.tallies[2])
+                         : loss_value(s_, scores[0], row.y);
+        for (int k = 0; k < s_.count(); ++k) slopes[k] = log_slope(scores[k], row.y);
+    }
+    if (slopes[0] == slopes[0]) {
+        for (int k = 0; k < s_.count(); ++k) slopes[k] *= row.weight;
+        step(row, slopes, labels_->psi, labels_->kappa);
+    } else {  // one scale: such a row leaves its cells alone
+        for (std::int64_t i = 0; i < row.size; ++i) {
+            if (s_.wide) at<double>(cells_.unit, row.place[i]) = before_[i];
+            if (!s_.wide) at<float>(cells_.unit, row.place[i]) = static_cast<float>(before_[i]);
+        }
+    }
+    totals_.tallies[0] += row.weight * value;
+    totals_.tallies[1] += row.weight;
+    if (totals_.calibration != nullptr) add_calibration(totals_.calibration, value, row.y, row.weight);
+}
+
+}  // namespace ftprl::replay

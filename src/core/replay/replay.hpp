@@ -1,0 +1,132 @@
+// A second learner, for `ftprl verify`: rows learned once more in plain loops, one entry and one scale after another.
+//
+// It shares no code with src/core/learners, which made the numbers that are checked: what is here is written from
+// docs/scales-reference.md, docs/labels.md and docs/receipt.md, as src/ftprl/receipt/replay.py is, and has its bits.
+// All arrays belong to the caller, who reads its certificate from them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ftprl::replay {
+
+constexpr double LARGEST = 1.7976931348623157e308;
+constexpr int MOST = 16;  // scales
+constexpr int SUMS = 6;   // g x, sigma x^2, g^2 / Q, drift, sizes of the first, sizes of a step
+constexpr int ROW_SUMS = 5;
+
+enum class Name { logistic, hinge, squared_hinge, squared, absolute, quantile, huber, poisson, gamma };
+
+struct Settings {
+    Name loss;
+    double tau, beta, l1, l2, lower, upper;
+    bool intercept, wide, stacked;
+    double share;  // below 0: -1 for 1 / (t + 1), -2 for at most 2^-10 of it
+    std::vector<double> scales;
+
+    bool labelled() const { return loss != Name::logistic; }
+    bool kinked() const { return loss == Name::absolute || loss == Name::quantile || loss == Name::huber; }
+    bool plain() const { return l1 == 0.0 && l2 == 0.0 && lower < -LARGEST && upper > LARGEST; }
+    int count() const { return static_cast<int>(scales.size()); }
+};
+
+Name name_of(const std::string& loss);
+
+// The cells that were met: z, R (count numbers each) and S, unit, rows and kappa of each place; float or double.
+struct Cells {
+    void *z, *R, *unit, *rows, *kappa;
+    double* S;
+};
+
+// Offset, unit and range of the labels, and what they follow from; in the order of `Replay.labels`.
+struct LabelState {
+    double rows, weight, mean, squares, least, most, quantile, since, pinball, deviation;
+    double offset, unit, low, high, psi, kappa;
+};
+
+// The arrays of a mixture with the log loss.
+struct MixtureState {
+    double *P, *u, *w, *totals, *seen, *facts, *block, *windows;
+};
+
+// What is added up: tallies (loss, weight, rows), SUMS and slopes and ROW_SUMS for each scale, 20 bins of calibration.
+struct Totals {
+    double *tallies, *sums, *slopes, *row_sums, *calibration, *base;
+};
+
+struct Row {
+    const std::int32_t* place;
+    const double* value;
+    std::int64_t size;
+    double y, weight;
+};
+
+class Learner {
+public:
+    Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture);
+
+    // One row, all of it: one scale with any loss, or several with the log loss.
+    void learn(const Row& row);
+
+    // The same in two parts, for mixtures that the caller computes: the scores from this offset and what a slope of 1
+    // moves them by, then the step by slopes times weights, counted in psi, with weights in kappa.
+    void play(const Row& row, double offset, double* scores, double* reach);
+    void step(const Row& row, const double* slopes, double psi, double kappa);
+
+private:
+    template <class T>
+    void raise(const Row& row);
+    template <class T>
+    void play_cells(const Row& row);
+    template <class T>
+    void step_cells(const Row& row, const double* slopes, double psi, double kappa);
+    double rate(double h, double R, double unit) const;
+    double rate_with(double rate, double kappa, double unit, bool free) const;
+    double rise(double R, double now, double unit, double kappa, double new_kappa) const;
+    void step_base(const double* slopes, double psi, double kappa);
+    void add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
+                   double moved, double kept, bool narrow, bool met);
+    double learn_labelled(const Row& row, double score, double reach, double& slope);
+    void sum_up(int k, std::int64_t entries);
+
+    Settings s_;
+    Cells cells_;
+    Totals totals_;
+    LabelState* labels_;
+    MixtureState mixture_;
+    bool several_, plain_;
+    std::vector<double> unit_, before_, x_, kappa_, terms_;
+    double base_[MOST];
+    double own_[SUMS][MOST];
+};
+
+// ---- parts of a row that are not about cells ----
+
+double loss_value(const Settings& s, double score, double y);
+double log_slope(double score, double y);
+
+// The label of a row: what is known after it, and the range it is learned with.
+struct LabelledRow {
+    double offset, low, high;
+    bool teaches;
+};
+LabelledRow learn_label(const Settings& s, LabelState& state, double y, double weight);
+double implicit_slope(const Settings& s, const LabelState& state, double score, double y, double A);
+void add_row_sums(const Settings& s, const LabelState& state, const LabelledRow& row, double y, double weight,
+                  double score, double slope, double prediction, double prediction_loss, double* sums, int stride);
+
+// The loss of the mixture for row t, counted from 1, which then learns the row.
+double learn_mixture(const Settings& s, const MixtureState& state, const double* scores, double y, double weight,
+                     double t);
+
+// Every fourth number from the first, the second, ... on, then these four together.
+inline double in_fours(const double* terms, std::int64_t count) {
+    double four[4] = {0.0, 0.0, 0.0, 0.0};
+    for (std::int64_t i = 0; i < count; ++i) four[i % 4] += terms[i];
+    return (four[0] + four[1]) + (four[2] + four[3]);
+}
+
+inline double cut(double v, double low, double high) { return v < low ? low : (high < v ? high : v); }
+
+}  // namespace ftprl::replay

@@ -1,0 +1,166 @@
+// The mixture of several scales with the log loss: docs/scales-reference.md, in the same order.
+#include <algorithm>
+#include <cmath>
+
+#include "replay/replay.hpp"
+
+namespace ftprl::replay {
+namespace {
+
+constexpr double STACK_CUT = 8.0, RIDGE = 4.0, FLATTEST = 0x1p-13, HEAVIEST = 0x1p10, LARGEST_SHARE = 0x1p-10;
+constexpr double LEAST_CHANCE = 0x1p-900;
+constexpr int WINDOW = 4, BLOCK = 1024;
+constexpr double ATANH[] = {0x1.5555555555555p-1, 0x1.9999999999944p-2, 0x1.2492492499d46p-2, 0x1.c71c71bedea97p-3,
+                            0x1.745d19937b1fcp-3, 0x1.3b13515f6f9efp-3, 0x1.111abdc8abe16p-3, 0x1.e0a2d581ab68fp-4,
+                            0x1.bc37f0140c19ep-4, 0x1.32e0d25c9c761p-4, 0x1.401d3e65cdc48p-3};
+
+// log(1 + e) for e from 0 to 1: 2 atanh(s), s = e / (2 + e).
+double log_of_one_plus(double e) {
+    const double s = e / (2.0 + e), w = s * s;
+    double q = ATANH[10];
+    for (int i = 9; i >= 0; --i) q = q * w + ATANH[i];
+    return s * (2.0 + w * q);
+}
+
+double log_loss(double score, double y) {
+    const double v = -y * score;
+    return std::max(v, 0.0) + log_of_one_plus(std::exp(-std::fabs(v)));
+}
+
+double chance_of(double v) {
+    const double e = std::exp(-std::fabs(v));
+    return (v < 0.0 ? e : 1.0) / (1.0 + e);
+}
+
+double least_of(const double* a, int n) { return *std::min_element(a, a + n); }
+
+void normalise(double* w, int n) {
+    double whole = 0.0;
+    for (int j = 0; j < n; ++j) whole += w[j];
+    for (int j = 0; j < n; ++j) w[j] = w[j] / whole;
+}
+
+// Without a share the weights follow from the totals, where none underflows for good.
+void from_totals(const MixtureState& m, int n) {
+    const double heat = m.facts[0], least = least_of(m.seen, n);
+    for (int j = 0; j < n; ++j) m.w[j] = heat > 0.0 ? std::exp((least - m.seen[j]) / heat) : 1.0;
+    normalise(m.w, n);
+}
+
+double by_logarithms(const Settings& s, const MixtureState& m, const double* losses, int n) {
+    double sum = 0.0;
+    if (s.share != 0.0) {
+        const double low = least_of(losses, n);
+        for (int j = 0; j < n; ++j) sum += m.w[j] * std::exp(low - losses[j]);
+        return low - std::log(sum);
+    }
+    const double least = least_of(m.seen, n), heat = m.facts[0];
+    double weights = 0.0, sums[MOST + 1];
+    for (int j = 0; j < n; ++j) {
+        const double behind = (m.seen[j] - least) / heat;
+        sums[j] = losses[j] + behind;
+        weights += std::exp(-behind);
+    }
+    const double low = least_of(sums, n);
+    for (int j = 0; j < n; ++j) sum += std::exp(low - sums[j]);
+    return low - std::log(sum / weights);
+}
+
+double share_after(const Settings& s, double t) {
+    const double falling = 1.0 / (t + 1.0);
+    if (s.share == -1.0) return falling;
+    return s.share == -2.0 ? std::min(LARGEST_SHARE, falling) : s.share;
+}
+
+void weigh(const Settings& s, const MixtureState& m, const double* losses, const double* chances, double weight,
+           double t, int n) {
+    if (s.share == 0.0) return from_totals(m, n);
+    const double heat = m.facts[0], low = least_of(losses, n);
+    const double rate = heat > 0.0 ? std::min(weight / heat, LARGEST) : 0.0;
+    double w[MOST + 1], whole = 0.0;
+    for (int j = 0; j < n; ++j) {
+        const double power = chances == nullptr || rate != 1.0 ? std::exp(rate * (low - losses[j])) : chances[j];
+        w[j] = m.w[j] * power;
+        whole += w[j];
+    }
+    const double a = share_after(s, t);
+    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * (w[j] / whole) + a / n;
+}
+
+void newton_step(const Settings& s, const MixtureState& m, const double* scores, double f, double y, double weight) {
+    const int K = s.count();
+    weight = std::min(weight, HEAVIEST);
+    double v[MOST], Pv[MOST], q = 0.0;
+    for (int i = 0; i < K; ++i) v[i] = cut(scores[i], -STACK_CUT, STACK_CUT);
+    for (int i = 0; i < K; ++i) {
+        double sum = 0.0;
+        for (int j = 0; j < K; ++j) sum += m.P[i * K + j] * v[j];
+        Pv[i] = sum;
+    }
+    for (int i = 0; i < K; ++i) q += v[i] * Pv[i];
+    const double e = std::exp(-std::fabs(f)), p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
+    const double b = weight * std::max(p * (1.0 - p), FLATTEST), d = 1.0 + b * std::max(q, 0.0);
+    const double along = weight * log_slope(f, y) / d;
+    bool sound = true;
+    for (int i = 0; i < K; ++i) {
+        m.u[i] -= along * Pv[i];
+        for (int j = 0; j < K; ++j) m.P[i * K + j] -= b / d * (Pv[i] * Pv[j]);
+        sound = sound && m.P[i * K + i] > 0.0;
+    }
+    for (int i = 0; !sound && i < K * K; ++i) m.P[i] = i % (K + 1) == 0 ? 1.0 / RIDGE : 0.0;
+}
+
+bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+// Losses in blocks of rows, by which it is decided which scales stay.
+void add_block(const MixtureState& m, const double* losses, double weight, int K, std::int64_t t) {
+    if (K <= WINDOW) return;
+    for (int k = 0; k < K; ++k) m.block[k] += weight * losses[k];
+    if (t % BLOCK != 0) return;
+    const int width = K - WINDOW + 2;
+    double *before = m.windows, *current = before + width, *latest = current + width;
+    if (is_power_of_two(t - BLOCK)) {
+        std::copy(current, current + width, before);
+        std::fill(current, current + width, 0.0);
+    }
+    for (int i = 0; i <= K - WINDOW; ++i) current[i] += least_of(m.block + i, WINDOW);
+    current[width - 1] += least_of(m.block, K);
+    for (int i = 0; is_power_of_two(t) && i < width; ++i) latest[i] = before[i] + current[i];
+    std::fill(m.block, m.block + K, 0.0);
+}
+
+}  // namespace
+
+double learn_mixture(const Settings& s, const MixtureState& m, const double* scores, double y, double weight,
+                     double t) {
+    const int K = s.count(), n = K + (s.stacked ? 1 : 0);
+    double experts[MOST + 1], losses[MOST + 1], chances[MOST + 1], total = 0.0, stack = 0.0;
+    for (int k = 0; k < K; ++k) experts[k] = scores[k];
+    for (int k = 0; s.stacked && k < K; ++k) stack += m.u[k] * cut(scores[k], -STACK_CUT, STACK_CUT);
+    if (s.stacked) experts[K] = stack;
+    for (int j = 0; j < n; ++j) losses[j] = log_loss(experts[j], y);
+    if (weight > m.facts[0]) {
+        const double ratio = m.facts[0] / weight;
+        m.facts[0] = weight;
+        if (s.share == 0.0) {
+            from_totals(m, n);
+        } else {
+            for (int j = 0; j < n; ++j) m.w[j] = std::pow(m.w[j], ratio);
+            normalise(m.w, n);
+        }
+    }
+    for (int j = 0; j < n; ++j) {
+        chances[j] = chance_of(y * experts[j]);
+        total += m.w[j] * chances[j];
+    }
+    const bool directly = s.share != 0.0 && total >= LEAST_CHANCE;
+    const double loss = directly ? -std::log(total) : by_logarithms(s, m, losses, n);
+    for (int j = 0; j < n; ++j) m.seen[j] += weight * losses[j];
+    weigh(s, m, losses, directly ? chances : nullptr, weight, t, n);
+    if (s.stacked) newton_step(s, m, scores, stack, y, weight);
+    for (int j = 0; j < n; ++j) m.totals[j] += weight * losses[j];
+    add_block(m, losses, weight, K, static_cast<std::int64_t>(t));
+    return loss;
+}
+
+}  // namespace ftprl::replay

@@ -1,0 +1,139 @@
+"""The compiled replay of verify against its NumPy form, to the bit, and faults planted in either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl._core import CompiledReplay
+from ftprl.cli.app import run
+from ftprl.linear import Engine, Spec
+from ftprl.receipt import certify_model, compiled_replay, make_receipt, verify_receipt, write_receipt
+from ftprl.receipt.compiled_replay import settings_of
+from ftprl.receipt.replay import Replay
+from laws.streams import LOSSES, OPTIONS, spec, stream
+
+SCALES: dict[str, Any] = {"one": None, "three": (0.05, 0.4, 2.0), "six": (0.02, 0.1, 0.3, 1.0, 3.0, 9.0)}
+
+
+def assert_same(a: Any, b: Any) -> None:
+    """All that a certificate is computed from, to the bit."""
+    slots = a.touched()
+    np.testing.assert_array_equal(slots, b.touched())
+    one, other = a.parts_at(slots), b.parts_at(slots)
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+    np.testing.assert_array_equal(a.intercept, b.intercept)
+    np.testing.assert_array_equal(a.tallies[:3], b.tallies[:3])
+    for name in a.state:
+        np.testing.assert_array_equal(a.state[name], b.state[name], err_msg=name)
+    for k in range(len(a.spec.scales)):
+        assert a.sums_of(k) == b.sums_of(k)
+        assert a.rounding_sums(k) == b.rounding_sums(k)
+        assert a.row_sums(k) == b.row_sums(k)
+    if a.calibration is not None:
+        np.testing.assert_array_equal(a.calibration, b.calibration)
+
+
+@pytest.mark.parametrize("float64", [False, True])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_it_has_the_bits_of_numpy(loss: str, scale: str, float64: bool) -> None:
+    for options in OPTIONS.values():
+        more = {**options, "float64": float64} | ({} if SCALES[scale] is None else {"scale": SCALES[scale]})
+        own = spec(loss, **more)
+        slow, fast = Replay(own, retire=False, numpy=True), Replay(own, retire=False)
+        for seed in (1, 2):
+            batch = stream(seed, loss, rows=60, float64=float64)
+            slow.learn(batch)
+            for part in batch.cut(7):
+                fast.learn(part)
+        assert_same(slow, fast)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, "auto"])
+def test_every_share(share: Any) -> None:
+    own = spec("logistic", scale=(0.05, 0.4, 2.0), share=share, stack=share != 0.01)
+    slow, fast = Replay(own, retire=False, numpy=True), Replay(own, retire=False)
+    for replay in (slow, fast):
+        replay.learn(stream(5, float64=False))
+    assert_same(slow, fast)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_scales_are_dropped_at_the_same_rows(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 2048)
+    own = spec(loss, scale="auto")
+    slow, fast, engine = Replay(own, retire=True, numpy=True), Replay(own, retire=True), Engine(own, receipt=True)
+    batch = stream(6, loss, rows=2600, float64=False)
+    slow.learn(batch)
+    fast.learn(batch)
+    assert slow.spec == fast.spec
+    assert_same(slow, fast)
+    engine.learn(batch)
+    assert engine.progress.rows == fast.progress.rows
+
+
+def test_bad_arrays_are_refused() -> None:
+    own = Spec(dim=4)
+    settings, numbers = settings_of(own), np.zeros(64)
+    with pytest.raises(ValueError, match="is missing"):
+        CompiledReplay(settings, {"unit": np.zeros(4, np.float32)})
+    cells = {name: np.zeros(4, np.float32) for name in ("z", "R", "unit", "count", "kappa")}
+    names = ("S", "tallies", "sums", "slopes", "row_sums", "base", "labels")
+    core = CompiledReplay(settings, {**cells, **dict.fromkeys(names, numbers)})
+    one, ends = np.ones(1), np.array([0, 1])
+    with pytest.raises(ValueError, match="outside the table"):
+        core.learn(ends, np.array([9], np.int32), one, one, one)
+    with pytest.raises(ValueError, match="indptr"):
+        core.learn(np.array([0, 5]), np.array([1], np.int32), one, one, one)
+    with pytest.raises(ValueError, match="numbers"):
+        CompiledReplay(settings, {**cells, **dict.fromkeys(names, numbers[:1])})
+    with pytest.raises(ValueError, match="one for each scale"):
+        core.step(np.array([1], np.int32), one, [1.0, 2.0], 1.0, 1.0)
+
+
+def log(path: Path, loss: str) -> None:
+    rng = np.random.default_rng(3)
+    labels = rng.choice([-1, 1], 60) if loss in ("logistic", "hinge") else rng.integers(1, 9, 60)
+    path.write_text("".join(f"{y} | a{rng.integers(5)} b:{rng.normal():.3f}\n" for y in labels))
+
+
+@pytest.mark.parametrize("scale", [0.1, (0.05, 0.4, 2.0)], ids=["one", "several"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "absolute", "poisson"])
+def test_verify_with_and_without_numpy(
+    loss: str, scale: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log(Path("log.vw"), loss)
+    model = ftprl.train("log.vw", loss=loss, bits=6, scale=scale, receipt=True, output="m").model
+    write_receipt("r", make_receipt(model, certify_model(model)))
+    assert run(["verify", "r", "log.vw", "--model", "m", "-q"]) == 0
+    assert run(["verify", "r", "log.vw", "--model", "m", "--numpy", "-q"]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("change", [{"beta": 1.01}, {"l1": 1e-3}, {"scales": [0.11]}, {"tau": 0.4}])
+def test_a_learner_that_learned_otherwise_is_refused(
+    change: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replay with another constant gives other numbers: none of them would be confirmed by accident."""
+    monkeypatch.chdir(tmp_path)
+    loss = "quantile" if "tau" in change else "squared"
+    log(Path("log.vw"), loss)
+    model = ftprl.train("log.vw", loss=loss, bits=6, scale=0.1, receipt=True).model
+    write_receipt("r", make_receipt(model, certify_model(model)))
+    right = compiled_replay.settings_of
+    monkeypatch.setattr(compiled_replay, "settings_of", lambda spec: {**right(spec), **change})
+    assert not verify_receipt("r", "log.vw").confirmed
+
+
+def test_the_compiled_replay_shares_no_code_with_the_learner() -> None:
+    folder = Path(__file__).parents[3] / "src" / "core" / "replay"
+    for path in folder.iterdir():
+        own = [line for line in path.read_text().splitlines() if line.startswith('#include "')]
+        assert set(own) <= {'#include "replay/replay.hpp"'}, path.name
