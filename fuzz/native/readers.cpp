@@ -316,10 +316,17 @@ void run_table(const std::string& body, Random random) {
     const std::size_t count = random.one_in(4) || first.fields.empty() ? 1 + random.below(6) : first.fields.size();
     std::vector<Column> columns;
     for (std::size_t i = 0; i < count; ++i)
-        columns.push_back({static_cast<Column::Kind>(random.below(6)), random.pick(names)});
+        columns.push_back({static_cast<Column::Kind>(random.below(Column::KINDS)), random.pick(names)});
+    CellParser::Rules rules;
+    rules.marks_missing = random.one_in(2);
+    rules.advises = random.one_in(2);
+    for (const char* name : names) {
+        if (random.one_in(2)) rules.numbers[name] = {-1.0, 0.5, 1700000000.0};
+    }
     check_look(body, dialect, count, random);
     check_parser(body, random, false, [&](const Options& o, const Labels& l) {
         auto parser = std::make_unique<TableParser>(o, l, dialect);
+        parser->set_rules(rules);
         parser->set_columns(columns);
         return parser;
     });

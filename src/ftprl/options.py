@@ -81,7 +81,36 @@ _TABLE = (
     Option("categorical", "data", "open", "COL", "Columns of categories", "inferred from the first 10000 rows"),
     Option("numeric", "data", "open", "COL", "Columns of numbers", "inferred from the first 10000 rows"),
     Option("text", "data", "open", "COL", "Columns of text, split into lower-case words"),
-    Option("sep", "data", "open", "CHAR", "Character between columns; \\t is a tab", "a comma in csv, a tab in tsv"),
+    Option(
+        "boolean", "data", "open", "COL", "Columns of true and false, or 1 and 0", "inferred from the first 10000 rows"
+    ),
+    Option(
+        "date", "data", "open", "COL", "Columns of dates or times in ISO 8601", "inferred from the first 10000 rows"
+    ),
+    Option(
+        "bucket",
+        "data",
+        "open",
+        "COL[=N]",
+        "Columns of numbers to cut into N quantile buckets of the first 10000 rows, each a feature",
+        "N is 32",
+    ),
+    Option(
+        "missing",
+        "data",
+        "open",
+        "TEXT",
+        "What a missing value becomes: indicator (a feature 'COL is missing') or ignore (nothing)",
+        "indicator; ignore for dicts that lack most keys",
+    ),
+    Option(
+        "sep",
+        "data",
+        "open",
+        "CHAR",
+        "Character between columns; \\t is a tab",
+        "a comma in csv, or ; tab | if the header has no comma; a tab in tsv",
+    ),
     Option("quote", "data", "open", "CHAR", "Quote character; '' for none", '" in csv, none in tsv'),
     Option(
         "header",

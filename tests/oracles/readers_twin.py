@@ -6,15 +6,15 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from oracles import columns_twin
 from oracles.hash_twin import feature_hash
 
 NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-ABSENT = {b"", b"na", b"nan", b"n/a", b"#n/a", b"null", b"none"}
 
 
 class Bad(Exception):
@@ -39,6 +39,8 @@ class Twin:
     dtype: str = "float32"
     binary: bool = True
     positive: bytes | None = None
+    missing: str = "indicator"
+    sampled: Mapping[str, Sequence[float]] = field(default_factory=dict)
     negative: float | None = field(default=None, init=False)
 
     def slot(self, name: bytes, namespace: bytes = b"") -> int:
@@ -130,7 +132,7 @@ class Twin:
         y, weight = math.nan, 1.0
         pairs: list[tuple[int, float]] = []
         for text, (name, kind) in zip(fields, columns, strict=True):
-            column, plain = name.encode(), text.strip(b" \t")
+            plain = text.strip(b" \t")
             if kind == "label":
                 is_class = self.positive is not None and plain not in (b"", self.positive) and not is_number(plain)
                 y = -1.0 if is_class else self.label(plain)
@@ -138,13 +140,12 @@ class Twin:
                 weight = number(plain)
                 if weight < 0:
                     raise Bad
-            elif kind == "categorical" and text:
-                pairs.append((self.slot(column + b"=" + text), 1.0))
-            elif kind == "numeric" and plain.lower() not in ABSENT:
-                pairs.append((self.slot(column), number(plain)))
-            elif kind == "text":
-                words = re.findall(r"\w+", text.decode().lower())
-                pairs += [(self.slot(column + b"=" + word.encode()), 1.0) for word in words]
+            elif kind != "ignore":
+                try:
+                    made = columns_twin.features(name, kind, text.decode(), self.sampled.get(name, ()), self.missing)
+                except columns_twin.Misfit:
+                    raise Bad from None
+                pairs += [(self.slot(feature.encode()), value) for feature, value in made]
         return self.row(pairs, y, weight)
 
 

@@ -6,6 +6,11 @@
 
 #include <cstdint>
 
+namespace ftprl {
+struct Column;
+struct ColumnSample;
+}  // namespace ftprl
+
 namespace ftprl::bindings {
 
 void bind_baseline(nanobind::module_& m);
@@ -19,5 +24,9 @@ void bind_names(nanobind::module_& m);
 
 // A seed as Python gives it; anything else is refused by name.
 std::uint64_t seed_of(nanobind::handle value);
+
+// A column from its kind and name, and what the first rows say of one as Python's ColumnSample has it.
+ftprl::Column column_of(nanobind::handle pair);
+nanobind::tuple tuple_of(const ftprl::ColumnSample& sample);
 
 }  // namespace ftprl::bindings

@@ -11,6 +11,7 @@
 
 #include "bindings/bindings.hpp"
 #include "readers/records.hpp"
+#include "readers/sample.hpp"
 
 namespace nb = nanobind;
 
@@ -19,12 +20,7 @@ namespace {
 using ftprl::Byte;
 using ftprl::Field;
 
-ftprl::Column column_of(nb::handle pair) {
-    const int kind = nb::cast<int>(pair[0]);
-    if (kind < 0 || kind > static_cast<int>(ftprl::Column::Kind::text)) throw nb::value_error("no such kind");
-    const auto name = nb::cast<nb::bytes>(pair[1]);
-    return ftprl::Column{static_cast<ftprl::Column::Kind>(kind), std::string(name.c_str(), name.size())};
-}
+using ftprl::bindings::column_of;
 
 template <class T>
 T* inside(nb::handle capsule, const char* name) {
@@ -136,7 +132,7 @@ void add_rounded(ftprl::RecordParser& parser, const std::string& name, double nu
 // Values that are rare: those of NumPy and pandas, decimal numbers, and what no record may have.
 void add_other(ftprl::RecordParser& parser, const std::string& name, nb::handle value) {
     const std::string type = class_of(value);
-    if (type == "NAType" || type == "NaTType") return;  // of pandas: missing
+    if (type == "NAType" || type == "NaTType") return parser.add_missing(name);  // of pandas
     if (type == "bool" || type == "bool_")
         return parser.add_boolean(name, PyObject_IsTrue(value.ptr()) == 1);  // of NumPy
     if (PyIndex_Check(value.ptr()) != 0) {
@@ -150,12 +146,16 @@ void add_other(ftprl::RecordParser& parser, const std::string& name, nb::handle 
         PyErr_Clear();
     }
     if (!parser.uses(name)) return;
-    parser.refuse_value("expected a number, text, True, False or None, got " + type + " in column '" + name + "'");
+    if (type == "date" || type == "datetime" || type == "Timestamp" || type == "datetime64") {
+        const std::string text = written(value);  // NumPy's own missing time is NaT
+        return text == "NaT" ? parser.add_missing(name) : parser.add_text(name, field_of(text));
+    }
+    parser.refuse_value("expected a number, text, a date, True, False or None, got " + type + " in column '" + name + "'");
 }
 
 void add_value(ftprl::RecordParser& parser, const std::string& name, nb::handle value) {
     PyObject* const object = value.ptr();
-    if (value.is_none()) return;
+    if (value.is_none()) return parser.add_missing(name);
     if (PyUnicode_Check(object)) {
         Py_ssize_t size = 0;
         const char* const bytes = PyUnicode_AsUTF8AndSize(object, &size);
@@ -175,30 +175,118 @@ void add_value(ftprl::RecordParser& parser, const std::string& name, nb::handle 
     }
 }
 
-void add_record(ftprl::RecordParser& parser, std::size_t at, nb::handle record) {
+// A dict whose keys are all text.
+nb::dict with_text_keys(nb::handle record) {
+    const auto items = nb::cast<nb::dict>(record);
+    bool is_text = true;
+    for (const auto& [key, value] : items) is_text = is_text && PyUnicode_CheckExact(key.ptr());
+    if (is_text) return items;
+    nb::dict named;
+    for (const auto& [key, value] : items) named[nb::str(key)] = value;
+    return named;
+}
+
+// All known names in their order, and then the others: what a record lacks is a missing value, in its place.
+void add_all_names(ftprl::RecordParser& parser, const nb::dict& items, const nb::list& names) {
+    std::size_t found = 0;
+    for (nb::handle name : names) {
+        PyObject* const value = PyDict_GetItemWithError(items.ptr(), name.ptr());
+        if (value == nullptr) {
+            parser.add_missing(name_of(name));
+        } else {
+            ++found;
+            add_value(parser, name_of(name), value);
+        }
+    }
+    if (found == items.size()) return;
+    for (const auto& [key, value] : items) {
+        const std::string name = name_of(key);
+        if (!parser.knows(name)) add_value(parser, name, value);
+    }
+}
+
+void add_record(ftprl::RecordParser& parser, std::size_t at, nb::handle record, const nb::list& names) {
     if (!PyDict_Check(record.ptr())) {
         parser.begin_record(at, 0);
         return parser.refuse_value("expected a dict, got " + class_of(record));
     }
-    const auto items = nb::cast<nb::dict>(record);
-    parser.begin_record(at, items.size());
-    for (const auto& [key, value] : items) add_value(parser, name_of(key), value);
+    if (parser.wants_missing()) {
+        const nb::dict items = with_text_keys(record);
+        parser.begin_record(at, items.size());
+        add_all_names(parser, items, names);
+    } else {
+        const auto items = nb::cast<nb::dict>(record);
+        parser.begin_record(at, items.size());
+        for (const auto& [key, value] : items) add_value(parser, name_of(key), value);
+    }
     parser.end_record();
 }
 
-std::size_t read_records(ftprl::RecordParser& parser, const nb::list& records, std::size_t from, std::size_t to) {
+std::size_t read_records(nb::handle_t<ftprl::RecordParser> self, const nb::list& records, std::size_t from,
+                         std::size_t to) {
     if (from > to || to > records.size()) throw nb::value_error("rows beyond the end of the records");
-    for (; from < to && !parser.full() && parser.problem.line == 0; ++from) add_record(parser, from, records[from]);
+    auto& parser = nb::cast<ftprl::RecordParser&>(self);
+    const auto names = nb::cast<nb::list>(self.attr("names"));
+    for (; from < to && !parser.full() && parser.problem.line == 0; ++from) {
+        add_record(parser, from, records[from], names);
+    }
     return from;
 }
 
-void set_names(ftprl::RecordParser& parser, const nb::list& names, bool others) {
+// The names are kept as Python's text, too: records are asked for them.
+void set_names(nb::handle_t<ftprl::RecordParser> self, const nb::list& names, bool others) {
     std::vector<ftprl::Column> columns;
-    for (nb::handle pair : names) columns.push_back(column_of(pair));
-    parser.set_names(columns, others);
+    nb::list texts;
+    for (nb::handle pair : names) {
+        columns.push_back(column_of(pair));
+        texts.append(nb::steal(PyUnicode_DecodeUTF8(columns.back().name.data(),
+                                                    static_cast<Py_ssize_t>(columns.back().name.size()), "replace")));
+    }
+    nb::cast<ftprl::RecordParser&>(self).set_names(columns, others);
+    nb::setattr(self, "names", texts);
+}
+
+// What the cells of an Arrow array say of their column.
+nb::tuple sample_cells(nb::handle schema, nb::handle array, bool keep) {
+    const auto* const described = inside<ArrowSchema>(schema, "arrow_schema");
+    const auto* const held = inside<ArrowArray>(array, "arrow_array");
+    const ftprl::ArrowColumn cells(*described, *held, 0);
+    ftprl::ColumnSample sample;
+    sample.keeps_values = keep;
+    char room[ftprl::LONGEST_VALUE];
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+        if (cells.is_temporal() && !cells.is_missing(i)) {
+            sample.add_instant(cells.seconds(i));
+        } else if (cells.dictionary() != nullptr && !cells.is_missing(i)) {
+            const Field entry = cells.written(i, room);
+            double number = 0.0;
+            const bool is_there = ftprl::parse_number(entry.data, entry.end, number) == ftprl::Parsed::ok &&
+                                  number >= 0.0 && number < static_cast<double>(cells.dictionary()->size());
+            if (is_there) sample.add(cells.dictionary()->written(static_cast<std::size_t>(number), room));
+        } else {
+            sample.add(cells.written(i, room));
+        }
+    }
+    return ftprl::bindings::tuple_of(sample);
 }
 
 }  // namespace
+
+ftprl::Column ftprl::bindings::column_of(nb::handle pair) {
+    const int kind = nb::cast<int>(pair[0]);
+    if (kind < 0 || kind >= ftprl::Column::KINDS) throw nb::value_error("no such kind");
+    const auto name = nb::cast<nb::bytes>(pair[1]);
+    return ftprl::Column{static_cast<ftprl::Column::Kind>(kind), std::string(name.c_str(), name.size())};
+}
+
+nb::tuple ftprl::bindings::tuple_of(const ftprl::ColumnSample& sample) {
+    nb::list values;
+    for (const double value : sample.values) values.append(value);
+    const nb::bytes example(sample.example.data(), sample.example.size());
+    return nb::make_tuple(sample.cells, sample.empty, sample.absent, sample.numbers, sample.whole, sample.booleans,
+                          sample.dates, sample.times, sample.commas, sample.spaced, sample.distinct.count(), sample.low,
+                          sample.high, sample.first, sample.last, example, values);
+}
 
 void ftprl::bindings::bind_frames(nb::module_& m) {
     nb::class_<ftprl::FrameParser, ftprl::Parser>(m, "FrameParser", nb::dynamic_attr(),
@@ -207,6 +295,8 @@ void ftprl::bindings::bind_frames(nb::module_& m) {
              "The batch to read: the kind and name of each column, and the two capsules of __arrow_c_array__.")
         .def("read", &read_rows, nb::arg("start"), nb::arg("stop"),
              "Read rows [start, stop); returns where it stopped.");
+    m.def("sample_cells", &sample_cells, nb::arg("schema"), nb::arg("array"), nb::arg("keep"),
+          "What the cells of an Arrow array say of their column; with `keep` also their numbers.");
     nb::class_<ftprl::RecordParser, ftprl::FrameParser>(m, "RecordParser", "Rows from dicts.")
         .def("set_names", &set_names, nb::arg("names"), nb::arg("others"),
              "The kind of each known name, and whether others are read by their values.")

@@ -19,6 +19,7 @@
 #include "readers/json_sample.hpp"
 #include "readers/libsvm.hpp"
 #include "readers/records.hpp"
+#include "readers/sample.hpp"
 #include "readers/table.hpp"
 #include "readers/text.hpp"
 #include "readers/vw.hpp"
@@ -143,16 +144,25 @@ void set_columns(ftprl::Parser& parser, const nb::list& columns) {
     auto* lines = dynamic_cast<ftprl::JsonLinesParser*>(&parser);
     if (table == nullptr && lines == nullptr) throw nb::type_error("only a table has columns");
     std::vector<ftprl::Column> ready;
-    for (nb::handle pair : columns) {
-        const int kind = nb::cast<int>(pair[0]);
-        if (kind < 0 || kind > static_cast<int>(ftprl::Column::Kind::text)) throw nb::value_error("no such kind");
-        ready.push_back(ftprl::Column{static_cast<ftprl::Column::Kind>(kind), text_of(nb::cast<nb::bytes>(pair[1]))});
-    }
+    for (nb::handle pair : columns) ready.push_back(ftprl::bindings::column_of(pair));
     if (table != nullptr) {
         table->set_columns(ready);
     } else {
         lines->set_names(ready);
     }
+}
+
+void set_rules(ftprl::Parser& parser, bool marks_missing, bool advises, const nb::dict& numbers) {
+    auto* cells = dynamic_cast<ftprl::CellParser*>(&parser);
+    if (cells == nullptr) throw nb::type_error("only a table has columns");
+    ftprl::CellParser::Rules rules;
+    rules.marks_missing = marks_missing;
+    rules.advises = advises;
+    for (const auto& [name, values] : numbers) {
+        std::vector<double>& own = rules.numbers[text_of(nb::cast<nb::bytes>(name))];
+        for (nb::handle value : values) own.push_back(nb::cast<double>(value));
+    }
+    cells->set_rules(std::move(rules));
 }
 
 // The fields of the first row, where the next begins, and how many lines it takes; None when it is not whole.
@@ -170,9 +180,10 @@ nb::object first_row(const nb::bytes& data, bool last, int separator, int quote)
 }
 
 nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separator, int quote, std::int64_t rows,
-                  std::size_t columns, std::size_t distinct, std::size_t label) {
+                  std::size_t columns, std::size_t distinct, std::size_t label, const nb::list& keep) {
     if (from > data.size()) throw nb::value_error("from is beyond the data");
     std::vector<ftprl::ColumnSample> samples(columns);
+    for (nb::handle column : keep) samples.at(nb::cast<std::size_t>(column)).keeps_values = true;
     const ftprl::Byte* first = data_of(data);
     std::int64_t count = 0;
     {
@@ -182,9 +193,9 @@ nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separa
     }
     nb::list seen;
     nb::list values;
-    for (const ftprl::ColumnSample& sample : samples) seen.append(nb::make_tuple(sample.present, sample.numbers));
+    for (const ftprl::ColumnSample& sample : samples) seen.append(ftprl::bindings::tuple_of(sample));
     if (label < columns) {
-        for (const std::string& value : samples[label].values) values.append(bytes_of(value));
+        for (const std::string& value : samples[label].labels) values.append(bytes_of(value));
     }
     return nb::make_tuple(count, seen, values);
 }
@@ -192,8 +203,10 @@ nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separa
 // How many lines were seen; of each column its name, how many values it has and how many of them are numbers; and the
 // first values of the label.
 nb::tuple look_at_json(const nb::bytes& data, bool last, std::int64_t rows, const nb::bytes& label,
-                       std::size_t distinct) {
-    ftprl::JsonSample sample(text_of(label), distinct);
+                       std::size_t distinct, const nb::list& keep) {
+    std::vector<std::string> names;
+    for (nb::handle name : keep) names.push_back(text_of(nb::cast<nb::bytes>(name)));
+    ftprl::JsonSample sample(text_of(label), distinct, std::move(names));
     const ftprl::Byte* first = data_of(data);
     std::int64_t count = 0;
     {
@@ -202,9 +215,10 @@ nb::tuple look_at_json(const nb::bytes& data, bool last, std::int64_t rows, cons
     }
     nb::list seen;
     nb::list values;
-    for (const auto& [name, column] : sample.columns) {
-        seen.append(nb::make_tuple(bytes_of(name), column.present, column.numbers));
-        for (const std::string& value : column.values) values.append(bytes_of(value));
+    for (const auto& column : sample.columns) {
+        seen.append(nb::make_tuple(bytes_of(column.name), column.numbers, column.has_several,
+                                   ftprl::bindings::tuple_of(column.sample)));
+        for (const std::string& value : column.sample.labels) values.append(bytes_of(value));
     }
     return nb::make_tuple(count, seen, values);
 }
@@ -357,6 +371,8 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def(
             "forget_names", [](ftprl::Parser& parser) { parser.rows.log.forget(); },
             "Rows that follow may come before those read so far: take all their names.")
+        .def("set_rules", &set_rules, nb::arg("marks_missing"), nb::arg("advises"), nb::arg("numbers"),
+             "Whether missing values are features, and the numbers of the sample by column; before the columns are set.")
         .def("set_columns", &set_columns, nb::arg("columns"), "The kind and name of each column of a table.")
         .def_prop_ro("full", [](ftprl::Parser& parser) { return parser.full(); })
         .def_prop_ro("rows", [](ftprl::Parser& parser) { return parser.rows.count(); })
@@ -392,9 +408,10 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
           nb::arg("quote"), nb::arg("names") = false, "A parser of one format; `names` keeps the names of features.");
     m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
     m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
-          nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"));
+          nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"),
+          nb::arg("keep"), "What the first rows say of each column, and the first distinct labels.");
     m.def("look_at_json", &look_at_json, nb::arg("data"), nb::arg("last"), nb::arg("rows"), nb::arg("label"),
-          nb::arg("distinct"));
+          nb::arg("distinct"), nb::arg("keep"));
     m.def("whole_rows", &end_of_rows, nb::arg("data"), nb::arg("start"), nb::arg("separator"), nb::arg("quote"),
           "Where the last whole row of data[start:] ends.");
     m.def("text_fingerprint", &fingerprint_of, nb::arg("data"), nb::arg("start"), nb::arg("end"), nb::arg("offset"),

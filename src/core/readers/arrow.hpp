@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "readers/dates.hpp"
 #include "readers/scan.hpp"
 #include "readers/split.hpp"
 #include "readers/values.hpp"
@@ -74,7 +75,10 @@ public:
 
     // Cells from `offset` on. Throws std::invalid_argument for a type that is none of those above.
     ArrowColumn(const ArrowSchema& schema, const ArrowArray& array, std::int64_t offset)
-        : type_(type_of(schema.format)), size_(array.length), offset_(array.offset + offset) {
+        : type_(type_of(schema.format)),
+          ticks_(ticks_of(schema.format)),
+          size_(array.length),
+          offset_(array.offset + offset) {
         is_utf8_ = std::strcmp(schema.format, "u") == 0 || std::strcmp(schema.format, "U") == 0 ||
                    std::strcmp(schema.format, "vu") == 0;
         if (type_ != Type::nothing) {
@@ -111,6 +115,13 @@ public:
         return reinterpret_cast<const T*>(data_) + offset_ + static_cast<std::int64_t>(from);
     }
     bool boolean(std::size_t i) const noexcept { return bit(data_, i); }
+
+    // Whether the cells are dates or times, and a cell of such a column in seconds since 1970, rounded down.
+    bool is_temporal() const noexcept { return ticks_ != 0; }
+    std::int64_t seconds(std::size_t i) const noexcept {
+        if (type_ == Type::i32) return DAY_SECONDS * *numbers<std::int32_t>(i);
+        return floor_divide(*numbers<std::int64_t>(i), ticks_);
+    }
 
     // A cell of numbers or booleans as a number.
     double number(std::size_t i) const noexcept {
@@ -212,6 +223,7 @@ private:
         for (const auto& known : types) {
             if (std::strcmp(known.format, format) == 0) return known.type;
         }
+        if (ticks_of(format) != 0) return format[1] == 'd' && format[2] == 'D' ? Type::i32 : Type::i64;
         throw std::invalid_argument(std::string("an Arrow type that is not read: ") + format);
     }
 
@@ -239,6 +251,14 @@ private:
           size_(structures.length),
           offset_(structures.offset),
           valid_(static_cast<const Byte*>(structures.buffers[0])) {}
+
+    // Of a date or a time, the ticks of a second: "tdD" counts days, "tdm" milliseconds, "tsu:" and a zone microseconds.
+    static std::int64_t ticks_of(const char* format) noexcept {
+        const bool is_date = std::strcmp(format, "tdD") == 0 || std::strcmp(format, "tdm") == 0;
+        const bool is_time = std::strncmp(format, "ts", 2) == 0 && format[2] != 0 && format[3] == ':';
+        if (!is_date && !is_time) return 0;
+        return format[2] == 'm' ? 1000 : format[2] == 'u' ? 1000000 : format[2] == 'n' ? 1000000000 : 1;
+    }
 
     bool bit(const Byte* bits, std::size_t i) const noexcept {
         const std::size_t at = static_cast<std::size_t>(offset_) + i;
@@ -287,6 +307,7 @@ private:
     }
 
     Type type_;
+    std::int64_t ticks_ = 0;
     std::int64_t size_;
     std::int64_t offset_;
     const Byte* valid_ = nullptr;  // null when no cell is missing

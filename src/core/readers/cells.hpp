@@ -1,19 +1,20 @@
-// Cells of a table, whatever the table is: text, Arrow columns, records.
+// Cells of a table, whatever the table is: text, Arrow columns, records. What a cell becomes: see columns.hpp.
 //
-//   categorical   the feature "column=value"
-//   numeric       the feature "column" with the field's value
-//   text          the feature "column=word" for each word, lower-cased; repeated words add up
-//
-// Names are hashed with the seed alone, as in the default namespace of Vowpal Wabbit's format. An empty field is
-// nothing; so is one of the spellings of "not available" in a numeric column.
+// Names are hashed with the seed alone, as in the default namespace of Vowpal Wabbit's format. An empty cell is a
+// missing value; so is one of the spellings of "not available", but not in a column of categories or of text.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "readers/columns.hpp"
+#include "readers/dates.hpp"
 #include "readers/names.hpp"
 #include "readers/number.hpp"
 #include "readers/parser.hpp"
@@ -23,33 +24,80 @@
 
 namespace ftprl {
 
-struct Column {
-    enum class Kind { ignore, label, weight, categorical, numeric, text };
-    Kind kind;
-    std::string name;
-};
+// Whether [p, end) is a word for true or false, whatever its case, as labels have them.
+inline bool parse_boolean(const Field& field, bool& out) {
+    static constexpr const char* words[] = {"0", "1", "false", "true", "f", "t", "no", "yes", "n", "y"};
+    const auto size = static_cast<std::size_t>(field.end - field.data);
+    if (size == 0 || size > 5) return false;
+    std::string lower(field.data, field.end);
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    for (std::size_t i = 0; i < std::size(words); ++i) {
+        if (lower != words[i]) continue;
+        out = i % 2 == 1;
+        return true;
+    }
+    double number = 0.0;  // 1.0, of a column that was made of numbers
+    if (parse_number(field.data, field.end, number) != Parsed::ok || (number != 0.0 && number != 1.0)) return false;
+    out = number == 1.0;
+    return true;
+}
 
 class CellParser : public Parser {
 public:
+    // What the columns to come have in common, and the numbers that the sample gave for some of them.
+    struct Rules {
+        bool marks_missing = false;  // a feature "column is missing"
+        bool advises = false;        // whether a kind that does not fit can still be changed by an option
+        std::unordered_map<std::string, std::vector<double>> numbers;
+    };
+
     CellParser(const Options& options, Labels labels, DelimiterIndex index)
         : Parser(options, std::move(labels), std::move(index)), start_(hash_start(options.seed)) {}
 
+    void set_rules(Rules rules) { rules_ = std::move(rules); }
+
 protected:
+    // A feature whose name is known before the cells: that of its column and a suffix.
+    struct FixedFeature {
+        std::string suffix;
+        std::uint64_t hash;
+    };
+
     struct ColumnReader {
         Column::Kind kind;
-        std::string name;    // quoted and short, for messages
-        std::uint64_t hash;  // of the name alone
-        Prefix with_value;   // the hash of "column=" and what follows
+        std::string name;  // quoted and short, for messages
+        std::uint64_t hash;
+        std::uint64_t missing_hash;
+        Prefix with_value;  // the hash of "column=" and what follows
         std::uint32_t group;
+        std::uint32_t fixed_group;  // of the features with a suffix
+        std::shared_ptr<const std::vector<FixedFeature>> fixed;
+        std::vector<double> numbers;  // the edges of buckets, or where the trend of a date begins
     };
 
     // What reads a column of this name; `lasts` is whether more rows than the present one may have it.
     ColumnReader reader_of(const Column& column, bool lasts = true) {
         const auto* name = reinterpret_cast<const Byte*>(column.name.data());
         const std::size_t size = column.name.size();
-        return ColumnReader{column.kind, quoted(name, name + size), hash_from(start_, name, size),
-                            Prefix(start_, column.name + "="), group_of(column.name, lasts, '=')};
+        const auto known = rules_.numbers.find(column.name);
+        std::vector<double> numbers = known == rules_.numbers.end() ? std::vector<double>{} : known->second;
+        auto fixed = std::make_shared<std::vector<FixedFeature>>();
+        for (const std::string& feature : fixed_features(column, numbers)) {
+            fixed->push_back(FixedFeature{feature.substr(size), hash_of_name(feature)});
+        }
+        const bool has_suffixes = rules_.marks_missing || !fixed->empty();
+        return ColumnReader{column.kind,
+                            quoted(name, name + size),
+                            hash_from(start_, name, size),
+                            hash_of_name(missing_feature(column.name)),
+                            Prefix(start_, column.name + "="),
+                            group_of(column.name, lasts, '='),
+                            has_suffixes ? group_of(column.name, lasts, '\0') : 0,
+                            std::move(fixed),
+                            std::move(numbers)};
     }
+
+    bool marks_missing() const noexcept { return rules_.marks_missing; }
 
     bool label(const ColumnReader& column, const Field& field, double& y) {
         const Field text = trimmed(field);
@@ -71,43 +119,128 @@ protected:
         return false;
     }
 
-    bool number(const ColumnReader& column, const Field& field) {
-        const Field text = trimmed(field);
-        double value = 0.0;
-        const bool good = parse_number(text.data, text.end, value) == Parsed::ok;
-        if (good) add_number(column, value);
-        return good || is_absent(text) || parsed_number(column, text, value);
-    }
-
-    // A number, or what is wrong with it.
-    bool parsed_number(const ColumnReader& column, const Field& text, double& value) {
-        const Parsed parsed = parse_number(text.data, text.end, value);
-        if (parsed == Parsed::ok) return true;
-        refuse((parsed == Parsed::malformed ? "expected a number, got " : "expected a finite number, got ") +
-               quoted(text.data, text.end) + " in column " + column.name);
-        return false;
-    }
-
-    // The feature of a column of numbers.
-    void add_number(const ColumnReader& column, double value) {
-        rows.add(column.hash, value, column.group, nullptr, 0);
+    // A cell of a column of features; `rest` features may follow in the row, this column's included.
+    bool feature(const ColumnReader& column, const Field& field, std::size_t rest, bool lasts = true) {
+        switch (column.kind) {
+            case Column::Kind::categorical:
+                category(column, field, lasts);
+                return true;
+            case Column::Kind::text:
+                text(column, field, rest);
+                return true;
+            default:
+                return add_cell(column, field) || misfit(column, field);
+        }
     }
 
     // `lasts` is whether the text stays where it is until the row is finished.
     void category(const ColumnReader& column, const Field& field, bool lasts = true) {
-        if (field.data == field.end) return;
+        if (field.data == field.end) return missing(column);
         const auto size = static_cast<std::size_t>(field.end - field.data);
         const std::uint64_t hash = column.with_value(field.data, size, field.limit);
         rows.add(hash, 1.0, column.group, lasts ? field.data : lasting(field.data, size), size);
     }
 
-    // `rest` columns follow, this one included: their room is kept.
     void text(const ColumnReader& column, const Field& field, std::size_t rest) {
         rows.reserve(static_cast<std::size_t>(field.end - field.data) / 2 + 1 + rest);
+        if (field.data == field.end) return missing(column);
         words_(field.data, field.end, [&](const Byte* p, const Byte* end) {
             const auto size = static_cast<std::size_t>(end - p);
             rows.add(column.with_value(p, size, end), 1.0, column.group, lasting(p, size), size);
         });
+    }
+
+    void missing(const ColumnReader& column) {
+        if (!rules_.marks_missing) return;
+        const Feature feature = missing_of(column);
+        rows.add(feature.hash, 1.0, feature.group, feature.text, feature.size);
+    }
+
+    static Feature missing_of(const ColumnReader& column) noexcept {
+        return Feature{column.missing_hash, reinterpret_cast<const Byte*>(IS_MISSING), sizeof IS_MISSING - 1,
+                       column.fixed_group};
+    }
+
+    static Feature fixed_of(const ColumnReader& column, std::size_t number) noexcept {
+        const FixedFeature& fixed = (*column.fixed)[number];
+        return Feature{fixed.hash, reinterpret_cast<const Byte*>(fixed.suffix.data()),
+                       static_cast<std::uint32_t>(fixed.suffix.size()), column.fixed_group};
+    }
+
+    void add_fixed(const ColumnReader& column, std::size_t number, double value) {
+        const Feature feature = fixed_of(column, number);
+        rows.add(feature.hash, value, feature.group, feature.text, feature.size);
+    }
+
+    // A cell of any kind but a category or a text; false, and nothing was added, for one that does not fit.
+    bool add_cell(const ColumnReader& column, const Field& field) {
+        const Field text = trimmed(field);
+        double number = 0.0;
+        std::int64_t seconds = 0;
+        bool truth = false;
+        switch (column.kind) {
+            case Column::Kind::numeric:
+            case Column::Kind::bucket:
+                if (parse_number(text.data, text.end, number) != Parsed::ok) break;
+                add_number(column, number);
+                return true;
+            case Column::Kind::boolean:
+                if (!parse_boolean(text, truth)) break;
+                add_fixed(column, truth ? 1 : 0, 1.0);
+                return true;
+            case Column::Kind::date:
+            case Column::Kind::timestamp:
+                if (parse_date(text.data, text.end, seconds) != DateParsed::ok) break;
+                add_date(column, seconds);
+                return true;
+            default:
+                break;
+        }
+        if (!is_absent(text)) return false;
+        missing(column);
+        return true;
+    }
+
+    void add_number(const ColumnReader& column, double number) {
+        if (column.kind == Column::Kind::bucket) {
+            add_fixed(column, bucket_of(column, number), 1.0);
+        } else {
+            rows.add(column.hash, number, column.group, nullptr, 0);
+        }
+    }
+
+    static std::size_t bucket_of(const ColumnReader& column, double number) noexcept {
+        const auto& edges = column.numbers;
+        return static_cast<std::size_t>(std::upper_bound(edges.begin(), edges.end(), number) - edges.begin());
+    }
+
+    void add_date(const ColumnReader& column, std::int64_t seconds) {
+        using At = DateFeatures;
+        const double origin = column.numbers.empty() ? 0.0 : column.numbers.front();
+        add_fixed(column, At::TREND, (static_cast<double>(seconds) - origin) / YEAR_SECONDS);
+        const std::size_t day = weekday_of(seconds);
+        add_fixed(column, At::WEEKDAY_SINE, Circle<7>::shared().sine[day]);
+        add_fixed(column, At::WEEKDAY_COSINE, Circle<7>::shared().cosine[day]);
+        add_fixed(column, At::WEEKDAY + day, 1.0);
+        if (column.kind == Column::Kind::date) return;
+        const std::size_t minute = minute_of(seconds), hour = minute / 60;
+        add_fixed(column, At::HOUR_SINE, Circle<1440>::shared().sine[minute]);
+        add_fixed(column, At::HOUR_COSINE, Circle<1440>::shared().cosine[minute]);
+        add_fixed(column, At::HOUR + hour, 1.0);
+        add_fixed(column, At::HOUR_OF_WEEK + 24 * day + hour, 1.0);
+    }
+
+    // A number, or what is wrong with it.
+    bool parsed_number(const ColumnReader& column, const Field& text, double& value) {
+        return parse_number(text.data, text.end, value) == Parsed::ok || misfit(column, text);
+    }
+
+    // Refuses a cell that does not fit its column.
+    bool misfit(const ColumnReader& column, const Field& field) {
+        const Field text = trimmed(field);
+        refuse(Fault{expected(column.kind, text) + ", got " + quoted(text.data, text.end) + " in column " + column.name,
+                     "", rules_.advises ? "categorical" : ""});
+        return false;
     }
 
     // A text that lasts as long as the row, for its name.
@@ -130,8 +263,30 @@ protected:
     const std::uint64_t start_;  // of the hash of a name
 
 private:
+    static std::string expected(Column::Kind kind, const Field& text) {
+        double number = 0.0;
+        std::int64_t seconds = 0;
+        switch (kind) {
+            case Column::Kind::boolean:
+                return "expected true or false";
+            case Column::Kind::date:
+            case Column::Kind::timestamp:
+                return parse_date(text.data, text.end, seconds) == DateParsed::invalid
+                           ? "expected a day and a time of the years 1 to 9999"
+                           : "expected a date such as 2024-05-31 or 2024-05-31T17:04:00Z";
+            default:
+                return parse_number(text.data, text.end, number) == Parsed::malformed ? "expected a number"
+                                                                                      : "expected a finite number";
+        }
+    }
+
+    std::uint64_t hash_of_name(const std::string& name) const {
+        return hash_from(start_, reinterpret_cast<const Byte*>(name.data()), name.size());
+    }
+
     Words words_;
     std::unordered_map<std::string, std::uint32_t> groups_;  // of all columns but those that one row had
+    Rules rules_;
 };
 
 }  // namespace ftprl

@@ -69,10 +69,13 @@ protected:
         return false;
     }
 
-    // All elements of a cell of Arrow lists; `rest` columns follow, this one included. False when one is bad.
+    // All elements of a cell of Arrow lists; `rest` features may follow, this column's included. False when one is bad.
     bool list(const ColumnReader& column, ElementReader& reader, const ArrowColumn& lists, std::size_t at,
               std::size_t rest) {
-        if (lists.is_missing(at)) return true;
+        if (lists.is_missing(at)) {
+            missing(column);
+            return true;
+        }
         const auto [first, end] = lists.range(at);
         rows.reserve(end - first + rest);
         for (std::size_t i = first; i < end; ++i) {
@@ -107,6 +110,7 @@ private:
         char room[LONGEST_VALUE];
         const Field field = cells.written(i, room);
         if (cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column);
+        if (field.data == field.end) return true;  // an element that is empty does not make the cell missing
         if (column.kind == Column::Kind::text) {
             text(column, field, rest);
         } else {

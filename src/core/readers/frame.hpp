@@ -29,10 +29,12 @@ public:
     void set_columns(std::vector<std::pair<Column, ArrowColumn>> columns) {
         columns_.clear();
         columns_.reserve(columns.size());
+        capacity_ = 0;
         for (auto& [column, cells] : columns) {
             FrameColumn& added = columns_.emplace_back(reader_of(column), elements_of(column.name), std::move(cells));
-            added.hashes.fill(added.reader.hash);  // of a numeric column; a category has its own, and the value 1
+            added.hashes.fill(added.reader.hash);  // of a numeric column; others have their own, and the value 1
             added.values.fill(1.0);
+            capacity_ += most_features(column.kind);
         }
     }
 
@@ -52,7 +54,7 @@ public:
 
 protected:
     static constexpr std::size_t BLOCK = 64;  // rows, so that the cells of a block stay in the cache
-    enum class State : std::uint8_t { absent, present, bad };
+    enum class State : std::uint8_t { absent = 0, present = 1, bad = 2, missing = 3 };  // an odd one is a feature
 
     struct CellText {
         const Byte* data;
@@ -69,8 +71,9 @@ protected:
             : reader(std::move(column)), elements(std::move(of_lists)), cells(std::move(data)) {}
         // Whether the cells of a block are looked up at once.
         bool is_loaded() const noexcept {
-            return (reader.kind == Column::Kind::categorical || reader.kind == Column::Kind::numeric) &&
-                   !cells.is_list();
+            const bool is_one = reader.kind == Column::Kind::categorical || reader.kind == Column::Kind::numeric ||
+                                reader.kind == Column::Kind::boolean || reader.kind == Column::Kind::bucket;
+            return is_one && !cells.is_list();
         }
         ColumnReader reader;
         ElementReader elements;
@@ -88,9 +91,10 @@ protected:
 
     std::vector<FrameColumn>& columns() noexcept { return columns_; }
 
-    // A cell that takes no part in a block: the label, the weight, a text, a list.
-    bool read_cell(FrameColumn& column, std::size_t at, std::size_t rest, double& y, double& weight) {
-        if (column.cells.is_list()) return list(column.reader, column.elements, column.cells, at, rest);
+    // A cell that takes no part in a block: the label, the weight, a text, a date, a list.
+    bool read_cell(FrameColumn& column, std::size_t at, double& y, double& weight) {
+        if (column.cells.is_list()) return list(column.reader, column.elements, column.cells, at, capacity_);
+        if (column.cells.is_temporal()) return read_date(column, at);
         char room[LONGEST_VALUE];
         const Field field = column.cells.written(at, room);
         switch (column.reader.kind) {
@@ -100,10 +104,12 @@ protected:
                 return importance(column.reader, field, weight);
             case Column::Kind::text:
                 if (column.cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column.reader);
-                text(column.reader, field, rest);
+                text(column.reader, field, capacity_);
+                return true;
+            case Column::Kind::ignore:
                 return true;
             default:
-                return true;
+                return feature(column.reader, field, capacity_);
         }
     }
 
@@ -111,10 +117,10 @@ private:
     void row_of(std::size_t at, std::size_t i) {
         double y = MISSING, weight = 1.0;
         const std::size_t count = columns_.size();
-        rows.begin(count);
+        rows.begin(capacity_);
         for (std::size_t c = 0; c < count;) {
             if (!columns_[c].is_loaded()) {
-                if (!read_cell(columns_[c], at, count - c, y, weight)) return;
+                if (!read_cell(columns_[c], at, y, weight)) return;
                 ++c;
                 continue;
             }
@@ -128,7 +134,7 @@ private:
                 row_slots[size] = slots(column.hashes[i]);
                 values[size] = column.values[i];
                 if (features != nullptr) features[size] = feature_of(column, at, i);
-                size += column.states[i] == State::present ? 1 : 0;
+                size += static_cast<std::size_t>(column.states[i]) & 1;
                 if (column.states[i] == State::bad) return refuse_cell(column, at);
             }
             rows.set_size(size);
@@ -139,6 +145,10 @@ private:
     // A cell that was loaded, with the text of its name.
     Feature feature_of(const FrameColumn& column, std::size_t at, std::size_t i) {
         CellText text{nullptr, 0};
+        if (column.states[i] == State::missing) return missing_of(column.reader);
+        if (column.reader.kind == Column::Kind::boolean || column.reader.kind == Column::Kind::bucket) {
+            return Feature{column.hashes[i], column.texts[i].data, column.texts[i].size, column.reader.fixed_group};
+        }
         if (column.reader.kind == Column::Kind::categorical && column.states[i] == State::present) {
             text = column.keeps_texts ? column.texts[i] : written_text(column, at);
         }
@@ -163,17 +173,85 @@ private:
                 refuse("expected an entry of the dictionary, got none in column " + column.reader.name);
             return;
         }
-        if (number(column.reader, trimmed(column.cells.written(at, room)))) {
-            refuse("expected a number in column " + column.reader.name);
+        misfit(column.reader, column.cells.written(at, room));
+    }
+
+    // A cell of a date or a time of Arrow's own.
+    bool read_date(const FrameColumn& column, std::size_t at) {
+        if (column.cells.is_missing(at)) {
+            missing(column.reader);
+            return true;
         }
+        const std::int64_t seconds = column.cells.seconds(at);
+        if (seconds < FIRST_SECOND || seconds > LAST_SECOND) {
+            refuse("expected a date of the years 1 to 9999, got one beyond it in column " + column.reader.name);
+            return false;
+        }
+        add_date(column.reader, seconds);
+        return true;
     }
 
     void load(FrameColumn& column, std::size_t from, std::size_t count) {
         if (!column.is_loaded()) return;
-        if (column.reader.kind == Column::Kind::numeric) {
-            load_numbers(column, from, count);
-        } else {
-            load_categories(column, from, count);
+        switch (column.reader.kind) {
+            case Column::Kind::numeric:
+                load_numbers(column, from, count);
+                if (marks_missing()) column.hashes.fill(column.reader.hash);
+                break;
+            case Column::Kind::bucket:
+                load_numbers(column, from, count);
+                if (column.cells.type() == ArrowColumn::Type::f32) as_written(column, from, count);
+                for (std::size_t i = 0; i < count; ++i) set_fixed(column, i, bucket_of(column.reader, column.values[i]));
+                column.values.fill(1.0);
+                break;
+            case Column::Kind::boolean:
+                load_booleans(column, from, count);
+                break;
+            case Column::Kind::categorical:
+                load_categories(column, from, count);
+                break;
+            default:
+                return;
+        }
+        if (!marks_missing()) return;
+        for (std::size_t i = 0; i < count; ++i) {
+            const bool is_missing = column.states[i] == State::absent;
+            column.hashes[i] = is_missing ? column.reader.missing_hash : column.hashes[i];
+            column.values[i] = is_missing ? 1.0 : column.values[i];
+            column.states[i] = is_missing ? State::missing : column.states[i];
+        }
+    }
+
+    // The numbers of a float32 column as a CSV file has them: 0.7 is not below 0.7.
+    static void as_written(FrameColumn& column, std::size_t from, std::size_t count) {
+        char room[LONGEST_VALUE];
+        for (std::size_t i = 0; i < count; ++i) {
+            const Field field = column.cells.written(from + i, room);
+            parse_number(field.data, field.end, column.values[i]);
+        }
+    }
+
+    // The cell is the feature with this number.
+    static void set_fixed(FrameColumn& column, std::size_t i, std::size_t number) {
+        const Feature feature = fixed_of(column.reader, number);
+        column.hashes[i] = feature.hash;
+        column.texts[i] = CellText{feature.text, feature.size};
+    }
+
+    void load_booleans(FrameColumn& column, std::size_t from, std::size_t count) {
+        const bool is_typed = column.cells.type() == ArrowColumn::Type::boolean;
+        char room[LONGEST_VALUE];
+        for (std::size_t i = 0; i < count; ++i) {
+            bool truth = false;
+            column.states[i] = State::present;
+            if (column.cells.is_missing(from + i)) {
+                column.states[i] = State::absent;
+            } else if (is_typed) {
+                truth = column.cells.boolean(from + i);
+            } else if (const Field field = trimmed(column.cells.written(from + i, room)); !parse_boolean(field, truth)) {
+                column.states[i] = is_absent(field) ? State::absent : State::bad;
+            }
+            set_fixed(column, i, truth ? 1 : 0);
         }
     }
 
@@ -264,6 +342,7 @@ private:
     }
 
     std::vector<FrameColumn> columns_;
+    std::size_t capacity_ = 0;  // features of a row, words of text aside
 };
 
 }  // namespace ftprl

@@ -54,7 +54,14 @@ public:
         kinds_.clear();
         nodes_.clear();
         order_.clear();
-        for (const Column& column : names) kinds_.emplace(column.name, column.kind);
+        known_.clear();
+        known_capacity_ = 0;
+        for (const Column& column : names) {
+            kinds_.emplace(column.name, Known{column.kind, known_.size()});
+            if (!is_feature(column.kind)) continue;
+            known_.push_back(reader_of(column));
+            known_capacity_ += most_features(column.kind);
+        }
     }
 
 private:
@@ -67,12 +74,22 @@ private:
         bool by_value;
         ColumnReader reader;
         ElementReader elements;
+        std::size_t rank;  // among the columns of features that are known, or UNRANKED
         enum class Role : std::uint8_t { column, entry, entry_name, entry_value, entry_other } role = Role::column;
     };
     using Scope = Node*;
     using Kind = Column::Kind;
     static constexpr std::size_t MOST_NEW_NAMES = 100'000;  // that are remembered: there is no end to names
     static constexpr std::size_t LONGEST_ORDER = 4096;
+    static constexpr std::size_t UNRANKED = ~std::size_t{0};
+    struct Known {
+        Kind kind;
+        std::size_t rank;
+    };
+
+    static bool is_feature(Kind kind) noexcept {
+        return kind != Kind::ignore && kind != Kind::label && kind != Kind::weight;
+    }
 
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
         y_ = MISSING;
@@ -80,16 +97,72 @@ private:
         next_ = 0;
         passing_.clear();
         current_ = &root_;
-        rows.begin(static_cast<std::size_t>(eol - p) / 2 + 1);
-        if (walk_(p, eol, end, &root_)) return finish(y_, weight_);
+        pieces_.clear();
+        rows.begin(static_cast<std::size_t>(eol - p) / 2 + 1 + known_capacity_);
+        if (walk_(p, eol, end, &root_)) {
+            if (marks_missing()) arrange();
+            return finish(y_, weight_);
+        }
         if (walk_.fault.empty()) return;
         const std::string& name = current_->reader.name;
         refuse(walk_.fault + (current_ == &root_ ? std::string() : " in column " + name));
     }
 
     Node node(Kind kind, const std::string& path, std::string key, const Node* parent, bool by_value = false,
-              bool lasts = true) {
-        return Node{std::move(key), parent, by_value, reader_of(Column{kind, path}, lasts), elements_of(path, lasts)};
+              bool lasts = true, std::size_t rank = UNRANKED) {
+        return Node{std::move(key),  parent, by_value, reader_of(Column{kind, path}, lasts), elements_of(path, lasts),
+                    rank};
+    }
+
+    // ---- missing values ----
+
+    // The features of a key begin here.
+    Scope piece(Node* node) {
+        if (marks_missing()) pieces_.push_back(Piece{node->rank, rows.size()});
+        return current_ = node;
+    }
+
+    // Brings the features of a row into the order of the columns, as in a table, with those that are missing in their
+    // places; other keys follow.
+    void arrange() {
+        const std::size_t size = rows.size();
+        std::size_t next = 0;
+        bool is_arranged = true;
+        for (std::size_t i = 0; i < pieces_.size() && is_arranged; ++i) {
+            const bool is_empty = end_of(i, size) == pieces_[i].first;
+            if (pieces_[i].rank == UNRANKED) {
+                is_arranged = is_empty || next == known_.size();
+            } else {
+                is_arranged = pieces_[i].rank == next++;
+            }
+        }
+        if (is_arranged && next == known_.size()) return;
+        const std::vector<std::uint32_t> slots(rows.row_slots(), rows.row_slots() + size);
+        const std::vector<double> values(rows.row_values(), rows.row_values() + size);
+        std::vector<Feature> features;
+        if (rows.log.is_on()) features.assign(rows.log.features(), rows.log.features() + size);
+        by_rank_.assign(known_.size(), {});
+        for (std::size_t i = 0; i < pieces_.size(); ++i) {
+            if (pieces_[i].rank != UNRANKED) by_rank_[pieces_[i].rank].push_back(i);
+        }
+        rows.set_size(0);
+        const auto copy = [&](std::size_t i) {
+            for (std::size_t k = pieces_[i].first; k < end_of(i, size); ++k) {
+                if (!features.empty()) rows.log.features()[rows.size()] = features[k];
+                rows.add(slots[k], values[k]);
+            }
+        };
+        for (std::size_t rank = 0; rank < known_.size(); ++rank) {
+            if (by_rank_[rank].empty()) missing(known_[rank]);
+            for (const std::size_t i : by_rank_[rank]) copy(i);
+        }
+        for (std::size_t i = 0; i < pieces_.size(); ++i) {
+            if (pieces_[i].rank == UNRANKED) copy(i);
+        }
+    }
+
+    std::size_t end_of(std::size_t piece, std::size_t size) const noexcept {
+        return piece + 1 < pieces_.size() ? pieces_[piece + 1].first : size;
     }
 
     // ---- what a walk asks for ----
@@ -103,10 +176,10 @@ private:
             if (last->parent == object && last->key.size() == size &&
                 std::memcmp(last->key.data(), key.data, size) == 0) {
                 ++next_;
-                return current_ = last;
+                return piece(last);
             }
         }
-        return current_ = look_up(object, std::string(key.data, key.end));
+        return piece(look_up(object, std::string(key.data, key.end)));
     }
 
     Node* look_up(const Node* object, std::string key) {
@@ -115,9 +188,10 @@ private:
         if (found == nodes_.end()) {
             const auto known = kinds_.find(path_);
             const bool is_new = known == kinds_.end();
-            const Kind kind = is_new ? Kind::numeric : known->second;
+            const Kind kind = is_new ? Kind::numeric : known->second.kind;
+            const std::size_t rank = is_new || !is_feature(kind) ? UNRANKED : known->second.rank;
             const bool lasts = !is_new || nodes_.size() < kinds_.size() + MOST_NEW_NAMES;
-            Node fresh = node(kind, path_, std::move(key), object, is_new, lasts);
+            Node fresh = node(kind, path_, std::move(key), object, is_new, lasts, rank);
             if (!lasts) return &passing_.emplace_back(std::move(fresh));
             found = nodes_.emplace(path_, std::make_unique<Node>(std::move(fresh))).first;
         }
@@ -161,7 +235,10 @@ private:
         return field(*scope, spelled(value), place);
     }
 
-    void count_missing(Scope, std::ptrdiff_t) {}
+    // Null; in an array it is no element.
+    void count_missing(Scope scope, std::ptrdiff_t place) {
+        if (place == NO_PLACE && scope->rank != UNRANKED) missing(scope->reader);
+    }
 
     bool open_object(Scope& scope, std::ptrdiff_t place) {
         if (scope->role != Node::Role::column) return refuse_nested(*scope, "an object within an object of an array");
@@ -216,24 +293,38 @@ private:
             case Kind::weight:
                 return importance(node.reader, field, weight_);
             case Kind::text:
-                ElementParser::text(node.reader, field, 0);  // the row has room for one feature per two bytes
+                if (place == NO_PLACE || field.data != field.end) {
+                    ElementParser::text(node.reader, field, known_capacity_);
+                }
                 return true;
             case Kind::numeric:
                 return written_number(node, trimmed(field), place);
-            default:
-                category(node.reader, field, false);
+            case Kind::categorical:
+                if (place == NO_PLACE || field.data != field.end) category(node.reader, field, false);
                 return true;
+            default:
+                return is_single(node, place) && feature(node.reader, field, 0);
         }
+    }
+
+    // A date, a bucket, true or false: one value of a line.
+    bool is_single(const Node& node, std::ptrdiff_t place) {
+        if (place != NO_PLACE) refuse("expected one value, got an array in column " + node.reader.name);
+        return place == NO_PLACE;
     }
 
     bool written_number(Node& node, const Field& text, std::ptrdiff_t place) {
         double value = 0.0;
-        if (is_absent(text)) return true;
+        if (is_absent(text)) {
+            if (place == NO_PLACE) missing(node.reader);
+            return true;
+        }
         if (!parsed_number(node.reader, text, value)) return false;
         add_number(node, value, place);
         return true;
     }
 
+    using ElementParser::add_number;
     void add_number(Node& node, double value, std::ptrdiff_t place) {
         if (place == NO_PLACE) return CellParser::add_number(node.reader, value);
         add_place(node.elements, static_cast<std::size_t>(place), value);
@@ -296,7 +387,16 @@ private:
         return part;
     }
 
-    std::unordered_map<std::string, Kind> kinds_;
+    std::unordered_map<std::string, Known> kinds_;
+    std::vector<ColumnReader> known_;  // columns of features
+    std::size_t known_capacity_ = 0;
+    // The keys of the current row, each with the first of its features, and then by their ranks.
+    struct Piece {
+        std::size_t rank;
+        std::size_t first;
+    };
+    std::vector<Piece> pieces_;
+    std::vector<std::vector<std::size_t>> by_rank_;
     std::unordered_map<std::string, std::unique_ptr<Node>> nodes_;  // by path
     Node root_;
     std::vector<Node*> order_;  // the keys of the row before

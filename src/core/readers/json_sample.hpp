@@ -1,6 +1,7 @@
 // What the first lines of JSON say of their columns.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,14 +11,23 @@
 
 #include "readers/json.hpp"
 #include "readers/json_lines.hpp"
-#include "readers/table.hpp"
+#include "readers/sample.hpp"
 
 namespace ftprl {
 
 class JsonSample {
 public:
-    // Looks for up to `distinct` values of the column `label`.
-    JsonSample(std::string label, std::size_t distinct) : label_(std::move(label)), distinct_(distinct) {}
+    // Looks for up to `distinct` values of the column `label`, and keeps the numbers of some columns.
+    JsonSample(std::string label, std::size_t distinct, std::vector<std::string> keep)
+        : label_(std::move(label)), distinct_(distinct), keep_(std::move(keep)) {}
+
+    // A column: how many of its values are numbers, and whether a line may have several of them.
+    struct Column {
+        std::string name;
+        std::int64_t numbers = 0;
+        bool has_several = false;
+        ColumnSample sample;
+    };
 
     // Looks at up to `most` lines and returns how many it saw. Lines that are no JSON are left out.
     std::int64_t operator()(const Byte* p, const Byte* end, bool last, std::int64_t most) {
@@ -34,7 +44,7 @@ public:
         return count;
     }
 
-    std::vector<std::pair<std::string, ColumnSample>> columns;  // in the order of their first values
+    std::vector<Column> columns;  // in the order in which they were met
 
 private:
     friend class JsonWalk<JsonSample>;
@@ -50,19 +60,22 @@ private:
     }
 
     static bool skips(Scope) { return false; }
-    bool number(Scope scope, const Field& text, std::ptrdiff_t) {
-        count(scope, true, text);
+    bool number(Scope scope, const Field& text, std::ptrdiff_t place) {
+        count(scope, true, text, place);
         return true;
     }
-    bool text(Scope scope, const Field& text, std::ptrdiff_t) {
-        count(scope, false, text);
+    bool text(Scope scope, const Field& text, std::ptrdiff_t place) {
+        count(scope, false, text, place);
         return true;
     }
-    bool boolean(Scope scope, bool value, std::ptrdiff_t) {
-        count(scope, false, spelled(value));
+    bool boolean(Scope scope, bool value, std::ptrdiff_t place) {
+        count(scope, false, spelled(value), place);
         return true;
     }
-    static void count_missing(Scope, std::ptrdiff_t) {}
+    // A key has its place also where its value is null.
+    void count_missing(Scope scope, std::ptrdiff_t place) {
+        if (place == NO_PLACE && entry_of_ == ROOT) column_of(scope);
+    }
 
     // Objects of an array count as what their values are, under the name of the array.
     bool open_object(Scope& scope, std::ptrdiff_t place) {
@@ -77,35 +90,36 @@ private:
         return true;
     }
 
-    void count(Scope scope, bool is_number, const Field& text) {
+    void count(Scope scope, bool is_number, const Field& text, std::ptrdiff_t place) {
+        const bool is_one_of_several = place != NO_PLACE || entry_of_ != ROOT;
         if (entry_of_ != ROOT && scope != entry_of_) {
             const std::string& path = paths_[scope];
             const std::string& array = paths_[entry_of_];
             if (path != array + ".value") return;
             scope = entry_of_;
         }
+        Column& column = column_of(scope);
+        column.numbers += is_number ? 1 : 0;
+        column.has_several = column.has_several || is_one_of_several;
+        column.sample.add(text);
+        if (column.name == label_) column.sample.add_label(text, distinct_);
+    }
+
+    Column& column_of(Scope scope) {
         if (columns_.size() <= scope) columns_.resize(scope + 1, NONE);
         if (columns_[scope] == NONE) {
             columns_[scope] = columns.size();
-            columns.emplace_back(paths_[scope], ColumnSample{});
+            Column& fresh = columns.emplace_back();
+            fresh.name = paths_[scope];
+            fresh.sample.keeps_values = std::find(keep_.begin(), keep_.end(), fresh.name) != keep_.end();
         }
-        ColumnSample& sample = columns[columns_[scope]].second;
-        ++sample.present;
-        sample.numbers += is_number ? 1 : 0;
-        if (paths_[scope] == label_) see(sample, std::string(text.data, text.end));
-    }
-
-    void see(ColumnSample& sample, const std::string& value) const {
-        if (sample.values.size() >= distinct_) return;
-        for (const std::string& known : sample.values) {
-            if (known == value) return;
-        }
-        sample.values.push_back(value);
+        return columns[columns_[scope]];
     }
 
     static constexpr std::size_t NONE = ~std::size_t{0};
     std::string label_;
     std::size_t distinct_;
+    std::vector<std::string> keep_;
     std::vector<std::string> paths_{std::string()};
     std::unordered_map<std::string, std::size_t> numbers_;
     std::vector<std::size_t> columns_;  // of a path: its place in `columns`

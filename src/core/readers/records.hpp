@@ -24,10 +24,17 @@ public:
     // The names whose kind is known; others are read by their values, or else left out.
     void set_names(const std::vector<Column>& names, bool reads_others) {
         names_.clear();
-        for (const Column& column : names) names_.emplace(column.name, Name{reader_of(column), false});
+        known_capacity_ = 0;
+        for (const Column& column : names) {
+            names_.emplace(column.name, Name{reader_of(column), false});
+            known_capacity_ += most_features(column.kind);
+        }
         known_names_ = names_.size();
         reads_others_ = reads_others;
     }
+
+    // Whether a name that a record lacks has to be told: then all known names come first, in their order, as in a table.
+    bool wants_missing() const noexcept { return marks_missing(); }
 
     // Starts the record of row `at`, of at most `size` values.
     void begin_record(std::size_t at, std::size_t size) {
@@ -35,19 +42,25 @@ public:
         at_ = at;
         y_ = MISSING;
         weight_ = 1.0;
-        rest_ = size;
+        rest_ = size + known_capacity_;
         is_good_ = true;
-        rows.begin(size);
+        rows.begin(rest_);
+    }
+
+    // The record has no value of this name.
+    void add_missing(const std::string& name) {
+        const auto known = names_.find(name);
+        if (!is_good_ || known == names_.end() || known->second.by_value) return;
+        if (is_feature(known->second.reader.kind)) missing(known->second.reader);
     }
 
     // A value of the record: a number, with `field` as its text, or a text alone.
     void add_number(const std::string& name, double value, const Field& field) {
         const Name* const known = find_name(name);
-        --rest_;
         if (!is_good_ || known == nullptr) return;
         const ColumnReader& column = known->reader;
         if (column.kind != Column::Kind::numeric && !known->by_value) return add_field(column, field);
-        if (std::isnan(value)) return;
+        if (std::isnan(value)) return add_missing(name);
         if (std::isinf(value)) {
             refuse_value("expected a finite number, got " + quoted(field.data, field.end) + " in column " +
                          column.name);
@@ -58,7 +71,6 @@ public:
 
     void add_text(const std::string& name, const Field& field) {
         const Name* const known = find_name(name);
-        --rest_;
         if (!is_good_ || known == nullptr) return;
         if (known->by_value) {
             category(known->reader, field, false);
@@ -70,14 +82,18 @@ public:
     // True or false: a category, or 1 and 0 in a numeric column.
     void add_boolean(const std::string& name, bool value) {
         const Name* const known = find_name(name);
-        if (known != nullptr && !known->by_value && known->reader.kind == Column::Kind::numeric) {
-            --rest_;
+        if (known != nullptr && !known->by_value && is_number(known->reader.kind)) {
             if (is_good_) CellParser::add_number(known->reader, value ? 1.0 : 0.0);
             return;
         }
         char room[LONGEST_VALUE];
         const auto* const end = reinterpret_cast<const Byte*>(write_value(room, value));
         add_text(name, Field{reinterpret_cast<const Byte*>(room), end, end});
+    }
+
+    bool knows(const std::string& name) const {
+        const auto found = names_.find(name);
+        return found != names_.end() && !found->second.by_value;
     }
 
     // Whether a value of this name counts; for those that are hard to read.
@@ -93,7 +109,7 @@ public:
 
     void end_record() {
         for (FrameColumn& column : columns()) {
-            if (is_good_) is_good_ = read_cell(column, at_, 0, y_, weight_);
+            if (is_good_) is_good_ = read_cell(column, at_, y_, weight_);
         }
         if (is_good_) finish(y_, weight_);
     }
@@ -126,23 +142,26 @@ private:
             case Column::Kind::weight:
                 is_good_ = importance(column, field, weight_);
                 return;
-            case Column::Kind::categorical:
-                return category(column, field, false);
-            case Column::Kind::numeric:
-                is_good_ = number(column, field);
-                return;
-            case Column::Kind::text:
-                return text(column, field, rest_ + 1);
+            default:
+                is_good_ = feature(column, field, rest_, false);
         }
+    }
+
+    static bool is_number(Column::Kind kind) noexcept {
+        return kind == Column::Kind::numeric || kind == Column::Kind::bucket;
+    }
+    static bool is_feature(Column::Kind kind) noexcept {
+        return kind != Column::Kind::ignore && kind != Column::Kind::label && kind != Column::Kind::weight;
     }
 
     std::unordered_map<std::string, Name> names_;
     std::vector<Name> passing_;  // the name that was met last, if it is not remembered
     std::size_t known_names_ = 0;
+    std::size_t known_capacity_ = 0;  // features of the known names
     bool reads_others_ = true;
     // The current record.
     std::size_t at_ = 0;
-    std::size_t rest_ = 0;  // values still to come
+    std::size_t rest_ = 0;  // features it may have, words of text aside
     double y_ = MISSING;
     double weight_ = 1.0;
     bool is_good_ = true;

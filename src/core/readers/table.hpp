@@ -41,7 +41,9 @@ public:
             ++runs_.back().end;
         }
         std::size_t labels = 0, weights = 0;
+        capacity_ = 0;
         for (const ColumnReader& column : columns_) {
+            capacity_ += most_features(column.kind);
             labels += column.kind == Column::Kind::label ? 1 : 0;
             weights += column.kind == Column::Kind::weight ? 1 : 0;
         }
@@ -96,7 +98,7 @@ private:
         Field label{p, p, end};
         double y = MISSING, weight = 1.0;
         auto from = static_cast<std::size_t>(p - base);
-        rows.begin(count);
+        rows.begin(capacity_);
         for (const ColumnRun& run : runs_) {
             const Field first{base + from, base + delimiters[run.first], end};
             bool good = true;
@@ -118,6 +120,9 @@ private:
                 case Column::Kind::text:
                     good = texts(run, base, delimiters, from);
                     break;
+                default:
+                    good = others(run, base, delimiters, from);
+                    break;
             }
             if (!good) return nullptr;
             from = delimiters[run.end - 1] + 1;
@@ -137,15 +142,19 @@ private:
         double* const row_values = rows.row_values();
         Feature* const features = rows.log.is_on() ? rows.log.features() : nullptr;
         std::size_t size = rows.size();
+        const std::size_t of_missing = marks_missing() ? 1 : 0;
         for (std::size_t i = run.first; i < run.end; ++i) {
             const std::size_t n = delimiters[i] - from;
-            const std::uint64_t hash = columns_[i].with_value.inside(base + from, n);
+            const bool is_there = n != 0;
+            const std::uint64_t hash =
+                is_there ? columns_[i].with_value.inside(base + from, n) : columns_[i].missing_hash;
             row_slots[size] = slots(hash);
             row_values[size] = 1.0;
             if (features != nullptr) {
-                features[size] = Feature{hash, base + from, static_cast<std::uint32_t>(n), columns_[i].group};
+                features[size] = is_there ? Feature{hash, base + from, static_cast<std::uint32_t>(n), columns_[i].group}
+                                          : missing_of(columns_[i]);
             }
-            size += n != 0 ? 1 : 0;
+            size += is_there ? 1 : of_missing;
             from = delimiters[i] + std::size_t{1};
         }
         rows.set_size(size);
@@ -157,6 +166,13 @@ private:
         double* const row_values = rows.row_values();
         Feature* const features = rows.log.is_on() ? rows.log.features() : nullptr;
         std::size_t size = rows.size();
+        const bool marks = marks_missing();
+        const auto mark = [&](const ColumnReader& column) {
+            row_slots[size] = slots(column.missing_hash);
+            row_values[size] = 1.0;
+            if (features != nullptr) features[size] = missing_of(column);
+            size += marks ? 1 : 0;
+        };
         for (std::size_t i = run.first; i < run.end; ++i) {
             const Byte* const p = base + from;
             const std::size_t n = delimiters[i] - from;
@@ -164,15 +180,21 @@ private:
             row_slots[size] = slots(columns_[i].hash);
             if (features != nullptr) features[size] = Feature{columns_[i].hash, nullptr, 0, columns_[i].group};
             std::uint32_t whole = 0;
-            if (n == 0) continue;
-            if (parse_whole(p, n, whole)) {
+            if (n == 0) {
+                mark(columns_[i]);
+            } else if (parse_whole(p, n, whole)) {
                 row_values[size++] = whole;
             } else {
                 const Field field = trimmed(Field{p, p + n, p + n});
                 const bool good = parse_short(p, n, row_values[size]) ||
                                   parse_number(field.data, field.end, row_values[size]) == Parsed::ok;
-                if (!good && !is_absent(field)) return false;
-                size += good ? 1 : 0;
+                if (good) {
+                    ++size;
+                } else if (is_absent(field)) {
+                    mark(columns_[i]);
+                } else {
+                    return false;
+                }
             }
         }
         rows.set_size(size);
@@ -181,7 +203,15 @@ private:
 
     bool texts(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from) {
         for (std::size_t i = run.first; i < run.end; ++i) {
-            text(columns_[i], Field{base + from, base + delimiters[i], base + delimiters[i]}, columns_.size() - i);
+            text(columns_[i], Field{base + from, base + delimiters[i], base + delimiters[i]}, capacity_);
+            from = delimiters[i] + std::size_t{1};
+        }
+        return true;
+    }
+
+    bool others(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from) {
+        for (std::size_t i = run.first; i < run.end; ++i) {
+            if (!add_cell(columns_[i], Field{base + from, base + delimiters[i], base + delimiters[i]})) return false;
             from = delimiters[i] + std::size_t{1};
         }
         return true;
@@ -194,7 +224,7 @@ private:
                           std::to_string(fields.size()));
         }
         double y = MISSING, weight = 1.0;
-        rows.begin(columns_.size());
+        rows.begin(capacity_);
         for (std::size_t i = 0; i < fields.size(); ++i) {
             const ColumnReader& column = columns_[i];
             bool good = true;
@@ -207,14 +237,8 @@ private:
                 case Column::Kind::weight:
                     good = importance(column, fields[i], weight);
                     break;
-                case Column::Kind::categorical:
-                    category(column, fields[i]);
-                    break;
-                case Column::Kind::numeric:
-                    good = number(column, fields[i]);
-                    break;
-                case Column::Kind::text:
-                    text(column, fields[i], columns_.size() - i);
+                default:
+                    good = feature(column, fields[i], capacity_);
                     break;
             }
             if (!good) return;
@@ -226,43 +250,8 @@ private:
     Dialect dialect_;
     std::vector<ColumnReader> columns_;
     std::vector<ColumnRun> runs_;
+    std::size_t capacity_ = 0;  // features of a row, words of text aside
     bool has_fast_path_ = false;
 };
-
-// What the first rows say of a column.
-struct ColumnSample {
-    std::int64_t present = 0;
-    std::int64_t numbers = 0;
-    std::vector<std::string> values;  // the first distinct ones, if asked for
-};
-
-// Looks at up to `most` whole rows that have as many fields as there are samples. Returns how many it saw.
-inline std::int64_t sample_columns(const Byte* p, const Byte* end, bool last, const Dialect& dialect, std::int64_t most,
-                                   std::size_t distinct, std::size_t label, std::vector<ColumnSample>& samples) {
-    Splitter split(dialect);
-    std::int64_t count = 0;
-    while (p != end && count < most) {
-        const Split result = split(p, end, last);
-        if (result == Split::cut || result == Split::unclosed) break;
-        p = split.next;
-        if (result == Split::stray || split.fields.size() != samples.size() || split.is_empty()) continue;
-        ++count;
-        for (std::size_t i = 0; i < samples.size(); ++i) {
-            const Field field = trimmed(split.fields[i]);
-            ColumnSample& sample = samples[i];
-            if (i == label && field.data != field.end && sample.values.size() < distinct) {
-                const std::string text(field.data, field.end);
-                bool known = false;
-                for (const std::string& value : sample.values) known = known || value == text;
-                if (!known) sample.values.push_back(text);
-            }
-            if (is_absent(field)) continue;
-            ++sample.present;
-            double value = 0.0;
-            if (parse_number(field.data, field.end, value) != Parsed::malformed) ++sample.numbers;
-        }
-    }
-    return count;
-}
 
 }  // namespace ftprl

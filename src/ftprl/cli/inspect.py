@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +53,7 @@ def inspect(
 
 
 def _table(facts: dict[str, Any]) -> list[str]:
+    from ftprl.cli.column_table import kind_lines
     from ftprl.cli.live import model_settings, setting
     from ftprl.data.files import shown
     from ftprl.losses import SCALAR_LOSSES
@@ -66,11 +68,11 @@ def _table(facts: dict[str, Any]) -> list[str]:
     ]
     if reading:
         lines.append(f"{'read as':<14} {reading.get('format')}, hash seed {reading.get('seed')}")
-    for kind in ("label", "weight", "categorical", "numeric", "text", "ignore"):
-        names = [shown(name) for name, k in (reading.get("columns") or {}).items() if k == kind]
-        names.sort(key=_by_number)
-        if names:
-            lines.append(f"{kind:<14} {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}")
+    columns = reading.get("columns") or {}
+    lines += kind_lines({name: columns[name] for name in sorted(columns, key=_by_number)}, 14, 20)
+    lines += _sampled(columns, reading.get("sampled") or {})
+    if columns:
+        lines.append(f"{'missing':<14} {reading.get('missing', 'ignore')}")
     if history:
         lines.append(f"{'rows':<14} {history['rows']}, {history['bad_rows']} bad ones left out")
         rmse = SCALAR_LOSSES[spec["loss"]].rmse
@@ -110,6 +112,22 @@ def _names(names: dict[str, Any] | None) -> list[str]:
     if names["full_row"] is not None:
         text += f", full at row {names['full_row']}: {names['unnamed']} cells have no name (--names)"
     return [f"{'names':<14} {text}"]
+
+
+def _sampled(columns: Mapping[str, str], sampled: Mapping[str, list[float]]) -> list[str]:
+    """What the model keeps of the sample: where buckets begin, and from when the trend of a date counts."""
+    from ftprl.data.columns import date_text
+    from ftprl.data.files import shown
+
+    lines = []
+    for name, numbers in sampled.items():
+        kind = columns.get(name)
+        if kind == "bucket":
+            begins = ", ".join(f"{edge:g}" for edge in numbers[1:11]) + (", ..." if len(numbers) > 11 else "")
+            lines.append(f"{'buckets of':<14} {shown(name)}: {len(numbers)}, from {begins} on")
+        elif kind is not None:
+            lines.append(f"{'trend of':<14} {shown(name)}: years since {date_text(int(numbers[0]), kind)}")
+    return lines
 
 
 def _nonzero(facts: dict[str, Any]) -> str:

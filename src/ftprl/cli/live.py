@@ -7,9 +7,11 @@ import math
 import time
 from typing import Any, TextIO
 
+from ftprl.cli.column_table import column_lines, kind_lines
 from ftprl.confidence import RunConfidence
 from ftprl.data.files import shown
 from ftprl.losses import SCALAR_LOSSES
+from ftprl.options import as_typed
 from ftprl.runlog.events import Event
 from ftprl.runlog.yardstick import compared, digits, root_mean_square
 from ftprl.training.holdout import FIRST_EVERY, FIRST_ROWS
@@ -31,6 +33,9 @@ _WIDTHS = {
 }
 
 
+_MISSING = {"indicator": "a feature 'COLUMN is missing' (--missing ignore: nothing)", "ignore": "nothing"}
+
+
 def show(out: TextIO, *, quiet: bool = False) -> Listener:
     """A listener that writes to a terminal or to a file; with `quiet` warnings only."""
     if quiet:
@@ -39,7 +44,7 @@ def show(out: TextIO, *, quiet: bool = False) -> Listener:
 
 
 class _Warnings:
-    """One line for each checkpoint that could not be written."""
+    """One line for each column that looks like an identifier and each checkpoint that could not be written."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -48,6 +53,10 @@ class _Warnings:
         """Write what is a warning."""
         if event["event"] == "checkpoint_failed":
             self._line(f"ftprl: {shown(event['message'])}")
+        elif event["event"] == "start":
+            for column in event["data"]["profile"]:
+                if column["advice"] is not None:
+                    self._line(f"ftprl: {as_typed(column['advice'], ('ignore', 'text'))}")
 
     def _line(self, text: str) -> None:
         with contextlib.suppress(OSError):  # a log that nobody reads any more does not stop the learning
@@ -185,12 +194,12 @@ def _settings(event: Event) -> list[str]:
     files = data["files"]
     some = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     lines = [f"{'data':<12} {data['format']}: {some}", f"{'labels':<12} {data['labels']}"]
-    kinds = data["columns"] or {}
-    for kind in ("label", "weight", "categorical", "numeric", "text", "ignore"):
-        names = [shown(name) for name, k in kinds.items() if k == kind]
-        if names:
-            listed = ", ".join(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
-            lines.append(f"{kind:<12} {listed}")
+    if data["profile"]:
+        lines += ["", *column_lines(data["profile"]), ""]
+    else:
+        lines += kind_lines(data["columns"] or {}, 12, 30)
+    if data["missing"] is not None:
+        lines.append(f"{'missing':<12} {_MISSING[data['missing']]}")
     options = " ".join(f"{name}={setting(value)}" for name, value in model_settings(spec).items())
     lines.append(f"{'model':<12} {spec['loss']}, {spec['dim']} cells, {options}")
     if event["keeps_best_pass"]:

@@ -87,7 +87,10 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "scale": _scale,
     "share": _share,
     "sep": _character,
-    **{name: partial(_columns, name) for name in ("ignore", "categorical", "numeric", "text")},
+    **{
+        name: partial(_columns, name)
+        for name in ("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
+    },
 }
 
 

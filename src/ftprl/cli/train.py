@@ -23,6 +23,10 @@ def train(
     categorical: Annotated[list[str] | None, option("categorical")] = None,
     numeric: Annotated[list[str] | None, option("numeric")] = None,
     text: Annotated[list[str] | None, option("text")] = None,
+    boolean: Annotated[list[str] | None, option("boolean")] = None,
+    date: Annotated[list[str] | None, option("date")] = None,
+    bucket: Annotated[list[str] | None, option("bucket")] = None,
+    missing: Annotated[str | None, option("missing")] = None,
     sep: Annotated[str | None, option("sep")] = None,
     quote: Annotated[str | None, option("quote")] = None,
     no_header: Annotated[bool, option("header")] = False,
@@ -67,7 +71,7 @@ def train(
 
     ftprl train clicks.vw.gz -o clicks.ftprl
 
-    ftprl train bank.csv --label y --sep ';' -o bank.ftprl
+    ftprl train bank.csv --label y -o bank.ftprl
 
     Ctrl-C and SIGTERM save what was learned to --checkpoint.
 

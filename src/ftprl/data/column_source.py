@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,16 +12,17 @@ from ftprl.data import frames, nested, partitions
 from ftprl.data.batch import Batch
 from ftprl.data.blocks import Block, block_of
 from ftprl.data.column_files import ColumnFile, open_column_file, read_part
+from ftprl.data.columns import settle
 from ftprl.data.digests import RowDigest
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
-from ftprl.data.frame_opening import known_kinds, settings_for_kinds
+from ftprl.data.frame_opening import known_plan_of, settings_for_plan
 from ftprl.data.frame_source import FramePosition, FrameSettings, FrameSource
 from ftprl.data.options import ReadingOptions
 from ftprl.data.protocol import Description, Position
 from ftprl.data.tables import SAMPLE_ROWS
 from ftprl.data.text_tables import named_columns
-from ftprl.errors import InvalidInput
+from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,22 +167,44 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
     """Parquet, Arrow IPC or ORC files as a source."""
     assert options.format is not None
     options.refuse(("sep", "quote"), f" is for CSV and TSV files, got the format {options.format}; drop it.")
-    named, known = named_columns(options), known_kinds(options)
+    named, plan = named_columns(options), known_plan_of(options)
     name = shown(files[0])
     with closing(open_column_file(files[0], options.format)) as opened:
         fields = flat_schema(opened, name)
+        first = _first_rows(files[0], options.format, opened, fields, named.ignore) if plan is None else {}
         fields += [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
     try:
-        kinds = frames.decide(fields, named) if known is None else known
+        if plan is None:
+            plan = settle(*frames.decide(fields, named, first), named.bucket, options.missing)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}", option=error.options) from None
+    kinds = plan.kinds
     optional = ("ignore",) if options.columns is None or options.labelled else ("label", "weight", "ignore")
 
     def label_texts() -> list[str]:
         return _label_texts(FileBlocks(files, options.format or "", kinds, ("ignore",)))
 
-    settings = settings_for_kinds(options, kinds, label_texts, options.format)
+    settings = settings_for_plan(options, plan, label_texts, options.format)
     return ColumnSource(FileBlocks(files, options.format, kinds, optional), settings)
+
+
+def _first_rows(
+    file: str, format: str, opened: ColumnFile, fields: Sequence[pa.Field], ignore: Sequence[str]
+) -> dict[str, pa.ChunkedArray]:
+    """The first cells of the columns that are not ignored."""
+    import pyarrow as pa
+
+    left_out = [field.name for field in fields if any(f"{field.name}.".startswith(f"{name}.") for name in ignore)]
+    columns = [field.name for field in fields if field.name not in left_out]
+    batches: list[pa.RecordBatch] = []
+    groups = range(opened.groups if columns else 0)
+    parts = (batch for group in groups for batch in read_part(file, format, opened, group, columns, threads=False))
+    with contextlib.suppress(BadFormat):  # what is damaged is reported when it is read
+        for batch in parts:
+            batches.append(batch)
+            if sum(len(one) for one in batches) >= SAMPLE_ROWS:
+                break
+    return dict(nested.flat_columns(pa.Table.from_batches(batches).slice(0, SAMPLE_ROWS))) if batches else {}
 
 
 def _label_texts(reader: FileBlocks) -> list[str]:

@@ -81,6 +81,10 @@ def open(
     categorical: Columns = (),
     numeric: Columns = (),
     text: Columns = (),
+    boolean: Columns = (),
+    date: Columns = (),
+    bucket: Columns = (),
+    missing: str | None = None,
     positive: str | float | None = None,
     sep: str | None = None,
     quote: str | None = None,
@@ -88,6 +92,8 @@ def open(
     on_bad_row: str = "raise",
     max_row: int = 16_000_000,
     columns: Mapping[str, str] | None = None,
+    order: Sequence[str] | None = None,
+    sampled: Mapping[str, Sequence[float]] | None = None,
     other_columns: bool = True,
     labelled: bool = False,
     loss: str = "logistic",
@@ -117,8 +123,13 @@ def open(
         Put a 1 into the last cell of every row, for a learner without an intercept of its own.
     label
         The column with the label.
-    ignore, categorical, numeric, text
-        Columns to leave out, and columns of categories, of numbers and of text [default: inferred from the first rows].
+    ignore, categorical, numeric, text, boolean, date
+        Columns to leave out, and columns of categories, of numbers, of text, of true and false, and of dates or times
+        [default: inferred from the first rows].
+    bucket
+        Columns of numbers to cut into quantile buckets, 32 or as many as `"age=8"` asks for.
+    missing
+        "indicator" for a feature `column is missing`, or "ignore" [default: "indicator"].
     positive
         The label that counts as 1 where a loss has two classes; all others are -1.
     sep, quote, header
@@ -130,6 +141,9 @@ def open(
     columns
         The kind of each column, as another source has settled them (`Source.to_dict`). Files may then lack the label
         and the weight, unless `labelled`.
+    order, sampled
+        The order of these columns, and what the sample gave for some of them: the number of buckets and their edges,
+        the earliest date.
     other_columns
         With `columns`: whether columns of JSON lines that are not among them are read by their values.
     loss
@@ -157,6 +171,10 @@ def open(
         categorical=categorical,
         numeric=numeric,
         text=text,
+        boolean=boolean,
+        date=date,
+        bucket=bucket,
+        missing=missing,
         positive=positive,
         sep=sep,
         quote=quote,
@@ -164,6 +182,8 @@ def open(
         on_bad_row=on_bad_row,
         max_row=max_row,
         columns=columns,
+        order=order,
+        sampled=sampled,
         other_columns=other_columns,
         labelled=labelled,
         loss=loss,
@@ -216,6 +236,8 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
             "data needs the features of the model, which has numbers for them and no names, got files;"
             " pass a matrix, Batch objects, or libsvm files."
         )
+    if kept in TABLES and reading.get("columns") is not None:
+        reading = {"missing": "ignore", **reading}  # models of earlier versions
     if kept in TABLES and wanted in TABLES and wanted != kept:
         return _settings_for_table(reading, str(wanted))
     if kept in (FRAME, RECORDS):
@@ -263,7 +285,14 @@ def _settings_for_object(reading: Mapping[str, Any], known: ObjectFormat) -> dic
     columns = reading.get("columns")
     if columns is None:  # of VW text: a feature is what its name and value say
         return {**settings, "format": RECORDS}
-    return {**settings, "columns": columns, "format": RECORDS if _has_open_columns(reading) else FRAME}
+    return {
+        **settings,
+        "columns": columns,
+        "order": reading.get("order"),
+        "sampled": reading.get("sampled"),
+        "missing": reading.get("missing", "ignore"),  # as in models of earlier versions
+        "format": RECORDS if _has_open_columns(reading) else FRAME,
+    }
 
 
 def _object_format(data: Any) -> ObjectFormat:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ftprl.data import frames, nested, records
 from ftprl.data.blocks import BlockReader
+from ftprl.data.columns import ColumnPlan, known_plan, settle
 from ftprl.data.frame_source import FrameSettings, FrameSource
 from ftprl.data.labels import of_values
 from ftprl.data.options import DIM, FRAME, RECORDS, ReadingOptions
@@ -27,13 +28,11 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
             vector.check_length(len(data.first))
     first, own_y, _ = split(data.first)
     table = frames.table_of(first)
-    known = known_kinds(options)
-    kinds = (
-        frames.decide(nested.flat_fields(table.schema), named, known)
-        if known is None or options.format == RECORDS
-        else known
-    )
-    label = _label_of(kinds)
+    plan = known_plan_of(options)
+    if plan is None:
+        flat = dict(nested.flat_columns(table.slice(0, SAMPLE_ROWS)))
+        plan = settle(*frames.decide(nested.flat_fields(table.schema), named, flat), named.bucket, options.missing)
+    label = _label_of(plan.kinds)
 
     def texts() -> list[str]:
         if "label" in vectors or own_y is not None:
@@ -41,29 +40,31 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
         column = nested.column_of(table, label)
         return [] if column is None else frames.label_texts(label, column)
 
-    return _source(data, options, kinds, vectors, texts, options.format or FRAME)
+    return _source(data, options, plan, vectors, texts, options.format or FRAME)
 
 
 def open_records(data: Parts, options: ReadingOptions) -> FrameSource:
     """Dicts as a source."""
     named, vectors = named_columns(_without_vectors(options)), _vectors(options)
     first, own_y, _ = (data.peek(SAMPLE_ROWS), None, None) if isinstance(data.first, Mapping) else split(data.first)
-    sample, known = first[:SAMPLE_ROWS], known_kinds(options)
-    kinds = records.decide(sample, named) if known is None else known
-    label = _label_of(kinds)
+    sample, plan = first[:SAMPLE_ROWS], known_plan_of(options)
+    if plan is None:
+        kinds, samples, is_sparse = records.decide(sample, named)
+        plan = settle(kinds, samples, named.bucket, options.missing or ("ignore" if is_sparse else None))
+    label = _label_of(plan.kinds)
 
     def texts() -> list[str]:
         if "label" in vectors or own_y is not None:
             return frames.label_texts("y", (vectors.get("label") or RowVectors("y", own_y)).cells)
         return records.label_texts(sample, label)
 
-    return _source(data, options, kinds, vectors, texts, options.format or RECORDS)
+    return _source(data, options, plan, vectors, texts, options.format or RECORDS)
 
 
 def _source(
     data: Parts,
     options: ReadingOptions,
-    kinds: dict[str, str],
+    plan: ColumnPlan,
     vectors: Mapping[str, RowVectors],
     label_texts: Callable[[], list[str]],
     format: str,
@@ -72,26 +73,27 @@ def _source(
     for name, default in (("header", True), ("max_row", 16_000_000)):
         if getattr(options, name) != default:
             raise InvalidInput(f"{name}= is for files, got data in memory; drop it.", option=name)
+    kinds = plan.kinds
     for kind in vectors:  # what stands beside the data replaces a column
         kinds = {name: "ignore" if own == kind else own for name, own in kinds.items()}
     label = "y" if "label" in vectors else _label_of(kinds)
-    settings = settings_for_kinds(options, kinds, label_texts, format, label)
+    settings = settings_for_plan(options, plan._replace(kinds=kinds), label_texts, format, label)
     optional = KINDS if format == RECORDS else ("ignore",) if options.labelled else ("label", "weight", "ignore")
     optional = optional if options.columns is not None or format == RECORDS else ("ignore",)
     reader = BlockReader(data, kinds, format == RECORDS, optional, vectors)
     return FrameSource(reader, settings)
 
 
-def settings_for_kinds(
+def settings_for_plan(
     options: ReadingOptions,
-    kinds: Mapping[str, str],
+    plan: ColumnPlan,
     label_texts: Callable[[], list[str]],
     format: str,
     label: str | None = None,
 ) -> FrameSettings:
     """All that decides what a row becomes, once it is known what each column is for."""
     positive = str(options.positive).lower() if isinstance(options.positive, bool) else options.positive_label
-    rule = of_values(options.loss, positive, _label_of(kinds) if label is None else label, label_texts())
+    rule = of_values(options.loss, positive, _label_of(plan.kinds) if label is None else label, label_texts())
     return FrameSettings(
         format=format,
         dim=DIM if options.dim is None else int(options.dim),
@@ -101,21 +103,21 @@ def settings_for_kinds(
         loss=options.loss,
         positive=positive,
         labels=rule,
-        kinds=kinds,
+        plan=plan,
         skip_bad_rows=options.on_bad_row == "skip",
         names=bool(options.names),
     )
 
 
-def known_kinds(options: ReadingOptions) -> dict[str, str] | None:
-    """The kinds that another source has settled, if there is one."""
+def known_plan_of(options: ReadingOptions) -> ColumnPlan | None:
+    """How another source reads its columns, if there is one."""
     if options.columns is None:
         return None
     kinds = named_columns(_without_vectors(options)).kinds()
     if kinds:
         other = next(iter(kinds.values()))
         raise InvalidInput(f"columns= has the kind of each column, got {other}= as well; keep one.", option=other)
-    return check_kinds(options.columns)
+    return known_plan(check_kinds(options.columns), options.order, options.sampled, options.missing)
 
 
 def _label_of(kinds: Mapping[str, str]) -> str:

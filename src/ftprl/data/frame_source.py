@@ -10,12 +10,13 @@ from typing import Any, Protocol, final
 from ftprl._core import RecordParser, parser
 from ftprl.data.batch import Batch
 from ftprl.data.blocks import Block
+from ftprl.data.columns import ColumnPlan
 from ftprl.data.digests import BatchDigest, RowDigest, whole_numbers
 from ftprl.data.files import shown
 from ftprl.data.labels import LabelRule
 from ftprl.data.memory import check_same_rows
 from ftprl.data.options import RECORDS
-from ftprl.data.parsing import LeftOut, Taking
+from ftprl.data.parsing import LeftOut, Taking, with_remedy
 from ftprl.data.parts import ORIGIN
 from ftprl.data.prefetch import prefetched, usual_threads
 from ftprl.data.protocol import KINDS, Description, Position, Source
@@ -90,7 +91,7 @@ class FrameSettings:
     loss: str
     positive: str | None
     labels: LabelRule
-    kinds: Mapping[str, str]
+    plan: ColumnPlan
     skip_bad_rows: bool
     batch_rows: int = BATCH_ROWS
     names: bool = False
@@ -115,7 +116,9 @@ class FrameSettings:
             names=self.names,
         )
         assert isinstance(made, RecordParser)
-        names = [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for name, kind in self.kinds.items()]
+        made.set_rules(*self.plan.core_rules)
+        kinds = self.plan.kinds
+        names = [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for name, kind in kinds.items()]
         made.set_names(names, self.format == RECORDS)
         return made
 
@@ -129,7 +132,7 @@ class FrameSettings:
             "dtype": self.dtype,
             "loss": self.loss,
             "positive": self.positive,
-            "columns": dict(self.kinds),
+            **self.plan.to_dict(),
         }
 
 
@@ -171,7 +174,7 @@ class _BlockParser:
         first_bad = None if first is None or not bad else f"{block.where(first[0] - 1)}: {shown(first[1])}"
         wrong: tuple[str, str] | None = None
         if problem is not None:
-            what = _with_remedy(shown(problem[1]), *problem[2:])
+            what = with_remedy(shown(problem[1]), *problem[2:])
             wrong = f"{block.where(problem[0] - 1)}: {what}", problem[3]
         return _Parsed(job, taking.batches, bad, first_bad, wrong, core.negative, taking.left_out)
 
@@ -180,12 +183,6 @@ class _BlockParser:
             self._parser.set_batch(block.columns, *block.batch.__arrow_c_array__())
             self._block = block
         return self._parser
-
-
-def _with_remedy(what: str, remedy: str, option: str) -> str:
-    if option:
-        return f"{what}; {remedy} {option}="
-    return what if "; rescale the" in what else f"{what}; mend the row, or pass on_bad_row=skip"
 
 
 @final
@@ -309,7 +306,7 @@ class FrameSource(Source):
                 yield from self._batches_of(parsed, reading)
                 if parsed.problem is not None:
                     what, option = parsed.problem
-                    raise BadFormat(what, option=option or "on_bad_row")
+                    raise BadFormat(what, option=(option, "on_bad_row"))
 
     def _agreeing(self, parsed: _Parsed, negative: float) -> _Parsed:
         """The rows, parsed again if their labels settled what counts as -1 before those in front were known."""
@@ -386,8 +383,8 @@ class FrameSource(Source):
         """What is read: what each column is for, what the labels become."""
         settings = self._settings
         return Description(
-            settings.format, (ORIGIN,), settings.kinds, str(settings.labels), settings.dim, settings.intercept
-        )
+            settings.format, (ORIGIN,), None, str(settings.labels), settings.dim, settings.intercept
+        ).with_plan(settings.plan)
 
     def to_dict(self) -> dict[str, Any]:
         """The options of `ftprl.data.open` that read other data in the same way."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ftprl._core import sample_cells
 from ftprl.data import nested
+from ftprl.data.columns import FEATURES, ColumnSample, kind_of_text
 from ftprl.data.files import shown
 from ftprl.data.parts import ORIGIN, Parts
 from ftprl.data.protocol import KINDS
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LABELS = 32  # distinct labels that are looked at
+_SAMPLE_CELLS = 2_000_000  # of columns whose type decides, in a frame with many columns
 
 
 def is_frame(data: Any) -> bool:
@@ -74,9 +77,19 @@ def kind_of(type: pa.DataType) -> str | None:
         return "categorical" if kind_of(type.value_type) is not None else None
     if nested.is_list(type):
         inner = nested.value_type(type)
-        return None if inner is None else kind_of(inner)
-    is_category = types.is_boolean(type) or _is_text(type) or types.is_date(type) or types.is_null(type)
-    return "categorical" if is_category else None
+        kind = None if inner is None else kind_of(inner)
+        return kind if kind in (None, "numeric") else "categorical"
+    if types.is_boolean(type):
+        return "boolean"
+    if _is_date(type):
+        return "date"
+    return "categorical" if _is_text(type) or types.is_null(type) else None
+
+
+def _is_date(type: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_date(type) or types.is_timestamp(type))
 
 
 def _is_text(type: pa.DataType) -> bool:
@@ -90,21 +103,39 @@ def _has_text(type: pa.DataType) -> bool:
     return bool(types.is_temporal(type) or types.is_fixed_size_binary(type))
 
 
-def decide(fields: Sequence[pa.Field], named: NamedColumns, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The kind of every column: as named or known, else by its type.
+def decide(
+    fields: Sequence[pa.Field], named: NamedColumns, first: Mapping[str, pa.ChunkedArray]
+) -> tuple[dict[str, str], dict[str, ColumnSample]]:
+    """The kind of every column, as named, else by its type and, of text, by its `first` cells; and their samples.
 
     A structure that is named gives its kind to all its fields.
     """
     names = [field.name for field in fields]
-    own = for_structures(named.kinds(), names, "")
-    kinds = dict(known) if known is not None else own
+    kinds = for_structures(named.kinds(), names, "")
+    samples: dict[str, ColumnSample] = {}
+    most = min(SAMPLE_ROWS, _SAMPLE_CELLS // max(1, len(fields)) + 1)
     for field in fields:
-        if field.name not in kinds:
-            by_type = kind_of(field.type)
-            if by_type is None:
-                raise InvalidInput(_no_feature(field.name, field.type))
-            kinds[field.name] = by_type
-    return {name: kinds[name] for name in dict.fromkeys((*names, *kinds))}
+        name, type = field.name, field.type
+        chosen = kinds.get(name) or kind_of(type)
+        if chosen is None or (nested.is_list(type) and chosen in ("boolean", "date", "bucket")):
+            raise InvalidInput(_no_feature(name, type))
+        if chosen != "ignore" and name in first:
+            decides = _is_text(type) or chosen in ("date", "bucket")
+            samples[name] = sample_of(name, first[name] if decides else first[name].slice(0, most), chosen)
+            if name not in kinds and _is_text(type):
+                chosen = kind_of_text(samples[name], may_be_number=False)
+        kinds[name] = chosen
+    return {name: kinds[name] for name in dict.fromkeys((*names, *kinds))}, samples
+
+
+def sample_of(name: str, column: pa.ChunkedArray, kind: str) -> ColumnSample:
+    """What the cells of a column say."""
+    if nested.is_list(column.type):
+        return ColumnSample(len(column), column.null_count, column.null_count, example=b"[...]")
+    cells = column.combine_chunks()
+    cells = cells.chunk(0) if hasattr(cells, "num_chunks") else cells
+    schema, array = readable(name, cells, kind).__arrow_c_array__()
+    return ColumnSample(*sample_cells(schema, array, kind == "bucket"))
 
 
 def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -> dict[str, str]:
@@ -123,7 +154,8 @@ def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -
 
 def _no_feature(name: str, type: pa.DataType) -> str:
     remedy = "pass it with ignore=" + (", or with categorical= to use its text" if _has_text(type) else "")
-    return f"column {shown(name)[:40]!r} needs numbers, text, booleans or categories, got {str(type)[:60]}; {remedy}."
+    wanted = "numbers, text, dates, booleans or categories"
+    return f"column {shown(name)[:40]!r} needs {wanted}, got {str(type)[:60]}; {remedy}."
 
 
 def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
@@ -154,9 +186,11 @@ def arranged(
     flat = nested.flat_columns(batch)
     check_columns([name for name, _ in flat], kinds, optional, origin)
     columns: list[tuple[str, str, pa.Array]] = []
-    for name, cells in flat:
-        kind = kinds.get(name, (kind_of(cells.type) or "refused") if is_open else "ignore")
-        if kind != "ignore":
+    there = dict(flat)
+    for name in _in_order(there, kinds) if is_open else there:
+        cells = there[name] if name in there else _nulls(batch.num_rows)
+        kind = kinds.get(name, _open_kind(cells.type) if is_open else "ignore")
+        if kind != "ignore" and (name in there or kind in FEATURES):
             columns.append((kind, name, readable(name, cells, kind)))
     return columns
 
@@ -169,6 +203,23 @@ def check_columns(names: Sequence[str], kinds: Mapping[str, str], optional: Sequ
             raise BadFormat(
                 f"{origin}: expected a column {shown(name)[:40]!r}, got the columns {listed(names)}; add it."
             )
+
+
+def _in_order(names: Iterable[str], kinds: Mapping[str, str]) -> list[str]:
+    """As dicts are read: the known names, then the others."""
+    return [*kinds, *(name for name in names if name not in kinds)]
+
+
+def _open_kind(type: pa.DataType) -> str:
+    """The kind of a column that is not known: as a value of a dict that comes under a new name."""
+    kind = kind_of(type)
+    return "refused" if kind is None else "categorical" if kind == "date" else kind
+
+
+def _nulls(rows: int) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.nulls(rows)
 
 
 def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
@@ -185,7 +236,7 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
         if kind == "categorical" and _is_direct(type.value_type):
             return cells
         cells, type = cells.dictionary_decode(), type.value_type
-    if _is_direct(type):
+    if _is_direct(type) or (kind in ("date", "timestamp") and _is_date(type)):
         return cells
     if types.is_float16(type):
         return cells.cast(pa.float32())

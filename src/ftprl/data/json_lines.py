@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, final
 
 from ftprl._core import look_at_json
 from ftprl.data import frames, tables
 from ftprl.data.chunks import Started
+from ftprl.data.columns import ColumnPlan, ColumnSample, kind_of_text, settle
 from ftprl.data.files import Stream, lasts
-from ftprl.data.frame_opening import known_kinds
+from ftprl.data.frame_opening import known_plan_of
 from ftprl.data.labels import LabelRule
 from ftprl.data.options import ReadingOptions
 from ftprl.data.records import MOST_NAMES
 from ftprl.data.text import TextSource
 from ftprl.data.text_settings import TextSettings, settings_of
 from ftprl.data.text_tables import named_columns
+
+if TYPE_CHECKING:
+    from ftprl._core import ColumnCounts
 
 _DISTINCT = 32
 _FIRST_LOOK = 64_000
@@ -23,11 +28,11 @@ _FIRST_LOOK = 64_000
 def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
     """Files of JSON lines as a source."""
     options.refuse(("sep", "quote"), " is for CSV and TSV files, got JSON lines; drop it.")
-    named, known = named_columns(options), known_kinds(options)
+    named, plan = named_columns(options), known_plan_of(options)
     settings = settings_of(options, LabelRule("number"))
     stream = Stream(files[0])
     try:
-        settings, data = _settle(stream, settings, named, known)
+        settings, data = _settle(stream, settings, named, plan, options.missing)
     except BaseException:
         stream.close()
         raise
@@ -39,19 +44,40 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
 
 
 def _settle(
-    stream: Stream, settings: TextSettings, named: tables.NamedColumns, known: Mapping[str, str] | None
+    stream: Stream,
+    settings: TextSettings,
+    named: tables.NamedColumns,
+    plan: ColumnPlan | None,
+    missing: str | None,
 ) -> tuple[TextSettings, bytes]:
     """The settings with the kinds of the columns and the rule for the labels, and the bytes read for that."""
-    label = named.label if known is None else next((name for name, kind in known.items() if kind == "label"), None)
-    data, columns, labels = _sample(stream, settings.block_size, label or "")
-    kinds = dict(known) if known is not None else _decide(columns, named, stream.name)
-    rule = tables.label_rule(kinds, settings.loss, settings.positive, labels)
-    return settings._replace(columns=kinds, labels=rule), data
+    kept = {} if plan is None else plan.kinds
+    label = named.label if plan is None else next((name for name, kind in kept.items() if kind == "label"), None)
+    data, rows, columns, labels = _sample(stream, settings.block_size, label or "", list(named.bucket))
+    if plan is None:
+        kinds, is_sparse = _decide(columns, named, stream.name, rows)
+        samples = {column.name: column.sample for column in columns}
+        plan = settle(kinds, samples, named.bucket, missing or ("ignore" if is_sparse else None))
+    rule = tables.label_rule(plan.kinds, settings.loss, settings.positive, labels)
+    return settings._replace(plan=plan, labels=rule), data
 
 
-def _sample(stream: Stream, block_size: int, label: str) -> tuple[bytes, list[tuple[str, int, int]], list[str]]:
-    """The bytes of the first lines; of each column its values and numbers; the first labels."""
+@final
+class _JsonColumn(NamedTuple):
+    """A column of the first lines: how many of its values are numbers, whether a line may have several, the rest."""
+
+    name: str
+    numbers: int
+    has_several: bool
+    sample: ColumnSample
+
+
+def _sample(
+    stream: Stream, block_size: int, label: str, keep: Sequence[str]
+) -> tuple[bytes, int, list[_JsonColumn], list[str]]:
+    """The bytes of the first lines, how many these are, their columns, and the first labels."""
     data, last, wanted = b"", False, _FIRST_LOOK
+    names = [name.encode("utf-8", "surrogatepass") for name in keep]
     while True:
         blocks, size = [data], len(data)
         while size < wanted and not last:
@@ -59,22 +85,45 @@ def _sample(stream: Stream, block_size: int, label: str) -> tuple[bytes, list[tu
             size += len(blocks[-1])
             last = not blocks[-1]
         data = b"".join(blocks)
-        rows, columns, labels = look_at_json(data, last, tables.SAMPLE_ROWS, label.encode(), _DISTINCT)
+        rows, columns, labels = look_at_json(data, last, tables.SAMPLE_ROWS, label.encode(), _DISTINCT, names)
         if rows >= tables.SAMPLE_ROWS or last or size >= tables.SAMPLE_BYTES:
-            names = [(name.decode("utf-8", "backslashreplace"), present, numbers) for name, present, numbers in columns]
-            return data, names, [value.decode("utf-8", "backslashreplace") for value in labels]
+            texts = [value.decode("utf-8", "backslashreplace") for value in labels]
+            return data, rows, _without_empty_objects([_column(rows, *column) for column in columns]), texts
         wanted = min(2 * size, tables.SAMPLE_BYTES)
 
 
-def _decide(columns: list[tuple[str, int, int]], named: tables.NamedColumns, file: str) -> dict[str, str]:
-    """The kinds of the columns: as named, else numeric when all values are numbers, else categorical.
+def _column(rows: int, name: bytes, numbers: int, has_several: bool, counts: ColumnCounts) -> _JsonColumn:
+    sample = ColumnSample(*counts)
+    missing = 0 if has_several else rows - sample.cells  # lines that have no such key, or null
+    sample = sample._replace(cells=sample.cells + missing, empty=sample.empty + missing, absent=sample.absent + missing)
+    return _JsonColumn(name.decode("utf-8", "backslashreplace"), numbers, has_several, sample)
 
-    Rows with more columns than a model keeps, such as counts of words, are read by the type of each value alone.
+
+def _without_empty_objects(columns: list[_JsonColumn]) -> list[_JsonColumn]:
+    """The columns but for objects that are null in some lines."""
+    inside = {column.name[:at] for column in columns for at, c in enumerate(column.name) if c == "."}
+    return [column for column in columns if column.name not in inside or column.sample.present]
+
+
+def _decide(
+    columns: list[_JsonColumn], named: tables.NamedColumns, file: str, rows: int
+) -> tuple[dict[str, str], bool]:
+    """The kinds of the columns, and whether most lines lack most of them.
+
+    A column is what it is named, else numeric when all values are numbers, else as text with these values. Rows with
+    more columns than a model keeps, such as counts of words, are read by the type of each value alone.
     """
-    names = [name for name, _, _ in columns]
+    names = [column.name for column in columns]
     kinds = frames.for_structures(named.kinds(), names, f"{file}: ") if names else named.kinds()
     kinds |= dict.fromkeys(named.ignore, "ignore")  # an object as a whole, whatever it has in later lines
+    is_sparse = 2 * sum(column.sample.cells - column.sample.empty for column in columns) < rows * len(columns)
     if len(names) > MOST_NAMES:
-        return kinds
-    by_values = {name: "numeric" if present == numbers else "categorical" for name, present, numbers in columns}
-    return {**by_values, **kinds}
+        return kinds, is_sparse
+    by_values = {column.name: _kind(column) for column in columns}
+    return {**by_values, **kinds}, is_sparse
+
+
+def _kind(column: _JsonColumn) -> str:
+    if column.sample.present and column.numbers == column.sample.cells - column.sample.empty:
+        return "numeric"
+    return "categorical" if column.has_several else kind_of_text(column.sample, may_be_number=False)

@@ -12,12 +12,12 @@ import numpy as np
 from ftprl.data.batch import Batch, Vector
 from ftprl.data.digests import BatchDigest
 from ftprl.data.labels import LabelRule, of_array, signed
-from ftprl.data.options import ARRAYS, ReadingOptions
+from ftprl.data.options import ARRAYS, OF_TABLES, ReadingOptions
 from ftprl.data.parts import ORIGIN
 from ftprl.data.protocol import Description, Position, Source
 from ftprl.errors import InvalidInput
 
-_OF_FILES = ("label", "ignore", "categorical", "numeric", "text", "columns", "sep", "quote")
+_OF_FILES = tuple(name for name in OF_TABLES if name != "weight")
 
 
 @final

@@ -16,6 +16,18 @@ NUMBERED = (ARRAYS, "libsvm")  # formats whose features have numbers and no name
 RECORDS = "records"  # that of dicts, which may have any names
 JSON_LINES = "jsonl"  # that of files whose lines are such dicts
 TABLES = (FRAME, RECORDS, "csv", "tsv", JSON_LINES, "parquet", "arrow", "orc")  # formats with columns, all read alike
+_KINDS = ("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
+OF_TABLES = (
+    "label",
+    "weight",
+    *_KINDS,
+    "missing",
+    "columns",
+    "order",
+    "sampled",
+    "sep",
+    "quote",
+)  # options for columns alone
 
 
 @final
@@ -33,6 +45,10 @@ class ReadingOptions(NamedTuple):
     categorical: Columns = ()
     numeric: Columns = ()
     text: Columns = ()
+    boolean: Columns = ()
+    date: Columns = ()
+    bucket: Columns = ()
+    missing: str | None = None
     positive: str | float | None = None
     sep: str | None = None
     quote: str | None = None
@@ -40,6 +56,8 @@ class ReadingOptions(NamedTuple):
     on_bad_row: str = "raise"
     max_row: int = 16_000_000
     columns: Mapping[str, str] | None = None
+    order: Sequence[str] | None = None
+    sampled: Mapping[str, Sequence[float]] | None = None
     other_columns: bool = True
     labelled: bool = False
     loss: str = "logistic"
@@ -60,6 +78,8 @@ class ReadingOptions(NamedTuple):
                 raise InvalidInput(
                     f"{name}= needs {' or '.join(values)}, got {getattr(self, name)!r}; pass one of them."
                 )
+        if self.missing not in (None, "indicator", "ignore"):
+            raise InvalidInput(f"missing= needs indicator or ignore, got {self.missing!r}; pass one of them.")
         dimension("max_row=", self.max_row)
         dimension("block_size=", self.block_size)
 

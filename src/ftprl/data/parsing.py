@@ -15,9 +15,6 @@ from ftprl.errors import BadFormat, FtprlError
 Problem = tuple[int, str, str, str]  # line, what is wrong, remedy, option of the remedy
 
 
-_REMEDY = "; mend the row, or pass on_bad_row=skip"  # where the reason has no better one
-
-
 @final
 class ParsedChunk(NamedTuple):
     """The rows of a chunk as batches.
@@ -43,10 +40,21 @@ class ParsedChunk(NamedTuple):
         """What ended the reading in this chunk or behind it, given the line of its first row."""
         if self.problem is not None:
             at, what, remedy, option = self.problem
-            hint = f"; {remedy} {option}=" if option else _REMEDY if "; rescale the" not in what else ""
-            return BadFormat(f"{self.chunk.origin}:{line + at}: {what}{hint}", option=option or "on_bad_row")
+            return BadFormat(
+                f"{self.chunk.origin}:{line + at}: {with_remedy(what, remedy, option)}", option=(option, "on_bad_row")
+            )
         error = self.chunk.error
         return error.at(line + self.lines) if isinstance(error, ErrorWithoutLine) else error
+
+
+def with_remedy(what: str, remedy: str, option: str) -> str:
+    """What is wrong with a row, and what to do: a remedy with an option, another kind of column, or the row itself."""
+    if remedy:
+        return f"{what}; {remedy} {option}="
+    if "; rescale the" in what:
+        return what
+    other = f" pass {option}= with the column," if option else ""
+    return f"{what}; mend the row,{other} or pass on_bad_row=skip"
 
 
 @final

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, final, runtime_checkable
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final, runtime_checkable
 
 from ftprl.data.batch import Batch
 from ftprl.data.files import shown
 from ftprl.errors import InvalidInput
 
-KINDS = ("ignore", "label", "weight", "categorical", "numeric", "text")  # of columns, in the order of the core's codes
+if TYPE_CHECKING:
+    from ftprl.data.columns import ColumnPlan, ColumnProfile
+
+# The kinds of columns, in the order of the core's codes.
+KINDS = ("ignore", "label", "weight", "categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket")
 
 
 @runtime_checkable
@@ -124,6 +128,14 @@ class Description(NamedTuple):
     labels: str
     dim: int
     intercept: bool
+    missing: str | None = None  # what a missing value of a column becomes
+    profile: Sequence[ColumnProfile] = ()  # what the first rows say of each column
+
+    def with_plan(self, plan: ColumnPlan | None) -> Description:
+        """The description of data with columns that are read by a plan."""
+        if plan is None:
+            return self
+        return self._replace(columns=plan.kinds, missing=plan.missing, profile=plan.profile)
 
     def __str__(self) -> str:
         some = ", ".join(self.files[:3]) + (f" and {len(self.files) - 3} more" if len(self.files) > 3 else "")
@@ -133,6 +145,8 @@ class Description(NamedTuple):
             names = [shown(name) for name, k in (self.columns or {}).items() if k == kind]
             if names:
                 lines.append(f"{kind:<12} {', '.join(names)}")
+        if self.missing is not None:
+            lines.append(f"{'missing':<12} {self.missing}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,4 +158,6 @@ class Description(NamedTuple):
             "labels": self.labels,
             "dim": self.dim,
             "intercept": self.intercept,
+            "missing": self.missing,
+            "profile": [column.to_dict() for column in self.profile],
         }

@@ -6,7 +6,8 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ftprl.data.frames import text_of
+from ftprl.data.columns import ColumnSample, kind_of_text
+from ftprl.data.frames import sample_of, text_of
 from ftprl.data.options import ReadingOptions, column_name
 from ftprl.data.parts import Parts, are_records
 from ftprl.data.protocol import Source
@@ -27,21 +28,44 @@ def open_object(data: Any, options: ReadingOptions) -> Source:
     return open_records(data, options)
 
 
-def decide(sample: Sequence[Any], named: NamedColumns) -> dict[str, str]:
-    """The kinds of the keys in the first rows: as named, else numeric when all values are numbers, else categorical.
+def decide(sample: Sequence[Any], named: NamedColumns) -> tuple[dict[str, str], dict[str, ColumnSample], bool]:
+    """The kinds of the keys in the first rows, the samples, and whether most dicts lack most of the keys.
 
-    Rows with more names than a model keeps, such as counts of words, are read by the type of each value alone.
+    A key is what it is named, else numeric when all its values are numbers, else as text with these values. Rows
+    with more names than a model keeps, such as counts of words, are read by the type of each value alone.
     """
     kinds = named.kinds()
-    numeric: dict[str, bool] = {}
+    values: dict[str, list[Any]] = {}
     for row in sample:
         for key, value in row.items() if isinstance(row, Mapping) else ():
-            if value is not None and value == value:
-                name = key if isinstance(key, str) else column_name(key)
-                numeric[name] = numeric.get(name, True) and _is_number(value)
-    if len(numeric) > MOST_NAMES:
-        return kinds
-    return {**{name: "numeric" if is_number else "categorical" for name, is_number in numeric.items()}, **kinds}
+            own = values.setdefault(key if isinstance(key, str) else column_name(key), [])
+            if not is_missing(value):
+                own.append(value)
+    if len(values) > MOST_NAMES:
+        values = {name: own for name, own in values.items() if name in kinds}
+    samples = {name: _sample(name, own, len(sample), kinds.get(name)) for name, own in values.items()}
+    for name, own in values.items():
+        if name not in kinds:
+            is_numeric = bool(own) and all(_is_number(value) for value in own)
+            kinds[name] = "numeric" if is_numeric else kind_of_text(samples[name], may_be_number=False)
+    ordered = {name: kinds[name] for name in dict.fromkeys((*values, *kinds)) if name in kinds}
+    is_sparse = 2 * sum(map(len, values.values())) < len(values) * len(sample)
+    return ordered, samples, is_sparse
+
+
+def _sample(name: str, values: Sequence[Any], rows: int, kind: str | None) -> ColumnSample:
+    import pyarrow as pa
+
+    cells = [text_of(value).encode("utf-8", "backslashreplace") for value in values]
+    texts = pa.chunked_array([pa.array(cells, pa.binary())])
+    found = sample_of(name, texts, "bucket" if kind == "bucket" else "text")
+    missing = rows - len(values)
+    return found._replace(cells=rows, empty=found.empty + missing, absent=found.absent + missing)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value of a dict is none: None, NaN, NaT, and NA of pandas."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _is_number(value: Any) -> bool:
@@ -51,4 +75,4 @@ def _is_number(value: Any) -> bool:
 def label_texts(sample: Sequence[Any], label: str) -> list[str]:
     """The distinct labels of the first rows."""
     values = (row.get(label) for row in sample if isinstance(row, Mapping))
-    return list(dict.fromkeys(text_of(value) for value in values if value is not None and value == value))[:32]
+    return list(dict.fromkeys(text_of(value) for value in values if not is_missing(value)))[:32]

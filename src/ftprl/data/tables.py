@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, final
 
 from ftprl._core import first_row, look_at
-from ftprl.data.files import Stream
+from ftprl.data.columns import NAMED, ColumnSample, kind_of_text
+from ftprl.data.files import Stream, shown
 from ftprl.data.labels import LabelRule, of_values
 from ftprl.data.protocol import KINDS
 from ftprl.errors import BadFormat, InvalidInput
@@ -40,11 +41,14 @@ class NamedColumns(NamedTuple):
     categorical: tuple[str, ...]
     numeric: tuple[str, ...]
     text: tuple[str, ...]
+    boolean: tuple[str, ...]
+    date: tuple[str, ...]
+    bucket: Mapping[str, int]  # and how many buckets
 
     def kinds(self) -> dict[str, str]:
         """Column to kind; a column has one kind at most."""
         kinds: dict[str, str] = {}
-        for kind in KINDS:
+        for kind in NAMED:
             value = getattr(self, kind)
             for name in (value,) if isinstance(value, str) else value or ():
                 if kinds.setdefault(name, kind) != kind:
@@ -67,10 +71,10 @@ class Header(NamedTuple):
 
 @final
 class Sample(NamedTuple):
-    """The bytes read; of each column how many values it has and how many of them are numbers; the first labels."""
+    """The bytes read; what they say of each column; the first labels."""
 
     data: bytes
-    counts: list[tuple[int, int]]
+    columns: list[ColumnSample]
     labels: list[str]
 
 
@@ -127,13 +131,15 @@ def _column_names(fields: Sequence[bytes], file: str) -> tuple[str, ...]:
     return names
 
 
-def sample(stream: Stream, dialect: Dialect, header: Header, block_size: int, label: int) -> Sample:
-    """The first rows, with the label in column number `label`."""
+def sample(
+    stream: Stream, dialect: Dialect, header: Header, block_size: int, label: int, keep: Sequence[int]
+) -> Sample:
+    """The first rows, with the label in column number `label`; the numbers of the columns `keep` are kept."""
     data, end = header.data, header.offset + SAMPLE_BYTES
     last, wanted = False, 64_000
     while True:
         seen = data[:end]
-        rows, counts, labels = look_at(
+        rows, seen_columns, labels = look_at(
             seen,
             header.offset,
             last and len(seen) == len(data),
@@ -142,9 +148,11 @@ def sample(stream: Stream, dialect: Dialect, header: Header, block_size: int, la
             columns=len(header.names),
             distinct=_DISTINCT,
             label=label,
+            keep=list(keep),
         )
         if rows >= SAMPLE_ROWS or last or len(data) >= end:
-            return Sample(data, counts, [value.decode("utf-8", "backslashreplace") for value in labels])
+            columns = [ColumnSample(*column) for column in seen_columns]
+            return Sample(data, columns, [value.decode("utf-8", "backslashreplace") for value in labels])
         blocks, size = [data], len(data)
         wanted = min(2 * max(size, wanted), end)
         while size < wanted and not last:
@@ -154,21 +162,39 @@ def sample(stream: Stream, dialect: Dialect, header: Header, block_size: int, la
         data = b"".join(blocks)
 
 
-def decide(names: Sequence[str], named: NamedColumns, counts: Sequence[tuple[int, int]], file: str) -> dict[str, str]:
-    """The kind of every column: as named, else numeric when all its values are numbers, else categorical."""
+def decide(
+    names: Sequence[str], named: NamedColumns, samples: Sequence[ColumnSample], file: str, dialect: Dialect
+) -> dict[str, str]:
+    """The kind of every column: as named, else what all its values in the sample are."""
     kinds = named.kinds()
     for name, kind in kinds.items():
         if name not in names:
-            remedy = "check the name" if len(names) > 1 else "check sep=, since there is one column only"
+            remedy = "check the name" if len(names) > 1 else _remedy_of_one(names[0], dialect)
             raise InvalidInput(
                 f"{file}: {kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {remedy}.",
                 option=(kind, "sep"),
             )
-    numeric = [present > 0 and numbers == present for present, numbers in counts]
-    return {
-        name: kinds.get(name, "numeric" if is_numeric else "categorical")
-        for name, is_numeric in zip(names, numeric, strict=True)
-    }
+    for name, sample in zip(names, samples, strict=True):
+        if name not in kinds:
+            if dialect.sep != ",":
+                _refuse_commas(name, sample, file)
+            kinds[name] = kind_of_text(sample)
+    return {name: kinds[name] for name in names}
+
+
+def _remedy_of_one(header: str, dialect: Dialect) -> str:
+    other = next((sep for sep in (";", "\t", "|", ",") if sep != dialect.sep and sep in header), None)
+    return f"there is one column only: pass sep={other!r}" if other else "check sep=, since there is one column only"
+
+
+def _refuse_commas(name: str, sample: ColumnSample, file: str) -> None:
+    """Numbers with a decimal comma would be read as categories."""
+    if sample.commas and sample.commas + sample.numbers == sample.present:
+        raise BadFormat(
+            f"{file}: column {shown(name)[:40]!r}: expected numbers with a decimal point, got a comma in"
+            f" {shown(sample.example)!r}; replace the commas, or pass categorical= or ignore= with the column.",
+            option=("categorical", "ignore"),
+        )
 
 
 def label_rule(kinds: Mapping[str, str], loss: str, positive: str | None, values: Sequence[str]) -> LabelRule:

@@ -128,8 +128,8 @@ class TextSource(Source):
         """What is read: the files, their format, what each column is for, what the labels become."""
         settings, names = self._settings, tuple(shown(file) for file in self._files)
         return Description(
-            settings.format, names, settings.columns, str(settings.labels), settings.dim, settings.intercept
-        )
+            settings.format, names, None, str(settings.labels), settings.dim, settings.intercept
+        ).with_plan(settings.plan)
 
     def to_dict(self) -> dict[str, Any]:
         """The options of `ftprl.data.open` that read other files in the same way."""

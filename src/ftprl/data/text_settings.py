@@ -10,6 +10,7 @@ from ftprl.data.options import DIM, ReadingOptions
 from ftprl.data.protocol import KINDS
 
 if TYPE_CHECKING:
+    from ftprl.data.columns import ColumnPlan
     from ftprl.data.tables import Dialect
 
 BATCH_ROWS = 16384
@@ -29,7 +30,7 @@ class TextSettings(NamedTuple):
     positive: str | None
     labels: LabelRule
     dialect: Dialect | None  # of tables
-    columns: dict[str, str] | None
+    plan: ColumnPlan | None  # of tables
     skip_bad_rows: bool
     max_row: int
     block_size: int
@@ -59,11 +60,18 @@ class TextSettings(NamedTuple):
             quote=quote,
             names=self.names,
         )
+        if self.plan is not None:
+            made.set_rules(*self.plan.core_rules)
         if self.format == "jsonl":
             kinds = (self.columns or {}).items()
             made.set_columns([(KINDS.index(kind), name.encode("utf-8", "surrogatepass")) for name, kind in kinds])
             made.reads_others = self.reads_other_columns
         return made
+
+    @property
+    def columns(self) -> dict[str, str] | None:
+        """The kind of each column of a table."""
+        return None if self.plan is None else self.plan.kinds
 
     @property
     def optional_kinds(self) -> tuple[str, ...]:
@@ -83,15 +91,15 @@ class TextSettings(NamedTuple):
             "loss": self.loss,
             "positive": self.positive,
         }
-        if self.dialect is not None:
+        if self.dialect is not None and self.plan is not None:
             options |= {
-                "columns": dict(self.columns or {}),
+                **self.plan.to_dict(),
                 "sep": self.dialect.sep,
                 "quote": self.dialect.quote or "",
                 "header": self.dialect.header,
             }
-        elif self.columns is not None:
-            options |= {"columns": dict(self.columns), "other_columns": self.reads_other_columns}
+        elif self.plan is not None:
+            options |= {**self.plan.to_dict(), "other_columns": self.reads_other_columns}
         return options
 
 
@@ -108,7 +116,7 @@ def settings_of(options: ReadingOptions, labels: LabelRule) -> TextSettings:
         positive=options.positive_label,
         labels=labels,
         dialect=None,
-        columns=None,
+        plan=None,
         skip_bad_rows=options.on_bad_row == "skip",
         max_row=int(options.max_row),
         block_size=int(options.block_size),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ftprl.data import tables
+from ftprl.data import separators, tables
 from ftprl.data.chunks import Started
+from ftprl.data.columns import bucket_entry, known_plan, settle
 from ftprl.data.files import Stream, lasts
 from ftprl.data.labels import LabelRule
 from ftprl.data.options import ReadingOptions, column_name, column_names
@@ -26,7 +25,7 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
     settings = settings_of(options, LabelRule("number"))._replace(dialect=dialect)
     stream = Stream(files[0])
     try:
-        settings, data = _settle(stream, settings, named, options.columns)
+        settings, data = _settle(stream, settings, named, options)
     except BaseException:
         stream.close()
         raise
@@ -46,6 +45,9 @@ def named_columns(options: ReadingOptions) -> tables.NamedColumns:
         categorical=column_names(options.categorical),
         numeric=column_names(options.numeric),
         text=column_names(options.text),
+        boolean=column_names(options.boolean),
+        date=column_names(options.date),
+        bucket=dict(bucket_entry(entry) for entry in column_names(options.bucket)),
     )
 
 
@@ -56,16 +58,25 @@ def _weight_column(weight: object) -> str:
 
 
 def _settle(
-    stream: Stream, settings: TextSettings, named: tables.NamedColumns, columns: Mapping[str, str] | None
+    stream: Stream, settings: TextSettings, named: tables.NamedColumns, options: ReadingOptions
 ) -> tuple[TextSettings, bytes]:
     """The settings with the kinds of the columns and the rule for the labels, and the bytes read for that."""
     dialect = settings.dialect
     assert dialect is not None
-    header = tables.read_header(stream, dialect, settings.block_size, settings.max_row)
-    known = None if columns is None else tables.check_kinds(columns)
+    size = settings.block_size
+    data = b""
+    if options.sep is None and options.format == "csv":
+        dialect, data = separators.recognised(dialect, stream, size)
+    header = tables.read_header(stream, dialect, size, settings.max_row, data)
+    known = None if options.columns is None else tables.check_kinds(options.columns)
     label = named.label if known is None else next((name for name, kind in known.items() if kind == "label"), None)
     at = header.names.index(label) if label in header.names else len(header.names)
-    sample = tables.sample(stream, dialect, header, settings.block_size, at)
-    kinds = known if known is not None else tables.decide(header.names, named, sample.counts, stream.name)
-    rule = tables.label_rule(kinds, settings.loss, settings.positive, sample.labels)
-    return settings._replace(columns=kinds, labels=rule), sample.data
+    keep = [header.names.index(name) for name in named.bucket if name in header.names]
+    sample = tables.sample(stream, dialect, header, size, at, keep)
+    if known is None:
+        kinds = tables.decide(header.names, named, sample.columns, stream.name, dialect)
+        plan = settle(kinds, dict(zip(header.names, sample.columns, strict=True)), named.bucket, options.missing)
+    else:
+        plan = known_plan(known, options.order, options.sampled, options.missing)
+    rule = tables.label_rule(plan.kinds, settings.loss, settings.positive, sample.labels)
+    return settings._replace(dialect=dialect, plan=plan, labels=rule), sample.data

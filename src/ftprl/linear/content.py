@@ -79,6 +79,9 @@ _READING: dict[str, Shape] = {
 }
 _TABLE: dict[str, Shape] = {
     "columns": either(nothing, mapping(one_of(*KINDS), MOST_COLUMNS)),
+    "missing": one_of("indicator", "ignore"),
+    "order": either(nothing, listed(name, MOST_COLUMNS)),
+    "sampled": either(nothing, mapping(listed(number(), 1001, 1), MOST_COLUMNS)),
     "header": either(nothing, flag),
     "other_columns": flag,
     "quote": either(nothing, character),

@@ -31,13 +31,14 @@ _DESCRIPTIONS = {
     "coin": "a coin-betting expert",
     "dense": "the stack sees the columns of numbers that most rows have",
     "retired": "scales that were dropped",
+    "missing": "what a missing value of a column becomes",
     "passes": "passes over the data",
     "holdout_every": "every N-th row is held out",
     "retire": "drop scales that no longer contribute",
     "receipt": "whether a receipt was kept",
 }
-_COLUMNS = ("label", "weight", "categorical", "numeric", "text", "ignore")
-_HIDDEN = ("event", "rows", "pass", "seconds", "spec", "data", "columns")
+_COLUMNS = ("label", "weight", "categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket", "ignore")
+_HIDDEN = ("event", "rows", "pass", "seconds", "spec", "data", "columns", "profile")
 
 
 def settings(log: RunLog) -> list[tuple[str, str, str]]:
@@ -52,18 +53,28 @@ def settings(log: RunLog) -> list[tuple[str, str, str]]:
     order = list(_DESCRIPTIONS)
     rows.sort(key=lambda row: order.index(row[0]) if row[0] in order else len(order))
     at = next((i for i, row in enumerate(rows) if row[0] == "loss"), len(rows))
-    return rows[:at] + _columns(data.get("columns")) + rows[at:]
+    return rows[:at] + _columns(data.get("columns"), data.get("profile")) + rows[at:]
 
 
-def _columns(columns: Any) -> list[tuple[str, str, str]]:
+def _columns(columns: Any, profile: Any) -> list[tuple[str, str, str]]:
     if not isinstance(columns, Mapping):
         return []
+    if isinstance(profile, list) and profile:
+        return [_profiled(column) for column in profile if isinstance(column, Mapping)]
     rows = []
     for kind in dict.fromkeys((*_COLUMNS, *map(str, columns.values()))):
         names = [str(name) for name, k in columns.items() if str(k) == kind]
         if names:
             rows.append((kind, ", ".join(names), f"{len(names)} column{'s'[: len(names) > 1]}"))
     return rows
+
+
+def _profiled(column: Mapping[str, Any]) -> tuple[str, str, str]:
+    """A column: its kind and a value or the range of its values, and what the first rows say of it."""
+    counts = f"{_value(column.get('distinct'))} distinct, {_value(column.get('missing'))} missing in the first rows"
+    features = f"; features: {column['features']}" if column.get("features") not in (None, "-") else ""
+    advice = f"; {column['advice']}" if column.get("advice") else ""
+    return f"column {column.get('name')}", f"{column.get('kind')}: {column.get('example')}", counts + features + advice
 
 
 def _value(value: Any) -> str:

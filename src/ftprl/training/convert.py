@@ -25,7 +25,9 @@ from ftprl.losses import SCALAR_LOSSES
 from ftprl.training.append import ParquetWriter, Table, fields_of
 
 _LIBSVM = (".libsvm", ".svm", ".svmlight")
-_ABSENT = ("", "na", "n/a", "nan", "null", "none")  # in a column of numbers
+_ABSENT = ("na", "n/a", "#n/a", "nan", "null", "none")  # in a column of numbers or booleans
+_TRUE = ("true", "t", "yes", "y", "1", "1.0")
+_SEVERAL = ("date", "timestamp", "bucket")  # kinds whose features are no text of the file
 _NOT_IN_NAMES = re.compile(r"[\s:|]")  # what separates names in VW text
 
 
@@ -106,6 +108,13 @@ def _vw_writer(source: Source) -> Callable[[Batch, list[bytes]], bytes]:
         source.keep_records()
         if format == "vw":
             return lambda _, records: b"".join(record + b"\n" for record in records)
+        for name, kind in (source.describe().columns or {}).items():
+            if kind in _SEVERAL:
+                raise InvalidInput(
+                    f"output= needs columns of numbers, categories or text for .vw, got the {kind} column"
+                    f" {name[:40]!r}; write .batches or .libsvm instead, or leave it out with ignore=.",
+                    option=("output", "ignore"),
+                )
         return lambda batch, records: _table_as_vw(source, batch, records)
     if format not in ("libsvm", "arrays"):
         raise InvalidInput(
@@ -117,22 +126,31 @@ def _vw_writer(source: Source) -> Callable[[Batch, list[bytes]], bytes]:
 
 
 def _table_as_vw(source: TextSource, batch: Batch, records: list[bytes]) -> bytes:
-    kinds = source.describe().columns or {}
+    described = source.describe()
+    kinds, marks = described.columns or {}, described.missing == "indicator"
     table = _table(source)
     names = [(name, kinds.get(name, "ignore")) for name in table.names]
     lines = []
     for begin, fields in zip(_begin_of_vw(batch), fields_of(table, records), strict=True):
-        features = (_features(name, kind, field.strip()) for (name, kind), field in zip(names, fields, strict=True))
+        features = (
+            _features(name, kind, field.strip(), marks) for (name, kind), field in zip(names, fields, strict=True)
+        )
         lines.append(begin + "".join(features) + "\n")
     return "".join(lines).encode()
 
 
-def _features(name: str, kind: str, field: str) -> str:
+def _features(name: str, kind: str, field: str, marks: bool) -> str:
     """The features of a field, each behind a space."""
-    if kind == "numeric" and field.lower() not in _ABSENT:
+    if kind in ("ignore", "label", "weight"):
+        return ""
+    if not field or (kind in ("numeric", "boolean") and field.lower() in _ABSENT):
+        return f" {_safe(f'{name} is missing')}" if marks else ""
+    if kind == "numeric":
         return f" {_safe(name)}:{field}"
-    if kind == "categorical" and field:
+    if kind == "categorical":
         return f" {_safe(f'{name}={field}')}"
+    if kind == "boolean":
+        return f" {_safe(name)}={'true' if field.lower() in _TRUE else 'false'}"
     if kind == "text":
         return "".join(f" {_safe(f'{name}={word.decode()}')}" for word in words(field.encode()))
     return ""

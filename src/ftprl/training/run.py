@@ -50,6 +50,14 @@ class Run:
     confidence: RunConfidence | None
 
     @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of a table as the first rows show them: name, kind, example, distinct, missing, features, advice.
+
+        `advice` is None, or what may be better for a column, such as leaving out one that looks like an identifier.
+        """
+        return next((event["data"]["profile"] for event in self.events if "data" in event), [])
+
+    @property
     def certificate(self) -> StreamCertificate:
         """The certificate of all rows the model ever learned, against its own weights; needs `receipt=True`."""
         from ftprl.receipt.certificate import own_certificate

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ftprl import data as readers
+from ftprl.data.columns import bucket_entry
 from ftprl.data.parts import Parts
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
@@ -21,7 +22,7 @@ from ftprl.options import names
 SPEC = names("Spec")
 READING = names("open")
 _OPEN = (*READING, "y")  # what is passed on to `ftprl.data.open`
-_COLUMNS = ("label", "weight", "ignore", "categorical", "numeric", "text")
+_COLUMNS = ("label", "weight", "ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
 _NOT_KEPT = ("on_bad_row", "max_row")  # a model may read other files with other limits
 Options = Mapping[str, Any]
 
@@ -213,13 +214,22 @@ def _check_reading(reading: Options, options: Options) -> None:
             continue
         if name in _COLUMNS:
             wanted = [str(value)] if isinstance(value, str | int) else [str(entry) for entry in value]
-            kept = ", ".join(column for column, kind in columns.items() if kind == name) or None
-            same = all(columns.get(column) == name for column in wanted)
+            kinds = ("date", "timestamp") if name == "date" else (name,)
+            kept = ", ".join(column for column, kind in columns.items() if kind in kinds) or None
+            if name == "bucket":
+                same = all(_has_buckets(reading, *bucket_entry(entry)) for entry in wanted)
+            else:
+                same = all(columns.get(column) in kinds for column in wanted)
         else:
-            kept = reading.get(name)
+            kept = reading.get(name, "ignore" if name == "missing" and columns else None)
             same = str(kept) == str(value)
         if not same:
             raise _changed(name, value, kept)
+
+
+def _has_buckets(reading: Options, column: str, count: int) -> bool:
+    is_bucket = (reading.get("columns") or {}).get(column) == "bucket"
+    return is_bucket and (reading.get("sampled") or {}).get(column, [None])[0] == count
 
 
 def _changed(name: str, value: object, kept: object) -> InvalidInput:

@@ -54,6 +54,10 @@ def train(
     categorical: Columns | None = None,
     numeric: Columns | None = None,
     text: Columns | None = None,
+    boolean: Columns | None = None,
+    date: Columns | None = None,
+    bucket: Columns | None = None,
+    missing: str | None = None,
     sep: str | None = None,
     quote: str | None = None,
     header: bool | None = None,
@@ -111,7 +115,14 @@ def train(
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
     - `numeric`: Columns of numbers [default: inferred from the first 10000 rows]
     - `text`: Columns of text, split into lower-case words
-    - `sep`: Character between columns; \\t is a tab [default: a comma in csv, a tab in tsv]
+    - `boolean`: Columns of true and false, or 1 and 0 [default: inferred from the first 10000 rows]
+    - `date`: Columns of dates or times in ISO 8601 [default: inferred from the first 10000 rows]
+    - `bucket`: Columns of numbers to cut into N quantile buckets of the first 10000 rows, each a feature [default:
+      N is 32]
+    - `missing`: What a missing value becomes: indicator (a feature 'COL is missing') or ignore (nothing) [default:
+      indicator; ignore for dicts that lack most keys]
+    - `sep`: Character between columns; \\t is a tab [default: a comma in csv, or ; tab | if the header has no
+      comma; a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
     - `header`: Whether the first row has the names of the columns; otherwise they are 1, 2, ... [default: True]
     - `on_bad_row`: What to do at a row that cannot be read or learned: raise (an error) or skip (and count it)

@@ -106,7 +106,7 @@ def test_dicts_are_vw_text_where_names_agree(tmp_path: Path) -> None:
     (tmp_path / "a.vw").write_text("1 | a:2 city=Rome\n-1 | b:.5 city=Oslo\n" * 20)
     rows = [{"y": 1, "a": 2, "city": "Rome"}, {"y": -1, "b": 0.5, "city": "Oslo"}] * 20
     from_file = ftprl.train(tmp_path / "a.vw", bits=10).model
-    from_dicts = ftprl.train(rows, label="y", bits=10).model
+    from_dicts = ftprl.train(rows, label="y", bits=10, missing="ignore").model
     assert from_dicts.state_digest() == from_file.state_digest()
     np.testing.assert_array_equal(
         from_file.predict([{"a": 2, "city": "Rome"}]), from_file.predict(tmp_path / "a.vw")[:1]
@@ -156,13 +156,16 @@ def test_kinds_are_those_of_the_types() -> None:
     source = data.open(frame, loss="squared", categorical="t")
     kinds = source.describe().columns or {}
     assert [name for name, kind in kinds.items() if kind == "numeric"] == ["i", "f", "d"]
-    assert set(kinds.values()) == {"numeric", "categorical"}
-    names = ["i", "f", "d", "b=true", "s=1", "day=2024-02-29", "c=1", "t=2024-01-01 00:00:00.000000"]
-    values = [1.0, 1.0, float(np.float32(1.1)), 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert kinds["b"] == "boolean"
+    assert kinds["day"] == "date"
+    assert {kinds[name] for name in "scnt"} == {"categorical"}
+    names = ["i", "f", "d", "b=true", "s=1", "day weekday sin", "day weekday cos", "day weekday=Thu", "c=1"]
     first, second = rows_of(source.batches())
-    assert list(first.features.values()) == values
-    assert list(first.features) == [slot(name) for name in names]
-    assert list(second.features) == [slot(name) for name in ("i", "s=2", "c=2")]
+    assert list(first.features) == [slot(name) for name in (*names, "n is missing", "t=2024-01-01 00:00:00.000000")]
+    assert list(first.features.values())[:3] == [1.0, 1.0, float(np.float32(1.1))]
+    gone = [f"{name} is missing" for name in ("f", "d", "b", "day", "n", "t")]
+    order = ["i", gone[0], gone[1], gone[2], "s=2", gone[3], "c=2", gone[4], gone[5]]
+    assert list(second.features) == [slot(name) for name in order]
 
 
 def slot(name: str, bits: int = 22) -> int:
@@ -178,7 +181,9 @@ def test_values_of_dicts_decide_where_no_kind_is_known() -> None:
         {"a": 10**20, "b": b"z", "mixed": 1},
         {"mixed": "1"},
     ]
-    first, second, third, fourth = rows_of(data.open(rows, loss="squared").batches())
+    source = data.open(rows, loss="squared")
+    assert source.describe().missing == "ignore"  # since most dicts lack most keys
+    first, second, third, fourth = rows_of(source.batches())
     assert first.features == {slot("a"): 1.0, slot("b=x"): 1.0, slot("c=true"): 1.0, slot("7"): 2.0}
     assert second.features == {slot("a"): 0.5, slot("b=y"): 1.0, slot("c=false"): 1.0, slot("e"): 3.0, slot("f"): 2.5}
     assert third.features == {slot("a"): float(np.float32(1e20)), slot("b=z"): 1.0, slot("mixed=1"): 1.0}
@@ -320,7 +325,7 @@ def raising(parts: list[Any]) -> Iterator[Any]:
     raise RuntimeError("the database\nis gone")
 
 
-TIME = datetime.datetime(2024, 1, 1)
+TIME = datetime.timedelta(days=1)
 LISTS = [[[1]], [[2]], [[3]]]
 
 
@@ -369,21 +374,21 @@ LISTS = [[[1]], [[2]], [[3]]]
             lambda: frame_of(z=[TIME] * 3),
             {"label": "y"},
             (
-                "column 'z' needs numbers, text, booleans or categories, got timestamp[us]; pass it "
+                "column 'z' needs numbers, text, dates, booleans or categories, got duration[us]; pass it "
                 "with ignore=, or with categorical= to use its text."
             ),
         ),
         (
             lambda: frame_of(z=LISTS),
             {"label": "y"},
-            "column 'z' needs numbers, text, booleans or categories, got list<",
+            "column 'z' needs numbers, text, dates, booleans or categories, got list<",
         ),
         (
             lambda: frame_of(z=LISTS),
             {"label": "y", "text": "z"},
-            "column 'z' needs numbers, text, booleans or categories",
+            "column 'z' needs numbers, text, dates, booleans or categories",
         ),
-        (lambda: frame_of(z=LISTS), {"label": "z"}, "column 'z' needs numbers, text, booleans or categories"),
+        (lambda: frame_of(z=LISTS), {"label": "z"}, "column 'z' needs numbers, text, dates, booleans or categories"),
         (
             lambda: pa.table([[1], [2]], names=["a", "a"]),
             {"y": [1]},
@@ -429,7 +434,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: [{"x": 1, "y": 1}, {"x": [1], "y": 0}],
             {"label": "y"},
-            "<memory>: row 1: expected a number, text, True, False or None, got list in column 'x'",
+            "<memory>: row 1: expected a number, text, a date, True, False or None, got list in column 'x'",
         ),
         (
             lambda: [{"x": 1, "y": 1}, {"x": -np.inf, "y": 0}],

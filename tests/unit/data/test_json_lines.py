@@ -28,6 +28,7 @@ def write(path: Path, *rows: Any) -> Path:
 
 
 def features(path: Path, **options: Any) -> list[dict[int, float]]:
+    options = {"missing": "ignore", **options}
     return [row.features for row in rows_of(data.open(path, dim=DIM, **options).batches())]
 
 

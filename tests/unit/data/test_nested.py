@@ -21,6 +21,7 @@ NAMED = pa.list_(pa.struct([("value", pa.float64()), ("name", pa.string())]))
 
 
 def features(frame: Any, **options: Any) -> list[dict[int, float]]:
+    options = {"missing": "ignore", **options}
     return [row.features for row in rows_of(data.open(frame, dim=DIM, **options).batches())]
 
 
@@ -138,7 +139,9 @@ def test_what_is_refused() -> None:
     with pytest.raises(BadFormat, match="row 0: expected text in UTF-8, got other bytes in column 'x'"):
         features(pa.table({"x": bad}))
     for cells in (pa.array([[[1]]]), pa.array([[{"a": 1, "b": 2}]])):
-        with pytest.raises(InvalidInput, match="column 'x' needs numbers, text, booleans or categories, got list<"):
+        with pytest.raises(
+            InvalidInput, match="column 'x' needs numbers, text, dates, booleans or categories, got list<"
+        ):
             features(pa.table({"x": cells}))
         assert features(pa.table({"x": cells, "z": [1]}), ignore="x") == [slots(("z", 1))]
     with pytest.raises(InvalidInput, match="column 'x' needs numbers"):

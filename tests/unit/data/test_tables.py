@@ -36,11 +36,12 @@ def slot(name: str) -> int:
 def test_kinds(tmp_path: Path) -> None:
     text = "y,age,job,ok,note,id,w\n1,30,nurse,true,Hello hello,7,0.5\n0,,,false,,8,2\n"
     source = opened(tmp_path, text, label="y", ignore=["id"], text="note", weight="w")
-    kinds = {"y": "label", "age": "numeric", "job": "categorical", "ok": "categorical"}
+    kinds = {"y": "label", "age": "numeric", "job": "categorical", "ok": "boolean"}
     assert source.describe().columns == {**kinds, "note": "text", "id": "ignore", "w": "weight"}
     first, second = rows_of(source.batches())
     assert first.features == {slot("age"): 30, slot("job=nurse"): 1, slot("ok=true"): 1, slot("note=hello"): 2}
-    assert second.features == {slot("ok=false"): 1}
+    gone = {slot(f"{name} is missing"): 1 for name in ("age", "job", "note")}
+    assert second.features == {slot("ok=false"): 1, **gone}
     assert [(row.y, row.weight) for row in (first, second)] == [(1, 0.5), (-1, 2)]
 
 
@@ -66,7 +67,7 @@ def test_quotes(tmp_path: Path) -> None:
     text = 'y,"a, b",c\r\n1,"x ""y"", z","two\nlines"\r\n0,"",plain "text"\r\n'
     first, second = read(tmp_path, text, label="y")
     assert first.features == {slot('a, b=x "y", z'): 1, slot("c=two\nlines"): 1}
-    assert second.features == {slot('c=plain "text"'): 1}
+    assert second.features == {slot("a, b is missing"): 1, slot('c=plain "text"'): 1}
 
 
 def test_lines_are_counted_inside_quotes(tmp_path: Path) -> None:

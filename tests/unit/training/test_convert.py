@@ -66,9 +66,9 @@ def test_a_model_of_batches_is_that_of_the_data(table: Path) -> None:
 
 
 def test_vw_text_and_libsvm_have_the_same_weights(table: Path) -> None:
-    model = train(table, bits=12, **READING).model
+    model = train(table, bits=12, missing="ignore", **READING).model
     vw, libsvm = table.with_suffix(".vw.gz"), table.with_name("u.libsvm")
-    convert(table, vw, **READING)
+    convert(table, vw, missing="ignore", **READING)
     assert train(vw, bits=12).model.state_digest() == model.state_digest()
     with pytest.raises(InvalidInput, match="needs a format with weights, got libsvm"):
         convert(table, libsvm, dim=2**12, **READING)

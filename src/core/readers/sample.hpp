@@ -1,0 +1,159 @@
+// What the first rows say of a column: how many of its cells are numbers, dates, words for true and false, or missing.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "readers/cells.hpp"
+#include "readers/split.hpp"
+#include "support/hash.hpp"
+
+namespace ftprl {
+
+// How many different hashes were added.
+class DistinctCounter {
+public:
+    void add(std::uint64_t hash) {
+        hash += hash == 0 ? 1 : 0;  // 0 is a free place
+        if (2 * (count_ + 1) > places_.size()) grow();
+        count_ += put(hash) ? 1 : 0;
+    }
+    std::size_t count() const noexcept { return count_; }
+
+private:
+    bool put(std::uint64_t hash) noexcept {
+        const std::size_t mask = places_.size() - 1;
+        std::size_t at = hash & mask;
+        while (places_[at] != 0 && places_[at] != hash) at = (at + 1) & mask;
+        const bool is_new = places_[at] == 0;
+        places_[at] = hash;
+        return is_new;
+    }
+    void grow() {
+        std::vector<std::uint64_t> old(places_.empty() ? 16 : 2 * places_.size(), 0);
+        old.swap(places_);
+        for (const std::uint64_t hash : old) {
+            if (hash != 0) put(hash);
+        }
+    }
+
+    std::vector<std::uint64_t> places_;
+    std::size_t count_ = 0;
+};
+
+struct ColumnSample {
+    std::int64_t cells = 0;
+    std::int64_t empty = 0;
+    std::int64_t absent = 0;  // empty, or a spelling of "not available"
+    std::int64_t numbers = 0;
+    std::int64_t whole = 0;     // numbers without a fraction
+    std::int64_t booleans = 0;  // true, false, 1 or 0
+    std::int64_t dates = 0;
+    std::int64_t times = 0;   // dates with another time than midnight
+    std::int64_t commas = 0;  // numbers with a decimal comma
+    std::int64_t spaced = 0;  // text with a blank inside
+    DistinctCounter distinct;
+    double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+    std::int64_t first = LAST_SECOND, last = FIRST_SECOND;  // of the dates
+    std::string example;                                     // the first cell that is not missing
+    std::vector<double> values;                              // the numbers, if asked for
+    std::vector<std::string> labels;                         // the first distinct cells, if asked for
+    bool keeps_values = false;
+
+    void add(const Field& cell) {
+        ++cells;
+        if (cell.data == cell.end) ++empty;
+        const Field field = trimmed(cell);
+        if (is_absent(field)) {
+            ++absent;
+            if (cell.data != cell.end) distinct.add(hash_of(cell));
+            return;
+        }
+        distinct.add(hash_of(cell));
+        if (example.empty()) example.assign(field.data, field.end - field.data > 40 ? field.data + 40 : field.end);
+        double number = 0.0;
+        const Parsed parsed = parse_number(field.data, field.end, number);
+        if (parsed != Parsed::malformed) return add_number(parsed == Parsed::ok, number);
+        add_word(field);
+    }
+
+    // A date or time that is no text.
+    void add_instant(std::int64_t seconds) {
+        ++cells;
+        distinct.add(detail::mix(static_cast<std::uint64_t>(seconds)));
+        if (seconds >= FIRST_SECOND && seconds <= LAST_SECOND) add_date(seconds);
+    }
+
+    void add_date(std::int64_t seconds) {
+        ++dates;
+        if (seconds % DAY_SECONDS != 0) ++times;
+        first = std::min(first, seconds);
+        last = std::max(last, seconds);
+    }
+
+    void add_label(const Field& cell, std::size_t most) {
+        const Field field = trimmed(cell);
+        if (field.data == field.end || labels.size() >= most) return;
+        std::string text(field.data, field.end);
+        if (std::find(labels.begin(), labels.end(), text) == labels.end()) labels.push_back(std::move(text));
+    }
+
+private:
+    static std::uint64_t hash_of(const Field& field) {
+        return hash_from(0, field.data, static_cast<std::size_t>(field.end - field.data));
+    }
+
+    void add_number(bool is_finite, double number) {
+        ++numbers;
+        if (!is_finite) return;
+        low = std::min(low, number);
+        high = std::max(high, number);
+        if (number == std::floor(number)) ++whole;
+        if (number == 0.0 || number == 1.0) ++booleans;
+        if (keeps_values) values.push_back(number);
+    }
+
+    void add_word(const Field& field) {
+        const auto size = static_cast<std::size_t>(field.end - field.data);
+        bool truth = false;
+        std::int64_t seconds = 0;
+        if (size >= 4 && size <= 5 && parse_boolean(field, truth)) ++booleans;
+        if (detail::is_digit(*field.data) && parse_date(field.data, field.end, seconds) == DateParsed::ok) {
+            add_date(seconds);
+        } else if (const Byte* comma = find(field.data, field.end, ','); comma != field.end) {
+            std::string text(field.data, field.end);
+            text[static_cast<std::size_t>(comma - field.data)] = '.';
+            double number = 0.0;
+            const auto* p = reinterpret_cast<const Byte*>(text.data());
+            if (parse_number(p, p + size, number) == Parsed::ok) ++commas;
+        }
+        if (find(field.data, field.end, ' ') != field.end) ++spaced;
+    }
+};
+
+// Looks at up to `most` whole rows that have as many fields as there are samples, and at the first `distinct` labels of
+// column number `label`. Returns how many rows it saw.
+inline std::int64_t sample_columns(const Byte* p, const Byte* end, bool last, const Dialect& dialect, std::int64_t most,
+                                   std::size_t distinct, std::size_t label, std::vector<ColumnSample>& samples) {
+    Splitter split(dialect);
+    std::int64_t count = 0;
+    while (p != end && count < most) {
+        const Split result = split(p, end, last);
+        if (result == Split::cut || result == Split::unclosed) break;
+        p = split.next;
+        if (result == Split::stray || split.fields.size() != samples.size() || split.is_empty()) continue;
+        ++count;
+        for (std::size_t i = 0; i < samples.size(); ++i) {
+            samples[i].add(split.fields[i]);
+            if (i == label) samples[i].add_label(split.fields[i], distinct);
+        }
+    }
+    return count;
+}
+
+}  // namespace ftprl

@@ -1,0 +1,270 @@
+"""The kinds of columns: how they are inferred from a sample, what the sample gives for them, and how they are shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any, NamedTuple, final
+
+from ftprl.data.files import shown
+from ftprl.data.protocol import KINDS
+from ftprl.errors import InvalidInput
+
+NAMED = ("ignore", "label", "weight", "categorical", "numeric", "text", "boolean", "date", "bucket")  # by options
+FEATURES = ("categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket")
+WITH_NUMBERS = ("date", "timestamp", "bucket")  # kinds for which the sample gives numbers
+BUCKETS = 32
+_LITERAL = ("categorical", "text")  # kinds in which NA and null are words like any other
+_IDENTIFIER_ROWS = 100  # fewer values that all differ say nothing
+_MOST_BUCKETS = 1000
+
+
+@final
+class ColumnSample(NamedTuple):
+    """What the first rows say of a column: how many of its cells are of a kind, and some of them."""
+
+    cells: int = 0
+    empty: int = 0
+    absent: int = 0  # empty, or a spelling of "not available"
+    numbers: int = 0
+    whole: int = 0
+    booleans: int = 0
+    dates: int = 0
+    times: int = 0  # dates with another time than midnight
+    commas: int = 0  # numbers with a decimal comma
+    spaced: int = 0
+    distinct: int = 0
+    low: float = 0.0
+    high: float = 0.0
+    first: int = 0  # the earliest date, in seconds since 1970
+    last: int = 0
+    example: bytes = b""
+    values: Sequence[float] = ()
+
+    @property
+    def present(self) -> int:
+        """Cells that are not missing."""
+        return self.cells - self.absent
+
+    def missing(self, kind: str) -> int:
+        """Cells that are missing in a column of a kind."""
+        return self.empty if kind in _LITERAL else self.absent
+
+
+@final
+class ColumnProfile(NamedTuple):
+    """A column as it is shown before training; counts are of the sample."""
+
+    name: str
+    kind: str
+    example: str
+    distinct: int
+    missing: int
+    features: str
+    looks_like_identifier: bool = False
+    looks_like_text: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The column as JSON values."""
+        names = ("name", "kind", "example", "distinct", "missing", "features", "advice")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def advice(self) -> str | None:
+        """What may be better for the column."""
+        if not self.looks_like_identifier:
+            return None
+        name = shown(self.name)[:40]
+        text = f", or pass text={name} if it is text" if self.looks_like_text else ""
+        return (
+            f"column {name!r} looks like an identifier: all {self.distinct} values in the sample differ; pass"
+            f" ignore={name} to leave it out{text}"
+        )
+
+
+@final
+class ColumnPlan(NamedTuple):
+    """How columns are read: the kind of each, what the sample gave for some, and what missing values become."""
+
+    kinds: dict[str, str]
+    sampled: dict[str, list[float]]
+    missing: str = "indicator"
+    profile: tuple[ColumnProfile, ...] = ()
+    is_known: bool = False  # by another source: no option can change a kind
+
+    @property
+    def core_rules(self) -> tuple[bool, bool, dict[bytes, list[float]]]:
+        """As the core takes them: whether missing values are features, whether to advise, and edges and origins."""
+        numbers = {
+            name.encode("utf-8", "backslashreplace"): values[1:] if self.kinds.get(name) == "bucket" else values
+            for name, values in self.sampled.items()
+        }
+        return self.missing == "indicator", not self.is_known, numbers
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options of `ftprl.data.open` that read columns in the same way."""
+        return {
+            "columns": dict(self.kinds),
+            "order": list(self.kinds),  # a model file sorts names
+            "sampled": dict(self.sampled),
+            "missing": self.missing,
+        }
+
+
+# ---- kinds ----
+
+
+def kind_of_text(sample: ColumnSample, *, may_be_number: bool = True) -> str:
+    """The kind of a column of text: all its values are numbers, true or false, or dates; else they are categories."""
+    present = sample.present
+    if present and may_be_number and sample.numbers == present:
+        return "numeric"
+    if present and sample.booleans == present and sample.numbers < present:
+        return "boolean"
+    if present and sample.dates == present:
+        return "date"
+    return "categorical"
+
+
+def with_hours(kind: str, sample: ColumnSample) -> str:
+    """A date is a timestamp if some date of the sample has another time than midnight."""
+    return "timestamp" if kind == "date" and sample.times else kind
+
+
+def bucket_entry(entry: str) -> tuple[str, int]:
+    """A column and its number of buckets: `age`, or `age=8`.
+
+    >>> bucket_entry("age"), bucket_entry("age=8")
+    (('age', 32), ('age', 8))
+    """
+    match = re.fullmatch(r"(.+)=([0-9]{1,9})", entry, re.DOTALL)
+    if match is None:
+        return entry, BUCKETS
+    count = int(match[2])
+    if not 2 <= count <= _MOST_BUCKETS:
+        raise InvalidInput(f"bucket= needs 2 to {_MOST_BUCKETS} buckets, got {entry!r}; pass another number.")
+    return match[1], count
+
+
+def edges(values: Sequence[float], buckets: int) -> list[float]:
+    """Where buckets begin so that each has about as many values: quantiles that are values themselves, each once.
+
+    >>> edges([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3)
+    [3.0, 5.0]
+    >>> edges([0.0, 0.0, 0.0, 0.0, 7.0], 4)
+    [7.0]
+    """
+    ordered = sorted(values)
+    quantiles = {ordered[len(ordered) * k // buckets] for k in range(1, buckets)} if ordered else set()
+    above = [value for value in quantiles if value > ordered[0]]
+    if ordered and not above and ordered[-1] > ordered[0]:  # almost all values are the smallest
+        above = [next(value for value in ordered if value > ordered[0])]
+    return sorted(above)
+
+
+def settle(
+    kinds: Mapping[str, str], samples: Mapping[str, ColumnSample], buckets: Mapping[str, int], missing: str | None
+) -> ColumnPlan:
+    """The plan for columns whose kinds are decided, with what the sample gives for dates and buckets."""
+    final = {name: with_hours(kind, samples.get(name, ColumnSample())) for name, kind in kinds.items()}
+    sampled: dict[str, list[float]] = {}
+    for name, kind in final.items():
+        sample = samples.get(name, ColumnSample())
+        if kind == "bucket":
+            if not sample.values:
+                raise InvalidInput(
+                    f"bucket= needs a column of numbers, got {shown(name)[:40]!r} without one in the first rows;"
+                    " read it with categorical= instead.",
+                    option=("bucket", "categorical"),
+                )
+            count = buckets.get(name, BUCKETS)
+            sampled[name] = [count, *edges(sample.values, count)]
+        elif kind in ("date", "timestamp"):
+            sampled[name] = [sample.first if sample.dates else 0]
+    return ColumnPlan(final, sampled, missing or "indicator", profiles(final, samples, sampled))
+
+
+def known_plan(
+    kinds: dict[str, str],
+    order: Sequence[str] | None,
+    sampled: Mapping[str, Sequence[float]] | None,
+    missing: str | None,
+) -> ColumnPlan:
+    """The plan of another source."""
+    if order is not None and sorted(order) != sorted(kinds):
+        raise InvalidInput("order= needs the names of columns=, each once, got others; pass both of another source.")
+    kinds = {name: kinds[name] for name in order or kinds}
+    kept = {name: list(values) for name, values in (sampled or {}).items()}
+    for name, kind in kinds.items():
+        values = kept.get(name, [])
+        is_rising = all(a < b for a, b in pairwise(values[1:]))
+        if kind in WITH_NUMBERS and (not values or (len(values) > 1 and (kind != "bucket" or not is_rising))):
+            raise InvalidInput(
+                f"sampled= needs the numbers of the {kind} column {shown(name)[:40]!r}, got {values!r:.60};"
+                " pass what the other source's to_dict() has."
+            )
+    return ColumnPlan(kinds, kept, missing or "indicator", is_known=True)
+
+
+# ---- how they are shown ----
+
+
+def profiles(
+    kinds: Mapping[str, str], samples: Mapping[str, ColumnSample], sampled: Mapping[str, Sequence[float]]
+) -> tuple[ColumnProfile, ...]:
+    """What is shown of each column that was sampled."""
+    return tuple(
+        profile(name, kind, samples[name], sampled.get(name, ())) for name, kind in kinds.items() if name in samples
+    )
+
+
+def profile(name: str, kind: str, sample: ColumnSample, numbers: Sequence[float] = ()) -> ColumnProfile:
+    """What is shown of a column."""
+    missing = sample.missing(kind)
+    is_code = kind == "categorical" or (kind == "numeric" and sample.whole == sample.present)
+    is_identifier = is_code and sample.distinct == sample.present >= _IDENTIFIER_ROWS
+    return ColumnProfile(
+        name,
+        kind,
+        _example(kind, sample),
+        sample.distinct,
+        missing,
+        _features(name, kind, numbers),
+        is_identifier,
+        is_identifier and 2 * sample.spaced > sample.present,
+    )
+
+
+def _example(kind: str, sample: ColumnSample) -> str:
+    if kind in ("numeric", "bucket") and sample.low <= sample.high:
+        return f"{sample.low:g} .. {sample.high:g}"
+    if kind in ("date", "timestamp") and sample.dates:
+        return f"{date_text(sample.first, kind)} .. {date_text(sample.last, kind)}"
+    return shown(sample.example)
+
+
+def date_text(seconds: int, kind: str) -> str:
+    """A moment in UTC, to the day or to the minute."""
+    instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    return instant.strftime("%Y-%m-%d") if kind == "date" else instant.strftime("%Y-%m-%dT%H:%M")
+
+
+def _features(name: str, kind: str, numbers: Sequence[float]) -> str:
+    name = shown(name)[:30]
+    made = {
+        "categorical": f"{name}=VALUE",
+        "numeric": name,
+        "text": f"{name}=WORD",
+        "boolean": f"{name}=true, {name}=false",
+        "date": "trend, weekday",
+        "timestamp": "trend, weekday, hour",
+        "bucket": f"{len(numbers)} buckets",
+    }
+    return made.get(kind, "-")
+
+
+def order(kinds: Mapping[str, str]) -> list[str]:
+    """The kinds that occur, in the order in which they are listed."""
+    return [kind for kind in (*KINDS[1:], "ignore") if kind in kinds.values()]

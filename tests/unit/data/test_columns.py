@@ -1,0 +1,343 @@
+"""Kinds of columns: dates, booleans, buckets, missing values, identifiers, and the separators of a CSV file."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import ftprl
+from ftprl import data
+from ftprl.cli.app import run as command
+from ftprl.data.columns import bucket_entry, edges
+from ftprl.errors import BadFormat, InvalidInput
+from ftprl.runlog.events import read_events
+from ftprl.training.convert import convert
+from oracles.batches import real, rows_of, same
+from oracles.readers_twin import Row, Twin
+
+
+def opened(folder: Path, content: str, name: str = "a.csv", **options: Any) -> data.Source:
+    path = folder / name
+    path.write_text(content, encoding="utf-8", newline="")
+    return data.open(path, **{"label": "y", "loss": "squared", **options})
+
+
+def names(row: Row, *wanted: str) -> dict[str, float]:
+    """The features of a row by name; all have to be among the wanted."""
+    by_slot = {Twin(intercept=False).slot(name.encode()): name for name in wanted}
+    return {by_slot[slot]: value for slot, value in row.features.items()}
+
+
+def kinds(source: data.Source) -> dict[str, str]:
+    return dict(source.describe().columns or {})
+
+
+# ---- dates ----
+
+
+def test_a_time_has_a_trend_and_the_place_in_the_day_and_the_week(tmp_path: Path) -> None:
+    source = opened(tmp_path, "y,t\n1,2024-05-30T00:00\n2,2024-05-31T18:00:00.25+02:00\n3,2024-06-01 06:30Z\n")
+    assert kinds(source)["t"] == "timestamp"
+    first, second, third = rows_of(source.batches())
+    wanted = ["t weekday sin", "t weekday cos", "t weekday=Thu", "t hour cos", "t hour=0", "t hour of week=Thu 0"]
+    angle = 2 * np.pi * 3 / 7
+    assert list(names(first, *wanted)) == wanted  # the trend is 0, as is the sine of the hour
+    assert list(names(first, *wanted).values()) == pytest.approx([np.sin(angle), np.cos(angle), 1, 1, 1, 1])
+    wanted = ["t trend", "t weekday sin", "t weekday cos", "t weekday=Fri", "t hour sin", "t hour cos", "t hour=16"]
+    found = names(second, *wanted, "t hour of week=Fri 16")
+    assert found["t trend"] == pytest.approx(40 / 24 / 365.25)
+    assert found["t hour sin"] == pytest.approx(np.sin(2 * np.pi * 16 / 24))
+    assert list(found) == [*wanted, "t hour of week=Fri 16"]
+    wanted = [name.replace("Fri", "Sat").replace("16", "6") for name in wanted]
+    assert names(third, *wanted, "t hour of week=Sat 6")["t hour cos"] == pytest.approx(np.cos(np.pi * 13 / 24))
+
+
+def test_a_date_without_times_has_no_hour(tmp_path: Path) -> None:
+    source = opened(tmp_path, "y,t\n1,2024-05-31\n2,2024-05-30T00:00:00\n")
+    assert kinds(source)["t"] == "date"
+    assert source.to_dict()["sampled"] == {"t": [1717027200]}  # the earliest date
+    assert [len(row.features) for row in rows_of(source.batches())] == [4, 3]  # a trend of 0 is left out
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2024-13-01", "2023-02-29", "2024-05-31T24:00", "2024-05-31T12:60", "2024-05-31T12:00+24:00", "0000-01-01",
+     "0001-01-01T00:00+01:00", "9999-12-31T23:59-01:00"],
+)  # fmt: skip
+def test_days_and_times_that_do_not_exist(tmp_path: Path, text: str) -> None:
+    rows = "y,t\n1,2024-05-31T12:00\n" + f"2,{text}\n"
+    with pytest.raises(BadFormat, match=r"a\.csv:3: expected a day and a time of the years 1 to 9999, got '.*' in col"):
+        list(opened(tmp_path, rows, date="t").batches())
+    skipping = opened(tmp_path, rows, date="t", on_bad_row="skip")
+    assert len(rows_of(skipping.batches())) == 1
+    assert skipping.bad_rows == 1
+
+
+@pytest.mark.parametrize("text", ["31.5.2024", "2024-5-31", "2024-05-31T", "2024-05-31T12:00 UTC", "1717027200", "x"])
+def test_what_is_no_date(tmp_path: Path, text: str) -> None:
+    expected = r"expected a date such as 2024-05-31 or 2024-05-31T17:04:00Z, got '"
+    with pytest.raises(BadFormat, match=rf"a\.csv:3: {expected}"):
+        list(opened(tmp_path, f"y,t\n1,2024-05-31\n2,{text}\n", date="t").batches())
+    with pytest.raises(BadFormat, match=rf"<memory>: row 1: {expected}"):
+        list(data.open(pa.table({"t": ["2024-05-31", text]}), date="t").batches())
+    with pytest.raises(BadFormat, match=rf"<memory>: row 1: {expected}"):
+        list(data.open([{"t": "2024-05-31"}, {"t": text}], date="t").batches())
+
+
+def test_arrow_times_of_every_unit_are_the_same(tmp_path: Path) -> None:
+    moments = [datetime.datetime(1969, 12, 31, 23, 59, 59), None, datetime.datetime(2024, 5, 31, 17, 4, 9)]
+    expected = rows_of(data.open(pa.table({"t": pa.array(moments, pa.timestamp("us"))})).batches())
+    text = [None if moment is None else moment.isoformat() for moment in moments]
+    zoned = [None if moment is None else moment.replace(tzinfo=datetime.UTC) for moment in moments]
+    for other in (
+        *(pa.table({"t": pa.array(moments, pa.timestamp(unit))}) for unit in ("s", "ms", "ns")),
+        pa.table({"t": pa.array(zoned, pa.timestamp("us", "America/New_York"))}),
+        pa.table({"t": text}),
+        [{"t": moment} for moment in moments],
+        [{"t": moment} for moment in zoned],
+        [{"t": np.datetime64("NaT" if moment is None else moment)} for moment in moments],
+    ):
+        same(rows_of(data.open(other).batches()), expected)
+    days = [datetime.date(2024, 5, 31), None]
+    expected = rows_of(data.open(pa.table({"t": pa.array(days, pa.date32())})).batches())
+    same(rows_of(data.open(pa.table({"t": pa.array(days, pa.date64())})).batches()), expected)
+    same(rows_of(data.open([{"t": day} for day in days]).batches()), expected)
+
+
+def test_a_time_beyond_all_years_is_a_bad_row() -> None:
+    frame = pa.table({"t": pa.array([0, 2**60], pa.timestamp("s"))})
+    with pytest.raises(BadFormat, match=r"row 1: expected a date of the years 1 to 9999, got one beyond it in column"):
+        list(data.open(frame).batches())
+
+
+# ---- booleans ----
+
+
+def test_true_and_false_in_any_spelling(tmp_path: Path) -> None:
+    source = opened(tmp_path, "y,b\n1,True\n2,FALSE\n3,1\n4,\n5,0\n")
+    assert kinds(source)["b"] == "boolean"
+    found = [list(names(row, "b=true", "b=false", "b is missing")) for row in rows_of(source.batches())]
+    assert found == [["b=true"], ["b=false"], ["b=true"], ["b is missing"], ["b=false"]]
+    expected = rows_of(source.batches())
+    for rows in ([True, False, True, None, False], ["true", "false", "TRUE", "", "0"], ["True", "f", "yes", None, "n"]):
+        assert [
+            row.features for row in rows_of(data.open([{"b": value} for value in rows], boolean="b").batches())
+        ] == [row.features for row in expected]
+    named = opened(tmp_path, "y,b\n1,1\n2,0\n", boolean="b")
+    assert [row.features for row in rows_of(named.batches())] == [expected[0].features, expected[1].features]
+    with pytest.raises(
+        BadFormat, match=r"a\.csv:3: expected true or false, got '2' in column 'b'; mend the row, pass c"
+    ):
+        list(opened(tmp_path, "y,b\n1,1\n2,2\n", boolean="b").batches())
+    assert kinds(opened(tmp_path, "y,b\n1,1\n2,0\n"))["b"] == "numeric"
+    assert kinds(opened(tmp_path, "y,b\n1,yes\n2,no\n"))["b"] == "categorical"
+
+
+# ---- missing values ----
+
+
+def test_missing_values_of_every_kind(tmp_path: Path) -> None:
+    text = "y,c,n,x,b,d,k\n1,red,1,some words,true,2024-01-01,5\n2,,NA,,null,NaN,n/a\n3,NA,2,none,false,2024-01-02,7\n"
+    source = opened(tmp_path, text, text="x", bucket="k")
+    gone = [f"{column} is missing" for column in "cnxbdk"]
+    _, second, third = rows_of(source.batches())
+    assert names(second, *gone) == dict.fromkeys(gone, 1.0)
+    assert not {Twin(intercept=False).slot(name.encode()) for name in gone} & set(third.features)  # NA is a category
+    without = opened(tmp_path, text, text="x", bucket="k", missing="ignore")
+    assert [row.features for row in rows_of(without.batches())][1] == {}
+    assert [p.missing for p in source.describe().profile] == [0, 1, 1, 1, 1, 1, 1]
+
+
+def test_the_model_keeps_what_missing_values_become(tmp_path: Path) -> None:
+    rows = [{"a": 1.0 if i % 3 else None, "y": i % 2} for i in range(60)]
+    for missing in ("indicator", "ignore"):
+        ftprl.train(rows, label="y", missing=missing, bits=8, output=tmp_path / missing)
+        model = ftprl.load(tmp_path / missing)
+        assert model.reading["missing"] == missing
+        (found,) = rows_of(model.open([{}]).batches())
+        assert len(found.features) == (missing == "indicator")
+        with pytest.raises(InvalidInput, match="missing= needs to be what the model was trained with"):
+            ftprl.train(rows, resume=tmp_path / missing, missing="ignore" if missing == "indicator" else "indicator")
+        assert ftprl.train(rows, resume=tmp_path / missing, missing=missing).rows == 60
+
+
+def test_a_model_of_an_earlier_version_marks_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    reading = {"format": "csv", "columns": {"a": "numeric"}}
+    assert data.settings_for(reading, pa.table({"a": [1]}))["missing"] == "ignore"
+    assert data.settings_for(reading, tmp_path / "a.csv")["missing"] == "ignore"
+
+
+def test_vw_text_has_missing_values_and_booleans_but_no_dates(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.csv", tmp_path / "a.vw"
+    path.write_text("y,n,b,c\n1,NA,True,\n0,2,,x\n")
+    convert(path, out, label="y")
+    assert out.read_text() == "1 | n_is_missing b=true c_is_missing\n-1 | n:2 b_is_missing c=x\n"
+    path.write_text("y,t\n1,2024-01-01\n0,2024-01-02\n")
+    with pytest.raises(InvalidInput, match=r"output= needs columns of numbers, .* got the date column 't'"):
+        convert(path, out, label="y")
+
+
+def test_dicts_that_lack_most_keys_have_no_indicators() -> None:
+    rows = [{f"w{i % 10}": 1, "y": i % 2} for i in range(100)]
+    assert data.open(rows, label="y").describe().missing == "ignore"
+    assert data.open(rows, label="y", missing="indicator").describe().missing == "indicator"
+
+
+# ---- buckets ----
+
+
+def test_buckets_are_quantiles_of_the_sample(tmp_path: Path) -> None:
+    text = "y,a\n" + "".join(f"1,{value}\n" for value in range(1, 101))
+    source = opened(tmp_path, text, bucket="a=4")
+    assert source.to_dict()["sampled"] == {"a": [4, 26.0, 51.0, 76.0]}
+    found = [next(iter(names(row, "a<26", "a 26..51", "a 51..76", "a>=76"))) for row in rows_of(source.batches())]
+    assert found == ["a<26"] * 25 + ["a 26..51"] * 25 + ["a 51..76"] * 25 + ["a>=76"] * 25
+    assert data.open(pa.table({"a": pa.array(range(1, 101), pa.float32())}), bucket="a=4").to_dict()["sampled"] == {
+        "a": [4, 26.0, 51.0, 76.0]
+    }
+
+
+def test_edges_and_entries() -> None:
+    assert edges([], 4) == []
+    assert edges([3.0, 3.0], 4) == []
+    assert edges([0.0] * 99 + [1.0], 4) == [1.0]
+    assert bucket_entry("a=b=3") == ("a=b", 3)
+    assert bucket_entry("a=b") == ("a=b", 32)
+    for wrong in ("a=1", "a=0", "a=1001"):
+        with pytest.raises(InvalidInput, match="bucket= needs 2 to 1000 buckets"):
+            bucket_entry(wrong)
+
+
+def test_a_resumed_run_keeps_its_buckets(tmp_path: Path) -> None:
+    frame = pa.table({"a": np.arange(200.0), "y": np.arange(200) % 2})
+    ftprl.train(frame, label="y", bucket="a=8", output=tmp_path / "m")
+    other = pa.table({"a": np.arange(1000.0, 1200.0), "y": np.arange(200) % 2})
+    run = ftprl.train(other, resume=tmp_path / "m", bucket="a=8")
+    assert run.model.reading["sampled"] == ftprl.load(tmp_path / "m").reading["sampled"]
+    with pytest.raises(InvalidInput, match="bucket= needs to be what the model was trained with"):
+        ftprl.train(other, resume=tmp_path / "m", bucket="a=4")
+
+
+def test_a_column_without_numbers_has_no_buckets(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"bucket= needs a column of numbers, got 'a' without one in the first rows"):
+        opened(tmp_path, "y,a\n1,x\n2,\n", bucket="a")
+
+
+def test_what_was_sampled_is_needed(tmp_path: Path) -> None:
+    for kind, sampled in (("bucket", {}), ("bucket", {"a": [3, 2.0, 1.0]}), ("date", {}), ("date", {"a": [0, 1]})):
+        with pytest.raises(InvalidInput, match=f"sampled= needs the numbers of the {kind} column 'a'"):
+            opened(tmp_path, "y,a\n1,1\n", label=None, columns={"a": kind}, sampled=sampled)
+    with pytest.raises(InvalidInput, match="order= needs the names of columns="):
+        opened(tmp_path, "y,a\n1,1\n", label=None, columns={"a": "numeric"}, order=["b"])
+
+
+# ---- what is shown ----
+
+
+def test_the_kinds_are_a_table_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, events = tmp_path / "a.csv", tmp_path / "e"
+    lines = [
+        f"{i % 2},id{i},{i},{i / 7},{'' if i % 5 else 'x'},2024-01-01T{i % 24:02}:00,a text {i}" for i in range(150)
+    ]
+    path.write_text("\n".join(["y,id,n,f,c,t,x", *lines]) + "\n")
+    typed = ["train", str(path), "--label", "y", "--bucket", "f=4", "-o", str(tmp_path / "m"), "--events", str(events)]
+    assert command([*typed, "--bits", "10"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    advice = "looks like an identifier: all 150 values in the sample differ; pass --ignore"
+    assert f"ftprl: column 'id' {advice} id to leave it out" in told
+    assert f"ftprl: column 'n' {advice} n to leave it out" in told
+    assert f"ftprl: column 'x' {advice} x to leave it out, or pass --text x if it is text" in told
+    assert sum(line.startswith("ftprl: column") for line in told) == 3
+    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in told if line.split()[:1]}
+    assert shown["column"] == "kind example distinct missing features"
+    assert shown["f"] == "bucket 0 .. 21.2857 150 0 4 buckets"
+    assert shown["c"] == "categorical x 1 120 c=VALUE"
+    assert shown["t"] == "timestamp 2024-01-01T00:00 .. 2024-01-01T23:00 24 0 trend, weekday, hour"
+    profile = {column["name"]: column for column in read_events(events)[0]["data"]["profile"]}
+    assert profile["id"]["advice"].endswith("pass ignore=id to leave it out")
+    assert profile["c"]["advice"] is None
+    assert command(["inspect", str(tmp_path / "m")]) == 0
+    seen = capsys.readouterr().out
+    assert "timestamp      t" in seen
+    assert "buckets of     f: 4, from 5.28571, 10.7143, 16 on" in seen
+    assert "trend of       t: years since 2024-01-01T00:00" in seen
+    assert "missing        indicator" in seen
+    assert command([*typed, "-q"]) == 0
+    assert "ftprl: column 'id' looks like an identifier" in capsys.readouterr().err
+    assert command(["report", str(events), "-o", str(tmp_path / "r.html")]) == 0
+    assert "column id" in (tmp_path / "r.html").read_text()
+    run = ftprl.train(path, label="y", bits=10)
+    assert [column["name"] for column in run.columns if column["advice"]] == ["id", "n", "x"]
+    json.dumps(run.columns)
+
+
+def test_continuous_numbers_and_few_rows_are_no_identifier(tmp_path: Path) -> None:
+    few = opened(tmp_path, "y,id\n" + "".join(f"1,{i}\n" for i in range(99)))
+    assert not any(column.advice for column in few.describe().profile)
+    same = opened(tmp_path, "y,id\n" + "".join(f"1,{i // 2}\n" for i in range(500)))
+    assert not any(column.advice for column in same.describe().profile)
+
+
+# ---- a kind that does not fit later ----
+
+
+def test_the_message_has_the_column_and_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("y,a\n" + "1,2\n0,3\n" * 5000 + "1,many\n")
+    assert command(["train", str(path), "--label", "y", "-q", "-o", str(tmp_path / "m")]) == 2
+    assert capsys.readouterr().err == (
+        f"ftprl: {path}:10002: expected a number, got 'many' in column 'a'; mend the row, pass --categorical with the"
+        " column, or pass --on-bad-row skip\n"
+    )
+    assert command(["train", str(path), "--label", "y", "-q", "-o", str(tmp_path / "m"), "--on-bad-row", "skip"]) == 0
+    assert "left out 1 bad row" in capsys.readouterr().err
+    assert command(["predict", str(tmp_path / "m"), str(path)]) == 2  # a model's kinds cannot be changed
+    assert "mend the row, or pass --on-bad-row skip" in capsys.readouterr().err
+
+
+# ---- separators ----
+
+
+@pytest.mark.parametrize("sep", [";", "\t", "|"])
+def test_the_separator_is_recognised(tmp_path: Path, sep: str) -> None:
+    text = '"y";"a";b\n1;"x;y";"1,5"\n\n0;z;"2"\n'.replace(";", sep)
+    source = opened(tmp_path, text, categorical="b")
+    assert source.to_dict()["sep"] == sep
+    assert kinds(source) == {"y": "label", "a": "categorical", "b": "categorical"}
+    assert len(rows_of(source.batches())) == 2
+    twice = opened(tmp_path, text.replace("\n", "\r\n"), categorical="b")
+    assert rows_of(twice.batches()) == rows_of(source.batches())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["y,a;b\n1,2\n", "y,a\n1;2\n", '"y;a",b\n1,2\n', "y|a;b\n1|2;3\n", "y;a\n1;2\n3\n", "y\n1\n", '"y;z"\n1\n'],
+)
+def test_what_may_be_commas_stays_so(tmp_path: Path, text: str) -> None:
+    assert opened(tmp_path, text, label=None).to_dict()["sep"] == ","
+
+
+def test_the_error_names_the_separator(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"got 'y'; there is one column only: pass sep=';'"):
+        opened(tmp_path, "y;a\n1;2\n3\n")
+
+
+def test_a_decimal_comma_is_refused(tmp_path: Path) -> None:
+    text = "y;price\n1;3,14\n2;7\n"
+    with pytest.raises(
+        BadFormat, match=r"a\.csv: column 'price': expected numbers with a decimal point, got a comma in"
+    ):
+        opened(tmp_path, text)
+    assert kinds(opened(tmp_path, text, categorical="price"))["price"] == "categorical"
+
+
+def test_the_bank_file_is_recognised() -> None:
+    source = data.open(real("bank.csv.gz"), label="y")
+    assert source.to_dict() == data.open(real("bank.csv.gz"), label="y", sep=";").to_dict()
