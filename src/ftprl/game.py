@@ -187,7 +187,8 @@ class Game:
         kept = {name: tuple(values) for name, values in self._series.items()}
         history = History(tuple(self._marks), kept) if self._every else None
         point = None if made.comparator is None else self.learner.from_core(made.comparator)
-        return replace(made, true_regret=true, comparator=point, history=history, caveats=caveats)
+        paid = self._loss if made.rounds else None
+        return replace(made, loss=paid, true_regret=true, comparator=point, history=history, caveats=caveats)
 
 
 def _history_row(c: Certificate) -> dict[str, float]:

@@ -201,3 +201,16 @@ def test_preconditioned_comparator_is_in_the_outer_coordinates(rng: np.random.Ge
     np.testing.assert_allclose(game.certificate(comparator=u).comparator, u)
     best = game.certificate().comparator
     assert game.certificate(comparator=best).regret == pytest.approx(game.certificate().regret)
+
+
+def test_the_total_loss_stands_beside_the_regret() -> None:
+    game = Game(FTPRL(Box(-1, 1, dim=1), Diagonal()))
+    assert game.certificate().loss is None
+    for g in (1.0, -2.0, 1.0):
+        game.observe([g], loss=abs(g))
+    assert game.certificate().loss == 4.0
+    assert "total loss  " in str(game.certificate())
+    assert game.certificate().to_dict()["loss"] == 4.0
+    game.observe([1.0])
+    assert game.certificate().loss is None
+    assert "total loss  " not in str(game.certificate())

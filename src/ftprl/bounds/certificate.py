@@ -57,6 +57,7 @@ class Certificate:
     history: History | None = None
     delays: Delays | None = None  # of a game in which gradients came with tickets
     in_expectation: bool = False  # whether the bounds hold for the expected regret only
+    loss: float | None = None  # the total of the points played, where every loss was observed
     loose: tuple[str, ...] = ()  # which of worst_case and the families of post_hoc are upper bounds on what they name
 
     def __repr__(self) -> str:
@@ -73,6 +74,7 @@ class Certificate:
         """Plain numbers, strings and lists, ready for JSON; what is infinite or unknown is None."""
         names = [
             "rounds",
+            "loss",
             "regret",
             "true_regret",
             "tight",
@@ -102,8 +104,9 @@ class Certificate:
     def __str__(self) -> str:
         smallest = "smallest B_R of a fixed Q"
         rows = [
-            ("regret (linearised)", self.regret, "against the best fixed point"),
-            ("true regret", self.true_regret, "with the losses themselves"),
+            ("total loss", self.loss, "of the points played"),
+            ("regret at most", self.regret, "total loss minus that of the best fixed point, linearised (never less)"),
+            ("true regret", self.true_regret, "at most: with the losses themselves"),
             ("tight bound", self.tight, "r + sum of deltas"),
             ("bound", self.bound, "r + half the stability"),
             *(() if self.delays is None else (("bound with delays", self.delays.bound, "whatever they cost"),)),
@@ -116,7 +119,11 @@ class Certificate:
         ]
         if self.in_expectation:
             rows = [(name, value, f"{note}; in expectation" if name in _BOUNDS else note) for name, value, note in rows]
-        shown = [(name, _short(value), note) for name, value, note in rows if value is not None or name[:4] != "true"]
+        shown = [
+            (name, _short(value), note)
+            for name, value, note in rows
+            if value is not None or name[:4] not in ("true", "tota")
+        ]
         width = max(len(name) for name, _, _ in shown)
         digits = max(len(value) for _, value, _ in shown)
         lines = [f"after {self.rounds} round{'s' if self.rounds != 1 else ''}"]

@@ -115,7 +115,7 @@ def test_printing(rng: np.random.Generator) -> None:
     text = str(play(FTPRL(CUBE, Diagonal()), rng.normal(size=(1, 3))).certificate())
     lines = text.splitlines()
     assert lines[0] == "after 1 round"
-    for name in ("regret (linearised)", "tight bound", "worst case B_R", "best in hindsight, diagonal"):
+    for name in ("regret at most", "tight bound", "worst case B_R", "best in hindsight, diagonal"):
         assert sum(line.strip().startswith(name) for line in lines) == 1
     assert "proved: at most 1.414" in text
     assert "true regret" not in text
