@@ -81,6 +81,13 @@ _TABLE = (
     Option("categorical", "data", "open", "COL", "Columns of categories", "inferred from the first 10000 rows"),
     Option("numeric", "data", "open", "COL", "Columns of numbers", "inferred from the first 10000 rows"),
     Option("text", "data", "open", "COL", "Columns of text, split into lower-case words"),
+    Option(
+        "interactions",
+        "data",
+        "open",
+        "A:B",
+        "Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or namespace",
+    ),
     Option("sep", "data", "open", "CHAR", "Character between columns; \\t is a tab", "a comma in csv, a tab in tsv"),
     Option("quote", "data", "open", "CHAR", "Quote character; '' for none", '" in csv, none in tsv'),
     Option(

@@ -23,6 +23,7 @@ def train(
     categorical: Annotated[list[str] | None, option("categorical")] = None,
     numeric: Annotated[list[str] | None, option("numeric")] = None,
     text: Annotated[list[str] | None, option("text")] = None,
+    interactions: Annotated[list[str] | None, option("interactions")] = None,
     sep: Annotated[str | None, option("sep")] = None,
     quote: Annotated[str | None, option("quote")] = None,
     no_header: Annotated[bool, option("header")] = False,

@@ -8,6 +8,7 @@ from typing import Any
 from ftprl.data import frames, nested, records
 from ftprl.data.blocks import BlockReader
 from ftprl.data.frame_source import FrameSettings, FrameSource
+from ftprl.data.interactions import checked, parse
 from ftprl.data.labels import of_values
 from ftprl.data.options import DIM, FRAME, RECORDS, ReadingOptions
 from ftprl.data.parts import Parts, split
@@ -104,6 +105,7 @@ def settings_for_kinds(
         kinds=kinds,
         skip_bad_rows=options.on_bad_row == "skip",
         names=bool(options.names),
+        interactions=checked(parse(options.interactions), kinds if format != RECORDS else None),
     )
 
 

@@ -12,6 +12,7 @@ from ftprl.data.batch import Batch
 from ftprl.data.blocks import Block
 from ftprl.data.digests import BatchDigest, RowDigest, whole_numbers
 from ftprl.data.files import shown
+from ftprl.data.interactions import Interactions, as_bytes, as_lists
 from ftprl.data.labels import LabelRule
 from ftprl.data.memory import check_same_rows
 from ftprl.data.options import RECORDS
@@ -94,6 +95,7 @@ class FrameSettings:
     skip_bad_rows: bool
     batch_rows: int = BATCH_ROWS
     names: bool = False
+    interactions: Interactions = ()
 
     def parser(self) -> RecordParser:
         """A parser of the core with these settings."""
@@ -113,6 +115,7 @@ class FrameSettings:
             separator=0,
             quote=-1,
             names=self.names,
+            interactions=as_bytes(self.interactions),
         )
         assert isinstance(made, RecordParser)
         names = [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for name, kind in self.kinds.items()]
@@ -130,6 +133,7 @@ class FrameSettings:
             "loss": self.loss,
             "positive": self.positive,
             "columns": dict(self.kinds),
+            **as_lists(self.interactions),
         }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ftprl.data import tables
 from ftprl.data.chunks import Started
 from ftprl.data.files import Stream, lasts
+from ftprl.data.interactions import checked
 from ftprl.data.labels import LabelRule
 from ftprl.data.options import ReadingOptions, column_name, column_names
 from ftprl.data.text import TextSource
@@ -68,4 +69,5 @@ def _settle(
     sample = tables.sample(stream, dialect, header, settings.block_size, at)
     kinds = known if known is not None else tables.decide(header.names, named, sample.counts, stream.name)
     rule = tables.label_rule(kinds, settings.loss, settings.positive, sample.labels)
+    checked(settings.interactions, kinds)
     return settings._replace(columns=kinds, labels=rule), sample.data

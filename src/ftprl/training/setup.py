@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ftprl import data as readers
+from ftprl.data.interactions import parse
 from ftprl.data.parts import Parts
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
@@ -215,6 +216,9 @@ def _check_reading(reading: Options, options: Options) -> None:
             wanted = [str(value)] if isinstance(value, str | int) else [str(entry) for entry in value]
             kept = ", ".join(column for column, kind in columns.items() if kind == name) or None
             same = all(columns.get(column) == name for column in wanted)
+        elif name == "interactions":
+            kept = reading.get(name, [])
+            same = [list(terms) for terms in parse(value)] == kept
         else:
             kept = reading.get(name)
             same = str(kept) == str(value)

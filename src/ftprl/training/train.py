@@ -54,6 +54,7 @@ def train(
     categorical: Columns | None = None,
     numeric: Columns | None = None,
     text: Columns | None = None,
+    interactions: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
     sep: str | None = None,
     quote: str | None = None,
     header: bool | None = None,
@@ -111,6 +112,8 @@ def train(
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
     - `numeric`: Columns of numbers [default: inferred from the first 10000 rows]
     - `text`: Columns of text, split into lower-case words
+    - `interactions`: Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or
+      namespace
     - `sep`: Character between columns; \\t is a tab [default: a comma in csv, a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
     - `header`: Whether the first row has the names of the columns; otherwise they are 1, 2, ... [default: True]
