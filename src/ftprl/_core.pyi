@@ -284,6 +284,7 @@ def parser(
     separator: int,
     quote: int,
     names: bool = False,
+    interactions: list[list[bytes]] = ...,
 ) -> Parser: ...
 def first_row(data: bytes, last: bool, separator: int, quote: int) -> tuple[list[bytes], int, int] | None: ...
 def look_at(

@@ -104,6 +104,13 @@ _TABLE = (
         "indicator; ignore for dicts that lack most keys",
     ),
     Option(
+        "interactions",
+        "data",
+        "open",
+        "A:B",
+        "Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or namespace",
+    ),
+    Option(
         "sep",
         "data",
         "open",

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "readers/buffer.hpp"
+#include "readers/interactions.hpp"
 #include "readers/scan.hpp"
 
 namespace ftprl {
@@ -22,6 +23,7 @@ struct FeatureGroup {
     const Byte* name;
     std::uint32_t size;
     Byte joint;
+    std::uint64_t terms = 0;  // of interactions that mean it, a bit each
 };
 
 // The text of a feature that is called like its group, such as a column of numbers, is null.
@@ -41,7 +43,8 @@ inline constexpr std::uint64_t NAME_BITS = (FILTER_SETS << 15) - 1;
 class NewNames {
 public:
     NewNames() = default;
-    NewNames(NewNames&& other) noexcept : names_(std::move(other.names_)), text_(std::move(other.text_)) {}
+    NewNames(NewNames&& other) noexcept
+        : names_(std::move(other.names_)), text_(std::move(other.text_)), begin_(std::exchange(other.begin_, 0)) {}
 
     struct Entry {
         std::uint64_t hash;
@@ -54,19 +57,23 @@ public:
     const Entry& operator[](std::size_t i) const noexcept { return names_.data()[i]; }
     const Byte* text(const Entry& name) const noexcept { return text_.data() + name.begin; }
 
-    // Adds a name: that of its group, and the text behind it.
-    void add(std::size_t row, const Feature& feature, const FeatureGroup& group) {
-        const std::size_t begin = text_.size();
+    // Writes the name of a feature, that of its group and the text behind it, to the end of the one that is begun.
+    void append(const Feature& feature, const FeatureGroup& group) {
+        const std::size_t before = text_.size();
         text_.reserve(std::size_t{group.size} + feature.size + 1);
-        Byte* to = text_.data() + begin;
-        to = copy(group.name, group.size, to);
+        Byte* to = copy(group.name, group.size, text_.data() + before);
         if (feature.text != nullptr) {
             *to = group.joint;
             to = copy(feature.text, feature.size, to + (group.joint != 0 ? 1 : 0));
         }
-        const auto size = static_cast<std::size_t>(to - text_.data()) - begin;
-        text_.resize(begin + size);
-        names_.push(Entry{feature.hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), begin});
+        text_.resize(static_cast<std::size_t>(to - text_.data()));
+    }
+    void append(Byte mark) { text_.push(mark); }
+    // Ends a name.
+    void end(std::size_t row, std::uint64_t hash) {
+        const std::size_t size = text_.size() - begin_;
+        names_.push(Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), begin_});
+        begin_ = text_.size();
     }
 
     // The first name of a row or of one behind it.
@@ -91,13 +98,23 @@ private:
 
     Buffer<Entry> names_;
     Buffer<Byte> text_;
+    std::size_t begin_ = 0;  // of the name that is written
 };
 
 class FeatureLog {
 public:
-    // Without names nothing is kept, and `features` is not to be used.
-    void keep_names() { filter_.assign(FILTER_SETS, 0); }
-    bool is_on() const noexcept { return !filter_.empty(); }
+    // Without names and interactions nothing is kept, and `features` is not to be used.
+    bool is_on() const noexcept { return is_on_; }
+    void keep_names() {
+        filter_.assign(FILTER_SETS, 0);
+        is_on_ = true;
+    }
+    bool keeps_names() const noexcept { return !filter_.empty(); }
+    void set_interactions(const Interactions& interactions) {
+        interactions_ = interactions;
+        is_on_ = is_on_ || interactions_.any();
+    }
+    bool has_interactions() const noexcept { return interactions_.any(); }
 
     // The entry of the feature with this number in the row.
     Feature* features() noexcept { return features_.data(); }
@@ -107,12 +124,12 @@ public:
     }
 
     std::uint32_t add_group(const FeatureGroup& group) {
-        groups_.push_back(group);
+        groups_.push_back(with_terms(group));
         return static_cast<std::uint32_t>(groups_.size() - 1);
     }
     // A group that only the present row has.
     std::uint32_t add_passing_group(const FeatureGroup& group) {
-        passing_.push_back(group);
+        passing_.push_back(with_terms(group));
         return PASSING | static_cast<std::uint32_t>(passing_.size() - 1);
     }
     void clear_groups() noexcept { groups_.clear(); }
@@ -128,8 +145,28 @@ public:
     void begin_row() noexcept {
         pages_.resize(pages_.size() > 1 ? 1 : pages_.size());
         passing_.clear();
+        factors_.clear();
         page_ = used_ = 0;
         page_size_ = PAGE;
+    }
+
+    // How many products of the first `size` features there may be; then each of them: add(hash, factors, how many).
+    std::size_t begin_products(std::size_t size) {
+        return interactions_.begin(size, [this](std::size_t i) { return group_at(features_.data()[i].group).terms; });
+    }
+    template <class Add>
+    void each_product(const Add& add) {
+        interactions_.each([&](const Interactions::Factors& factors, std::size_t count) {
+            std::uint64_t sum = 0;
+            for (std::size_t k = 0; k < count; ++k) sum += features_.data()[factors[k]].hash;
+            add(Interactions::hash(sum, count), factors, count);
+        });
+    }
+    // The entry of a product, whose name is put together of those of its factors.
+    Feature product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
+        if (!keeps_names()) return Feature{hash, nullptr, 0, 0};
+        factors_.emplace_back(factors, count);
+        return Feature{hash, nullptr, static_cast<std::uint32_t>(factors_.size() - 1), PRODUCT};
     }
 
     // Records the names of a finished row of `size` features, except those that were recorded before: as long as they
@@ -148,7 +185,8 @@ public:
             const Feature& feature = features[unknown[i]];
             std::uint64_t& set = set_of(feature.hash);
             set = set << 16 | tag_of(feature.hash);
-            names_.add(row, feature, group_at(feature.group));
+            append(feature);
+            names_.end(row, feature.hash);
         }
     }
 
@@ -169,6 +207,23 @@ private:
     }
 
     static constexpr std::uint32_t PASSING = 0x80000000u;
+    static constexpr std::uint32_t PRODUCT = 0xffffffffu;
+
+    FeatureGroup with_terms(FeatureGroup group) const noexcept {
+        const bool is_namespace = group.joint == 0 || group.joint == '^';
+        if (interactions_.any()) group.terms = interactions_.terms_of(group.name, group.size, is_namespace);
+        return group;
+    }
+
+    void append(const Feature& feature) {
+        if (feature.group != PRODUCT) return names_.append(feature, group_at(feature.group));
+        const auto& [factors, count] = factors_[feature.size];
+        for (std::size_t k = 0; k < count; ++k) {
+            if (k != 0) names_.append(Byte{'*'});
+            const Feature& factor = features_.data()[factors[k]];
+            names_.append(factor, group_at(factor.group));
+        }
+    }
 
     const FeatureGroup& group_at(std::uint32_t number) const noexcept {
         return (number & PASSING) != 0 ? passing_[number & ~PASSING] : groups_[number];
@@ -183,6 +238,9 @@ private:
         return ((differs - ones) & ~differs & (ones << 15)) != 0;
     }
 
+    bool is_on_ = false;
+    Interactions interactions_;
+    std::vector<std::pair<Interactions::Factors, std::size_t>> factors_;  // of the products of the row, and how many
     Buffer<Feature> features_;
     std::vector<FeatureGroup> groups_;
     std::vector<FeatureGroup> passing_;

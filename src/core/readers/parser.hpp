@@ -26,6 +26,7 @@ struct Options {
     std::size_t batch_rows = 0;
     std::size_t batch_values = 0;
     bool names = false;  // keep the names of features
+    Interactions interactions;
 };
 
 // Where and why reading stopped; line 0 means that it did not.
@@ -43,6 +44,7 @@ public:
           options_(options),
           index_(std::move(index)) {
         if (options.names) rows.log.keep_names();
+        rows.log.set_interactions(options.interactions);
     }
     Parser(const Parser&) = delete;
     Parser& operator=(const Parser&) = delete;
@@ -106,6 +108,10 @@ protected:
         if (std::fabs(y) > LARGEST)
             return refuse("expected a label within 1e30, got one beyond it; rescale the labels");
         if (weight > LARGEST) return refuse("expected a weight within 1e30, got one beyond it; rescale the weights");
+        if (!rows.add_products()) {
+            return refuse("expected at most " + std::to_string(Interactions::MOST_PRODUCTS) +
+                          " interactions in a row, got more; name fewer columns in interactions");
+        }
         if (!rows.finish(y, weight)) refuse("expected values within 1e30, got one beyond it; rescale the feature");
     }
 

@@ -111,6 +111,24 @@ public:
         row_values_.reserve(capacity + LANES);
         if (log.is_on()) log.reserve(size_, capacity);
     }
+    // Adds the products of features that interact. False when there are too many.
+    bool add_products() {
+        if (!log.has_interactions()) return true;
+        const std::size_t most = log.begin_products(size_);
+        if (most > Interactions::MOST_PRODUCTS) return false;
+        reserve(most);
+        double* const values = row_values();
+        const bool are_ones = row_has_unit_values_;
+        log.each_product([&](std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
+            double value = 1.0;
+            for (std::size_t k = 0; !are_ones && k < count; ++k) value *= values[factors[k]];
+            log.features()[size_] = log.product(hash, factors, count);
+            row_slots()[size_] = slots_(hash);
+            if (!are_ones) values[size_] = value;
+            ++size_;
+        });
+        return true;
+    }
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
         const bool may_have_repeats = may_repeat();
@@ -132,7 +150,7 @@ public:
         indptr.push(static_cast<std::int64_t>(indices.size()));
         y.push(label);
         weight.push(importance);
-        if (log.is_on()) log.record(count() - 1, size_);
+        if (log.keeps_names()) log.record(count() - 1, size_);
         return true;
     }
     // After the arrays were released.

@@ -27,6 +27,7 @@ def train(
     date: Annotated[list[str] | None, option("date")] = None,
     bucket: Annotated[list[str] | None, option("bucket")] = None,
     missing: Annotated[str | None, option("missing")] = None,
+    interactions: Annotated[list[str] | None, option("interactions")] = None,
     sep: Annotated[str | None, option("sep")] = None,
     quote: Annotated[str | None, option("quote")] = None,
     no_header: Annotated[bool, option("header")] = False,

@@ -62,7 +62,15 @@ OBJECT_FORMATS = (
     ObjectFormat("dicts", "ftprl.data.records", _NAMED),
     ObjectFormat("a NumPy array or SciPy matrix", "ftprl.data.matrix", (ARRAYS, "libsvm")),
 )
-_UNNAMED = ("dim", "dtype", "intercept", "loss", "positive", "seed")  # settings that are not about files
+_UNNAMED = (
+    "dim",
+    "dtype",
+    "interactions",
+    "intercept",
+    "loss",
+    "positive",
+    "seed",
+)  # settings that are not about files
 BY_SUFFIX = {suffix: format for format in FILE_FORMATS for suffix in format.suffixes}
 BY_NAME = {format.name: format for format in FILE_FORMATS}
 
@@ -100,6 +108,7 @@ def open(
     dtype: str = "float32",
     block_size: int = 1 << 22,
     names: bool = False,
+    interactions: str | Sequence[str] | Sequence[Sequence[str]] = (),
 ) -> Source:
     """Open files, a data frame, dicts, an array, a matrix or `Batch` objects as a `Source` of batches.
 
@@ -152,6 +161,8 @@ def open(
         "float32" or "float64", of the values.
     block_size
         Bytes read at a time.
+    interactions
+        Products of features of two to four columns or namespaces, such as "user:ad"; * is any.
     names
         Keep the names of features, for a model that shows them: `Batch.names`.
 
@@ -190,6 +201,7 @@ def open(
         dtype=dtype,
         block_size=block_size,
         names=names,
+        interactions=interactions,
     )
     options.check()
     data = as_data(data)
@@ -309,6 +321,7 @@ def _open_object(data: Any, options: ReadingOptions) -> Source:
     if options.format not in (None, ARRAYS, FRAME, RECORDS):
         raise InvalidInput(f"format= is for files, got {options.format!r} for {known.noun}; drop it.")
     if known.models_of is not _NAMED:
+        options.refuse(("interactions",), " is for features with names, got numbers; drop it.")
         options = options._replace(format=ARRAYS)
     source: Source = import_module(known.module).open_object(data, options)
     return source

@@ -9,6 +9,7 @@ from ftprl.data import frames, nested, records
 from ftprl.data.blocks import BlockReader
 from ftprl.data.columns import ColumnPlan, known_plan, settle
 from ftprl.data.frame_source import FrameSettings, FrameSource
+from ftprl.data.interactions import checked, parse
 from ftprl.data.labels import of_values
 from ftprl.data.options import DIM, FRAME, RECORDS, ReadingOptions
 from ftprl.data.parts import Parts, split
@@ -106,6 +107,7 @@ def settings_for_plan(
         plan=plan,
         skip_bad_rows=options.on_bad_row == "skip",
         names=bool(options.names),
+        interactions=checked(parse(options.interactions), plan.kinds if format != RECORDS else None),
     )
 
 

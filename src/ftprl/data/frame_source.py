@@ -13,6 +13,7 @@ from ftprl.data.blocks import Block
 from ftprl.data.columns import ColumnPlan
 from ftprl.data.digests import BatchDigest, RowDigest, whole_numbers
 from ftprl.data.files import shown
+from ftprl.data.interactions import Interactions, as_bytes, as_lists
 from ftprl.data.labels import LabelRule
 from ftprl.data.memory import check_same_rows
 from ftprl.data.options import RECORDS
@@ -95,6 +96,7 @@ class FrameSettings:
     skip_bad_rows: bool
     batch_rows: int = BATCH_ROWS
     names: bool = False
+    interactions: Interactions = ()
 
     def parser(self) -> RecordParser:
         """A parser of the core with these settings."""
@@ -114,6 +116,7 @@ class FrameSettings:
             separator=0,
             quote=-1,
             names=self.names,
+            interactions=as_bytes(self.interactions),
         )
         assert isinstance(made, RecordParser)
         made.set_rules(*self.plan.core_rules)
@@ -133,6 +136,7 @@ class FrameSettings:
             "loss": self.loss,
             "positive": self.positive,
             **self.plan.to_dict(),
+            **as_lists(self.interactions),
         }
 
 

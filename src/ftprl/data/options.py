@@ -64,6 +64,7 @@ class ReadingOptions(NamedTuple):
     dtype: str = "float32"
     block_size: int = 1 << 22
     names: bool = False
+    interactions: Any = ()
 
     def check(self) -> None:
         """Raise InvalidInput for an option that no data can be read with."""

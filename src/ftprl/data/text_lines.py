@@ -13,6 +13,8 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
     """VW text or libsvm files as a source."""
     why = f" needs a table, got the format {options.format}; drop it, or pass format=csv."
     options.refuse(OF_TABLES, why, option="format")
+    if options.format == "libsvm":
+        options.refuse(("interactions",), " is for features with names, got format libsvm; drop it.", option="format")
     if not options.header:
         raise InvalidInput(f"header=False{why}", option=("header", "format"))
     return TextSource(files, settings_of(options, of_numbers(options.loss, options.positive_label)))

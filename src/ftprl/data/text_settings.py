@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import Parser, parser
+from ftprl.data.interactions import Interactions, as_bytes, as_lists, parse
 from ftprl.data.labels import LabelRule
 from ftprl.data.options import DIM, ReadingOptions
 from ftprl.data.protocol import KINDS
@@ -39,6 +40,7 @@ class TextSettings(NamedTuple):
     reads_other_columns: bool = True  # of JSON lines
     batch_rows: int = BATCH_ROWS
     names: bool = False
+    interactions: Interactions = ()
 
     def parser(self) -> Parser:
         """A parser of the core with these settings."""
@@ -59,6 +61,7 @@ class TextSettings(NamedTuple):
             separator=sep,
             quote=quote,
             names=self.names,
+            interactions=as_bytes(self.interactions),
         )
         if self.plan is not None:
             made.set_rules(*self.plan.core_rules)
@@ -90,6 +93,7 @@ class TextSettings(NamedTuple):
             "dtype": self.dtype,
             "loss": self.loss,
             "positive": self.positive,
+            **as_lists(self.interactions),
         }
         if self.dialect is not None and self.plan is not None:
             options |= {
@@ -124,4 +128,5 @@ def settings_of(options: ReadingOptions, labels: LabelRule) -> TextSettings:
         needs_label=bool(options.labelled),
         reads_other_columns=bool(options.other_columns),
         names=bool(options.names),
+        interactions=parse(options.interactions),
     )

@@ -6,6 +6,7 @@ from ftprl.data import separators, tables
 from ftprl.data.chunks import Started
 from ftprl.data.columns import bucket_entry, known_plan, settle
 from ftprl.data.files import Stream, lasts
+from ftprl.data.interactions import checked
 from ftprl.data.labels import LabelRule
 from ftprl.data.options import ReadingOptions, column_name, column_names
 from ftprl.data.text import TextSource
@@ -79,4 +80,5 @@ def _settle(
     else:
         plan = known_plan(known, options.order, options.sampled, options.missing)
     rule = tables.label_rule(plan.kinds, settings.loss, settings.positive, sample.labels)
+    checked(settings.interactions, plan.kinds)
     return settings._replace(dialect=dialect, plan=plan, labels=rule), sample.data

@@ -78,6 +78,7 @@ _READING: dict[str, Shape] = {
     "seed": _64_BIT,
 }
 _TABLE: dict[str, Shape] = {
+    "interactions": listed(listed(name, 4, 2), 4096),
     "columns": either(nothing, mapping(one_of(*KINDS), MOST_COLUMNS)),
     "missing": one_of("indicator", "ignore"),
     "order": either(nothing, listed(name, MOST_COLUMNS)),

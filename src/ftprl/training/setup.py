@@ -9,6 +9,7 @@ import numpy as np
 
 from ftprl import data as readers
 from ftprl.data.columns import bucket_entry
+from ftprl.data.interactions import parse
 from ftprl.data.parts import Parts
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
@@ -220,6 +221,9 @@ def _check_reading(reading: Options, options: Options) -> None:
                 same = all(_has_buckets(reading, *bucket_entry(entry)) for entry in wanted)
             else:
                 same = all(columns.get(column) in kinds for column in wanted)
+        elif name == "interactions":
+            kept = reading.get(name, [])
+            same = [list(terms) for terms in parse(value)] == kept
         else:
             kept = reading.get(name, "ignore" if name == "missing" and columns else None)
             same = str(kept) == str(value)

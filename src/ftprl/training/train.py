@@ -58,6 +58,7 @@ def train(
     date: Columns | None = None,
     bucket: Columns | None = None,
     missing: str | None = None,
+    interactions: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
     sep: str | None = None,
     quote: str | None = None,
     header: bool | None = None,
@@ -121,6 +122,8 @@ def train(
       N is 32]
     - `missing`: What a missing value becomes: indicator (a feature 'COL is missing') or ignore (nothing) [default:
       indicator; ignore for dicts that lack most keys]
+    - `interactions`: Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or
+      namespace
     - `sep`: Character between columns; \\t is a tab [default: a comma in csv, or ; tab | if the header has no
       comma; a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
