@@ -335,7 +335,7 @@ _TABLE = (
 OF_OTHER_COMMANDS = {
     name: f"--{name}" for name in ("alpha", "drift", "exact", "norm", "port", "radius", "rounds", "rows")
 }
-OF_OTHER_COMMANDS["path"] = "--output"
+OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
 
 BY_NAME = {option.name: option for option in _TABLE}
 TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`
@@ -365,10 +365,16 @@ def as_typed(message: str, options: tuple[str, ...]) -> str:
     return message
 
 
+def _of_other_command(name: str, match: re.Match[str]) -> str:
+    """An option of another command than `train`, as it is typed; one that is not known stays as it is."""
+    typed = OF_OTHER_COMMANDS.get(name, match[0])
+    return typed + (" " if match[1] and typed != match[0] else "")
+
+
 def _replaced(message: str, name: str, count: int = 0) -> str:
     option = BY_NAME.get(name)
     if option is None:
-        return message
+        return re.sub(rf"(?<![\w-]){name}=(?=(\S)?)", lambda match: _of_other_command(name, match), message)
     value = r"(?:True|False)?" if option.switch else ""  # a switch has no value
 
     def typed(match: re.Match[str]) -> str:

@@ -14,6 +14,7 @@ constexpr double FIRST_EPOCH = 0.75;  // its part of the error probability; each
 constexpr double GROWTH = 4.0;        // of the bound
 constexpr double CUTS_ALLOWED = 2.0, CUT_PART = 1e-3;
 constexpr double GUESSED_PART = 0.25;  // of the bound: a guess near 0 keeps deviations of signed numbers small
+constexpr int NEWTON_STEPS = 100;
 constexpr std::int64_t STOP_ROWS = 256, FIRST_SEGMENT = 1024;
 
 struct Bets {
@@ -50,28 +51,41 @@ bool is_stop(double epoch_rows) {
 
 double cut(double x, double low, double high) { return x < low ? low : (x > high ? high : x); }
 
-}  // namespace
+// The logarithm of the mixture and its slope in s.
+struct Wealth {
+    double log, slope;
+};
 
-double log_wealth(double s, double v) {
+Wealth wealth_at(double s, double v) {
     const Bets& b = bets();
-    double terms[GRID], largest = -std::numeric_limits<double>::infinity(), sum = 0.0;
+    double terms[GRID], largest = -std::numeric_limits<double>::infinity(), sum = 0.0, moment = 0.0;
     for (int j = 0; j < GRID; ++j) {
         terms[j] = b.log_prior[j] + b.size[j] * s - b.cost[j] * v;
         largest = std::max(largest, terms[j]);
     }
-    for (const double term : terms) sum += std::exp(term - largest);
-    return largest + std::log(sum);
+    for (int j = 0; j < GRID; ++j) {
+        const double part = std::exp(terms[j] - largest);
+        sum += part;
+        moment += b.size[j] * part;
+    }
+    return {largest + std::log(sum), moment / sum};
 }
 
+}  // namespace
+
+double log_wealth(double s, double v) { return wealth_at(s, v).log; }
+
 double largest_deviation(double v, double threshold) {
-    double low = 0.0, high = 1.0;
-    while (log_wealth(high, v) < threshold) high *= 2.0;
-    for (int i = 0; i < 200; ++i) {
-        const double middle = 0.5 * (low + high);
-        if (middle <= low || middle >= high) break;
-        (log_wealth(middle, v) < threshold ? low : high) = middle;
+    const Bets& b = bets();
+    double s = std::numeric_limits<double>::infinity();  // where the first bet alone has won enough
+    for (int j = 0; j < GRID; ++j) s = std::min(s, (threshold - b.log_prior[j] + b.cost[j] * v) / b.size[j]);
+    for (int i = 0; i < NEWTON_STEPS; ++i) {  // convex and rising: Newton's method comes down to the root
+        const Wealth wealth = wealth_at(s, v);
+        const double next = s - (wealth.log - threshold) / wealth.slope;
+        if (!(next < s)) break;
+        s = next;
     }
-    return high;
+    return s;
 }
 
 MeanSequence::MeanSequence(double bound, bool is_signed, bool grows, double error_probability)

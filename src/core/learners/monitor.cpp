@@ -1,7 +1,8 @@
 #include "learners/monitor.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <cstddef>
+#include <cstring>
 
 namespace ftprl {
 namespace {
@@ -12,8 +13,68 @@ constexpr double UNITS = 16.0;                           // the bound in units
 
 bool has_classes(const Loss* loss) { return loss->labels == Labels::signs; }
 
-void add_all(MeanSequence& sequence, const std::vector<double>& x, const std::vector<double>& weight, std::int64_t n) {
-    for (std::int64_t r = 0; r < n;) r += sequence.add(x.data() + r, weight.data() + r, n - r);
+constexpr std::int64_t BLOCK = 256;  // rows at a time: what is derived from them stays near the processor
+
+// What is derived from the rows of a block that have a label and a weight.
+struct Derived {
+    std::int64_t count = 0;
+    double loss[BLOCK], improvement[BLOCK], score[BLOCK], y[BLOCK], weight[BLOCK], residual[BLOCK], miss[BLOCK];
+};
+
+void add_all(MeanSequence& sequence, const double* x, const Derived& d, std::int64_t first) {
+    for (std::int64_t r = first; r < d.count;) r += sequence.add(x + r, d.weight + r, d.count - r);
+}
+
+void gather(const MonitoredRows& rows, Derived& d) {
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        const double y = rows.y[r], loss = rows.losses[r];
+        if (y != y || loss != loss || !(rows.weight[r] > 0.0)) continue;
+        const std::int64_t n = d.count++;
+        d.loss[n] = loss;
+        d.improvement[n] = rows.baselines[2 * r] - loss;
+        d.score[n] = rows.scores == nullptr ? 0.0 : rows.scores[r];
+        d.y[n] = y;
+        d.weight[n] = rows.weight[r];
+    }
+}
+
+// e^-x for x >= 0, to 13 digits: without a call, so that the compiler can take several rows at once.
+inline double exp_of_minus(double x) {
+    constexpr double LOG2E = 1.4426950408889634, LN2_HIGH = 0x1.62e42feep-1, LN2_LOW = 0x1.a39ef35793c76p-33;
+    constexpr double SHIFT = 0x1.8p52, FARTHEST = 700.0;
+    const double t = x < FARTHEST ? -x : -FARTHEST, shifted = t * LOG2E + SHIFT, whole = shifted - SHIFT;
+    const double r = (t - whole * LN2_HIGH) - whole * LN2_LOW;
+    double p = 1.0 / 39916800.0;
+    for (const double coefficient : {1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0,
+                                     1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0}) {
+        p = p * r + coefficient;
+    }
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 1023) << 52;  // the low bits of `shifted` are the exponent
+    double power = 0.0;
+    std::memcpy(&power, &bits, sizeof power);
+    return p * power;
+}
+
+double miss_of(double margin) {
+    return 0.5 * (1.0 + static_cast<double>(margin < 0.0) - static_cast<double>(margin > 0.0));
+}
+
+// With the log loss the probability of the label follows from the loss.
+void derive_from_losses(Derived& d) {
+    for (std::int64_t n = 0; n < d.count; ++n) {
+        const double chance = exp_of_minus(d.loss[n]);
+        d.residual[n] = d.y[n] * (chance - 1.0);
+        d.miss[n] = miss_of(chance - 0.5);
+    }
+}
+
+void derive_from_scores(Derived& d, bool has_log_link) {
+    for (std::int64_t n = 0; n < d.count; ++n) {
+        d.residual[n] = (has_log_link ? std::exp(d.score[n]) : d.score[n]) - d.y[n];
+        d.miss[n] = miss_of(d.score[n] * d.y[n]);
+    }
 }
 
 }  // namespace
@@ -27,63 +88,51 @@ Monitor::Monitor(const Loss* loss, double error_probability, double false_alarm)
       errors_(1.0, false, false, error_probability),
       drift_(false_alarm) {}
 
-// The numbers of the rows that have a label and a weight; returns how many there are.
-std::int64_t Monitor::derive(const MonitoredRows& rows) {
-    const auto size = static_cast<std::size_t>(rows.count);
-    for (auto* numbers : {&losses_rows_, &improvements_, &residuals_, &misses_, &weights_}) {
-        if (numbers->size() < size) numbers->resize(size);
+void Monitor::add(const MonitoredRows& rows) {
+    for (std::int64_t start = 0; start < rows.count; start += BLOCK) {
+        const std::int64_t count = std::min(BLOCK, rows.count - start);
+        const double* scores = rows.scores == nullptr ? nullptr : rows.scores + start;
+        add_block(
+            {rows.losses + start, rows.baselines + 2 * start, scores, rows.y + start, rows.weight + start, count});
     }
-    std::size_t n = 0;
-    for (std::int64_t r = 0; r < rows.count; ++r) {
-        const double y = rows.y[r], loss = rows.losses[r];
-        if (y != y || loss != loss || !(rows.weight[r] > 0.0)) continue;
-        double residual = 0.0, margin = 0.0;
-        if (needs_scores()) {
-            const double score = rows.scores[r];
-            residual = (kind_->has_log_link() ? std::exp(score) : score) - y;
-            margin = score * y;
-        } else {  // the probability of the label follows from the loss
-            const double chance = std::exp(-loss);
-            residual = y > 0.0 ? chance - 1.0 : 1.0 - chance;
-            margin = chance - 0.5;
-        }
-        if (!has_unit_ && is_first(loss, residual)) continue;
-        losses_rows_[n] = loss;
-        improvements_[n] = rows.baselines[2 * r] - loss;
-        residuals_[n] = residual;
-        misses_[n] = 0.5 * static_cast<double>(1 + (margin < 0.0) - (margin > 0.0));
-        weights_[n] = rows.weight[r];
-        ++n;
-    }
-    return static_cast<std::int64_t>(n);
 }
 
-void Monitor::add(const MonitoredRows& rows) {
-    const std::int64_t n = derive(rows);
-    for (std::int64_t r = 0; r < n;) {
-        r += loss_.add(losses_rows_.data() + r, weights_.data() + r, n - r);
+void Monitor::add_block(const MonitoredRows& rows) {
+    Derived d;
+    gather(rows, d);
+    if (needs_scores()) {
+        derive_from_scores(d, kind_->has_log_link());
+    } else {
+        derive_from_losses(d);
+    }
+    std::int64_t first = 0;
+    while (!has_unit_ && first < d.count) {
+        settle_unit(d.loss[first], d.residual[first]);
+        ++first;
+    }
+    for (std::int64_t r = first; r < d.count;) {
+        r += loss_.add(d.loss + r, d.weight + r, d.count - r);
         drift_.look(loss_);
     }
-    add_all(improvement_, improvements_, weights_, n);
-    if (kind_->rule != LabelRule::classes) add_all(calibration_, residuals_, weights_, n);
-    if (has_classes(kind_)) add_all(errors_, misses_, weights_, n);
+    add_all(improvement_, d.improvement, d, first);
+    if (kind_->rule != LabelRule::classes) add_all(calibration_, d.residual, d, first);
+    if (has_classes(kind_)) add_all(errors_, d.miss, d, first);
 }
 
-bool Monitor::settles_unit() const { return first_rows_ >= FIRST_ROWS && first_loss_ > 0.0 && first_residual_ > 0.0; }
+bool Monitor::is_unit_known() const { return first_rows_ >= FIRST_ROWS && first_loss_ > 0.0 && first_residual_ > 0.0; }
 
-// Whether a row is one of those that settle the unit of the labels; the last of them sets the bounds.
-bool Monitor::is_first(double loss, double residual) {
+// One of the first rows, which no sequence has; the last of them sets the bounds.
+void Monitor::settle_unit(double loss, double residual) {
     first_rows_ += 1.0;
-    if (first_rows_ <= PASSED_OVER) return true;
+    if (first_rows_ <= PASSED_OVER) return;
     first_loss_ += std::fabs(loss);
     first_residual_ += std::fabs(residual);
-    if (!settles_unit()) return true;
+    if (!is_unit_known()) return;
     const double times = UNITS / (first_rows_ - PASSED_OVER);
     loss_.set_bound(times * first_loss_);
     improvement_.set_bound(times * first_loss_);
     calibration_.set_bound(times * first_residual_);
     has_unit_ = true;
-    return true;
 }
 
 MonitorState Monitor::state() const {
@@ -100,7 +149,7 @@ void Monitor::set_state(const MonitorState& state) {
     calibration_.state() = state.calibration;
     errors_.state() = state.errors;
     drift_.state() = state.drift;
-    has_unit_ = has_classes(kind_) || settles_unit();
+    has_unit_ = has_classes(kind_) || is_unit_known();
 }
 
 }  // namespace ftprl

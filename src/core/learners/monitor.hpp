@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "learners/confidence.hpp"
 #include "learners/losses.hpp"
@@ -47,16 +46,15 @@ public:
     void set_state(const MonitorState& state);
 
 private:
-    std::int64_t derive(const MonitoredRows& rows);
-    bool is_first(double loss, double residual);
-    bool settles_unit() const;
+    void add_block(const MonitoredRows& rows);
+    void settle_unit(double loss, double residual);
+    bool is_unit_known() const;
 
     const Loss* kind_;
     bool has_unit_;  // a bound is known before the first row
     double first_rows_ = 0.0, first_loss_ = 0.0, first_residual_ = 0.0;
     MeanSequence loss_, improvement_, calibration_, errors_;
     DriftAlarm drift_;
-    std::vector<double> losses_rows_, improvements_, residuals_, misses_, weights_;  // of the rows of a batch
 };
 
 }  // namespace ftprl

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import typer
 
 from ftprl.errors import InvalidInput
 from ftprl.options import BY_NAME
+
+FORMS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", "svg")
 
 
 def option(name: str) -> typer.models.OptionInfo:
@@ -110,6 +113,14 @@ def budget(names: str | None, *, off: bool) -> str | int | None:
     if off and names is not None:
         raise InvalidInput(f"--no-names keeps no names, got --names {names} as well; keep one.")
     return 0 if off else names
+
+
+def form_of(output: Path) -> Literal["html", "png", "svg"]:
+    """The form of a page or picture, by the extension of its name."""
+    for form in FORMS:
+        if output.suffix.lower() == f".{form}":
+            return form
+    raise InvalidInput(f"--output needs a name ending in .html, .png or .svg, got {str(output)!r}; choose one of them.")
 
 
 def warn_of_bad_rows(count: int, first: str | None) -> None:

@@ -52,11 +52,11 @@ class MeanInterval:
     def ends(self, scale: float = 1.0, unit: str = "") -> str:
         """The two ends, times `scale`, with as many digits as the width is worth."""
         digits = digits_for(scale * self.radius)
-        return f"{scale * self.lower:.{digits}f} to {scale * self.upper:.{digits}f}{unit}"
+        return f"{fixed(scale * self.lower, digits)} to {fixed(scale * self.upper, digits)}{unit}"
 
     def text(self, scale: float = 1.0, unit: str = "") -> str:
         """The mean and the interval."""
-        mean = f"{scale * self.mean:.{digits_for(scale * self.radius)}f}"
+        mean = fixed(scale * self.mean, digits_for(scale * self.radius))
         return f"{mean}{unit} ({100 * self.level:g} %: {self.ends(scale, unit)})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,6 +88,15 @@ class MeanInterval:
 
 
 _FIELDS = tuple(MeanInterval.__dataclass_fields__)
+
+
+def fixed(value: float, digits: int) -> str:
+    """A number with so many decimals, and no minus before a zero.
+
+    >>> fixed(-0.0001, 2)
+    '0.00'
+    """
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def digits_for(radius: float) -> int:

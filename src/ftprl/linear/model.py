@@ -99,6 +99,13 @@ class Model:
             options["columns"] = {name: "ignore" if kind in unread else kind for name, kind in columns.items()}
         return readers.open(data, **{**options, "loss": "squared", "positive": None})
 
+    def open_labelled(self, data: Any, **more: Any) -> Source:
+        """Data read as in training, with its labels and weights; `more` as for `ftprl.data.open`."""
+        data = readers.as_data(data)
+        spec = self.engine.spec
+        kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **self.reading}
+        return readers.open(data, **{"labelled": True, **readers.settings_for(kept, data, more.get("format")), **more})
+
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
         """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores.
 

@@ -41,7 +41,7 @@ def parts(log: RunLog, name: str, cache: dict[str, tuple[str, str]] | None = Non
     }
 
 
-def frame(inside: str, name: str, nonce: str | None = None) -> str:
+def frame(inside: str, name: str, nonce: str | None = None, made_from: str = "the events of the run") -> str:
     """The page around its sections."""
     style = draw.SCHEMES + (_HERE / "page.css").read_text("utf-8")
     script = ""
@@ -58,7 +58,7 @@ def frame(inside: str, name: str, nonce: str | None = None) -> str:
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{esc(name)} · ftprl</title>\n<style>{style}</style>\n</head>\n"
         f"<body>\n{live}<main>\n{inside}\n</main>\n"
-        "<footer>Made by ftprl from the events of the run; self-contained, no network needed.</footer>\n"
+        f"<footer>Made by ftprl from {made_from}; self-contained, no network needed.</footer>\n"
         f"{script}</body>\n</html>\n"
     )
 

@@ -397,7 +397,8 @@ class Trainer:
     def _emit_progress(self, with_receipt: bool) -> None:
         held = loss_fields(self.holdout, "holdout") if self.options.holdout else {"holdout": None}
         entry = self._recorder.milestone(self.state.rows) if with_receipt and self._recorder is not None else {}
-        known = confidence_fields(self.confidence)
+        is_power_of_two = self.state.rows & (self.state.rows - 1) == 0  # at other rows it would take too much time
+        known = confidence_fields(self.confidence) if is_power_of_two else {}
         self._emit("progress", **self._meter.losses(), **held, **known, **entry, **self._meter.example())
 
     def _emit(self, kind: str, **fields: Any) -> None:

@@ -1,0 +1,109 @@
+"""The values of one column as text, row by row, beside the batches of a source: for slices by a column."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.data import frames
+from ftprl.data.files import Stream
+from ftprl.data.parts import Parts, are_records, as_data, split
+from ftprl.data.protocol import Source
+from ftprl.data.tables import listed
+from ftprl.errors import BadFormat, InvalidInput
+
+Texts = NDArray[Any]
+_ROWS = 16384
+_BYTES = 1 << 20
+
+
+def column_values(source: Source, data: Any, column: str, option: str = "by") -> Iterator[Texts]:
+    """The values of a column of the data that a source reads, as arrays of text; missing ones are empty.
+
+    `data` is what the source was opened with; data that can be read once cannot be read beside it.
+    """
+    if not source.can_be_read_again:
+        raise InvalidInput(
+            f"{option}= needs data that can be read twice, got standard input or an iterator; save it to a file.",
+            option=option,
+        )
+    if source.skips_bad_rows:
+        raise InvalidInput(
+            f"{option}= needs every row, got on_bad_row=skip as well; drop one.", option=(option, "on_bad_row")
+        )
+    if not source.files:
+        return _of_objects(as_data(data), column, option)
+    reading = source.to_dict()
+    if reading["format"] not in ("csv", "tsv"):
+        raise InvalidInput(
+            f"{option}= needs a table with named columns, got {reading['format']} files; pass csv or tsv files.",
+            option=option,
+        )
+    return (part for file in source.files for part in _of_file(file, reading, column, option))
+
+
+def _of_file(file: str, reading: Mapping[str, Any], column: str, option: str) -> Iterator[Texts]:
+    stream = Stream(file)
+    try:
+        quote = reading["quote"]
+        quoting: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+        rows = (row for row in csv.reader(_lines(stream), delimiter=reading["sep"], **quoting) if row)
+        first = next(rows, None)
+        if first is None:
+            return
+        names = [name.strip() for name in first] if reading["header"] else [str(i + 1) for i in range(len(first))]
+        at = _place(names, column, option, stream.name)
+        texts = [] if reading["header"] else [first[at]]
+        for row in rows:
+            if len(row) <= at:
+                raise BadFormat(f"{stream.name}: expected {len(names)} columns, got a row of {len(row)}; mend it.")
+            texts.append(row[at])
+            if len(texts) == _ROWS:
+                yield np.array(texts, dtype=object)
+                texts = []
+        yield np.array(texts, dtype=object)
+    except csv.Error as error:
+        raise BadFormat(f"{stream.name}: expected a table for {option}=, got {error}; mend the file.") from None
+    finally:
+        stream.close()
+
+
+def _lines(stream: Stream) -> Iterator[str]:
+    rest = b""
+    while block := stream.read(_BYTES):
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "backslashreplace") + "\n"
+    if rest:
+        yield rest.decode("utf-8", "backslashreplace")
+
+
+def _place(names: list[str], column: str, option: str, where: str) -> int:
+    if column not in names:
+        raise InvalidInput(
+            f"{where}: {option}= needs one of the columns {listed(names)}, got {column[:40]!r}; check the name.",
+            option=option,
+        )
+    return names.index(column)
+
+
+def _of_objects(data: Any, column: str, option: str) -> Iterator[Texts]:
+    parts = data if isinstance(data, Parts) else [data]
+    for part in parts:
+        inside = split(part)[0] if isinstance(data, Parts) else part
+        if frames.is_frame(inside):
+            table = frames.table_of(inside)
+            _place(list(table.column_names), column, option, "data")
+            yield np.array(["" if v is None else str(v) for v in table.column(column).to_pylist()], dtype=object)
+        elif are_records(inside) or isinstance(inside, Mapping):
+            records = [inside] if isinstance(inside, Mapping) else inside
+            yield np.array([str(record.get(column, "")) for record in records], dtype=object)
+        else:
+            raise InvalidInput(
+                f"{option}= needs data with named columns, got {type(inside).__name__}; pass a data frame or dicts.",
+                option=option,
+            )

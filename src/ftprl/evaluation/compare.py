@@ -1,0 +1,311 @@
+"""Which of several systems predicts better: paired differences of their losses, with intervals that hold at every row.
+
+The interval of a difference holds at every row at once, so one may look at any time and stop when it is decided. All
+statements about pairs hold together with the stated probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl._core import Baseline, MeanSequence
+from ftprl.confidence import MeanInterval
+from ftprl.confidence.interval import LEVEL
+from ftprl.errors import InvalidInput
+from ftprl.evaluation.blocks import Block
+from ftprl.evaluation.predictions import Vector
+from ftprl.losses import ScalarLoss
+
+MOST_SYSTEMS = 16
+MOST_GROUPS = 200  # rows of further values are put together
+OTHER_VALUES = "(other values)"
+_FIRST_ROWS, _PASSED_OVER = 32, 16  # rows that settle the unit of a loss that has one, as in training
+_UNITS = {"loss": 16.0, "difference": 4.0}  # where numbers are cut at first, in units
+_NATS = {"loss": 10.0, "difference": 2.0}  # of the losses of two classes
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The loss of one system minus that of another, on the same rows.
+
+    `decided` is the first row after which the interval left out 0, or None.
+    """
+
+    first: str
+    second: str
+    interval: MeanInterval
+    decided: int | None
+
+    @property
+    def better(self) -> str | None:
+        """The system with the smaller loss, once that is decided."""
+        if not self.interval.excludes_zero:
+            return None
+        return self.second if self.interval.lower > 0.0 else self.first
+
+    def text(self) -> str:
+        """In words, with the better system first."""
+        i = self.interval
+        if self.better is None:
+            return f"{self.first} and {self.second}: not decided; the difference is {i.text()} per row"
+        if i.lower > 0.0:
+            i = MeanInterval(i.mean, i.lower, i.upper, i.level, i.rows)
+            better, worse = self.second, self.first
+        else:
+            i = MeanInterval(-i.mean, -i.upper, -i.lower, i.level, i.rows)
+            better, worse = self.first, self.second
+        row = "" if self.decided is None else f", decided at row {self.decided:,}"
+        return f"{better} is better than {worse} by {i.text().replace(' (', ' per row (', 1)}{row}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "difference": self.interval.to_dict(),
+            "better": self.better,
+            "decided": self.decided,
+        }
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The running mean of a difference and its interval, at some rows."""
+
+    rows: list[int] = field(default_factory=list)
+    mean: list[float] = field(default_factory=list)
+    lower: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The losses of some systems on the same rows, and the differences of every two of them.
+
+    `rows` were compared; `left_out` had no prediction of some system, `unlabelled` no label or no weight. `baseline` is
+    the loss of predicting each row from the labels before it alone. `slices` has the differences for each value of a
+    column, with the number of its rows, the largest first.
+    """
+
+    loss: str
+    unit: str
+    systems: tuple[str, ...]
+    losses: tuple[MeanInterval, ...]
+    baseline: float
+    differences: tuple[Difference, ...]
+    curves: tuple[Curve, ...]
+    rows: int
+    left_out: int
+    unlabelled: int
+    by: str | None
+    slices: tuple[tuple[str, int, tuple[Difference, ...]], ...]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in (*self.systems, "baseline"))
+        lines = [f"{self.rows:,} rows, {self.unit} per row{self._not_compared()}", ""]
+        for name, interval in zip(self.systems, self.losses, strict=True):
+            lines.append(f"{name:<{width}}  {interval.text()}{_cut(interval)}")
+        lines += [f"{'baseline':<{width}}  {self.baseline:.4f}  each row predicted from the labels before it", ""]
+        lines += [difference.text() for difference in self.differences]
+        if self.slices:
+            lines += ["", f"by {self.by}, each with its own interval:"]
+            widest = max(len(value) for value, *_ in self.slices)
+            for value, rows, differences in self.slices:
+                lines += [f"{value:<{widest}}  {rows:>9,} rows  {d.text()}" for d in differences]
+        return "\n".join(lines)
+
+    def _not_compared(self) -> str:
+        parts = {"without a prediction of every system": self.left_out, "without a label or weight": self.unlabelled}
+        found = [f"{count:,} {what}" for what, count in parts.items() if count]
+        return f"; left out: {', '.join(found)}" if found else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "loss": self.loss,
+            "rows": self.rows,
+            "left_out": self.left_out,
+            "unlabelled": self.unlabelled,
+            "baseline": self.baseline,
+            "systems": [
+                {"name": name, **interval.to_dict()} for name, interval in zip(self.systems, self.losses, strict=True)
+            ],
+            "differences": [difference.to_dict() for difference in self.differences],
+            "by": self.by,
+            "slices": [
+                {"value": value, "rows": rows, "differences": [difference.to_dict() for difference in differences]}
+                for value, rows, differences in self.slices
+            ],
+        }
+
+
+def _cut(interval: MeanInterval) -> str:
+    """How many losses were cut, where some were."""
+    if not interval.cut_rows:
+        return ""
+    return f"  {interval.cut_rows:,} losses cut at {interval.bound:g}, {interval.cut_off:.2g} per row"
+
+
+@final
+class _Paired:
+    """The sequences of the losses of some rows: of each system, and of the difference of every two."""
+
+    def __init__(self, loss: ScalarLoss, systems: int) -> None:
+        self._loss = loss
+        self.pairs = tuple(combinations(range(systems), 2))
+        self._error = (1.0 - LEVEL) / max(1, len(self.pairs))
+        self._unit: float | None = 1.0 if loss.binary else None
+        self._first: list[NDArray[np.float64]] = []
+        self.rows = self._units_rows = 0
+        self.decided: list[int | None] = [None] * len(self.pairs)
+        self._losses = [self._sequence("loss", 1.0 - LEVEL) for _ in range(systems)]
+        self._differences = [self._sequence("difference", self._error) for _ in self.pairs]
+
+    def _sequence(self, kind: str, error: float) -> MeanSequence:
+        bound = _NATS[kind] if self._loss.binary else _UNITS[kind] * (self._unit or 1.0)
+        is_signed = kind == "difference" or self._loss.link == "log"
+        return MeanSequence(bound, is_signed, True, error)
+
+    def add(self, losses: Vector, weight: Vector, rows: NDArray[np.int64]) -> None:
+        """Losses of some rows, one column per system, and the numbers of the rows in the data."""
+        if self._unit is None:
+            losses, weight, rows = self._settle_unit(losses, weight, rows)
+        if not len(losses):
+            return
+        self.rows += len(losses)
+        for k, sequence in enumerate(self._losses):
+            sequence.add(np.ascontiguousarray(losses[:, k]), weight)
+        for k, (a, b) in enumerate(self.pairs):
+            at = self._differences[k].add(losses[:, a] - losses[:, b], weight)
+            if at >= 0 and self.decided[k] is None:
+                self.decided[k] = int(rows[at])
+
+    def _settle_unit(
+        self, losses: Vector, weight: Vector, rows: NDArray[np.int64]
+    ) -> tuple[Vector, Vector, NDArray[np.int64]]:
+        """Take the first rows for the unit of the loss: bounds have to be known before the rows that are compared."""
+        for i, row in enumerate(losses):
+            self._first.append(np.abs(row).mean())
+            latest = self._first[_PASSED_OVER:]
+            if len(self._first) >= _FIRST_ROWS and sum(latest) > 0.0:
+                self._unit = float(sum(latest) / len(latest))
+                self._losses = [self._sequence("loss", 1.0 - LEVEL) for _ in self._losses]
+                self._differences = [self._sequence("difference", self._error) for _ in self.pairs]
+                return losses[i + 1 :], weight[i + 1 :].copy(), rows[i + 1 :]
+        return losses[:0], weight[:0], rows[:0]
+
+    def losses(self) -> list[MeanInterval | None]:
+        return [MeanInterval.of(sequence, LEVEL) for sequence in self._losses]
+
+    def differences(self, names: Sequence[str]) -> list[Difference]:
+        """Every difference that there is a row for."""
+        found = []
+        for (a, b), sequence, decided in zip(self.pairs, self._differences, self.decided, strict=True):
+            interval = MeanInterval.of(sequence, LEVEL)
+            if interval is not None:
+                found.append(Difference(names[a], names[b], interval, decided))
+        return found
+
+
+def compare_predictions(
+    blocks: Iterable[Block], names: Sequence[str], loss: ScalarLoss, *, by: str | None = None
+) -> Comparison:
+    """Compare systems on rows with labels; `names` has one for each column of scores."""
+    _check_names(names)
+    paired, baseline = _Paired(loss, len(names)), Baseline(loss.name, 0.5 if loss.tau is None else loss.tau)
+    slices: dict[str, _Paired] = {}
+    curves, left_out, unlabelled, next_point = [Curve() for _ in paired.pairs], 0, 0, 1.0
+    for block in blocks:
+        labelled = (block.y == block.y) & (block.weight > 0.0)
+        usable = block.usable()
+        unlabelled += int((~labelled).sum())
+        left_out += int((labelled & ~usable).sum())
+        y, weight, numbers = block.y[usable], block.weight[usable], block.first + np.flatnonzero(usable)
+        losses = np.column_stack([loss.arrays(block.scores[usable, k], y)[0] for k in range(len(names))])
+        baseline.learn(y, weight)
+        start = 0
+        while start < len(y):  # up to the next point of the curves
+            stop = min(len(y), start + max(1, int(next_point) - paired.rows))
+            paired.add(losses[start:stop], weight[start:stop].copy(), numbers[start:stop])
+            if paired.rows >= int(next_point):
+                next_point = max(1.0, next_point) * 2**0.125
+                _mark(curves, paired.differences(names), int(numbers[stop - 1]))
+            start = stop
+        if block.groups is not None:
+            _add_slices(slices, loss, block.groups[usable], losses, weight, numbers)
+    known = [interval for interval in paired.losses() if interval is not None]
+    if len(known) < len(names):
+        raise InvalidInput(
+            f"data needs rows with a label, a weight above 0 and a prediction of every system, got {paired.rows} beyond"
+            f" the first {_FIRST_ROWS if not loss.binary else 0}; check the labels and the prediction files."
+        )
+    differences = paired.differences(names)
+    return Comparison(
+        loss=loss.name,
+        unit=loss.unit,
+        systems=tuple(names),
+        losses=tuple(known),
+        baseline=baseline.total / float(baseline.numbers[4]),
+        differences=tuple(differences),
+        curves=tuple(curves),
+        rows=paired.rows,
+        left_out=left_out,
+        unlabelled=unlabelled,
+        by=by,
+        slices=tuple(
+            (value, one.rows, tuple(one.differences(names)))
+            for value, one in sorted(slices.items(), key=lambda entry: (-entry[1].rows, entry[0]))
+        ),
+    )
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if not 2 <= len(names) <= MOST_SYSTEMS:
+        raise InvalidInput(
+            f"compare needs from 2 to {MOST_SYSTEMS} models or prediction files, got {len(names)}; name those."
+        )
+
+
+def _mark(curves: list[Curve], differences: list[Difference], row: int) -> None:
+    for curve, difference in zip(curves, differences, strict=False):
+        i = difference.interval
+        for values, value in ((curve.mean, i.mean), (curve.lower, i.lower), (curve.upper, i.upper)):
+            values.append(value)
+        curve.rows.append(row)
+
+
+def _add_slices(
+    slices: dict[str, _Paired],
+    loss: ScalarLoss,
+    groups: NDArray[Any],
+    losses: Vector,
+    weight: Vector,
+    numbers: NDArray[np.int64],
+) -> None:
+    for value, rows in rows_by_value(groups, slices):
+        if value not in slices:
+            slices[value] = _Paired(loss, losses.shape[1])
+        slices[value].add(losses[rows], weight[rows], numbers[rows])
+
+
+def rows_by_value(groups: NDArray[Any], known: Any) -> list[tuple[str, NDArray[np.intp]]]:
+    """The rows of each value; values beyond the first `MOST_GROUPS` of all are put together."""
+    found: dict[str, list[int]] = {}
+    fresh = 0
+    for row, value in enumerate(groups):
+        name = str(value)
+        if name not in known and name not in found:
+            if len(known) + fresh >= MOST_GROUPS:
+                name = OTHER_VALUES
+            fresh += name not in found
+        found.setdefault(name, []).append(row)
+    return [(value, np.array(rows, dtype=np.intp)) for value, rows in found.items()]

@@ -1,0 +1,184 @@
+"""Models and prediction files as systems that are compared or measured on the same rows with labels."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from ftprl import data as readers
+from ftprl.data import Batch, Source
+from ftprl.data.files import shown
+from ftprl.data.values import column_values
+from ftprl.errors import InvalidInput
+from ftprl.evaluation.blocks import Block, joined
+from ftprl.evaluation.predictions import PredictionFile, Predictor, check_meaning
+from ftprl.linear.model import Model, Vector
+from ftprl.losses import SCALAR_LOSSES, ScalarLoss, scalar_loss
+
+_LONGEST_HEADER = 1 << 30
+_FROM_MODEL = ("label", "positive", "weight")  # a model knows them
+
+
+def is_model_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a model file does: the length of its header, and the header in JSON."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(9)
+    except OSError:
+        return False
+    return start[8:] == b"{" and int.from_bytes(start[:8], "little") <= _LONGEST_HEADER
+
+
+@final
+class ModelScores:
+    """The scores of a model for the rows of a source."""
+
+    def __init__(self, name: str, model: Model, source: Source) -> None:
+        self._name, self._model, self._source = name, model, source
+
+    @property
+    def name(self) -> str:
+        """What it is called in a table."""
+        return shown(self._name)
+
+    def scores(self) -> Iterator[Vector]:
+        """Block after block."""
+        for batch, _ in self._source.read(digest=False):
+            yield self._model.engine.score(batch)
+
+
+@final
+class SharedScores:
+    """The scores of a model for the very batches that the labels come from, so that they are read once."""
+
+    def __init__(self, name: str, model: Model) -> None:
+        self._name, self._model = name, model
+        self._waiting: deque[Vector] = deque()
+
+    @property
+    def name(self) -> str:
+        """What it is called in a table."""
+        return shown(self._name)
+
+    def scoring(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The batches, each scored as it passes."""
+        for batch in batches:
+            self._waiting.append(self._model.engine.score(batch))
+            yield batch
+
+    def scores(self) -> Iterator[Vector]:
+        """Those of the batches that have passed."""
+        while self._waiting:
+            yield self._waiting.popleft()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Systems:
+    """Systems with the rows they are measured on; `blocks` goes through them once."""
+
+    predictors: tuple[Predictor, ...]
+    source: Source
+    data: Any
+    loss: ScalarLoss
+    by: str | None
+
+    def blocks(self) -> Iterator[Block]:
+        """Labels, weights, scores and groups."""
+        batches: Iterator[Batch] = (batch for batch, _ in self.source.read(digest=False))
+        for predictor in self.predictors:
+            if isinstance(predictor, SharedScores):
+                batches = predictor.scoring(batches)
+        groups = None if self.by is None else column_values(self.source, self.data, self.by)
+        return joined(batches, self.predictors, groups, self.by or "")
+
+
+def open_systems(
+    paths: Sequence[str],
+    data: Any,
+    *,
+    loss: str | None = None,
+    tau: float | None = None,
+    predictions_are: str | None = None,
+    by: str | None = None,
+    **reading: Any,
+) -> Systems:
+    """Models and prediction files, and the data with the labels; `reading` as for `ftprl.data.open`.
+
+    Labels and weights are read as the first model reads them, or as the options say where there is no model.
+    """
+    for path in paths:
+        if not os.path.exists(path):
+            raise InvalidInput(f"{shown(path)}: no such file; name a model or a file of predictions.")
+    models = [(path, Model.load(path)) for path in paths if is_model_file(path)]
+    chosen = _loss_of(models, loss, tau)
+    files = [path for path in paths if not is_model_file(path)]
+    meaning = check_meaning(predictions_are, chosen)
+    if predictions_are is not None and not files:
+        raise InvalidInput(
+            "predictions_are= is for prediction files, got models alone; drop it.", option="predictions_are"
+        )
+    if not models:
+        source = _labels_alone(data, chosen, reading)
+        return Systems(tuple(PredictionFile(path, chosen, meaning) for path in paths), source, data, chosen, by)
+    for name in _FROM_MODEL:
+        if name in reading:
+            raise InvalidInput(
+                f"{name}= comes from the model, got {name}={reading[name]!r} as well; drop it.", option=name
+            )
+    source = models[0][1].open_labelled(data, **reading)
+    if not source.can_be_read_again and len(models) > 1:
+        raise InvalidInput("data needs to be read once per model, got standard input or a pipe; save it to a file.")
+    opened = dict(models)
+    predictors: list[Predictor] = []
+    for path in paths:
+        if path not in opened:
+            predictors.append(PredictionFile(path, chosen, meaning))
+        elif path == models[0][0] and not any(isinstance(p, SharedScores) for p in predictors):
+            predictors.append(SharedScores(path, opened[path]))
+        else:
+            predictors.append(ModelScores(path, opened[path], opened[path].open(data, **reading)))
+    return Systems(tuple(predictors), source, data, chosen, by)
+
+
+def _labels_alone(data: Any, loss: ScalarLoss, reading: dict[str, Any]) -> Source:
+    """The data without a model: only labels and weights matter."""
+    source = readers.open(data, loss=loss.name, dim=2**32, **reading)  # nothing is kept for a feature
+    columns = source.describe().columns
+    if columns is not None and "label" not in columns.values():
+        some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
+        raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.", option="label")
+    return source
+
+
+def _loss_of(models: Sequence[tuple[str, Model]], loss: str | None, tau: float | None) -> ScalarLoss:
+    """The loss that was asked for, or that of the models, which must agree."""
+    if loss is not None and loss not in SCALAR_LOSSES:
+        raise InvalidInput(
+            f"loss= needs one of {', '.join(SCALAR_LOSSES)}, got {loss!r}; pass one of them.", option="loss"
+        )
+    if not models:
+        return scalar_loss(loss or "logistic", 0.5 if tau is None else tau)
+    first = models[0][1].engine.spec.scalar_loss()
+    if loss is not None:
+        wanted = scalar_loss(loss, 0.5 if tau is None else tau)
+        for path, model in models:
+            own = model.engine.spec.scalar_loss()
+            if (own.link, own.labels) != (wanted.link, wanted.labels):
+                raise InvalidInput(
+                    f"loss= needs predictions of its kind, got {loss} for the {own.name} model {shown(path)}; drop it.",
+                    option="loss",
+                )
+        return wanted
+    for path, model in models[1:]:
+        spec = model.engine.spec
+        if (spec.loss, spec.scalar_loss().tau) != (first.name, first.tau):
+            raise InvalidInput(
+                f"models need the same loss to be compared, got {first.name} of {shown(models[0][0])} and {spec.loss}"
+                f" of {shown(path)}; name the one to measure with loss=.",
+                option="loss",
+            )
+    return first

@@ -1,0 +1,123 @@
+"""A comparison of systems as an HTML page or a picture: the running difference of their losses, and the tables."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ftprl import draw
+from ftprl.draw import Panel, Series
+from ftprl.evaluation.compare import Comparison, Curve, Difference
+from ftprl.report.html import esc, table, tag
+from ftprl.report.page import frame
+
+MOST_PANELS = 6
+_SIZE = (5.6, 3.6)  # inches
+
+
+def written(comparison: Comparison, form: Literal["html", "png", "svg"], data: str) -> bytes:
+    """The page or the picture as bytes."""
+    if form == "html":
+        return page(comparison, data).encode("utf-8")
+    figure = draw.figure(panels(comparison), *_SIZE)
+    return draw.png(figure) if form == "png" else draw.svg(figure, label=headline(comparison)).encode("utf-8")
+
+
+def headline(comparison: Comparison) -> str:
+    """The first statement."""
+    return comparison.differences[0].text()
+
+
+def panels(comparison: Comparison) -> list[Panel]:
+    """The running difference of each pair, of the first few."""
+    pairs = list(zip(comparison.differences, comparison.curves, strict=True))[:MOST_PANELS]
+    return [_panel(difference, curve) for difference, curve in pairs]
+
+
+def _panel(difference: Difference, curve: Curve) -> Panel:
+    keep = [i for i, row in enumerate(curve.rows) if row >= 100] or list(range(len(curve.rows)))
+    rows = [float(curve.rows[i]) for i in keep]
+    ends = [[values[i] for i in keep] for values in (curve.upper, curve.mean, curve.lower)]
+    first, second = _short(difference.first), _short(difference.second)
+    decided = [] if difference.decided is None else [(float(difference.decided), "decided")]
+    return Panel(
+        f"{first} against {second}",
+        "rows",
+        f"loss of {first} minus {second}, per row",
+        [
+            Series("95 % interval, at every row", rows, ends[0], colour=0, dashed=True, thin=True),
+            Series("mean difference", rows, ends[1], colour=0),
+            Series("", rows, ends[2], colour=0, dashed=True, thin=True),
+            Series("no difference", rows, [0.0] * len(rows), colour=6, thin=True),
+        ],
+        log="x",
+        marks=decided,
+        ylim=_limits(ends),
+    )
+
+
+def _limits(ends: list[list[float]]) -> tuple[float, float] | None:
+    """The first intervals are very wide: show what the second half of the picture has."""
+    half = len(ends[0]) // 2
+    low, high = min([0.0, *ends[2][half:]]), max([0.0, *ends[0][half:]])
+    margin = 0.25 * (high - low)
+    return (low - margin, high + margin) if margin > 0.0 else None
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 24 else f"…{name[-23:]}"
+
+
+def page(comparison: Comparison, data: str) -> str:
+    """The comparison as one self-contained HTML page."""
+    figures = [
+        tag("figure", draw.svg(draw.figure([panel], *_SIZE), f"pair{i}", label=panel.title))
+        for i, panel in enumerate(panels(comparison))
+    ]
+    statements = tag("ul", *(tag("li", esc(difference.text())) for difference in comparison.differences))
+    inside = (
+        tag("h1", esc(f"Comparison on {data}"))
+        + tag("p", esc(f"{comparison.rows:,} rows; {comparison.unit} per row."), class_="status")
+        + tag(
+            "p",
+            esc(headline(comparison)),
+            class_="verdict good" if comparison.differences[0].better else "verdict none",
+        )
+        + (statements if len(comparison.differences) > 1 else "")
+        + tag("div", *figures, class_="figures")
+        + tag(
+            "p",
+            "Above 0 the second system is better, below 0 the first. The interval holds at every row at once: one"
+            " may stop looking at any row. All statements hold together with probability 95 %.",
+        )
+        + table("Mean loss of each system", ("system", "mean loss", "95 % interval", "rows cut"), _systems(comparison))
+    )
+    if comparison.slices:
+        inside += table(
+            f"By {comparison.by}",
+            ("value", "rows", "loss of", "difference", "95 % interval", "better"),
+            _slices(comparison),
+        )
+    return frame(tag("section", inside), "comparison", made_from="labels and predictions")
+
+
+def _systems(comparison: Comparison) -> list[list[str]]:
+    rows = [
+        [name, f"{interval.mean:.6g}", interval.ends(), f"{interval.cut_rows:,}"]
+        for name, interval in zip(comparison.systems, comparison.losses, strict=True)
+    ]
+    return [*rows, ["baseline: labels alone", f"{comparison.baseline:.6g}", "–", "–"]]
+
+
+def _slices(comparison: Comparison) -> list[list[str]]:
+    return [
+        [
+            value,
+            f"{rows:,}",
+            f"{d.first} minus {d.second}",
+            f"{d.interval.mean:.4g}",
+            d.interval.ends(),
+            d.better or "–",
+        ]
+        for value, rows, differences in comparison.slices
+        for d in differences
+    ]
