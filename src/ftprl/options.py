@@ -336,6 +336,7 @@ OF_OTHER_COMMANDS = {
     name: f"--{name}" for name in ("alpha", "drift", "exact", "norm", "port", "radius", "rounds", "rows")
 }
 OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
+OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
 
 BY_NAME = {option.name: option for option in _TABLE}
 TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -26,6 +26,7 @@ from ftprl.linear.tensors import restore, tensors_of
 from ftprl.schema import fields
 
 if TYPE_CHECKING:
+    from ftprl.evaluation import Evaluation
     from ftprl.linear.explain import Explanation
 
 Vector = NDArray[np.float64]
@@ -123,6 +124,24 @@ class Model:
             return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan)
         scores = self.engine.score(data)
         return scores if raw else self.mean(scores)
+
+    def evaluate(
+        self, data: Any, *, thresholds: Sequence[float] = (0.5,), by: str | None = None, **more: Any
+    ) -> Evaluation:
+        """The usual metrics on data with labels, each with an interval and beside the base rate's (docs/evaluate.md).
+
+        `thresholds` are probabilities from which a row counts as positive, `by` is a column whose values are measured
+        one by one. `more` as for `ftprl.data.open`: `y=` and `weight=` for data in memory.
+        """
+        from ftprl.evaluation import evaluate_predictions
+        from ftprl.linear.scoring import Systems
+
+        data = readers.as_data(data)
+        source = data if isinstance(data, Source) else self.open_labelled(data, **more)
+        systems = Systems.of_model(self, source, data, by)
+        return evaluate_predictions(
+            systems.blocks(), systems.predictors[0].name, systems.loss, thresholds=thresholds, by=by
+        )
 
     def mean(self, scores: Vector) -> Vector:
         """What scores predict, by the loss: the probability of +1, the mean of the label, or the score itself."""

@@ -86,6 +86,11 @@ class Systems:
     loss: ScalarLoss
     by: str | None
 
+    @classmethod
+    def of_model(cls, model: Model, source: Source, data: Any, by: str | None, name: str = "model") -> Systems:
+        """A model alone, on a source with labels."""
+        return cls((SharedScores(name, model),), source, data, model.engine.spec.scalar_loss(), by)
+
     def blocks(self) -> Iterator[Block]:
         """Labels, weights, scores and groups."""
         batches: Iterator[Batch] = (batch for batch, _ in self.source.read(digest=False))

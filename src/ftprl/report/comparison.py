@@ -70,7 +70,7 @@ def _short(name: str) -> str:
 def page(comparison: Comparison, data: str) -> str:
     """The comparison as one self-contained HTML page."""
     figures = [
-        tag("figure", draw.svg(draw.figure([panel], *_SIZE), f"pair{i}", label=panel.title))
+        tag("figure", draw.svg(draw.figure([panel], *_SIZE), f"pair{i}", label=panel.title), class_="card")
         for i, panel in enumerate(panels(comparison))
     ]
     statements = tag("ul", *(tag("li", esc(difference.text())) for difference in comparison.differences))
@@ -83,7 +83,7 @@ def page(comparison: Comparison, data: str) -> str:
             class_="verdict good" if comparison.differences[0].better else "verdict none",
         )
         + (statements if len(comparison.differences) > 1 else "")
-        + tag("div", *figures, class_="figures")
+        + tag("div", *figures, class_="cards")
         + tag(
             "p",
             "Above 0 the second system is better, below 0 the first. The interval holds at every row at once: one"

@@ -1,0 +1,212 @@
+"""The usual metrics of predictions on rows with labels, each with an interval and beside the base rate's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from ftprl._core import Baseline
+from ftprl.errors import InvalidInput
+from ftprl.evaluation.blocks import Block
+from ftprl.evaluation.calibration import CalibrationBins, CalibrationTable
+from ftprl.evaluation.compare import rows_by_value
+from ftprl.evaluation.measures import measures_for
+from ftprl.evaluation.moments import NORMAL_95, Metric, Moments
+from ftprl.evaluation.predictions import Vector
+from ftprl.evaluation.ranking import Ranked, Ranking
+from ftprl.losses import ScalarLoss
+
+THRESHOLDS = (0.5,)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """The metrics of one system; `metrics` are of all rows, `thresholds` of a decision at each threshold.
+
+    `ranked` has what depends on the order of the scores (two classes), `calibration` the mean prediction against the
+    mean label by size of the prediction, and `slices` the main metrics for each value of a column, the largest first.
+    """
+
+    system: str
+    loss: str
+    unit: str
+    rows: int
+    left_out: int
+    unlabelled: int
+    metrics: dict[str, Metric]
+    thresholds: dict[float, dict[str, Metric]]
+    ranked: Ranked | None
+    calibration: CalibrationTable | None
+    by: str | None
+    slices: tuple[tuple[str, int, dict[str, Metric]], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "system": self.system,
+            "loss": self.loss,
+            "rows": self.rows,
+            "left_out": self.left_out,
+            "unlabelled": self.unlabelled,
+            "metrics": _json(self.metrics),
+            "thresholds": {f"{at:g}": _json(metrics) for at, metrics in self.thresholds.items()},
+            "calibration": None if self.calibration is None else self.calibration.to_dict(),
+            "by": self.by,
+            "slices": [
+                {"value": value, "rows": rows, "metrics": _json(metrics)} for value, rows, metrics in self.slices
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.rows:,} rows{self._not_measured()}", "", *_table(self.metrics)]
+        for at, metrics in self.thresholds.items():
+            lines += ["", f"at threshold {at:g}:", *_table(metrics)]
+        if self.slices:
+            lines += ["", f"by {self.by}:"]
+            widest = max(len(value) for value, *_ in self.slices)
+            for value, rows, metrics in self.slices:
+                parts = ", ".join(f"{name} {shown(metric)}" for name, metric in metrics.items())
+                lines.append(f"{value:<{widest}}  {rows:>9,} rows  {parts}")
+        return "\n".join(lines)
+
+    def _not_measured(self) -> str:
+        parts = {"without a prediction": self.left_out, "without a label or weight": self.unlabelled}
+        found = [f"{count:,} {what}" for what, count in parts.items() if count]
+        return f"; left out: {', '.join(found)}" if found else ""
+
+
+def _json(metrics: dict[str, Metric]) -> dict[str, Any]:
+    return {name.replace(" ", "_"): metric.to_dict() for name, metric in metrics.items()}
+
+
+def _table(metrics: dict[str, Metric]) -> list[str]:
+    width = max(map(len, metrics))
+    lines = [f"{'':<{width}}  {'value':>10}  {'95 % interval':^23}  {'base rate':>10}"]
+    for name, m in metrics.items():
+        base = "" if m.baseline is None else _number(m.baseline)
+        lines.append(
+            f"{name:<{width}}  {_number(m.value):>10}  {_number(m.lower):>10} to {_number(m.upper):<10}  {base:>10}"
+        )
+    return [line.rstrip() for line in lines]
+
+
+def shown(metric: Metric) -> str:
+    """A metric with its interval, in few characters."""
+    return f"{_number(metric.value)} ({_number(metric.lower)} to {_number(metric.upper)})"
+
+
+def _number(value: float) -> str:
+    if not math.isfinite(value):
+        return "–"
+    value = 0.0 if abs(value) < 5e-5 else value
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:.6g}"
+
+
+def evaluate_predictions(
+    blocks: Iterable[Block],
+    system: str,
+    loss: ScalarLoss,
+    *,
+    thresholds: Sequence[float] = THRESHOLDS,
+    by: str | None = None,
+) -> Evaluation:
+    """Measure the predictions in the first column of the scores."""
+    measures = measures_for(loss, _checked(thresholds))
+    baseline = Baseline(loss.name, 0.5 if loss.tau is None else loss.tau)
+    median = Baseline("absolute", 0.5)
+    moments, slices = Moments(measures.width), dict[str, Moments]()
+    ranking = Ranking() if loss.binary else None
+    bins = CalibrationBins(loss) if measures.has_calibration else None
+    left_out = unlabelled = 0
+    for block in blocks:
+        labelled, usable = (block.y == block.y) & (block.weight > 0.0), block.usable()
+        unlabelled += int((~labelled).sum())
+        left_out += int((labelled & ~usable).sum())
+        y, weight, scores = block.y[usable], block.weight[usable], block.scores[usable, 0]
+        numbers = measures.of_rows(scores, y, weight)
+        moments.add(numbers)
+        baseline.learn(y, weight)
+        median.learn(y, weight)
+        if ranking is not None:
+            ranking.add(scores, y > 0.0, weight)
+        if bins is not None:
+            bins.add(loss.mean(scores), y, weight)
+        if block.groups is not None:
+            _add_slices(slices, numbers, block.groups[usable])
+    if not moments.rows:
+        raise InvalidInput(
+            "data needs rows with a label, a weight above 0 and a prediction, got none; check the labels and the"
+            " predictions."
+        )
+    ranked = None if ranking is None else ranking.ranked()
+    calibration = None if bins is None else bins.table()
+    metrics = measures.metrics(moments, _mean_loss(baseline), _mean_loss(median))
+    if ranked is not None:
+        metrics |= ranking_metrics(ranked, float(measures.base_rate(moments.sums)))
+    if calibration is not None and loss.is_probabilistic:
+        metrics["expected calibration error"] = calibration.error()
+    return Evaluation(
+        system=system,
+        loss=loss.name,
+        unit=loss.unit,
+        rows=moments.rows,
+        left_out=left_out,
+        unlabelled=unlabelled,
+        metrics=metrics,
+        thresholds=measures.at_thresholds(moments),
+        ranked=ranked,
+        calibration=calibration,
+        by=by,
+        slices=tuple(
+            (value, one.rows, measures.main(one))
+            for value, one in sorted(slices.items(), key=lambda entry: (-entry[1].rows, entry[0]))
+        ),
+    )
+
+
+def _mean_loss(baseline: Baseline) -> float:
+    return baseline.total / float(baseline.numbers[4])
+
+
+def _checked(thresholds: Sequence[float]) -> tuple[float, ...]:
+    for at in thresholds:
+        if isinstance(at, bool) or not isinstance(at, int | float) or not math.isfinite(at):
+            raise InvalidInput(f"threshold= needs numbers, got {at!r}; pass those.", option="threshold")
+    return tuple(dict.fromkeys(float(at) for at in thresholds))
+
+
+def ranking_metrics(ranked: Ranked, base: float) -> dict[str, Metric]:
+    """AUC (DeLong), average precision (on the logit scale) and lift (Wilson), with what a random order would have."""
+    far = NORMAL_95 * ranked.auc_error
+    found = {"AUC": Metric(ranked.auc, max(0.0, ranked.auc - far), min(1.0, ranked.auc + far), 0.5)}
+    found["average precision"] = _on_logit_scale(ranked.average_precision, ranked.positive_rows, base)
+    for part, (precision, rows) in ranked.precision_at.items():
+        ends = _wilson(precision, rows)
+        found[f"lift at top {100 * part:g} %"] = Metric(precision / base, ends[0] / base, ends[1] / base, 1.0)
+    return found
+
+
+def _wilson(p: float, rows: float) -> tuple[float, float]:
+    """The interval of Wilson for a share of few rows, which is no point when all of them are alike."""
+    z = NORMAL_95**2 / max(rows, 1e-300)
+    centre, half = (p + 0.5 * z) / (1.0 + z), math.sqrt(max(p * (1.0 - p) * z + 0.25 * z * z, 0.0)) / (1.0 + z)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _on_logit_scale(p: float, rows: float, base: float) -> Metric:
+    """Boyd, Eng and Page 2013: the standard error of logit(AP) is (n AP (1 - AP))^-1/2, n the number of positives."""
+    if not 0.0 < p < 1.0:
+        return Metric(p, p, p, base)
+    centre, far = math.log(p / (1.0 - p)), NORMAL_95 / math.sqrt(rows * p * (1.0 - p))
+    ends = [1.0 / (1.0 + math.exp(-(centre + sign * far))) for sign in (-1.0, 1.0)]
+    return Metric(p, ends[0], ends[1], base)
+
+
+def _add_slices(slices: dict[str, Moments], numbers: Vector, groups: Any) -> None:
+    for value, rows in rows_by_value(groups, slices):
+        if value not in slices:
+            slices[value] = Moments(numbers.shape[1])
+        slices[value].add(numbers[rows])

@@ -1,0 +1,220 @@
+"""What depends on the order of the scores: AUC, average precision, lift and the curves; exact, in bounded memory.
+
+Rows with the same score are added up. When there are more scores than fit, sorted runs are written to a temporary
+folder and merged in pieces (an external merge sort), so that the results are those of a sort of all rows.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+Table = NDArray[np.float64]  # columns: score, weight of positives and of negatives, squared weights of both
+MOST_ROWS = 1 << 21  # kept in memory; about 84 MB
+CURVE_POINTS = 400
+TOP_PARTS = (0.01, 0.05, 0.10)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What follows from the order of the scores.
+
+    `auc_error` is the standard error of the AUC (DeLong). `precision_at` has, for each part of the weight with the
+    highest scores, the share of positives in it and the number of rows that this is worth. `curve` has the true
+    positive rate, the false positive rate and the precision at falling thresholds.
+    """
+
+    auc: float
+    auc_error: float
+    average_precision: float
+    positive_rows: float  # how many rows of weight 1 the positives are worth
+    precision_at: dict[float, tuple[float, float]]
+    curve: list[tuple[float, float, float]]
+    runs: int  # that were merged
+
+
+@final
+class Ranking:
+    """Collects scores with their class and weight."""
+
+    def __init__(self, most_rows: int = MOST_ROWS) -> None:
+        self._most, self._parts, self._count = most_rows, list[Table](), 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._runs: list[Any] = []
+
+    def add(self, scores: Vector, is_positive: NDArray[np.bool_], weight: Vector) -> None:
+        """Some more rows."""
+        p, n = np.where(is_positive, weight, 0.0), np.where(is_positive, 0.0, weight)
+        self._parts.append(np.column_stack([scores, p, n, p * p, n * n]))
+        self._count += len(scores)
+        if self._count > self._most:
+            self._compact()
+
+    def _compact(self) -> None:
+        whole = _grouped(np.concatenate(self._parts))
+        self._parts, self._count = [whole], len(whole)
+        if len(whole) > self._most // 2:
+            self._spill(whole)
+
+    def _spill(self, whole: Table) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="ftprl-ranking-")
+        path = Path(self._folder.name) / f"{len(self._runs)}.npy"
+        np.save(path, whole)
+        self._runs.append(np.load(path, mmap_mode="r"))
+        self._parts, self._count = [], 0
+
+    def ranked(self) -> Ranked | None:
+        """The result; None unless there are both classes. The collected rows are gone then."""
+        if self._parts and self._count:
+            whole = _grouped(np.concatenate(self._parts))
+            self._runs.append(whole)
+        runs, self._runs, self._parts = self._runs, [], []
+        try:
+            return _summary(runs, self._most)
+        finally:
+            del runs
+            if self._folder is not None:
+                self._folder.cleanup()
+                self._folder = None
+
+
+def _grouped(table: Table) -> Table:
+    """Sorted by falling score, rows of the same score added up."""
+    order = np.argsort(-table[:, 0], kind="stable")
+    table = table[order]
+    starts = np.flatnonzero(np.concatenate(([True], table[1:, 0] != table[:-1, 0])))
+    if len(starts) == len(table):
+        return table
+    return np.column_stack([table[starts, 0], np.add.reduceat(table[:, 1:], starts, axis=0)])
+
+
+def _merged(runs: list[Any], most_rows: int) -> Iterator[Table]:
+    """All runs as one sorted table, in pieces; no score is in two pieces."""
+    if len(runs) == 1:
+        yield np.asarray(runs[0])
+        return
+    step = max(1, most_rows // (2 * len(runs)))
+    cuts = np.unique(np.concatenate([np.asarray(run[::step, 0]) for run in runs]))[::-1][:: max(1, len(runs) // 2)]
+    before = [0] * len(runs)
+    for cut in [*cuts, -math.inf]:
+        ends = [_first_below(run, start, cut) for run, start in zip(runs, before, strict=True)]
+        pieces = [np.asarray(run[a:b]) for run, a, b in zip(runs, before, ends, strict=True) if b > a]
+        before = ends
+        if pieces:
+            yield _grouped(np.concatenate(pieces))
+
+
+def _first_below(run: Any, start: int, cut: float) -> int:
+    """The first row from `start` on whose score is below a cut."""
+    low, high = start, len(run)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if run[middle, 0] >= cut else (low, middle)
+    return low
+
+
+def _summary(runs: list[Any], most_rows: int) -> Ranked | None:
+    totals = np.zeros(4)
+    for table in _merged(runs, most_rows) if runs else ():
+        totals += table[:, 1:].sum(axis=0)
+    positives, negatives = float(totals[0]), float(totals[1])
+    if not (positives > 0.0 and negatives > 0.0):
+        return None
+    auc = _area(runs, most_rows, positives, negatives)
+    spread = _Spread(auc, positives, negatives)
+    walk = _Walk(positives, negatives)
+    for table in _merged(runs, most_rows):
+        spread.add(table)
+        walk.add(table)
+    return Ranked(
+        auc=auc,
+        auc_error=math.sqrt(spread.variance),
+        average_precision=walk.average_precision,
+        positive_rows=positives**2 / float(totals[2]),
+        precision_at=walk.precision_at,
+        curve=walk.curve(),
+        runs=len(runs),
+    )
+
+
+def _area(runs: list[Any], most_rows: int, positives: float, negatives: float) -> float:
+    """The probability that a positive has a higher score than a negative; a tie counts one half."""
+    area = above = 0.0
+    for table in _merged(runs, most_rows):
+        p, n = table[:, 1], table[:, 2]
+        before = above + np.cumsum(p) - p
+        area += float((n * (before + 0.5 * p)).sum())
+        above += float(p.sum())
+    return area / (positives * negatives)
+
+
+@final
+class _Spread:
+    """The variance of the AUC by DeLong: of the share of the other class that each row is on the right side of."""
+
+    def __init__(self, auc: float, positives: float, negatives: float) -> None:
+        self._auc, self._p, self._n = auc, positives, negatives
+        self._above_p = self._above_n = self.variance = 0.0
+
+    def add(self, table: Table) -> None:
+        p, n, p2, n2 = table[:, 1], table[:, 2], table[:, 3], table[:, 4]
+        higher_p, higher_n = self._above_p + np.cumsum(p) - p, self._above_n + np.cumsum(n) - n
+        of_positive = 1.0 - (higher_n + 0.5 * n) / self._n - self._auc
+        of_negative = (higher_p + 0.5 * p) / self._p - self._auc
+        self.variance += float((p2 * of_positive**2).sum()) / self._p**2
+        self.variance += float((n2 * of_negative**2).sum()) / self._n**2
+        self._above_p += float(p.sum())
+        self._above_n += float(n.sum())
+
+
+@final
+class _Walk:
+    """Goes down the scores: average precision, the share of positives at the top, and points of the curves."""
+
+    def __init__(self, positives: float, negatives: float) -> None:
+        self._p, self._n = positives, negatives
+        self._above = np.zeros(4)  # of the groups before
+        self.average_precision = 0.0
+        self.precision_at: dict[float, tuple[float, float]] = {}
+        self._points: list[tuple[float, float, float]] = [(0.0, 0.0, 1.0)]
+
+    def add(self, table: Table) -> None:
+        sums = self._above + np.cumsum(table[:, 1:], axis=0)
+        p, n = sums[:, 0], sums[:, 1]
+        precision = p / (p + n)
+        self.average_precision += float((table[:, 1] * precision).sum()) / self._p
+        self._top(table, sums)
+        recall, fall_out = p / self._p, n / self._n
+        keep = np.unique(np.searchsorted(np.maximum(recall, fall_out), np.linspace(0, 1, CURVE_POINTS)))
+        keep = np.unique(np.append(keep[keep < len(p)], len(p) - 1))
+        rows = zip(recall[keep].tolist(), fall_out[keep].tolist(), precision[keep].tolist(), strict=True)
+        self._points += list(rows)
+        self._above = sums[-1]
+
+    def _top(self, table: Table, sums: Table) -> None:
+        weight = sums[:, 0] + sums[:, 1]
+        for part in TOP_PARTS:
+            wanted = part * (self._p + self._n)
+            if part in self.precision_at or weight[-1] < wanted:
+                continue
+            at = int(np.searchsorted(weight, wanted))
+            before = self._above if at == 0 else sums[at - 1]
+            share = (wanted - before[0] - before[1]) / (weight[at] - before[0] - before[1])  # of a group with one score
+            inside = before + share * table[at, 1:]
+            rows = wanted**2 / max(float(inside[2] + inside[3]), 1e-300)
+            self.precision_at[part] = (float(inside[0]) / wanted, rows)
+
+    def curve(self) -> list[tuple[float, float, float]]:
+        """At most a few hundred points."""
+        step = max(1, len(self._points) // (2 * CURVE_POINTS))
+        return [*self._points[::step], self._points[-1]]

@@ -1,0 +1,184 @@
+"""An evaluation as an HTML page or a picture: ROC, precision and recall, calibration, and slices."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ftprl import draw
+from ftprl.draw import Panel, Series
+from ftprl.evaluation.calibration import CalibrationTable
+from ftprl.evaluation.evaluate import Evaluation, shown
+from ftprl.evaluation.moments import Metric
+from ftprl.evaluation.ranking import Ranked
+from ftprl.report.html import esc, table, tag
+from ftprl.report.page import frame
+
+MOST_SLICES = 30  # in the picture
+_SIZE = (5.2, 3.8)  # inches
+
+
+def written(evaluation: Evaluation, form: Literal["html", "png", "svg"], data: str) -> bytes:
+    """The page or the picture as bytes."""
+    if form == "html":
+        return page(evaluation, data).encode("utf-8")
+    figure = draw.figure(panels(evaluation), *_SIZE, columns=2)
+    return (
+        draw.png(figure) if form == "png" else draw.svg(figure, label=f"{evaluation.system} on {data}").encode("utf-8")
+    )
+
+
+def panels(evaluation: Evaluation) -> list[Panel]:
+    """All figures that there are numbers for."""
+    found = []
+    if evaluation.ranked is not None:
+        found += _curves(evaluation.ranked, evaluation.metrics)
+    if evaluation.calibration is not None:
+        found.append(_calibration(evaluation.calibration, is_probability=evaluation.ranked is not None))
+    if evaluation.slices:
+        found.append(_slices(evaluation))
+    return found
+
+
+def _curves(ranked: Ranked, metrics: dict[str, Metric]) -> list[Panel]:
+    recall, fall_out, precision = (list(values) for values in zip(*ranked.curve, strict=True))
+    base = metrics["share of positives"].value
+    auc, average = metrics["AUC"], metrics["average precision"]
+    return [
+        Panel(
+            "ROC",
+            "false positive rate",
+            "true positive rate",
+            [
+                Series(f"AUC {shown(auc)}", fall_out, recall, colour=0),
+                Series("random order", [0.0, 1.0], [0.0, 1.0], colour=6, dashed=True, thin=True),
+            ],
+            xlim=(0.0, 1.0),
+            ylim=(0.0, 1.02),
+        ),
+        Panel(
+            "Precision and recall",
+            "recall",
+            "precision",
+            [
+                Series(f"average {shown(average)}", recall[1:], precision[1:], colour=0),
+                Series(f"share of positives {base:.4g}", [0.0, 1.0], [base, base], colour=6, dashed=True, thin=True),
+            ],
+            xlim=(0.0, 1.0),
+            ylim=(0.0, 1.02),
+        ),
+    ]
+
+
+def _calibration(table_: CalibrationTable, *, is_probability: bool) -> Panel:
+    predicted = [one.prediction for one in table_.bins]
+    ends = [min(predicted), max(predicted)] if not is_probability else [0.0, 1.0]
+    bars = [
+        Series(
+            "95 % interval" if i == 0 else "",
+            [one.prediction] * 2,
+            [one.lower, one.upper],
+            colour=0,
+            thin=True,
+        )
+        for i, one in enumerate(table_.bins)
+    ]
+    return Panel(
+        "Calibration" if is_probability else "Predicted against actual",
+        "mean prediction",
+        "share of positives" if is_probability else "mean label",
+        [
+            Series("perfect", ends, ends, colour=6, dashed=True, thin=True),
+            Series(
+                "rows by size of their prediction", predicted, [one.label for one in table_.bins], colour=0, points=True
+            ),
+            *bars,
+        ],
+    )
+
+
+def _slices(evaluation: Evaluation) -> Panel:
+    some = evaluation.slices[:MOST_SLICES]
+    name = next(iter(some[0][2]))
+    metrics = [slice_[2][name] for slice_ in some]
+    whole = evaluation.metrics[name].value
+    bars = [
+        Series("95 % interval" if i == 0 else "", [i + 1.0] * 2, [m.lower, m.upper], colour=0, thin=True)
+        for i, m in enumerate(metrics)
+    ]
+    return Panel(
+        f"{name} by {evaluation.by}",
+        f"{evaluation.by}, the most frequent first",
+        name,
+        [
+            Series("all rows", [0.5, len(some) + 0.5], [whole, whole], colour=6, dashed=True, thin=True),
+            Series(
+                "slice",
+                [i + 1.0 for i in range(len(some))],
+                [m.value for m in metrics],
+                colour=0,
+                points=True,
+                line=False,
+            ),
+            *bars,
+        ],
+        ticks=[(i + 1.0, value[:10]) for i, (value, *_) in enumerate(some)] if len(some) <= 8 else (),
+    )
+
+
+def page(evaluation: Evaluation, data: str) -> str:
+    """The evaluation as one self-contained HTML page."""
+    figures = [
+        tag("figure", draw.svg(draw.figure([panel], *_SIZE), f"figure{i}", label=panel.title), class_="card")
+        for i, panel in enumerate(panels(evaluation))
+    ]
+    first = next(iter(evaluation.metrics))
+    inside = (
+        tag("h1", esc(f"{evaluation.system} on {data}"))
+        + tag("p", esc(f"{evaluation.rows:,} rows; {first} {shown(evaluation.metrics[first])}."), class_="status")
+        + tag("div", *figures, class_="cards")
+        + _metrics("Metrics", evaluation.metrics)
+        + "".join(_metrics(f"At threshold {at:g}", metrics) for at, metrics in evaluation.thresholds.items())
+        + _bins(evaluation)
+        + _slice_table(evaluation)
+        + tag(
+            "p",
+            "Intervals are 95 % intervals of the central limit, for independent rows. The base rate's number is that of"
+            " predicting every row alike; for the loss each row is predicted from the labels before it; for the"
+            " calibration error it is what perfect predictions would have by chance.",
+        )
+    )
+    return frame(tag("section", inside), "evaluation", made_from="labels and predictions")
+
+
+def _metrics(caption: str, metrics: dict[str, Metric]) -> str:
+    rows = [[name, *_cells(metric)] for name, metric in metrics.items()]
+    return table(caption, ("metric", "value", "95 % interval", "base rate"), rows)
+
+
+def _cells(metric: Metric) -> list[str]:
+    value, _, ends = shown(metric).partition(" (")
+    return [value, ends.removesuffix(")"), "–" if metric.baseline is None else f"{metric.baseline:.4g}"]
+
+
+def _bins(evaluation: Evaluation) -> str:
+    if evaluation.calibration is None:
+        return ""
+    rows = [
+        [
+            f"{b.low:.4g} to {b.high:.4g}",
+            f"{b.weight:,.6g}",
+            f"{b.prediction:.4g}",
+            f"{b.label:.4g}",
+            f"{b.lower:.4g} to {b.upper:.4g}",
+        ]
+        for b in evaluation.calibration.bins
+    ]
+    return table("Calibration", ("prediction", "weight", "mean prediction", "mean label", "95 % interval"), rows)
+
+
+def _slice_table(evaluation: Evaluation) -> str:
+    if not evaluation.slices:
+        return ""
+    names = list(evaluation.slices[0][2])
+    rows = [[value, f"{count:,}", *(shown(m[name]) for name in names)] for value, count, m in evaluation.slices]
+    return table(f"By {evaluation.by}", (str(evaluation.by), "rows", *names), rows)

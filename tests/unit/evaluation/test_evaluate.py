@@ -1,0 +1,206 @@
+"""Metrics against scikit-learn, with weights; intervals against simulation; and what cannot be measured."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl.errors import InvalidInput
+from ftprl.evaluation import Evaluation, evaluate_predictions
+from ftprl.evaluation.blocks import Block
+from ftprl.losses import SCALAR_LOSSES, scalar_loss
+
+LOGISTIC = SCALAR_LOSSES["logistic"]
+
+
+def blocks(y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None, **more: np.ndarray) -> Iterator[Block]:
+    weight = np.ones(len(y)) if weight is None else weight
+    for a in range(0, len(y), 333):
+        groups = more["groups"][a : a + 333] if "groups" in more else None
+        yield Block(a + 1, y[a : a + 333], weight[a : a + 333], scores[a : a + 333, None], groups)
+
+
+def classes(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, scores with ties, and weights."""
+    rng = np.random.default_rng(seed)
+    scores = np.round(rng.normal(-1, 2, n), 1)
+    y = np.where(rng.random(n) < 1 / (1 + np.exp(-0.8 * scores)), 1.0, -1.0)
+    return y, scores, rng.choice([0.5, 1.0, 4.0], n)
+
+
+def values(found: Evaluation) -> dict[str, float]:
+    return {name: metric.value for name, metric in found.metrics.items()}
+
+
+def test_two_classes_as_in_scikit_learn() -> None:
+    sk = pytest.importorskip("sklearn.metrics")
+    y, scores, weight = classes()
+    p = 1 / (1 + np.exp(-scores))
+    found = evaluate_predictions(blocks(y, scores, weight), "m", LOGISTIC, thresholds=(0.3, 0.5))
+    got, sw = values(found), {"sample_weight": weight}
+    assert got["log loss"] == pytest.approx(sk.log_loss(y, p, **sw))
+    assert got["AUC"] == pytest.approx(sk.roc_auc_score(y, p, **sw), rel=1e-12)
+    assert got["average precision"] == pytest.approx(sk.average_precision_score(y, p, **sw), rel=1e-12)
+    assert got["Brier score"] == pytest.approx(sk.brier_score_loss(y, p, **sw))
+    assert got["share of positives"] == pytest.approx(np.average(y > 0, weights=weight))
+    for at, metrics in found.thresholds.items():
+        chosen = np.where(p >= at, 1.0, -1.0)
+        assert metrics["accuracy"].value == pytest.approx(sk.accuracy_score(y, chosen, **sw))
+        assert metrics["precision"].value == pytest.approx(sk.precision_score(y, chosen, **sw))
+        assert metrics["recall"].value == pytest.approx(sk.recall_score(y, chosen, **sw))
+        assert metrics["F score"].value == pytest.approx(sk.f1_score(y, chosen, **sw))
+    assert found.calibration is not None
+    true, predicted = sk_calibration(y, p)
+    plain = evaluate_predictions(blocks(y, scores), "m", LOGISTIC).calibration
+    assert plain is not None
+    np.testing.assert_allclose([b.label for b in plain.bins], true)
+    np.testing.assert_allclose([b.prediction for b in plain.bins], predicted)
+
+
+def sk_calibration(y: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.calibration import calibration_curve
+
+    return calibration_curve(y > 0, p, n_bins=20)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "gamma", "absolute", "quantile", "huber"])
+def test_numbers_as_in_scikit_learn(loss: str) -> None:
+    sk = pytest.importorskip("sklearn.metrics")
+    rng, n = np.random.default_rng(1), 2000
+    scores = rng.normal(1, 0.5, n)
+    kind = scalar_loss(loss, 0.8)
+    mean = kind.mean(scores)
+    y = rng.poisson(np.exp(scores)).astype(float) if loss == "poisson" else rng.gamma(2.0, np.abs(mean) / 2) + 1e-3
+    weight = rng.choice([0.5, 2.0], n)
+    found = evaluate_predictions(blocks(y + 0.0, scores, weight), "m", kind)
+    got, sw = values(found), {"sample_weight": weight}
+    assert got["RMSE"] == pytest.approx(math.sqrt(sk.mean_squared_error(y, mean, **sw)))
+    assert got["MAE"] == pytest.approx(sk.mean_absolute_error(y, mean, **sw))
+    assert got["R²"] == pytest.approx(sk.r2_score(y, mean, **sw))
+    assert got["mean prediction minus mean label"] == pytest.approx(np.average(mean - y, weights=weight))
+    if loss == "poisson":
+        assert got["mean Poisson deviance"] == pytest.approx(sk.mean_poisson_deviance(y, mean, **sw))
+    if loss == "gamma":
+        assert got["mean gamma deviance"] == pytest.approx(sk.mean_gamma_deviance(y, mean, **sw))
+    if loss == "quantile":
+        assert got["mean quantile loss"] == pytest.approx(sk.mean_pinball_loss(y, mean, alpha=0.8, **sw))
+    assert found.ranked is None
+    assert found.thresholds == {}
+
+
+def test_hinge_scores_have_no_calibration() -> None:
+    y, scores, _ = classes()
+    found = evaluate_predictions(blocks(y, scores), "m", SCALAR_LOSSES["hinge"])
+    assert found.calibration is None
+    assert "Brier score" not in found.metrics
+    assert list(found.thresholds) == [0.0]
+    assert found.thresholds[0.0]["accuracy"].value == pytest.approx((np.where(scores >= 0, 1, -1) == y).mean())
+
+
+def test_lift_is_the_share_of_positives_at_the_top() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.permutation(2000).astype(float)
+    y = np.where(rng.random(2000) < 0.1 + 0.4 * (scores > 1800), 1.0, -1.0)
+    found = evaluate_predictions(blocks(y, scores / 1000), "m", LOGISTIC)
+    order = np.argsort(-scores)
+    for part in (1, 5, 10):
+        top = y[order][: 20 * part] > 0
+        assert found.metrics[f"lift at top {part} %"].value == pytest.approx(top.mean() / (y > 0).mean())
+
+
+def test_the_base_rate_is_beside_every_metric() -> None:
+    y, scores, _ = classes()
+    found = evaluate_predictions(blocks(y, scores), "m", LOGISTIC)
+    p = (y > 0).mean()
+    constant = evaluate_predictions(blocks(y, np.full(len(y), math.log(p / (1 - p)))), "constant", LOGISTIC)
+    for name in ("Brier score", "AUC", "average precision", "lift at top 5 %"):
+        assert found.metrics[name].baseline == pytest.approx(constant.metrics[name].value), name
+    assert found.metrics["log loss"].baseline == pytest.approx(constant.metrics["log loss"].value, abs=5e-3)
+    at = found.thresholds[0.5]
+    assert at["accuracy"].baseline == pytest.approx(max(p, 1 - p))
+    assert at["precision"].baseline == pytest.approx(p)
+
+
+def test_intervals_hold_as_often_as_they_should() -> None:
+    """Of 100 samples about 95 intervals of each metric contain the value of all rows."""
+    y, scores, weight = classes(40_000)
+    whole = evaluate_predictions(blocks(y, scores, weight), "all", LOGISTIC)
+    rng, inside = np.random.default_rng(5), dict.fromkeys(whole.metrics, 0)
+    at = dict.fromkeys(whole.thresholds[0.5], 0)
+    for _ in range(100):
+        some = rng.integers(0, len(y), 1000)
+        found = evaluate_predictions(blocks(y[some], scores[some], weight[some]), "some", LOGISTIC)
+        for name, metric in found.metrics.items():
+            inside[name] += metric.lower <= whole.metrics[name].value <= metric.upper
+        for name, metric in found.thresholds[0.5].items():
+            at[name] += metric.lower <= whole.thresholds[0.5][name].value <= metric.upper
+    inside.pop("expected calibration error")  # it is too large in small samples: its yardstick says by how much
+    assert min((*inside.values(), *at.values())) >= 85, (inside, at)
+
+
+def test_a_perfect_forecast_has_the_calibration_error_of_chance() -> None:
+    rng = np.random.default_rng(9)
+    scores = rng.normal(0, 1.5, 20_000)
+    y = np.where(rng.random(20_000) < 1 / (1 + np.exp(-scores)), 1.0, -1.0)
+    error = evaluate_predictions(blocks(y, scores), "m", LOGISTIC).metrics["expected calibration error"]
+    assert error.baseline is not None
+    assert error.value == pytest.approx(error.baseline, rel=0.5)
+    assert (
+        evaluate_predictions(blocks(y, 3 * scores), "m", LOGISTIC).metrics["expected calibration error"].value
+        > 5 * error.value
+    )
+
+
+def test_slices() -> None:
+    y, scores, _ = classes()
+    groups = np.array(["a" if s > 0 else "b" for s in scores], dtype=object)
+    found = evaluate_predictions(blocks(y, scores, groups=groups), "m", LOGISTIC, by="side")
+    (first, rows, metrics), _ = found.slices
+    chosen = groups == first
+    assert rows == chosen.sum()
+    assert metrics["share of positives"].value == pytest.approx((y[chosen] > 0).mean())
+    assert metrics["log loss"].value == pytest.approx(LOGISTIC.arrays(scores[chosen], y[chosen])[0].mean())
+    assert "by side:" in str(found)
+
+
+def test_rows_left_out_are_counted_and_json_is_json() -> None:
+    y, scores, weight = classes(500)
+    y[0], scores[1], weight[2] = np.nan, np.nan, 0.0
+    found = evaluate_predictions(blocks(y, scores, weight), "m", LOGISTIC)
+    assert (found.rows, found.left_out, found.unlabelled) == (497, 1, 2)
+    assert str(found).startswith("497 rows; left out: 1 without a prediction, 2 without a label or weight")
+    assert json.loads(json.dumps(found.to_dict()))["metrics"]["AUC"]["value"] == found.metrics["AUC"].value
+
+
+def test_one_class_has_no_order() -> None:
+    found = evaluate_predictions(blocks(np.ones(50), np.linspace(-1, 1, 50)), "m", LOGISTIC)
+    assert found.ranked is None
+    assert "AUC" not in found.metrics
+
+
+def test_what_cannot_be_measured_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="data needs rows with a label, a weight above 0 and a prediction, got none"):
+        evaluate_predictions(blocks(np.full(3, np.nan), np.ones(3)), "m", LOGISTIC)
+    with pytest.raises(InvalidInput, match="threshold= needs numbers, got nan"):
+        evaluate_predictions(blocks(np.ones(3), np.ones(3)), "m", LOGISTIC, thresholds=(math.nan,))
+
+
+def test_a_model_measures_itself(tmp_path: Path) -> None:
+    ftprl.data.clicks.generate(2000, seed=1, path=tmp_path / "c.csv")
+    model = ftprl.train(tmp_path / "c.csv", label="click", bits=12).model
+    found = model.evaluate(tmp_path / "c.csv", by="C1", thresholds=(0.2,))
+    y = np.concatenate([b.y for b in model.open_labelled(tmp_path / "c.csv").batches()])
+    assert found.metrics["log loss"].value == pytest.approx(
+        LOGISTIC.arrays(model.predict(tmp_path / "c.csv", raw=True), y)[0].mean()
+    )
+    assert found.slices
+    assert list(found.thresholds) == [0.2]
+    x = np.random.default_rng(0).normal(size=(300, 3))
+    model = ftprl.train(x, x @ [1.0, 2.0, 3.0], loss="squared").model
+    assert model.evaluate(x, y=x @ [1.0, 2.0, 3.0]).metrics["R²"].value > 0.9
