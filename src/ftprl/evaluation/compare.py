@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ftprl._core import Baseline, MeanSequence
 from ftprl.confidence import MeanInterval
 from ftprl.confidence.interval import LEVEL
+from ftprl.data.files import shown
 from ftprl.errors import InvalidInput
 from ftprl.evaluation.blocks import Block
 from ftprl.evaluation.predictions import Vector
@@ -24,7 +25,7 @@ from ftprl.losses import ScalarLoss
 
 MOST_SYSTEMS = 16
 MOST_GROUPS = 200  # rows of further values are put together
-OTHER_VALUES = "(other values)"
+OTHER_VALUES, NO_VALUE = "(other values)", "(empty)"
 _FIRST_ROWS, _PASSED_OVER = 32, 16  # rows that settle the unit of a loss that has one, as in training
 _UNITS = {"loss": 16.0, "difference": 4.0}  # where numbers are cut at first, in units
 _NATS = {"loss": 10.0, "difference": 2.0}  # of the losses of two classes
@@ -302,7 +303,7 @@ def rows_by_value(groups: NDArray[Any], known: Any) -> list[tuple[str, NDArray[n
     found: dict[str, list[int]] = {}
     fresh = 0
     for row, value in enumerate(groups):
-        name = str(value)
+        name = shown(str(value)) or NO_VALUE
         if name not in known and name not in found:
             if len(known) + fresh >= MOST_GROUPS:
                 name = OTHER_VALUES

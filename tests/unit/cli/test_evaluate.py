@@ -1,0 +1,92 @@
+"""`ftprl evaluate` as it is typed: tables, JSON, pages, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ftprl
+from ftprl.cli.app import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Path:
+    monkeypatch.chdir(tmp_path)
+    ftprl.data.clicks.generate(1500, seed=1, path="clicks.csv")
+    ftprl.train("clicks.csv", label="click", bits=12, output="m.ftprl")
+    assert run(["predict", "m.ftprl", "clicks.csv", "-o", "p.txt"]) == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+def test_a_model_and_its_predictions_have_the_same_metrics(files: Path, capsys: Capture) -> None:
+    found = []
+    for args in (["m.ftprl", "clicks.csv"], ["--predictions", "p.txt", "clicks.csv", "--label", "click"]):
+        assert run(["evaluate", *args, "--json", "--threshold", "0.3"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0]["system"] == "m.ftprl"
+    assert found[1]["system"] == "p.txt"
+    for name, metric in found[0]["metrics"].items():
+        assert found[1]["metrics"][name]["value"] == pytest.approx(metric["value"], rel=1e-9), name
+    assert list(found[0]["thresholds"]) == ["0.3"]
+
+
+def test_a_table(files: Path, capsys: Capture) -> None:
+    assert run(["evaluate", "m.ftprl", "clicks.csv", "--by", "C1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1,500 rows"
+    assert lines[2].split() == ["value", "95", "%", "interval", "base", "rate"]
+    names = [line.split("  ")[0] for line in lines[3:13]]
+    assert names == [
+        *("log loss", "share of positives", "Brier score", "mean prediction minus mean label", "AUC"),
+        *("average precision", "lift at top 1 %", "lift at top 5 %", "lift at top 10 %", "expected calibration error"),
+    ]
+    assert "at threshold 0.5:" in lines
+    assert "by C1:" in lines
+
+
+@pytest.mark.parametrize("form", ["html", "png", "svg"])
+def test_pages_and_pictures(files: Path, form: str, capsys: Capture) -> None:
+    assert run(["evaluate", "m.ftprl", "clicks.csv", "--by", "C1", "-o", f"e.{form}"]) == 0
+    body = Path(f"e.{form}").read_bytes()
+    assert body.startswith({"html": b"<!DOCTYPE html>", "png": b"\x89PNG", "svg": b"<svg"}[form])
+    if form == "html":
+        text = body.decode()
+        for word in ("ROC", "Precision and recall", "Calibration", "By C1", "average precision"):
+            assert word in text
+    capsys.readouterr()
+
+
+def test_numbers_have_a_page_too(files: Path, capsys: Capture) -> None:
+    ftprl.train("clicks.csv", label="click", bits=12, loss="squared", output="s.ftprl")
+    assert run(["evaluate", "s.ftprl", "clicks.csv", "-o", "e.html"]) == 0
+    out = capsys.readouterr().out
+    assert "RMSE" in out
+    assert "Predicted against actual" in Path("e.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["m.ftprl"], "evaluate needs a model and the data with the labels, got one argument; pass both."),
+        (["p.txt", "clicks.csv"], "p.txt: expected a model, got another file; pass predictions with --predictions."),
+        (["none.ftprl", "clicks.csv"], "none.ftprl: no such file; name a model or a file of predictions."),
+        (["--predictions", "p.txt", "clicks.csv"], "--label needs the name of a column, got none;"),
+        (["m.ftprl", "clicks.csv", "--by", "zz"], "clicks.csv: --by needs one of the columns"),
+        (["m.ftprl", "clicks.csv", "--threshold", "nan"], "--threshold needs numbers, got nan; pass those."),
+        (["m.ftprl", "clicks.csv", "-o", "e.txt"], "--output needs a name ending in .html, .png or .svg, got 'e.txt';"),
+        (["m.ftprl", "clicks.csv", "--positive", "1"], "--positive comes from the model,"),
+        (["m.ftprl", "bad.csv"], "bad.csv:1: expected a column 'C1', got the columns"),
+    ],
+)
+def test_one_line_for_what_is_wrong(files: Path, args: list[str], message: str, capsys: Capture) -> None:
+    Path("bad.csv").write_text("a,b\n1,2\n")
+    assert run(["evaluate", *args]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"ftprl: {message}")
+    assert len(err.splitlines()) == 1
