@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
@@ -26,6 +27,18 @@ class Block(NamedTuple):
     def usable(self) -> NDArray[np.bool_]:
         """Which rows have a label, a weight above 0, and a prediction of every system."""
         return np.asarray((self.y == self.y) & (self.weight > 0.0) & (self.scores == self.scores).all(axis=1))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LabelledRows:
+    """Labels and weights of some rows of the data, those included that could not be read: NaN and 0."""
+
+    y: Vector
+    weight: Vector
+
+    def __len__(self) -> int:
+        return len(self.y)
 
 
 @final
@@ -62,7 +75,7 @@ class _Queue:
 
 
 def joined(
-    batches: Iterable[Batch],
+    batches: Iterable[Batch | LabelledRows],
     predictors: Sequence[Predictor],
     groups: Iterator[NDArray[Any]] | None = None,
     group_name: str = "",

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
+
 from ftprl import data as readers
-from ftprl.data import Batch, Source
+from ftprl.data import Source
 from ftprl.data.files import shown
 from ftprl.data.values import column_values
 from ftprl.errors import InvalidInput
-from ftprl.evaluation.blocks import Block, joined
+from ftprl.evaluation.blocks import Block, LabelledRows, joined
 from ftprl.evaluation.predictions import PredictionFile, Predictor, check_meaning
 from ftprl.linear.model import Model, Vector
 from ftprl.losses import SCALAR_LOSSES, ScalarLoss, scalar_loss
@@ -32,6 +34,27 @@ def is_model_file(path: str | os.PathLike[str]) -> bool:
     return start[8:] == b"{" and int.from_bytes(start[:8], "little") <= _LONGEST_HEADER
 
 
+def _with_gaps(source: Source, model: Model | None) -> Iterator[tuple[LabelledRows, Vector]]:
+    """The rows of a source with the scores of a model (NaN without one).
+
+    Rows that the source leaves out have their place, without a label: prediction files have a line for them.
+    """
+    gaps: dict[int, int] = {}
+    for batch, _ in source.read(digest=False):
+        gaps |= source.take_left_out()
+        scores = np.full(len(batch), np.nan) if model is None else model.engine.score(batch)
+        counts = np.array([gaps.pop(batch.first_row + i, 0) for i in range(len(batch))]) if gaps else np.zeros(0, int)
+        if counts.any():
+            at = np.repeat(np.arange(len(batch)), counts)
+            rows = LabelledRows(np.insert(batch.y, at, np.nan), np.insert(batch.weight, at, 0.0))
+            yield rows, np.insert(scores, at, np.nan)
+        else:
+            yield LabelledRows(batch.y, batch.weight), scores
+    last = sum((gaps | source.take_left_out()).values())
+    if last:
+        yield LabelledRows(np.full(last, np.nan), np.zeros(last)), np.full(last, np.nan)
+
+
 @final
 class ModelScores:
     """The scores of a model for the rows of a source."""
@@ -46,13 +69,12 @@ class ModelScores:
 
     def scores(self) -> Iterator[Vector]:
         """Block after block."""
-        for batch, _ in self._source.read(digest=False):
-            yield self._model.engine.score(batch)
+        return (scores for _, scores in _with_gaps(self._source, self._model))
 
 
 @final
 class SharedScores:
-    """The scores of a model for the very batches that the labels come from, so that they are read once."""
+    """The scores of a model for the very rows that the labels come from, so that they are read once."""
 
     def __init__(self, name: str, model: Model) -> None:
         self._name, self._model = name, model
@@ -63,14 +85,14 @@ class SharedScores:
         """What it is called in a table."""
         return shown(self._name)
 
-    def scoring(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """The batches, each scored as it passes."""
-        for batch in batches:
-            self._waiting.append(self._model.engine.score(batch))
-            yield batch
+    def scored(self, source: Source) -> Iterator[LabelledRows]:
+        """The rows of a source, each block scored as it passes."""
+        for rows, scores in _with_gaps(source, self._model):
+            self._waiting.append(scores)
+            yield rows
 
     def scores(self) -> Iterator[Vector]:
-        """Those of the batches that have passed."""
+        """Those of the blocks that have passed."""
         while self._waiting:
             yield self._waiting.popleft()
 
@@ -93,12 +115,10 @@ class Systems:
 
     def blocks(self) -> Iterator[Block]:
         """Labels, weights, scores and groups."""
-        batches: Iterator[Batch] = (batch for batch, _ in self.source.read(digest=False))
-        for predictor in self.predictors:
-            if isinstance(predictor, SharedScores):
-                batches = predictor.scoring(batches)
+        shared = [predictor for predictor in self.predictors if isinstance(predictor, SharedScores)]
+        rows = shared[0].scored(self.source) if shared else (rows for rows, _ in _with_gaps(self.source, None))
         groups = None if self.by is None else column_values(self.source, self.data, self.by)
-        return joined(batches, self.predictors, groups, self.by or "")
+        return joined(rows, self.predictors, groups, self.by or "")
 
 
 def open_systems(
