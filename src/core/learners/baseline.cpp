@@ -48,7 +48,7 @@ struct LogMean {
     RowLoss predict(const BaselineState& s, double y) const { return {value_of(loss, score(s), y, tau), least(y)}; }
     double least(double y) const {
         const int count = y < SMALL_COUNTS ? static_cast<int>(y) : -1;
-        if (count != y) return exact(y);
+        if (count < 0 || count != y) return exact(y);
         if (counts[count] != counts[count]) counts[count] = exact(y);
         return counts[count];
     }
@@ -179,12 +179,12 @@ void learn_unit_rows(BaselineState& s, Counts& n, const double* y, double* losse
         losses[2 * j + 1] = 0.0;
     }
     double product = s.product;
-    for (int j = 0; j < UNIT_ROWS; ++j) product *= chance[j];
+    for (const double one : chance) product *= one;
     if (product >= SMALL_PRODUCT) {  // then it was so before each row as well: no probability is above 1
         s.product = product;
         return;
     }
-    for (int j = 0; j < UNIT_ROWS; ++j) multiply_by(s, chance[j]);
+    for (const double one : chance) multiply_by(s, one);
 }
 
 template <class Rule>

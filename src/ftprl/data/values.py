@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import frames
-from ftprl.data.files import Stream
+from ftprl.data.column_files import open_column_file, read_part
+from ftprl.data.files import Stream, shown
 from ftprl.data.parts import Parts, are_records, as_data, split
 from ftprl.data.protocol import Source
 from ftprl.data.tables import listed
@@ -38,15 +40,16 @@ def column_values(source: Source, data: Any, column: str, option: str = "by") ->
     if not source.files:
         return _of_objects(as_data(data), column, option)
     reading = source.to_dict()
-    if reading["format"] not in ("csv", "tsv"):
+    if reading["format"] not in _OF_FORMAT:
         raise InvalidInput(
-            f"{option}= needs a table with named columns, got {reading['format']} files; pass csv or tsv files.",
+            f"{option}= needs files with named columns, got {reading['format']} files; pass {', '.join(_OF_FORMAT)}.",
             option=option,
         )
-    return (part for file in source.files for part in _of_file(file, reading, column, option))
+    of_file = _OF_FORMAT[reading["format"]]
+    return (part for file in source.files for part in of_file(file, reading, column, option))
 
 
-def _of_file(file: str, reading: Mapping[str, Any], column: str, option: str) -> Iterator[Texts]:
+def _of_table(file: str, reading: Mapping[str, Any], column: str, option: str) -> Iterator[Texts]:
     stream = Stream(file)
     try:
         quote = reading["quote"]
@@ -70,6 +73,53 @@ def _of_file(file: str, reading: Mapping[str, Any], column: str, option: str) ->
         raise BadFormat(f"{stream.name}: expected a table for {option}=, got {error}; mend the file.") from None
     finally:
         stream.close()
+
+
+def _of_columns(file: str, reading: Mapping[str, Any], column: str, option: str) -> Iterator[Texts]:
+    format = reading["format"]
+    opened = open_column_file(file, format)
+    try:
+        _place(list(opened.schema.names), column, option, shown(file))
+        for group in range(opened.groups):
+            for batch in read_part(file, format, opened, group, [column], threads=False):
+                yield _texts(batch.column(batch.schema.get_field_index(column)).to_pylist())
+    finally:
+        opened.close()
+
+
+def _of_json_lines(file: str, reading: Mapping[str, Any], column: str, option: str) -> Iterator[Texts]:
+    del reading, option  # a row may lack any column
+    stream, values = Stream(file), list[Any]()
+    try:
+        for number, text in enumerate(_lines(stream), 1):
+            if not text.strip():
+                continue
+            try:
+                values.append(json.loads(text).get(column))
+            except (ValueError, AttributeError):
+                raise BadFormat(
+                    f"{stream.name}:{number}: expected a JSON object, got {text[:40]!r}; mend it."
+                ) from None
+            if len(values) == _ROWS:
+                yield _texts(values)
+                values = []
+        yield _texts(values)
+    finally:
+        stream.close()
+
+
+def _texts(values: list[Any]) -> Texts:
+    return np.array(["" if value is None else str(value) for value in values], dtype=object)
+
+
+_OF_FORMAT: Mapping[str, Callable[[str, Mapping[str, Any], str, str], Iterator[Texts]]] = {
+    "csv": _of_table,
+    "tsv": _of_table,
+    "parquet": _of_columns,
+    "arrow": _of_columns,
+    "orc": _of_columns,
+    "jsonl": _of_json_lines,
+}
 
 
 def _lines(stream: Stream) -> Iterator[str]:
@@ -98,10 +148,10 @@ def _of_objects(data: Any, column: str, option: str) -> Iterator[Texts]:
         if frames.is_frame(inside):
             table = frames.table_of(inside)
             _place(list(table.column_names), column, option, "data")
-            yield np.array(["" if v is None else str(v) for v in table.column(column).to_pylist()], dtype=object)
+            yield _texts(table.column(column).to_pylist())
         elif are_records(inside) or isinstance(inside, Mapping):
             records = [inside] if isinstance(inside, Mapping) else inside
-            yield np.array([str(record.get(column, "")) for record in records], dtype=object)
+            yield _texts([record.get(column) for record in records])
         else:
             raise InvalidInput(
                 f"{option}= needs data with named columns, got {type(inside).__name__}; pass a data frame or dicts.",

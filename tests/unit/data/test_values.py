@@ -33,6 +33,17 @@ def test_a_column_of_a_file(suffix: str, tmp_path: Path) -> None:
     assert values([path, path], "y") == ["1", "0", "1", "0"] * 2
 
 
+@pytest.mark.parametrize("form", ["parquet", "arrow", "orc", "jsonl"])
+def test_a_column_of_other_files(form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"t.{form}"
+    if form == "jsonl":
+        FRAME.to_json(path, orient="records", lines=True)
+    else:
+        {"parquet": FRAME.to_parquet, "arrow": FRAME.to_feather, "orc": FRAME.to_orc}[form](path)
+    assert values(path, "name") == [name for name, *_ in ROWS]
+    assert values(path, "y") == ["1", "0", "1", "0"]
+
+
 def test_a_file_without_header_and_with_tabs(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text('1\tu"v\n0\tw\n')
     source = ftprl.data.open(tmp_path / "t.tsv", label="1", header=False)
@@ -63,7 +74,7 @@ def test_a_column_of_a_frame_or_of_dicts() -> None:
             r"t\.csv: by= needs one of the columns 'name', 'y', 'x', got 'z'; check the name",
         ),
         (lambda f: (FRAME, {}), r"data: by= needs one of the columns 'name', 'y', 'x', got 'z'"),
-        (lambda f: (f / "t.vw", {}), r"by= needs a table with named columns, got vw files"),
+        (lambda f: (f / "t.vw", {}), r"by= needs files with named columns, got vw files; pass csv, tsv, parquet"),
         (lambda f: (f / "t.csv", {"on_bad_row": "skip"}), r"by= needs every row, got on_bad_row=skip as well"),
         (lambda f: (iter([FRAME]), {}), r"by= needs data that can be read twice, got standard input or an iterator"),
         (lambda f: (np.ones((2, 2)), {"y": [0, 1]}), r"by= needs data with named columns, got ndarray"),
