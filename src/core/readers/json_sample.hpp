@@ -49,6 +49,8 @@ private:
         return found->second;
     }
 
+    static const ExpectedKey* expected(Scope) { return nullptr; }
+    static Scope enter_expected(Scope object) { return object; }
     static bool skips(Scope) { return false; }
     bool number(Scope scope, const Field& text, std::ptrdiff_t) {
         count(scope, true, text);
@@ -96,7 +98,7 @@ private:
     }
 
     void see(ColumnSample& sample, const std::string& value) const {
-        if (sample.values.size() >= distinct_) return;
+        if (value.empty() || sample.values.size() >= distinct_) return;
         for (const std::string& known : sample.values) {
             if (known == value) return;
         }
