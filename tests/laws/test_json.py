@@ -34,7 +34,9 @@ ROWS = st.dictionaries(KEYS, VALUES, max_size=4).flatmap(
 @st.composite
 def lines(draw: st.DrawFn, *, may_break: bool) -> str:
     text = json.dumps(
-        draw(ROWS), ensure_ascii=draw(st.booleans()), separators=draw(st.sampled_from([None, (",", ":")]))
+        draw(ROWS),
+        ensure_ascii=not may_break or draw(st.booleans()),
+        separators=draw(st.sampled_from([None, (",", ":")])),
     )
     if may_break and draw(st.integers(0, 8)) == 0:
         at = draw(st.integers(0, len(text) - 1))
