@@ -54,8 +54,7 @@ def _checked(value: Any) -> Any:
 
 def features(value: Any, name: str, ignore: set[str]) -> Iterator[tuple[str, float]]:
     """The features of a column that is read by its values."""
-    value = _checked(value)
-    if value is None or value != value or name in ignore:
+    if name in ignore or value is None or _checked(value) != value:
         return
     if isinstance(value, _Pairs):
         for key, inner in value.pairs:

@@ -13,6 +13,7 @@
 #include "readers/dates.hpp"
 #include "readers/scan.hpp"
 #include "readers/split.hpp"
+#include "readers/utf8.hpp"
 #include "readers/values.hpp"
 
 // The two structures as the interface defines them; other headers may have defined them before.
@@ -84,7 +85,7 @@ public:
         if (type_ != Type::nothing) {
             const std::int64_t needed = is_text() ? 3 : 2;
             if (array.n_buffers < needed) throw std::invalid_argument("an Arrow array without its buffers");
-            valid_ = static_cast<const Byte*>(array.buffers[0]);
+            valid_ = array.null_count == 0 ? nullptr : static_cast<const Byte*>(array.buffers[0]);
             data_ = static_cast<const Byte*>(array.buffers[1]);
             bytes_ = is_text() ? array.buffers + 2 : nullptr;
         }
@@ -93,6 +94,9 @@ public:
             dictionary_ = std::make_unique<ArrowColumn>(*schema.dictionary, *array.dictionary, 0);
         }
         if (is_list()) set_elements(schema, array);
+        if (is_text() && type_ != Type::text_view && size_ > 0) {
+            limit_ = field(static_cast<std::size_t>(array.length - offset) - 1).end;
+        }
     }
 
     Type type() const noexcept { return type_; }
@@ -181,10 +185,29 @@ public:
         const auto* const bytes = static_cast<const Byte*>(bytes_[0]);
         if (type_ == Type::large_text) {
             const auto* const ends = numbers<std::int64_t>(i);
-            return Field{bytes + ends[0], bytes + ends[1], bytes + ends[1]};
+            return Field{bytes + ends[0], bytes + ends[1], limit_};
         }
         const auto* const ends = numbers<std::int32_t>(i);
-        return Field{bytes + ends[0], bytes + ends[1], bytes + ends[1]};
+        return Field{bytes + ends[0], bytes + ends[1], limit_};
+    }
+
+    // Whether the texts of cells [from, from + count) promise to be UTF-8 and are not all ASCII, or may not be.
+    bool may_break_utf8(std::size_t from, std::size_t count) const noexcept {
+        if (!is_utf8_ || count == 0) return false;
+        return type_ == Type::text_view || !is_ascii(field(from).data, field(from + count - 1).end);
+    }
+    // Whether this has the same texts as another column: the dictionaries of the batches of a file often do.
+    bool is_same(const ArrowColumn& other) const noexcept {
+        if (type_ != other.type_ || size_ != other.size_ || valid_ != nullptr || other.valid_ != nullptr) return false;
+        if (type_ != Type::text || size_ == 0) return false;
+        const auto* const ends = numbers<std::int32_t>(0);
+        const auto* const others = other.numbers<std::int32_t>(0);
+        const auto count = static_cast<std::size_t>(size_);
+        if (std::memcmp(ends, others, (count + 1) * sizeof(std::int32_t)) != 0) return false;
+        const auto* const bytes = static_cast<const Byte*>(bytes_[0]);
+        const auto* const other_bytes = static_cast<const Byte*>(other.bytes_[0]);
+        return std::memcmp(bytes + ends[0], other_bytes + ends[0], static_cast<std::size_t>(ends[count] - ends[0])) ==
+               0;
     }
 
     // Any cell as a CSV file would have it; a missing one is empty. `room` holds what is not text in the column.
@@ -270,7 +293,7 @@ private:
         const Byte* view = data_ + 16 * (static_cast<std::size_t>(offset_) + i);
         std::int32_t size = 0, buffer = 0, place = 0;
         std::memcpy(&size, view, 4);
-        if (size <= 12) return Field{view + 4, view + 4 + size, view + 4 + size};
+        if (size <= 12) return Field{view + 4, view + 4 + size, view + 16};
         std::memcpy(&buffer, view + 8, 4);
         std::memcpy(&place, view + 12, 4);
         const Byte* first = static_cast<const Byte*>(bytes_[buffer]) + place;
@@ -318,6 +341,7 @@ private:
     std::unique_ptr<ArrowColumn> names_;     // of the elements
     std::unique_ptr<ArrowColumn> entries_;   // which of them are there, where a structure may be missing
     bool is_utf8_ = false;
+    const Byte* limit_ = nullptr;  // where the bytes of all texts end
 };
 
 }  // namespace ftprl

@@ -137,7 +137,7 @@ protected:
     void category(const ColumnReader& column, const Field& field, bool lasts = true) {
         if (field.data == field.end) return missing(column);
         const auto size = static_cast<std::size_t>(field.end - field.data);
-        const std::uint64_t hash = column.with_value(field.data, size, field.limit);
+        const std::uint64_t hash = column.with_value.quick(field.data, size, field.limit);
         rows.add(hash, 1.0, column.group, lasts ? field.data : lasting(field.data, size), size);
     }
 

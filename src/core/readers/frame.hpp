@@ -27,7 +27,7 @@ public:
 
     // The columns of the rows to come.
     void set_columns(std::vector<std::pair<Column, ArrowColumn>> columns) {
-        columns_.clear();
+        const std::vector<FrameColumn> before = std::exchange(columns_, {});
         columns_.reserve(columns.size());
         capacity_ = 0;
         for (auto& [column, cells] : columns) {
@@ -35,6 +35,7 @@ public:
             added.hashes.fill(added.reader.hash);  // of a numeric column; others have their own, and the value 1
             added.values.fill(1.0);
             capacity_ += most_features(column.kind);
+            keep_entries(before, added);
         }
     }
 
@@ -114,6 +115,21 @@ protected:
     }
 
 private:
+    // What is known of a dictionary that the batch before had, too; its texts stand in another place.
+    void keep_entries(const std::vector<FrameColumn>& before, FrameColumn& added) const {
+        const std::size_t place = columns_.size() - 1;
+        if (place >= before.size() || added.cells.dictionary() == nullptr) return;
+        const FrameColumn& old = before[place];
+        const bool is_same = old.cells.dictionary() != nullptr && old.reader.kind == added.reader.kind &&
+                             old.elements.name == added.elements.name &&
+                             added.cells.dictionary()->is_same(*old.cells.dictionary());
+        if (!is_same) return;
+        added.entries = old.entries;
+        for (std::size_t i = 0; i < added.entries.size(); ++i) {
+            added.entries[i].text.data = added.cells.dictionary()->field(i).data;
+        }
+    }
+
     void row_of(std::size_t at, std::size_t i) {
         double y = MISSING, weight = 1.0;
         const std::size_t count = columns_.size();
@@ -258,14 +274,15 @@ private:
     void load_categories(FrameColumn& column, std::size_t from, std::size_t count) {
         if (column.cells.dictionary() != nullptr) return load_entries(column, from, count);
         column.keeps_texts = column.cells.is_text();
+        const bool checks = column.cells.may_break_utf8(from, count);
         char room[LONGEST_VALUE];
         for (std::size_t i = 0; i < count; ++i) {
             const Field field = column.cells.written(from + i, room);
             const auto size = static_cast<std::size_t>(field.end - field.data);
             column.states[i] = size == 0 ? State::absent : State::present;
             if (size == 0) continue;
-            if (column.cells.is_utf8() && !is_utf8(field.data, field.end)) column.states[i] = State::bad;
-            column.hashes[i] = column.reader.with_value(field.data, size, field.limit);
+            if (checks && !is_utf8(field.data, field.end)) column.states[i] = State::bad;
+            column.hashes[i] = column.reader.with_value.quick(field.data, size, field.limit);
             if (column.keeps_texts) column.texts[i] = CellText{field.data, static_cast<std::uint32_t>(size)};
         }
     }

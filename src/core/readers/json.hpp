@@ -3,7 +3,9 @@
 // The reader has a type `Scope`, which stands for a value and its name, and these members; those that return a bool
 // return false to stop, having said why:
 //
-//   Scope enter(Scope object, Field key)              a key of an object
+//   const ExpectedKey* expected(Scope object)         the key that is probably next, or null
+//   Scope enter_expected(Scope object)                it is
+//   Scope enter(Scope object, Field key)              another key
 //   bool skips(Scope)                                 whether its value does not matter
 //   bool number(Scope, Field text, place)             the values; `place` is that in an array, or NO_PLACE
 //   bool text(Scope, Field, place)
@@ -19,6 +21,7 @@
 #include <string>
 
 #include "readers/labels.hpp"
+#include "readers/names.hpp"
 #include "readers/scan.hpp"
 #include "readers/split.hpp"
 #include "readers/utf8.hpp"
@@ -26,6 +29,34 @@
 namespace ftprl {
 
 inline constexpr std::ptrdiff_t NO_PLACE = -1;
+
+// A key as it stands in the text, with its closing quote; empty for one that has to be written with escapes.
+class ExpectedKey {
+public:
+    ExpectedKey() = default;
+    explicit ExpectedKey(const std::string& key) {
+        for (const char c : key) {
+            if (c == '"' || c == '\\') return;
+        }
+        text_ = key + '"';
+        size_ = text_.size();
+        text_.resize(size_ + 8);  // so that eight bytes can be read
+    }
+
+    // How many bytes at p are this key; 0 if they are not. Bytes up to `limit` may be read.
+    std::size_t at(const Byte* p, const Byte* end, const Byte* limit) const noexcept {
+        const auto* const own = reinterpret_cast<const Byte*>(text_.data());
+        if (static_cast<std::size_t>(end - p) < size_) return 0;
+        if (size_ <= 8 && limit - p >= 8) {
+            return ((detail::load8(p) ^ detail::load8(own)) & detail::LOW_BYTES[size_]) == 0 ? size_ : 0;
+        }
+        return std::memcmp(p, own, size_) == 0 ? size_ : 0;
+    }
+
+private:
+    std::string text_ = std::string(8, '\0');
+    std::size_t size_ = 0;
+};
 
 template <class Reader>
 class JsonWalk {
@@ -73,11 +104,19 @@ private:
     bool object(Scope scope, int depth) {
         if (is_next('}')) return true;
         do {
-            Field key{};
             if (!is_next('"')) return expected("a name in quotes");
-            if (!string(key, keys_)) return false;
+            Scope inner{};
+            const ExpectedKey* const next = reader_.expected(scope);
+            const std::size_t size = next == nullptr ? 0 : next->at(p_, end_, limit_);
+            if (size != 0) {
+                p_ += size;
+                inner = reader_.enter_expected(scope);
+            } else {
+                Field key{};
+                if (!string(key, keys_)) return false;
+                inner = reader_.enter(scope, key);
+            }
             if (!is_next(':')) return expected("':' after a name");
-            Scope inner = reader_.enter(scope, key);
             blanks();
             if (reader_.skips(inner) ? !skip(depth) : !value(inner, NO_PLACE, depth)) return false;
         } while (is_next(','));

@@ -70,6 +70,7 @@ private:
     // A key within its object, and what becomes of its values.
     struct Node {
         std::string key;
+        ExpectedKey text;
         const Node* parent;
         bool by_value;
         ColumnReader reader;
@@ -110,8 +111,10 @@ private:
 
     Node node(Kind kind, const std::string& path, std::string key, const Node* parent, bool by_value = false,
               bool lasts = true, std::size_t rank = UNRANKED) {
-        return Node{std::move(key),  parent, by_value, reader_of(Column{kind, path}, lasts), elements_of(path, lasts),
-                    rank};
+        ExpectedKey text(key);
+        ColumnReader reader = reader_of(Column{kind, path}, lasts);
+        return Node{std::move(key),    std::move(text),          parent, by_value,
+                    std::move(reader), elements_of(path, lasts), rank};
     }
 
     // ---- missing values ----
@@ -167,18 +170,16 @@ private:
 
     // ---- what a walk asks for ----
 
-    // Rows have their keys in one order, mostly: the key is compared with the one that stood there in the row before.
+    // Rows have their keys in one order, mostly: a key is compared with the one that stood there in the row before.
+    const ExpectedKey* expected(const Node* object) const {
+        const Node* const last = next_ < order_.size() ? order_[next_] : nullptr;
+        return last != nullptr && last->parent == object ? &last->text : nullptr;
+    }
+
+    Scope enter_expected(Scope) { return piece(order_[next_++]); }
+
     Scope enter(Scope object, const Field& key) {
         if (object->role == Node::Role::entry) return entry_part(key);
-        const auto size = static_cast<std::size_t>(key.end - key.data);
-        if (next_ < order_.size()) {
-            Node* const last = order_[next_];
-            if (last->parent == object && last->key.size() == size &&
-                std::memcmp(last->key.data(), key.data, size) == 0) {
-                ++next_;
-                return piece(last);
-            }
-        }
         return piece(look_up(object, std::string(key.data, key.end)));
     }
 

@@ -59,6 +59,8 @@ private:
         return found->second;
     }
 
+    static const ExpectedKey* expected(Scope) { return nullptr; }
+    static Scope enter_expected(Scope object) { return object; }
     static bool skips(Scope) { return false; }
     bool number(Scope scope, const Field& text, std::ptrdiff_t place) {
         count(scope, true, text, place);

@@ -106,6 +106,11 @@ public:
         return detail::mix(h ^ (size_ + n));
     }
 
+    // The same for n from 1 on, quicker where bytes behind may be read.
+    std::uint64_t quick(const Byte* p, std::size_t n, const Byte* end) const noexcept {
+        return static_cast<std::size_t>(end - p) >= n + 8 ? inside(p, n) : (*this)(p, n, end);
+    }
+
     // The same for n from 1 on; 8 bytes may be read, and all n and 8 more.
     std::uint64_t inside(const Byte* p, std::size_t n) const noexcept {
         if (n > 8) return (*this)(p, n, p + n + 8);

@@ -78,6 +78,9 @@ private:
         return &level;
     }
 
+    static const ExpectedKey* expected(const Level*) { return nullptr; }
+    static Scope enter_expected(Scope object) { return object; }
+
     static bool skips(const Level* level) { return level->role == Role::nothing; }
 
     bool number(Scope level, const Field& text, std::ptrdiff_t place) {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-BATCH_ROWS = 1 << 16
+_BATCH_VALUES = 1 << 22  # of Parquet: more take memory; in less the dictionaries of columns are read too often
 
 
 class ColumnFile(Protocol):
@@ -46,7 +46,7 @@ class ParquetColumns:
 
         file = pq.ParquetFile(raw, pre_buffer=False)
         self.schema = file.schema_arrow
-        texts = [name for name in categories if name in self.schema.names and _is_text(self.schema.field(name).type)]
+        texts = _dictionaries(file, categories)
         if texts:
             file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=texts, pre_buffer=False)
         self._file = file
@@ -54,17 +54,26 @@ class ParquetColumns:
 
     def batches(self, group: int, columns: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
         """The rows of a row group."""
-        yield from self._file.iter_batches(BATCH_ROWS, row_groups=[group], columns=list(columns), use_threads=threads)
+        rows = max(4096, _BATCH_VALUES // max(1, len(columns)))
+        yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=threads)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-def _is_text(type: pa.DataType) -> bool:
+def _dictionaries(file: Any, columns: Sequence[str]) -> list[str]:
+    """Those of some columns that are text and have a dictionary; to make one of other columns takes long."""
     from pyarrow import types
 
-    return bool(types.is_string(type) or types.is_binary(type))
+    wanted, found = set(columns), list[str]()
+    for place in range(file.metadata.num_columns if file.metadata.num_row_groups else 0):
+        chunk = file.metadata.row_group(0).column(place)
+        name = chunk.path_in_schema
+        if name in wanted and name in file.schema_arrow.names and chunk.has_dictionary_page:
+            type = file.schema_arrow.field(name).type
+            found += [name] if types.is_string(type) or types.is_binary(type) else []
+    return found
 
 
 @final

