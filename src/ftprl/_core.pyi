@@ -162,6 +162,19 @@ def losses() -> dict[str, tuple[str, str, str]]: ...
 def loss_at(name: str, score: float, y: float, tau: float = 0.5) -> tuple[float, float]: ...
 def has_units(values: NDArray[np.float32] | NDArray[np.float64]) -> bool: ...
 def prefault(dim: int, *, scales: int, float64: bool, receipt: bool) -> None: ...
+def admit(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.uint32],
+    numbers: NDArray[np.uint8],
+    learned: NDArray[np.uint8],
+    state: NDArray[np.uint8],
+    kept: NDArray[np.uint8],
+    *,
+    after: int,
+    chance: int,
+    seed: int,
+    first_row: int,
+) -> None: ...
 
 # ---- names ----
 

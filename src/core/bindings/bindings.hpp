@@ -8,6 +8,7 @@
 
 namespace ftprl::bindings {
 
+void bind_admission(nanobind::module_& m);
 void bind_baseline(nanobind::module_& m);
 void bind_confidence(nanobind::module_& m);
 void bind_frames(nanobind::module_& m);

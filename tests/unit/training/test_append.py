@@ -134,7 +134,7 @@ def test_what_cannot_be_appended_to(
     Path("r.vw").write_text("1 | a\n-1 | b\n")
     train("r.vw", bits=10, output="r")
     assert run(["predict", "r", "r.vw", "--append", "-o", "x.csv"]) == 2
-    assert "--append needs data with columns, got format vw" in capsys.readouterr().err
+    assert "--append needs csv or tsv files, got format vw" in capsys.readouterr().err
     Path("p.csv").write_text(as_csv([[*HEADER, "prediction"], [*GOOD[0], "1"]]))
     assert run(["predict", "m", "p.csv", "--append", "-o", "x.csv"]) == 2
     assert "--append needs data without a column 'prediction'" in capsys.readouterr().err

@@ -91,7 +91,7 @@ def test_parquet_has_the_columns(table: Path) -> None:
     assert found.num_rows == ROWS
     assert found["x"].null_count == len(range(0, ROWS, 7))
     table.with_name("a.vw").write_text("1 | a\n")
-    with pytest.raises(InvalidInput, match="needs data with columns for Parquet, got format vw"):
+    with pytest.raises(InvalidInput, match="needs csv or tsv files for Parquet, got format vw"):
         convert(table.with_name("a.vw"), out)
 
 
