@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from itertools import accumulate
@@ -58,7 +58,7 @@ def write_batches(path: str | os.PathLike[str], source: Source, data: Any = None
     with replacing(path) as out:
         out.write(_MAGIC)
         blocks, offset, rows = list[_Block](), len(_MAGIC), 0
-        left_out: dict[int, int] = {}
+        left_out = Counter[int]()
         with closing(source.read(threads=threads, digest=False)) as reading:
             for batch, _ in reading:
                 for part in _parts(batch):
@@ -66,8 +66,8 @@ def write_batches(path: str | os.PathLike[str], source: Source, data: Any = None
                     out.write(content)
                     offset, rows = offset + len(content), rows + len(part)
                     blocks.append(block)
-                left_out |= source.take_left_out()
-        left_out |= source.take_left_out()
+                left_out.update(source.take_left_out())
+        left_out.update(source.take_left_out())
         described = source.describe()
         footer = {
             "hash_version": HASH_VERSION,

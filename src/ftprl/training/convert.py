@@ -158,7 +158,7 @@ def _write_parquet(source: Source, path: str) -> None:
     """The columns of a table: numbers as doubles, all others as text."""
     if not isinstance(source, TextSource) or source.dialect is None:
         raise InvalidInput(
-            f"output= needs csv or tsv files for Parquet, got format {source.describe().format}; write .batches instead.",
+            f"output= needs csv or tsv files for Parquet, got format {source.describe().format}; write .batches.",
             option="output",
         )
     source.keep_records()

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -161,12 +162,12 @@ def test_left_out_rows_are_where_they_are(rows: list[tuple[str, str, str]], bloc
         columns = {"y": "label", "c": "categorical", "x": "numeric"}
         source = data.open(path, dim=64, columns=columns, on_bad_row="skip", block_size=block, labelled=True)
         source.keep_records()
-        good, left_out, records = 0, dict[int, int](), list[bytes]()
+        good, left_out, records = 0, Counter[int](), list[bytes]()
         for batch, _ in source.read(threads=threads):
             good += len(batch)
-            left_out |= source.take_left_out()
+            left_out.update(source.take_left_out())
             records += source.take_records()
-        left_out |= source.take_left_out()
+        left_out.update(source.take_left_out())
         records += source.take_records()
     wanted, seen = dict[int, int](), 0
     for row in rows:
