@@ -208,7 +208,7 @@ def train(
         if cache is not None:
             from ftprl.training.cache import cached  # most runs do without
 
-            source = cached(source, os.fspath(cache), threads)
+            source = cached(source, os.fspath(cache), threads, names=model.names is not None)
         saved = None if old is None else old.checkpoint
         run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt)
         model.check_size()

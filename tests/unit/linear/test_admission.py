@@ -106,7 +106,7 @@ def test_neither_threads_nor_blocks_nor_kills_matter(log: Path, tmp_path: Path, 
 
     saved = {"checkpoint": tmp_path / "c", "every": 700}
     with pytest.raises(KeyboardInterrupt):
-        train(log, bits=16, admit=rule, passes=2, listener=listener, **saved)
+        train(log, bits=16, admit=rule, passes=2, names=0, listener=listener, **saved)
     assert train(log, resume=tmp_path / "c", **saved).model.to_bytes() in found
 
 
