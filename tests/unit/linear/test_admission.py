@@ -95,7 +95,7 @@ def test_neither_threads_nor_blocks_nor_kills_matter(log: Path, tmp_path: Path, 
     found, whole = set(), train(log, bits=16)
     for threads, block_size in ((0, 5000), (2, 1 << 20)):
         source = data.open(log, dim=2**16, block_size=block_size)
-        run = train(source, admit=rule, threads=threads, passes=2)
+        run = train(source, admit=rule, threads=threads, passes=2, names=0)
         found.add(run.model.to_bytes())
     assert len(found) == 1
     assert run.model.occupied < 0.6 * whole.model.occupied
