@@ -77,6 +77,8 @@ TABLE = {
                  "generate clicks -o no/x.vw", "generate clicks -o d", "paper run -o c.vw", "demo -o x.txt",
                  "demo -o no/x.png", "demo -o d"],
     "Missing option '--output' / '-o'": ["train c.vw", "generate clicks"],
+    "--names": [f"{T} --names x", f"{T} --names -1"],
+    "--no-names": [f"{T} --names 1MB --no-names"],
     "--admit": [f"{T} --admit often", f"{T} --admit count:0", f"{T} --admit poisson:2",
                 f"{T} --admit count:1 --receipt", "train c.vw -o x --resume m --admit count:1"],
     "--cache": [f"{T} --cache d", f"{T} --cache no/c.batches", f"{T} --cache c.vw", f"{T} --cache x.cache"],
