@@ -272,6 +272,15 @@ _TABLE = (
         switch_help="Never drop a scale; by default those that no longer contribute are dropped at row 131072 and each"
         " doubling",
     ),
+    Option(
+        "admit",
+        "learning",
+        "train",
+        "RULE",
+        "Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,"
+        " poisson:P with probability P from each row that has it; not with a receipt",
+        "every feature is learned",
+    ),
     # ---- run ----
     Option(
         "passes",

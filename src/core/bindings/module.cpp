@@ -112,6 +112,7 @@ NB_MODULE(_core, m) {
           "The 64-bit hash of each name, as a NumPy array.");
     ftprl::bindings::bind_learner(m);
     ftprl::bindings::bind_lock(m);
+    ftprl::bindings::bind_admission(m);
     ftprl::bindings::bind_baseline(m);
     ftprl::bindings::bind_confidence(m);
     ftprl::bindings::bind_names(m);

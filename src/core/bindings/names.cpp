@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -32,6 +33,51 @@ nb::object array_of(std::vector<T> numbers) {
 std::size_t add_names(NameTable& table, const NewNames& names, std::size_t from, std::size_t to) {
     const nb::gil_scoped_release free;
     return table.add(names, from, to);
+}
+
+// A name in a file of batches: its hash, its row and its size; the texts follow all of them.
+struct PackedName {
+    std::uint64_t hash;
+    std::uint32_t row;
+    std::uint32_t size;
+};
+
+nb::bytes pack_names(const NewNames& names, std::size_t from, std::size_t to) {
+    const std::size_t first = names.first_of(from), end = names.first_of(to);
+    const std::uint64_t count = end - first;
+    std::string text(reinterpret_cast<const char*>(&count), sizeof(count));
+    for (std::size_t i = first; i < end; ++i) {
+        const PackedName name{names[i].hash, names[i].row - static_cast<std::uint32_t>(from), names[i].size};
+        text.append(reinterpret_cast<const char*>(&name), sizeof(name));
+    }
+    for (std::size_t i = first; i < end; ++i) {
+        text.append(reinterpret_cast<const char*>(names.text(names[i])), names[i].size);
+    }
+    return nb::bytes(text.data(), text.size());
+}
+
+NewNames unpack_names(const nb::bytes& packed) {
+    const auto* const data = reinterpret_cast<const ftprl::Byte*>(packed.c_str());
+    std::uint64_t count = 0;
+    const auto fail = [](bool wrong) {
+        if (wrong) throw nb::value_error("packed names must be whole");
+    };
+    fail(packed.size() < sizeof(count));
+    std::memcpy(&count, data, sizeof(count));
+    fail(count > (packed.size() - sizeof(count)) / sizeof(PackedName));
+    std::size_t text = sizeof(count) + count * sizeof(PackedName);
+    NewNames names;
+    std::uint32_t row = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        PackedName name{};
+        std::memcpy(&name, data + sizeof(count) + i * sizeof(name), sizeof(name));
+        fail(name.row < row || name.size > packed.size() - text);
+        row = name.row;
+        names.add(name.hash, name.row, data + text, name.size);
+        text += name.size;
+    }
+    fail(text != packed.size());
+    return names;
 }
 
 // The cells of the names in a table of `dim` weights.
@@ -83,7 +129,9 @@ nb::object sizes_of(const NameTable& table) {
 
 void ftprl::bindings::bind_names(nb::module_& m) {
     nb::class_<NewNames>(m, "NewNames", "Names that the rows of a batch have and rows before did not.")
-        .def("__len__", &NewNames::size);
+        .def("__len__", &NewNames::size)
+        .def("pack", &pack_names, nb::arg("start"), nb::arg("stop"), "The names of some rows as bytes.")
+        .def_static("unpack", &unpack_names, nb::arg("packed"), "The names that `pack` made bytes of.");
     nb::class_<NameTable>(m, "NameTable", "The names of features by their hashes, within a budget of bytes.")
         .def(nb::init<std::uint64_t>(), nb::arg("budget"))
         .def("__len__", [](const NameTable& table) { return table.hashes.size(); })

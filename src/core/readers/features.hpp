@@ -76,6 +76,15 @@ public:
         begin_ = text_.size();
     }
 
+    // Adds a name as another object had it; rows must not fall.
+    void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size) {
+        const std::size_t begin = text_.size();
+        text_.reserve(std::size_t{size} + 1);
+        copy(name, size, text_.data() + begin);
+        text_.resize(begin + size);
+        names_.push(Entry{hash, row, size, begin});
+    }
+
     // The first name of a row or of one behind it.
     std::size_t first_of(std::size_t row) const noexcept {
         std::size_t low = 0, high = size();

@@ -52,6 +52,7 @@ def train(
     no_coin: Annotated[bool, option("coin")] = False,
     no_dense: Annotated[bool, option("dense")] = False,
     no_retire: Annotated[bool, option("retire")] = False,
+    admit: Annotated[str | None, option("admit")] = None,
     passes: Annotated[int | None, option("passes")] = None,
     holdout: Annotated[int | None, option("holdout")] = None,
     receipt: Annotated[bool | None, option("receipt")] = None,

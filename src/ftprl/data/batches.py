@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from itertools import accumulate
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl._core import HASH_VERSION, read_block, text_fingerprint
+from ftprl._core import HASH_VERSION, NewNames, read_block, text_fingerprint
 from ftprl.atomic import replacing
-from ftprl.data.batch import Batch
+from ftprl.data.batch import Batch, RowNames
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.memory import RowPosition
@@ -58,7 +58,7 @@ def write_batches(path: str | os.PathLike[str], source: Source, data: Any = None
     with replacing(path) as out:
         out.write(_MAGIC)
         blocks, offset, rows = list[_Block](), len(_MAGIC), 0
-        left_out: dict[int, int] = {}
+        left_out = Counter[int]()
         with closing(source.read(threads=threads, digest=False)) as reading:
             for batch, _ in reading:
                 for part in _parts(batch):
@@ -66,8 +66,8 @@ def write_batches(path: str | os.PathLike[str], source: Source, data: Any = None
                     out.write(content)
                     offset, rows = offset + len(content), rows + len(part)
                     blocks.append(block)
-                left_out |= source.take_left_out()
-        left_out |= source.take_left_out()
+                left_out.update(source.take_left_out())
+        left_out.update(source.take_left_out())
         described = source.describe()
         footer = {
             "hash_version": HASH_VERSION,
@@ -102,7 +102,9 @@ def _packed(batch: Batch, offset: int) -> tuple[bytes, _Block]:
     arrays += [batch.values] if has_values else []
     parts = [np.ascontiguousarray(a, a.dtype.newbyteorder("<")).tobytes() for a in [*arrays, batch.indices]]
     tags = b"" if batch.tags is None else json.dumps(batch.tags).encode()
-    content = b"".join([*parts, tags])
+    names = b"" if batch.names is None else batch.names.new.pack(batch.names.first, batch.names.last)
+    more = len(tags).to_bytes(8, "little") + tags + names if tags or names else b""
+    content = b"".join([*parts, more])
     fingerprint = text_fingerprint(content, 0, len(content), 0)
     return content, _Block(offset, len(content), len(batch), len(batch.indices), has_weights, has_values, fingerprint)
 
@@ -114,7 +116,7 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> BatchesSource
     """A file of batches as a source, if it was made with these options."""
     if len(files) != 1:
         raise InvalidInput(f"data needs one .batches file, got {len(files)}; convert the data into one.")
-    source = BatchesSource(files[0], on_bad_row=options.on_bad_row)
+    source = BatchesSource(files[0], on_bad_row=options.on_bad_row, names=options.names)
     _check_options(files[0], source.to_dict(), options)
     return source
 
@@ -147,7 +149,10 @@ def _other(file: str, name: str, made: Any, wanted: Any) -> InvalidInput:
 class BatchesSource(Source):
     """A file of batches; `files` and what `describe` shows may be those of the data it was made from."""
 
-    def __init__(self, path: str, *, on_bad_row: str = "raise", files: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self, path: str, *, on_bad_row: str = "raise", files: tuple[str, ...] | None = None, names: bool = False
+    ) -> None:
+        self._wants_names = names
         self._path, self._files = path, (path,) if files is None else files
         self._footer, self._tail = _footer_of(path)
         self._blocks = [_Block(*block) for block in self._footer["blocks"]]
@@ -208,7 +213,7 @@ class BatchesSource(Source):
         first = max(0, bisect_right(self._starts, start) - 1)
         handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            reader = _Reader(handle, self._path, self._blocks, self._starts, self.to_dict()["dtype"])
+            reader = _Reader(handle, self._path, self._blocks, self._starts, self.to_dict()["dtype"], self._wants_names)
             for number in range(first, len(self._blocks)):
                 batch, skipped = reader.read(number), max(0, start - self._starts[number])
                 self._leave_out(left_out, self._starts[number + 1])
@@ -290,7 +295,10 @@ class BatchesSource(Source):
 class _Reader:
     """Reads blocks of an open file."""
 
-    def __init__(self, handle: int, path: str, blocks: list[_Block], starts: list[int], dtype: str) -> None:
+    def __init__(
+        self, handle: int, path: str, blocks: list[_Block], starts: list[int], dtype: str, wants_names: bool
+    ) -> None:
+        self._wants_names = wants_names
         self._handle, self._path, self._blocks, self._starts = handle, path, blocks, starts
         self._values = np.dtype(np.float64 if dtype == "float64" else np.float32)
         most_rows = max((block.rows for block in blocks), default=0)
@@ -320,9 +328,12 @@ class _Reader:
         weight = take(block.rows, np.float64) if block.has_weights else self._unit_weights[: block.rows]
         values = take(block.entries, self._values) if block.has_values else self._unit_values[: block.entries]
         indices = take(block.entries, np.uint32)
-        tags = None if at == block.size else tuple(json.loads(content[at:].tobytes()))
+        more = content[at:].tobytes()
+        end = 8 + int.from_bytes(more[:8], "little")
+        tags = tuple(json.loads(more[8:end])) if end > 8 else None
+        names = RowNames(NewNames.unpack(more[end:]), 0, block.rows) if self._wants_names and more[end:] else None
         batch = Batch(indptr, indices, values, y, weight, self._starts[number], shown(self._path), tags)
-        return batch.replaced(is_private=True)
+        return batch.replaced(is_private=True, names=names)
 
     def _broken(self, number: int) -> BadFormat:
         first, last = self._starts[number], self._starts[number + 1] - 1

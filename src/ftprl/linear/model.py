@@ -17,6 +17,7 @@ from ftprl.data import Batch, Source
 from ftprl.data.files import shown
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
+from ftprl.linear.admission import Admission
 from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
 from ftprl.linear.content import content_shape
 from ftprl.linear.engine import Engine
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 PROVENANCE = "provenance"  # the tensor that holds it
 START = "start"  # likewise
+ADMISSION = "admission"  # likewise
 _OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a receipt needs
 
 
@@ -67,6 +69,7 @@ class Model:
         self.provenance = None if provenance is None else dict(provenance)
         self.names = names  # of its features, if they are kept
         self.start: bytes | None = None  # in a run that goes back to it: the model before its first row
+        self.admission: Admission | None = None  # of rare features
         self.file_digest, self.file_size = "", 0  # of the file it was loaded from, if any
 
     def __repr__(self) -> str:
@@ -192,6 +195,8 @@ class Model:
             tensors[PROVENANCE] = model_file.pack(self.provenance)
         if self.start is not None:
             tensors[START] = model_file.pack_bytes(self.start)
+        if self.admission is not None:
+            tensors[ADMISSION] = model_file.pack_bytes(self.admission.to_bytes())
         return tensors
 
     def state_digest(self) -> str:
@@ -234,6 +239,10 @@ class Model:
             _check_reading(content["reading"], spec)
             start = loaded.tensors.pop(START, None)
             names = _names_of(content, loaded.tensors)
+            packed = loaded.tensors.pop(ADMISSION, None)
+            admission = None
+            if packed is not None:
+                admission = Admission.from_bytes(model_file.unpack_bytes(packed), spec.dim)
             receipt, provenance, tensors = _receipt_of(content, loaded.tensors)
             engine = Engine(spec, receipt=receipt)
             restore(engine, tensors)
@@ -252,6 +261,7 @@ class Model:
             names=names,
         )
         model.start = None if start is None else model_file.unpack_bytes(start)
+        model.admission = admission
         model.file_digest, model.file_size = loaded.sha256, loaded.size
         return model
 

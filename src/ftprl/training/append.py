@@ -52,7 +52,7 @@ def check_append(source: Any, path: str) -> TextSource:
         )
     if not isinstance(source, TextSource) or source.dialect is None:
         raise InvalidInput(
-            f"--append needs data with columns, got format {source.describe().format}; drop it, and join by row number."
+            f"--append needs csv or tsv files, got format {source.describe().format}; drop it, and join by row number."
         )
     check_packing("--output", path)
     if suffixes(path)[0] in _PARQUET and suffixes(path)[1]:

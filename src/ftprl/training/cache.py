@@ -19,38 +19,41 @@ _BLOCK = 1 << 22
 _FACTOR = 0x9E3779B97F4A7C15
 
 
-def cached(source: Source, path: str, threads: int | None = None) -> Source:
-    """The rows of a source, read from the file `path`, which is made first if there is none of the same data."""
+def cached(source: Source, path: str, threads: int | None = None, *, names: bool = False) -> Source:
+    """The rows of a source, read from the file `path`, which is made first if there is none of the same data.
+
+    `names` says whether the names of features are kept.
+    """
     if suffixes(path) != (".batches", ""):
         raise InvalidInput(f"cache= needs a name that ends in .batches, got {path!r}; rename it.", option="cache")
     if isinstance(source, BatchesSource):
         raise InvalidInput(f"cache= needs data that is parsed, got {source.files[0]!r}, which is batches; drop it.")
     on_bad_row = "skip" if source.skips_bad_rows else "raise"
-    known = data_of(source) if source.can_be_read_again else None
-    if known is not None and (found := _opened(path, source, on_bad_row)) is not None and found.made_from == known:
+    known = data_of(source, names) if source.can_be_read_again else None
+    if known is not None and (found := _opened(path, source, on_bad_row, names)) and found.made_from == known:
         return found
     write_batches(path, source, known, threads=threads)
-    if known is not None and data_of(source) != known:
+    if known is not None and data_of(source, names) != known:
         os.unlink(path)
         raise InvalidInput(
             "cache= needs data that stays as it is, got files that changed while they were read; train again."
         )
-    return BatchesSource(path, on_bad_row=on_bad_row, files=source.files)
+    return BatchesSource(path, on_bad_row=on_bad_row, files=source.files, names=names)
 
 
-def _opened(path: str, source: Source, on_bad_row: str) -> BatchesSource | None:
+def _opened(path: str, source: Source, on_bad_row: str, names: bool) -> BatchesSource | None:
     """The file of an earlier run, if it is whole and was made with the same options."""
     try:
-        found = BatchesSource(path, on_bad_row=on_bad_row, files=source.files)
+        found = BatchesSource(path, on_bad_row=on_bad_row, files=source.files, names=names)
     except FtprlError:
         return None
     return found if found.to_dict() == source.to_dict() else None
 
 
-def data_of(source: Source) -> Any:
-    """What the data is recognised by: the size and the fingerprint of each file, and whether bad rows are left out."""
+def data_of(source: Source, names: bool) -> Any:
+    """What the data is recognised by: the size and the fingerprint of each file, and what of it is kept."""
     files = [_fingerprint(file) for file in source.files] if source.files else source.fingerprint()
-    return {"files": files, "skip": source.skips_bad_rows}
+    return {"files": files, "skip": source.skips_bad_rows, "names": names}
 
 
 def _fingerprint(file: str) -> list[int]:

@@ -47,7 +47,7 @@ def convert(data: Any, output: str | os.PathLike[str], **options: Any) -> Source
             option="output",
         )
     check_packing("output=", path)
-    source = readers.open(data, **options)
+    source = readers.open(data, **{"names": kind == ".batches", **options})
     check_apart({"output=": path}, {f"the data file {file}": file for file in source.files if file != STDIN})
     if kind == ".batches":
         write_batches(path, source)
@@ -176,8 +176,7 @@ def _write_parquet(source: Source, path: str) -> None:
     """The columns of a table: numbers as doubles, all others as text."""
     if not isinstance(source, TextSource) or source.dialect is None:
         raise InvalidInput(
-            f"output= needs data with columns for Parquet, got format {source.describe().format}; write .batches"
-            " instead.",
+            f"output= needs csv or tsv files for Parquet, got format {source.describe().format}; write .batches.",
             option="output",
         )
     source.keep_records()

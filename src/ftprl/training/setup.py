@@ -12,6 +12,7 @@ from ftprl.data.columns import bucket_entry
 from ftprl.data.interactions import parse
 from ftprl.data.parts import Parts
 from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear.admission import Admission, parse
 from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
@@ -119,6 +120,22 @@ def check_mixture_options(spec: Spec, arguments: Options) -> None:
         if arguments[name] is not None and not spec.several:
             value = arguments[name]
             raise InvalidInput(f"{name}= needs several scales, got {name}={value!r} with one; drop it.", option=name)
+
+
+def set_admission(model: Model, rule: str | None, *, is_new: bool) -> None:
+    """Have a new model leave rare features out by this rule; one that is resumed goes on with its own."""
+    if rule is None:
+        return
+    parse(rule)
+    if model.engine.receipt:
+        raise InvalidInput(
+            f"admit= leaves features out that a receipt counts, got admit={rule} with a receipt; drop one.",
+            option=("admit", "receipt"),
+        )
+    if is_new:
+        model.admission = Admission(rule, model.engine.spec.dim, model.engine.spec.seed)
+    elif model.admission is None or parse(model.admission.rule) != parse(rule):
+        raise _changed("admit", rule, None if model.admission is None else model.admission.rule)
 
 
 def _spec_for(source: readers.Source, options: Options, settings: Options) -> Spec:

@@ -22,7 +22,7 @@ from ftprl.training.options import RUN, CheckpointInterval, RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass
 from ftprl.training.predictions import STDOUT
 from ftprl.training.run import Run
-from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model
+from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model, set_admission
 from ftprl.training.trainer import Listener, Trainer
 from ftprl.version import __version__
 
@@ -83,6 +83,7 @@ def train(
     coin: bool | None = None,
     dense: bool | None = None,
     retire: bool | None = None,
+    admit: str | None = None,
     passes: int | None = None,
     holdout: int | None = None,
     receipt: bool | None = None,
@@ -165,6 +166,8 @@ def train(
       with penalties, bounds or a receipt [default: True]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
+    - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
+      poisson:P with probability P from each row that has it; not with a receipt [default: every feature is learned]
 
     Run options:
 
@@ -212,13 +215,14 @@ def train(
         else:
             model, source = resumed_model(old, data, model_options(arguments), receipt, names)
         check_mixture_options(model.engine.spec, arguments)
+        set_admission(model, admit, is_new=old is None)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
         if cache is not None:
             from ftprl.training.cache import cached  # most runs do without
 
-            source = cached(source, os.fspath(cache), threads)
+            source = cached(source, os.fspath(cache), threads, names=model.names is not None)
         saved = None if old is None else old.checkpoint
         run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt)
         model.check_size()
@@ -357,5 +361,6 @@ def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict
         "holdout_every": options.holdout,
         "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.engine.receipt,
         "retire": options.retire,
+        "admit": None if model.admission is None else model.admission.rule,
         "receipt": model.engine.receipt,
     }

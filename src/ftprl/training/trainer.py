@@ -250,7 +250,7 @@ class Trainer:
         while at < len(batch):
             stop = self._schedule.after(self.state.rows)
             end = min(len(batch), at + stop.row - self.state.rows)
-            self._learn_accepted(batch[at:end], position)
+            self._learn_accepted(self._admitted(batch[at:end]), position)
             self._add_names(batch[at:end])
             self.state.advance(end - at, position.after(end))
             if self.state.rows == stop.row:
@@ -260,6 +260,16 @@ class Trainer:
     def _add_names(self, batch: Batch) -> None:
         if self.model.names is not None:
             self.model.names.add(batch, self._before.rows + self.state.rows)
+
+    def _admitted(self, batch: Batch) -> Batch:
+        """The rows without the features that are too rare so far; later passes admit no others."""
+        admission, every = self.model.admission, self.options.holdout
+        if admission is None:
+            return batch
+        rows = batch if every is None else only_scored(batch, held_out(batch, every, self._before.rows))
+        first_row = self._before.rows + batch.first_row
+        chosen = admission.admitted(rows, first_row, is_fixed=self.state.passes_done > 0)
+        return chosen.replaced(weight=batch.weight)
 
     def _learn_accepted(self, batch: Batch, position: Position) -> None:
         """Learn the rows that are not refused; the first that is refused is named by its place in the data."""

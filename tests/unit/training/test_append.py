@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def test_what_cannot_be_appended_to(
     Path("r.vw").write_text("1 | a\n-1 | b\n")
     train("r.vw", bits=10, output="r")
     assert run(["predict", "r", "r.vw", "--append", "-o", "x.csv"]) == 2
-    assert "--append needs data with columns, got format vw" in capsys.readouterr().err
+    assert "--append needs csv or tsv files, got format vw" in capsys.readouterr().err
     Path("p.csv").write_text(as_csv([[*HEADER, "prediction"], [*GOOD[0], "1"]]))
     assert run(["predict", "m", "p.csv", "--append", "-o", "x.csv"]) == 2
     assert "--append needs data without a column 'prediction'" in capsys.readouterr().err
@@ -161,12 +162,12 @@ def test_left_out_rows_are_where_they_are(rows: list[tuple[str, str, str]], bloc
         columns = {"y": "label", "c": "categorical", "x": "numeric"}
         source = data.open(path, dim=64, columns=columns, on_bad_row="skip", block_size=block, labelled=True)
         source.keep_records()
-        good, left_out, records = 0, dict[int, int](), list[bytes]()
+        good, left_out, records = 0, Counter[int](), list[bytes]()
         for batch, _ in source.read(threads=threads):
             good += len(batch)
-            left_out |= source.take_left_out()
+            left_out.update(source.take_left_out())
             records += source.take_records()
-        left_out |= source.take_left_out()
+        left_out.update(source.take_left_out())
         records += source.take_records()
     wanted, seen = dict[int, int](), 0
     for row in rows:

@@ -65,6 +65,20 @@ def test_a_model_of_batches_is_that_of_the_data(table: Path) -> None:
     assert a.read_bytes() == b.read_bytes()
 
 
+def test_bad_rows_between_blocks_are_counted(tmp_path: Path) -> None:
+    text = "".join(["y,x\n", *["1,1\n0,2\n"] * 3, *["1,bad\n"] * 40, "0,1\n", *["1,bad\n"] * 40])
+    (tmp_path / "d.csv").write_text(text)
+    columns = {"y": "label", "x": "numeric"}
+    source = data.open(
+        tmp_path / "d.csv", dim=64, columns=columns, on_bad_row="skip", block_size=50, max_row=40, labelled=True
+    )
+    write_batches(tmp_path / "b.batches", source)
+    found = data.open(tmp_path / "b.batches", on_bad_row="skip")
+    assert sum(len(batch) for batch in found.batches()) == 7
+    assert found.take_left_out() == {6: 40, 7: 40}
+    assert found.bad_rows == 80
+
+
 def test_vw_text_and_libsvm_have_the_same_weights(table: Path) -> None:
     model = train(table, bits=12, missing="ignore", **READING).model
     vw, libsvm = table.with_suffix(".vw.gz"), table.with_name("u.libsvm")
@@ -91,7 +105,7 @@ def test_parquet_has_the_columns(table: Path) -> None:
     assert found.num_rows == ROWS
     assert found["x"].null_count == len(range(0, ROWS, 7))
     table.with_name("a.vw").write_text("1 | a\n")
-    with pytest.raises(InvalidInput, match="needs data with columns for Parquet, got format vw"):
+    with pytest.raises(InvalidInput, match="needs csv or tsv files for Parquet, got format vw"):
         convert(table.with_name("a.vw"), out)
 
 

@@ -1,0 +1,35 @@
+"""What the admission of rare features saves and costs: cells, bytes of the model file, and progressive loss.
+
+python benchmarks/admission.py DATA [DATA ...] [--rules none,count:1,...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from ftprl.training import train
+
+RULES = "none,count:1,count:2,count:5,count:20,poisson:0.5,poisson:0.2,poisson:0.05"
+
+
+def main() -> None:
+    """Print a table in Markdown."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data", nargs="+")
+    parser.add_argument("--rules", default=RULES)
+    options = parser.parse_args()
+    print("| data | rule | log loss | baseline | cells | model file, MB |\n|---|---|---|---|---|---|")
+    for path in options.data:
+        for rule in options.rules.split(","):
+            with tempfile.TemporaryDirectory() as folder:
+                out = Path(folder, "model")
+                run = train(path, output=out, admit=None if rule == "none" else rule)
+                size = out.stat().st_size / 1e6
+            loss, cells = f"{run.progressive_loss:.4f}", run.model.occupied
+            print(f"| {Path(path).name} | {rule} | {loss} | {run.baseline:.4f} | {cells} | {size:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
