@@ -16,7 +16,7 @@ from ftprl.errors import FtprlError
 from ftprl.options import as_typed
 
 # Commands and groups of commands, each in the module of its name.
-COMMANDS = ("demo", "train", "predict", "convert", "inspect", "certify", "verify", "report", "watch")
+COMMANDS = ("demo", "train", "predict", "convert", "inspect", "compact", "certify", "verify", "report", "watch")
 GROUPS = ("generate", "paper")
 
 # Typer carries its own copy of Click in newer versions: take the base of its errors from its public names.
