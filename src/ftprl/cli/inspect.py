@@ -80,6 +80,8 @@ def _table(facts: dict[str, Any]) -> list[str]:
             if history[name][2]:
                 means = compared(*facts[name].values(), rmse=rmse)
                 lines.append(f"{name:<14} mean loss {means}, over {history[name][2]} rows")
+    if facts["compact"]:
+        lines.append(f"{'compact':<14} only what predictions need: it cannot be trained further or certified")
     if facts["unfinished"]:
         lines.append(f"{'checkpoint':<14} of a run after {facts['unfinished']['rows']} rows; continue it with --resume")
     lines += _names(facts["names"])

@@ -179,6 +179,7 @@ def content_shape(content: Mapping[str, Any]) -> Shape:
     return fields(
         {"hash_version": whole(), "reading": READING, "receipt": flag, "spec": SPEC},
         {
+            "compact": flag,
             "history": HISTORY,
             "names": fields({"budget": whole(0, 2**40), "full_row": either(nothing, whole(1))}),
             "record": either(nothing, json_value(6, MOST_RUNS)),  # of a receipt that no version checks any more

@@ -18,6 +18,7 @@ from ftprl.data.files import shown
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
+from ftprl.linear.compact import compacted
 from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
 from ftprl.linear.content import content_shape
 from ftprl.linear.engine import Engine
@@ -34,6 +35,7 @@ Vector = NDArray[np.float64]
 PROVENANCE = "provenance"  # the tensor that holds it
 START = "start"  # likewise
 ADMISSION = "admission"  # likewise
+_LISTED = 0.9  # of the cells, below which a list of them is the smaller file
 _OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a receipt needs
 
 
@@ -68,6 +70,7 @@ class Model:
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
         self.names = names  # of its features, if they are kept
+        self.is_compact = False  # whether only what predictions need is left
         self.start: bytes | None = None  # in a run that goes back to it: the model before its first row
         self.admission: Admission | None = None  # of rare features
         self.file_digest, self.file_size = "", 0  # of the file it was loaded from, if any
@@ -183,12 +186,27 @@ class Model:
         with self.engine.unchanged():
             return model_file.to_bytes(self._content(names), self._tensors(names))
 
+    def compact(self) -> Model:
+        """A smaller model that predicts the same, to the bit, and cannot be trained further or certified.
+
+        Cells whose weight is 0 in every scale are left out, as are the names of features, the sums of a receipt and
+        the state of a run.
+
+        >>> model = Model(Engine(Spec(dim=8, l1=5.0, scale=0.1)))
+        >>> _ = model.engine.learn(Batch.from_rows([{0: 1.0}, {3: 1.0}], y=[1, -1]))
+        >>> model.occupied, model.compact().occupied
+        (2, 0)
+        """
+        small = Model(compacted(self.engine), self.reading, history=self.history)
+        small.is_compact = True
+        return small
+
     def __reduce__(self) -> tuple[Any, ...]:
         """How a model is pickled and copied: as the bytes of its file."""
         return _unpickled, (self.to_bytes(), self.engine.retire)
 
     def _tensors(self, names: bool = True) -> dict[str, NDArray[Any] | model_file.Picked]:
-        tensors = tensors_of(self.engine)
+        tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5)
         if names and self.names is not None:
             tensors |= self.names.tensors()
         if self.provenance is not None:  # it grows with every run, and a header may not
@@ -207,6 +225,7 @@ class Model:
     def _content(self, names: bool = True) -> dict[str, Any]:
         return {
             **({} if self.names is None or not names else {"names": self.names.content()}),
+            **({"compact": True} if self.is_compact else {}),
             "hash_version": HASH_VERSION,
             "history": self.history,
             "reading": self.reading,
@@ -260,6 +279,7 @@ class Model:
             provenance=provenance,
             names=names,
         )
+        model.is_compact = bool(content.get("compact", False))
         model.start = None if start is None else model_file.unpack_bytes(start)
         model.admission = admission
         model.file_digest, model.file_size = loaded.sha256, loaded.size

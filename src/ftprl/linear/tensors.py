@@ -24,13 +24,13 @@ _LENT = 0.3  # to each coordinate of the coin
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
 
-def tensors_of(engine: Engine) -> dict[str, NDArray[Any] | Picked]:
-    """All that resuming needs. Only touched cells are kept when they are under half of the table."""
+def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, NDArray[Any] | Picked]:
+    """All that resuming needs. Only touched cells are kept when they are under this part of the table."""
     arrays: dict[str, NDArray[Any] | Picked] = {**engine.saved_arrays}
     if np.isfinite(engine.baseline_state).all():  # not so for a model that was once saved without it
         arrays[BASELINE] = engine.baseline_state
     slots = engine.touched()
-    if 2 * len(slots) < engine.spec.dim:
+    if len(slots) < part * engine.spec.dim:
         return arrays | _picked(engine, slots) | {"slots": slots}
     return arrays | _picked(engine, np.arange(engine.spec.dim, dtype=np.uint32))
 

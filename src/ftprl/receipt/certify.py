@@ -42,6 +42,8 @@ def certify_model(
 
     >>> certify_model(load("clicks.ftprl"), radius=1.0).regret  # doctest: +SKIP
     """
+    if model.is_compact:
+        raise InvalidInput("certify needs a model with its receipt, got a compact one; pass the model it was made of.")
     if not model.engine.receipt:
         raise InvalidInput("certify needs a model that was trained with --receipt, got one without; train it again.")
     if radius is not None and other is not None:

@@ -165,6 +165,12 @@ def resumed_model(
     old: Model, data: Any, options: Options, receipt: bool | None, names: object = None
 ) -> tuple[Model, readers.Source]:
     """A model that is trained further, and its data, read as before; options may be repeated, not changed."""
+    if old.is_compact:
+        raise InvalidInput(
+            "resume= needs a model with all it has learned, got one that was made compact; pass the model it was made"
+            " of.",
+            option="resume",
+        )
     if old.checkpoint is not None and (version := checkpoint_version(old.checkpoint)) != CHECKPOINT_VERSION:
         raise BadModel(
             f"resume= needs a checkpoint of this version: expected checkpoint format {CHECKPOINT_VERSION}, got"

@@ -51,6 +51,7 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "weight": model.engine.progress.weight,
         "mixture_weight": _mixture_weight(model, history),
         "baseline_loss": model.engine.baseline.loss,
+        "compact": model.is_compact,
         "occupied": len(occupied),
         "nonzero": int(nonzero),
         "intercept": model.engine.bias(),

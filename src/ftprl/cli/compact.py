@@ -1,0 +1,32 @@
+"""`ftprl compact`: a smaller file of a model that predicts the same."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compact(
+    model: Annotated[Path, typer.Argument(help="Model or checkpoint")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write the smaller model to")],
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only")] = False,
+) -> None:
+    """Write a model without the weights that are 0 and without its receipt: it predicts the same, to the bit.
+
+    How much smaller it is depends on --l1. It cannot be trained further or certified: keep the model for that.
+    """
+    from ftprl.atomic import check_apart, check_target
+    from ftprl.linear import Model
+
+    check_target("--output", output)
+    check_apart({"--output": output}, {"the model": model})
+    learned = Model.load(model)
+    small = learned.compact()
+    small.save(output)
+    if not quiet:
+        cells = f"{small.occupied} of {learned.occupied} cells"
+        size = f"{os.path.getsize(output)} of {learned.file_size} bytes"
+        print(f"wrote {output}: {cells}, {size}; it predicts the same and cannot be trained further")

@@ -1,0 +1,107 @@
+"""Compact models: fewer cells, the same predictions to the bit, and no way to train or certify them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ftprl
+from ftprl.cli.app import run
+from ftprl.data import Batch
+from ftprl.errors import InvalidInput
+from ftprl.linear import Engine, Model, Spec
+
+DIM = 64
+LOSSES = ("logistic", "squared", "absolute", "poisson", "hinge")
+
+
+def rows(seed: int, count: int, loss: str) -> Batch:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 6, count)
+    features = [{int(i): float(rng.normal()) for i in rng.choice(DIM, n, replace=False)} for n in sizes]
+    binary = loss in ("logistic", "hinge")
+    y = np.where(rng.random(count) < 0.4, 1.0, -1.0) if binary else rng.poisson(3.0, count).astype(float)
+    return Batch.from_rows(features, y=y.tolist())
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(LOSSES),
+    st.sampled_from(
+        [{}, {"l1": 0.5}, {"l1": 5.0, "l2": 0.1}, {"l1": 3.0, "lower": 0.01}, {"coin": True, "dense": True}]
+    ),
+    st.sampled_from(["auto", 0.3]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_it_predicts_the_same_to_the_bit(
+    seed: int, loss: str, more: dict[str, Any], scale: float | str, wide: bool, receipt: bool
+) -> None:
+    additions = "coin" in more
+    if additions and (scale != "auto" or receipt):
+        return
+    engine = Engine(Spec(loss=loss, dim=DIM, scale=scale, float64=wide, **more), receipt=receipt)
+    engine.learn(rows(seed, 60, loss))
+    model = Model(engine)
+    small = Model.from_bytes(model.compact().to_bytes())
+    assert small.is_compact
+    assert not small.engine.receipt
+    new = rows(seed + 1, 200, loss)
+    np.testing.assert_array_equal(small.predict(new, raw=True), model.predict(new, raw=True))
+    assert small.engine.progress == engine.progress
+    if not additions and "lower" not in more:
+        used = np.zeros(DIM, bool)
+        for k in range(len(engine.spec.scales)):
+            used |= engine.weights(k) != 0.0
+        np.testing.assert_array_equal(small.engine.touched(), np.flatnonzero(used))
+
+
+def test_the_file_shrinks_with_l1_and_cannot_be_used_further(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["generate", "clicks", "--rows", "1000", "-o", "d.vw"]) == 0
+    capsys.readouterr()
+    sizes = []
+    for l1 in ("0", "0.5", "2"):
+        assert run(["train", "d.vw", "-o", "m", "--bits", "16", "--l1", l1, "--receipt", "-q"]) == 0
+        assert run(["compact", "m", "-o", f"s{l1}"]) == 0
+        assert "it predicts the same and cannot be trained further" in capsys.readouterr().out
+        sizes.append(Path(f"s{l1}").stat().st_size)
+        for name in ("m", f"s{l1}"):
+            assert run(["predict", name, "d.vw", "-o", f"{name}.txt"]) == 0
+        assert Path("m.txt").read_bytes() == Path(f"s{l1}.txt").read_bytes()
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[2] < 0.5 * sizes[0]
+    assert run(["inspect", "s2", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["compact"] is True
+    assert facts["occupied"] == facts["nonzero"]
+    assert run(["inspect", "s2"]) == 0
+    assert "it cannot be trained further or certified" in capsys.readouterr().out
+    for command, words in (
+        (["train", "d.vw", "--resume", "s2", "-o", "x"], "--resume needs a model with all it has learned"),
+        (["certify", "s2"], "certify needs a model with its receipt, got a compact one"),
+        (["compact", "m", "-o", "m"], "--output"),
+        (["compact", "absent", "-o", "x"], "absent"),
+        (["compact", "d.vw", "-o", "x"], "d.vw: expected"),
+    ):
+        assert run(command) == 2
+        told = capsys.readouterr().err
+        assert words in told
+        assert told.count("\n") == 1
+        assert not Path("x").exists()
+
+
+def test_python_refuses_it_too(tmp_path: Path) -> None:
+    data = [{"a": 1.0}, {"b": 2.0}], [1, -1]
+    small = ftprl.train(*data, l1=1.0).model.compact()
+    small.save(tmp_path / "small")
+    with pytest.raises(InvalidInput, match="resume= needs a model with all it has learned, got one that was made comp"):
+        ftprl.train(*data, resume=tmp_path / "small")
