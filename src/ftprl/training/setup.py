@@ -9,10 +9,11 @@ import numpy as np
 
 from ftprl import data as readers
 from ftprl.data.columns import bucket_entry
-from ftprl.data.interactions import parse
+from ftprl.data.interactions import parse as parse_interactions
 from ftprl.data.parts import Parts
 from ftprl.errors import BadModel, InvalidInput
-from ftprl.linear.admission import Admission, parse
+from ftprl.linear.admission import Admission
+from ftprl.linear.admission import parse as parse_admission
 from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
@@ -126,7 +127,7 @@ def set_admission(model: Model, rule: str | None, *, is_new: bool) -> None:
     """Have a new model leave rare features out by this rule; one that is resumed goes on with its own."""
     if rule is None:
         return
-    parse(rule)
+    parse_admission(rule)
     if model.engine.receipt:
         raise InvalidInput(
             f"admit= leaves features out that a receipt counts, got admit={rule} with a receipt; drop one.",
@@ -134,7 +135,7 @@ def set_admission(model: Model, rule: str | None, *, is_new: bool) -> None:
         )
     if is_new:
         model.admission = Admission(rule, model.engine.spec.dim, model.engine.spec.seed)
-    elif model.admission is None or parse(model.admission.rule) != parse(rule):
+    elif model.admission is None or parse_admission(model.admission.rule) != parse_admission(rule):
         raise _changed("admit", rule, None if model.admission is None else model.admission.rule)
 
 
@@ -246,7 +247,7 @@ def _check_reading(reading: Options, options: Options) -> None:
                 same = all(columns.get(column) in kinds for column in wanted)
         elif name == "interactions":
             kept = reading.get(name, [])
-            same = [list(terms) for terms in parse(value)] == kept
+            same = [list(terms) for terms in parse_interactions(value)] == kept
         else:
             kept = reading.get(name, "ignore" if name == "missing" and columns else None)
             same = str(kept) == str(value)
