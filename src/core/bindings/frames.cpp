@@ -150,7 +150,8 @@ void add_other(ftprl::RecordParser& parser, const std::string& name, nb::handle 
         const std::string text = written(value);  // NumPy's own missing time is NaT
         return text == "NaT" ? parser.add_missing(name) : parser.add_text(name, field_of(text));
     }
-    parser.refuse_value("expected a number, text, a date, True, False or None, got " + type + " in column '" + name + "'");
+    parser.refuse_value("expected a number, text, a date, True, False or None, got " + type + " in column '" + name +
+                        "'");
 }
 
 void add_value(ftprl::RecordParser& parser, const std::string& name, nb::handle value) {

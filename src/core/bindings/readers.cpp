@@ -378,8 +378,9 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def(
             "forget_names", [](ftprl::Parser& parser) { parser.rows.log.forget(); },
             "Rows that follow may come before those read so far: take all their names.")
-        .def("set_rules", &set_rules, nb::arg("marks_missing"), nb::arg("advises"), nb::arg("numbers"),
-             "Whether missing values are features, and the numbers of the sample by column; before the columns are set.")
+        .def(
+            "set_rules", &set_rules, nb::arg("marks_missing"), nb::arg("advises"), nb::arg("numbers"),
+            "Whether missing values are features, and the numbers of the sample by column; before the columns are set.")
         .def("set_columns", &set_columns, nb::arg("columns"), "The kind and name of each column of a table.")
         .def_prop_ro("full", [](ftprl::Parser& parser) { return parser.full(); })
         .def_prop_ro("rows", [](ftprl::Parser& parser) { return parser.rows.count(); })
@@ -416,8 +417,8 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
           "A parser of one format; `names` keeps the names of features.");
     m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
     m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
-          nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"),
-          nb::arg("keep"), "What the first rows say of each column, and the first distinct labels.");
+          nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"), nb::arg("keep"),
+          "What the first rows say of each column, and the first distinct labels.");
     m.def("look_at_json", &look_at_json, nb::arg("data"), nb::arg("last"), nb::arg("rows"), nb::arg("label"),
           nb::arg("distinct"), nb::arg("keep"));
     m.def("whole_rows", &end_of_rows, nb::arg("data"), nb::arg("start"), nb::arg("separator"), nb::arg("quote"),

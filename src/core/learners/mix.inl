@@ -2,12 +2,12 @@
 // docs/scales.md, in the same order. Included inside a namespace; no standard library templates. Every sum starts at 0
 // and runs upwards over its index.
 
-constexpr double STACK_CUT = 8.0;          // the stack sees scores cut to this
-constexpr double LEAST_CURVE = 0x1p-13;    // and takes no row for flatter
-constexpr double STACK_WEIGHT = 0x1p10;    // nor for heavier, or P would lose its last digits
-constexpr double LEAST_CHANCE = 0x1p-900;  // a mixture that gave the label less works with logarithms
-constexpr double LEAST_WEIGHT = 0x1p-1000; // without a share an expert whose weight is 0 could never come back
-constexpr double LARGEST_SHARE = 0x1p-10;  // of Share::capped
+constexpr double STACK_CUT = 8.0;           // the stack sees scores cut to this
+constexpr double LEAST_CURVE = 0x1p-13;     // and takes no row for flatter
+constexpr double STACK_WEIGHT = 0x1p10;     // nor for heavier, or P would lose its last digits
+constexpr double LEAST_CHANCE = 0x1p-900;   // a mixture that gave the label less works with logarithms
+constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose weight is 0 could never come back
+constexpr double LARGEST_SHARE = 0x1p-10;   // of Share::capped
 
 inline double most(double a, double b) { return b > a ? b : a; }
 inline double least(double a, double b) { return b < a ? b : a; }

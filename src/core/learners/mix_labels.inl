@@ -2,7 +2,7 @@
 // Included by mix.inl; rules as there.
 
 constexpr double LEVEL_RATES[] = {0.5, 0.125};
-constexpr double LEAST_GAP = 0x1p-30;       // part of the loss so far below which a gap is rounding
+constexpr double LEAST_GAP = 0x1p-30;  // part of the loss so far below which a gap is rounding
 
 // What the experts and the stack say of a row.
 struct Opinions {

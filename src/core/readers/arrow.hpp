@@ -275,7 +275,8 @@ private:
           offset_(structures.offset),
           valid_(static_cast<const Byte*>(structures.buffers[0])) {}
 
-    // Of a date or a time, the ticks of a second: "tdD" counts days, "tdm" milliseconds, "tsu:" and a zone microseconds.
+    // Of a date or a time, the ticks of a second: "tdD" counts days, "tdm" milliseconds, "tsu:" and a zone
+    // microseconds.
     static std::int64_t ticks_of(const char* format) noexcept {
         const bool is_date = std::strcmp(format, "tdD") == 0 || std::strcmp(format, "tdm") == 0;
         const bool is_time = std::strncmp(format, "ts", 2) == 0 && format[2] != 0 && format[3] == ':';

@@ -1,4 +1,5 @@
-// Dates and times: ISO 8601 text to seconds since 1970, and from there to the day of the week and the minute of the day.
+// Dates and times: ISO 8601 text to seconds since 1970, and from there to the day of the week and the minute of the
+// day.
 //
 //   2024-05-31   20240531   2024-05-31T17:04   2024-05-31 17:04:09.25+02:00   2024-05-31T17Z
 //

@@ -217,7 +217,8 @@ private:
             case Column::Kind::bucket:
                 load_numbers(column, from, count);
                 if (column.cells.type() == ArrowColumn::Type::f32) as_written(column, from, count);
-                for (std::size_t i = 0; i < count; ++i) set_fixed(column, i, bucket_of(column.reader, column.values[i]));
+                for (std::size_t i = 0; i < count; ++i)
+                    set_fixed(column, i, bucket_of(column.reader, column.values[i]));
                 column.values.fill(1.0);
                 break;
             case Column::Kind::boolean:
@@ -264,7 +265,8 @@ private:
                 column.states[i] = State::absent;
             } else if (is_typed) {
                 truth = column.cells.boolean(from + i);
-            } else if (const Field field = trimmed(column.cells.written(from + i, room)); !parse_boolean(field, truth)) {
+            } else if (const Field field = trimmed(column.cells.written(from + i, room));
+                       !parse_boolean(field, truth)) {
                 column.states[i] = is_absent(field) ? State::absent : State::bad;
             }
             set_fixed(column, i, truth ? 1 : 0);

@@ -33,7 +33,8 @@ public:
         reads_others_ = reads_others;
     }
 
-    // Whether a name that a record lacks has to be told: then all known names come first, in their order, as in a table.
+    // Whether a name that a record lacks has to be told: then all known names come first, in their order, as in a
+    // table.
     bool wants_missing() const noexcept { return marks_missing(); }
 
     // Starts the record of row `at`, of at most `size` values.

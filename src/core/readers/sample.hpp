@@ -60,9 +60,9 @@ struct ColumnSample {
     DistinctCounter distinct;
     double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
     std::int64_t first = LAST_SECOND, last = FIRST_SECOND;  // of the dates
-    std::string example;                                     // the first cell that is not missing
-    std::vector<double> values;                              // the numbers, if asked for
-    std::vector<std::string> labels;                         // the first distinct cells, if asked for
+    std::string example;                                    // the first cell that is not missing
+    std::vector<double> values;                             // the numbers, if asked for
+    std::vector<std::string> labels;                        // the first distinct cells, if asked for
     bool keeps_values = false;
 
     void add(const Field& cell) {
