@@ -13,6 +13,7 @@
 
 #include "engine.hpp"
 #include "readers/libsvm.hpp"
+#include "readers/sample.hpp"
 #include "readers/table.hpp"
 #include "readers/vw.hpp"
 #include "readers/window.hpp"
@@ -294,9 +295,11 @@ void check_look(const std::string& body, const Dialect& dialect, std::size_t col
         law(count >= before && count <= most, "looking at more bytes shows no fewer rows, and not too many");
         before = count;
         for (const ColumnSample& sample : samples) {
-            law(sample.numbers >= 0 && sample.numbers <= sample.present && sample.present <= count,
+            law(sample.cells == count && sample.empty <= sample.absent && sample.absent <= count,
                 "columns are counted once a row");
-            law(sample.values.size() <= 4, "no more values are kept than asked for");
+            law(sample.numbers + sample.dates + sample.commas + sample.absent <= count, "a cell is of one kind");
+            law(sample.labels.size() <= 4, "no more labels are kept than asked for");
+            law(sample.values.empty(), "no numbers are kept unless they are asked for");
         }
     }
 }

@@ -39,9 +39,9 @@ def told(learner: Engine | ReferenceScales, batch: Batch) -> dict[str, np.ndarra
 
 
 def mixed(learner: Engine | ReferenceScales) -> dict[str, np.ndarray]:
-    """The state of the mixture: of the experts that there are, and without what only other losses have."""
+    """The state of the mixture: of the experts that there are, and without what other losses and several passes have."""
     n = len(experts_of(learner.spec))
-    others = {"labels", "hedge"}
+    others = {"labels", "hedge", "first", "weighed", "first_part"}
     return {
         name: a[:n] if name in ("w", "totals", "seen") else a for name, a in learner.state.items() if name not in others
     }

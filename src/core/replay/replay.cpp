@@ -53,11 +53,12 @@ double Learner::rate(double h, double R, double unit) const {
 }
 
 // 1 / (Q + l2 unit^2)
-double Learner::rate_with(double rate, double kappa, double unit, bool free) const {
+double Learner::rate_with(double rate, double h, double kappa, double unit, bool free) const {
     const double own = rate * kappa;
     if (free || plain_) return own;
     const double finite = std::min(own, LARGEST);
-    return finite / (1.0 + finite * (s_.l2 * (unit * unit)));
+    const double l2 = h * s_.l2 / h;  // as it is rounded where h Q is what is kept
+    return finite / (1.0 + finite * (l2 * (unit * unit)));
 }
 
 // What h Q / unit grows by.
@@ -110,7 +111,7 @@ void Learner::play_cells(const Row& row) {
                     x = -(z * own) * kappa_[i];
                 } else {
                     const double pull = std::copysign(std::max(std::fabs(z) - s_.l1 * unit, 0.0), -z);
-                    x = cut(pull * rate_with(own, kappa_[i], unit, false), s_.lower, s_.upper);
+                    x = cut(pull * rate_with(own, h, kappa_[i], unit, false), s_.lower, s_.upper);
                 }
             } else {
                 double held = unit * (s_.beta * unit + R), pull = z * -h;
@@ -203,7 +204,7 @@ void Learner::step_cells(const Row& row, const double* slopes, double psi, doubl
             cells_.S[c] += g;
             double held = 0.0, own = 0.0;
             if (s_.labelled()) {
-                own = rate_with(rate(h, now, unit), new_kappa, unit, false);
+                own = rate_with(rate(h, now, unit), h, new_kappa, unit, false);
             } else {
                 held = unit * (s_.beta * unit + now);
                 if (!plain_) held += h * s_.l2 * (unit * unit);
@@ -242,7 +243,7 @@ void Learner::step_base(const double* slopes, double psi, double kappa) {
         *R = now;
         *S += g;
         const double held = 1.0 * (s_.beta * 1.0 + now);
-        const double own = s_.labelled() ? rate_with(rate(h, now, 1.0), kappa, 1.0, true) : 0.0;
+        const double own = s_.labelled() ? rate_with(rate(h, now, 1.0), h, kappa, 1.0, true) : 0.0;
         add_terms(k, -1, h, held, own, g, x, sigma, moved, moved, false, true);
     }
 }

@@ -82,7 +82,7 @@ private:
     template <class T>
     void step_cells(const Row& row, const double* slopes, double psi, double kappa);
     double rate(double h, double R, double unit) const;
-    double rate_with(double rate, double kappa, double unit, bool free) const;
+    double rate_with(double rate, double h, double kappa, double unit, bool free) const;
     double rise(double R, double now, double unit, double kappa, double new_kappa) const;
     void step_base(const double* slopes, double psi, double kappa);
     void add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
