@@ -39,7 +39,7 @@ def told(learner: Engine | ReferenceScales, batch: Batch) -> dict[str, np.ndarra
 
 
 def mixed(learner: Engine | ReferenceScales) -> dict[str, np.ndarray]:
-    """The state of the mixture: of the experts that there are, and without what other losses and several passes have."""
+    """The state of the mixture: of the experts that there are, without what other losses and several passes have."""
     n = len(experts_of(learner.spec))
     others = {"labels", "hedge", "first", "weighed", "first_part"}
     return {
