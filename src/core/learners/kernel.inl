@@ -36,6 +36,13 @@ constexpr int SPLIT = 1;
 #define FTPRL_INSIDE inline
 #endif
 
+// Without vectors of the processor, what works on four lanes is longer than GCC puts inside by itself.
+#if defined(FTPRL_PORTABLE)
+#define FTPRL_LANES_INSIDE FTPRL_INSIDE
+#else
+#define FTPRL_LANES_INSIDE inline
+#endif
+
 // GCC 12 puts lanes together such that numbers of 16 scales with a bound and a loss with a kink differ in their last
 // bit from what the source says (tests/laws/test_labels.py): not in what is marked with this.
 #if defined(FTPRL_PORTABLE) && defined(__GNUC__) && !defined(__clang__)
@@ -96,7 +103,7 @@ static_assert(sizeof(Block<double>) == 4 * SCRATCH * sizeof(double), "the scratc
 // raised first and the block is kept. Its parts are written one by one: a compiler may copy a whole struct in
 // pieces, and reading a number back that was written in two pieces takes long.
 template <class T, class V, bool unconstrained, bool raise>
-FTPRL_INSIDE D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, int count, Block<T>* kept) {
+FTPRL_LANES_INSIDE D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, int count, Block<T>* kept) {
     Four<T> z, R, M, S;
     gather(at, z, R, M, S);
     D v = wide(values);
@@ -169,7 +176,7 @@ inline RegretSums no_sums() {
 // g + lost, which costs the bound the difference of the two stabilities less lost x. In a cell of float64 what is lost
 // cannot be seen; it is at most 2^-52 |z|.
 template <class T>
-FTPRL_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den, RegretSums& sums) {
+FTPRL_LANES_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den, RegretSums& sums) {
     const D per_strength = smaller(where_positive(den, c.h / den), all(DBL_MAX));  // 1 / (Q + l2)
     const D size_x = size(b.x), size_g = size(g);
     D lost_at_most = where_positive(size(b.v), all(0x1p-52) * size(z));  // nothing in lanes beyond the end of a row
@@ -185,7 +192,8 @@ FTPRL_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, D
 // What one block becomes: z and R after the gradients, as a cell holds them; and the sums of a receipt. Returns the
 // gradients.
 template <class T, bool unconstrained, bool receipt>
-FTPRL_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R, RegretSums& sums) {
+FTPRL_LANES_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
+                          RegretSums& sums) {
     const D g = cut<T>(slope * b.v);
     R = narrow<T>(root(b.R * b.R + g * g));
     // The square of a float is exact in double, hence the root is at least R; that of a double may be nothing.
