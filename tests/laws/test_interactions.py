@@ -19,9 +19,16 @@ DIM = 2**20
 VALUES = st.sampled_from([0.5, 1.0, -2.0, 3.0])
 WORDS = st.lists(st.sampled_from(["free", "call", "now", "x1"]), max_size=4).map(" ".join)
 ROW = st.fixed_dictionaries(
-    {"user": st.sampled_from(["ann", "bob"]), "ad": st.sampled_from(["a", "b", "c"]), "n": VALUES, "note": WORDS}
+    {
+        "user": st.sampled_from(["ann", "bob"]),
+        "ad": st.sampled_from(["a", "b", "c", "", None]),
+        "n": st.one_of(st.none(), VALUES),
+        "note": st.one_of(st.none(), WORDS),
+        "new": st.sampled_from([True, False, None]),
+    }
 )
-TERM = st.sampled_from(["user", "ad", "n", "note", "*"])
+TERM = st.sampled_from(["user", "ad", "n", "note", "new", "*"])
+SCHEMA = {"user": pl.String, "ad": pl.String, "n": pl.Float64, "note": pl.String, "new": pl.Boolean}
 SPECS = st.lists(st.lists(TERM, min_size=2, max_size=3), min_size=1, max_size=3)
 
 
@@ -49,8 +56,10 @@ def test_every_format_has_the_products_of_the_twin(rows: list[dict[str, Any]], s
     for row in rows:
         features = column_features(row, ("note",))
         expected.append(cells(features, products(features, unique(specs), namespaces=False), DIM))
-    options: dict[str, Any] = {"dim": DIM, "text": "note", "numeric": "n", "interactions": specs, "dtype": "float64"}
-    for source in (rows, pl.DataFrame(rows), pl.DataFrame(rows).to_arrow()):
+    options: dict[str, Any] = {"dim": DIM, "text": "note", "numeric": "n", "boolean": "new", "categorical": "ad"}
+    options |= {"interactions": specs, "dtype": "float64", "missing": "indicator"}
+    frame = pl.DataFrame(rows, schema=SCHEMA)
+    for source in (rows, frame, frame.to_arrow()):
         got = rows_of(data.open(source, **options).batches())
         assert [set(row) for row in got] == [set(row) for row in expected]
         for one, other in zip(got, expected, strict=True):

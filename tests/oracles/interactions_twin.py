@@ -37,10 +37,14 @@ def products(
 
 
 def column_features(row: dict[str, object], text: Iterable[str] = ()) -> list[Feature]:
-    """The features of a dict: numbers, categories, and the words of texts that are lower case already."""
+    """The features of a dict: numbers, booleans, categories, words of texts in lower case, and what is missing."""
     features: list[Feature] = []
     for name, value in row.items():
-        if isinstance(value, float):
+        if value is None or value == "":
+            features.append((name, feature_hash(f"{name} is missing".encode(), 0), 1.0))
+        elif isinstance(value, bool):
+            features.append((name, feature_hash(f"{name}={str(value).lower()}".encode(), 0), 1.0))
+        elif isinstance(value, float):
             features.append((name, feature_hash(name.encode(), 0), value))
         elif name in text:
             features += [(name, feature_hash(f"{name}={word}".encode(), 0), 1.0) for word in str(value).split()]

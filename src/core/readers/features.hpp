@@ -219,7 +219,7 @@ private:
     static constexpr std::uint32_t PRODUCT = 0xffffffffu;
 
     FeatureGroup with_terms(FeatureGroup group) const noexcept {
-        const bool is_namespace = group.joint == 0 || group.joint == '^';
+        const bool is_namespace = group.joint == '^';  // one without a name has no letter
         if (interactions_.any()) group.terms = interactions_.terms_of(group.name, group.size, is_namespace);
         return group;
     }

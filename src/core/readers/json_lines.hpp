@@ -301,7 +301,10 @@ private:
             case Kind::numeric:
                 return written_number(node, trimmed(field), place);
             case Kind::categorical:
-                if (place == NO_PLACE || field.data != field.end) category(node.reader, field, false);
+                // An empty text counts as null: only a known column has a feature where it is missing.
+                if (field.data != field.end || (place == NO_PLACE && !node.by_value)) {
+                    category(node.reader, field, false);
+                }
                 return true;
             default:
                 return is_single(node, place) && feature(node.reader, field, 0);

@@ -74,7 +74,8 @@ public:
         const Name* const known = find_name(name);
         if (!is_good_ || known == nullptr) return;
         if (known->by_value) {
-            category(known->reader, field, false);
+            // An empty text counts as None, and only names of known columns have a feature where they are missing.
+            if (field.data != field.end) category(known->reader, field, false);
         } else {
             add_field(known->reader, field);
         }

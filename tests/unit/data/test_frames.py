@@ -133,7 +133,9 @@ def test_arrays_and_matrices_give_the_model_of_the_libsvm_file(tmp_path: Path) -
         assert run.model.state_digest() == expected.state_digest()
         np.testing.assert_array_equal(run.model.predict(X), expected.predict(tmp_path / "a.libsvm"))
     np.testing.assert_array_equal(expected.predict(iter([X[:9], X[9:]])), expected.predict(X))
-    assert ftprl.train(X, y, passes=2).rows == 600
+    several = ftprl.train(X, y, passes=2)  # compared, and then all rows in the better number of passes
+    assert several.best_pass in (1, 2)
+    assert several.rows == (2 + several.best_pass) * 300
 
 
 # ---- kinds, labels, weights ----
@@ -260,7 +262,8 @@ def test_a_run_is_resumed_with_the_same_rows(tmp_path: Path, kind: str, bad: tup
 
     options = {**OPTIONS, "on_bad_row": "skip", "passes": 2}
     whole = ftprl.train(make(), **options, output=tmp_path / "whole")
-    assert (whole.rows, whole.bad_rows) == (2 * (ROWS - len(bad)), len(bad))
+    assert whole.best_pass in (1, 2)  # passes are compared, and then all rows learned in the better number of them
+    assert (whole.rows, whole.bad_rows) == ((2 + whole.best_pass) * (ROWS - len(bad)), len(bad))
     stopped(make, tmp_path / "part", **options)
     resumed = ftprl.train(make(), resume=tmp_path / "part", output=tmp_path / "resumed")
     assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
