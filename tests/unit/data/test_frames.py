@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import io
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -551,3 +552,13 @@ def test_positions_and_settings() -> None:
         source.position({"rows": -1})
     with pytest.raises(InvalidInput, match="start needs a row of this data, got RowPosition"):
         source.read(data.open(np.eye(2)).start)
+
+
+@pytest.mark.parametrize("value", ["", None, float("nan")])
+def test_a_key_of_no_known_column_has_no_feature_where_it_is_missing(tmp_path: Path, value: object) -> None:
+    rows = [{"a": 1.5, "new": value, "y": 1}, {"a": value, "new": "x", "y": 1}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options: dict[str, Any] = {"columns": {"a": "numeric", "y": "label"}, "dim": 2**20}
+    for source in (rows, str(tmp_path / "a.jsonl")):
+        found = [sorted(row.features.values()) for row in rows_of(data.open(source, **options).batches())]
+        assert found == [[1.5], [1.0, 1.0]]  # a; "a is missing" and new=x
