@@ -109,7 +109,7 @@ class RunMonitor:
     >>> losses = np.full(1000, 0.1)
     >>> monitor.add(losses, np.full((1000, 2), 0.5), None, np.ones(1000), np.ones(1000))
     >>> print(monitor.confidence().improvement.text())
-    0.400 (95 %: 0.323 to 0.477)
+    0.400 (95 %: 0.304 to 0.496)
     """
 
     def __init__(self, loss: str, numbers: Sequence[float] = ()) -> None:

@@ -27,7 +27,7 @@ def test_demo(capsys: pytest.CaptureFixture[str]) -> None:
     assert os.listdir() == ["ftprl-demo.png"]
     for word in ("FTPRL-Diag", "regret", "best in hindsight", "ratio", "picture: ftprl-demo.png"):
         assert word in out
-    assert err.count("playing ") == 3
+    assert err.count("playing ") == 6  # three learners on two streams
     assert "\x1b" not in out + err
 
 
@@ -168,6 +168,14 @@ def test_demo_ends_with_a_receipt_and_a_report(capsys: pytest.CaptureFixture[str
     assert told["receipt"]["regret"] <= told["receipt"]["bound"] <= told["receipt"]["theorem"]
     assert told["report"] == "d.html"
     assert "</html>" in Path("d.html").read_text()
-    assert "Proved bound: " in out
+    questions = [line.strip() for line in out.splitlines() if line.startswith("  ") and line.endswith("?")]
+    assert questions == [
+        "Better than guessing?",
+        "Would another learning rate have been better?",
+        "Would other fixed weights have been better?",
+        "What to expect tomorrow?",
+    ]
+    assert f"a log loss of {told['progressive_loss']:.4f} per row" in out
+    assert "provably" in out
     assert run(["demo", "--clicks", "-1"]) == 2
     assert "--clicks needs a number of at least 0, got -1" in capsys.readouterr().err

@@ -41,6 +41,8 @@ TABLE = {
     "--bucket": [f"{T} --bucket a", f"{L} --bucket I1=1"],
     "c.csv:2: expected a number": [f"{L} --bucket C1 -q"],
     "c.csv: --bucket": [f"{L} --bucket nope=3"],
+    "--interactions": [f"{T} --interactions a", f"{T} --interactions a:", f"{T} --interactions a:b:c:d:e",
+                       f"{L} --interactions C1:nope", f"{L} --interactions C1:click"],
     "--missing": [f"{T} --missing ignore", f"{L} --missing x"],
     "--sep": [f"{L} --sep ''", f"{L} --sep ';;'", f"{T} --sep ';'", "predict m c.vw -o x --sep ';'",
               f"{L} --quote ,"],

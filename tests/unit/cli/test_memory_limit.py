@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ftprl.cli.app import run
-from ftprl.linear import Engine, Spec
+from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.engine import table_bytes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS")
@@ -53,8 +53,6 @@ def test_a_table_that_does_not_fit(options: list[str], needed: str) -> None:
 
 
 def test_a_saved_model_that_does_not_fit() -> None:
-    from ftprl.linear import Model
-
     Model(Engine(Spec(dim=2**28, scale=0.1)), {"format": "vw"}).save("m")
     for command in (["inspect", "m"], ["predict", "m", "d.vw"]):
         code, error = limited(3000, *command)
@@ -66,10 +64,11 @@ def test_a_saved_model_that_does_not_fit() -> None:
 def test_memory_that_ends_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It is not blamed on the table."""
 
-    def summary(*_: object) -> None:
+    def summary_of(*_: object) -> None:
         np.empty(2**58)
 
-    monkeypatch.setattr("ftprl.training.summary.summary", summary)
+    Model(Engine(Spec(dim=100)), {"format": "vw"}).save("m")
+    monkeypatch.setattr("ftprl.training.summary.summary_of", summary_of)
     assert run(["inspect", "m"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("ftprl: out of memory: Unable to allocate 2.00 EiB")
