@@ -78,7 +78,7 @@ def _by_fsspec(uri: str) -> tuple[Any, str] | None:
     from pyarrow import fs
 
     try:
-        import fsspec  # type: ignore[import-untyped]
+        import fsspec
 
         system, path = fsspec.core.url_to_fs(uri)
     except Exception:

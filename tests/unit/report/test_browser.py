@@ -20,7 +20,7 @@ from oracles.events import HOSTILE, finished, start
 webdriver: Any = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not CHROMIUM or not DRIVER, reason="there is no chromium with its driver here")
-FIGURES = ["loss", "regret", "scales", "calibration", "speed", "coordinates"]
+FIGURES = ["loss", "floor", "regret", "scales", "calibration", "speed", "coordinates"]
 
 
 @pytest.fixture(scope="module")
