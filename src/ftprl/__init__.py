@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ftprl.game import Game, best_in_hindsight, play
     from ftprl.learner import FTPRL, CoinBetting, Composite, Preconditioned, SoloFTRL, StronglyAdaptive
     from ftprl.linear import Model, load
+    from ftprl.online import OnlineClassifier, OnlineRegressor
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
     from ftprl.training.run import Run
@@ -30,6 +31,7 @@ _NAMES = {
     "ftprl.game": ("Game", "best_in_hindsight", "play"),
     "ftprl.learner": ("CoinBetting", "Composite", "FTPRL", "Preconditioned", "SoloFTRL", "StronglyAdaptive"),
     "ftprl.linear": ("Model", "load"),
+    "ftprl.online": ("OnlineClassifier", "OnlineRegressor"),
     "ftprl.posthoc": ("best_bound",),
     "ftprl.schemes": ("john",),
     "ftprl.training": ("Run", "train"),
@@ -51,6 +53,8 @@ __all__ = [
     "InvalidInput",
     "Ledger",
     "Model",
+    "OnlineClassifier",
+    "OnlineRegressor",
     "Preconditioned",
     "Run",
     "SoloFTRL",

@@ -119,4 +119,5 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_readers(m);
     ftprl::bindings::bind_replay(m);
     ftprl::bindings::bind_frames(m);
+    ftprl::bindings::bind_one_row(m);
 }

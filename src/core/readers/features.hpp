@@ -202,6 +202,7 @@ public:
     // Records everything anew: what comes is not behind what was read before.
     void forget() { filter_.assign(filter_.size(), 0); }
 
+    bool has_new() const noexcept { return names_.size() != 0; }
     NewNames take() noexcept { return std::move(names_); }
 
 private:

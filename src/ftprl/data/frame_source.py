@@ -223,6 +223,11 @@ class FrameSource(Source):
         self._reading = _Reading(FramePosition())  # the last one
 
     @property
+    def settings(self) -> FrameSettings:
+        """All that decides what a row becomes."""
+        return self._settings
+
+    @property
     def files(self) -> tuple[str, ...]:
         """None: the data is in memory."""
         return ()

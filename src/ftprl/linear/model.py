@@ -23,8 +23,10 @@ from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
 from ftprl.linear.content import content_shape
 from ftprl.linear.engine import Engine
 from ftprl.linear.names import TENSORS, Names
+from ftprl.linear.one_row import RowLearner
 from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
+from ftprl.linear.totals import LossTotals
 from ftprl.schema import fields
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Model:
     ) -> None:
         self.engine = engine
         self.reading = dict(reading or {})
+        self._row_learner: RowLearner | None = None
         self.history = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
@@ -82,6 +85,25 @@ class Model:
     def occupied(self) -> int:
         """How many cells have been touched."""
         return len(self.engine.touched())
+
+    @property
+    def history(self) -> dict[str, Any]:
+        """What it has read in all its runs and row by row, as plain JSON values; empty before the first row."""
+        row_learner = self._row_learner
+        if row_learner is not None and row_learner.rows:
+            rows, bad_rows = (int(self._history.get(name, 0)) for name in ("rows", "bad_rows"))
+            self._history = {
+                "rows": rows + row_learner.take_rows(),
+                "bad_rows": bad_rows,
+                "progressive": self.engine.progress.to_list(),
+                "holdout": self._history.get("holdout", LossTotals(0.0, 0.0, 0, baseline=0.0).to_list()),
+            }  # without a monitor, which has not seen these rows
+            self.provenance = None  # likewise
+        return self._history
+
+    @history.setter
+    def history(self, values: Mapping[str, Any]) -> None:
+        self._history, self._row_learner = dict(values), None
 
     @property
     def confidence(self) -> RunConfidence | None:
@@ -130,6 +152,29 @@ class Model:
             return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan)
         scores = self.engine.score(data)
         return scores if raw else self.mean(scores)
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
+        """Predict and learn one row, a dict by name: the same bits as training on the same rows (docs/one-row.md).
+
+        >>> from ftprl import train
+        >>> model = train([{"city": "Ulm", "size": 2.0}, {"city": "Bonn", "size": 1.0}] * 5, [1, 0] * 5).model
+        >>> model.learn_one({"city": "Ulm", "size": 3.0}, 1)
+        >>> round(model.predict_one({"city": "Bonn", "size": 1.0}), 1)
+        0.2
+        """
+        self._one_row().learn(x, y, weight)
+
+    def predict_one(self, x: Mapping[Any, Any], *, raw: bool = False) -> float:
+        """The mean or probability of one row, a dict by name; with `raw` the score."""
+        row = self._one_row()
+        return row.score(x) if raw else row.mean(x)
+
+    def _one_row(self) -> RowLearner:
+        known = self._row_learner
+        if known is None or known.engine is not self.engine:
+            _ = self.history  # with the rows of the engine before
+            known = self._row_learner = RowLearner(self)
+        return known
 
     def evaluate(
         self, data: Any, *, thresholds: Sequence[float] = (0.5,), by: str | None = None, **more: Any
@@ -207,6 +252,7 @@ class Model:
 
     def _tensors(self, names: bool = True) -> dict[str, NDArray[Any] | model_file.Picked]:
         tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5)
+        _ = self.history  # rows that were learned one by one have no provenance
         if names and self.names is not None:
             tensors |= self.names.tensors()
         if self.provenance is not None:  # it grows with every run, and a header may not

@@ -9,7 +9,9 @@ import numpy as np
 
 from ftprl import data as readers
 from ftprl.data.columns import bucket_entry
+from ftprl.data.frame_opening import settings_of_names
 from ftprl.data.interactions import parse as parse_interactions
+from ftprl.data.options import DIM
 from ftprl.data.parts import Parts
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.admission import Admission
@@ -86,6 +88,19 @@ def new_model(data: Any, options: Options, receipt: bool, names: object = None) 
         raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
     return Model(Engine(spec, receipt=receipt), source.to_dict(), names=_names(source, budget)), source
+
+
+def model_of_names(options: Options, receipt: bool) -> Model:
+    """A model that has learned nothing, for dicts that come one at a time."""
+    settings = {"scale": "auto", "dim": DIM, **_pick(options, SPEC)}
+    _check_tau(settings)
+    spec = Spec(**_with_additions(settings, receipt))
+    dtype = "float64" if spec.float64 else "float32"
+    reading = readers.ReadingOptions(
+        dim=spec.dim, seed=spec.seed, loss=spec.loss, dtype=dtype, names=True, **_pick(options, _OPEN)
+    )
+    reading.check()
+    return Model(Engine(spec, receipt=receipt), settings_of_names(reading).to_dict(), names=Names(BUDGET))
 
 
 def _names(source: readers.Source, budget: int) -> Names | None:

@@ -1,0 +1,114 @@
+"""One row at a time: dicts that a model learns and predicts by name, without arrays in between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, final
+
+from ftprl.data.frame_source import FrameSource
+from ftprl.data.frames import text_of
+from ftprl.data.labels import sign_of
+from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.linear.model import Model
+
+_REVIEW_DUE, _NAMES_FULL = 1, 2  # as in src/core/bindings/one_row.cpp
+_MOST_LABELS = 1000  # that are remembered
+
+
+@final
+class RowLearner:
+    """Learns and scores dicts with the engine of a model, which reads them as the data that it was trained on."""
+
+    def __init__(self, model: Model) -> None:
+        if model.is_compact or model.admission is not None or model.checkpoint is not None:
+            what = "was made compact" if model.is_compact else "leaves rare features out (admit=)"
+            what = "is a checkpoint of an unfinished run" if model.checkpoint is not None else what
+            raise InvalidInput(f"learn_one needs a model that learns every feature of a row, got one that {what}.")
+        self.engine = model.engine
+        self.rows = 0  # that were learned here, and are not in the history of the model yet
+        self._names = model.names
+        source = model.open([{}])
+        assert isinstance(source, FrameSource)
+        scoring = replace(source.settings, skip_bad_rows=False, batch_rows=2, names=False)
+        learning = replace(scoring, names=model.names is not None and model.names.full_row is None)
+        table = None if model.names is None else model.names.table
+        self._row = self.engine.one_row(learning.parser(), scoring.parser(), table)
+        self._before = int(model.history.get("rows", 0))
+        loss = self.engine.spec.scalar_loss()
+        self._mean_of = loss.mean_of
+        self._loss, self._positive = loss.name, model.reading.get("positive")
+        self._signs: dict[Hashable, float] | None = {} if loss.binary else None
+
+    def learn(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
+        """Predict and learn one row."""
+        try:
+            due = self._row.learn(x, self._label(y), weight)
+        except (TypeError, ValueError) as wrong:
+            raise _refusal(wrong, x, weight) from None
+        self.rows += 1
+        if due:
+            self._settle(due)
+
+    def take_rows(self) -> int:
+        """How many rows were learned since the last call."""
+        rows, self.rows = self.rows, 0
+        self._before += rows
+        return rows
+
+    def score(self, x: Mapping[Any, Any]) -> float:
+        """The score of one row, with the weights as they are."""
+        try:
+            return self._row.score(x)
+        except (TypeError, ValueError) as wrong:
+            raise _refusal(wrong, x, 1.0) from None
+
+    def mean(self, x: Mapping[Any, Any]) -> float:
+        """What that score predicts."""
+        return self._mean_of(self.score(x))
+
+    def _settle(self, due: int) -> None:
+        if due & _REVIEW_DUE:
+            self.engine.review_one_row(self._row)
+        if due & _NAMES_FULL and self._names is not None:
+            self._names.full_row = self._before + self.rows
+
+    def _label(self, y: Any) -> float:
+        """The label as the loss takes it."""
+        signs = self._signs
+        if signs is None:
+            return _number(y)
+        try:
+            return signs[y]
+        except KeyError:
+            pass
+        except TypeError:
+            raise InvalidInput(f"y needs a label, got {type(y).__name__}; pass the label of the row.") from None
+        if y is None:
+            raise InvalidInput("y needs a label, got None; leave the row out, or call predict_one.")
+        sign = sign_of(self._loss, self._positive, text_of(y))
+        if len(signs) < _MOST_LABELS:
+            signs[y] = sign
+        return sign
+
+
+def _number(y: Any) -> float:
+    try:
+        number = float(y)
+    except (TypeError, ValueError):
+        number = math.inf
+    if math.isinf(number) or isinstance(y, str):
+        raise InvalidInput(f"y needs a finite number, got {y!r:.60}; pass the label of the row.")
+    return number
+
+
+def _refusal(wrong: Exception, x: Any, weight: Any) -> Exception:
+    """What was wrong with the arguments of a call of the core."""
+    if isinstance(wrong, ValueError):
+        return wrong if isinstance(wrong, InvalidInput) else BadFormat(f"the row: {wrong}.")
+    if not isinstance(weight, int | float):
+        return InvalidInput(f"weight needs a number, got {type(weight).__name__}; pass how much the row counts.")
+    return wrong
