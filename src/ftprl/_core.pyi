@@ -278,6 +278,8 @@ class RecordParser(FrameParser):
 
 class OneRow:
     review_row: float
+    @property
+    def rows(self) -> int: ...
     def __init__(
         self,
         learner: Learner,

@@ -1,6 +1,7 @@
 // One row at a time: a dict of Python's is read, predicted and learned where it is, without an array.
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <thread>
 
 #include "bindings/bindings.hpp"
@@ -33,6 +34,7 @@ public:
           names_(names) {}
 
     double review_row = 0.0;  // number of labelled rows after which scales may be dropped
+    std::int64_t rows = 0;    // that were passed to learn
 
     int learn(nb::handle x, double y, double weight) {
         const Turn turn(*this);
@@ -41,6 +43,7 @@ public:
         learning_.rows.weight.data()[0] = weight;
         const Entered entered(changing_);
         const double learned = ftprl::bindings::learn_row(learner_, baseline_, row);
+        ++rows;
         return (learned >= review_row ? REVIEW_DUE : 0) | keep_names();
     }
 
@@ -110,8 +113,7 @@ private:
 
 void ftprl::bindings::bind_one_row(nb::module_& m) {
     nb::class_<OneRow>(m, "OneRow", "A learner that is given one dict at a time.")
-        .def(nb::init<nb::handle, nb::handle, DictParser&, DictParser&, const Hold&, const Hold&,
-                      ftprl::NameTable*>(),
+        .def(nb::init<nb::handle, nb::handle, DictParser&, DictParser&, const Hold&, const Hold&, ftprl::NameTable*>(),
              nb::arg("learner"), nb::arg("baseline"), nb::arg("learning"), nb::arg("scoring"), nb::arg("reading"),
              nb::arg("changing"), nb::arg("names").none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
              nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 8>())
@@ -119,5 +121,6 @@ void ftprl::bindings::bind_one_row(nb::module_& m) {
              "Predict and learn a row; 1 is added to the result when scales may be dropped, 2 when no name fits any "
              "more.")
         .def("score", &OneRow::score, nb::arg("x"), "The score of a row, with the weights as they are.")
-        .def_rw("review_row", &OneRow::review_row, "After so many labelled rows scales may be dropped.");
+        .def_rw("review_row", &OneRow::review_row, "After so many labelled rows scales may be dropped.")
+        .def_ro("rows", &OneRow::rows, "How many rows were learned here.");
 }

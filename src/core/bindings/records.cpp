@@ -1,5 +1,7 @@
 #include "bindings/records.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -203,7 +205,8 @@ void DictParser::add_items(const nb::dict& items, bool only_others) {
     const std::size_t size = items.size();
     std::size_t count = 0;
     for (const auto& [key, value] : items) {
-        if (++count > size || items.size() != size) return refuse_value("expected a dict that nobody changes, got one that changed");
+        if (++count > size || items.size() != size)
+            return refuse_value("expected a dict that nobody changes, got one that changed");
         const Name* const name = name_of(key.ptr());
         if (name != nullptr && (name->by_value || !only_others)) add_value(*this, *name, key, value);
     }

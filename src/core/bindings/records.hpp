@@ -17,7 +17,8 @@ public:
     using RecordParser::RecordParser;
     ~DictParser() override { forget_keys(); }
 
-    // The names whose kind is known, also as Python's text: where missing values are features, dicts are asked for them.
+    // The names whose kind is known, also as Python's text: where missing values are features, dicts are asked for
+    // them.
     void set_names(const std::vector<Column>& names, bool reads_others);
     // Reads the dict of row `at`; anything else is refused as a bad row.
     void add_dict(std::size_t at, nanobind::handle record);

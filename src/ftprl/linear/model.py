@@ -69,7 +69,7 @@ class Model:
         self.engine = engine
         self.reading = dict(reading or {})
         self._row_learner: RowLearner | None = None
-        self.history = dict(history or {})
+        self._history: dict[str, Any] = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
         self.names = names  # of its features, if they are kept
@@ -90,10 +90,10 @@ class Model:
     def history(self) -> dict[str, Any]:
         """What it has read in all its runs and row by row, as plain JSON values; empty before the first row."""
         row_learner = self._row_learner
-        if row_learner is not None and row_learner.rows:
+        if row_learner is not None and (learned := row_learner.take_rows()):
             rows, bad_rows = (int(self._history.get(name, 0)) for name in ("rows", "bad_rows"))
             self._history = {
-                "rows": rows + row_learner.take_rows(),
+                "rows": rows + learned,
                 "bad_rows": bad_rows,
                 "progressive": self.engine.progress.to_list(),
                 "holdout": self._history.get("holdout", LossTotals(0.0, 0.0, 0, baseline=0.0).to_list()),
@@ -162,14 +162,15 @@ class Model:
         >>> round(model.predict_one({"city": "Bonn", "size": 1.0}), 1)
         0.2
         """
-        self._one_row().learn(x, y, weight)
+        self.row_learner().learn(x, y, weight)
 
     def predict_one(self, x: Mapping[Any, Any], *, raw: bool = False) -> float:
         """The mean or probability of one row, a dict by name; with `raw` the score."""
-        row = self._one_row()
+        row = self.row_learner()
         return row.score(x) if raw else row.mean(x)
 
-    def _one_row(self) -> RowLearner:
+    def row_learner(self) -> RowLearner:
+        """What learns and scores dicts, for as long as the engine is the same."""
         known = self._row_learner
         if known is None or known.engine is not self.engine:
             _ = self.history  # with the rows of the engine before

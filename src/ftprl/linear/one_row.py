@@ -29,52 +29,51 @@ class RowLearner:
             what = "is a checkpoint of an unfinished run" if model.checkpoint is not None else what
             raise InvalidInput(f"learn_one needs a model that learns every feature of a row, got one that {what}.")
         self.engine = model.engine
-        self.rows = 0  # that were learned here, and are not in the history of the model yet
+        self._taken = 0  # rows that were learned here and are in the history of the model
         self._names = model.names
         source = model.open([{}])
         assert isinstance(source, FrameSource)
         scoring = replace(source.settings, skip_bad_rows=False, batch_rows=2, names=False)
         learning = replace(scoring, names=model.names is not None and model.names.full_row is None)
         table = None if model.names is None else model.names.table
-        self._row = self.engine.one_row(learning.parser(), scoring.parser(), table)
+        self.core = self.engine.one_row(learning.parser(), scoring.parser(), table)
         self._before = int(model.history.get("rows", 0))
         loss = self.engine.spec.scalar_loss()
-        self._mean_of = loss.mean_of
+        self.mean_of = loss.mean_of
         self._loss, self._positive = loss.name, model.reading.get("positive")
         self._signs: dict[Hashable, float] | None = {} if loss.binary else None
 
     def learn(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
         """Predict and learn one row."""
         try:
-            due = self._row.learn(x, self._label(y), weight)
+            due = self.core.learn(x, self._label(y), weight)
         except (TypeError, ValueError) as wrong:
-            raise _refusal(wrong, x, weight) from None
-        self.rows += 1
+            raise refusal(wrong, weight) from None
         if due:
-            self._settle(due)
+            self.settle(due)
 
     def take_rows(self) -> int:
         """How many rows were learned since the last call."""
-        rows, self.rows = self.rows, 0
-        self._before += rows
+        rows, self._taken = self.core.rows - self._taken, self.core.rows
         return rows
 
     def score(self, x: Mapping[Any, Any]) -> float:
         """The score of one row, with the weights as they are."""
         try:
-            return self._row.score(x)
+            return self.core.score(x)
         except (TypeError, ValueError) as wrong:
-            raise _refusal(wrong, x, 1.0) from None
+            raise refusal(wrong) from None
 
     def mean(self, x: Mapping[Any, Any]) -> float:
         """What that score predicts."""
-        return self._mean_of(self.score(x))
+        return self.mean_of(self.score(x))
 
-    def _settle(self, due: int) -> None:
+    def settle(self, due: int) -> None:
+        """What the core leaves to do after a row: to drop scales, and to note that no name fits any more."""
         if due & _REVIEW_DUE:
-            self.engine.review_one_row(self._row)
+            self.engine.review_one_row(self.core)
         if due & _NAMES_FULL and self._names is not None:
-            self._names.full_row = self._before + self.rows
+            self._names.full_row = self._before + self.core.rows
 
     def _label(self, y: Any) -> float:
         """The label as the loss takes it."""
@@ -105,7 +104,7 @@ def _number(y: Any) -> float:
     return number
 
 
-def _refusal(wrong: Exception, x: Any, weight: Any) -> Exception:
+def refusal(wrong: Exception, weight: Any = 1.0) -> Exception:
     """What was wrong with the arguments of a call of the core."""
     if isinstance(wrong, ValueError):
         return wrong if isinstance(wrong, InvalidInput) else BadFormat(f"the row: {wrong}.")

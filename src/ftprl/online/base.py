@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from ftprl.linear.model import Model
+from ftprl.linear.one_row import RowLearner
 from ftprl.training.setup import model_of_names, model_options
 
 Row = Mapping[Any, Any]
@@ -29,6 +30,7 @@ class OnlineModel:
 
     def __init__(self) -> None:
         self._own_model: Model | None = None
+        self._learner: RowLearner | None = None
         self._count_as_rivers()
 
     @classmethod
@@ -42,12 +44,18 @@ class OnlineModel:
     @property
     def model(self) -> Model:
         """The model itself, to save, predict files with, explain or certify."""
+        self._learner = None  # whoever has the model may put another engine into it
         if self._own_model is None:
             named = {name: getattr(self, name, None) for name in _OPTIONS}
             options = model_options(dict.fromkeys(_UNUSED) | named)
             self._own_model = model_of_names(options, self.receipt)
             self._own_model.engine.retire = self.retire
         return self._own_model
+
+    def _start(self) -> RowLearner:
+        """What learns and scores rows, kept until the model is asked for: a row should cost little more than itself."""
+        learner = self._learner = self.model.row_learner()
+        return learner
 
     # ---- parameters ----
 
@@ -76,7 +84,7 @@ class OnlineModel:
         return {**self._get_params(), "_own_model": self._own_model}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update({**state, "_learner": None})
         self._count_as_rivers()
 
     # ---- what River's pipelines and checks ask for ----

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, final
 
 from ftprl.errors import InvalidInput
+from ftprl.linear.one_row import refusal
 from ftprl.online.base import OnlineModel, Row
 
 
@@ -13,8 +14,8 @@ from ftprl.online.base import OnlineModel, Row
 class OnlineClassifier(OnlineModel):
     """A linear classifier of two classes that learns one dict at a time, with the methods of River's classifiers.
 
-    `classes` are the two labels, the positive one last. The value of a key is a number, or a category if it is text, and
-    words if `text` names it. Other parameters are options of `ftprl.train`; one that is None has its default there.
+    `classes` are the two labels, the positive one last. The value of a key is a number, or a category if it is text,
+    and words if `text` names it. Other parameters are options of `ftprl.train`; one that is None has its default there.
 
     >>> model = OnlineClassifier()
     >>> for city, size, bought in [("Ulm", 2.0, True), ("Bonn", 1.0, False)] * 5:
@@ -77,21 +78,27 @@ class OnlineClassifier(OnlineModel):
 
     def learn_one(self, x: Row, y: Hashable, w: float = 1.0) -> None:
         """Learn one row; `w` is its weight."""
-        negative, positive = self.classes
-        if y == positive:
-            self.model.learn_one(x, 1, w)
-        elif y == negative:
-            self.model.learn_one(x, 0, w)
-        else:
-            raise InvalidInput(f"y needs one of the classes {self.classes!r:.60}, got {y!r:.40}; name both in classes=.")
+        learner = self._learner or self._start()
+        try:
+            due = learner.core.learn(x, 1.0 if y == self.classes[1] else self._negative(y), w)
+        except (TypeError, ValueError) as wrong:
+            raise refusal(wrong, w) from None
+        if due:
+            learner.settle(due)
+
+    def _negative(self, y: Hashable) -> float:
+        if y == self.classes[0]:
+            return -1.0
+        raise InvalidInput(f"y needs one of the classes {self.classes!r:.60}, got {y!r:.40}; name both in classes=.")
 
     def predict_proba_one(self, x: Row) -> dict[Any, float]:
         """The probability of each class."""
         if self.loss != "logistic":
             raise NotImplementedError(f"probabilities need loss='logistic', got loss={self.loss!r}")
-        positive = self.model.predict_one(x)
+        learner = self._learner or self._start()
+        positive = learner.mean_of(learner.score(x))
         return {self.classes[0]: 1.0 - positive, self.classes[1]: positive}
 
     def predict_one(self, x: Row) -> Any:
         """The class that is more probable."""
-        return self.classes[1] if self.model.predict_one(x, raw=True) > 0.0 else self.classes[0]
+        return self.classes[1] if (self._learner or self._start()).score(x) > 0.0 else self.classes[0]

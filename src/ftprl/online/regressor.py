@@ -74,8 +74,8 @@ class OnlineRegressor(OnlineModel):
 
     def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
         """Learn one row; `w` is its weight."""
-        self.model.learn_one(x, y, w)
+        (self._learner or self._start()).learn(x, y, w)
 
     def predict_one(self, x: Row) -> float:
         """The prediction of one row, in the unit of the labels."""
-        return self.model.predict_one(x)
+        return (self._learner or self._start()).mean(x)

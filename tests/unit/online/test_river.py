@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 river = pytest.importorskip("river", reason="needs River; pip install 'ftprl[test]'")
 
-from river import base, checks, compose, evaluate, metrics, preprocessing  # noqa: E402
+from river import base, checks, compose, datasets, evaluate, metrics, preprocessing  # noqa: E402
 
 from ftprl import OnlineClassifier, OnlineRegressor  # noqa: E402
 
@@ -34,4 +35,20 @@ def _checks() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("model", "check"), list(_checks()))
 def test_rivers_own_checks(model: OnlineClassifier | OnlineRegressor, check: Callable[[Any], None]) -> None:
+    random.seed(0)  # of the checks that shuffle features
     check(model.clone())
+
+
+def test_the_models_count_as_rivers_own() -> None:
+    assert isinstance(OnlineClassifier(), base.Classifier)
+    assert isinstance(OnlineRegressor(), base.Regressor)
+    assert not isinstance(OnlineRegressor(), base.Classifier)
+
+
+def test_a_pipeline_of_rivers() -> None:
+    pipeline = preprocessing.StandardScaler() | OnlineClassifier()
+    assert isinstance(pipeline, compose.Pipeline)
+    accuracy = evaluate.progressive_val_score(datasets.Phishing(), pipeline, metrics.Accuracy())
+    plain = evaluate.progressive_val_score(datasets.Phishing(), OnlineClassifier(), metrics.LogLoss())
+    assert accuracy.get() > 0.85
+    assert plain.get() < 0.35
