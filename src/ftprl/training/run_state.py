@@ -154,6 +154,7 @@ class RunState:
             "chosen": None if self.chosen is None else list(self.chosen),
             "relearn": self.relearn_passes,
             **({} if self.is_partial else {"monitor": self.monitor.numbers}),
+            **({"residuals": residuals} if (residuals := self.monitor.residual_numbers) else {}),
         }
 
     @classmethod
@@ -161,6 +162,7 @@ class RunState:
         """The state that `to_dict` wrote, of a run over this source."""
         first_pass = values["progressive"]
         monitor.restore(values.get("monitor", ()))
+        monitor.restore_residuals(values.get("residuals", ()))
         return cls(
             run_start=_totals(values["began"]),
             pass_start=_totals(values["pass_began"]),
