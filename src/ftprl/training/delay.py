@@ -1,7 +1,7 @@
-"""Labels that arrive late: rows are predicted when they arrive and learned when their labels would have (docs/delay.md).
+"""Labels that arrive late: rows are predicted when they arrive, learned when their labels would have (docs/delay.md).
 
-The rows of a batch and those that are due meanwhile are put in one order: row t is predicted, then every row whose label
-arrives with row t is learned, the earliest first. A row that is only predicted has weight 0.
+The rows of a batch and those that are due meanwhile are put in one order: row t is predicted, then every row whose
+label arrives with row t is learned, the earliest first. A row that is only predicted has weight 0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parse_memory(value: object) -> int:
 
 @final
 class _Group(NamedTuple):
-    """Rows in the order in which their labels arrive: their numbers, the rows with which they are due, their experts."""
+    """Rows in the order in which their labels arrive: their numbers, the rows with which they are due, what was said."""
 
     batch: Batch
     row: Rows
@@ -57,8 +57,11 @@ class _Group(NamedTuple):
     def split(self, count: int) -> tuple[_Group, _Group]:
         """The first rows and the others."""
         rest = self.batch[count:] if 2 * count < self.rows else rows_of(self.batch, np.arange(count, self.rows))
-        first = _Group(self.batch[:count], *(array[:count] for array in self[1:]))
-        return first, _Group(rest, *(array[count:].copy() for array in self[1:]))
+        return self.at(self.batch[:count], slice(count)), self.at(rest, slice(count, None))
+
+    def at(self, batch: Batch, rows: slice | NDArray[Any]) -> _Group:
+        """Some rows, of which `batch` has the features."""
+        return _Group(batch, self.row[rows].copy(), self.due[rows].copy(), self.said[rows].copy())
 
 
 @final
@@ -139,8 +142,8 @@ class Waiting:
             name = "delay" if self._delay is not None else "delay_column"
             raise OutOfMemory(
                 f"{name}= needs memory for the rows that wait for their labels, {self.nbytes} bytes for {len(self)}"
-                f" rows after row {int(order.later.row[-1]) + 1}, got delay_memory={self._memory}; pass more, or shorter"
-                " delays.",
+                f" rows after row {int(order.later.row[-1]) + 1}, got delay_memory={self._memory};"
+                " pass more, or shorter delays.",
                 option=(name, "delay_memory"),
             )
 
@@ -195,19 +198,23 @@ class Waiting:
             entries, indices, values, y, weight, row, due, said = (tensors[PREFIX + part] for part in _PARTS)
             indptr = np.concatenate(([0], np.cumsum(entries, dtype=np.int64)))
             batch = Batch(indptr, indices, values, y, weight).replaced(is_private=True)
-            is_rising = bool((np.diff(row) > 0).all()) and len(row) > 0 and 0 <= row[0] and row[-1] < rows
+            is_rising = bool((np.diff(row) > 0).all()) and len(row) > 0 and row[0] >= 0 and row[-1] < rows
             is_due = len(due) == len(row) == len(batch) and bool((due >= rows).all() and (due < 2.0**62).all())
             is_whole = bool((row == np.floor(row)).all() and (due == np.floor(due)).all())
             has_labels = bool((weight > 0.0).all() and (y == y).all())
             is_said = said.shape == (len(batch), self._width) and said.dtype == np.float64
-            if not (is_rising and is_due and is_whole and has_labels and is_said) or (len(indices) and int(indices.max()) >= dim):
+            if not (is_rising and is_due and is_whole and has_labels and is_said) or (
+                len(indices) and int(indices.max()) >= dim
+            ):
                 raise ValueError("rows that no run has left waiting")
         except (KeyError, ValueError, InvalidInput) as wrong:
-            raise BadModel(f"a checkpoint needs the rows that wait for their labels, got {wrong}; start anew.") from None
+            raise BadModel(
+                f"a checkpoint needs the rows that wait for their labels, got {wrong}; start anew."
+            ) from None
         every = _Group(batch, row.astype(np.int64), due.astype(np.int64), said)
         for at in range(0, len(batch), _AT_ONCE):
             some = np.arange(at, min(at + _AT_ONCE, len(batch)))
-            self._groups.append(_sorted(_Group(rows_of(batch, some), *(array[some] for array in every[1:]))))
+            self._groups.append(_sorted(every.at(rows_of(batch, some), some)))
 
 
 def has_delay_column(source: Source) -> bool:
@@ -242,8 +249,8 @@ def _arrays(batch: Batch) -> tuple[NDArray[Any], ...]:
 
 def _merged(groups: Sequence[_Group]) -> _Group:
     """The rows of all groups, one group behind the other."""
-    parts = (np.concatenate(arrays) for arrays in zip(*(group[1:] for group in groups), strict=True))
-    return _Group(_joined([group.batch for group in groups]), *parts)
+    row, due, said = (np.concatenate(arrays) for arrays in zip(*(group[1:] for group in groups), strict=True))
+    return _Group(_joined([group.batch for group in groups]), row, due, said)
 
 
 def _sorted(group: _Group) -> _Group:
@@ -251,7 +258,7 @@ def _sorted(group: _Group) -> _Group:
     order = np.lexsort((group.row, group.due))
     if bool((order[1:] > order[:-1]).all()):
         return group
-    return _Group(rows_of(group.batch, order), *(array[order] for array in group[1:]))
+    return group.at(rows_of(group.batch, order), order)
 
 
 def _joined(batches: Sequence[Batch]) -> Batch:

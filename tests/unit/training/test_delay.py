@@ -140,7 +140,9 @@ def test_cuts_and_threads_change_nothing(data: Path, tmp_path: Path, options: di
     assert all(result == results[0] for result in results)
 
 
-@pytest.mark.parametrize("options", [{**CHOSEN, "delay": 50, "holdout": 7}, BY_COLUMN, {**BY_COLUMN, "admit": "count:2"}])
+@pytest.mark.parametrize(
+    "options", [{**CHOSEN, "delay": 50, "holdout": 7}, BY_COLUMN, {**BY_COLUMN, "admit": "count:2"}]
+)
 def test_a_resumed_run_gives_the_same_bytes(data: Path, tmp_path: Path, options: dict[str, Any]) -> None:
     whole = train(data, output=tmp_path / "whole", predictions=tmp_path / "whole.txt", **options)
 
