@@ -436,17 +436,17 @@ bool has_units(const Values& values) {
 
 void bind_rows(nb::class_<Learner>& learner) {
     learner
-        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
-             nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
-             nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
-             nb::arg("first_row") = 0, nb::arg("scales") = true, nb::arg("mixture") = true,
-             nb::arg("baseline").none() = nb::none(), nb::arg("baselines").noconvert().none() = nb::none(),
-             nb::arg("arrivals").noconvert().none() = nb::none(),
-             nb::arg("arrival_of").noconvert().none() = nb::none(),
-             "Predict and learn, row by row; (loss, weight, rows) of what was learned. Without `mixture` the mixture "
-             "stays as it is; without `scales` only the weights of its experts learn. A `baseline` learns the labels, "
-             "whose losses go to `baselines` as in Baseline.learn. With `arrivals`, row r keeps what its experts say in "
-             "row arrival_of[r] of it when it is only predicted, and is weighed by that when it is learned.")
+        .def(
+            "learn", &learn, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+            nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+            nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
+            nb::arg("first_row") = 0, nb::arg("scales") = true, nb::arg("mixture") = true,
+            nb::arg("baseline").none() = nb::none(), nb::arg("baselines").noconvert().none() = nb::none(),
+            nb::arg("arrivals").noconvert().none() = nb::none(), nb::arg("arrival_of").noconvert().none() = nb::none(),
+            "Predict and learn, row by row; (loss, weight, rows) of what was learned. Without `mixture` the mixture "
+            "stays as it is; without `scales` only the weights of its experts learn. A `baseline` learns the labels, "
+            "whose losses go to `baselines` as in Baseline.learn. With `arrivals`, row r keeps what its experts say in "
+            "row arrival_of[r] of it when it is only predicted, and is weighed by that when it is learned.")
         .def("check", &check, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
              nb::arg("first_row") = 0, "Raise RowError for the first row that cannot be learned.")

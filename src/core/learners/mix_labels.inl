@@ -164,7 +164,8 @@ inline void weigh_labelled(const ScaleConstants& c, Mixture& m, const Opinions& 
     weigh_experts(m, experts(c), l, weight * log(static_cast<double>(experts(c))) / D);
 }
 
-// As learn_mixture for the log loss: slopes are for weight 1; `judged` as there. Whether the scales learn from the row is `row.teaches`.
+// As learn_mixture for the log loss: slopes are for weight 1; `judged` as there. Whether the scales learn from the row
+// is `row.teaches`.
 MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged,
                                   const double* reach, double y, double weight, double t, double* slopes,
                                   LabelledRow& row) {

@@ -37,7 +37,7 @@ def parse_memory(value: object) -> int:
 
 @final
 class _Group(NamedTuple):
-    """Rows in the order in which their labels arrive: their numbers, the rows with which they are due, what was said."""
+    """Rows in the order in which their labels arrive: their numbers, the rows they are due with, what was said."""
 
     batch: Batch
     row: Rows
