@@ -150,6 +150,7 @@ def checkpoint_shape(format: Any) -> Shape:
             "residuals": listed(number(), RESIDUAL_NUMBERS),
             "chosen": either(nothing, row(_EXPERTS, _EXPERTS)),
             "relearn": whole(0, MOST_REVIEWS),
+            "arrived": either(nothing, _TOTALS),
         },
     )
     return fields(
@@ -162,6 +163,7 @@ def checkpoint_shape(format: Any) -> Shape:
         },
         {
             "retire": flag,
+            "delay": either(nothing, whole(0, 2**53)),
             "predictions": either(nothing, fields({"bytes": whole(), "crc32": whole(0, 2**32 - 1)})),
         },
     )
