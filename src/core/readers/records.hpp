@@ -74,7 +74,7 @@ public:
 
     // The record has no value of this name.
     void add_missing(const Name& name) {
-        if (is_good_ && !name.by_value && is_feature(name.reader.kind)) missing(name.reader);
+        if (is_good_ && !name.by_value && makes_features(name.reader.kind)) missing(name.reader);
     }
 
     // A value of the record: a number, of which `text()` gives the text where that is needed, or a text alone.
@@ -139,6 +139,9 @@ private:
             case Column::Kind::weight:
                 is_good_ = importance(column, field, weight_);
                 return;
+            case Column::Kind::delay:
+                is_good_ = lateness(column, field);
+                return;
             default:
                 is_good_ = feature(column, field, rest_, false);
         }
@@ -146,9 +149,6 @@ private:
 
     static bool is_number(Column::Kind kind) noexcept {
         return kind == Column::Kind::numeric || kind == Column::Kind::bucket;
-    }
-    static bool is_feature(Column::Kind kind) noexcept {
-        return kind != Column::Kind::ignore && kind != Column::Kind::label && kind != Column::Kind::weight;
     }
 
     std::unordered_map<std::string, Name> names_;
