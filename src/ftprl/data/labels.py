@@ -79,6 +79,8 @@ def of_array(loss: str, positive: str | None, labels: Sequence[NDArray[np.float6
     rule = of_numbers(loss, positive)
     if rule.kind != "sign":
         return rule
+    if all((np.abs(part) == 1.0).all() for part in labels):  # as nearly always, and quicker than to find all labels
+        return rule
     values: set[float] = set()
     for part in labels:
         values |= set(np.unique(part[part == part])[:_SHOWN].tolist())
