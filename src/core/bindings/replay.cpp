@@ -63,6 +63,8 @@ ftprl::replay::Settings settings_of(const nb::dict& d) {
                               flag("intercept"),
                               flag("float64"),
                               flag("stacked"),
+                              flag("coin"),
+                              flag("dense"),
                               number("share"),
                               nb::cast<std::vector<double>>(d["scales"])};
     if (s.scales.empty() || s.scales.size() > ftprl::replay::MOST)
@@ -72,7 +74,8 @@ ftprl::replay::Settings settings_of(const nb::dict& d) {
 
 std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) {
     const ftprl::replay::Settings s = settings_of(settings);
-    const std::size_t K = s.scales.size(), n = K + (s.stacked ? 1 : 0), windows = K > 4 ? 3 * (K - 2) : 0;
+    const std::size_t K = s.scales.size(), n = K + (s.stacked ? 1 : 0) + (s.coin ? 1 : 0),
+                      windows = K > 4 ? 3 * (K - 2) : 0;
     const std::size_t places = nb::cast<Any>(arrays["unit"]).size();
     const auto cells = [&](const char* name, std::size_t size) {
         void* array = array_of(arrays, name, s.wide, size);
@@ -93,7 +96,16 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
                    needed(arrays, "seen", n),  needed(arrays, "facts", 1),
                    needed(arrays, "block", K), needed(arrays, "windows", windows)};
     }
-    auto learner = std::make_unique<ftprl::replay::Learner>(s, table, totals, labels, mixture);
+    using namespace ftprl::replay;
+    CoinState coin{};
+    ColumnState columns{};
+    if (s.coin && !s.labelled()) coin = {cells("coin", 4 * places), needed(arrays, "coin_base", 5)};
+    if (s.dense && !s.labelled()) {
+        columns = {needed(arrays, "columns", MOST_COLUMNS * COLUMN_FACTS),
+                   needed(arrays, "column_counts", COLUMN_COUNTS), needed(arrays, "dense_u", STACK_INPUTS),
+                   needed(arrays, "dense_P", STACK_INPUTS * STACK_INPUTS)};
+    }
+    auto learner = std::make_unique<Learner>(s, table, totals, labels, mixture, coin, columns);
     return std::make_unique<CompiledReplay>(
         CompiledReplay{std::move(arrays), static_cast<std::int64_t>(places), std::move(learner), static_cast<int>(K)});
 }

@@ -21,7 +21,7 @@ enum class Name { logistic, hinge, squared_hinge, squared, absolute, quantile, h
 struct Settings {
     Name loss;
     double tau, beta, l1, l2, lower, upper;
-    bool intercept, wide, stacked;
+    bool intercept, wide, stacked, coin, dense;
     double share;  // below 0: -1 for 1 / (t + 1), -2 for at most 2^-10 of it
     std::vector<double> scales;
 
@@ -50,6 +50,24 @@ struct MixtureState {
     double *P, *u, *w, *totals, *seen, *facts, *block, *windows;
 };
 
+// The coin: four numbers of each place, float or double; the intercept's, and the largest weighted slope. Null without.
+struct CoinState {
+    void* cells;
+    double* base;
+};
+
+// The dense columns: facts of each, how many are active and watched, the inputs before them and the rows since the last
+// power of two; then u and P of the stack that sees them. Null without.
+constexpr int MOST_COLUMNS = 64, COLUMN_FACTS = 8, COLUMN_COUNTS = 4, STACK_INPUTS = 88;
+struct ColumnState {
+    double *columns, *counts, *u, *P;
+
+    int active() const { return static_cast<int>(counts[0]); }
+    int watched() const { return static_cast<int>(counts[1]); }
+    int own() const { return static_cast<int>(counts[2]); }
+    bool started() const { return counts != nullptr && counts[2] > 0.0; }
+};
+
 // What is added up: tallies (loss, weight, rows), SUMS and slopes and ROW_SUMS for each scale, 20 bins of calibration.
 struct Totals {
     double *tallies, *sums, *slopes, *row_sums, *calibration, *base;
@@ -64,7 +82,8 @@ struct Row {
 
 class Learner {
 public:
-    Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture);
+    Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture, CoinState coin,
+            ColumnState columns);
 
     // One row, all of it: one scale with any loss, or several with the log loss.
     void learn(const Row& row);
@@ -89,14 +108,22 @@ private:
                    double moved, double kept, bool narrow, bool met);
     double learn_labelled(const Row& row, double score, double reach, double& slope);
     void sum_up(int k, std::int64_t entries);
+    template <class T>
+    double coin_score(const Row& row);
+    template <class T>
+    void learn_coin(const Row& row, double slope);
+    template <class T>
+    void review_columns(const Row& row, std::int64_t t);
 
     Settings s_;
     Cells cells_;
     Totals totals_;
     LabelState* labels_;
     MixtureState mixture_;
+    CoinState coin_;
+    ColumnState columns_;
     bool several_, plain_;
-    std::vector<double> unit_, before_, x_, kappa_, terms_;
+    std::vector<double> unit_, before_, x_, kappa_, terms_, bets_;
     double base_[MOST];
     double own_[SUMS][MOST];
 };
@@ -116,9 +143,17 @@ double implicit_slope(const Settings& s, const LabelState& state, double score, 
 void add_row_sums(const Settings& s, const LabelState& state, const LabelledRow& row, double y, double weight,
                   double score, double slope, double prediction, double prediction_loss, double* sums, int stride);
 
-// The loss of the mixture for row t, counted from 1, which then learns the row.
-double learn_mixture(const Settings& s, const MixtureState& state, const double* scores, double y, double weight,
-                     double t);
+// The loss of the mixture for row t, counted from 1, which then learns the row. `bet` is the coin's score, `inputs`
+// what the columns give the stack; `coin_slope` becomes the coin's, weighted.
+double learn_mixture(const Settings& s, const MixtureState& state, const ColumnState& columns, const double* scores,
+                     double bet, const double* inputs, double y, double weight, double t, double& coin_slope);
+
+// A 1 and the values of the active columns, in deviations from their means; the row is counted.
+void read_columns(const ColumnState& c, const Row& row, double* inputs);
+double columns_score(const ColumnState& c, const double* inputs);
+void columns_step(const ColumnState& c, const double* v, double slope, double b, double weight);
+// At powers of two of the rows: columns that are rare go, watched ones that are dense stay.
+void settle_columns(const ColumnState& c, const MixtureState& m, int stack_inputs);
 
 // Every fourth number from the first, the second, ... on, then these four together.
 inline double in_fours(const double* terms, std::int64_t count) {

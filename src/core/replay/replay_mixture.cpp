@@ -55,7 +55,7 @@ double by_logarithms(const Settings& s, const MixtureState& m, const double* los
         return low - std::log(sum);
     }
     const double least = least_of(m.seen, n), heat = m.facts[0];
-    double weights = 0.0, sums[MOST + 1];
+    double weights = 0.0, sums[MOST + 2];
     for (int j = 0; j < n; ++j) {
         const double behind = (m.seen[j] - least) / heat;
         sums[j] = losses[j] + behind;
@@ -77,7 +77,7 @@ void weigh(const Settings& s, const MixtureState& m, const double* losses, const
     if (s.share == 0.0) return from_totals(m, n);
     const double heat = m.facts[0], low = least_of(losses, n);
     const double rate = heat > 0.0 ? std::min(weight / heat, LARGEST) : 0.0;
-    double w[MOST + 1], whole = 0.0;
+    double w[MOST + 2], whole = 0.0;
     for (int j = 0; j < n; ++j) {
         const double power = chances == nullptr || rate != 1.0 ? std::exp(rate * (low - losses[j])) : chances[j];
         w[j] = m.w[j] * power;
@@ -87,20 +87,25 @@ void weigh(const Settings& s, const MixtureState& m, const double* losses, const
     for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * (w[j] / whole) + a / n;
 }
 
-void newton_step(const Settings& s, const MixtureState& m, const double* scores, double f, double y, double weight) {
+void newton_step(const Settings& s, const MixtureState& m, const ColumnState& columns, const double* scores,
+                 const double* inputs, double f, double y, double weight) {
     const int K = s.count();
     weight = std::min(weight, HEAVIEST);
-    double v[MOST], Pv[MOST], q = 0.0;
+    double v[STACK_INPUTS], Pv[MOST], q = 0.0;
     for (int i = 0; i < K; ++i) v[i] = cut(scores[i], -STACK_CUT, STACK_CUT);
+    const double e = std::exp(-std::fabs(f)), p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
+    const double b = weight * std::max(p * (1.0 - p), FLATTEST), slope = log_slope(f, y);
+    if (columns.started()) {
+        std::copy(inputs, inputs + 1 + columns.active(), v + K);
+        return columns_step(columns, v, slope, b, weight);
+    }
     for (int i = 0; i < K; ++i) {
         double sum = 0.0;
         for (int j = 0; j < K; ++j) sum += m.P[i * K + j] * v[j];
         Pv[i] = sum;
     }
     for (int i = 0; i < K; ++i) q += v[i] * Pv[i];
-    const double e = std::exp(-std::fabs(f)), p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
-    const double b = weight * std::max(p * (1.0 - p), FLATTEST), d = 1.0 + b * std::max(q, 0.0);
-    const double along = weight * log_slope(f, y) / d;
+    const double d = 1.0 + b * std::max(q, 0.0), along = weight * slope / d;
     bool sound = true;
     for (int i = 0; i < K; ++i) {
         m.u[i] -= along * Pv[i];
@@ -131,13 +136,16 @@ void add_block(const MixtureState& m, const double* losses, double weight, int K
 
 }  // namespace
 
-double learn_mixture(const Settings& s, const MixtureState& m, const double* scores, double y, double weight,
-                     double t) {
-    const int K = s.count(), n = K + (s.stacked ? 1 : 0);
-    double experts[MOST + 1], losses[MOST + 1], chances[MOST + 1], total = 0.0, stack = 0.0;
+double learn_mixture(const Settings& s, const MixtureState& m, const ColumnState& columns, const double* scores,
+                     double bet, const double* inputs, double y, double weight, double t, double& coin_slope) {
+    const int K = s.count(), n = K + (s.stacked ? 1 : 0) + (s.coin ? 1 : 0);
+    double experts[MOST + 2], losses[MOST + 2], chances[MOST + 2], total = 0.0, stack = 0.0;
+    const double* u = columns.started() ? columns.u : m.u;
     for (int k = 0; k < K; ++k) experts[k] = scores[k];
-    for (int k = 0; s.stacked && k < K; ++k) stack += m.u[k] * cut(scores[k], -STACK_CUT, STACK_CUT);
+    for (int k = 0; s.stacked && k < K; ++k) stack += u[k] * cut(scores[k], -STACK_CUT, STACK_CUT);
+    if (columns.started()) stack = stack + columns_score(columns, inputs);
     if (s.stacked) experts[K] = stack;
+    if (s.coin) experts[n - 1] = bet;
     for (int j = 0; j < n; ++j) losses[j] = log_loss(experts[j], y);
     if (weight > m.facts[0]) {
         const double ratio = m.facts[0] / weight;
@@ -157,7 +165,8 @@ double learn_mixture(const Settings& s, const MixtureState& m, const double* sco
     const double loss = directly ? -std::log(total) : by_logarithms(s, m, losses, n);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * losses[j];
     weigh(s, m, losses, directly ? chances : nullptr, weight, t, n);
-    if (s.stacked) newton_step(s, m, scores, stack, y, weight);
+    if (s.stacked) newton_step(s, m, columns, scores, inputs, stack, y, weight);
+    if (s.coin) coin_slope = weight * log_slope(bet, y);
     for (int j = 0; j < n; ++j) m.totals[j] += weight * losses[j];
     add_block(m, losses, weight, K, static_cast<std::int64_t>(t));
     return loss;
