@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ftprl.online import OnlineClassifier, OnlineRegressor
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
+    from ftprl.training.live import ProgressBar
     from ftprl.training.run import Run
     from ftprl.training.train import train
 
@@ -34,7 +35,7 @@ _NAMES = {
     "ftprl.online": ("OnlineClassifier", "OnlineRegressor"),
     "ftprl.posthoc": ("best_bound",),
     "ftprl.schemes": ("john",),
-    "ftprl.training": ("Run", "train"),
+    "ftprl.training": ("ProgressBar", "Run", "train"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _MODULES = ("adversaries", "baselines", "data", "losses", "receipt", "schemes", "sets")
@@ -56,6 +57,7 @@ __all__ = [
     "OnlineClassifier",
     "OnlineRegressor",
     "Preconditioned",
+    "ProgressBar",
     "Run",
     "SoloFTRL",
     "StronglyAdaptive",

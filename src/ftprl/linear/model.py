@@ -28,6 +28,7 @@ from ftprl.linear.one_row import RowLearner
 from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
 from ftprl.linear.totals import LossTotals
+from ftprl.runlog.yardstick import compared
 from ftprl.schema import fields
 
 if TYPE_CHECKING:
@@ -83,6 +84,25 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.engine.spec.loss}, {self.occupied} of {self.engine.spec.dim} cells)"
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        from ftprl.draw.card import card
+
+        spec, progress = self.engine.spec, self.engine.progress
+        scales = ", ".join(f"{scale:g}" for scale in spec.scales)
+        rows = [
+            ("loss", spec.scalar_loss().unit or spec.loss),
+            ("learning-rate scales", f"{len(spec.scales)}: {scales}" if spec.several else scales),
+            ("rows learned", f"{progress.rows:,}"),
+            ("progressive loss", compared(progress.mean, progress.baseline_mean, progress.improvement)),
+            ("cells in use", f"{self.occupied:,} of {spec.dim:,}"),
+        ]
+        if self.names is not None:
+            rows.append(("features with a name", f"{len(self.names):,}"))
+        if self.engine.receipt:
+            rows.append(("receipt", "kept"))
+        return card("Model", [*rows, ("reads", str(self.reading.get("format", "batches")))])
 
     @property
     def occupied(self) -> int:

@@ -6,6 +6,7 @@ import copy
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
+from html import escape
 from typing import Any, ClassVar, Self
 
 from ftprl.linear.model import Model
@@ -78,6 +79,11 @@ class OnlineModel:
         defaults = {name: entry.default for name, entry in inspect.signature(type(self)).parameters.items()}
         changed = {name: value for name, value in self._get_params().items() if value != defaults[name]}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the parameters, and the model once there is one."""
+        learned = "" if self._own_model is None else self._own_model._repr_html_()
+        return f"<code>{escape(repr(self))}</code>{learned}"
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copies: the parameters, and the model as the bytes of its file."""
