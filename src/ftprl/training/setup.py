@@ -95,7 +95,7 @@ def model_of_names(options: Options, receipt: bool) -> Model:
     """A model that has learned nothing, for dicts that come one at a time."""
     settings = {"scale": "auto", "dim": DIM, **_pick(options, SPEC)}
     _check_tau(settings)
-    spec = Spec(**_with_additions(settings, receipt))
+    spec = Spec(**_with_additions(settings))
     dtype = "float64" if spec.float64 else "float32"
     reading = readers.ReadingOptions(
         dim=spec.dim, seed=spec.seed, loss=spec.loss, dtype=dtype, names=True, **_pick(options, _OPEN)
