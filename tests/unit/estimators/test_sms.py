@@ -20,5 +20,5 @@ def test_sms_spam_in_ten_lines() -> None:
     certificate = pipeline[-1].certificate_
     assert pipeline[-1].progressive_loss_ < 0.07  # the base rate alone has 0.39
     assert certificate.rounds == len(sms) == 5574
-    assert certificate.regret <= certificate.bound
+    assert certificate.regret <= certificate.bound * (1 + 1e-12)
     assert certificate.beaten_length is not None
