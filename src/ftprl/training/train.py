@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.data.files import STDIN
+from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -62,6 +63,9 @@ def train(
     bucket: Columns | None = None,
     missing: str | None = None,
     interactions: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    ngrams: GramsOption = None,
+    skips: GramsOption = None,
+    char_ngrams: GramsOption = None,
     sep: str | None = None,
     quote: str | None = None,
     header: bool | None = None,
@@ -131,6 +135,10 @@ def train(
       indicator; ignore for dicts that lack most keys]
     - `interactions`: Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or
       namespace
+    - `ngrams`: Longest n-gram of words, of all text columns and VW namespaces or of one: 2 makes pairs of neighbouring
+      words
+    - `skips`: How many words an n-gram may leave out, as `ngrams` [default: 0]
+    - `char_ngrams`: Characters of the pieces of words that are features as well: 3, or 3-5, as `ngrams`
     - `sep`: Character between columns; \\t is a tab [default: a comma in csv, or ; tab | if the header has no
       comma; a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
