@@ -38,11 +38,9 @@ def row_of(batch: data.Batch, r: int) -> dict[int, float]:
     return dict(zip(batch.indices[some].tolist(), batch.values[some].tolist(), strict=True))
 
 
-def expected(
-    words: list[str], group: str, name: str, n: int, skips: int, chars: tuple[int, int] | None
-) -> Counter[int]:
-    """The cells of a text whose words are features `name` + word."""
-    hashes = [feature_hash(f"{name}{word}".encode()) for word in words]
+def expected(words: list[str], group: str, n: int, skips: int, chars: tuple[int, int] | None) -> Counter[int]:
+    """The cells of a text whose words are features of a column."""
+    hashes = [feature_hash(f"{group}={word}".encode()) for word in words]
     found = Counter[int](hashes)
     found.update(gram_hash([hashes[i] for i in places]) for places in grams(len(words), n, skips))
     for word in words if chars is not None else ():
