@@ -199,6 +199,7 @@ def admit(
     chance: int,
     seed: int,
     first_row: int,
+    is_sketch: bool = ...,
 ) -> None: ...
 
 # ---- names ----

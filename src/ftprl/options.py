@@ -300,7 +300,8 @@ _TABLE = (
         "train",
         "RULE",
         "Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,"
-        " poisson:P with probability P from each row that has it; not with a receipt",
+        " bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with"
+        " probability P from each row that has it; not with a receipt",
         "every feature is learned",
     ),
     # ---- run ----

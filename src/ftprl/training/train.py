@@ -181,7 +181,8 @@ def train(
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
     - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
-      poisson:P with probability P from each row that has it; not with a receipt [default: every feature is learned]
+      bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with
+      probability P from each row that has it; not with a receipt [default: every feature is learned]
 
     Run options:
 

@@ -246,6 +246,17 @@ def test_all_formats_learn_one_model(tmp_path: Path) -> None:
     assert set(digests.values()) == {digests["csv"]}, digests
 
 
+def test_lines_and_dicts_without_a_delay_have_none(tmp_path: Path) -> None:
+    columns = table(300)
+    columns["lag"] = [0 if i < 40 or i % 3 == 0 else lag for i, lag in enumerate(columns["lag"])]
+    whole = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    rows = [{name: value for name, value in row.items() if name != "lag" or value} for row in whole]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    digests = {train(data, **BY_COLUMN).model.state_digest() for data in (whole, rows, path)}
+    assert len(digests) == 1
+
+
 def test_the_delay_is_no_feature_and_predictions_do_without_it(tmp_path: Path) -> None:
     columns = table(300)
     model = train(written(tmp_path / "rows.csv", columns), **BY_COLUMN).model
