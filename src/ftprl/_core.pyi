@@ -143,6 +143,7 @@ class MeanSequence:
 
 class Monitor:
     numbers: list[float]
+    residuals: list[float]
     def __init__(self, loss: str, error_probability: float, false_alarm: float) -> None: ...
     def add(
         self,
@@ -154,6 +155,8 @@ class Monitor:
     ) -> None: ...
     @property
     def needs_scores(self) -> bool: ...
+    @property
+    def has_residuals(self) -> bool: ...
     @property
     def sequences(self) -> list[MeanSequence]: ...
 
@@ -169,17 +172,6 @@ class CompiledReplay:
         value: NDArray[np.float64],
         y: NDArray[np.float64],
         weight: NDArray[np.float64],
-    ) -> None: ...
-    def play(
-        self, place: NDArray[np.int32], value: NDArray[np.float64], offset: float
-    ) -> tuple[list[float], list[float]]: ...
-    def step(
-        self,
-        place: NDArray[np.int32],
-        value: NDArray[np.float64],
-        slopes: list[float],
-        psi: float,
-        kappa: float,
     ) -> None: ...
 
 def use_instruction_set(name: str) -> bool: ...
