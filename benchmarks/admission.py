@@ -31,7 +31,9 @@ def main() -> None:
                 run = train(path, output=out, admit=None if rule == "none" else rule)
                 size = out.stat().st_size / 1e6
             counts = 0.0 if run.model.admission is None else run.model.admission.nbytes / 1e6
-            numbers = f"{run.progressive_loss:.4f} | {run.baseline:.4f} | {run.model.occupied} | {counts:.2f} | {size:.1f}"
+            numbers = (
+                f"{run.progressive_loss:.4f} | {run.baseline:.4f} | {run.model.occupied} | {counts:.2f} | {size:.1f}"
+            )
             print(f"| {Path(path).name} | {rule} | {numbers} |", flush=True)
 
 
