@@ -95,6 +95,7 @@ TESTED_TOGETHER = {
     "bounds": "unit/bounds, theory/test_certificates.py, theory/test_strong_theorem.py",
     "check": "unit/test_bad_input.py",
     "cli": "unit/cli, golden/test_train_golden.py, golden/test_demo_golden.py",
+    "cluster": "unit/cluster, unit/data/test_remote.py",
     "data": "unit/data, laws/test_readers.py",
     "draw": "unit/draw",
     "errors": "unit/test_bad_input.py",
