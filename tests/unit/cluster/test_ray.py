@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ftprl
+from ftprl.cluster.connection import connect
+from ftprl.cluster.options import ClusterOptions
 from ftprl.errors import BadFormat, FtprlError, InvalidInput, Unsupported
+from ftprl.training.predict_files import predict_files
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ftprl[ray]'")
 pytestmark = [
@@ -109,6 +113,29 @@ def test_killed_workers_change_nothing(clicks: Path, tmp_path: Path, cluster: No
     ftprl.train(source, output=tmp_path / "ray.ftprl", engine="ray", workers=2, listener=kill)
     assert killed
     assert (tmp_path / "ray.ftprl").read_bytes() == local
+
+
+def test_predictions_of_many_files(clicks: Path, tmp_path: Path, cluster: None) -> None:
+    run = ftprl.train(clicks, label="click", bits=16)
+    files = run.model.open(clicks).files
+    with connect(ClusterOptions("ray", None, 2), run.model.open(clicks)) as workers:
+        results = list(predict_files(run.model, files, tmp_path / "out", workers))
+    assert [(Path(result.output).name, result.rows, result.bad_rows) for result in results] == [
+        (f"{Path(file).name}.txt", 6_000, 0) for file in files
+    ]
+    far = np.concatenate([np.loadtxt(result.output) for result in results])
+    np.testing.assert_array_equal(far, run.model.predict(clicks))
+
+
+def test_two_files_of_one_name(clicks: Path, tmp_path: Path) -> None:
+    run = ftprl.train(clicks / "a.csv", label="click", bits=10)
+
+    class NoWorkers:
+        def results(self, jobs: Iterator[Any], work: Any) -> Generator[Any]:
+            yield from ()
+
+    with pytest.raises(InvalidInput, match="needs files of different names for a folder, got x/a.csv and y/a.csv"):
+        list(predict_files(run.model, ["x/a.csv", "y/a.csv"], tmp_path / "out", NoWorkers()))
 
 
 def test_bad_rows_are_reported_as_at_home(clicks: Path, tmp_path: Path, cluster: None) -> None:
