@@ -22,8 +22,8 @@ def predict(
         typer.Option(
             "--output",
             "-o",
-            help="File to write the predictions to, compressed if it ends in .gz or .zst; with --engine ray also a folder,"
-            " for one file of predictions per file of data [default: stdout]",
+            help="File to write the predictions to, compressed if it ends in .gz or .zst; with --engine ray also a"
+            " folder, for one file of predictions per file of data [default: stdout]",
             rich_help_panel="output",
         ),
     ] = None,

@@ -134,7 +134,7 @@ def test_two_files_of_one_name(clicks: Path, tmp_path: Path) -> None:
         def results(self, jobs: Iterator[Any], work: Any) -> Generator[Any]:
             yield from ()
 
-    with pytest.raises(InvalidInput, match="needs files of different names for a folder, got x/a.csv and y/a.csv"):
+    with pytest.raises(InvalidInput, match=r"needs files of different names for a folder, got x/a\.csv and y/a\.csv"):
         list(predict_files(run.model, ["x/a.csv", "y/a.csv"], tmp_path / "out", NoWorkers()))
 
 
