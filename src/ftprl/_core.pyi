@@ -54,6 +54,8 @@ class Learner:
         mixture: bool = True,
         baseline: Baseline | None = None,
         baselines: NDArray[np.float64] | None = None,
+        arrivals: NDArray[np.float64] | None = None,
+        arrival_of: NDArray[np.int64] | None = None,
     ) -> tuple[float, float, int]: ...
     def check(
         self,
@@ -249,6 +251,7 @@ class Parser:
         NDArray[np.float64],
         NDArray[np.float64],
         list[tuple[int, bytes]],
+        NDArray[np.float64] | None,
     ]: ...
     def take_left_out(self) -> list[int]: ...
     def take_records(self) -> list[bytes]: ...

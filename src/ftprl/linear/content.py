@@ -148,6 +148,7 @@ def checkpoint_shape(format: Any) -> Shape:
             "monitor": _MONITOR,
             "chosen": either(nothing, row(_EXPERTS, _EXPERTS)),
             "relearn": whole(0, MOST_REVIEWS),
+            "arrived": either(nothing, _TOTALS),
         },
     )
     return fields(
@@ -160,6 +161,7 @@ def checkpoint_shape(format: Any) -> Shape:
         },
         {
             "retire": flag,
+            "delay": either(nothing, whole(0, 2**53)),
             "predictions": either(nothing, fields({"bytes": whole(), "crc32": whole(0, 2**32 - 1)})),
         },
     )
