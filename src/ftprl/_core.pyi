@@ -143,6 +143,7 @@ class MeanSequence:
 
 class Monitor:
     numbers: list[float]
+    residuals: list[float]
     def __init__(self, loss: str, error_probability: float, false_alarm: float) -> None: ...
     def add(
         self,
@@ -154,6 +155,8 @@ class Monitor:
     ) -> None: ...
     @property
     def needs_scores(self) -> bool: ...
+    @property
+    def has_residuals(self) -> bool: ...
     @property
     def sequences(self) -> list[MeanSequence]: ...
 

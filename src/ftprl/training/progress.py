@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from ftprl.confidence import RunConfidence
+from ftprl.confidence import ResidualSummary, RunConfidence
 from ftprl.data import Batch
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -34,6 +34,15 @@ def confidence_fields(confidence: RunConfidence | None) -> dict[str, Any]:
     {'confidence': None}
     """
     return {"confidence": None if confidence is None else confidence.to_dict()}
+
+
+def residual_fields(residuals: ResidualSummary | None) -> dict[str, Any]:
+    """The residuals of a regression run, as an event has them; nothing for two classes.
+
+    >>> residual_fields(None)
+    {}
+    """
+    return {} if residuals is None else {"residuals": residuals.to_dict()}
 
 
 @final

@@ -161,6 +161,7 @@ class RunState:
             "relearn": self.relearn_passes,
             **({} if self.arrived is None else {"arrived": _json(self.arrived)}),
             **({} if self.is_partial else {"monitor": self.monitor.numbers}),
+            **({"residuals": residuals} if (residuals := self.monitor.residual_numbers) else {}),
         }
 
     @classmethod
@@ -168,6 +169,7 @@ class RunState:
         """The state that `to_dict` wrote, of a run over this source."""
         first_pass = values["progressive"]
         monitor.restore(values.get("monitor", ()))
+        monitor.restore_residuals(values.get("residuals", ()))
         return cls(
             run_start=_totals(values["began"]),
             pass_start=_totals(values["pass_began"]),

@@ -279,6 +279,7 @@ def train(
         seconds=time.monotonic() - clock,
         path=None if output is None else os.fspath(output),
         confidence=trainer.confidence,
+        residuals=trainer.residuals,
     )
 
 

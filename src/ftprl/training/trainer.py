@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ftprl._core import trim
-from ftprl.confidence import RunConfidence, RunMonitor
+from ftprl.confidence import ResidualSummary, RunConfidence, RunMonitor
 from ftprl.data import Batch, Position, Source
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.engine import RowRefused
@@ -29,7 +29,7 @@ from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass, check_chosen, is_over, review
 from ftprl.training.predictions import Predictions
-from ftprl.training.progress import ProgressMeter, confidence_fields, loss_fields
+from ftprl.training.progress import ProgressMeter, confidence_fields, loss_fields, residual_fields
 from ftprl.training.refused import around_refused, located
 from ftprl.training.run_state import ExpertWeights, RunState, TrainingHistory, minus, plus
 from ftprl.training.schedule import Schedule, Stop
@@ -122,6 +122,11 @@ class Trainer:
         """What to expect of rows to come, from the first pass of this run and of those before; None before a row."""
         return self.state.monitor.confidence()
 
+    @property
+    def residuals(self) -> ResidualSummary | None:
+        """How far labels were from their predictions in the first pass; None for two classes."""
+        return self.state.monitor.residuals()
+
     # ---- the run ----
 
     def run(self) -> None:
@@ -155,7 +160,7 @@ class Trainer:
         entry = {} if self._recorder is None else self._recorder.summary()
         self.has_ended = True
         best = {"best_pass": self._best} if self._is_reviewed else {}
-        known = confidence_fields(self.confidence)
+        known = {**confidence_fields(self.confidence), **residual_fields(self.residuals)}
         self._emit("end", **loss_fields(self.progressive), **held, **known, bad_rows=self.bad_rows, **best, **entry)
 
     def complete_predictions(self) -> None:
@@ -443,7 +448,7 @@ class Trainer:
         held = loss_fields(self.holdout, "holdout") if self.options.holdout else {"holdout": None}
         entry = self._recorder.milestone(self.state.rows) if with_receipt and self._recorder is not None else {}
         is_power_of_two = self.state.rows & (self.state.rows - 1) == 0  # at other rows it would take too much time
-        known = confidence_fields(self.confidence) if is_power_of_two else {}
+        known = {**confidence_fields(self.confidence), **residual_fields(self.residuals)} if is_power_of_two else {}
         self._emit("progress", **self._meter.losses(), **held, **known, **entry, **self._meter.example())
 
     def _emit(self, kind: str, **fields: Any) -> None:
