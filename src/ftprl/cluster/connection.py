@@ -147,10 +147,10 @@ def _check_versions(ray: Any) -> None:
 
     def version() -> str:
         try:
-            import ftprl
+            from ftprl.version import __version__ as installed
         except ImportError:
             return ""
-        return str(ftprl.__version__)
+        return installed
 
     try:
         on_worker = ray.get(ray.remote(num_cpus=1, max_retries=3)(version).remote(), timeout=120)
