@@ -56,7 +56,7 @@ def test_every_dependency_is_imported() -> None:
     sources = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     imported = set(re.findall(r"^\s*(?:import|from) (\w+)", sources, re.MULTILINE))
     assert needed - imported == set()
-    assert set(project["optional-dependencies"]) == {"benchmarks", "dev", "docs", "sklearn", "test"}
+    assert set(project["optional-dependencies"]) == {"benchmarks", "dev", "docs", "ray", "sklearn", "test"}
 
 
 def private_names(tree: ast.AST) -> set[str]:

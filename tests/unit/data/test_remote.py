@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ftprl
@@ -207,6 +207,7 @@ def test_a_file_that_a_worker_does_not_have(tmp_path: Path) -> None:
         list(source.read())
 
 
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(st.sampled_from(["1 |f a b\n", "-1 |g é:2\n", "\n", "1 2.5 't |f c\n", "| x\n"]), max_size=60))
 def test_any_text_in_small_jobs(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     file = tmp_path_factory.mktemp("text") / "a.vw"
