@@ -149,6 +149,9 @@ def test_scales_and_the_coin_are_dropped_at_the_same_rows() -> None:
         online.learn_one({"a": names[level], "b": value}, label)
     frame = polars.DataFrame({"a": [names[level] for level in a.tolist()], "b": b})
     fitted = FTPRLClassifier(bits=8).fit(frame, y)
+    parts = FTPRLClassifier(bits=8)
+    for start in range(0, size, 50_000):
+        parts.partial_fit(frame[start : start + 50_000], y[start : start + 50_000], classes=[0, 1])
     assert fitted.model_.engine.spec == online.model.engine.spec
     assert len(online.model.engine.spec.scales) == 4  # of eight
-    _agree({"fit": fitted.model_, "learn_one": online.model}, {})
+    _agree({"fit": fitted.model_, "partial_fit": parts.model_, "learn_one": online.model}, {})
