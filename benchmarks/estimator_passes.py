@@ -1,9 +1,9 @@
 """Passes of the estimators against the batch optimum: loss on a fifth of the rows, which took no part in the training.
 
-One, three and ten passes and `passes="auto"` of FTPRLClassifier and FTPRLRegressor, beside LogisticRegression and Ridge of
-scikit-learn with the best of five strengths of regularisation, chosen by the same test rows and so in their favour. Rows
-are shuffled; log loss, or the root mean squared error in the unit of the labels. All see the same sparse matrix: rows
-are read once, and the cells that occur are its columns. scikit-learn's columns are scaled to at most 1.
+One, three and ten passes and `passes="auto"` of FTPRLClassifier and FTPRLRegressor, beside LogisticRegression and Ridge
+of scikit-learn with the best of five strengths of regularisation, chosen by the same test rows and so in their favour.
+Rows are shuffled; log loss, or the root mean squared error in the unit of the labels. All see the same sparse
+matrix: rows are read once, and the cells that occur are its columns. scikit-learn's columns are scaled to at most 1.
 
     python benchmarks/estimator_passes.py --data DIR [--only a9a,bank]
 """
