@@ -173,6 +173,17 @@ _TABLE = (
     ),
     Option("lower", "model", "Spec", "FLOAT", "Lower bound of every weight but the intercept"),
     Option("upper", "model", "Spec", "FLOAT", "Upper bound of every weight but the intercept"),
+    Option(
+        "bounds",
+        "model",
+        "Spec",
+        "NAME=LO:HI",
+        'Bounds of weights by the names of their features, such as {"price*": (0, None)}: a feature, a column, a namespace,'
+        " a column number or a pattern with * and ?",
+        switch="--bound",
+        switch_help="Bounds of weights by the names of their features, such as 'price*=0:' (at least 0), x=:0 or x=-1:1: a"
+        " feature, a column, a namespace, a column number or a pattern with * and ?; repeat it for more",
+    ),
     # ---- learning ----
     Option(
         "scale",

@@ -37,6 +37,7 @@ Name name_of(const std::string& loss);
 struct Cells {
     void *z, *R, *unit, *rows, *kappa;
     double* S;
+    const double *lower, *upper;  // of each weight; null where all have the same
 };
 
 // Offset, unit and range of the labels, and what they follow from; in the order of `Replay.labels`.

@@ -107,7 +107,7 @@ def open(
     loss: str = "logistic",
     dtype: str = "float32",
     block_size: int = 1 << 22,
-    names: bool = False,
+    names: bool | str = False,
     interactions: str | Sequence[str] | Sequence[Sequence[str]] = (),
 ) -> Source:
     """Open files, a data frame, dicts, an array, a matrix or `Batch` objects as a `Source` of batches.
@@ -164,7 +164,8 @@ def open(
     interactions
         Products of features of two to four columns or namespaces, such as "user:ad"; * is any.
     names
-        Keep the names of features, for a model that shows them: `Batch.names`.
+        Keep the names of features, for a model that shows them: `Batch.names`. With "all" none is missed, as bounds by
+        name need it; otherwise one in some thousands may be.
 
     Examples
     --------

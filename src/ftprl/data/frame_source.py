@@ -95,7 +95,7 @@ class FrameSettings:
     plan: ColumnPlan
     skip_bad_rows: bool
     batch_rows: int = BATCH_ROWS
-    names: bool = False
+    names: bool | str = False  # "all": none may be missed
     interactions: Interactions = ()
 
     def parser(self) -> RecordParser:
@@ -115,7 +115,8 @@ class FrameSettings:
             words=[(word.encode(), y) for word, y in self.labels.words],
             separator=0,
             quote=-1,
-            names=self.names,
+            names=bool(self.names),
+            all_names=self.names == "all",
             interactions=as_bytes(self.interactions),
         )
         assert isinstance(made, RecordParser)

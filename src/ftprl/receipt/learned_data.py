@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -60,7 +59,8 @@ class LearnedData:
         if isinstance(data, Source):
             return data
         settings = readers.settings_for(reading, data)
-        return readers.open(data, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **settings)
+        names = {"names": "all"} if self.spec.bounds else {}
+        return readers.open(data, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **settings, **names)
 
     def check_digests(self) -> None:
         """Refuse files other than those that were learned."""
@@ -92,7 +92,7 @@ class LearnedData:
             weight = np.where(unfit, 0.0, batch.weight)
             if run["holdout"] is not None:
                 weight[-(before + batch.first_row + 1) % run["holdout"] :: run["holdout"]] = 0.0
-            yield replace(batch, weight=weight), int(unfit.sum())
+            yield batch.replaced(weight=weight), int(unfit.sum())
 
 
 def _are_sources(data: Any) -> bool:

@@ -73,6 +73,7 @@ def train(
     float64: bool | None = None,
     lower: float | None = None,
     upper: float | None = None,
+    bounds: Mapping[str | int, tuple[float | None, float | None]] | Sequence[str] | None = None,
     scale: float | Sequence[float] | str | None = None,
     beta: float | None = None,
     l1: float | None = None,
@@ -144,6 +145,8 @@ def train(
     - `float64`: Whether to use double precision, which takes twice the memory [default: False]
     - `lower`: Lower bound of every weight but the intercept
     - `upper`: Upper bound of every weight but the intercept
+    - `bounds`: Bounds of weights by the names of their features, such as {"price*": (0, None)}: a feature, a column, a
+      namespace, a column number or a pattern with * and ?
 
     Learning options:
 
@@ -222,7 +225,7 @@ def train(
         if cache is not None:
             from ftprl.training.cache import cached  # most runs do without
 
-            source = cached(source, os.fspath(cache), threads, names=model.names is not None)
+            source = cached(source, os.fspath(cache), threads, names="all" if model.engine.spec.bounds else model.names is not None)
         saved = None if old is None else old.checkpoint
         run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt)
         model.check_size()
