@@ -84,7 +84,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
         lines.append(f"{'compact':<14} only what predictions need: it cannot be trained further or certified")
     if facts["unfinished"]:
         lines.append(f"{'checkpoint':<14} of a run after {facts['unfinished']['rows']} rows; continue it with --resume")
-    lines += _names(facts["names"])
+    lines += _names(facts["names"]) + _bounds(facts)
     lines += _mixture(facts)
     return lines + _weights(facts["largest"])
 
@@ -114,6 +114,19 @@ def _names(names: dict[str, Any] | None) -> list[str]:
     if names["full_row"] is not None:
         text += f", full at row {names['full_row']}: {names['unnamed']} cells have no name (--names)"
     return [f"{'names':<14} {text}"]
+
+
+def _bounds(facts: dict[str, Any]) -> list[str]:
+    """How many weights have bounds by name, and the patterns."""
+    from ftprl.data.files import shown
+
+    if facts["bounds"] is None:
+        return []
+    cells, shared = facts["bounds"]["cells"], facts["bounds"]["shared"]
+    text = f"of {cells} weights by name, {'an unknown number' if shared is None else shared} in a cell with other names:"
+    for name, lower, upper in facts["spec"]["bounds"]:
+        text += f" {shown(name)}={'' if lower is None else f'{lower:g}'}:{'' if upper is None else f'{upper:g}'}"
+    return [f"{'bounds':<14} {text}"]
 
 
 def _sampled(columns: Mapping[str, str], sampled: Mapping[str, list[float]]) -> list[str]:

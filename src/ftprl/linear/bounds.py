@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -110,6 +111,17 @@ def _end(name: str, value: object, side: float) -> float:
     if math.isnan(end) or end == -side * math.inf or (math.isfinite(end) and abs(end) > _LARGEST):
         raise InvalidInput(f"bounds= needs numbers up to 1e30 as ends, got {value!r:.40} for {name!r:.60}; pass one.")
     return end
+
+
+def fits(pattern: str, name: str, is_product: bool) -> bool:
+    """Whether a pattern means a name: as a glob, or as the feature, column or namespace itself.
+
+    >>> fits("price*", "price", False), fits("city", "city=Oslo", False), fits("city", "city=Oslo*ad=3", True)
+    (True, True, False)
+    """
+    if any(mark in pattern for mark in "*?["):
+        return fnmatchcase(name, pattern)
+    return name == pattern or (not is_product and name.startswith((f"{pattern}=", f"{pattern}^")))
 
 
 @final

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import NamedTuple, final
 
 import numpy as np
 
 from ftprl.data import Batch
-from ftprl.linear.bounds import Bound
+from ftprl.linear.bounds import Bound, fits
 from ftprl.linear.spec import Spec
 
 _NAME = struct.Struct("<QII")
@@ -26,17 +25,6 @@ class BoundChange(NamedTuple):
     cell: int
     lower: float
     upper: float
-
-
-def fits(pattern: str, name: str, is_product: bool) -> bool:
-    """Whether a pattern means a name: as a glob, or as the feature, column or namespace itself.
-
-    >>> fits("price*", "price", False), fits("city", "city=Oslo", False), fits("city", "city=Oslo*ad=3", True)
-    (True, True, False)
-    """
-    if any(mark in pattern for mark in "*?["):
-        return fnmatchcase(name, pattern)
-    return name == pattern or (not is_product and name.startswith((f"{pattern}=", f"{pattern}^")))
 
 
 def slot_of(key: int, dim: int) -> int:

@@ -19,8 +19,7 @@ from ftprl._core import BoundTable, NewNames
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Model, Spec
-from ftprl.linear.bounds import parse_bounds
-from ftprl.receipt.bounds_replay import fits
+from ftprl.linear.bounds import fits, parse_bounds
 from ftprl.training.convert import convert
 from laws.strategies import law
 
