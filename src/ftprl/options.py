@@ -178,11 +178,10 @@ _TABLE = (
         "model",
         "Spec",
         "NAME=LO:HI",
-        'Bounds of weights by the names of their features, such as {"price*": (0, None)}: a feature, a column, a namespace,'
-        " a column number or a pattern with * and ?",
+        "Bounds of weights by the names of their features, such as price*=0: (at least 0), x=:0 or x=-1:1; in Python"
+        " also as {'price*': (0, None)}. A name is a feature, a column, a namespace, a column number or a pattern with"
+        " * and ?",
         switch="--bound",
-        switch_help="Bounds of weights by the names of their features, such as 'price*=0:' (at least 0), x=:0 or x=-1:1: a"
-        " feature, a column, a namespace, a column number or a pattern with * and ?; repeat it for more",
     ),
     # ---- learning ----
     Option(

@@ -123,7 +123,9 @@ def _bounds(facts: dict[str, Any]) -> list[str]:
     if facts["bounds"] is None:
         return []
     cells, shared = facts["bounds"]["cells"], facts["bounds"]["shared"]
-    text = f"of {cells} weights by name, {'an unknown number' if shared is None else shared} in a cell with other names:"
+    text = (
+        f"of {cells} weights by name, {'an unknown number' if shared is None else shared} in a cell with other names:"
+    )
     for name, lower, upper in facts["spec"]["bounds"]:
         text += f" {shown(name)}={'' if lower is None else f'{lower:g}'}:{'' if upper is None else f'{upper:g}'}"
     return [f"{'bounds':<14} {text}"]

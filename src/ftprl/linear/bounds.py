@@ -42,7 +42,9 @@ def parse_bounds(value: object) -> tuple[Bound, ...]:
         entries = [_typed(one) if isinstance(one, str) else _triple(one) for one in value]
     else:
         raise _wrong(value)
-    bounds = tuple((_printable(name), _end(name, lower, -1.0), _end(name, upper, 1.0)) for name, lower, upper in entries)
+    bounds = tuple(
+        (_printable(name), _end(name, lower, -1.0), _end(name, upper, 1.0)) for name, lower, upper in entries
+    )
     if len(bounds) > MOST:
         raise InvalidInput(f"bounds= needs at most {MOST} patterns, got {len(bounds)}; join some by * or ?.")
     for name, lower, upper in bounds:

@@ -355,9 +355,9 @@ class Engine:
                 return self._learn_part(batch, scores, losses, baselines, last_score)
             totals = LossTotals(0.0, 0.0, 0)
             for rows in self._bounded_parts(batch):
-                targets = (None if array is None else array[rows] for array in (scores, losses, baselines))
+                out, lost, base = (None if array is None else array[rows] for array in (scores, losses, baselines))
                 is_last = rows.stop == len(batch)
-                totals = totals + self._learn_part(batch[rows], *targets, last_score if is_last else None)
+                totals = totals + self._learn_part(batch[rows], out, lost, base, last_score if is_last else None)
             return totals
 
     def _learn_part(

@@ -36,8 +36,8 @@ class Spec:
     adds an expert that combines their scores. `level` gives that expert the level of the latest labels as well, for
     labels whose mean moves; not with the log loss. `coin` adds a coin-betting expert, and `dense` lets the stack see
     the dense columns (docs/experts.md); neither goes with penalties or bounds. `bounds` are ranges of weights by the
-    names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired` are scales that were there at
-    first. `beta` is 1 for one scale and 0.3 for several unless it is given.
+    names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired` are
+    scales that were there at first. `beta` is 1 for one scale and 0.3 for several unless it is given.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1

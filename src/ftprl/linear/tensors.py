@@ -56,7 +56,7 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     if tensors.keys() - {"slots", BASELINE} != known:
         raise InvalidInput(f"other tensors than {', '.join(sorted(known))}")
     if engine.bounds is not None:
-        _check_bounds(*(tensors[name] for name in BOUNDS), engine)
+        _check_bounds(engine, tensors[BOUNDS[0]], tensors[BOUNDS[1]])
     if slots is not None:
         _check_slots(slots, engine.spec.dim)
     for name, target in arrays.items():
@@ -119,7 +119,7 @@ def _check_slots(slots: NDArray[Any], dim: int) -> None:
         raise InvalidInput("slots that do not rise")
 
 
-def _check_bounds(cells: NDArray[Any], ends: NDArray[Any], engine: Engine) -> None:
+def _check_bounds(engine: Engine, cells: NDArray[Any], ends: NDArray[Any]) -> None:
     """Cells of the table, each once, with ranges within that of all weights."""
     _check_slots(cells, engine.spec.dim)
     _check_shape(BOUNDS[1], ends, (len(cells), 2), np.dtype(np.float64))

@@ -59,8 +59,8 @@ class LearnedData:
         if isinstance(data, Source):
             return data
         settings = readers.settings_for(reading, data)
-        names = {"names": "all"} if self.spec.bounds else {}
-        return readers.open(data, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **settings, **names)
+        settings["names"] = "all" if self.spec.bounds else False
+        return readers.open(data, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **settings)
 
     def check_digests(self) -> None:
         """Refuse files other than those that were learned."""

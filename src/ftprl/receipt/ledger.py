@@ -140,7 +140,9 @@ def coordinate_blocks(engine: Certifiable, slots: Slots | None = None) -> Iterat
         one = np.ones((1, 1))
         cell = engine.intercept
         rows = one * engine.progress.rows
-        yield CoordinateBlock(None, cell[:1], cell[1:2], cell[2:3], one, cell[3:4, :1], rows, spec, (-np.inf * one, np.inf * one))
+        yield CoordinateBlock(
+            None, cell[:1], cell[1:2], cell[2:3], one, cell[3:4, :1], rows, spec, (-np.inf * one, np.inf * one)
+        )
 
 
 def own_weights(engine: Certifiable) -> Comparator:

@@ -145,11 +145,9 @@ def train(
     - `float64`: Whether to use double precision, which takes twice the memory [default: False]
     - `lower`: Lower bound of every weight but the intercept
     - `upper`: Upper bound of every weight but the intercept
-    - `bounds`: Bounds of weights by the names of their features, such as {"price*": (0, None)}: a feature, a column, a
-      namespace, a column number or a pattern with * and ?
-
-    Learning options:
-
+    - `bounds`: Bounds of weights by the names of their features, such as price*=0: (at least 0), x=:0 or x=-1:1; in
+      Python also as {'price*': (0, None)}. A name is a feature, a column, a namespace, a column number or a pattern
+      with * and ?
     - `scale`: Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them [default:
       auto]
     - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
@@ -225,7 +223,9 @@ def train(
         if cache is not None:
             from ftprl.training.cache import cached  # most runs do without
 
-            source = cached(source, os.fspath(cache), threads, names="all" if model.engine.spec.bounds else model.names is not None)
+            source = cached(
+                source, os.fspath(cache), threads, names="all" if model.engine.spec.bounds else model.names is not None
+            )
         saved = None if old is None else old.checkpoint
         run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt)
         model.check_size()

@@ -55,7 +55,7 @@ def test_forms(value: Any, expected: Any) -> None:
     ],
 )
 def test_bad_forms(value: Any) -> None:
-    with pytest.raises(InvalidInput, match="^bounds= needs") as error:
+    with pytest.raises(InvalidInput, match=r"^bounds= needs") as error:
         Spec(bounds=value)
     assert "\n" not in str(error.value)
 
@@ -96,7 +96,9 @@ LETTERS = "ab-!]^[*?=é"
 @example(pattern="[]-a]*", names=[("]", False), ("^b", False)])
 @example(pattern="a**b", names=[("ab", False), ("aéb", True)])
 @example(pattern="[b-a]", names=[("a", False)])
-@example(pattern="city", names=[("city", False), ("city=a", False), ("city=a", True), ("city^b", False), ("cityb", False)])
+@example(
+    pattern="city", names=[("city", False), ("city=a", False), ("city=a", True), ("city^b", False), ("cityb", False)]
+)
 def test_patterns_are_those_of_fnmatch(pattern: str, names: list[tuple[str, bool]]) -> None:
     assert fitting(pattern, names) == [fits(pattern, name, product) for name, product in names]
     if any(mark in pattern for mark in "*?["):
@@ -156,7 +158,8 @@ def test_every_weight_keeps_to_its_bounds(tmp_path: Path, loss: str, scale: Any)
     engine, names = run.model.engine, run.model.names
     assert names is not None
     assert not engine.spec.stacked
-    assert not (engine.spec.coin or engine.spec.dense)
+    assert not engine.spec.coin
+    assert not engine.spec.dense
     texts = names.all()
     lower, upper = expected_limits(engine.spec, texts)
     slots = names._table.slots(engine.spec.dim)
@@ -177,7 +180,7 @@ def test_bounds_of_numbers_are_those_of_names() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.choice([-1.0, 1.0], 200)
     all_of_them = ftprl.train(X, y, lower=0.0, upper=0.05, stack=False, coin=False, dense=False).model
-    for bounds in ({"*": (0, 0.05)}, {"[0-4]": (0, None), "?": (None, 0.05)}, {i: (0, 0.05) for i in range(5)}):
+    for bounds in ({"*": (0, 0.05)}, {"[0-4]": (0, None), "?": (None, 0.05)}, dict.fromkeys(range(5), (0, 0.05))):
         model = ftprl.train(X, y, bounds=bounds).model
         for name, tensor in all_of_them.engine.saved_arrays.items():
             np.testing.assert_array_equal(tensor, model.engine.saved_arrays[name])
@@ -256,8 +259,6 @@ def test_what_leaves_no_weight_is_refused(tmp_path: Path) -> None:
         ftprl.train(path, bounds={"n^f?": (1, None), "n^once*": (None, 0)}, bits=3)
 
 
-
-
 def test_a_source_without_names_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.vw"
     path.write_text("\n".join(rows_of(50, 1)) + "\n")
@@ -279,7 +280,7 @@ def test_a_resumed_model_keeps_its_bounds(tmp_path: Path) -> None:
 def test_no_more_than_65535_ranges() -> None:
     count = 4096
     engine = Engine(Spec(dim=2**17, bounds={str(i): (0, i + 1) for i in range(count)}))
-    engine.learn(Batch.from_rows([{i: 1.0 for i in range(count)}], y=[1]))
+    engine.learn(Batch.from_rows([dict.fromkeys(range(count), 1.0)], y=[1]))
     assert engine.limits_at(np.array([7]))[1].tolist() == [8.0]
     many = np.arange(70_000)
     with pytest.raises(InvalidInput, match="at most 65535 different ranges"):
