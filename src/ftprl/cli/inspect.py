@@ -84,7 +84,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
         lines.append(f"{'compact':<14} only what predictions need: it cannot be trained further or certified")
     if facts["unfinished"]:
         lines.append(f"{'checkpoint':<14} of a run after {facts['unfinished']['rows']} rows; continue it with --resume")
-    lines += _names(facts["names"]) + _bounds(facts)
+    lines += _names(facts["names"]) + _bounds(facts["bounds"])
     lines += _mixture(facts)
     return lines + _weights(facts["largest"])
 
@@ -116,19 +116,14 @@ def _names(names: dict[str, Any] | None) -> list[str]:
     return [f"{'names':<14} {text}"]
 
 
-def _bounds(facts: dict[str, Any]) -> list[str]:
-    """How many weights have bounds by name, and the patterns."""
-    from ftprl.data.files import shown
-
-    if facts["bounds"] is None:
+def _bounds(bounds: dict[str, int | None] | None) -> list[str]:
+    """How many weights have bounds by name."""
+    if bounds is None:
         return []
-    cells, shared = facts["bounds"]["cells"], facts["bounds"]["shared"]
-    text = (
-        f"of {cells} weights by name, {'an unknown number' if shared is None else shared} in a cell with other names:"
-    )
-    for name, lower, upper in facts["spec"]["bounds"]:
-        text += f" {shown(name)}={'' if lower is None else f'{lower:g}'}:{'' if upper is None else f'{upper:g}'}"
-    return [f"{'bounds':<14} {text}"]
+    shared = "an unknown number" if bounds["shared"] is None else bounds["shared"]
+    return [
+        f"{'bounds':<14} {bounds['cells']} weights have bounds by name, {shared} of them in a cell with other names"
+    ]
 
 
 def _sampled(columns: Mapping[str, str], sampled: Mapping[str, list[float]]) -> list[str]:

@@ -14,16 +14,7 @@ from ftprl.cli.app import run
 from ftprl.data import clicks
 from ftprl.estimators import FTPRLClassifier, FTPRLRegressor
 
-CSV = (
-    """price,size,city,y
-1,3,Oslo,1
-2,1,Rome,0
-3,2,Oslo,1
-4,1,Rome,1
-2,2,Bonn,0
-"""
-    * 30
-)
+CSV = "price,size,city,y\n" + "1,3,Oslo,1\n2,1,Rome,0\n3,2,Oslo,1\n4,1,Rome,1\n2,2,Bonn,0\n" * 30
 
 
 @pytest.fixture
@@ -51,7 +42,8 @@ def test_train_inspect_certify_and_verify(sales: Path, scale: str, capsys: pytes
     assert weights["price*size"] > 0.02  # a bound of a column is not one of its interactions
     assert run(["inspect", "m"]) == 0
     shown = capsys.readouterr().out
-    assert "of 4 weights by name, 0 in a cell with other names: price=:0 city=-0.01:0.02 prize=0:" in shown
+    assert "4 weights have bounds by name, 0 of them in a cell with other names" in shown
+    assert "bounds=price=:0,city=-0.01:0.02,prize=0:" in shown
     assert run(["certify", "m", "-o", "r"]) == 0
     for more in ([], ["--numpy"]):
         assert run(["verify", "r", "sales.csv", "--model", "m", *more]) == 0
@@ -68,7 +60,7 @@ def test_names_that_share_cells_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    clicks.generate(tmp_path / "c.csv.gz", rows=300, seed=3)
+    clicks.generate(300, 3, tmp_path / "c.csv.gz")
     call = [*["train", "c.csv.gz", "--label", "click", "--bits", "8", "-q", "-o", "m", "--bound"], "C*=-1:0.1"]
     assert run(call) == 0
     err = capsys.readouterr().err
