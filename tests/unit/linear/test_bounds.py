@@ -162,7 +162,7 @@ def test_every_weight_keeps_to_its_bounds(tmp_path: Path, loss: str, scale: Any)
     assert not engine.spec.dense
     texts = names.all()
     lower, upper = expected_limits(engine.spec, texts)
-    slots = names._table.slots(engine.spec.dim)
+    slots = names.cells(engine.spec.dim)
     assert len(np.unique(slots)) == len(slots)
     for k in range(len(engine.spec.scales)):
         weights = engine.weights(k)[slots]
