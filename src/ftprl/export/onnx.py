@@ -23,7 +23,7 @@ def write_onnx(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model as an ONNX file, atomically.
 
     A model of arrays or libsvm files with at most 65536 columns has the input `X`, float32, (rows, columns). Others
-    have `cells`, int64, and `values`, float32, both of shape (rows, entries): the cells of the features of each row, filled
+    have `cells`, int64, and `values`, float32, both (rows, entries): the cells of the features of each row, filled
     up with entries of value 0. The outputs are `score` and `prediction` (a probability, or the mean of the label), of
     shape (rows,).
     """

@@ -277,6 +277,13 @@ def test_a_resumed_model_keeps_its_bounds(tmp_path: Path) -> None:
         ftprl.train(path, bounds={"x": (0, 1)}, resume=saved)
 
 
+def test_late_labels_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.vw"
+    path.write_text("\n".join(rows_of(50, 1)) + "\n")
+    with pytest.raises(InvalidInput, match="delay= learns rows in another order than bounds= expects"):
+        ftprl.train(path, bounds=BOUNDS, delay=3)
+
+
 def test_no_more_than_65535_ranges() -> None:
     count = 4096
     engine = Engine(Spec(dim=2**17, bounds={str(i): (0, i + 1) for i in range(count)}))
