@@ -35,9 +35,14 @@ class Spec:
     what is handed round after row t: a number, "auto" for 1/(t+1), or "capped" for min(2^-10, 1/(t+1)); and `stack`
     adds an expert that combines their scores. `level` gives that expert the level of the latest labels as well, for
     labels whose mean moves; not with the log loss. `coin` adds a coin-betting expert, and `dense` lets the stack see
+<<<<<<< HEAD
     the dense columns (docs/experts.md); neither goes with penalties or bounds. `bounds` are ranges of weights by the
     names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired` are
     scales that were there at first. `beta` is 1 for one scale and 0.3 for several unless it is given.
+=======
+    the dense columns (docs/experts.md); neither goes with penalties or bounds. `retired` are scales that were there at
+    first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for several unless it is given.
+>>>>>>> main
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -64,6 +69,7 @@ class Spec:
     coin: bool = False
     dense: bool = False
     retired: tuple[float, ...] = ()
+    coin_retired: bool = False
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -88,8 +94,12 @@ class Spec:
                 f" upper={self.upper!r}; swap them or drop one.",
                 option=("lower", "upper"),
             )
+<<<<<<< HEAD
         settle("bounds", parse_bounds(self.bounds))
         for name in ("intercept", "float64", "stack", "level", "coin", "dense"):
+=======
+        for name in ("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"):
+>>>>>>> main
             settle(name, _flag(f"{name}=", getattr(self, name)))
         settle("seed", _seed(self.seed))
         settle("tau", check.number("tau=", self.tau))
@@ -117,6 +127,8 @@ class Spec:
                     f" lower={self.lower}, upper={self.upper}, bounds={self.bounds!r:.40}; drop it.",
                     option=name,
                 )
+        if self.coin_retired and (self.coin or not self.may_add("coin")):
+            raise InvalidInput("coin_retired= needs a model that may have a coin and has none, got another; drop it.")
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
             raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
@@ -156,7 +168,12 @@ class Spec:
         if not self.several:
             for name in ("share", "stack", "retired"):
                 del plain[name]
-        for name in ("level", "coin", "dense"):  # only where they are on: files of earlier versions have none
+        for name in (
+            "level",
+            "coin",
+            "dense",
+            "coin_retired",
+        ):  # only where they are on: files of earlier versions have none
             if not plain[name]:
                 del plain[name]
         for name in ("lower", "upper"):

@@ -67,7 +67,7 @@ def new_model(data: Any, options: Options, receipt: bool, names: object = None) 
     budget = BUDGET if names is None else parse_budget(names)
     settings = {"scale": "auto", **_pick(options, SPEC)}
     _check_tau(settings)
-    settings = _with_additions(settings, receipt)
+    settings = _with_additions(settings)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
         return Model(Engine(spec, receipt=receipt), data.to_dict(), names=_names(data, budget)), data
@@ -94,10 +94,15 @@ def _names(source: readers.Source, budget: int) -> Names | None:
     return Names(budget) if budget and source.to_dict()["format"] not in readers.NUMBERED else None
 
 
-def _with_additions(settings: dict[str, Any], receipt: bool) -> dict[str, Any]:
+def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with `coin` and `dense` on, where nothing was said of them and they can be."""
+<<<<<<< HEAD
     spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper", "bounds")))
     wanted = {name: not receipt and spec.may_add(name) for name in ("coin", "dense")}
+=======
+    spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper")))
+    wanted = {name: spec.may_add(name) for name in ("coin", "dense")}
+>>>>>>> main
     return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
 
 
@@ -211,13 +216,14 @@ def _check_names(kept: Names | None, names: object) -> None:
 
 def _check_spec(spec: Spec, options: Options) -> None:
     """Refuse a setting of the model that differs from what it was trained with."""
+    kept = {field: getattr(spec, field) for field in (*SPEC, "retired")}
     for name, value in _pick(options, SPEC).items():
         if name == "scale":  # those of today, or those it began with
             same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
         elif name == "coin" and value is True and spec.may_add(name):
             same = True  # it may have been dropped since
         else:
-            same = Spec(**{**{field: getattr(spec, field) for field in (*SPEC, "retired")}, name: value}) == spec
+            same = Spec(**{**kept, name: value}) == Spec(**kept)
         if not same and name == "dim":
             raise InvalidInput(
                 f"dim= needs to be what the model was trained with, {spec.dim}, got {value} by bits= or dim=; drop it.",

@@ -1,4 +1,4 @@
-"""docs/coming-from.md: each translation has the numbers of another library's FTRL, or the test shows where they part."""
+"""docs/coming-from.md: each translation has the numbers of another library's FTRL, or shows where they part."""
 
 from __future__ import annotations
 
