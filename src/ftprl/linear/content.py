@@ -64,12 +64,8 @@ SPEC = fields(
         "scale": either(_PARAMETER, listed(_PARAMETER, 16, 2)),
         **dict.fromkeys(("beta", "l1", "l2", "tau"), _PARAMETER),
         **dict.fromkeys(("lower", "upper"), either(nothing, number())),
-<<<<<<< HEAD
         "bounds": listed(row(text(), *[either(nothing, number())] * 2), MOST_BOUNDS),
-        **dict.fromkeys(("intercept", "float64", "stack", "level", "coin", "dense"), flag),
-=======
         **dict.fromkeys(("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"), flag),
->>>>>>> main
         "seed": _64_BIT,
         "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),

@@ -35,14 +35,10 @@ class Spec:
     what is handed round after row t: a number, "auto" for 1/(t+1), or "capped" for min(2^-10, 1/(t+1)); and `stack`
     adds an expert that combines their scores. `level` gives that expert the level of the latest labels as well, for
     labels whose mean moves; not with the log loss. `coin` adds a coin-betting expert, and `dense` lets the stack see
-<<<<<<< HEAD
     the dense columns (docs/experts.md); neither goes with penalties or bounds. `bounds` are ranges of weights by the
     names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired` are
-    scales that were there at first. `beta` is 1 for one scale and 0.3 for several unless it is given.
-=======
-    the dense columns (docs/experts.md); neither goes with penalties or bounds. `retired` are scales that were there at
-    first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for several unless it is given.
->>>>>>> main
+    scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for
+    several unless it is given.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -94,12 +90,8 @@ class Spec:
                 f" upper={self.upper!r}; swap them or drop one.",
                 option=("lower", "upper"),
             )
-<<<<<<< HEAD
         settle("bounds", parse_bounds(self.bounds))
-        for name in ("intercept", "float64", "stack", "level", "coin", "dense"):
-=======
         for name in ("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"):
->>>>>>> main
             settle(name, _flag(f"{name}=", getattr(self, name)))
         settle("seed", _seed(self.seed))
         settle("tau", check.number("tau=", self.tau))

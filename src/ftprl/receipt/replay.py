@@ -241,13 +241,10 @@ class Replay:
             while self._met > len(self._unit):
                 self._unit, self._count = _doubled(self._unit), _doubled(self._count)
                 self._kappa = _doubled(self._kappa)
-<<<<<<< HEAD
                 self._lower = np.concatenate([self._lower, np.full(len(self._lower), self.spec.lower)])
                 self._upper = np.concatenate([self._upper, np.full(len(self._upper), self.spec.upper)])
-=======
                 if self.additions.coin is not None:
                     self.additions.coin.cells = _doubled(self.additions.coin.cells)
->>>>>>> main
                 self._table = {name: _doubled(table) for name, table in self._table.items()}
             at = self._place[slots]
         return at

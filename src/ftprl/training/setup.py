@@ -96,13 +96,8 @@ def _names(source: readers.Source, budget: int) -> Names | None:
 
 def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with `coin` and `dense` on, where nothing was said of them and they can be."""
-<<<<<<< HEAD
     spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper", "bounds")))
-    wanted = {name: not receipt and spec.may_add(name) for name in ("coin", "dense")}
-=======
-    spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper")))
     wanted = {name: spec.may_add(name) for name in ("coin", "dense")}
->>>>>>> main
     return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
 
 
