@@ -194,6 +194,7 @@ def admit(
     chance: int,
     seed: int,
     first_row: int,
+    is_sketch: bool = ...,
 ) -> None: ...
 
 # ---- names ----
@@ -319,6 +320,7 @@ def parser(
     names: bool = False,
     all_names: bool = False,
     interactions: list[list[bytes]] = ...,
+    grams: list[tuple[bytes, int, int, int, int]] = ...,
 ) -> Parser: ...
 def first_row(data: bytes, last: bool, separator: int, quote: int) -> tuple[list[bytes], int, int] | None: ...
 def look_at(

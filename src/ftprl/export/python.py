@@ -11,6 +11,7 @@ from importlib import resources
 import numpy as np
 
 from ftprl.atomic import replacing
+from ftprl.errors import InvalidInput
 from ftprl.export.numbers import score_numbers
 from ftprl.linear.model import Model
 
@@ -28,6 +29,13 @@ def python_source(model: Model) -> str:
     >>> own["predict"]({2: 1.0})
     0.5
     """
+    for name in ("ngrams", "char_ngrams"):
+        if model.reading.get(name):
+            raise InvalidInput(
+                f"a scorer in Python makes no n-grams, got a model with {name}={model.reading[name]!r:.60}; export it to"
+                " ONNX, which takes cells.",
+                option=name,
+            )
     numbers = score_numbers(model)
     packed = numbers.cells.astype("<u4").tobytes() + np.ascontiguousarray(numbers.weights, "<f8").tobytes()
     cells = base64.b85encode(zlib.compress(packed, 9)).decode()

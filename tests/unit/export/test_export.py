@@ -213,6 +213,12 @@ def test_bad_rows_have_one_line(clicks: Path) -> None:
             own["score_cells"](pairs)
 
 
+def test_n_grams_are_refused() -> None:
+    model = ftprl.train(rows_of(1), label="y", bits=12, text=("note",), ngrams=["note=2"]).model
+    with pytest.raises(InvalidInput, match="a scorer in Python makes no n-grams"):
+        python_source(model)
+
+
 def test_onnx_is_an_extra(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(InvalidInput, match=r"pip install 'ftprl\[onnx\]'"):
