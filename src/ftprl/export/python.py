@@ -32,8 +32,8 @@ def python_source(model: Model) -> str:
     for name in ("ngrams", "char_ngrams"):
         if model.reading.get(name):
             raise InvalidInput(
-                f"a scorer in Python makes no n-grams, got a model with {name}={model.reading[name]!r:.60}; export it to"
-                " ONNX, which takes cells.",
+                f"a scorer in Python makes no n-grams, got a model with {name}={model.reading[name]!r:.60}; export it"
+                " to ONNX, which takes cells.",
                 option=name,
             )
     numbers = score_numbers(model)
