@@ -24,11 +24,8 @@ class RowLearner:
     """Learns and scores dicts with the engine of a model, which reads them as the data that it was trained on."""
 
     def __init__(self, model: Model) -> None:
-        if model.is_compact or model.admission is not None or model.checkpoint is not None:
-            what = "was made compact" if model.is_compact else "leaves rare features out (admit=)"
-            what = "is a checkpoint of an unfinished run" if model.checkpoint is not None else what
-            raise InvalidInput(f"learn_one needs a model that learns every feature of a row, got one that {what}.")
         self.engine = model.engine
+        self._obstacle = _obstacle(model)
         self._taken = 0  # rows that were learned here and are in the history of the model
         self._names = model.names
         source = model.open([{}])
@@ -45,6 +42,8 @@ class RowLearner:
 
     def learn(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
         """Predict and learn one row."""
+        if self._obstacle is not None:
+            raise InvalidInput(f"learn_one needs a model that learns every row alike, got one that {self._obstacle}.")
         try:
             due = self.core.learn(x, self._label(y), weight)
         except (TypeError, ValueError) as wrong:
@@ -92,6 +91,17 @@ class RowLearner:
         if len(signs) < _MOST_LABELS:
             signs[y] = sign
         return sign
+
+
+def _obstacle(model: Model) -> str | None:
+    """Why a model cannot learn row by row; it can still predict."""
+    if model.is_compact:
+        return "was made compact"
+    if model.checkpoint is not None:
+        return "is a checkpoint of an unfinished run"
+    if model.admission is not None:
+        return "leaves rare features out (admit=)"
+    return None if model.engine.bounds is None else "bounds weights by name (bounds=); train it on lists of dicts"
 
 
 def _number(y: Any) -> float:
