@@ -37,7 +37,8 @@ public:
 
     void add(const MonitoredRows& rows);  // rows without a label or with weight 0 are passed over
 
-    bool needs_scores() const { return kind_->rule != LabelRule::none; }  // losses do not tell the predictions
+    // Losses do not tell the predictions.
+    bool needs_scores() const { return kind_->rule != LabelRule::none || kind_->labels == Labels::classes; }
     const MeanSequence& losses() const { return loss_; }
     const MeanSequence& improvement() const { return improvement_; }
     const MeanSequence& calibration() const { return calibration_; }

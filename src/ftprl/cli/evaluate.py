@@ -61,7 +61,8 @@ def evaluate(
     """Measure a model, or predictions of any system, on rows with labels.
 
     Two classes: log loss, AUC, average precision, lift, calibration, and accuracy, precision, recall and F score at
-    thresholds. Numbers: RMSE, MAE, R² and deviances. Each has a 95 % interval and stands beside the base rate's.
+    thresholds. Several classes: log loss, accuracy, F scores, precision and recall of each class, and the confusion
+    matrix. Numbers: RMSE, MAE, R² and deviances. Each has a 95 % interval and stands beside the base rate's.
 
     ftprl evaluate clicks.ftprl test.csv.gz --by country -o evaluation.html
 
@@ -71,7 +72,7 @@ def evaluate(
     typed |= {"quote": quote, "no_header": no_header, "on_bad_row": on_bad_row, "max_row": max_row}
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.errors import InvalidInput
-    from ftprl.evaluation import evaluate_predictions
+    from ftprl.evaluation import ClassEvaluation, Evaluation, evaluate_classes, evaluate_predictions
     from ftprl.linear.scoring import is_model_file, open_systems
     from ftprl.runlog.events import line
 
@@ -87,7 +88,13 @@ def evaluate(
     reading = {name: value for name, value in keywords(typed).items() if value is not None}
     opened = open_systems([system], data, loss=loss, tau=tau, predictions_are=predictions_are, by=by, **reading)
     (predictor,) = opened.predictors
-    result = evaluate_predictions(opened.blocks(), predictor.name, opened.loss, thresholds=threshold or (0.5,), by=by)
+    result: Evaluation | ClassEvaluation
+    if opened.classes is None:
+        result = evaluate_predictions(
+            opened.blocks(), predictor.name, opened.loss, thresholds=threshold or (0.5,), by=by
+        )
+    else:
+        result = evaluate_classes(opened.blocks(), predictor.name, opened.classes, by=by)
     if output is not None and form is not None:
         from ftprl.report import evaluation as report
 

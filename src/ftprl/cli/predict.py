@@ -34,6 +34,14 @@ def predict(
             rich_help_panel="output",
         ),
     ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="Write the probability of each class, with commas between them in the order that inspect shows",
+            rich_help_panel="output",
+        ),
+    ] = False,
     raw: Annotated[
         bool,
         typer.Option("--raw", help="Write scores, before the link function", rich_help_panel="output"),
@@ -46,7 +54,7 @@ def predict(
     max_row: Annotated[int | None, option("max_row")] = None,
 ) -> None:
     """Write one prediction per row, one per line: a probability with logistic loss, a score with the
-    hinge losses, otherwise a number in the unit of the label.
+    hinge losses, the class with several classes, otherwise a number in the unit of the label.
 
     The data is read as in training; it may lack the label. With --on-bad-row skip a row that is left out has an empty
     line. A row of VW text that has a tag has it behind its prediction.
@@ -56,6 +64,7 @@ def predict(
     startup.expect_saved(data, model)
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.data.packing import check_packing
+    from ftprl.errors import InvalidInput
     from ftprl.linear import Model
     from ftprl.training.predict import Lines
     from ftprl.training.predictions import stdout
@@ -70,12 +79,16 @@ def predict(
     check_apart({"--output": output}, {**read, "the model": model})
     path = "" if output is None else str(output)
     check_packing("--output", path)
+    if append and learned.classes is not None and (probabilities or raw):
+        raise InvalidInput(
+            "--append writes one prediction per row, got --probabilities or --raw of several classes; drop one."
+        )
     if append:
         from ftprl.training.append import append as write_appended
         from ftprl.training.append import check_append
 
         table = check_append(source, path)
-    lines = Lines(learned, source, raw=raw)
+    lines = Lines(learned, source, raw=raw, probabilities=probabilities)
     with nullcontext(stdout()) if output is None else replacing(output) as target:
         if append:
             write_appended(lines, table, learned, path, target)

@@ -34,6 +34,7 @@ def train(
     on_bad_row: Annotated[str | None, option("on_bad_row")] = None,
     max_row: Annotated[int | None, option("max_row")] = None,
     loss: Annotated[str | None, option("loss")] = None,
+    classes: Annotated[str | None, option("classes")] = None,
     tau: Annotated[float | None, option("tau")] = None,
     bits: Annotated[int | None, option("bits")] = None,
     dim: Annotated[int | None, option("dim")] = None,

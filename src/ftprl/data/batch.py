@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 Values = NDArray[np.float32] | NDArray[np.float64]
+_NO_TEXTS: Mapping[float, str] = MappingProxyType({})
 Row = Mapping[int, float] | Iterable[tuple[int, float]]
 
 
@@ -52,6 +54,7 @@ class Batch:
     `is_private` is whether nobody else can write to the arrays: true of what a parser, `from_rows` or `from_csr` makes.
     A model learns from a copy of other batches, since another thread could change an index after it was checked.
     `names` are the names of features that these rows have and earlier ones did not, where names are kept.
+    `label_texts` are the labels of classes that are text, by the codes that stand for them in `y`.
     """
 
     indptr: NDArray[np.int64]
@@ -64,6 +67,7 @@ class Batch:
     tags: tuple[str, ...] | None = None
     is_private: bool = field(default=False, init=False, repr=False)
     names: RowNames | None = field(default=None, init=False, repr=False)
+    label_texts: Mapping[float, str] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kinds in _KINDS.items():
@@ -105,16 +109,18 @@ class Batch:
             None if self.tags is None else self.tags[start:stop],
             self.is_private,
             None if self.names is None else self.names[start:stop],
+            self.label_texts,
         )
 
     @classmethod
     def trusted(cls, *parts: Any) -> Batch:
         """A batch of arrays that are known to be right: those of a parser, or parts of another batch.
 
-        The last parts are `is_private` and, where there are any, `names`.
+        The last parts are `is_private` and, where there are any, `names` and `label_texts`.
         """
         batch = object.__new__(cls)
         object.__setattr__(batch, "names", None)
+        object.__setattr__(batch, "label_texts", _NO_TEXTS)
         for name, part in zip(cls.__slots__, parts, strict=False):
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False

@@ -32,6 +32,7 @@ class Table(NamedTuple):
     names: tuple[str, ...]
     numeric: frozenset[str]
     dialect: Dialect
+    has_classes: bool = False  # whether predictions are classes, as text
 
 
 class _Writer(Protocol):
@@ -88,8 +89,9 @@ def _table(source: TextSource, model: Model) -> Table:
     if COLUMN in names:
         raise InvalidInput(f"--append needs data without a column {COLUMN!r}, got one; rename it.")
     kinds = model.reading.get("columns") or {}
-    numeric = ("numeric", "weight", *(() if model.engine.spec.scalar_loss().binary else ("label",)))
-    return Table(names, frozenset(name for name in names if kinds.get(name) in numeric), dialect)
+    numeric = ("numeric", "weight", *(() if model.engine.spec.scalar_loss().is_classification else ("label",)))
+    own = frozenset(name for name in names if kinds.get(name) in numeric)
+    return Table(names, own, dialect, model.classes is not None)
 
 
 def fields_of(table: Table, records: Sequence[bytes]) -> Iterator[list[str]]:
@@ -160,7 +162,7 @@ def _values(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]
             )
         pairs = zip(fields, table.names, strict=True)
         row: list[Any] = [_number(field) if name in table.numeric else field for field, name in pairs]
-        yield [*row, float(prediction)]
+        yield [*row, prediction.decode() if table.has_classes else float(prediction)]
 
 
 @final
@@ -190,7 +192,8 @@ class ParquetWriter:
 
         types = [pa.float64() if name in table.numeric else pa.string() for name in table.names]
         self._table = table
-        self._schema = pa.schema([*zip(table.names, types, strict=True), *([(COLUMN, pa.float64())] if more else [])])
+        predicted = (COLUMN, pa.string() if table.has_classes else pa.float64())
+        self._schema = pa.schema([*zip(table.names, types, strict=True), *([predicted] if more else [])])
         self._writer = parquet.ParquetWriter(out, self._schema)
 
     def write(self, records: Sequence[bytes], predictions: Sequence[bytes]) -> None:

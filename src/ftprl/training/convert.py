@@ -21,7 +21,7 @@ from ftprl.data.files import STDIN, suffixes
 from ftprl.data.packing import check_packing, packed
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import LOSSES
 from ftprl.training.append import ParquetWriter, Table, fields_of
 
 _LIBSVM = (".libsvm", ".svm", ".svmlight")
@@ -84,10 +84,17 @@ def _number(value: float) -> str:
     return f"{value:.17g}" if value != int(value) or abs(value) > 1e15 else str(int(value))
 
 
+def _label(batch: Batch, y: float) -> str:
+    """A label as text; that of a class may be text already, in which blanks and bars would end it."""
+    if y != y:
+        return ""
+    return _safe(batch.label_texts[y]) if y in batch.label_texts else _number(y)
+
+
 def _libsvm(batch: Batch, _: list[bytes]) -> bytes:
     if (batch.weight != 1.0).any():
         raise InvalidInput("output= needs a format with weights, got libsvm for data that has them; write .vw instead.")
-    begin = [_number(y) if y == y else "" for y in batch.y.tolist()]
+    begin = [_label(batch, y) for y in batch.y.tolist()]
     return feature_lines(begin, batch.indptr, batch.indices, batch.values)
 
 
@@ -96,7 +103,8 @@ def _begin_of_vw(batch: Batch) -> list[str]:
     tags = [""] * len(batch) if batch.tags is None else [f"'{tag}" if tag else "" for tag in batch.tags]
     begin = []
     for y, weight, tag in zip(batch.y.tolist(), batch.weight.tolist(), tags, strict=True):
-        label = "" if y != y else _number(y) if weight == 1.0 else f"{_number(y)} {_number(weight)}"
+        label = _label(batch, y)
+        label = label if weight == 1.0 or not label else f"{label} {_number(weight)}"
         begin.append(f"{label} {tag}|")
     return begin
 
@@ -167,7 +175,7 @@ def _table(source: TextSource) -> Table:
     assert dialect is not None
     kinds = source.describe().columns or {}
     numeric = (
-        ("numeric", "weight") if SCALAR_LOSSES[source.to_dict()["loss"]].binary else ("numeric", "weight", "label")
+        ("numeric", "weight") if LOSSES[source.to_dict()["loss"]].is_classification else ("numeric", "weight", "label")
     )
     return Table(names, frozenset(name for name in names if kinds.get(name) in numeric), dialect)
 

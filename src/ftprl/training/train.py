@@ -65,6 +65,7 @@ def train(
     on_bad_row: str | None = None,
     max_row: int | None = None,
     loss: str | None = None,
+    classes: int | str | Sequence[str | float] | None = None,
     tau: float | None = None,
     bits: int | None = None,
     dim: int | None = None,
@@ -135,7 +136,9 @@ def train(
 
     Model options:
 
-    - `loss`: Loss function: a name in `ftprl.losses.SCALAR_LOSSES` [default: logistic]
+    - `loss`: Loss function: a name in `ftprl.losses.LOSSES` [default: logistic]
+    - `classes`: Classes with the losses softmax and ovr: how many there may be, or their labels [default: the labels of
+      data in memory; otherwise any labels, up to 100]
     - `tau`: Quantile that the quantile loss estimates, from 0 to 1; with no other loss [default: 0.5]
     - `bits`: Size of the weight table: 2^bits cells [default: 22]
     - `dim`: Size of the weight table in cells, instead of `bits` [default: 2^22]
@@ -211,9 +214,11 @@ def train(
         old = None if resume is None else Model.load(resume)
         data = readers.as_data(data)
         if old is None:
-            model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt, names)
+            model, source = new_model(
+                data, model_options(arguments), RECEIPT if receipt is None else receipt, names, classes
+            )
         else:
-            model, source = resumed_model(old, data, model_options(arguments), receipt, names)
+            model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
         check_mixture_options(model.engine.spec, arguments)
         set_admission(model, admit, is_new=old is None)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
@@ -356,6 +361,7 @@ def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict
     return {
         "version": __version__,
         "spec": model.engine.spec.to_dict(),
+        **({} if model.classes is None else {"classes": list(model.classes)}),
         "data": source.describe().to_dict(),
         "passes": options.passes,
         "holdout_every": options.holdout,
