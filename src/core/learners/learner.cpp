@@ -65,7 +65,8 @@ Learner::Learner(const LearnerOptions& options, std::uint64_t cells, int lanes)
 }
 
 RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels) const {
-    return ftprl::find_fault(rows, wide_values, size, dim(), labels ? &loss() : nullptr, options_.most_classes, *kernels_);
+    return ftprl::find_fault(rows, wide_values, size, dim(), labels ? &loss() : nullptr, options_.most_classes,
+                             *kernels_);
 }
 
 Totals Learner::learn(const Rows& rows, bool wide_values, const RowOutputs& out) {

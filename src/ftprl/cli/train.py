@@ -11,6 +11,8 @@ from ftprl.cli import startup
 from ftprl.cli.options import budget, keywords, option, warn_of_bad_rows
 from ftprl.errors import InvalidInput
 
+_OF_CLASSES = ("softmax", "ovr")  # losses whose tables are not pre-faulted: they grow with the classes
+
 
 def train(
     data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input")],
@@ -85,9 +87,9 @@ def train(
         raise InvalidInput("--predictions - and --json both write to stdout, got both; name a file for one of them.")
     del arguments["as_json"], arguments["quiet"], arguments["no_names"]
     arguments["names"] = budget(names, off=no_names)
-    if resume is None:
+    if resume is None and classes is None and loss not in _OF_CLASSES:
         startup.expect_new(data, bits, dim, scale, float64, bool(receipt))
-    else:
+    elif resume is not None:
         startup.expect_saved(data, resume)
     from ftprl.cli.live import show
     from ftprl.runlog.events import line

@@ -43,7 +43,8 @@ def answers(log: RunLog) -> list[Answer]:
     elif log.points and not several:
         told.append(learning_rate(None, 0.0))
     offset = "" if loss is None or not loss.has_offset else offset_in_words(scalar_loss(log.loss, _tau(log)))
-    if log.floor is not None or log.keeps_receipt is False:
+    may_have_receipt = loss is None or not loss.has_classes
+    if log.floor is not None or (log.keeps_receipt is False and may_have_receipt):
         told.append(fixed_weights(log.floor, offset))
     return [*told, tomorrow(log.confidence)] if log.confidence else told
 

@@ -17,6 +17,7 @@ GUESS = {
     "median": "the running median",
     "quantile": "the running quantile",
     "majority": "the more frequent class",
+    "class_rates": "the share of each class so far",
 }
 _SAME = 5e-5  # a share of the loss that would be shown as 0.00 %
 _LITTLE = 0.01

@@ -205,6 +205,10 @@ def test_events_and_confidence_name_classes(tmp_path: Path) -> None:
     assert trained.confidence.error_rate.lower < 0.5
     assert trained.confidence.calibration is None
     assert end["loss"] == trained.progressive_loss
+    assert run(["report", str(tmp_path / "events.jsonl"), "-o", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "better than guessing the share of each class so far" in page
+    assert "--receipt" not in page  # there is none
 
 
 def test_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
