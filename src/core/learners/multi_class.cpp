@@ -123,8 +123,9 @@ Totals MultiClassLearner::learn_rows(const Rows& rows, bool wide_values, const R
         part.indices = cell_numbers_.data();
         part.y += from;
         part.weight += from;
-        const RowOutputs targets = {out.scores == nullptr ? nullptr : out.scores + from,
-                                    out.losses == nullptr ? nullptr : out.losses + from};
+        RowOutputs targets{};
+        targets.scores = out.scores == nullptr ? nullptr : out.scores + from;
+        targets.losses = out.losses == nullptr ? nullptr : out.losses + from;
         ClassConstants c = constants();
         c.seen_before = before;
         const Totals learned =

@@ -89,7 +89,8 @@ def _table(source: TextSource, model: Model) -> Table:
     if COLUMN in names:
         raise InvalidInput(f"--append needs data without a column {COLUMN!r}, got one; rename it.")
     kinds = model.reading.get("columns") or {}
-    numeric = ("numeric", "weight", *(() if model.engine.spec.scalar_loss().is_classification else ("label",)))
+    of_labels = () if model.engine.spec.scalar_loss().is_classification else ("label",)
+    numeric = ("numeric", "weight", "delay_column", *of_labels)
     own = frozenset(name for name in names if kinds.get(name) in numeric)
     return Table(names, own, dialect, model.classes is not None)
 

@@ -112,5 +112,6 @@ def rows_of(batch: Batch, rows: np.ndarray) -> Batch:
         None,
         True,
         None,
+        None,
         batch.label_texts,
     )

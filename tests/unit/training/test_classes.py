@@ -259,6 +259,10 @@ def test_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
             "--receipt needs a loss of one score, got --loss softmax",
         ),
         (["--label", "kind", "--loss", "softmax", "--classes", "2"], ":"),
+        (
+            ["--label", "kind", "--loss", "softmax", "--delay", "5"],
+            "--delay needs a loss of one score, got --loss softmax",
+        ),
         (["--label", "kind", "--loss", "softmax", "--positive", "red"], "--positive needs a loss with two classes"),
     ],
 )
