@@ -37,7 +37,7 @@ def figures(log: RunLog) -> list[Figure]:
 
 def _has_numbers(log: RunLog) -> bool:
     """Whether labels are numbers rather than classes."""
-    return log.loss in SCALAR_LOSSES and not SCALAR_LOSSES[log.loss].binary
+    return log.loss in LOSSES and not LOSSES[log.loss].is_classification
 
 
 def _loss(log: RunLog) -> Figure:
