@@ -152,10 +152,8 @@ _TABLE = (
         "model",
         "train",
         "N",
-        "Classes with the losses softmax and ovr: how many there may be, or their labels",
+        "Classes with the losses softmax and ovr: how many there may be, or their labels, with commas between them",
         "the labels of data in memory; otherwise any labels, up to 100",
-        switch_help="Classes with the losses softmax and ovr: how many there may be, or their labels with commas"
-        " between them [default: any labels, up to 100]",
     ),
     Option(
         "tau",

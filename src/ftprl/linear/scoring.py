@@ -189,7 +189,9 @@ def open_systems(
         if path not in opened:
             predictors.append(PredictionFile(path, chosen, meaning))
         elif path == models[0][0] and not any(isinstance(p, SharedScores) for p in predictors):
-            predictors.append(SharedScores(path, opened[path], matrix=len(paths) == 1))
+            predictors.append(
+                SharedScores(path, opened[path], matrix=len(paths) == 1 and opened[path].classes is not None)
+            )
         else:
             opening = opened[path].open if opened[path].classes is None else opened[path].open_labelled
             predictors.append(ModelScores(path, opened[path], opening(data, **reading)))

@@ -53,6 +53,8 @@ TABLE = {
     "Invalid value for '--max-row'": [f"{L} --max-row x"],
     "c.csv:1: expected a row of at most 10 bytes, got a longer one; raise --max-row": [f"{L} --max-row 10"],
     "--loss": [f"{T} --loss best", "train c.vw -o x --resume m --loss squared"],
+    "--classes": [f"{T} --classes 3", f"{T} --loss softmax --classes 1", f"{T} --loss softmax --classes a,a",
+                  f"{T} --loss ovr --classes 99999"],
     "--tau": [f"{T} --tau 0.3", f"{T} --loss quantile --tau 0", f"{T} --loss quantile --tau nan"],
     "--bits": ["train c.vw -o x --bits 0", "train c.vw -o x --bits 99", f"{T} --dim 5"],
     "Invalid value for '--bits'": ["train c.vw -o x --bits x"],
