@@ -144,8 +144,8 @@ def train(
     Model options:
 
     - `loss`: Loss function: a name in `ftprl.losses.LOSSES` [default: logistic]
-    - `classes`: Classes with the losses softmax and ovr: how many there may be, or their labels, with commas between them
-      [default: the labels of data in memory; otherwise any labels, up to 100]
+    - `classes`: Classes with the losses softmax and ovr: how many there may be, or their labels, with commas between
+      them [default: the labels of data in memory; otherwise any labels, up to 100]
     - `tau`: Quantile that the quantile loss estimates, from 0 to 1; with no other loss [default: 0.5]
     - `bits`: Size of the weight table: 2^bits cells [default: 22]
     - `dim`: Size of the weight table in cells, instead of `bits` [default: 2^22]
