@@ -259,8 +259,8 @@ _TABLE = (
         "learning",
         "Spec",
         "",
-        "Whether to add a coin-betting expert, for streams with many features that do not matter; not with penalties,"
-        " bounds or a receipt",
+        "Whether to add a coin-betting expert, for streams with many features that do not matter; not with penalties"
+        " or bounds",
         "True",
         switch="--no-coin",
         switch_help="Mix without the coin-betting expert, which is for streams with many features that do not matter",
@@ -271,7 +271,7 @@ _TABLE = (
         "Spec",
         "",
         "Whether the combination of all scales also sees the columns of numbers that most rows have; not with"
-        " penalties, bounds or a receipt",
+        " penalties or bounds",
         "True",
         switch="--no-dense",
         switch_help="Keep the columns of numbers that most rows have out of the combination of all scales",
@@ -337,12 +337,10 @@ _TABLE = (
         "run",
         "train",
         "",
-        "Whether to keep what `certify` needs to bound the regret; `coin` and `dense` are off then, so that another,"
-        " often weaker, model is learned",
+        "Whether to keep what `certify` needs to bound the regret; one pass learns the same model",
         "False",
         switch="--receipt/--no-receipt",
-        switch_help="Keep what certify needs to bound the regret. The coin and dense columns are off then, so that"
-        " another, often weaker, model is learned [default: no-receipt]",
+        switch_help="Keep what certify needs to bound the regret; one pass learns the same model [default: no-receipt]",
     ),
     Option("checkpoint", "run", "train", "PATH", "File to save the run to, so that it can be resumed"),
     Option(

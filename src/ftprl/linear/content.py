@@ -64,7 +64,7 @@ SPEC = fields(
         "scale": either(_PARAMETER, listed(_PARAMETER, 16, 2)),
         **dict.fromkeys(("beta", "l1", "l2", "tau"), _PARAMETER),
         **dict.fromkeys(("lower", "upper"), either(nothing, number())),
-        **dict.fromkeys(("intercept", "float64", "stack", "level", "coin", "dense"), flag),
+        **dict.fromkeys(("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"), flag),
         "seed": _64_BIT,
         "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),

@@ -36,8 +36,8 @@ class Spec:
     adds an expert that combines their scores. `level` gives that expert the level of the latest labels as well, for
     labels whose mean moves; not with the log loss. `coin` adds a coin-betting expert, and `dense` lets the stack see
     the dense columns (docs/experts.md); neither goes with penalties or bounds. `retired` are scales that were there at
-    first. `beta` is 1 for one scale and 0.3 for several unless it is given. `classes` is how many classes there may be
-    with a loss of classes (docs/classes.md), otherwise 0.
+    first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for several unless it is given.
+    `classes` is how many classes there may be with a loss of classes (docs/classes.md), otherwise 0.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -63,6 +63,7 @@ class Spec:
     coin: bool = False
     dense: bool = False
     retired: tuple[float, ...] = ()
+    coin_retired: bool = False
     classes: int = 0
 
     def __post_init__(self) -> None:
@@ -88,7 +89,7 @@ class Spec:
                 f" upper={self.upper!r}; swap them or drop one.",
                 option=("lower", "upper"),
             )
-        for name in ("intercept", "float64", "stack", "level", "coin", "dense"):
+        for name in ("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"):
             settle(name, _flag(f"{name}=", getattr(self, name)))
         settle("seed", _seed(self.seed))
         settle("classes", _classes(self.classes, self.scalar_loss()))
@@ -115,6 +116,8 @@ class Spec:
                     f" lower={self.lower}, upper={self.upper}; drop it.",
                     option=name,
                 )
+        if self.coin_retired and (self.coin or not self.may_add("coin")):
+            raise InvalidInput("coin_retired= needs a model that may have a coin and has none, got another; drop it.")
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
             raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
@@ -154,7 +157,13 @@ class Spec:
         if not self.several:
             for name in ("share", "stack", "retired"):
                 del plain[name]
-        for name in ("level", "coin", "dense", "classes"):  # only where they are on: earlier versions have none
+        for name in (
+            "level",
+            "coin",
+            "dense",
+            "coin_retired",
+            "classes",
+        ):  # only where they are on: files of earlier versions have none
             if not plain[name]:
                 del plain[name]
         for name in ("lower", "upper"):

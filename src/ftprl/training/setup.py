@@ -76,7 +76,7 @@ def new_model(
     table = _class_table(data, options, settings, classes)
     if table is not None:
         settings["classes"] = table.most
-    settings = _with_additions(settings, receipt)
+    settings = _with_additions(settings)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
         return _new(spec, receipt, data, budget, table), data
@@ -121,10 +121,10 @@ def _names(source: readers.Source, budget: int) -> Names | None:
     return Names(budget) if budget and source.to_dict()["format"] not in readers.NUMBERED else None
 
 
-def _with_additions(settings: dict[str, Any], receipt: bool) -> dict[str, Any]:
+def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with `coin` and `dense` on, where nothing was said of them and they can be."""
     spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper", *_of_classes(settings))))
-    wanted = {name: not receipt and spec.may_add(name) for name in ("coin", "dense")}
+    wanted = {name: spec.may_add(name) for name in ("coin", "dense")}
     return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
 
 
@@ -253,14 +253,16 @@ def _check_classes(old: Model, classes: Any) -> None:
 
 def _check_spec(spec: Spec, options: Options) -> None:
     """Refuse a setting of the model that differs from what it was trained with."""
+    kept = {field: getattr(spec, field) for field in (*SPEC, "retired", "classes")}
     for name, value in _pick(options, SPEC).items():
         if name == "scale":  # those of today, or those it began with
             same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
         elif name == "coin" and value is True and spec.may_add(name):
             same = True  # it may have been dropped since
+        elif name == "loss" and value in LOSSES:  # another one may need classes, or none
+            same = value == spec.loss
         else:
-            fields = (*SPEC, "retired", *(("classes",) if name != "loss" or value == spec.loss else ()))
-            same = Spec(**{**{field: getattr(spec, field) for field in fields}, name: value}) == spec
+            same = Spec(**{**kept, name: value}) == Spec(**kept)
         if not same and name == "dim":
             raise InvalidInput(
                 f"dim= needs to be what the model was trained with, {spec.dim}, got {value} by bits= or dim=; drop it.",

@@ -171,9 +171,9 @@ def train(
     - `level`: Whether predictions also follow the level of the latest labels, for a stream whose mean moves; not for a
       model that is saved and applied later, and not with logistic loss [default: False]
     - `coin`: Whether to add a coin-betting expert, for streams with many features that do not matter; not with
-      penalties, bounds or a receipt [default: True]
+      penalties or bounds [default: True]
     - `dense`: Whether the combination of all scales also sees the columns of numbers that most rows have; not
-      with penalties, bounds or a receipt [default: True]
+      with penalties or bounds [default: True]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
     - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
@@ -189,8 +189,8 @@ def train(
     - `delay`: After how many rows a label arrives: a row is predicted when it arrives, and learned when its label would
       have; not with several passes or a receipt [default: at once]
     - `delay_memory`: Memory for the rows that wait for their labels: a size such as 4GB [default: 1GB]
-    - `receipt`: Whether to keep what `certify` needs to bound the regret; `coin` and `dense` are off then, so that
-      another, often weaker, model is learned [default: False]
+    - `receipt`: Whether to keep what `certify` needs to bound the regret; one pass learns the same model [default:
+      False]
     - `checkpoint`: File to save the run to, so that it can be resumed
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
     - `cache`: File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in
