@@ -27,7 +27,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return load_digits(return_X_y=True)
 
 
-def covertype_like(rows: int = 20_000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def covertype_like(rows: int = 8_000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Ten numbers of different sizes, 4 + 40 indicators, 7 classes of very different frequency, as forests have."""
     rng = np.random.default_rng(seed)
     sizes = np.array([2800, 150, 15, 250, 50, 2000, 200, 220, 140, 1800.0])
@@ -43,7 +43,7 @@ def covertype_like(rows: int = 20_000, seed: int = 0) -> tuple[np.ndarray, np.nd
     return X, scores.argmax(axis=1)
 
 
-def topics(rows: int = 5_000, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def topics(rows: int = 3_000, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Short texts as counts of 400 words, 12 topics."""
     rng = np.random.default_rng(seed)
     words = rng.dirichlet(np.full(400, 0.08), 12)
@@ -51,7 +51,7 @@ def topics(rows: int = 5_000, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     return np.array([rng.multinomial(rng.integers(4, 16), words[k]) for k in y], float), y
 
 
-def rare(rows: int = 10_000, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:
+def rare(rows: int = 5_000, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:
     """Six classes, of which three have one row in 200 each."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 15)) * rng.uniform(0.1, 10.0, 15)
@@ -59,16 +59,16 @@ def rare(rows: int = 10_000, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:
     return X, (X @ W + np.r_[0.0, 0.0, 0.0, -6.0, -6.0, -6.0] + rng.gumbel(size=(rows, 6))).argmax(axis=1)
 
 
-def late(rows: int = 10_000, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Eight classes, a new one every 1000 rows."""
+def late(rows: int = 5_000, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Eight classes, a new one every 500 rows."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 20))
     scores = X @ rng.normal(size=(20, 8)) * 0.5 + rng.gumbel(size=(rows, 8))
-    scores[np.arange(8)[None, :] * 1000 > np.arange(rows)[:, None]] = -np.inf
+    scores[np.arange(8)[None, :] * 500 > np.arange(rows)[:, None]] = -np.inf
     return X, scores.argmax(axis=1)
 
 
-def in_order(rows: int = 4_000, seed: int = 4) -> tuple[np.ndarray, np.ndarray]:
+def in_order(rows: int = 3_000, seed: int = 4) -> tuple[np.ndarray, np.ndarray]:
     """Five classes, all rows of one behind those of another."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 10))
@@ -77,7 +77,7 @@ def in_order(rows: int = 4_000, seed: int = 4) -> tuple[np.ndarray, np.ndarray]:
     return X[order], y[order]
 
 
-def drift(rows: int = 10_000, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
+def drift(rows: int = 5_000, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
     """Four classes whose weights change after half of the rows."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 12))
