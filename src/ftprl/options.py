@@ -375,6 +375,31 @@ _TABLE = (
         "from the number of processors",
     ),
     Option(
+        "engine",
+        "run",
+        "train",
+        "NAME",
+        "Who reads the data: local (threads of this process) or ray (workers of a Ray cluster, for files on paths that"
+        " all of them have); the result does not depend on it",
+        "local",
+    ),
+    Option(
+        "address",
+        "run",
+        "train",
+        "ADDRESS",
+        "With {engine} ray: address of the cluster, such as auto or 10.0.0.1:6379",
+        "a cluster on this machine, started for the run",
+    ),
+    Option(
+        "workers",
+        "run",
+        "train",
+        "INT",
+        "With {engine} ray: number of files, or parts of files, that are read at the same time",
+        "the processors of the cluster, one of them left out",
+    ),
+    Option(
         "names",
         "run",
         "train",

@@ -6,13 +6,14 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any, final
 
 from numpy.typing import ArrayLike
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
+from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
@@ -99,6 +100,9 @@ def train(
     cache: Path | None = None,
     resume: Path | None = None,
     threads: int | None = None,
+    engine: str | None = None,
+    address: str | None = None,
+    workers: int | None = None,
     names: str | int | None = None,
     output: Path | None = None,
     predictions: Path | None = None,
@@ -198,6 +202,12 @@ def train(
     - `resume`: Checkpoint to continue with the same data, given again, or model to continue with more data
     - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
       processors]
+    - `engine`: Who reads the data: local (threads of this process) or ray (workers of a Ray cluster, for files on paths
+      that all of them have); the result does not depend on it [default: local]
+    - `address`: With `engine` ray: address of the cluster, such as auto or 10.0.0.1:6379 [default: a cluster on this
+      machine, started for the run]
+    - `workers`: With `engine` ray: number of files, or parts of files, that are read at the same time [default: the
+      processors of the cluster, one of them left out]
     - `names`: Memory for the names of features, which `inspect` shows: a size such as 64MB; 0 for no names [default:
       64MB]
 
@@ -219,8 +229,10 @@ def train(
     targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
     for name, path in targets.items():
         check_target(name, path)
+    where = ClusterOptions(engine or "local", address, workers)
+    where.check()
     # Before the model is read: it may be one of them.
-    with reserved({name: path for name, path in targets.items() if name != "events="}):
+    with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
         old = None if resume is None else Model.load(resume)
         data = readers.as_data(data)
         if old is None:
@@ -234,6 +246,11 @@ def train(
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
+        cluster = None
+        if where.engine == "ray":
+            from ftprl.cluster.connection import connect  # most runs do without
+
+            cluster = connections.enter_context(connect(where, source))
         if cache is not None:
             from ftprl.training.cache import cached  # most runs do without
 
@@ -249,6 +266,7 @@ def train(
         log = _EventLog(events, listener, _settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
         log.progressive = lambda: trainer.progressive
+        log.reading = None if cluster is None else cluster.summary
         _run(trainer, log, output)
     only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
@@ -312,6 +330,7 @@ class _EventLog:
         self._path, self._listener, self._settings = path, listener, settings
         self._writer: Writer | None = None
         self.progressive: Callable[[], LossTotals] | None = None  # of the first pass, once there is a trainer
+        self.reading: Callable[[], dict[str, Any]] | None = None  # what the workers of a cluster did
 
     def open(self, *, append: bool) -> None:
         """Open the file, if one was asked for."""
@@ -323,6 +342,8 @@ class _EventLog:
             event = {**event, **self._settings}
         if event["event"] == "end" and self.progressive is not None:
             event = {**event, "above_baseline": self.progressive().above_baseline}
+        if event["event"] in ("progress", "end") and self.reading is not None:
+            event = {**event, "reading": self.reading()}
         if event["event"] != "tick":
             self.events.append(event)
             if self._writer is not None:
