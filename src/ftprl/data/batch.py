@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 Values = NDArray[np.float32] | NDArray[np.float64]
-_NO_TEXTS: Mapping[float, str] = MappingProxyType({})
+_NO_TEXTS: Mapping[float, str] = {}  # of most batches; nobody changes it
 Row = Mapping[int, float] | Iterable[tuple[int, float]]
 
 
