@@ -89,19 +89,17 @@ def predict(
     check_apart({"--output": output}, {**read, "the model": model})
     path = "" if output is None else str(output)
     check_packing("--output", path)
-    if append and learned.classes is not None and (probabilities or raw):
-        raise InvalidInput(
-            "--append writes one prediction per row, got --probabilities or --raw of several classes; drop one."
-        )
+    if append and learned.classes is not None:
+        raise InvalidInput("--append writes numbers, got a model of several classes; drop it.")
     if append:
         from ftprl.training.append import append as write_appended
         from ftprl.training.append import check_append
 
-        table = check_append(source, path)
+        check_append(source, path)
     lines = Lines(learned, source, raw=raw, probabilities=probabilities)
     with read_by(where, source), nullcontext(stdout()) if output is None else replacing(output) as target:
         if append:
-            write_appended(lines, table, learned, path, target)
+            write_appended(lines, source, learned, path, target)
         else:
             # Somebody may wait for the answer before asking on.
             _write(lines, target, path, flush=not source.can_be_read_again)
