@@ -106,7 +106,7 @@ def of_vw(X: np.ndarray, y: np.ndarray, classes: int, rate: float) -> float:
 
 
 def of_sgd(X: np.ndarray, y: np.ndarray, classes: int) -> float:
-    """The best of all constants: the steps of SGDClassifier(loss="log_loss", penalty=None, learning_rate="constant")."""
+    """The best of all constants: the steps of SGDClassifier with log loss, no penalty and a constant rate."""
     X = np.hstack([X / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0), np.ones((len(X), 1))])
     rates, known = np.array(CONSTANTS)[:, None], np.arange(classes)
     W, total = np.zeros((len(CONSTANTS), classes, X.shape[1])), np.zeros(len(CONSTANTS))
