@@ -28,6 +28,8 @@ def compacted(engine: Engine) -> Engine:
             target[...] = engine.baseline_arrays[name]
         new.expect_cells(len(slots))
         new.put(slots, engine.take(slots))
+        if engine.bounds is not None:
+            new.put_bounds(*engine.bounds.cells())
     return new
 
 
