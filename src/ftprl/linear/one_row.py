@@ -24,6 +24,8 @@ class RowLearner:
     """Learns and scores dicts with the engine of a model, which reads them as the data that it was trained on."""
 
     def __init__(self, model: Model) -> None:
+        if getattr(model.engine.spec, "classes", 0):
+            raise InvalidInput("one row at a time needs a loss of one score, got several classes; use train or predict.")
         self.engine = model.engine
         self._obstacle = _obstacle(model)
         self._taken = 0  # rows that were learned here and are in the history of the model
