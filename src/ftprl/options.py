@@ -118,6 +118,21 @@ _TABLE = (
         "Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or namespace",
     ),
     Option(
+        "ngrams",
+        "data",
+        "open",
+        "[COL=]N",
+        "Longest n-gram of words, of all text columns and VW namespaces or of one: 2 makes pairs of neighbouring words",
+    ),
+    Option("skips", "data", "open", "[COL=]N", "How many words an n-gram may leave out, as {ngrams}", "0"),
+    Option(
+        "char_ngrams",
+        "data",
+        "open",
+        "[COL=]N[-M]",
+        "Characters of the pieces of words that are features as well: 3, or 3-5, as {ngrams}",
+    ),
+    Option(
         "sep",
         "data",
         "open",
@@ -285,7 +300,8 @@ _TABLE = (
         "train",
         "RULE",
         "Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,"
-        " poisson:P with probability P from each row that has it; not with a receipt",
+        " bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with"
+        " probability P from each row that has it; not with a receipt",
         "every feature is learned",
     ),
     # ---- run ----
@@ -365,6 +381,31 @@ _TABLE = (
         "INT",
         "Number of threads that parse the data; the result does not depend on it",
         "from the number of processors",
+    ),
+    Option(
+        "engine",
+        "run",
+        "train",
+        "NAME",
+        "Who reads the data: local (threads of this process) or ray (workers of a Ray cluster, for files on paths that"
+        " all of them have); the result does not depend on it",
+        "local",
+    ),
+    Option(
+        "address",
+        "run",
+        "train",
+        "ADDRESS",
+        "With {engine} ray: address of the cluster, such as auto or 10.0.0.1:6379",
+        "a cluster on this machine, started for the run",
+    ),
+    Option(
+        "workers",
+        "run",
+        "train",
+        "INT",
+        "With {engine} ray: number of files, or parts of files, that are read at the same time",
+        "the processors of the cluster, one of them left out",
     ),
     Option(
         "names",
