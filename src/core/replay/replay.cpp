@@ -255,9 +255,10 @@ void Learner::step(const Row& row, const double* slopes, double psi, double kapp
 }
 
 // The loss of the prediction, and the slopes of a row of weight 1; false where the row teaches nothing but its label.
-bool Learner::learn_labelled(const Row& row, const double* scores, const double* reach, double* slopes, double& value) {
+bool Learner::learn_labelled(const Row& row, const double* scores, const double* reach, double* slopes,
+                             double& prediction, double& value) {
     LabelState& state = *labels_;
-    double prediction = cut(scores[0], state.low, state.high);
+    prediction = cut(scores[0], state.low, state.high);
     const LabelledRow own =
         several_ ? learn_label_mixture(s_, mixture_, state, scores, row.y, row.weight, totals_.tallies[2], prediction)
                  : learn_label(s_, state, row.y, row.weight);
@@ -271,14 +272,14 @@ bool Learner::learn_labelled(const Row& row, const double* scores, const double*
     return own.teaches;
 }
 
-void Learner::learn(const Row& row) {
+double Learner::learn(const Row& row, double& prediction) {
     double scores[MOST] = {}, reach[MOST] = {}, slopes[MOST] = {};
     play(row, labels_->offset, scores, reach);
     totals_.tallies[2] += 1.0;
     double value = 0.0;
     bool teaches = true;
     if (s_.labelled()) {
-        teaches = learn_labelled(row, scores, reach, slopes, value);
+        teaches = learn_labelled(row, scores, reach, slopes, prediction, value);
     } else {
         value = several_ ? learn_mixture(s_, mixture_, scores, row.y, row.weight, totals_.tallies[2])
                          : loss_value(s_, scores[0], row.y);
@@ -296,6 +297,7 @@ void Learner::learn(const Row& row) {
     totals_.tallies[0] += row.weight * value;
     totals_.tallies[1] += row.weight;
     if (totals_.calibration != nullptr) add_calibration(totals_.calibration, value, row.y, row.weight);
+    return value;
 }
 
 }  // namespace ftprl::replay

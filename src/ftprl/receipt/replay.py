@@ -149,20 +149,25 @@ class Replay:
 
     # ---- rows ----
 
-    def learn(self, batch: Batch) -> None:
-        """Predict and then learn each row that has a label and a weight above 0."""
+    def learn(self, batch: Batch) -> tuple[Vector, Vector]:
+        """Predict and then learn each row that has a label and a weight above 0; returns their losses and predictions.
+
+        With the log loss, where a loss tells the prediction, the second is empty of meaning.
+        """
         learned = (batch.weight > 0) & (batch.y == batch.y)
+        out = np.zeros((2, len(batch)))
         if self.numpy:
-            return self._learn_with_numpy(batch, np.flatnonzero(learned))
+            self._learn_with_numpy(batch, np.flatnonzero(learned), out)
+            return out[0, learned], out[1, learned]
         at, done = self._all_places(batch, learned), 0
         while done < len(batch):  # up to the next row after which scales may be dropped
             end = done + self._until_review(learned[done:])
-            self._learn_compiled(batch[done:end], at[batch.indptr[done] : batch.indptr[end]])
+            self._learn_compiled(batch[done:end], at[batch.indptr[done] : batch.indptr[end]], out[:, done:end])
             done = end
             rows = int(self.tallies[2])
             if self.retire and is_review(rows):
                 self._retire(rows)
-        return None
+        return out[0, learned], out[1, learned]
 
     def _until_review(self, learned: NDArray[np.bool_]) -> int:
         """How many of some rows may be learned at once."""
@@ -178,10 +183,10 @@ class Replay:
         self._places(np.unique(slots[self._place[slots] == 0]))
         return self._place[batch.indices]
 
-    def _learn_compiled(self, batch: Batch, at: NDArray[np.int32]) -> None:
+    def _learn_compiled(self, batch: Batch, at: NDArray[np.int32], out: Vector) -> None:
         values, labels = batch.values.astype(np.float64), label_numbers(self.facts)
         core = compiled(self.spec, self._arrays(labels))
-        core.learn(batch.indptr - batch.indptr[0], at, values, batch.y, batch.weight)
+        core.learn(batch.indptr - batch.indptr[0], at, values, batch.y, batch.weight, out[0], out[1])
         set_label_numbers(self.facts, labels)
 
     def _arrays(self, labels: Vector) -> dict[str, Any]:
@@ -191,11 +196,12 @@ class Replay:
         own |= {"base": self._base} | ({} if self.calibration is None else {"calibration": self.calibration})
         return own if self.mixing is None else {**self.mixing.state, **own}
 
-    def _learn_with_numpy(self, batch: Batch, learned: NDArray[np.intp]) -> None:
+    def _learn_with_numpy(self, batch: Batch, learned: NDArray[np.intp], out: Vector) -> None:
         ends, values = batch.indptr.tolist(), batch.values.astype(np.float64)
         for r in learned.tolist():
             row = slice(ends[r], ends[r + 1])
-            self._row(self._places(batch.indices[row]), values[row], float(batch.y[r]), float(batch.weight[r]))
+            at = self._places(batch.indices[row])
+            out[:, r] = self._row(at, values[row], float(batch.y[r]), float(batch.weight[r]))
             rows = int(self.tallies[2])
             if self.retire and is_review(rows):
                 self._retire(rows)
@@ -214,7 +220,8 @@ class Replay:
             at = self._place[slots]
         return at
 
-    def _row(self, at: NDArray[np.int32], v: Vector, y: float, weight: float) -> None:
+    def _row(self, at: NDArray[np.int32], v: Vector, y: float, weight: float) -> tuple[float, float]:
+        prediction = 0.0
         before = self._unit[at]
         unit = self._raised(at, np.abs(v))[:, None]
         z, R = self._table["z"][at].astype(np.float64), self._table["R"][at].astype(np.float64)
@@ -230,7 +237,7 @@ class Replay:
             reach = _total((column * column) * self._cells.rate(R, unit))
             if base is not None:
                 reach = reach + self._cells.rate(self._base[1], np.ones(1))
-            value, unweighted = self._learn_label(scores.tolist(), reach.tolist(), y, weight)
+            prediction, value, unweighted = self._learn_label(scores.tolist(), reach.tolist(), y, weight)
         else:
             value = self._mixed_loss(scores.tolist(), y, weight)
             unweighted = np.array([self.loss.slope(s, y) for s in scores.tolist()])
@@ -250,6 +257,7 @@ class Replay:
             chance = math.exp(-value)
             p = chance if y > 0 else 1.0 - chance
             self.calibration[min(int(p * _BINS), _BINS - 1)] += [weight, weight * p, weight if y > 0 else 0.0]
+        return value, prediction
 
     @property
     def facts(self) -> LabelFacts:
@@ -258,8 +266,8 @@ class Replay:
 
     def _learn_label(
         self, scores: list[float], reach: list[float], y: float, weight: float
-    ) -> tuple[float, Vector | None]:
-        """The loss of the prediction, and the slopes for a row of weight 1; None where only the label is learned."""
+    ) -> tuple[float, float, Vector | None]:
+        """The prediction, its loss, and the slopes for a row of weight 1; None where only the label is learned."""
         if isinstance(self.mixing, LabelMixing):
             prediction, value, row = self.mixing.learn(scores, y, weight, int(self.tallies[2]))
         else:
@@ -268,7 +276,7 @@ class Replay:
         slopes = [self._slope(row, s, r) for s, r in zip(scores, reach, strict=True)]
         for k, s in enumerate(scores):
             self._row_sums[:, k] += row_sums(self.facts, row, s, slopes[k], prediction, value)
-        return value, np.array(slopes) if row.teaches else None
+        return prediction, value, np.array(slopes) if row.teaches else None
 
     def _slope(self, row: LabelledRow, score: float, reach: float) -> float:
         if not row.teaches:
