@@ -10,7 +10,6 @@ from typing import Any, TextIO
 from ftprl.cli.column_table import column_lines, kind_lines
 from ftprl.confidence import RunConfidence
 from ftprl.data.files import shown
-from ftprl.linear.spec import Spec
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.options import as_typed
 from ftprl.runlog.events import Event
@@ -203,11 +202,6 @@ def _settings(event: Event) -> list[str]:
         lines.append(f"{'missing':<12} {_MISSING[data['missing']]}")
     options = " ".join(f"{name}={setting(value)}" for name, value in model_settings(spec).items())
     lines.append(f"{'model':<12} {spec['loss']}, {spec['dim']} cells, {options}")
-    if event["receipt"] and Spec.from_dict(spec).may_add("coin"):
-        lines.append(
-            f"{'receipt':<12} kept; the coin and dense columns are off with it, so that another, often weaker, model is"
-            " learned than without"
-        )
     if event["keeps_best_pass"]:
         every = event["holdout_every"]
         more = f" (every {FIRST_EVERY}th of the first {FIRST_ROWS})" if every > FIRST_EVERY else ""
@@ -232,9 +226,17 @@ def setting(value: Any) -> str:
 
     >>> setting((0.1, 1.0)), setting(None), setting(True)
     ('0.1,1', 'none', 'yes')
+    >>> setting([["price*", 0.0, None]])
+    'price*=0:'
     """
     if isinstance(value, list | tuple):
-        return ",".join(f"{entry:g}" for entry in value) or "none"
+        return ",".join(_bound(*entry) if isinstance(entry, list) else f"{entry:g}" for entry in value) or "none"
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _bound(name: str, lower: float | None, upper: float | None) -> str:
+    from ftprl.data.files import shown
+
+    return f"{shown(name)}={'' if lower is None else f'{lower:g}'}:{'' if upper is None else f'{upper:g}'}"

@@ -25,6 +25,8 @@ from ftprl.data.batch import Batch, RowNames
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.memory import RowPosition
+from ftprl.data.ngrams import NAMES
+from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import ReadingOptions, column_names
 from ftprl.data.parsing import LeftOut
 from ftprl.data.protocol import Description, Position, Source
@@ -125,9 +127,11 @@ def _check_options(file: str, reading: Mapping[str, Any], options: ReadingOption
     """Refuse options that differ from those the batches were made with."""
     wanted = {name: getattr(options, name) for name in ("dim", "seed", "loss", "dtype", "intercept", "sep", "quote")}
     wanted |= {"format": options.format if options.format != "batches" else None, "positive": options.positive_label}
+    grams = parse_grams(options.ngrams, options.skips, options.char_ngrams).to_dict()
+    wanted |= {name: grams.get(name) for name in NAMES}
     wanted |= {"columns": options.columns and dict(options.columns), "header": None if options.header else False}
     for name, value in wanted.items():
-        if value is not None and name in reading and reading[name] != value:
+        if value is not None and (name in reading or name in NAMES) and reading.get(name) != value:
             raise _other(file, name, reading[name], value)
     columns = reading.get("columns") or {}
     for kind in _KINDS:
@@ -150,9 +154,9 @@ class BatchesSource(Source):
     """A file of batches; `files` and what `describe` shows may be those of the data it was made from."""
 
     def __init__(
-        self, path: str, *, on_bad_row: str = "raise", files: tuple[str, ...] | None = None, names: bool = False
+        self, path: str, *, on_bad_row: str = "raise", files: tuple[str, ...] | None = None, names: bool | str = False
     ) -> None:
-        self._wants_names = names
+        self._wants_names = bool(names)
         self._path, self._files = path, (path,) if files is None else files
         self._footer, self._tail = _footer_of(path)
         self._blocks = [_Block(*block) for block in self._footer["blocks"]]

@@ -11,6 +11,7 @@ from typing import Any
 from ftprl.confidence.residuals import NUMBERS as RESIDUAL_NUMBERS
 from ftprl.confidence.run import NUMBERS
 from ftprl.data.protocol import KINDS
+from ftprl.linear.bounds import MOST as MOST_BOUNDS
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.schema import (
     Shape,
@@ -63,7 +64,8 @@ SPEC = fields(
         "scale": either(_PARAMETER, listed(_PARAMETER, 16, 2)),
         **dict.fromkeys(("beta", "l1", "l2", "tau"), _PARAMETER),
         **dict.fromkeys(("lower", "upper"), either(nothing, number())),
-        **dict.fromkeys(("intercept", "float64", "stack", "level", "coin", "dense"), flag),
+        "bounds": listed(row(text(), *[either(nothing, number())] * 2), MOST_BOUNDS),
+        **dict.fromkeys(("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"), flag),
         "seed": _64_BIT,
         "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),
@@ -80,6 +82,9 @@ _READING: dict[str, Shape] = {
 }
 _TABLE: dict[str, Shape] = {
     "interactions": listed(listed(name, 4, 2), 4096),
+    "ngrams": mapping(whole(2, 8), MOST_COLUMNS),
+    "skips": mapping(whole(1, 8), MOST_COLUMNS),
+    "char_ngrams": mapping(listed(whole(1, 16), 2, 2), MOST_COLUMNS),
     "columns": either(nothing, mapping(one_of(*KINDS), MOST_COLUMNS)),
     "missing": one_of("indicator", "ignore"),
     "order": either(nothing, listed(name, MOST_COLUMNS)),

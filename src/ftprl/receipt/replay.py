@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.mixture import WINDOW, is_review, leader_of, move, next_review, window_of
+from ftprl.linear.mixture import WINDOW, has_lost, is_review, leader_of, mixture_of, move, next_review, window_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
+from ftprl.receipt.bounds_replay import BoundReplay
 from ftprl.receipt.cell_replay import LARGEST, CellArithmetic
 from ftprl.receipt.compiled_replay import compiled, label_numbers, set_label_numbers
+from ftprl.receipt.expert_replay import Additions
 from ftprl.receipt.label_mixture_replay import LabelMixing
 from ftprl.receipt.label_replay import LabelFacts, LabelledRow, implicit_slope, learn_row_label, row_sums
 from ftprl.receipt.mixture_replay import Mixing
@@ -74,14 +76,17 @@ class Replay:
         self._table = {name: np.zeros((_FIRST_CELLS, K), self.kind) for name in "zR"}
         self._table["S"] = np.zeros((_FIRST_CELLS, K))
         self._unit, self._count, self._kappa = (np.zeros(_FIRST_CELLS, self.kind) for _ in range(3))
+        self._bounds = BoundReplay(spec) if spec.bounds else None
+        self._lower, self._upper = np.full(_FIRST_CELLS, spec.lower), np.full(_FIRST_CELLS, spec.upper)
         self._base = np.zeros((4, K))  # z, R, S and kappa
         self._sums = np.zeros((6, K))  # RegretSums, and the first three of RoundingSums
         self._slopes = np.zeros(K)
         self._row_sums = np.zeros((5, K))
         self._labelled = self.loss.has_units
+        self.additions = Additions.of(spec, self.kind, _FIRST_CELLS)
         self.mixing: Mixing | LabelMixing | None = None
         if K > 1:
-            self.mixing = LabelMixing(spec) if self._labelled else Mixing(spec)
+            self.mixing = (LabelMixing if self._labelled else Mixing)(spec, self.additions)
         self._own_facts = LabelFacts(self.loss)
         self._least_kappa = float(np.finfo(self.kind).tiny)
         if not self._labelled:
@@ -95,6 +100,8 @@ class Replay:
         units = {"unit": self._unit, "count": self._count} if self.counts_rows else {"unit": self._unit}
         if self._labelled and (self.loss.has_kink or self.mixing is None):
             units["kappa"] = self._kappa
+        if self.additions.coin is not None:
+            units["coin"] = self.additions.coin.cells
         return {name: _Column(array, self._place) for name, array in {**self._table, **units}.items()}
 
     def parts_at(self, slots: NDArray[np.integer[Any]]) -> Mapping[str, Any]:
@@ -140,12 +147,18 @@ class Replay:
     def touched(self) -> NDArray[np.intp]:
         return np.flatnonzero(self._place)
 
+    def limits_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
+        """Between which numbers the weights of some cells have to be."""
+        at = self._place[slots]
+        return self._lower[at], self._upper[at]
+
     def weights(self, slots: NDArray[np.intp], scale: int) -> Vector:
         """The weights of some cells, by the scale of this number."""
         parts = {name: column[slots].astype(np.float64) for name, column in self.parts.items()}
         unit = parts["unit"][:, None]
         kappa = parts["kappa"][:, None] if "kappa" in parts else np.ones_like(unit)
-        return np.asarray(self._cells.played(parts["z"], parts["R"], unit, kappa)[:, scale])
+        limits = (ends[:, None] for ends in self.limits_at(slots))
+        return np.asarray(self._cells.played(parts["z"], parts["R"], unit, kappa, *limits)[:, scale])
 
     # ---- rows ----
 
@@ -156,26 +169,42 @@ class Replay:
         """
         learned = (batch.weight > 0) & (batch.y == batch.y)
         out = np.zeros((2, len(batch)))
-        if self.numpy:
-            self._learn_with_numpy(batch, np.flatnonzero(learned), out)
+        if self._bounds is None:
+            self._learn(batch, out)
             return out[0, learned], out[1, learned]
+        changes = self._bounds.changes(batch)
+        cells, first = np.unique(batch.indices, return_index=True)
+        begins = dict(zip(cells.tolist(), first.tolist(), strict=True))
+        done = 0
+        for change in changes:
+            if begins.get(change.cell, len(batch.indices)) < batch.indptr[change.row]:  # an earlier row goes without
+                self._learn(batch[done : change.row], out[:, done : change.row])
+                done = max(done, change.row)
+            at = self._places(np.array([change.cell], np.uint32))
+            self._lower[at], self._upper[at] = change.lower, change.upper
+        self._learn(batch[done:], out[:, done:])
+        return out[0, learned], out[1, learned]
+
+    def _learn(self, batch: Batch, out: Vector) -> None:
+        learned = (batch.weight > 0) & (batch.y == batch.y)
+        if self.numpy:
+            return self._learn_with_numpy(batch, np.flatnonzero(learned), out)
         at, done = self._all_places(batch, learned), 0
         while done < len(batch):  # up to the next row after which scales may be dropped
             end = done + self._until_review(learned[done:])
             self._learn_compiled(batch[done:end], at[batch.indptr[done] : batch.indptr[end]], out[:, done:end])
             done = end
-            rows = int(self.tallies[2])
-            if self.retire and is_review(rows):
-                self._retire(rows)
-        return out[0, learned], out[1, learned]
+            self._review()
+        return None
 
     def _until_review(self, learned: NDArray[np.bool_]) -> int:
         """How many of some rows may be learned at once."""
         if not self.retire or self.mixing is None:
             return len(learned)
         rows = int(self.tallies[2])
-        ends = np.flatnonzero(learned)[: next_review(rows) - rows]
-        return int(ends[-1]) + 1 if len(ends) == next_review(rows) - rows else len(learned)
+        missing = next_review(rows, coin=self.spec.coin) - rows
+        ends = np.flatnonzero(learned)[:missing]
+        return int(ends[-1]) + 1 if len(ends) == missing else len(learned)
 
     def _all_places(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Where the cells of all entries stand; those of rows that are not learned may have none, and are not read."""
@@ -193,8 +222,14 @@ class Replay:
         """All that the compiled replay writes to."""
         own = {**self._table, "unit": self._unit, "count": self._count, "kappa": self._kappa, "labels": labels}
         own |= {"tallies": self.tallies, "sums": self._sums, "slopes": self._slopes, "row_sums": self._row_sums}
+        own |= {} if self._bounds is None else {"lower": self._lower, "upper": self._upper}
         own |= {"base": self._base} | ({} if self.calibration is None else {"calibration": self.calibration})
-        return own if self.mixing is None else {**self.mixing.state, **own}
+        return own if self.mixing is None else {**self.mixing.state, **self.additions.arrays(), **own}
+
+    def _learn_additions(self, at: NDArray[np.int32], v: Vector) -> None:
+        if self.mixing is not None:
+            units, seen = self._unit[at].astype(np.float64), self._count[at].astype(np.float64)
+            self.additions.learn(at, v, int(self.tallies[2]), units, seen, self.mixing.state)
 
     def _learn_with_numpy(self, batch: Batch, learned: NDArray[np.intp], out: Vector) -> None:
         ends, values = batch.indptr.tolist(), batch.values.astype(np.float64)
@@ -202,9 +237,7 @@ class Replay:
             row = slice(ends[r], ends[r + 1])
             at = self._places(batch.indices[row])
             out[:, r] = self._row(at, values[row], float(batch.y[r]), float(batch.weight[r]))
-            rows = int(self.tallies[2])
-            if self.retire and is_review(rows):
-                self._retire(rows)
+            self._review()
 
     def _places(self, slots: NDArray[np.uint32]) -> NDArray[np.int32]:
         """Where the cells of a row stand; new ones get a place."""
@@ -216,6 +249,10 @@ class Replay:
             while self._met > len(self._unit):
                 self._unit, self._count = _doubled(self._unit), _doubled(self._count)
                 self._kappa = _doubled(self._kappa)
+                self._lower = np.concatenate([self._lower, np.full(len(self._lower), self.spec.lower)])
+                self._upper = np.concatenate([self._upper, np.full(len(self._upper), self.spec.upper)])
+                if self.additions.coin is not None:
+                    self.additions.coin.cells = _doubled(self.additions.coin.cells)
                 self._table = {name: _doubled(table) for name, table in self._table.items()}
             at = self._place[slots]
         return at
@@ -226,12 +263,14 @@ class Replay:
         unit = self._raised(at, np.abs(v))[:, None]
         z, R = self._table["z"][at].astype(np.float64), self._table["R"][at].astype(np.float64)
         kappa = self._kappa[at].astype(np.float64)[:, None] if self.loss.has_kink else np.ones_like(unit)
-        x, column = self._cells.played(z, R, unit, kappa), v[:, None]
+        limits = self._lower[at][:, None], self._upper[at][:, None]
+        x, column = self._cells.played(z, R, unit, kappa, *limits), v[:, None]
         scores = _total(x * column)
         if self._labelled:
             scores = scores + self.facts.offset
         base = self._cells.played_base(*self._base[[0, 1, 3]]) if self.spec.intercept else None
         scores = scores if base is None else scores + base
+        self.additions.read(at, v)
         self.tallies[2] += 1.0
         if self._labelled:
             reach = _total((column * column) * self._cells.rate(R, unit))
@@ -252,6 +291,7 @@ class Replay:
             self._slopes += np.abs(slopes)
         elif self.mixing is None:
             self._unit[at] = before  # one scale: such a row leaves its cells alone
+        self._learn_additions(at, v)
         self.tallies[:2] += [weight * value, weight]
         if self.calibration is not None:
             chance = math.exp(-value)
@@ -348,6 +388,22 @@ class Replay:
         rate = self._cells.rate_with(self._cells.rate(new, np.ones(1)), self.facts.kappa, np.ones(1), free=True)
         return self._cells.label_sum_terms(g, x, sigma, rate, moved, moved)
 
+    def _review(self) -> None:
+        """At some numbers of rows the coin or some scales may be dropped."""
+        rows = int(self.tallies[2])
+        if not self.retire:
+            return
+        if self.spec.coin and (mixture := mixture_of(self.state, self.spec)) is not None and has_lost(mixture, rows):
+            self._drop_coin()
+        if is_review(rows):
+            self._retire(rows)
+
+    def _drop_coin(self) -> None:
+        assert self.mixing is not None
+        self.spec = replace(self.spec, coin=False, coin_retired=True)
+        self.additions.coin = self.additions.bet = None
+        self.mixing = self.mixing.without_coin(self.spec)
+
     def _retire(self, rows: int) -> None:
         """Drop all but four neighbouring scales, if these do as well as all of them."""
         count = len(self.spec.scales)
@@ -360,6 +416,8 @@ class Replay:
         fewer = self.mixing.fewer(self.spec)
         move(self.mixing.state, fewer.state, first, count, WINDOW)
         self.mixing = fewer
+        if self.additions.columns is not None:
+            self.additions.columns.keep(count, first, WINDOW)
         self._table = {name: np.ascontiguousarray(table[:, kept]) for name, table in self._table.items()}
         self._base, self._sums = self._base[:, kept].copy(), self._sums[:, kept].copy()
         self._slopes, self._row_sums = self._slopes[kept].copy(), self._row_sums[:, kept].copy()
