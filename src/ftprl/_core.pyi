@@ -181,6 +181,8 @@ class CompiledReplay:
         value: NDArray[np.float64],
         y: NDArray[np.float64],
         weight: NDArray[np.float64],
+        losses: NDArray[np.float64],
+        predictions: NDArray[np.float64],
     ) -> None: ...
 
 def use_instruction_set(name: str) -> bool: ...
