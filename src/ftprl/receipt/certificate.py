@@ -141,7 +141,8 @@ class StreamCertificate:
         from ftprl.draw.card import card
         from ftprl.receipt.printed import four_answers
 
-        rows: list[tuple[str, str]] = list(four_answers(self))
+        numbers = (self.loss_name, self.baseline, self.rates, self.curve, self.offset, self.confidence)
+        rows: list[tuple[str, str]] = list(four_answers(*numbers))
         rows += [
             ("total loss", f"{self.loss:.6g}"),
             ("regret", f"at most {self.regret:.6g}, bound {self.bound:.6g}"),
