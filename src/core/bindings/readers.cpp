@@ -137,7 +137,11 @@ nb::tuple take_rows(ftprl::Parser& parser) {
 
 nb::object take_names(ftprl::Parser& parser) {
     if (!parser.rows.log.is_on()) return nb::none();
-    return nb::cast(parser.rows.log.take());
+    const auto take = [&parser] {
+        const nb::gil_scoped_release free;
+        return parser.rows.log.take();
+    };
+    return nb::cast(take());
 }
 
 nb::object problem_of(const ftprl::Problem& problem) {

@@ -109,6 +109,8 @@ public:
     std::size_t size() const noexcept { return static_cast<std::size_t>(size_); }
     const ArrowColumn* dictionary() const noexcept { return dictionary_.get(); }
 
+    // Whether a cell may be missing.
+    bool has_missing() const noexcept { return type_ == Type::nothing || valid_ != nullptr; }
     bool is_missing(std::size_t i) const noexcept {
         return type_ == Type::nothing || (valid_ != nullptr && !bit(valid_, i));
     }
