@@ -42,6 +42,9 @@ inline constexpr Byte TEXT_LATER[] = {0};
 class FeatureTexts {
 public:
     virtual Feature with_text(const Feature& feature) = 0;
+    // False when the name was surely asked for before, since the last `forget`.
+    virtual bool is_new(const Feature& feature) = 0;
+    virtual void forget() = 0;
 
 protected:
     ~FeatureTexts() = default;
@@ -252,7 +255,6 @@ public:
     }
     // The entry of a product, whose name is put together of those of its factors.
     Feature product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
-        if (!keeps_names()) return Feature{hash, nullptr, 0, 0};
         factors_.emplace_back(factors, count);
         return Feature{hash, nullptr, static_cast<std::uint32_t>(factors_.size() - 1), PRODUCT};
     }
@@ -272,6 +274,7 @@ public:
         for (std::size_t i = 0; i < count; ++i) {
             const Feature& feature = features[unknown[i]];
             frequent_.add(feature.hash);
+            if (feature.text == TEXT_LATER && !texts_->is_new(feature)) continue;
             append(feature);
             names_.end(row, feature.hash);
         }
@@ -280,6 +283,7 @@ public:
     // Records everything anew: what comes is not behind what was read before.
     void forget() {
         if (keeps_names()) begin_names();
+        if (texts_ != nullptr) texts_->forget();
     }
 
     // The names since the last call. When no more are wanted, that ends the recording.

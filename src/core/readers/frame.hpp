@@ -77,6 +77,7 @@ protected:
         std::array<double, BLOCK> values{};
         Feature form{};                     // of its cells, but for the hash
         std::vector<std::uint64_t> entries;  // the hashes of a dictionary's entries, as far as they are known; else 0
+        std::vector<bool> recorded;          // entries whose names were recorded
     };
 
     // Text is not fed: there is none.
@@ -124,6 +125,20 @@ private:
         return fixed_of(column.reader, number);
     }
 
+    bool is_new(const Feature& feature) override {
+        FrameColumn& column = columns_[feature.size];
+        if (column.cells.dictionary() == nullptr || column.reader.kind != Column::Kind::categorical) return true;
+        column.recorded.resize(column.entries.size());
+        const std::size_t number = column.cells.entry(row_);
+        const bool is_new = !column.recorded[number];
+        column.recorded[number] = true;
+        return is_new;
+    }
+
+    void forget() override {
+        for (FrameColumn& column : columns_) column.recorded.clear();
+    }
+
     // What is known of a dictionary that the batch before had, too.
     void keep_entries(std::vector<FrameColumn>& before, FrameColumn& added) const {
         const std::size_t place = columns_.size() - 1;
@@ -132,7 +147,9 @@ private:
         const bool is_same = old.cells.dictionary() != nullptr && old.reader.kind == added.reader.kind &&
                              old.elements.name == added.elements.name &&
                              added.cells.dictionary()->is_same(*old.cells.dictionary());
-        if (is_same) added.entries = std::move(old.entries);
+        if (!is_same) return;
+        added.entries = std::move(old.entries);
+        added.recorded = std::move(old.recorded);
     }
 
     void row_of(std::size_t at, std::size_t i) {

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-_BATCH_VALUES = 1 << 22  # of Parquet: more take memory; in less the dictionaries of columns are read too often
+_BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
+_ENTRY_BYTES, _CELL_BYTES = 4, 16  # of a cell with a dictionary, and about those of another
 
 
 class ColumnFile(Protocol):
@@ -47,6 +48,7 @@ class ParquetColumns:
         file = pq.ParquetFile(raw, pre_buffer=False)
         self.schema = file.schema_arrow
         texts = _dictionaries(file, categories)
+        self._texts = frozenset(texts)
         if texts:
             file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=texts, pre_buffer=False)
         self._file = file
@@ -54,7 +56,8 @@ class ParquetColumns:
 
     def batches(self, group: int, columns: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
         """The rows of a row group."""
-        rows = max(4096, _BATCH_VALUES // max(1, len(columns)))
+        width = sum(_ENTRY_BYTES if name in self._texts else _CELL_BYTES for name in columns)
+        rows = max(4096, _BATCH_BYTES // max(1, width))
         yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=threads)
 
     def close(self) -> None:
