@@ -130,7 +130,7 @@ nb::object sizes_of(const NameTable& table) {
 void ftprl::bindings::bind_names(nb::module_& m) {
     nb::class_<NewNames>(m, "NewNames", "Names that the rows of a batch have and rows before did not.")
         .def("__len__", &NewNames::size)
-        .def("stop", &NewNames::stop, "Want no more names of the parser that these come from.")
+        .def("stop", &NewNames::stop, "Want no more names of the parsers that these come from.")
         .def("pack", &pack_names, nb::arg("start"), nb::arg("stop"), "The names of some rows as bytes.")
         .def_static("unpack", &unpack_names, nb::arg("packed"), "The names that `pack` made bytes of.");
     nb::class_<NameTable>(m, "NameTable", "The names of features by their hashes, within a budget of bytes.")

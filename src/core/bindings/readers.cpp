@@ -380,6 +380,10 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def("take_names", &take_names,
              "The names that the rows read so far have and earlier ones did not; None if not kept.")
         .def(
+            "join_names",
+            [](ftprl::Parser& parser, const ftprl::Parser& other) { parser.rows.log.join(other.rows.log); },
+            nb::arg("other"), "Stop recording names together with another parser of the same data.")
+        .def(
             "forget_names", [](ftprl::Parser& parser) { parser.rows.log.forget(); },
             "Rows that follow may come before those read so far: take all their names.")
         .def(

@@ -36,8 +36,8 @@ struct Feature {
     std::uint32_t group;
 };
 
-// Knows the text of features whose `text` is TEXT_LATER: it is asked for when such a name is recorded, before the row is
-// over. What `size` means is up to the source.
+// Knows the text of features whose `text` is TEXT_LATER: it is asked for when such a name is recorded, before the row
+// is over. What `size` means is up to the source.
 inline constexpr Byte TEXT_LATER[] = {0};
 class FeatureTexts {
 public:
@@ -104,9 +104,11 @@ public:
           begin_(std::exchange(other.begin_, 0)),
           are_wanted_(other.are_wanted_) {}
 
-    // No more names are wanted of the parser that these come from: there is no room for them.
+    // No more names are wanted of the parsers that these come from: there is no room for them.
     void stop() noexcept { are_wanted_->store(false, std::memory_order_relaxed); }
     bool are_wanted() const noexcept { return are_wanted_->load(std::memory_order_relaxed); }
+    // From now on they are wanted as long as those of another parser.
+    void join(const NewNames& other) noexcept { are_wanted_ = other.are_wanted_; }
 
     struct Entry {
         std::uint64_t hash;
@@ -188,7 +190,7 @@ private:
     Buffer<Entry> names_;
     Buffer<Byte> text_;
     std::size_t begin_ = 0;  // of the name that is written
-    std::shared_ptr<std::atomic<bool>> are_wanted_ = std::make_shared<std::atomic<bool>>(true);  // one for a parser
+    std::shared_ptr<std::atomic<bool>> are_wanted_ = std::make_shared<std::atomic<bool>>(true);
 };
 
 class FeatureLog {
@@ -262,6 +264,7 @@ public:
     // Records the names of a finished row of `size` features, except those that were recorded before. Most are found in
     // the small filter; which are not is hard to guess, so it is found out without a branch first.
     void record(std::size_t row, std::size_t size) {
+        if (!names_.are_wanted()) return;
         const Feature* const features = features_.data();
         if (unknown_.size() < size) unknown_.resize(2 * size);
         std::uint32_t* const unknown = unknown_.data();
@@ -279,6 +282,9 @@ public:
             names_.end(row, feature.hash);
         }
     }
+
+    // Stops recording together with another parser of the same data.
+    void join(const FeatureLog& other) noexcept { names_.join(other.names_); }
 
     // Records everything anew: what comes is not behind what was read before.
     void forget() {
@@ -302,8 +308,8 @@ public:
 private:
     static constexpr std::size_t PAGE = 1 << 16;
 
-    // 256 kB: with more the filter would be slower than the parser. And 2 MB, for names that it has forgotten; all those
-    // of a batch are looked up there at once, once there are many, so that none waits for the memory.
+    // 256 kB: with more the filter would be slower than the parser. And 2 MB, for names that it has forgotten; all
+    // those of a batch are looked up there at once, once there are many, so that none waits for the memory.
     static constexpr std::size_t FREQUENT_SETS = std::size_t{1} << 15, KNOWN_SETS = std::size_t{1} << 18;
 
     void begin_names() {

@@ -36,6 +36,8 @@ public:
             FrameColumn& added = columns_.emplace_back(reader_of(column), elements_of(column.name), std::move(cells));
             added.hashes.fill(added.reader.hash);  // of a numeric column; others have their own, and the value 1
             added.values.fill(1.0);
+            const ArrowColumn* const dictionary = added.cells.dictionary();
+            added.has_high_bytes = dictionary != nullptr && dictionary->may_break_utf8(0, dictionary->size());
             added.form = form_of(added.reader, columns_.size() - 1);
             capacity_ += most_features(column.kind);
             keep_entries(before, added);
@@ -75,9 +77,10 @@ protected:
         std::array<State, BLOCK> states{};
         std::array<std::uint64_t, BLOCK> hashes{};
         std::array<double, BLOCK> values{};
-        Feature form{};                     // of its cells, but for the hash
+        Feature form{};                      // of its cells, but for the hash
         std::vector<std::uint64_t> entries;  // the hashes of a dictionary's entries, as far as they are known; else 0
         std::vector<bool> recorded;          // entries whose names were recorded
+        bool has_high_bytes = false;         // whether an entry may be no text in UTF-8
     };
 
     // Text is not fed: there is none.
@@ -108,8 +111,8 @@ protected:
     }
 
 private:
-    // The features of a column, without the hash. Most names were met before, so the text of one is looked for only when
-    // it is recorded.
+    // The features of a column, without the hash. Most names were met before, so the text of one is looked for only
+    // when it is recorded.
     static Feature form_of(const ColumnReader& column, std::size_t place) noexcept {
         if (column.kind == Column::Kind::numeric) return Feature{0, nullptr, 0, column.group};
         const bool is_fixed = column.kind == Column::Kind::boolean || column.kind == Column::Kind::bucket;
@@ -139,15 +142,15 @@ private:
         for (FrameColumn& column : columns_) column.recorded.clear();
     }
 
-    // What is known of a dictionary that the batch before had, too.
+    // What is known of a dictionary that the batch before had, too, perhaps with fewer entries.
     void keep_entries(std::vector<FrameColumn>& before, FrameColumn& added) const {
         const std::size_t place = columns_.size() - 1;
         if (place >= before.size() || added.cells.dictionary() == nullptr) return;
         FrameColumn& old = before[place];
-        const bool is_same = old.cells.dictionary() != nullptr && old.reader.kind == added.reader.kind &&
+        const bool goes_on = old.cells.dictionary() != nullptr && old.reader.kind == added.reader.kind &&
                              old.elements.name == added.elements.name &&
-                             added.cells.dictionary()->is_same(*old.cells.dictionary());
-        if (!is_same) return;
+                             added.cells.dictionary()->begins_with(*old.cells.dictionary());
+        if (!goes_on) return;
         added.entries = std::move(old.entries);
         added.recorded = std::move(old.recorded);
     }
@@ -331,7 +334,7 @@ private:
         const ArrowColumn& dictionary = *column.cells.dictionary();
         const Field field = dictionary.written(number, room);
         const auto size = static_cast<std::size_t>(field.end - field.data);
-        if (dictionary.is_utf8() && !is_utf8(field.data, field.end)) return;
+        if (column.has_high_bytes && !is_utf8(field.data, field.end)) return;
         column.states[i] = size == 0 ? State::absent : State::present;
         if (size == 0) return;
         column.hashes[i] = column.entries[number] = column.reader.with_value(field.data, size, field.limit);
@@ -377,7 +380,7 @@ private:
     }
 
     std::vector<FrameColumn> columns_;
-    std::size_t row_ = 0;  // the present one
+    std::size_t row_ = 0;       // the present one
     std::size_t capacity_ = 0;  // features of a row, words of text aside
 };
 
