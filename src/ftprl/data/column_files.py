@@ -71,8 +71,8 @@ class ParquetColumns:
 def _system_memory() -> Iterator[None]:
     """Readers that are made take memory from the system.
 
-    pyarrow's own allocator keeps memory apart for each thread: what the thread that reads allocates and another frees is
-    not used again soon, and clearing new pages took a third of all time.
+    pyarrow's own allocator keeps memory apart for each thread: what the thread that reads allocates and another frees
+    is not used again soon, and clearing new pages took a third of all time.
     """
     import pyarrow as pa
 
