@@ -70,6 +70,13 @@ _TABLE = (
     ),
     Option("weight", "data", "open", "COL", "Column with the weight of the row", "every weight is 1"),
     Option(
+        "delay_column",
+        "data",
+        "open",
+        "COL",
+        "Column that says after how many rows the label of a row arrives, instead of {delay}",
+    ),
+    Option(
         "ignore",
         "data",
         "open",
@@ -244,8 +251,8 @@ _TABLE = (
         "learning",
         "Spec",
         "",
-        "Whether to add a coin-betting expert, for streams with many features that do not matter; not with penalties,"
-        " bounds or a receipt",
+        "Whether to add a coin-betting expert, for streams with many features that do not matter; not with penalties"
+        " or bounds",
         "True",
         switch="--no-coin",
         switch_help="Mix without the coin-betting expert, which is for streams with many features that do not matter",
@@ -256,7 +263,7 @@ _TABLE = (
         "Spec",
         "",
         "Whether the combination of all scales also sees the columns of numbers that most rows have; not with"
-        " penalties, bounds or a receipt",
+        " penalties or bounds",
         "True",
         switch="--no-dense",
         switch_help="Keep the columns of numbers that most rows have out of the combination of all scales",
@@ -301,16 +308,31 @@ _TABLE = (
         "none; 20 with several passes, unless a receipt is kept",
     ),
     Option(
+        "delay",
+        "run",
+        "train",
+        "ROWS",
+        "After how many rows a label arrives: a row is predicted when it arrives, and learned when its label would"
+        " have; not with several passes or a receipt",
+        "at once",
+    ),
+    Option(
+        "delay_memory",
+        "run",
+        "train",
+        "SIZE",
+        "Memory for the rows that wait for their labels: a size such as 4GB",
+        "1GB",
+    ),
+    Option(
         "receipt",
         "run",
         "train",
         "",
-        "Whether to keep what `certify` needs to bound the regret; `coin` and `dense` are off then, so that another,"
-        " often weaker, model is learned",
+        "Whether to keep what `certify` needs to bound the regret; one pass learns the same model",
         "False",
         switch="--receipt/--no-receipt",
-        switch_help="Keep what certify needs to bound the regret. The coin and dense columns are off then, so that"
-        " another, often weaker, model is learned [default: no-receipt]",
+        switch_help="Keep what certify needs to bound the regret; one pass learns the same model [default: no-receipt]",
     ),
     Option("checkpoint", "run", "train", "PATH", "File to save the run to, so that it can be resumed"),
     Option(
@@ -343,6 +365,31 @@ _TABLE = (
         "INT",
         "Number of threads that parse the data; the result does not depend on it",
         "from the number of processors",
+    ),
+    Option(
+        "engine",
+        "run",
+        "train",
+        "NAME",
+        "Who reads the data: local (threads of this process) or ray (workers of a Ray cluster, for files on paths that"
+        " all of them have); the result does not depend on it",
+        "local",
+    ),
+    Option(
+        "address",
+        "run",
+        "train",
+        "ADDRESS",
+        "With {engine} ray: address of the cluster, such as auto or 10.0.0.1:6379",
+        "a cluster on this machine, started for the run",
+    ),
+    Option(
+        "workers",
+        "run",
+        "train",
+        "INT",
+        "With {engine} ray: number of files, or parts of files, that are read at the same time",
+        "the processors of the cluster, one of them left out",
     ),
     Option(
         "names",

@@ -12,8 +12,9 @@
 namespace ftprl::replay {
 
 constexpr double LARGEST = 1.7976931348623157e308;
-constexpr int MOST = 16;  // scales
-constexpr int SUMS = 6;   // g x, sigma x^2, g^2 / Q, drift, sizes of the first, sizes of a step
+constexpr int MOST = 16;                                                  // scales
+constexpr double STACK_CUT = 8.0, FLATTEST = 0x1p-13, HEAVIEST = 0x1p10;  // of the stack: scores, curvature, weight
+constexpr int SUMS = 6;  // g x, sigma x^2, g^2 / Q, drift, sizes of the first, sizes of a step
 constexpr int ROW_SUMS = 5;
 
 enum class Name { logistic, hinge, squared_hinge, squared, absolute, quantile, huber, poisson, gamma };
@@ -21,7 +22,7 @@ enum class Name { logistic, hinge, squared_hinge, squared, absolute, quantile, h
 struct Settings {
     Name loss;
     double tau, beta, l1, l2, lower, upper;
-    bool intercept, wide, stacked;
+    bool intercept, wide, stacked, level, coin, dense;
     double share;  // below 0: -1 for 1 / (t + 1), -2 for at most 2^-10 of it
     std::vector<double> scales;
 
@@ -32,6 +33,11 @@ struct Settings {
 };
 
 Name name_of(const std::string& loss);
+inline bool has_offset(Name loss) {
+    return loss != Name::logistic && loss != Name::hinge && loss != Name::squared_hinge;
+}
+inline bool has_log_link(Name loss) { return loss == Name::poisson || loss == Name::gamma; }
+inline double quantile_of(const Settings& s) { return s.loss == Name::quantile ? s.tau : 0.5; }
 
 // The cells that were met: z, R (count numbers each) and S, unit, rows and kappa of each place; float or double.
 struct Cells {
@@ -45,9 +51,27 @@ struct LabelState {
     double offset, unit, low, high, psi, kappa;
 };
 
-// The arrays of a mixture with the log loss.
+// The arrays of a mixture: `seen` and `facts` with the log loss, `hedge` with the others.
 struct MixtureState {
-    double *P, *u, *w, *totals, *seen, *facts, *block, *windows;
+    double *P, *u, *w, *totals, *seen, *facts, *hedge, *block, *windows;
+};
+
+// The coin: four numbers of each place, float or double; the intercept's, and the largest weighted slope. Null without.
+struct CoinState {
+    void* cells;
+    double* base;
+};
+
+// The dense columns: facts of each, how many are active and watched, the inputs before them and the rows since the last
+// power of two; then u and P of the stack that sees them. Null without.
+constexpr int MOST_COLUMNS = 64, COLUMN_FACTS = 8, COLUMN_COUNTS = 4, STACK_INPUTS = 88;
+struct ColumnState {
+    double *columns, *counts, *u, *P;
+
+    int active() const { return static_cast<int>(counts[0]); }
+    int watched() const { return static_cast<int>(counts[1]); }
+    int own() const { return static_cast<int>(counts[2]); }
+    bool started() const { return counts != nullptr && counts[2] > 0.0; }
 };
 
 // What is added up: tallies (loss, weight, rows), SUMS and slopes and ROW_SUMS for each scale, 20 bins of calibration.
@@ -62,19 +86,21 @@ struct Row {
     double y, weight;
 };
 
+struct RowExperts;
+
 class Learner {
 public:
-    Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture);
+    Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture, CoinState coin,
+            ColumnState columns);
 
-    // One row, all of it: one scale with any loss, or several with the log loss.
+    // One row, all of it.
     void learn(const Row& row);
 
-    // The same in two parts, for mixtures that the caller computes: the scores from this offset and what a slope of 1
-    // moves them by, then the step by slopes times weights, counted in psi, with weights in kappa.
-    void play(const Row& row, double offset, double* scores, double* reach);
-    void step(const Row& row, const double* slopes, double psi, double kappa);
-
 private:
+    // The scores from this offset, and what a slope of 1 moves them by.
+    void play(const Row& row, double offset, double* scores, double* reach);
+    // By slopes times weights, counted in psi, with weights in kappa.
+    void step(const Row& row, const double* slopes, double psi, double kappa);
     template <class T>
     void raise(const Row& row);
     template <class T>
@@ -87,16 +113,25 @@ private:
     void step_base(const double* slopes, double psi, double kappa);
     void add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
                    double moved, double kept, bool narrow, bool met);
-    double learn_labelled(const Row& row, double score, double reach, double& slope);
+    bool learn_labelled(const Row& row, const double* scores, const double* reach, RowExperts& x, double* slopes,
+                        double& value);
     void sum_up(int k, std::int64_t entries);
+    template <class T>
+    double coin_score(const Row& row);
+    template <class T>
+    void learn_coin(const Row& row, double slope);
+    template <class T>
+    void review_columns(const Row& row, std::int64_t t);
 
     Settings s_;
     Cells cells_;
     Totals totals_;
     LabelState* labels_;
     MixtureState mixture_;
+    CoinState coin_;
+    ColumnState columns_;
     bool several_, plain_;
-    std::vector<double> unit_, before_, x_, kappa_, terms_;
+    std::vector<double> unit_, before_, x_, kappa_, terms_, bets_;
     double base_[MOST];
     double own_[SUMS][MOST];
 };
@@ -108,17 +143,46 @@ double log_slope(double score, double y);
 
 // The label of a row: what is known after it, and the range it is learned with.
 struct LabelledRow {
-    double offset, low, high;
-    bool teaches;
+    double offset, unit;  // before it
+    double low, high;
+    bool teaches;  // more than the label
 };
 LabelledRow learn_label(const Settings& s, LabelState& state, double y, double weight);
 double implicit_slope(const Settings& s, const LabelState& state, double score, double y, double A);
 void add_row_sums(const Settings& s, const LabelState& state, const LabelledRow& row, double y, double weight,
                   double score, double slope, double prediction, double prediction_loss, double* sums, int stride);
 
-// The loss of the mixture for row t, counted from 1, which then learns the row.
-double learn_mixture(const Settings& s, const MixtureState& state, const double* scores, double y, double weight,
-                     double t);
+// What the coin and the columns have to say of a row: the coin's score, which becomes its slope, weighted, and what the
+// columns give the stack.
+struct RowExperts {
+    ColumnState columns;
+    double bet, slope;
+    double inputs[STACK_INPUTS];
+};
+
+// The loss of the mixture for row t, counted from 1, which then learns the row: with the log loss, and the prediction
+// with the others, which learn the label of the row as well.
+double learn_mixture(const Settings& s, const MixtureState& state, const double* scores, RowExperts& x, double y,
+                     double weight, double t);
+LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelState& labels, const double* scores,
+                                RowExperts& x, double y, double weight, double t, double& prediction);
+
+// The part of the weights that is shared out after row t.
+double share_after(const Settings& s, double t);
+// A step of the stack: its inputs v, the slope and the curvature (times the weight) of its loss.
+void newton_step(const MixtureState& m, const double* v, int size, double slope, double curvature, double weight);
+// The same with the columns behind the inputs, if there are any, times `ratio`; v has space for them.
+void stack_step(const MixtureState& m, const RowExperts& x, double* v, int size, double ratio, double slope,
+                double curvature, double weight);
+// Losses in blocks of rows, by which it is decided which scales stay.
+void add_block(const MixtureState& m, const double* losses, double weight, int K, std::int64_t t);
+
+// A 1 and the values of the active columns, in deviations from their means; the row is counted.
+void read_columns(const ColumnState& c, const Row& row, double* inputs);
+double columns_score(const ColumnState& c, const double* inputs);
+void columns_step(const ColumnState& c, const double* v, double slope, double b, double weight);
+// At powers of two of the rows: columns that are rare go, watched ones that are dense stay.
+void settle_columns(const ColumnState& c, const MixtureState& m, int stack_inputs);
 
 // Every fourth number from the first, the second, ... on, then these four together.
 inline double in_fours(const double* terms, std::int64_t count) {

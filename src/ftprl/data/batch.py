@@ -33,10 +33,19 @@ class RowNames:
         """The names of some of the rows."""
         return RowNames(self.new, self.first + rows.start, self.first + rows.stop)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked_names, (self.new.pack(self.first, self.last), self.last - self.first)
+
     def add_to(self, table: NameTable) -> int | None:
         """Add the names to a table; returns the row of the first that does not fit, counted from 0 in the batch."""
         row = table.add(self.new, self.first, self.last)
         return None if row == self.last else row - self.first
+
+
+def _unpacked_names(packed: bytes, rows: int) -> RowNames:
+    from ftprl._core import NewNames
+
+    return RowNames(NewNames.unpack(packed), 0, rows)
 
 
 @final
@@ -51,7 +60,8 @@ class Batch:
     Distinct indices within a row are the promise of whoever makes a batch; `from_rows` and `from_csr` see to it.
     `is_private` is whether nobody else can write to the arrays: true of what a parser, `from_rows` or `from_csr` makes.
     A model learns from a copy of other batches, since another thread could change an index after it was checked.
-    `names` are the names of features that these rows have and earlier ones did not, where names are kept.
+    `names` are the names of features that these rows have and earlier ones did not, where names are kept. `delay` is
+    after how many rows the label of each arrives, where a column says that.
     """
 
     indptr: NDArray[np.int64]
@@ -64,6 +74,7 @@ class Batch:
     tags: tuple[str, ...] | None = None
     is_private: bool = field(default=False, init=False, repr=False)
     names: RowNames | None = field(default=None, init=False, repr=False)
+    delay: Vector | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kinds in _KINDS.items():
@@ -105,21 +116,26 @@ class Batch:
             None if self.tags is None else self.tags[start:stop],
             self.is_private,
             None if self.names is None else self.names[start:stop],
+            None if self.delay is None else self.delay[start:stop],
         )
 
     @classmethod
     def trusted(cls, *parts: Any) -> Batch:
         """A batch of arrays that are known to be right: those of a parser, or parts of another batch.
 
-        The last parts are `is_private` and, where there are any, `names`.
+        The last parts are `is_private` and, where there are any, `names` and `delay`.
         """
         batch = object.__new__(cls)
         object.__setattr__(batch, "names", None)
+        object.__setattr__(batch, "delay", None)
         for name, part in zip(cls.__slots__, parts, strict=False):
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False
             object.__setattr__(batch, name, part)
         return batch
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Batch.trusted, tuple(getattr(self, name) for name in Batch.__slots__)
 
     def numbered(self, first_row: int, start: int = 0) -> Batch:
         """The same rows from `start` on, counted so that the first of all is number `first_row`."""
@@ -135,7 +151,7 @@ class Batch:
         if self.is_private:
             return self
         arrays = (self.indptr.copy(), self.indices.copy(), self.values.copy(), self.y.copy(), self.weight.copy())
-        return Batch.trusted(*arrays, self.first_row, self.origin, self.tags, True, self.names)
+        return Batch.trusted(*arrays, self.first_row, self.origin, self.tags, True, self.names, self.delay)
 
     def cut(self, rows: int) -> Iterator[Batch]:
         """The same rows in pieces of at most `rows`."""

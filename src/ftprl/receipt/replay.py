@@ -14,12 +14,13 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl._core import CompiledReplay
 from ftprl.data import Batch
-from ftprl.linear.mixture import WINDOW, is_review, leader_of, move, next_review, window_of
+from ftprl.linear.mixture import WINDOW, has_lost, is_review, leader_of, mixture_of, move, next_review, window_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
+from ftprl.receipt.cell_replay import LARGEST, CellArithmetic
 from ftprl.receipt.compiled_replay import compiled, label_numbers, set_label_numbers
+from ftprl.receipt.expert_replay import Additions
 from ftprl.receipt.label_mixture_replay import LabelMixing
 from ftprl.receipt.label_replay import LabelFacts, LabelledRow, implicit_slope, learn_row_label, row_sums
 from ftprl.receipt.mixture_replay import Mixing
@@ -28,7 +29,6 @@ Vector = NDArray[np.float64]
 _BINS = 20
 _FIRST_CELLS = 1 << 12
 _CUT = {np.float32: 2.0**96, np.float64: 2.0**400}
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 def _doubled(a: NDArray[Any]) -> NDArray[Any]:
@@ -80,21 +80,15 @@ class Replay:
         self._slopes = np.zeros(K)
         self._row_sums = np.zeros((5, K))
         self._labelled = self.loss.has_units
+        self.additions = Additions.of(spec, self.kind, _FIRST_CELLS)
         self.mixing: Mixing | LabelMixing | None = None
         if K > 1:
-            self.mixing = LabelMixing(spec) if self._labelled else Mixing(spec)
+            self.mixing = (LabelMixing if self._labelled else Mixing)(spec, self.additions)
         self._own_facts = LabelFacts(self.loss)
         self._least_kappa = float(np.finfo(self.kind).tiny)
         if not self._labelled:
             self._base[3] = 1.0
-        self._set_constants()
-
-    def _set_constants(self) -> None:
-        spec = self.spec
-        self._h = np.array(spec.scales)
-        self._inverse = np.array([1.0 / h for h in spec.scales])
-        self._hl2 = self._h * spec.l2
-        self._unconstrained = not (spec.l1 or spec.l2 or spec.bounded)
+        self._cells = CellArithmetic(self.spec)
 
     # ---- the state that a certificate is computed from ----
 
@@ -103,6 +97,8 @@ class Replay:
         units = {"unit": self._unit, "count": self._count} if self.counts_rows else {"unit": self._unit}
         if self._labelled and (self.loss.has_kink or self.mixing is None):
             units["kappa"] = self._kappa
+        if self.additions.coin is not None:
+            units["coin"] = self.additions.coin.cells
         return {name: _Column(array, self._place) for name, array in {**self._table, **units}.items()}
 
     def parts_at(self, slots: NDArray[np.integer[Any]]) -> Mapping[str, Any]:
@@ -153,7 +149,7 @@ class Replay:
         parts = {name: column[slots].astype(np.float64) for name, column in self.parts.items()}
         unit = parts["unit"][:, None]
         kappa = parts["kappa"][:, None] if "kappa" in parts else np.ones_like(unit)
-        return np.asarray(self._played(parts["z"], parts["R"], unit, kappa)[:, scale])
+        return np.asarray(self._cells.played(parts["z"], parts["R"], unit, kappa)[:, scale])
 
     # ---- rows ----
 
@@ -167,9 +163,7 @@ class Replay:
             end = done + self._until_review(learned[done:])
             self._learn_compiled(batch[done:end], at[batch.indptr[done] : batch.indptr[end]])
             done = end
-            rows = int(self.tallies[2])
-            if self.retire and is_review(rows):
-                self._retire(rows)
+            self._review()
         return None
 
     def _until_review(self, learned: NDArray[np.bool_]) -> int:
@@ -177,8 +171,9 @@ class Replay:
         if not self.retire or self.mixing is None:
             return len(learned)
         rows = int(self.tallies[2])
-        ends = np.flatnonzero(learned)[: next_review(rows) - rows]
-        return int(ends[-1]) + 1 if len(ends) == next_review(rows) - rows else len(learned)
+        missing = next_review(rows, coin=self.spec.coin) - rows
+        ends = np.flatnonzero(learned)[:missing]
+        return int(ends[-1]) + 1 if len(ends) == missing else len(learned)
 
     def _all_places(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Where the cells of all entries stand; those of rows that are not learned may have none, and are not read."""
@@ -189,40 +184,27 @@ class Replay:
     def _learn_compiled(self, batch: Batch, at: NDArray[np.int32]) -> None:
         values, labels = batch.values.astype(np.float64), label_numbers(self.facts)
         core = compiled(self.spec, self._arrays(labels))
-        indptr = batch.indptr - batch.indptr[0]
-        if not isinstance(self.mixing, LabelMixing):
-            core.learn(indptr, at, values, batch.y, batch.weight)
-            return set_label_numbers(self._own_facts, labels)
-        ends = indptr.tolist()
-        for r in np.flatnonzero((batch.weight > 0) & (batch.y == batch.y)).tolist():
-            row = slice(ends[r], ends[r + 1])
-            self._row_compiled(core, at[row], values[row], float(batch.y[r]), float(batch.weight[r]))
-        return None
-
-    def _row_compiled(self, core: CompiledReplay, at: NDArray[np.int32], v: Vector, y: float, weight: float) -> None:
-        """A row of several scales with labels in any unit, whose mixture is computed here."""
-        scores, reach = core.play(at, v, self.facts.offset)
-        self.tallies[2] += 1.0
-        value, unweighted = self._learn_label(scores, reach, y, weight)
-        if unweighted is not None:
-            core.step(at, v, (weight * unweighted).tolist(), self.facts.psi, self.facts.kappa)
-        self.tallies[:2] += [weight * value, weight]
+        core.learn(batch.indptr - batch.indptr[0], at, values, batch.y, batch.weight)
+        set_label_numbers(self.facts, labels)
 
     def _arrays(self, labels: Vector) -> dict[str, Any]:
         """All that the compiled replay writes to."""
         own = {**self._table, "unit": self._unit, "count": self._count, "kappa": self._kappa, "labels": labels}
         own |= {"tallies": self.tallies, "sums": self._sums, "slopes": self._slopes, "row_sums": self._row_sums}
         own |= {"base": self._base} | ({} if self.calibration is None else {"calibration": self.calibration})
-        return own if self.mixing is None else {**self.mixing.state, **own}
+        return own if self.mixing is None else {**self.mixing.state, **self.additions.arrays(), **own}
+
+    def _learn_additions(self, at: NDArray[np.int32], v: Vector) -> None:
+        if self.mixing is not None:
+            units, seen = self._unit[at].astype(np.float64), self._count[at].astype(np.float64)
+            self.additions.learn(at, v, int(self.tallies[2]), units, seen, self.mixing.state)
 
     def _learn_with_numpy(self, batch: Batch, learned: NDArray[np.intp]) -> None:
         ends, values = batch.indptr.tolist(), batch.values.astype(np.float64)
         for r in learned.tolist():
             row = slice(ends[r], ends[r + 1])
             self._row(self._places(batch.indices[row]), values[row], float(batch.y[r]), float(batch.weight[r]))
-            rows = int(self.tallies[2])
-            if self.retire and is_review(rows):
-                self._retire(rows)
+            self._review()
 
     def _places(self, slots: NDArray[np.uint32]) -> NDArray[np.int32]:
         """Where the cells of a row stand; new ones get a place."""
@@ -234,6 +216,8 @@ class Replay:
             while self._met > len(self._unit):
                 self._unit, self._count = _doubled(self._unit), _doubled(self._count)
                 self._kappa = _doubled(self._kappa)
+                if self.additions.coin is not None:
+                    self.additions.coin.cells = _doubled(self.additions.coin.cells)
                 self._table = {name: _doubled(table) for name, table in self._table.items()}
             at = self._place[slots]
         return at
@@ -243,17 +227,18 @@ class Replay:
         unit = self._raised(at, np.abs(v))[:, None]
         z, R = self._table["z"][at].astype(np.float64), self._table["R"][at].astype(np.float64)
         kappa = self._kappa[at].astype(np.float64)[:, None] if self.loss.has_kink else np.ones_like(unit)
-        x, column = self._played(z, R, unit, kappa), v[:, None]
+        x, column = self._cells.played(z, R, unit, kappa), v[:, None]
         scores = _total(x * column)
         if self._labelled:
             scores = scores + self.facts.offset
-        base = self._played_base() if self.spec.intercept else None
+        base = self._cells.played_base(*self._base[[0, 1, 3]]) if self.spec.intercept else None
         scores = scores if base is None else scores + base
+        self.additions.read(at, v)
         self.tallies[2] += 1.0
         if self._labelled:
-            reach = _total((column * column) * self._rate(R, unit))
+            reach = _total((column * column) * self._cells.rate(R, unit))
             if base is not None:
-                reach = reach + self._rate(self._base[1], np.ones(1))
+                reach = reach + self._cells.rate(self._base[1], np.ones(1))
             value, unweighted = self._learn_label(scores.tolist(), reach.tolist(), y, weight)
         else:
             value = self._mixed_loss(scores.tolist(), y, weight)
@@ -269,6 +254,7 @@ class Replay:
             self._slopes += np.abs(slopes)
         elif self.mixing is None:
             self._unit[at] = before  # one scale: such a row leaves its cells alone
+        self._learn_additions(at, v)
         self.tallies[:2] += [weight * value, weight]
         if self.calibration is not None:
             chance = math.exp(-value)
@@ -320,54 +306,6 @@ class Replay:
             self._unit[at] = unit
         return unit
 
-    def _free(self, R: Vector) -> Vector:
-        """h Q of the intercept, whose unit is 1."""
-        return np.asarray(1.0 * (self.spec.beta * 1.0 + R))
-
-    def _played_base(self) -> Vector:
-        z, R, _, kappa = self._base
-        if self._labelled:
-            return np.asarray(-(z * self._rate(R, np.ones(1))) * kappa)
-        held = self._free(R)
-        return np.asarray(np.divide(z * -self._h, held, out=np.zeros_like(held), where=held > 0))
-
-    def _rate(self, R: Vector, unit: Vector) -> Vector:
-        """1 / Q without kappa; 0 where nothing was met."""
-        held = unit * (self.spec.beta * unit + R)
-        with np.errstate(over="ignore"):
-            rate = np.divide(self._h, held, out=np.zeros_like(held), where=held > 0)
-        return np.asarray(np.minimum(rate, _LARGEST))
-
-    def _rate_with(self, rate: Vector, kappa: Vector | float, unit: Vector, *, free: bool = False) -> Vector:
-        """1 / (Q + l2 unit²)"""
-        with np.errstate(over="ignore"):
-            own = rate * kappa
-            if free or self._unconstrained:
-                return own
-            finite = np.minimum(own, _LARGEST)
-            return np.asarray(finite / (1.0 + finite * (self._hl2 / self._h * (unit * unit))))
-
-    def _hold(self, R: Vector, unit: Vector) -> Vector:
-        held: Vector = unit * (self.spec.beta * unit + R)
-        return held if self._unconstrained else held + self._hl2 * (unit * unit)
-
-    def _played(self, z: Vector, R: Vector, unit: Vector, kappa: Vector) -> Vector:
-        spec = self.spec
-        if self._labelled:
-            rate = self._rate(R, unit)
-            if self._unconstrained:
-                return np.asarray(-(z * rate) * kappa)
-            pull = np.copysign(np.maximum(np.abs(z) - spec.l1 * unit, 0.0), -z)
-            return np.asarray(np.clip(pull * self._rate_with(rate, kappa, unit), spec.lower, spec.upper))
-        held = self._hold(R, unit)
-        pull = (
-            z * -self._h
-            if self._unconstrained
-            else np.copysign(np.maximum(np.abs(z) - spec.l1 * unit, 0.0), -z) * self._h
-        )
-        x = np.divide(pull, held, out=np.zeros_like(pull), where=held > 0)
-        return x if self._unconstrained else np.asarray(np.clip(x, spec.lower, spec.upper))
-
     def _stepped(
         self,
         at: NDArray[np.int32],
@@ -384,85 +322,49 @@ class Replay:
         per_psi = np.clip(g * (1.0 / self.facts.psi), -top, top) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi).astype(self.kind), R)
         new_kappa = float(self.kind(self.facts.kappa))
-        sigma = unit * self._rise(R, new, unit, kappa, new_kappa) * self._inverse
+        sigma = unit * self._cells.rise(R, new, unit, kappa, new_kappa) * self._cells.inverse
         moved = z + (g - sigma * x)
-        clamped = self._labelled or not self._unconstrained
+        clamped = self._labelled or not self._cells.unconstrained
         kept = (np.clip(moved, -most, most) if clamped else moved).astype(self.kind)
         self._table["z"][at] = kept
         self._table["R"][at] = new
         self._table["S"][at] += g
         if not self._labelled:
-            return self._sum_terms(g, x, sigma, self._hold(new, unit), moved, kept, met)
+            return self._cells.sum_terms(g, x, sigma, self._cells.hold(new, unit), moved, kept, met)
         self._kappa[at] = new_kappa
-        rate = self._rate_with(self._rate(new.astype(np.float64), unit), new_kappa, unit)
-        return self._label_sum_terms(g, x, sigma, rate, moved, kept, met)
-
-    def _rise(self, R: Vector, new: Vector, unit: Vector, kappa: Vector, new_kappa: float) -> Vector:
-        """What h Q / unit grows by; with a kink it may fall, as kappa does."""
-        if not self.loss.has_kink:
-            return new - R
-        own = np.divide(1.0, kappa, out=np.zeros_like(kappa), where=kappa > 0)
-        beta = self.spec.beta
-        return np.asarray((beta * unit + new) * (1.0 / new_kappa) - (beta * unit + R) * own)
-
-    def _label_sum_terms(
-        self,
-        g: Vector,
-        x: Vector,
-        sigma: Vector,
-        rate: Vector,
-        moved: Vector,
-        kept: NDArray[Any],
-        met: NDArray[np.bool_] | bool = True,
-    ) -> tuple[Vector, ...]:
-        """As `_sum_terms` for labels in any unit; `rate` is 1 / (Q + l2)."""
-        rate, z = np.minimum(rate, _LARGEST), kept.astype(np.float64)
-        lost, pulled, proximal = z - moved, np.abs(g) + np.abs(sigma * x), sigma * x * x
-        lost_at_most = np.abs(lost) if kept.dtype == np.float32 else 2.0**-52 * (np.abs(z) + pulled) * met
-        drift = lost * ((g + 0.5 * lost) * rate - x) if kept.dtype == np.float32 else np.zeros_like(g)
-        linear_size = np.abs(g) * np.abs(x) + np.abs(proximal)
-        step_size = (pulled + np.abs(z) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * rate)
-        return g * x, proximal, g * g * rate, drift, linear_size, step_size
-
-    def _sum_terms(
-        self,
-        g: Vector,
-        x: Vector,
-        sigma: Vector,
-        held: Vector,
-        moved: Vector,
-        kept: NDArray[Any],
-        met: NDArray[np.bool_] | bool = True,
-    ) -> tuple[Vector, ...]:
-        """What a step adds to the sums.
-
-        `kept` is z as its cell holds it, `moved` before it was rounded; a value of 0 is not `met`.
-        """
-        stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
-        with np.errstate(over="ignore"):
-            inverse = np.divide(self._h, held, out=np.zeros_like(g), where=held > 0)
-        inverse = np.minimum(inverse, np.finfo(np.float64).max)
-        z = kept.astype(np.float64)
-        lost = z - moved
-        lost_at_most = np.abs(lost) if kept.dtype == np.float32 else 2.0**-52 * np.abs(z) * met
-        drift = lost * ((g + 0.5 * lost) * inverse - x)
-        step_size = (np.abs(g) + np.abs(z) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * inverse)
-        return g * x, sigma * x * x, stability, drift, np.abs(g) * np.abs(x), step_size
+        rate = self._cells.rate_with(self._cells.rate(new.astype(np.float64), unit), new_kappa, unit)
+        return self._cells.label_sum_terms(g, x, sigma, rate, moved, kept, met)
 
     def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, ...]:
         z, R, S, kappa = self._base
         g = np.clip(g, -_CUT[np.float64], _CUT[np.float64])
         per_psi = np.clip(g * (1.0 / self.facts.psi), -_CUT[np.float64], _CUT[np.float64]) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi), R)
-        sigma = self._rise(R, new, np.ones(1), kappa, self.facts.kappa) * self._inverse
+        sigma = self._cells.rise(R, new, np.ones(1), kappa, self.facts.kappa) * self._cells.inverse
         moved = z + (g - sigma * x)
         self._base[:3] = moved, new, S + g
         if not self._labelled:
-            return self._sum_terms(g, x, sigma, self._free(new), moved, moved)
-        moved = np.clip(moved, -_LARGEST, _LARGEST)
+            return self._cells.sum_terms(g, x, sigma, self._cells.free(new), moved, moved)
+        moved = np.clip(moved, -LARGEST, LARGEST)
         self._base[0], self._base[3] = moved, self.facts.kappa
-        rate = self._rate_with(self._rate(new, np.ones(1)), self.facts.kappa, np.ones(1), free=True)
-        return self._label_sum_terms(g, x, sigma, rate, moved, moved)
+        rate = self._cells.rate_with(self._cells.rate(new, np.ones(1)), self.facts.kappa, np.ones(1), free=True)
+        return self._cells.label_sum_terms(g, x, sigma, rate, moved, moved)
+
+    def _review(self) -> None:
+        """At some numbers of rows the coin or some scales may be dropped."""
+        rows = int(self.tallies[2])
+        if not self.retire:
+            return
+        if self.spec.coin and (mixture := mixture_of(self.state, self.spec)) is not None and has_lost(mixture, rows):
+            self._drop_coin()
+        if is_review(rows):
+            self._retire(rows)
+
+    def _drop_coin(self) -> None:
+        assert self.mixing is not None
+        self.spec = replace(self.spec, coin=False, coin_retired=True)
+        self.additions.coin = self.additions.bet = None
+        self.mixing = self.mixing.without_coin(self.spec)
 
     def _retire(self, rows: int) -> None:
         """Drop all but four neighbouring scales, if these do as well as all of them."""
@@ -476,7 +378,9 @@ class Replay:
         fewer = self.mixing.fewer(self.spec)
         move(self.mixing.state, fewer.state, first, count, WINDOW)
         self.mixing = fewer
+        if self.additions.columns is not None:
+            self.additions.columns.keep(count, first, WINDOW)
         self._table = {name: np.ascontiguousarray(table[:, kept]) for name, table in self._table.items()}
         self._base, self._sums = self._base[:, kept].copy(), self._sums[:, kept].copy()
         self._slopes, self._row_sums = self._slopes[kept].copy(), self._row_sums[:, kept].copy()
-        self._set_constants()
+        self._cells = CellArithmetic(self.spec)

@@ -6,18 +6,20 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any, final
 
 from numpy.typing import ArrayLike
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
+from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event, Writer
+from ftprl.training.delay import has_delay_column, parse_memory
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass
 from ftprl.training.predictions import STDOUT
@@ -29,6 +31,7 @@ from ftprl.version import __version__
 Path = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
 
+_KEPT = ("passes", "holdout", "retire", "delay")  # options of a run that its checkpoint has
 RECEIPT = False  # whether a receipt is kept by default: docs/adr/0008-receipts.md
 
 # A finished run may put its model where its checkpoint was, and a model may be resumed into its own file.
@@ -50,6 +53,7 @@ def train(
     label: str | int | None = None,
     positive: str | float | None = None,
     weight: str | int | ArrayLike | None = None,
+    delay_column: str | int | None = None,
     ignore: Columns | None = None,
     categorical: Columns | None = None,
     numeric: Columns | None = None,
@@ -86,12 +90,17 @@ def train(
     admit: str | None = None,
     passes: int | None = None,
     holdout: int | None = None,
+    delay: int | None = None,
+    delay_memory: str | int | None = None,
     receipt: bool | None = None,
     checkpoint: Path | None = None,
     every: str | int | None = None,
     cache: Path | None = None,
     resume: Path | None = None,
     threads: int | None = None,
+    engine: str | None = None,
+    address: str | None = None,
+    workers: int | None = None,
     names: str | int | None = None,
     output: Path | None = None,
     predictions: Path | None = None,
@@ -113,6 +122,7 @@ def train(
     - `label`: Column with the label; csv and tsv files need one
     - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t]
     - `weight`: Column with the weight of the row [default: every weight is 1]
+    - `delay_column`: Column that says after how many rows the label of a row arrives, instead of `delay`
     - `ignore`: Columns to leave out
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
     - `numeric`: Columns of numbers [default: inferred from the first 10000 rows]
@@ -161,9 +171,9 @@ def train(
     - `level`: Whether predictions also follow the level of the latest labels, for a stream whose mean moves; not for a
       model that is saved and applied later, and not with logistic loss [default: False]
     - `coin`: Whether to add a coin-betting expert, for streams with many features that do not matter; not with
-      penalties, bounds or a receipt [default: True]
+      penalties or bounds [default: True]
     - `dense`: Whether the combination of all scales also sees the columns of numbers that most rows have; not
-      with penalties, bounds or a receipt [default: True]
+      with penalties or bounds [default: True]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
     - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
@@ -176,8 +186,11 @@ def train(
     - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none. With
       several passes held-out rows are learned in the end [default: none; 20 with several passes, unless a receipt is
       kept]
-    - `receipt`: Whether to keep what `certify` needs to bound the regret; `coin` and `dense` are off then, so that
-      another, often weaker, model is learned [default: False]
+    - `delay`: After how many rows a label arrives: a row is predicted when it arrives, and learned when its label would
+      have; not with several passes or a receipt [default: at once]
+    - `delay_memory`: Memory for the rows that wait for their labels: a size such as 4GB [default: 1GB]
+    - `receipt`: Whether to keep what `certify` needs to bound the regret; one pass learns the same model [default:
+      False]
     - `checkpoint`: File to save the run to, so that it can be resumed
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
     - `cache`: File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in
@@ -185,6 +198,12 @@ def train(
     - `resume`: Checkpoint to continue with the same data, given again, or model to continue with more data
     - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
       processors]
+    - `engine`: Who reads the data: local (threads of this process) or ray (workers of a Ray cluster, for files on paths
+      that all of them have); the result does not depend on it [default: local]
+    - `address`: With `engine` ray: address of the cluster, such as auto or 10.0.0.1:6379 [default: a cluster on this
+      machine, started for the run]
+    - `workers`: With `engine` ray: number of files, or parts of files, that are read at the same time [default: the
+      processors of the cluster, one of them left out]
     - `names`: Memory for the names of features, which `inspect` shows: a size such as 64MB; 0 for no names [default:
       64MB]
 
@@ -206,8 +225,10 @@ def train(
     targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
     for name, path in targets.items():
         check_target(name, path)
+    where = ClusterOptions(engine or "local", address, workers)
+    where.check()
     # Before the model is read: it may be one of them.
-    with reserved({name: path for name, path in targets.items() if name != "events="}):
+    with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
         old = None if resume is None else Model.load(resume)
         data = readers.as_data(data)
         if old is None:
@@ -219,8 +240,18 @@ def train(
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
+        cluster = None
+        if where.engine == "ray":
+            from ftprl.cluster.connection import connect  # most runs do without
+
+            cluster = connections.enter_context(connect(where, source))
         if cache is not None:
             from ftprl.training.cache import cached  # most runs do without
+
+            if has_delay_column(source):
+                raise InvalidInput(
+                    "cache= keeps no delays, got delay_column= as well; drop one.", option=("cache", "delay_column")
+                )
 
             source = cached(source, os.fspath(cache), threads, names=model.names is not None)
         saved = None if old is None else old.checkpoint
@@ -229,6 +260,7 @@ def train(
         log = _EventLog(events, listener, _settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
         log.progressive = lambda: trainer.progressive
+        log.reading = None if cluster is None else cluster.summary
         _run(trainer, log, output)
     only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
@@ -247,6 +279,7 @@ def train(
         seconds=time.monotonic() - clock,
         path=None if output is None else os.fspath(output),
         confidence=trainer.confidence,
+        residuals=trainer.residuals,
     )
 
 
@@ -291,6 +324,7 @@ class _EventLog:
         self._path, self._listener, self._settings = path, listener, settings
         self._writer: Writer | None = None
         self.progressive: Callable[[], LossTotals] | None = None  # of the first pass, once there is a trainer
+        self.reading: Callable[[], dict[str, Any]] | None = None  # what the workers of a cluster did
 
     def open(self, *, append: bool) -> None:
         """Open the file, if one was asked for."""
@@ -302,6 +336,8 @@ class _EventLog:
             event = {**event, **self._settings}
         if event["event"] == "end" and self.progressive is not None:
             event = {**event, "above_baseline": self.progressive().above_baseline}
+        if event["event"] in ("progress", "end") and self.reading is not None:
+            event = {**event, "reading": self.reading()}
         if event["event"] != "tick":
             self.events.append(event)
             if self._writer is not None:
@@ -331,11 +367,14 @@ def _run_options(
             )
         passed["every"] = CheckpointInterval.parse(passed["every"])
     passed |= {name: os.fspath(passed[name]) for name in ("checkpoint", "predictions") if name in passed}
-    kept = {} if checkpoint is None else {name: checkpoint[name] for name in ("passes", "holdout", "retire")}
+    kept = {} if checkpoint is None else {name: checkpoint.get(name) for name in _KEPT}
     if not (kept or receipt) and passed.get("passes") not in (None, 1):
         kept = {"holdout": HOLDOUT}  # to choose the best pass by
+    if "delay_memory" in passed:
+        passed["delay_memory"] = parse_memory(passed["delay_memory"])
     options = RunOptions(**{**kept, **passed})
     options.check()
+    _check_delay(options, source, receipt=receipt)
     if options.holdout == 0:
         options = options._replace(holdout=None)
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
@@ -345,6 +384,23 @@ def _run_options(
             option=("passes", "resume"),
         )
     return options
+
+
+def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool) -> None:
+    """Refuse late labels where rows are learned several times, or where a receipt counts each at its prediction."""
+    name = "delay_column" if has_delay_column(source) else "delay"
+    if options.delay is None and name == "delay":
+        return
+    if receipt:
+        raise InvalidInput(
+            f"{name}= learns rows later than they are predicted, which no receipt covers, got it with a receipt;"
+            " drop one.",
+            option=(name, "receipt"),
+        )
+    if options.passes > 1:
+        raise InvalidInput(
+            f"{name}= is for one pass over a stream, got passes={options.passes}; drop one.", option=(name, "passes")
+        )
 
 
 def _what_is_read_once(source: readers.Source) -> str:
@@ -361,6 +417,7 @@ def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict
         "holdout_every": options.holdout,
         "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.engine.receipt,
         "retire": options.retire,
+        "delay": "column" if has_delay_column(source) else options.delay,
         "admit": None if model.admission is None else model.admission.rule,
         "receipt": model.engine.receipt,
     }

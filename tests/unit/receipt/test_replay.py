@@ -11,11 +11,12 @@ import pytest
 import ftprl
 from ftprl._core import CompiledReplay
 from ftprl.cli.app import run
+from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
 from ftprl.receipt import certify_model, compiled_replay, make_receipt, verify_receipt, write_receipt
 from ftprl.receipt.compiled_replay import settings_of
 from ftprl.receipt.replay import Replay
-from laws.streams import LOSSES, OPTIONS, spec, stream
+from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
 
 SCALES: dict[str, Any] = {"one": None, "three": (0.05, 0.4, 2.0), "six": (0.02, 0.1, 0.3, 1.0, 3.0, 9.0)}
 
@@ -56,11 +57,28 @@ def test_it_has_the_bits_of_numpy(loss: str, scale: str, float64: bool) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, "auto"])
-def test_every_share(share: Any) -> None:
-    own = spec("logistic", scale=(0.05, 0.4, 2.0), share=share, stack=share != 0.01)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_share(loss: str, share: Any) -> None:
+    own = spec(loss, scale=(0.05, 0.4, 2.0), share=share, stack=share != 0.01)
     slow, fast = Replay(own, retire=False, numpy=True), Replay(own, retire=False)
     for replay in (slow, fast):
-        replay.learn(stream(5, float64=False))
+        replay.learn(stream(5, loss, float64=False))
+    assert_same(slow, fast)
+
+
+@pytest.mark.parametrize("size", [1e-20, 1.0, 1e9])
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "logistic"])
+def test_levels_and_labels_of_any_size(loss: str, size: float) -> None:
+    """The stack with the level of the latest labels; labels that leave their range, again and again."""
+    own = spec(loss, scale=(0.05, 0.4, 2.0), level=True, tau=0.8)
+    slow, fast = Replay(own, retire=False, numpy=True), Replay(own, retire=False)
+    batch = stream(8, loss, rows=200, float64=False)
+    if loss not in SIGNS:
+        y = batch.y * size * np.exp(np.arange(200) / 40)
+        batch = Batch(batch.indptr, batch.indices, batch.values, y, batch.weight)
+    slow.learn(batch)
+    for part in batch.cut(9):
+        fast.learn(part)
     assert_same(slow, fast)
 
 
@@ -78,6 +96,81 @@ def test_scales_are_dropped_at_the_same_rows(loss: str, monkeypatch: pytest.Monk
     assert engine.progress.rows == fast.progress.rows
 
 
+def assert_learned(engine: Engine, replay: Replay) -> None:
+    """What a replay shares with the learner that it checks, to the bit."""
+    slots = engine.touched()
+    np.testing.assert_array_equal(slots, replay.touched())
+    theirs, ours = engine.parts_at(slots), replay.parts_at(slots)
+    for name in ours:
+        np.testing.assert_array_equal(theirs[name], ours[name], err_msg=name)
+    assert engine.progress == replay.progress
+    for name, array in replay.state.items():  # without a stack its place among the experts is empty
+        np.testing.assert_array_equal(engine.state[name][: len(array)], array, err_msg=name)
+    arrays, own = engine.saved_arrays, replay.additions.arrays()
+    if engine.spec.coin:
+        np.testing.assert_array_equal(arrays["coin.intercept"], own["coin_base"])
+    if "dense.u" in arrays:
+        n = len(arrays["dense.u"])
+        np.testing.assert_array_equal(arrays["dense.u"], own["dense_u"][:n])
+        np.testing.assert_array_equal(arrays["dense.P"], own["dense_P"][:n, :n])
+        assert not own["dense_u"][n:].any()
+    if "dense.columns" in arrays:  # a replay knows places, not slots
+        n = len(arrays["dense.columns"])
+        np.testing.assert_array_equal(arrays["dense.columns"][:, 1:], own["columns"][:n, 1:])
+
+
+@pytest.mark.parametrize("float64", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("more", [{"coin": True}, {"dense": True}, {"coin": True, "dense": True}], ids=str)
+def test_coin_and_columns_are_replayed(loss: str, float64: bool, more: dict[str, bool]) -> None:
+    """Numbers that most rows have come, go and come back; the bits are those of the learner."""
+    kinds = [{}, {"intercept": False}, {"stack": False}] if "dense" not in more else [{}, {"level": loss != "logistic"}]
+    for options in kinds:
+        own = spec(loss, scale=(0.05, 0.4, 2.0), dim=64, float64=float64, **more, **options)
+        slow, fast, engine = Replay(own, retire=True, numpy=True), Replay(own, retire=True), Engine(own, receipt=True)
+        batch = numbers(300, loss, float64=float64)
+        slow.learn(batch)
+        for part in batch.cut(37):
+            fast.learn(part)
+        engine.learn(batch)
+        assert_same(slow, fast)
+        for replay in (slow, fast):
+            assert_learned(engine, replay)
+        if "dense" in more:
+            assert engine.saved_arrays["dense.u"].size > 4
+
+
+def numbers(rows: int, loss: str, *, float64: bool) -> Batch:
+    """Five numbers, one often absent and one only in the middle of the stream, and a few names a row."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(rows, 5)) * [1, 10, 0.1, 1, 1] + [0, 100, 3, 0, 0]
+    X[:, 3] *= rng.random(rows) < 0.7
+    X[: rows // 16, 4] = X[rows // 3 :, 4] = 0.0
+    score = X[:, 0] + (X[:, 1] - 100) / 10
+    entries = []
+    for x in X:
+        names = rng.choice(12, size=3, replace=False) + 5
+        entries.append({**{j: float(v) for j, v in enumerate(x) if v}, **{int(i): 1.0 for i in names}})
+    y = np.sign(score) if loss in ("logistic", "hinge", "squared_hinge") else np.exp(score / 3).round() + 1.0
+    weight = rng.choice([0.0, 0.5, 1.0, 3.0], rows, p=[0.05, 0.2, 0.7, 0.05])
+    return Batch.from_rows(entries, y.tolist(), weight=weight.tolist(), float64=float64)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_coin_that_lost_is_dropped_at_the_same_row(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_COIN_ROW", 256)
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 2048)
+    own = spec(loss, scale="auto", dim=64, coin=True, dense=True)
+    slow, fast, engine = Replay(own, retire=True, numpy=True), Replay(own, retire=True), Engine(own, receipt=True)
+    batch = numbers(2600, loss, float64=False)
+    for learner in (slow, fast, engine):
+        learner.learn(batch)
+    assert engine.spec == slow.spec == fast.spec
+    assert engine.spec.coin_retired
+    assert_same(slow, fast)
+    assert_learned(engine, fast)
+
+
 def test_bad_arrays_are_refused() -> None:
     own = Spec(dim=4)
     settings, numbers = settings_of(own), np.zeros(64)
@@ -93,8 +186,10 @@ def test_bad_arrays_are_refused() -> None:
         core.learn(np.array([0, 5]), np.array([1], np.int32), one, one, one)
     with pytest.raises(ValueError, match="numbers"):
         CompiledReplay(settings, {**cells, **dict.fromkeys(names, numbers[:1])})
-    with pytest.raises(ValueError, match="one for each scale"):
-        core.step(np.array([1], np.int32), one, [1.0, 2.0], 1.0, 1.0)
+    several = settings_of(Spec(dim=4, loss="squared", scale=(0.1, 1.0)))
+    more = {**cells, **dict.fromkeys(names, numbers), **{name: np.zeros(8, np.float32) for name in ("z", "R")}}
+    with pytest.raises(ValueError, match="P is missing"):
+        CompiledReplay(several, more)
 
 
 def log(path: Path, loss: str) -> None:
