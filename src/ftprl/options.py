@@ -118,6 +118,21 @@ _TABLE = (
         "Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or namespace",
     ),
     Option(
+        "ngrams",
+        "data",
+        "open",
+        "[COL=]N",
+        "Longest n-gram of words, of all text columns and VW namespaces or of one: 2 makes pairs of neighbouring words",
+    ),
+    Option("skips", "data", "open", "[COL=]N", "How many words an n-gram may leave out, as {ngrams}", "0"),
+    Option(
+        "char_ngrams",
+        "data",
+        "open",
+        "[COL=]N[-M]",
+        "Characters of the pieces of words that are features as well: 3, or 3-5, as {ngrams}",
+    ),
+    Option(
         "sep",
         "data",
         "open",
@@ -285,7 +300,8 @@ _TABLE = (
         "train",
         "RULE",
         "Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,"
-        " poisson:P with probability P from each row that has it; not with a receipt",
+        " bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with"
+        " probability P from each row that has it; not with a receipt",
         "every feature is learned",
     ),
     # ---- run ----

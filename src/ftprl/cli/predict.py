@@ -84,11 +84,11 @@ def predict(
         from ftprl.training.append import append as write_appended
         from ftprl.training.append import check_append
 
-        table = check_append(source, path)
+        check_append(source, path)
     lines = Lines(learned, source, raw=raw)
     with read_by(where, source), nullcontext(stdout()) if output is None else replacing(output) as target:
         if append:
-            write_appended(lines, table, learned, path, target)
+            write_appended(lines, source, learned, path, target)
         else:
             # Somebody may wait for the answer before asking on.
             _write(lines, target, path, flush=not source.can_be_read_again)

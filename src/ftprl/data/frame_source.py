@@ -16,6 +16,7 @@ from ftprl.data.files import shown
 from ftprl.data.interactions import Interactions, as_bytes, as_lists
 from ftprl.data.labels import LabelRule
 from ftprl.data.memory import check_same_rows
+from ftprl.data.ngrams import NO_GRAMS, Grams
 from ftprl.data.options import RECORDS
 from ftprl.data.parsing import LeftOut, Taking, with_remedy
 from ftprl.data.parts import ORIGIN
@@ -100,6 +101,7 @@ class FrameSettings:
     batch_rows: int = BATCH_ROWS
     names: bool = False
     interactions: Interactions = ()
+    grams: Grams = NO_GRAMS
 
     def parser(self) -> RecordParser:
         """A parser of the core with these settings."""
@@ -120,6 +122,7 @@ class FrameSettings:
             quote=-1,
             names=self.names,
             interactions=as_bytes(self.interactions),
+            grams=self.grams.rules(self.plan.kinds),
         )
         assert isinstance(made, RecordParser)
         made.set_rules(*self.plan.core_rules)
@@ -140,6 +143,7 @@ class FrameSettings:
             "positive": self.positive,
             **self.plan.to_dict(),
             **as_lists(self.interactions),
+            **self.grams.to_dict(),
         }
 
 

@@ -80,6 +80,9 @@ _READING: dict[str, Shape] = {
 }
 _TABLE: dict[str, Shape] = {
     "interactions": listed(listed(name, 4, 2), 4096),
+    "ngrams": mapping(whole(2, 8), MOST_COLUMNS),
+    "skips": mapping(whole(1, 8), MOST_COLUMNS),
+    "char_ngrams": mapping(listed(whole(1, 16), 2, 2), MOST_COLUMNS),
     "columns": either(nothing, mapping(one_of(*KINDS), MOST_COLUMNS)),
     "missing": one_of("indicator", "ignore"),
     "order": either(nothing, listed(name, MOST_COLUMNS)),

@@ -20,6 +20,7 @@ from ftprl.linear.content import PROVENANCE
 from ftprl.receipt.audit import Audit, Comparator
 from ftprl.receipt.baseline_replay import BaselineReplay
 from ftprl.receipt.caveats import Comparison, caveats_of
+from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.checks import Check, checked, compare
 from ftprl.receipt.digest import BatchDigest, digest_of_file
@@ -126,7 +127,8 @@ def verify_receipt(
         checks.append(checked("model.state_sha256", stated["model"]["state_sha256"], claimed.state_digest()))
     comparator = _comparator(stated["certificate"], other, spec)
     try:
-        learned = LearnedData(data, provenance.runs, stated["reading"], spec)
+        has_names = "named" in stated["certificate"]
+        learned = LearnedData(data, provenance.runs, stated["reading"], spec, names=has_names)
     except (TypeError, AttributeError, ValueError) as error:
         if isinstance(error, FtprlError):
             raise
@@ -318,7 +320,9 @@ class _Replaying:
     def _check_end(self, comparator: Comparator) -> list[Check]:
         """All that can be checked when every row was replayed."""
         stated = self.stated["certificate"]
-        audit = Audit(self.replay, comparator, unit_values=self.unit_values)
+        spec, learned = self.replay.spec, self.learned
+        cells = CellGroups.of_data(learned.sources, learned.reading, spec.dim) if "named" in stated else None
+        audit = Audit(self.replay, comparator, unit_values=self.unit_values, cells=cells)
         found, tolerances = audit.certificate(), _tolerances(audit)
         if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
             found |= self._exact(stated["exact"], comparator.radius)

@@ -10,6 +10,8 @@ import numpy as np
 from ftprl import data as readers
 from ftprl.data.columns import bucket_entry
 from ftprl.data.interactions import parse as parse_interactions
+from ftprl.data.ngrams import NAMES
+from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.parts import Parts
 from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, InvalidInput
@@ -247,6 +249,9 @@ def _check_reading(reading: Options, options: Options) -> None:
                 same = all(_has_buckets(reading, *bucket_entry(entry)) for entry in wanted)
             else:
                 same = all(columns.get(column) in kinds for column in wanted)
+        elif name in NAMES:
+            kept = reading.get(name, {})
+            same = getattr(parse_grams(**{**dict.fromkeys(NAMES), **_pick(options, NAMES)}), name) == _pairs(kept)
         elif name == "interactions":
             kept = reading.get(name, [])
             same = [list(terms) for terms in parse_interactions(value)] == kept
@@ -255,6 +260,11 @@ def _check_reading(reading: Options, options: Options) -> None:
             same = str(kept) == str(value)
         if not same:
             raise _changed(name, value, kept)
+
+
+def _pairs(kept: Options) -> dict[str, Any]:
+    """Sizes of n-grams as they are compared: a range is a list in a model."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
 
 
 def _has_buckets(reading: Options, column: str, count: int) -> bool:

@@ -15,6 +15,7 @@ from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN
+from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -63,6 +64,9 @@ def train(
     bucket: Columns | None = None,
     missing: str | None = None,
     interactions: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    ngrams: GramsOption = None,
+    skips: GramsOption = None,
+    char_ngrams: GramsOption = None,
     sep: str | None = None,
     quote: str | None = None,
     header: bool | None = None,
@@ -135,6 +139,10 @@ def train(
       indicator; ignore for dicts that lack most keys]
     - `interactions`: Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or
       namespace
+    - `ngrams`: Longest n-gram of words, of all text columns and VW namespaces or of one: 2 makes pairs of neighbouring
+      words
+    - `skips`: How many words an n-gram may leave out, as `ngrams` [default: 0]
+    - `char_ngrams`: Characters of the pieces of words that are features as well: 3, or 3-5, as `ngrams`
     - `sep`: Character between columns; \\t is a tab [default: a comma in csv, or ; tab | if the header has no
       comma; a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
@@ -177,7 +185,8 @@ def train(
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
     - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
-      poisson:P with probability P from each row that has it; not with a receipt [default: every feature is learned]
+      bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with
+      probability P from each row that has it; not with a receipt [default: every feature is learned]
 
     Run options:
 
