@@ -105,6 +105,7 @@ public:
         : names_(std::move(other.names_)),
           text_(std::move(other.text_)),
           begin_(std::exchange(other.begin_, 0)),
+          is_complete_(other.is_complete_),
           are_wanted_(other.are_wanted_) {}
 
     // No more names are wanted of the parsers that these come from: there is no room for them.
@@ -117,8 +118,14 @@ public:
         std::uint64_t hash;
         std::uint32_t row;  // within the batch
         std::uint32_t size;
+        bool is_product;      // of an interaction
         std::uint64_t begin;  // of its text
     };
+
+    // Whether every name is there that the rows have and none before had; otherwise one in some thousands may be
+    // missing.
+    bool is_complete() const noexcept { return is_complete_; }
+    void set_complete() noexcept { is_complete_ = true; }
 
     std::size_t size() const noexcept { return names_.size(); }
     const Entry& operator[](std::size_t i) const noexcept { return names_.data()[i]; }
@@ -143,19 +150,19 @@ public:
         text_.resize(before + size);
     }
     // Ends a name.
-    void end(std::size_t row, std::uint64_t hash) {
+    void end(std::size_t row, std::uint64_t hash, bool is_product) {
         const std::size_t size = text_.size() - begin_;
-        names_.push(Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), begin_});
+        names_.push(Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, begin_});
         begin_ = text_.size();
     }
 
     // Adds a name as another object had it; rows must not fall.
-    void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size) {
+    void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size, bool is_product) {
         const std::size_t begin = text_.size();
         text_.reserve(std::size_t{size} + 1);
         copy(name, size, text_.data() + begin);
         text_.resize(begin + size);
-        names_.push(Entry{hash, row, size, begin});
+        names_.push(Entry{hash, row, size, is_product, begin});
     }
 
     // Leaves out names that a filter knows, and adds the others to it.
@@ -199,6 +206,7 @@ private:
     Buffer<Entry> names_;
     Buffer<Byte> text_;
     std::size_t begin_ = 0;  // of the name that is written
+    bool is_complete_ = false;
     std::shared_ptr<std::atomic<bool>> are_wanted_ = std::make_shared<std::atomic<bool>>(true);
 };
 
@@ -206,7 +214,9 @@ class FeatureLog {
 public:
     // Without names and interactions nothing is kept, and `features` is not to be used.
     bool is_on() const noexcept { return is_on_; }
-    void keep_names() {
+    // `all`: none may be missed because its hash is like that of another, which takes somewhat longer.
+    void keep_names(bool all) {
+        is_complete_ = all;
         begin_names();
         is_on_ = true;
     }
@@ -309,22 +319,21 @@ public:
     // Records the names of a finished row of `size` features, except those that were recorded before. Most are found in
     // the small filter; which are not is hard to guess, so it is found out without a branch first.
     void record(std::size_t row, std::size_t size) {
-        if (!names_.are_wanted()) return;
+        if (!is_complete_ && !names_.are_wanted()) return;
         const Feature* const features = features_.data();
         if (unknown_.size() < size) unknown_.resize(2 * size);
         std::uint32_t* const unknown = unknown_.data();
-        const NameFilter& frequent = frequent_;
         std::size_t count = 0;
         for (std::size_t i = 0; i < size; ++i) {
             unknown[count] = static_cast<std::uint32_t>(i);
-            count += frequent.has(features[i].hash) ? 0 : 1;
+            count += is_known(features[i].hash) ? 0 : 1;
         }
         for (std::size_t i = 0; i < count; ++i) {
             const Feature& feature = features[unknown[i]];
-            frequent_.add(feature.hash);
+            add_known(feature.hash);
             if (feature.text == TEXT_LATER && !texts_->is_new(feature)) continue;
             append(feature);
-            names_.end(row, feature.hash);
+            names_.end(row, feature.hash, feature.group == PRODUCT);
         }
     }
 
@@ -337,9 +346,11 @@ public:
         if (texts_ != nullptr) texts_->forget();
     }
 
-    // The names since the last call. When no more are wanted, that ends the recording.
+    // The names since the last call. When no more are wanted, that ends the recording, unless none may be missed.
     NewNames take() {
-        if (keeps_names() && !names_.are_wanted()) {
+        if (is_complete_) {
+            names_.set_complete();
+        } else if (keeps_names() && !names_.are_wanted()) {
             frequent_.release();
             known_.release();
             is_on_ = interactions_.any() || grams_.any();
@@ -358,6 +369,7 @@ private:
     static constexpr std::size_t FREQUENT_SETS = std::size_t{1} << 15, KNOWN_SETS = std::size_t{1} << 18;
 
     void begin_names() {
+        whole_.assign(is_complete_ ? KNOWN : 0, 0);
         frequent_.allocate(FREQUENT_SETS);
         known_.release();
     }
@@ -496,7 +508,23 @@ private:
         return (number & PASSING) != 0 ? passing_[number & ~PASSING] : groups_[number];
     }
 
+    // Whether a name was recorded and is still known. Where none may be missed, its whole hash is compared.
+    bool is_known(std::uint64_t hash) const noexcept {
+        if (is_complete_) return whole_[hash & (KNOWN - 1)] == hash && hash != 0;
+        return frequent_.has(hash);
+    }
+    void add_known(std::uint64_t hash) noexcept {
+        if (is_complete_) {
+            whole_[hash & (KNOWN - 1)] = hash;
+        } else {
+            frequent_.add(hash);
+        }
+    }
+
+    static constexpr std::uint64_t KNOWN = 1 << 17;  // whole hashes, 1 MB
+
     bool is_on_ = false;
+    bool is_complete_ = false;
     FeatureTexts* texts_ = nullptr;
     Interactions interactions_;
     std::vector<std::pair<Interactions::Factors, std::size_t>> factors_;  // of the products of the row, and how many
@@ -512,6 +540,7 @@ private:
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
     NameFilter frequent_, known_;                         // names that were recorded
+    std::vector<std::uint64_t> whole_;                    // their hashes, where none may be missed
     std::vector<std::uint32_t> unknown_;                  // numbers of features of the row that is recorded
     NewNames names_;
 };
