@@ -54,7 +54,9 @@ ftprl::Labels labels_of(const std::string& kind, const nb::bytes& positive, cons
             labels.words.emplace_back(text_of(nb::cast<nb::bytes>(pair[0])), nb::cast<double>(pair[1]));
         }
     } else {
-        labels.kind = kind == "sign" ? ftprl::Labels::Kind::sign : ftprl::Labels::Kind::number;
+        labels.kind = kind == "sign"      ? ftprl::Labels::Kind::sign
+                      : kind == "classes" ? ftprl::Labels::Kind::classes
+                                          : ftprl::Labels::Kind::number;
     }
     return labels;
 }
@@ -150,7 +152,11 @@ nb::tuple take_rows(ftprl::Parser& parser) {
 
 nb::object take_names(ftprl::Parser& parser) {
     if (!parser.rows.log.is_on()) return nb::none();
-    return nb::cast(parser.rows.log.take());
+    const auto take = [&parser] {
+        const nb::gil_scoped_release free;
+        return parser.rows.log.take();
+    };
+    return nb::cast(take());
 }
 
 nb::object problem_of(const ftprl::Problem& problem) {
@@ -390,6 +396,10 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def("take_names", &take_names,
              "The names that the rows read so far have and earlier ones did not; None if not kept.")
         .def(
+            "join_names",
+            [](ftprl::Parser& parser, const ftprl::Parser& other) { parser.rows.log.join(other.rows.log); },
+            nb::arg("other"), "Stop recording names together with another parser of the same data.")
+        .def(
             "forget_names", [](ftprl::Parser& parser) { parser.rows.log.forget(); },
             "Rows that follow may come before those read so far: take all their names.")
         .def(
@@ -401,6 +411,15 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def_prop_ro("bad", [](ftprl::Parser& parser) { return parser.bad; })
         .def_prop_ro("problem", [](ftprl::Parser& parser) { return problem_of(parser.problem); })
         .def_prop_ro("first_bad", [](ftprl::Parser& parser) { return problem_of(parser.first_bad); })
+        .def(
+            "take_label_texts",
+            [](ftprl::Parser& parser) {
+                nb::list texts;
+                for (const auto& [code, text] : parser.take_label_texts())
+                    texts.append(nb::make_tuple(code, bytes_of(text)));
+                return texts;
+            },
+            "The texts of labels that became codes since the last call: pairs of a code and a text.")
         .def_prop_rw("negative", &ftprl::Parser::negative, &ftprl::Parser::set_negative,
                      "The label that counts as -1: 0 or -1 once one was met, 1 before.")
         .def_prop_rw(
