@@ -53,7 +53,7 @@ class Option(NamedTuple):
 
 
 def _in_python(name: str) -> str:
-    return "a name in `ftprl.losses.SCALAR_LOSSES`" if name == "losses" else f"`{name}`"
+    return "a name in `ftprl.losses.LOSSES`" if name == "losses" else f"`{name}`"
 
 
 _TABLE = (
@@ -163,6 +163,14 @@ _TABLE = (
     # ---- model ----
     Option("loss", "model", "Spec", "TEXT", "Loss function: {losses}", "logistic"),
     Option(
+        "classes",
+        "model",
+        "train",
+        "N",
+        "Classes with the losses softmax and ovr: how many there may be, or their labels, with commas between them",
+        "the labels of data in memory; otherwise any labels, up to 100",
+    ),
+    Option(
         "tau",
         "model",
         "Spec",
@@ -195,6 +203,16 @@ _TABLE = (
     ),
     Option("lower", "model", "Spec", "FLOAT", "Lower bound of every weight but the intercept"),
     Option("upper", "model", "Spec", "FLOAT", "Upper bound of every weight but the intercept"),
+    Option(
+        "bounds",
+        "model",
+        "Spec",
+        "NAME=LO:HI",
+        "Bounds of weights by the names of their features, such as price*=0: (at least 0), x=:0 or x=-1:1; in Python"
+        " also as {'price*': (0, None)}. A name is a feature, a column, a namespace, a column number or a pattern with"
+        " * and ?",
+        switch="--bound",
+    ),
     # ---- learning ----
     Option(
         "scale",
@@ -445,6 +463,7 @@ OF_OTHER_COMMANDS = {
 }
 OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
 OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
+OF_OTHER_COMMANDS |= {"probabilities": "--probabilities"}
 
 BY_NAME = {option.name: option for option in _TABLE}
 TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`

@@ -99,7 +99,7 @@ class FrameSettings:
     plan: ColumnPlan
     skip_bad_rows: bool
     batch_rows: int = BATCH_ROWS
-    names: bool = False
+    names: bool | str = False  # "all": none may be missed
     interactions: Interactions = ()
     grams: Grams = NO_GRAMS
 
@@ -120,7 +120,8 @@ class FrameSettings:
             words=[(word.encode(), y) for word, y in self.labels.words],
             separator=0,
             quote=-1,
-            names=self.names,
+            names=bool(self.names),
+            all_names=self.names == "all",
             interactions=as_bytes(self.interactions),
             grams=self.grams.rules(self.plan.kinds),
         )
@@ -168,14 +169,19 @@ class BlockParser:
     def __init__(self, settings: FrameSettings) -> None:
         self._parser = settings.parser()
         self._block: Block | None = None
-        self._place = 0  # the first row of the last job
+        self._place = (0, 0, 0)  # the first row of the last job
+
+    def join(self, other: BlockParser) -> None:
+        """Stop recording names together with another parser of the same data."""
+        self._parser.join_names(other._parser)
 
     def parse(self, job: Job, negative: float) -> ParsedBlock:
         """The rows of a job, up to the first bad one unless those are left out."""
         block, at, stop = job
-        if block.first + at < self._place:  # threads may take a parser in another order than jobs
+        place = (block.file, block.group, block.first + at)
+        if place < self._place:  # threads may take a parser in another order than jobs
             self._parser.forget_names()
-        self._place = block.first + at
+        self._place = place
         core, bad_before = self._bound(block), self._parser.bad
         core.negative, taking = negative, Taking(core, block.origin)
         while at < stop and core.problem is None:
@@ -306,13 +312,15 @@ class FrameSource(Source):
         raise AssertionError("data in memory is read by this process")
 
     def _read(self, reading: _Reading, threads: int) -> Generator[tuple[Batch, FramePosition]]:
-        parsers: list[BlockParser] = []
+        first = BlockParser(self._settings)
+        parsers = [first]
 
         def work(job: Job) -> ParsedBlock:
             try:
                 block_parser = parsers.pop()
             except IndexError:
                 block_parser = BlockParser(self._settings)
+                block_parser.join(first)
             parsed = block_parser.parse(job, reading.negative)
             if parsed.problem is None:
                 parsers.append(block_parser)
@@ -331,7 +339,7 @@ class FrameSource(Source):
                 yield from self._batches_of(parsed, reading)
                 if parsed.problem is not None:
                     what, option = parsed.problem
-                    raise BadFormat(what, option=(option, "on_bad_row"))
+                    raise BadFormat(what, option=(option, "on_bad_row", "loss"))
 
     def _agreeing(self, parsed: ParsedBlock, negative: float) -> ParsedBlock:
         """The rows, parsed again if their labels settled what counts as -1 before those in front were known."""
