@@ -117,6 +117,11 @@ class SliceRankings:
         change(one)
         self._held += one.held - before
 
+    @property
+    def held(self) -> int:
+        """How many rows are in memory."""
+        return self._held
+
     def ranked(self, value: str) -> Ranked | None:
         """The result for a value, as that of `Ranking`."""
         one = self._slices.pop(value, None)
