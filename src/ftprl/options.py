@@ -53,7 +53,7 @@ class Option(NamedTuple):
 
 
 def _in_python(name: str) -> str:
-    return "a name in `ftprl.losses.SCALAR_LOSSES`" if name == "losses" else f"`{name}`"
+    return "a name in `ftprl.losses.LOSSES`" if name == "losses" else f"`{name}`"
 
 
 _TABLE = (
@@ -118,6 +118,21 @@ _TABLE = (
         "Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or namespace",
     ),
     Option(
+        "ngrams",
+        "data",
+        "open",
+        "[COL=]N",
+        "Longest n-gram of words, of all text columns and VW namespaces or of one: 2 makes pairs of neighbouring words",
+    ),
+    Option("skips", "data", "open", "[COL=]N", "How many words an n-gram may leave out, as {ngrams}", "0"),
+    Option(
+        "char_ngrams",
+        "data",
+        "open",
+        "[COL=]N[-M]",
+        "Characters of the pieces of words that are features as well: 3, or 3-5, as {ngrams}",
+    ),
+    Option(
         "sep",
         "data",
         "open",
@@ -147,6 +162,14 @@ _TABLE = (
     Option("max_row", "data", "open", "BYTES", "Longest row, in bytes", "16000000"),
     # ---- model ----
     Option("loss", "model", "Spec", "TEXT", "Loss function: {losses}", "logistic"),
+    Option(
+        "classes",
+        "model",
+        "train",
+        "N",
+        "Classes with the losses softmax and ovr: how many there may be, or their labels, with commas between them",
+        "the labels of data in memory; otherwise any labels, up to 100",
+    ),
     Option(
         "tau",
         "model",
@@ -180,6 +203,16 @@ _TABLE = (
     ),
     Option("lower", "model", "Spec", "FLOAT", "Lower bound of every weight but the intercept"),
     Option("upper", "model", "Spec", "FLOAT", "Upper bound of every weight but the intercept"),
+    Option(
+        "bounds",
+        "model",
+        "Spec",
+        "NAME=LO:HI",
+        "Bounds of weights by the names of their features, such as price*=0: (at least 0), x=:0 or x=-1:1; in Python"
+        " also as {'price*': (0, None)}. A name is a feature, a column, a namespace, a column number or a pattern with"
+        " * and ?",
+        switch="--bound",
+    ),
     # ---- learning ----
     Option(
         "scale",
@@ -285,7 +318,8 @@ _TABLE = (
         "train",
         "RULE",
         "Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,"
-        " poisson:P with probability P from each row that has it; not with a receipt",
+        " bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with"
+        " probability P from each row that has it; not with a receipt",
         "every feature is learned",
     ),
     # ---- run ----
@@ -429,6 +463,7 @@ OF_OTHER_COMMANDS = {
 }
 OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
 OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
+OF_OTHER_COMMANDS |= {"probabilities": "--probabilities"}
 
 BY_NAME = {option.name: option for option in _TABLE}
 TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`

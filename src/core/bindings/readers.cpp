@@ -1,5 +1,6 @@
 // The readers as Python sees them.
 #include "bindings/bindings.hpp"
+#include "bindings/records.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -18,7 +19,6 @@
 
 #include "readers/json_sample.hpp"
 #include "readers/libsvm.hpp"
-#include "readers/records.hpp"
 #include "readers/sample.hpp"
 #include "readers/table.hpp"
 #include "readers/text.hpp"
@@ -54,7 +54,9 @@ ftprl::Labels labels_of(const std::string& kind, const nb::bytes& positive, cons
             labels.words.emplace_back(text_of(nb::cast<nb::bytes>(pair[0])), nb::cast<double>(pair[1]));
         }
     } else {
-        labels.kind = kind == "sign" ? ftprl::Labels::Kind::sign : ftprl::Labels::Kind::number;
+        labels.kind = kind == "sign"      ? ftprl::Labels::Kind::sign
+                      : kind == "classes" ? ftprl::Labels::Kind::classes
+                                          : ftprl::Labels::Kind::number;
     }
     return labels;
 }
@@ -62,8 +64,8 @@ ftprl::Labels labels_of(const std::string& kind, const nb::bytes& positive, cons
 std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim, nb::handle seed, bool intercept,
                                            bool wide, bool skip, std::size_t max_row, std::size_t batch_rows,
                                            std::size_t batch_values, nb::handle labels, const nb::bytes& positive,
-                                           const nb::list& words, int separator, int quote, bool names,
-                                           const nb::list& interactions) {
+                                           const nb::list& words, int separator, int quote, bool names, bool all_names,
+                                           const nb::list& interactions, const nb::list& grams) {
     if (dim < 2 || dim > (std::uint64_t{1} << 32)) throw nb::value_error("dim must be between 2 and 2**32");
     if (batch_rows == 0 || batch_values == 0) throw nb::value_error("a batch must have room for a row");
     ftprl::Options options;
@@ -75,24 +77,36 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     options.max_row = max_row;
     options.batch_rows = batch_rows;
     options.batch_values = batch_values;
-    options.names = names;
+    options.names = names || all_names;
+    options.all_names = all_names;
     for (nb::handle product : interactions) {
         std::vector<std::string> terms;
         for (nb::handle term : product) terms.push_back(text_of(nb::cast<nb::bytes>(term)));
         if (!options.interactions.add(terms)) throw nb::value_error("interactions need 2 to 4 terms, 64 in all");
+    }
+    for (nb::handle one : grams) {
+        ftprl::GramRule rule;
+        rule.words = nb::cast<std::size_t>(one[1]);
+        rule.skips = nb::cast<std::size_t>(one[2]);
+        rule.shortest = nb::cast<std::size_t>(one[3]);
+        rule.longest = nb::cast<std::size_t>(one[4]);
+        if (!options.grams.add(text_of(nb::cast<nb::bytes>(one[0])), rule)) {
+            throw nb::value_error("n-grams that are too long");
+        }
     }
     ftprl::Labels expected = labels_of(nb::cast<const char*>(labels), positive, words);
     const std::string name = nb::cast<const char*>(format);
     if (name == "table") {
         return std::make_unique<ftprl::TableParser>(options, std::move(expected), dialect_of(separator, quote));
     }
-    if (name == "records") return std::make_unique<ftprl::RecordParser>(options, std::move(expected));
+    if (name == "records") return std::make_unique<ftprl::bindings::DictParser>(options, std::move(expected));
     if (name == "jsonl") return std::make_unique<ftprl::JsonLinesParser>(options, std::move(expected));
     expected.numbers_only = true;
     if (name == "vw") return std::make_unique<ftprl::VwParser>(options, std::move(expected));
     if (name == "vwjson") return std::make_unique<ftprl::VwJsonParser>(options, std::move(expected));
     options.names = false;  // ids are the names
     options.interactions = ftprl::Interactions();
+    options.grams = ftprl::Grams();
     if (name == "libsvm") return std::make_unique<ftprl::LibsvmParser>(options, std::move(expected));
     throw nb::value_error("format must be 'vw', 'vwjson', 'libsvm', 'table', 'jsonl' or 'records'");
 }
@@ -138,7 +152,11 @@ nb::tuple take_rows(ftprl::Parser& parser) {
 
 nb::object take_names(ftprl::Parser& parser) {
     if (!parser.rows.log.is_on()) return nb::none();
-    return nb::cast(parser.rows.log.take());
+    const auto take = [&parser] {
+        const nb::gil_scoped_release free;
+        return parser.rows.log.take();
+    };
+    return nb::cast(take());
 }
 
 nb::object problem_of(const ftprl::Problem& problem) {
@@ -378,6 +396,10 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def("take_names", &take_names,
              "The names that the rows read so far have and earlier ones did not; None if not kept.")
         .def(
+            "join_names",
+            [](ftprl::Parser& parser, const ftprl::Parser& other) { parser.rows.log.join(other.rows.log); },
+            nb::arg("other"), "Stop recording names together with another parser of the same data.")
+        .def(
             "forget_names", [](ftprl::Parser& parser) { parser.rows.log.forget(); },
             "Rows that follow may come before those read so far: take all their names.")
         .def(
@@ -389,6 +411,15 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def_prop_ro("bad", [](ftprl::Parser& parser) { return parser.bad; })
         .def_prop_ro("problem", [](ftprl::Parser& parser) { return problem_of(parser.problem); })
         .def_prop_ro("first_bad", [](ftprl::Parser& parser) { return problem_of(parser.first_bad); })
+        .def(
+            "take_label_texts",
+            [](ftprl::Parser& parser) {
+                nb::list texts;
+                for (const auto& [code, text] : parser.take_label_texts())
+                    texts.append(nb::make_tuple(code, bytes_of(text)));
+                return texts;
+            },
+            "The texts of labels that became codes since the last call: pairs of a code and a text.")
         .def_prop_rw("negative", &ftprl::Parser::negative, &ftprl::Parser::set_negative,
                      "The label that counts as -1: 0 or -1 once one was met, 1 before.")
         .def_prop_rw(
@@ -415,8 +446,9 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
     m.def("parser", &make_parser, nb::arg("format"), nb::kw_only(), nb::arg("dim"), nb::arg("seed"),
           nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
           nb::arg("batch_values"), nb::arg("labels"), nb::arg("positive"), nb::arg("words"), nb::arg("separator"),
-          nb::arg("quote"), nb::arg("names") = false, nb::arg("interactions") = nb::list(),
-          "A parser of one format; `names` keeps the names of features.");
+          nb::arg("quote"), nb::arg("names") = false, nb::arg("all_names") = false,
+          nb::arg("interactions") = nb::list(), nb::arg("grams") = nb::list(),
+          "A parser of one format; `names` keeps the names of features, of which `all_names` misses none.");
     m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
     m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
           nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"), nb::arg("keep"),

@@ -48,6 +48,13 @@ struct ReceiptState {
     double (*rows)[MOST_SCALES];      // a row for each RowSum
 };
 
+// Bounds of single weights: the kind of each cell, and the lower and the upper end of each kind. Kind 0 has the bounds
+// of all weights.
+struct BoxTable {
+    const std::uint16_t* kinds;  // null when no weight has bounds of its own
+    const double (*ends)[2];
+};
+
 struct Constants {
     double h;  // the scale
     double beta;
@@ -59,6 +66,7 @@ struct Constants {
     const Loss* loss;
     bool intercept;
     double least_kappa;  // the smallest unit of weights that cells can hold
+    BoxTable boxes;
 };
 
 // Rows of a batch; `values` holds float or double, as the kernel that is chosen expects.
@@ -120,6 +128,7 @@ struct Pair {
 
 struct ScaleKernels;   // scales.hpp
 struct LedgerKernels;  // ledger.hpp
+struct ClassKernels;   // classes.hpp
 
 // One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
 struct Kernels {
@@ -130,6 +139,7 @@ struct Kernels {
     void (*touch[2])(const Rows&, const State&);  // the floor: read and write back every cell, compute nothing
     const ScaleKernels* scales;                   // for several scales a coordinate
     const LedgerKernels* ledgers;                 // for receipts
+    const ClassKernels* classes;                  // for several classes
 };
 
 extern const Kernels kernels_portable;

@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
+#include "learners/multi_class.hpp"
 #include "learners/multi_scale.hpp"
 #include "learners/single_scale.hpp"
 #include "support/dispatch.hpp"
@@ -24,8 +25,9 @@ const Kernels& kernels_chosen() {
     }
 }
 
-bool is_unconstrained(const Constants& c) {
-    return c.l1 == 0.0 && c.l2 == 0.0 && std::isinf(c.lower) && std::isinf(c.upper);
+bool is_unconstrained(const LearnerOptions& options) {
+    const Constants& c = options.constants.base;
+    return !options.boxed && c.l1 == 0.0 && c.l2 == 0.0 && std::isinf(c.lower) && std::isinf(c.upper);
 }
 
 // The options with what follows from others: a stack needs several scales, lanes that are not used the scale 1, and
@@ -46,6 +48,7 @@ LearnerOptions completed(LearnerOptions options) {
 }  // namespace
 
 std::unique_ptr<Learner> Learner::make(const LearnerOptions& options) {
+    if (options.most_classes > 0) return std::make_unique<MultiClassLearner>(options);
     if (options.constants.count == 1) return std::make_unique<SingleScaleLearner>(options);
     return std::make_unique<MultiScaleLearner>(options);
 }
@@ -56,14 +59,17 @@ void Learner::prefault(const LearnerOptions& options) {
 }
 
 Learner::Learner(const LearnerOptions& options, std::uint64_t cells, int lanes)
-    : options_(completed(options)),
-      kernels_(&kernels_chosen()),
-      unconstrained_(is_unconstrained(options.constants.base)) {
+    : options_(completed(options)), kernels_(&kernels_chosen()), unconstrained_(is_unconstrained(options)) {
+    if (options.boxed) {
+        boxes_ = std::make_unique<Boxes>(cells, options.constants.base.lower, options.constants.base.upper);
+        options_.constants.base.boxes = boxes_->table();
+    }
     if (receipt()) gradients_ = std::make_unique<Memory>(cells * static_cast<std::uint64_t>(lanes) * sizeof(double));
 }
 
 RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels) const {
-    return ftprl::find_fault(rows, wide_values, size, dim(), labels ? &loss() : nullptr, *kernels_);
+    return ftprl::find_fault(rows, wide_values, size, dim(), labels ? &loss() : nullptr, options_.most_classes,
+                             *kernels_);
 }
 
 Totals Learner::learn(const Rows& rows, bool wide_values, const RowOutputs& out) {
@@ -98,6 +104,10 @@ Learner::Learner(const Learner& other)
     std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
     std::copy(&other.rounding_[0][0], &other.rounding_[0][0] + ROUNDING_SUMS * MOST_SCALES, &rounding_[0][0]);
     std::copy(&other.row_sums_[0][0], &other.row_sums_[0][0] + ROW_SUMS * MOST_SCALES, &row_sums_[0][0]);
+    if (other.boxes_ != nullptr) {
+        boxes_ = std::make_unique<Boxes>(*other.boxes_);
+        options_.constants.base.boxes = boxes_->table();
+    }
     if (other.gradients_ == nullptr) return;
     gradients_ = std::make_unique<Memory>(other.gradients_->size());
     gradients_->copy_from(*other.gradients_, gradients_->size());
@@ -130,6 +140,22 @@ void Learner::put_gradients(const std::uint32_t* slots, std::size_t count, const
         const std::uint64_t cell = cell_of(slots[i]);
         if (cell == 0 && lanes() > 1) continue;  // of several scales, cell 0 belongs to slots that were never learned
         std::copy(from + i * width, from + (i + 1) * width, S + cell * lanes_of_cell);
+    }
+}
+
+bool Learner::put_boxes(const std::uint32_t* slots, std::size_t count, const double* ends) {
+    std::vector<std::uint16_t> kinds(count);
+    bool fits = true;
+    for (std::size_t i = 0; i < count && fits; ++i) fits = boxes_->add(ends[2 * i], ends[2 * i + 1], &kinds[i]);
+    for (std::size_t i = 0; i < count && fits; ++i) boxes_->set(claim_cell(slots[i]), kinds[i]);
+    options_.constants.base.boxes = boxes_->table();
+    return fits;
+}
+
+void Learner::take_boxes(const std::uint32_t* slots, std::size_t count, double* ends) const {
+    for (std::size_t i = 0; i < count; ++i) {
+        const double* own = boxes_->ends_of(cell_of(slots[i]));
+        std::copy(own, own + 2, ends + 2 * i);
     }
 }
 

@@ -1,11 +1,13 @@
 // The learner that the rest of the program knows: a table of cells, the constants it is learned with, and what was
-// added up on the way. How a cell is laid out is the business of its two implementations, one scale and several.
+// added up on the way. How a cell is laid out is the business of its three implementations: one scale, several, and
+// several classes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "learners/boxes.hpp"
 #include "learners/kernel.hpp"
 #include "learners/ledger.hpp"
 #include "learners/rows.hpp"
@@ -16,9 +18,11 @@ namespace ftprl {
 
 struct LearnerOptions {
     std::uint64_t dim = 1;
-    int outputs = 1;  // scores of a row; 1 is the only number there is a kernel for
+    int outputs = 1;       // scores of a row: with losses of classes those known so far
+    int most_classes = 0;  // with such a loss, as many as there may ever be
     bool wide_cells = false;
     bool receipt = false;
+    bool boxed = false;  // whether single weights have bounds of their own
     ScaleConstants constants = {};
 };
 
@@ -76,6 +80,10 @@ public:
     // g_{1:t} of the slots in float64, a row each and a number for each scale; kept with a receipt only.
     void take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const;
     void put_gradients(const std::uint32_t* slots, std::size_t count, const double* from);
+    // Between which numbers the weights of some slots have to be, a pair each; false when there are more than 2^16 - 1
+    // different pairs. Only with `boxed`.
+    bool put_boxes(const std::uint32_t* slots, std::size_t count, const double* ends);
+    void take_boxes(const std::uint32_t* slots, std::size_t count, double* ends) const;
     // The numbers of a cell by name: z and R for each scale (and with one scale S, rounded), the unit of the feature,
     // and the count of its rows where there is one.
     virtual std::vector<Columns> columns() const = 0;
@@ -94,6 +102,9 @@ public:
     // them.
     virtual void expect_columns(int /*columns*/, int /*inputs*/) {}
 
+    // Of several classes: make so many known, at least those that are, before cells are put or rows are scored.
+    virtual void know_classes(int /*classes*/) {}
+
     // Drop all scales but `count` neighbours from number `first` on. One scale cannot be dropped.
     virtual void keep_scales(int first, int count) = 0;
     // Drop the coin-betting expert, if there is one.
@@ -101,9 +112,11 @@ public:
 
     std::uint64_t dim() const { return options_.dim; }
     int outputs() const { return options_.outputs; }
+    int most_classes() const { return options_.most_classes; }
     int scales() const { return options_.constants.count; }
     bool wide_cells() const { return options_.wide_cells; }
     bool receipt() const { return options_.receipt; }
+    bool boxed() const { return boxes_ != nullptr; }
     double* tallies() { return tallies_; }
     Calibration& calibration() { return calibration_; }
     // The sums that bound the rounding of a receipt: a row for each RoundingSum, a column for each scale.
@@ -112,8 +125,10 @@ public:
     NamedArray row_sums();
     // Whether labels are in their own unit: with every loss but the log loss.
     bool labelled() const { return loss().rule != LabelRule::none; }
+    // Whether a label is the number of a class.
+    bool has_classes() const { return loss().labels == Labels::classes; }
     // Whether predicted probabilities are compared with labels.
-    bool calibrates() const { return receipt() && !labelled(); }
+    bool calibrates() const { return receipt() && !labelled() && !has_classes(); }
 
 protected:
     // With `cells` cells of `lanes` lanes.
@@ -124,6 +139,8 @@ protected:
     virtual CellTable table() const = 0;
     // The number of a slot's cell, which has to be there to be written.
     virtual std::uint64_t cell_of(std::uint32_t slot) const = 0;
+    // The same, for a slot that may have none yet.
+    virtual std::uint64_t claim_cell(std::uint32_t slot) = 0;
     virtual int lanes() const = 0;
     ReceiptState receipt_state() const;
     const Loss& loss() const { return *options_.constants.base.loss; }
@@ -136,6 +153,7 @@ protected:
     double tallies_[TALLIES] = {};
     Calibration calibration_;
     std::unique_ptr<Memory> gradients_;  // S of ReceiptState
+    std::unique_ptr<Boxes> boxes_;
     double rounding_[ROUNDING_SUMS][MOST_SCALES] = {};
     double row_sums_[ROW_SUMS][MOST_SCALES] = {};
 

@@ -41,6 +41,11 @@ private:
     Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) override;
     CellTable table() const override;
     std::uint64_t cell_of(std::uint32_t slot) const override { return slot_map_[slot]; }
+    std::uint64_t claim_cell(std::uint32_t slot) override {
+        std::uint32_t cell = 0;
+        slot_map_.claim(&slot, 1, &cell);
+        return cell;
+    }
     int lanes() const override { return (scales() + 3) / 4 * 4; }
     template <class T>
     std::size_t touched(std::uint32_t* out) const;

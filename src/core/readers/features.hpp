@@ -4,16 +4,20 @@
 // behind that: "column=text", "namespace^text". A name is put together when it is recorded for the first time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "readers/buffer.hpp"
+#include "readers/grams.hpp"
 #include "readers/interactions.hpp"
 #include "readers/scan.hpp"
+#include "support/memory.hpp"
 
 namespace ftprl {
 
@@ -23,7 +27,8 @@ struct FeatureGroup {
     const Byte* name;
     std::uint32_t size;
     Byte joint;
-    std::uint64_t terms = 0;  // of interactions that mean it, a bit each
+    std::uint64_t terms = 0;          // of interactions that mean it, a bit each
+    const GramRule* grams = nullptr;  // of its features, if there are any
 };
 
 // The text of a feature that is called like its group, such as a column of numbers, is null.
@@ -34,24 +39,93 @@ struct Feature {
     std::uint32_t group;
 };
 
+// Knows the text of features whose `text` is TEXT_LATER: it is asked for when such a name is recorded, before the row
+// is over. What `size` means is up to the source.
+inline constexpr Byte TEXT_LATER[] = {0};
+class FeatureTexts {
+public:
+    virtual Feature with_text(const Feature& feature) = 0;
+    // False when the name was surely asked for before, since the last `forget`.
+    virtual bool is_new(const Feature& feature) = 0;
+    virtual void forget() = 0;
+
+protected:
+    ~FeatureTexts() = default;
+};
+
 // A name is known by these bits of its hash, the lowest: two names that agree in them count as one. In a table of 2^22
 // cells they then share their cell, too, and of those that do one in 256 is not counted.
-inline constexpr std::uint64_t FILTER_SETS = 1 << 15;  // 256 kB: with more the filter would be slower than the parser
-inline constexpr std::uint64_t NAME_BITS = (FILTER_SETS << 15) - 1;
+inline constexpr std::uint64_t NAME_BITS = (std::uint64_t{1} << 30) - 1;
+
+// Names that were met before, four in a set of 64 bits: a new one takes the place of the one that came longest ago.
+class NameFilter {
+public:
+    // So many sets, a power of two of at least 2^15; and none of them has a name.
+    void allocate(std::size_t sets) {
+        sets_ = std::make_unique<Memory>(sets * sizeof(std::uint64_t));
+        mask_ = sets - 1;
+    }
+    void release() noexcept { sets_.reset(); }
+    bool is_allocated() const noexcept { return sets_ != nullptr; }
+
+    bool has(std::uint64_t hash) const noexcept { return has_tag(set_of(hash), tag_of(hash)); }
+    void add(std::uint64_t hash) noexcept { set_of(hash) = set_of(hash) << 16 | tag_of(hash); }
+    void fetch(std::uint64_t hash) const noexcept {
+#if defined(__GNUC__)
+        __builtin_prefetch(&set_of(hash));
+#else
+        (void)hash;
+#endif
+    }
+
+private:
+    static constexpr std::uint64_t TAG_BITS = NAME_BITS >> 15;
+    static_assert(TAG_BITS == 0x7fff, "a tag has 16 bits, one of which says that it is there");
+
+    std::uint64_t& set_of(std::uint64_t hash) const noexcept {
+        return static_cast<std::uint64_t*>(sets_->data())[hash & mask_];
+    }
+    static std::uint64_t tag_of(std::uint64_t hash) noexcept { return (hash >> 15 & TAG_BITS) | 0x8000; }
+    // Whether one of four tags of 16 bits is this one; where there is no tag it is 0.
+    static bool has_tag(std::uint64_t set, std::uint64_t tag) noexcept {
+        constexpr std::uint64_t ones = 0x0001000100010001u;
+        const std::uint64_t differs = set ^ (tag * ones);
+        return ((differs - ones) & ~differs & (ones << 15)) != 0;
+    }
+
+    std::unique_ptr<Memory> sets_;  // on a huge page, if it is that large: sets are met in any order
+    std::size_t mask_ = 0;
+};
 
 // Names in the order of their first rows: those that a parser met for the first time.
 class NewNames {
 public:
     NewNames() = default;
     NewNames(NewNames&& other) noexcept
-        : names_(std::move(other.names_)), text_(std::move(other.text_)), begin_(std::exchange(other.begin_, 0)) {}
+        : names_(std::move(other.names_)),
+          text_(std::move(other.text_)),
+          begin_(std::exchange(other.begin_, 0)),
+          is_complete_(other.is_complete_),
+          are_wanted_(other.are_wanted_) {}
+
+    // No more names are wanted of the parsers that these come from: there is no room for them.
+    void stop() noexcept { are_wanted_->store(false, std::memory_order_relaxed); }
+    bool are_wanted() const noexcept { return are_wanted_->load(std::memory_order_relaxed); }
+    // From now on they are wanted as long as those of another parser.
+    void join(const NewNames& other) noexcept { are_wanted_ = other.are_wanted_; }
 
     struct Entry {
         std::uint64_t hash;
         std::uint32_t row;  // within the batch
         std::uint32_t size;
+        bool is_product;      // of an interaction
         std::uint64_t begin;  // of its text
     };
+
+    // Whether every name is there that the rows have and none before had; otherwise one in some thousands may be
+    // missing.
+    bool is_complete() const noexcept { return is_complete_; }
+    void set_complete() noexcept { is_complete_ = true; }
 
     std::size_t size() const noexcept { return names_.size(); }
     const Entry& operator[](std::size_t i) const noexcept { return names_.data()[i]; }
@@ -69,20 +143,42 @@ public:
         text_.resize(static_cast<std::size_t>(to - text_.data()));
     }
     void append(Byte mark) { text_.push(mark); }
+    void append(const Byte* text, std::size_t size) {
+        const std::size_t before = text_.size();
+        text_.reserve(size + 1);
+        copy(text, size, text_.data() + before);
+        text_.resize(before + size);
+    }
     // Ends a name.
-    void end(std::size_t row, std::uint64_t hash) {
+    void end(std::size_t row, std::uint64_t hash, bool is_product) {
         const std::size_t size = text_.size() - begin_;
-        names_.push(Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), begin_});
+        names_.push(Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, begin_});
         begin_ = text_.size();
     }
 
     // Adds a name as another object had it; rows must not fall.
-    void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size) {
+    void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size, bool is_product) {
         const std::size_t begin = text_.size();
         text_.reserve(std::size_t{size} + 1);
         copy(name, size, text_.data() + begin);
         text_.resize(begin + size);
-        names_.push(Entry{hash, row, size, begin});
+        names_.push(Entry{hash, row, size, is_product, begin});
+    }
+
+    // Leaves out names that a filter knows, and adds the others to it.
+    void keep_new(NameFilter& known) noexcept {
+        Entry* const entries = names_.data();
+        const std::size_t count = size();
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (i + AHEAD < count) known.fetch(entries[i + AHEAD].hash);
+            const std::uint64_t hash = entries[i].hash;
+            entries[kept] = entries[i];
+            if (known.has(hash)) continue;
+            known.add(hash);
+            ++kept;
+        }
+        names_.resize(kept);
     }
 
     // The first name of a row or of one behind it.
@@ -100,6 +196,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t AHEAD = 16;
+
     static Byte* copy(const Byte* from, std::size_t size, Byte* to) noexcept {
         std::memcpy(to, from, size);
         return to + size;
@@ -108,22 +206,34 @@ private:
     Buffer<Entry> names_;
     Buffer<Byte> text_;
     std::size_t begin_ = 0;  // of the name that is written
+    bool is_complete_ = false;
+    std::shared_ptr<std::atomic<bool>> are_wanted_ = std::make_shared<std::atomic<bool>>(true);
 };
 
 class FeatureLog {
 public:
     // Without names and interactions nothing is kept, and `features` is not to be used.
     bool is_on() const noexcept { return is_on_; }
-    void keep_names() {
-        filter_.assign(FILTER_SETS, 0);
+    // `all`: none may be missed because its hash is like that of another, which takes somewhat longer.
+    void keep_names(bool all) {
+        is_complete_ = all;
+        begin_names();
         is_on_ = true;
     }
-    bool keeps_names() const noexcept { return !filter_.empty(); }
+    bool keeps_names() const noexcept { return frequent_.is_allocated(); }
+    void set_texts(FeatureTexts& texts) noexcept { texts_ = &texts; }
     void set_interactions(const Interactions& interactions) {
         interactions_ = interactions;
         is_on_ = is_on_ || interactions_.any();
     }
     bool has_interactions() const noexcept { return interactions_.any(); }
+    // `start` is that of the hash of a name.
+    void set_grams(const Grams& grams, std::uint64_t start) {
+        grams_ = grams;
+        hash_start_ = start;
+        is_on_ = is_on_ || grams_.any();
+    }
+    bool has_grams() const noexcept { return grams_.any(); }
 
     // The entry of the feature with this number in the row.
     Feature* features() noexcept { return features_.data(); }
@@ -133,22 +243,20 @@ public:
     }
 
     std::uint32_t add_group(const FeatureGroup& group) {
-        groups_.push_back(with_terms(group));
+        groups_.push_back(with_rules(group));
         return static_cast<std::uint32_t>(groups_.size() - 1);
     }
     // A group that only the present row has.
     std::uint32_t add_passing_group(const FeatureGroup& group) {
-        passing_.push_back(with_terms(group));
+        passing_.push_back(with_rules(group));
         return PASSING | static_cast<std::uint32_t>(passing_.size() - 1);
     }
     void clear_groups() noexcept { groups_.clear(); }
 
     // A text that lasts as long as the row.
     const Byte* lasting(const Byte* text, std::size_t size) {
-        if (page_ == pages_.size() || page_size_ - used_ < size) next_page(size);
-        Byte* const copy = pages_[page_].get() + used_;
+        Byte* const copy = place_for(size);
         std::memcpy(copy, text, size);
-        used_ += size;
         return copy;
     }
     void begin_row() noexcept {
@@ -159,9 +267,40 @@ public:
         page_size_ = PAGE;
     }
 
+    // How many grams of the first `size` features there may be; then each of them: add(feature).
+    std::size_t begin_grams(std::size_t size) {
+        sequences_ = 0;
+        made_.clear();
+        for (std::size_t i = 0; i < size; ++i) {
+            Feature& feature = features_.data()[i];
+            if (group_at(feature.group).grams == nullptr) continue;
+            if (feature.text == TEXT_LATER) feature = texts_->with_text(feature);
+            sequence_of(feature.group).members.push_back(static_cast<std::uint32_t>(i));
+        }
+        std::size_t most = 0;
+        for (std::size_t s = 0; s < sequences_; ++s) {
+            const Sequence& sequence = all_sequences_[s];
+            const GramRule& rule = *group_at(sequence.group).grams;
+            const std::size_t pieces = rule.longest == 0 ? 0 : rule.longest - rule.shortest + 1;
+            most += rule.masks.size() * sequence.members.size();
+            for (const std::uint32_t i : sequence.members) most += pieces * (features_.data()[i].size + 2);
+            if (most > Grams::MOST) break;
+        }
+        return most;
+    }
+    template <class Add>
+    void each_gram(const Add& add) {
+        for (std::uint32_t s = 0; s < sequences_; ++s) {
+            const Sequence& sequence = all_sequences_[s];
+            const GramRule& rule = *group_at(sequence.group).grams;
+            for (std::uint32_t m = 0; m < rule.masks.size(); ++m) add_words(s, m, rule.masks[m], add);
+            if (rule.longest != 0) add_pieces(sequence, rule, add);
+        }
+    }
+
     // How many products of the first `size` features there may be; then each of them: add(hash, factors, how many).
     std::size_t begin_products(std::size_t size) {
-        return interactions_.begin(size, [this](std::size_t i) { return group_at(features_.data()[i].group).terms; });
+        return interactions_.begin(size, [this](std::size_t i) { return own_group(features_.data()[i]).terms; });
     }
     template <class Add>
     void each_product(const Add& add) {
@@ -173,39 +312,76 @@ public:
     }
     // The entry of a product, whose name is put together of those of its factors.
     Feature product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
-        if (!keeps_names()) return Feature{hash, nullptr, 0, 0};
         factors_.emplace_back(factors, count);
         return Feature{hash, nullptr, static_cast<std::uint32_t>(factors_.size() - 1), PRODUCT};
     }
 
-    // Records the names of a finished row of `size` features, except those that were recorded before: as long as they
-    // are frequent, since a name takes the place of another in the filter. Which are new is hard to guess, so it is
-    // found out without a branch first.
+    // Records the names of a finished row of `size` features, except those that were recorded before. Most are found in
+    // the small filter; which are not is hard to guess, so it is found out without a branch first.
     void record(std::size_t row, std::size_t size) {
+        if (!is_complete_ && !names_.are_wanted()) return;
         const Feature* const features = features_.data();
         if (unknown_.size() < size) unknown_.resize(2 * size);
         std::uint32_t* const unknown = unknown_.data();
         std::size_t count = 0;
         for (std::size_t i = 0; i < size; ++i) {
             unknown[count] = static_cast<std::uint32_t>(i);
-            count += has_tag(set_of(features[i].hash), tag_of(features[i].hash)) ? 0 : 1;
+            count += is_known(features[i].hash) ? 0 : 1;
         }
         for (std::size_t i = 0; i < count; ++i) {
             const Feature& feature = features[unknown[i]];
-            std::uint64_t& set = set_of(feature.hash);
-            set = set << 16 | tag_of(feature.hash);
+            add_known(feature.hash);
+            if (feature.text == TEXT_LATER && !texts_->is_new(feature)) continue;
             append(feature);
-            names_.end(row, feature.hash);
+            names_.end(row, feature.hash, feature.group == PRODUCT);
         }
     }
 
-    // Records everything anew: what comes is not behind what was read before.
-    void forget() { filter_.assign(filter_.size(), 0); }
+    // Stops recording together with another parser of the same data.
+    void join(const FeatureLog& other) noexcept { names_.join(other.names_); }
 
-    NewNames take() noexcept { return std::move(names_); }
+    bool has_new() const noexcept { return names_.size() != 0; }
+
+    // Records everything anew: what comes is not behind what was read before.
+    void forget() {
+        if (keeps_names()) begin_names();
+        if (texts_ != nullptr) texts_->forget();
+    }
+
+    // The names since the last call. When no more are wanted, that ends the recording, unless none may be missed.
+    NewNames take() {
+        if (is_complete_) {
+            names_.set_complete();
+        } else if (keeps_names() && !names_.are_wanted()) {
+            frequent_.release();
+            known_.release();
+            is_on_ = interactions_.any() || grams_.any();
+        } else if (keeps_names()) {
+            if (!known_.is_allocated() && names_.size() > FREQUENT_SETS / 8) known_.allocate(KNOWN_SETS);
+            if (known_.is_allocated()) names_.keep_new(known_);
+        }
+        return std::move(names_);
+    }
 
 private:
     static constexpr std::size_t PAGE = 1 << 16;
+
+    // 256 kB: with more the filter would be slower than the parser. And 2 MB, for names that it has forgotten; all
+    // those of a batch are looked up there at once, once there are many, so that none waits for the memory.
+    static constexpr std::size_t FREQUENT_SETS = std::size_t{1} << 15, KNOWN_SETS = std::size_t{1} << 18;
+
+    void begin_names() {
+        whole_.assign(is_complete_ ? KNOWN : 0, 0);
+        frequent_.allocate(FREQUENT_SETS);
+        known_.release();
+    }
+
+    Byte* place_for(std::size_t size) {
+        if (page_ == pages_.size() || page_size_ - used_ < size) next_page(size);
+        Byte* const place = pages_[page_].get() + used_;
+        used_ += size;
+        return place;
+    }
 
     // A page for a text of this size: the first one is kept from row to row.
     void next_page(std::size_t size) {
@@ -217,45 +393,156 @@ private:
 
     static constexpr std::uint32_t PASSING = 0x80000000u;
     static constexpr std::uint32_t PRODUCT = 0xffffffffu;
+    static constexpr std::uint32_t GRAM = 0xfffffffeu;
 
-    FeatureGroup with_terms(FeatureGroup group) const noexcept {
+    // The features of one column or namespace, in their order.
+    struct Sequence {
+        std::uint32_t group = 0;
+        std::vector<std::uint32_t> members;
+    };
+    // A gram: the sequence, where in it the first feature is, and the mask of the others.
+    struct Gram {
+        std::uint32_t sequence;
+        std::uint32_t at;
+        std::uint32_t mask;
+    };
+
+    FeatureGroup with_rules(FeatureGroup group) const {
         const bool is_namespace = group.joint == '^';  // one without a name has no letter
         if (interactions_.any()) group.terms = interactions_.terms_of(group.name, group.size, is_namespace);
+        const bool may_have_grams = is_namespace || group.joint == '=' || (group.joint == 0 && group.size == 0);
+        if (grams_.any() && may_have_grams) {
+            group.grams = grams_.rule_of(group.name, group.size, group.joint != '=');
+        }
         return group;
     }
 
-    void append(const Feature& feature) {
-        if (feature.group != PRODUCT) return names_.append(feature, group_at(feature.group));
-        const auto& [factors, count] = factors_[feature.size];
-        for (std::size_t k = 0; k < count; ++k) {
-            if (k != 0) names_.append(Byte{'*'});
-            const Feature& factor = features_.data()[factors[k]];
-            names_.append(factor, group_at(factor.group));
+    // A namespace may come twice in a row: its features are one sequence.
+    Sequence& sequence_of(std::uint32_t number) {
+        const FeatureGroup& group = group_at(number);
+        for (std::size_t s = sequences_; s-- > 0;) {
+            Sequence& known = all_sequences_[s];
+            if (known.group == number) return known;
+            const FeatureGroup& other = group_at(known.group);
+            if (other.size == group.size && std::memcmp(other.name, group.name, group.size) == 0) return known;
         }
+        if (sequences_ == all_sequences_.size()) all_sequences_.emplace_back();
+        Sequence& fresh = all_sequences_[sequences_++];
+        fresh.group = number;
+        fresh.members.clear();
+        return fresh;
+    }
+
+    template <class Add>
+    void add_words(std::uint32_t s, std::uint32_t m, const std::vector<std::uint32_t>& mask, const Add& add) {
+        const std::vector<std::uint32_t>& members = all_sequences_[s].members;
+        for (std::uint32_t at = 0; at + mask.back() < members.size(); ++at) {
+            std::uint64_t hash = features_.data()[members[at]].hash;
+            for (const std::uint32_t place : mask) {
+                hash = Grams::joined(hash, features_.data()[members[at + place]].hash);
+            }
+            made_.push_back(Gram{s, at, m});
+            const auto number = static_cast<std::uint32_t>(made_.size() - 1);
+            add(Feature{Grams::finished(hash, mask.size() + 1), nullptr, number, GRAM});
+        }
+    }
+
+    template <class Add>
+    void add_pieces(const Sequence& sequence, const GramRule& rule, const Add& add) {
+        const FeatureGroup group = group_at(sequence.group);  // a copy: another one is added
+        std::string inside(group.name, group.name + group.size);
+        inside.push_back('~');
+        const auto* const name = reinterpret_cast<const Byte*>(inside.data());
+        const std::uint64_t start = ::ftprl::hash_start(hash_from(hash_start_, name, inside.size()));
+        const std::uint32_t number = add_passing_group(FeatureGroup{group.name, group.size, Byte{'~'}});
+        for (const std::uint32_t i : sequence.members) {
+            const Feature word = features_.data()[i];
+            if (word.text == nullptr) continue;
+            const std::size_t size = std::size_t{word.size} + 2;
+            Byte* const blanked = place_for(size);
+            blanked[0] = blanked[size - 1] = Byte{' '};
+            std::memcpy(blanked + 1, word.text, word.size);
+            each_piece(blanked, blanked + size, rule, starts_, [&](const Byte* p, const Byte* end) {
+                const auto bytes = static_cast<std::size_t>(end - p);
+                add(Feature{hash_from(start, p, bytes), p, static_cast<std::uint32_t>(bytes), number});
+            });
+        }
+    }
+
+    // The group of a feature, or of those that a gram is made of.
+    const FeatureGroup& own_group(const Feature& feature) const noexcept {
+        return group_at(feature.group != GRAM ? feature.group : all_sequences_[made_[feature.size].sequence].group);
+    }
+
+    void append(const Feature& feature) {
+        if (feature.group == PRODUCT) {
+            const auto& [factors, count] = factors_[feature.size];
+            for (std::size_t k = 0; k < count; ++k) {
+                if (k != 0) names_.append(Byte{'*'});
+                append(features_.data()[factors[k]]);
+            }
+        } else if (feature.group == GRAM) {
+            append_gram(made_[feature.size]);
+        } else {
+            append_one(feature);
+        }
+    }
+
+    // "column=one ^ two".
+    void append_gram(const Gram& gram) {
+        const Sequence& sequence = all_sequences_[gram.sequence];
+        const FeatureGroup& group = group_at(sequence.group);
+        names_.append(features_.data()[sequence.members[gram.at]], group);
+        for (const std::uint32_t place : group.grams->masks[gram.mask]) {
+            static constexpr Byte between[] = {' ', '^', ' '};
+            const Feature& next = features_.data()[sequence.members[gram.at + place]];
+            names_.append(between, sizeof between);
+            if (next.text != nullptr) names_.append(next.text, next.size);
+        }
+    }
+    void append_one(const Feature& feature) {
+        if (feature.text != TEXT_LATER) return names_.append(feature, group_at(feature.group));
+        const Feature whole = texts_->with_text(feature);
+        names_.append(whole, group_at(whole.group));
     }
 
     const FeatureGroup& group_at(std::uint32_t number) const noexcept {
         return (number & PASSING) != 0 ? passing_[number & ~PASSING] : groups_[number];
     }
 
-    std::uint64_t& set_of(std::uint64_t hash) noexcept { return filter_[hash & (FILTER_SETS - 1)]; }
-    static std::uint64_t tag_of(std::uint64_t hash) noexcept { return (hash / FILTER_SETS & 0x7fff) | 0x8000; }
-    // Whether one of four tags of 16 bits is this one; where there is no tag it is 0.
-    static bool has_tag(std::uint64_t set, std::uint64_t tag) noexcept {
-        constexpr std::uint64_t ones = 0x0001000100010001u;
-        const std::uint64_t differs = set ^ (tag * ones);
-        return ((differs - ones) & ~differs & (ones << 15)) != 0;
+    // Whether a name was recorded and is still known. Where none may be missed, its whole hash is compared.
+    bool is_known(std::uint64_t hash) const noexcept {
+        if (is_complete_) return whole_[hash & (KNOWN - 1)] == hash && hash != 0;
+        return frequent_.has(hash);
+    }
+    void add_known(std::uint64_t hash) noexcept {
+        if (is_complete_) {
+            whole_[hash & (KNOWN - 1)] = hash;
+        } else {
+            frequent_.add(hash);
+        }
     }
 
+    static constexpr std::uint64_t KNOWN = 1 << 17;  // whole hashes, 1 MB
+
     bool is_on_ = false;
+    bool is_complete_ = false;
+    FeatureTexts* texts_ = nullptr;
     Interactions interactions_;
     std::vector<std::pair<Interactions::Factors, std::size_t>> factors_;  // of the products of the row, and how many
+    Grams grams_;
+    std::uint64_t hash_start_ = 0;
+    std::vector<Sequence> all_sequences_;  // of which the row has `sequences_`
+    std::size_t sequences_ = 0;
+    std::vector<Gram> made_;           // the grams of the row
+    std::vector<const Byte*> starts_;  // of the characters of a word
     Buffer<Feature> features_;
     std::vector<FeatureGroup> groups_;
     std::vector<FeatureGroup> passing_;
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
-    std::vector<std::uint64_t> filter_;                   // sets of four tags of names that were recorded
+    NameFilter frequent_, known_;                         // names that were recorded
+    std::vector<std::uint64_t> whole_;                    // their hashes, where none may be missed
     std::vector<std::uint32_t> unknown_;                  // numbers of features of the row that is recorded
     NewNames names_;
 };

@@ -25,8 +25,10 @@ struct Options {
     std::size_t max_row = 0;  // bytes of the longest row
     std::size_t batch_rows = 0;
     std::size_t batch_values = 0;
-    bool names = false;  // keep the names of features
+    bool names = false;      // keep the names of features
+    bool all_names = false;  // and miss none of them
     Interactions interactions;
+    Grams grams;
 };
 
 // Where and why reading stopped; line 0 means that it did not.
@@ -43,8 +45,9 @@ public:
           labels_(std::move(labels)),
           options_(options),
           index_(std::move(index)) {
-        if (options.names) rows.log.keep_names();
+        if (options.names) rows.log.keep_names(options.all_names);
         rows.log.set_interactions(options.interactions);
+        rows.log.set_grams(options.grams, hash_start(options.seed));
     }
     Parser(const Parser&) = delete;
     Parser& operator=(const Parser&) = delete;
@@ -71,6 +74,9 @@ public:
     // What all rows of a run have to agree on: see Labels.
     double negative() const noexcept { return labels_.negative(); }
     void set_negative(double y) noexcept { labels_.set_negative(y); }
+
+    // The texts of labels that became codes since the last call.
+    std::vector<std::pair<double, std::string>> take_label_texts() { return labels_.take_texts(); }
 
     RowBuilder rows;
     std::int64_t line = 1;      // of the next row
@@ -105,9 +111,13 @@ protected:
 
     void finish(double y, double weight) {
         row_line = line;
-        if (std::fabs(y) > LARGEST)
+        if (std::fabs(y) > LARGEST && !Labels::is_code(y))
             return refuse("expected a label within 1e30, got one beyond it; rescale the labels");
         if (weight > LARGEST) return refuse("expected a weight within 1e30, got one beyond it; rescale the weights");
+        if (!rows.add_grams()) {
+            return refuse("expected at most " + std::to_string(Grams::MOST) +
+                          " n-grams in a row, got more; ask for shorter ones");
+        }
         if (!rows.add_products()) {
             return refuse("expected at most " + std::to_string(Interactions::MOST_PRODUCTS) +
                           " interactions in a row, got more; name fewer columns in interactions");

@@ -118,6 +118,21 @@ public:
         row_values_.reserve(capacity + LANES);
         if (log.is_on()) log.reserve(size_, capacity);
     }
+    // Adds the n-grams of words. False when there are too many.
+    bool add_grams() {
+        if (!log.has_grams()) return true;
+        const std::size_t most = log.begin_grams(size_);
+        if (most > Grams::MOST) return false;
+        reserve(most);
+        const bool are_ones = row_has_unit_values_;
+        log.each_gram([&](const Feature& gram) {
+            log.features()[size_] = gram;
+            row_slots()[size_] = slots_(gram.hash);
+            if (!are_ones) row_values()[size_] = 1.0;
+            ++size_;
+        });
+        return true;
+    }
     // Adds the products of features that interact. False when there are too many.
     bool add_products() {
         if (!log.has_interactions()) return true;
@@ -125,11 +140,11 @@ public:
         if (most > Interactions::MOST_PRODUCTS) return false;
         reserve(most);
         double* const values = row_values();
-        const bool are_ones = row_has_unit_values_;
+        const bool are_ones = row_has_unit_values_, keeps_names = log.keeps_names();
         log.each_product([&](std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
             double value = 1.0;
             for (std::size_t k = 0; !are_ones && k < count; ++k) value *= values[factors[k]];
-            log.features()[size_] = log.product(hash, factors, count);
+            if (keeps_names) log.features()[size_] = log.product(hash, factors, count);
             row_slots()[size_] = slots_(hash);
             if (!are_ones) values[size_] = value;
             ++size_;
@@ -160,6 +175,17 @@ public:
         if (keeps_delays_) delay.push(row_delay_);
         if (log.keeps_names()) log.record(count() - 1, size_);
         return true;
+    }
+    // Takes the rows away and keeps their memory.
+    void forget() noexcept {
+        indices.resize(0);
+        narrow_values.resize(0);
+        wide_values.resize(0);
+        y.resize(0);
+        weight.resize(0);
+        tags.clear();
+        indptr.resize(1);
+        has_unit_values_ = true;
     }
     // After the arrays were released.
     void clear() {

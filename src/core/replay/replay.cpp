@@ -50,7 +50,7 @@ Learner::Learner(Settings settings, Cells cells, Totals totals, LabelState* labe
       coin_(coin),
       columns_(columns),
       several_(s_.count() > 1),
-      plain_(s_.plain()),
+      plain_(s_.plain() && cells_.lower == nullptr),
       base_{},
       own_{} {}
 
@@ -108,6 +108,8 @@ void Learner::play_cells(const Row& row) {
     const int K = s_.count();
     for (std::int64_t i = 0; i < row.size; ++i) {
         const double unit = unit_[i];
+        const double low = cells_.lower == nullptr ? s_.lower : cells_.lower[row.place[i]];
+        const double high = cells_.upper == nullptr ? s_.upper : cells_.upper[row.place[i]];
         for (int k = 0; k < K; ++k) {
             const std::int64_t c = static_cast<std::int64_t>(row.place[i]) * K + k;
             const double z = static_cast<double>(at<T>(cells_.z, c)), R = static_cast<double>(at<T>(cells_.R, c));
@@ -119,7 +121,7 @@ void Learner::play_cells(const Row& row) {
                     x = -(z * own) * kappa_[i];
                 } else {
                     const double pull = std::copysign(std::max(std::fabs(z) - s_.l1 * unit, 0.0), -z);
-                    x = cut(pull * rate_with(own, h, kappa_[i], unit, false), s_.lower, s_.upper);
+                    x = cut(pull * rate_with(own, h, kappa_[i], unit, false), low, high);
                 }
             } else {
                 double held = unit * (s_.beta * unit + R), pull = z * -h;
@@ -128,7 +130,7 @@ void Learner::play_cells(const Row& row) {
                     pull = std::copysign(std::max(std::fabs(z) - s_.l1 * unit, 0.0), -z) * h;
                 }
                 x = held > 0.0 ? pull / held : 0.0;
-                if (!plain_) x = cut(x, s_.lower, s_.upper);
+                if (!plain_) x = cut(x, low, high);
             }
             x_[k * row.size + i] = x;
         }
@@ -320,9 +322,9 @@ void Learner::review_columns(const Row& row, std::int64_t t) {
 
 // The loss of the prediction, and the slopes of a row of weight 1; false where the row teaches nothing but its label.
 bool Learner::learn_labelled(const Row& row, const double* scores, const double* reach, RowExperts& x, double* slopes,
-                             double& value) {
+                             double& prediction, double& value) {
     LabelState& state = *labels_;
-    double prediction = cut(scores[0], state.low, state.high);
+    prediction = cut(scores[0], state.low, state.high);
     const LabelledRow own = several_ ? learn_label_mixture(s_, mixture_, state, scores, x, row.y, row.weight,
                                                            totals_.tallies[2], prediction)
                                      : learn_label(s_, state, row.y, row.weight);
@@ -336,7 +338,7 @@ bool Learner::learn_labelled(const Row& row, const double* scores, const double*
     return own.teaches;
 }
 
-void Learner::learn(const Row& row) {
+double Learner::learn(const Row& row, double& prediction) {
     double scores[MOST] = {}, reach[MOST] = {}, slopes[MOST] = {};
     play(row, labels_->offset, scores, reach);
     const bool coin = coin_.cells != nullptr, dense = columns_.counts != nullptr;
@@ -347,7 +349,7 @@ void Learner::learn(const Row& row) {
     double value = 0.0;
     bool teaches = true;
     if (s_.labelled()) {
-        teaches = learn_labelled(row, scores, reach, x, slopes, value);
+        teaches = learn_labelled(row, scores, reach, x, slopes, prediction, value);
     } else {
         value = several_ ? learn_mixture(s_, mixture_, scores, x, row.y, row.weight, totals_.tallies[2])
                          : loss_value(s_, scores[0], row.y);
@@ -368,6 +370,7 @@ void Learner::learn(const Row& row) {
     totals_.tallies[0] += row.weight * value;
     totals_.tallies[1] += row.weight;
     if (totals_.calibration != nullptr) add_calibration(totals_.calibration, value, row.y, row.weight);
+    return value;
 }
 
 }  // namespace ftprl::replay

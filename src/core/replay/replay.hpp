@@ -43,6 +43,7 @@ inline double quantile_of(const Settings& s) { return s.loss == Name::quantile ?
 struct Cells {
     void *z, *R, *unit, *rows, *kappa;
     double* S;
+    const double *lower, *upper;  // of each weight; null where all have the same
 };
 
 // Offset, unit and range of the labels, and what they follow from; in the order of `Replay.labels`.
@@ -93,8 +94,8 @@ public:
     Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture, CoinState coin,
             ColumnState columns);
 
-    // One row, all of it.
-    void learn(const Row& row);
+    // One row, all of it; returns the loss of the prediction, and with labels in any unit the prediction.
+    double learn(const Row& row, double& prediction);
 
 private:
     // The scores from this offset, and what a slope of 1 moves them by.
@@ -114,7 +115,7 @@ private:
     void add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
                    double moved, double kept, bool narrow, bool met);
     bool learn_labelled(const Row& row, const double* scores, const double* reach, RowExperts& x, double* slopes,
-                        double& value);
+                        double& prediction, double& value);
     void sum_up(int k, std::int64_t entries);
     template <class T>
     double coin_score(const Row& row);

@@ -54,7 +54,7 @@ double by_logarithms(const Settings& s, const MixtureState& m, const double* los
         return low - std::log(sum);
     }
     const double least = least_of(m.seen, n), heat = m.facts[0];
-    double weights = 0.0, sums[MOST + 2];
+    double weights = 0.0, sums[MOST + 2] = {};
     for (int j = 0; j < n; ++j) {
         const double behind = (m.seen[j] - least) / heat;
         sums[j] = losses[j] + behind;
@@ -143,7 +143,7 @@ void stack_step(const MixtureState& m, const RowExperts& x, double* v, int size,
 double learn_mixture(const Settings& s, const MixtureState& m, const double* scores, RowExperts& x, double y,
                      double weight, double t) {
     const int K = s.count(), n = K + (s.stacked ? 1 : 0) + (s.coin ? 1 : 0);
-    double experts[MOST + 2], losses[MOST + 2], chances[MOST + 2], total = 0.0, stack = 0.0;
+    double experts[MOST + 2] = {}, losses[MOST + 2] = {}, chances[MOST + 2] = {}, total = 0.0, stack = 0.0;
     const double* u = x.columns.started() ? x.columns.u : m.u;
     for (int k = 0; k < K; ++k) experts[k] = scores[k];
     for (int k = 0; s.stacked && k < K; ++k) stack += u[k] * cut(scores[k], -STACK_CUT, STACK_CUT);

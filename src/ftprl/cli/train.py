@@ -3,13 +3,18 @@
 # Without "from __future__ import annotations": Typer would evaluate each annotation four times.
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ftprl.cli import startup
 from ftprl.cli.options import budget, keywords, option, warn_of_bad_rows
 from ftprl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.linear.model import Model
+
+_OF_CLASSES = ("softmax", "ovr")  # losses whose tables are not pre-faulted: they grow with the classes
 
 
 def train(
@@ -29,12 +34,16 @@ def train(
     bucket: Annotated[list[str] | None, option("bucket")] = None,
     missing: Annotated[str | None, option("missing")] = None,
     interactions: Annotated[list[str] | None, option("interactions")] = None,
+    ngrams: Annotated[list[str] | None, option("ngrams")] = None,
+    skips: Annotated[list[str] | None, option("skips")] = None,
+    char_ngrams: Annotated[list[str] | None, option("char_ngrams")] = None,
     sep: Annotated[str | None, option("sep")] = None,
     quote: Annotated[str | None, option("quote")] = None,
     no_header: Annotated[bool, option("header")] = False,
     on_bad_row: Annotated[str | None, option("on_bad_row")] = None,
     max_row: Annotated[int | None, option("max_row")] = None,
     loss: Annotated[str | None, option("loss")] = None,
+    classes: Annotated[str | None, option("classes")] = None,
     tau: Annotated[float | None, option("tau")] = None,
     bits: Annotated[int | None, option("bits")] = None,
     dim: Annotated[int | None, option("dim")] = None,
@@ -43,6 +52,7 @@ def train(
     float64: Annotated[bool, option("float64")] = False,
     lower: Annotated[float | None, option("lower")] = None,
     upper: Annotated[float | None, option("upper")] = None,
+    bounds: Annotated[list[str] | None, option("bounds")] = None,
     scale: Annotated[str | None, option("scale")] = None,
     beta: Annotated[float | None, option("beta")] = None,
     l1: Annotated[float | None, option("l1")] = None,
@@ -90,9 +100,9 @@ def train(
         raise InvalidInput("--predictions - and --json both write to stdout, got both; name a file for one of them.")
     del arguments["as_json"], arguments["quiet"], arguments["no_names"]
     arguments["names"] = budget(names, off=no_names)
-    if resume is None:
+    if resume is None and classes is None and loss not in _OF_CLASSES:
         startup.expect_new(data, bits, dim, scale, float64, bool(receipt))
-    else:
+    elif resume is not None:
         startup.expect_saved(data, resume)
     from ftprl.cli.live import show
     from ftprl.runlog.events import line
@@ -102,6 +112,7 @@ def train(
     startup.loaded()
     run = learn(**arguments, listener=show(sys.stderr, quiet=quiet))
     warn_of_bad_rows(run.bad_rows, run.first_bad)
+    _warn_of_bounds(run.model)
     if run.only_class is not None:
         print(f"ftprl: every label was {run.only_class}; check the labels, and --positive", file=sys.stderr)
     if not quiet:
@@ -112,3 +123,20 @@ def train(
         print(line({**run.to_dict(), "above_baseline": run.progressive.above_baseline}))
     if run.failed_checkpoints:
         raise typer.Exit(4)
+
+
+def _warn_of_bounds(model: "Model") -> None:
+    """Print a line about bounds that no feature has, and about those that a shared cell has of another name."""
+    if model.engine.bounds is None:
+        return
+    unused = [name for name, count in model.engine.bounds.matches.items() if not count]
+    if unused:
+        some = ", ".join(repr(name[:60]) for name in unused[:5]) + (", ..." if len(unused) > 5 else "")
+        print(f"ftprl: --bound {some} fits no feature of the data; ftprl inspect shows their names", file=sys.stderr)
+    cells, shared = model.shared_bounds
+    if shared:
+        print(
+            f"ftprl: {shared} of {cells} weights with bounds are shared by several names, which all have the bounds; "
+            "use more --bits for fewer",
+            file=sys.stderr,
+        )

@@ -25,6 +25,8 @@ from ftprl.data.batch import Batch, RowNames
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.memory import RowPosition
+from ftprl.data.ngrams import NAMES
+from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import ReadingOptions, column_names
 from ftprl.data.parsing import LeftOut
 from ftprl.data.protocol import Description, Position, Source
@@ -58,9 +60,10 @@ def write_batches(path: str | os.PathLike[str], source: Source, data: Any = None
     with replacing(path) as out:
         out.write(_MAGIC)
         blocks, offset, rows = list[_Block](), len(_MAGIC), 0
-        left_out = Counter[int]()
+        left_out, texts = Counter[int](), dict[float, str]()
         with closing(source.read(threads=threads, digest=False)) as reading:
             for batch, _ in reading:
+                texts |= batch.label_texts
                 for part in _parts(batch):
                     content, block = _packed(part, offset)
                     out.write(content)
@@ -78,6 +81,7 @@ def write_batches(path: str | os.PathLike[str], source: Source, data: Any = None
             "first_bad": source.first_bad,
             "data": data,
             "blocks": [list(block) for block in blocks],
+            **({"label_texts": sorted(texts.items())} if texts else {}),
         }
         text = json.dumps(footer, ensure_ascii=True, separators=(",", ":")).encode()
         tail = np.array([len(text), text_fingerprint(text, 0, len(text), 0), VERSION], "<u8").tobytes()
@@ -125,9 +129,11 @@ def _check_options(file: str, reading: Mapping[str, Any], options: ReadingOption
     """Refuse options that differ from those the batches were made with."""
     wanted = {name: getattr(options, name) for name in ("dim", "seed", "loss", "dtype", "intercept", "sep", "quote")}
     wanted |= {"format": options.format if options.format != "batches" else None, "positive": options.positive_label}
+    grams = parse_grams(options.ngrams, options.skips, options.char_ngrams).to_dict()
+    wanted |= {name: grams.get(name) for name in NAMES}
     wanted |= {"columns": options.columns and dict(options.columns), "header": None if options.header else False}
     for name, value in wanted.items():
-        if value is not None and name in reading and reading[name] != value:
+        if value is not None and (name in reading or name in NAMES) and reading.get(name) != value:
             raise _other(file, name, reading[name], value)
     columns = reading.get("columns") or {}
     for kind in _KINDS:
@@ -150,14 +156,15 @@ class BatchesSource(Source):
     """A file of batches; `files` and what `describe` shows may be those of the data it was made from."""
 
     def __init__(
-        self, path: str, *, on_bad_row: str = "raise", files: tuple[str, ...] | None = None, names: bool = False
+        self, path: str, *, on_bad_row: str = "raise", files: tuple[str, ...] | None = None, names: bool | str = False
     ) -> None:
-        self._wants_names = names
+        self._wants_names = bool(names)
         self._path, self._files = path, (path,) if files is None else files
         self._footer, self._tail = _footer_of(path)
         self._blocks = [_Block(*block) for block in self._footer["blocks"]]
         self._starts = [0, *accumulate(block.rows for block in self._blocks)]
         self._left_out_rows = {int(row): int(count) for row, count in self._footer["left_out"]}
+        self._label_texts = {float(code): str(text) for code, text in self._footer.get("label_texts", ())}
         self._skip = on_bad_row == "skip"
         if self._left_out_rows and not self._skip:
             raise InvalidInput(
@@ -216,6 +223,7 @@ class BatchesSource(Source):
             reader = _Reader(handle, self._path, self._blocks, self._starts, self.to_dict()["dtype"], self._wants_names)
             for number in range(first, len(self._blocks)):
                 batch, skipped = reader.read(number), max(0, start - self._starts[number])
+                batch = batch.replaced(label_texts=self._label_texts) if self._label_texts else batch
                 self._leave_out(left_out, self._starts[number + 1])
                 if skipped < len(batch):
                     yield batch.numbered(batch.first_row, skipped), RowPosition(batch.first_row + skipped)

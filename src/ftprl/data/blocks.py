@@ -108,7 +108,10 @@ class BlockReader:
     ) -> Iterator[Block]:
         if frames.is_frame(data):
             for batch in frames.table_of(data).to_batches():
-                columns = frames.arranged(batch, self.kinds, is_open=self.is_open, optional=self.optional)
+                origin = f"{ORIGIN}: element {number}" if number else ORIGIN
+                columns = frames.arranged(
+                    batch, self.kinds, is_open=self.is_open, optional=self.optional, origin=origin
+                )
                 yield from block_of(columns, first, batch.num_rows, vectors, shift)
                 first += batch.num_rows
         elif are_records(data) or isinstance(self.parts.first, Mapping):

@@ -11,6 +11,8 @@ from ftprl.data.columns import ColumnPlan, known_plan, settle
 from ftprl.data.frame_source import FrameSettings, FrameSource
 from ftprl.data.interactions import checked, parse
 from ftprl.data.labels import of_values
+from ftprl.data.ngrams import checked as checked_grams
+from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM, FRAME, RECORDS, ReadingOptions
 from ftprl.data.parts import Parts, split
 from ftprl.data.protocol import BESIDE, KINDS
@@ -106,9 +108,17 @@ def settings_for_plan(
         labels=rule,
         plan=plan,
         skip_bad_rows=options.on_bad_row == "skip",
-        names=bool(options.names),
+        names=options.names,
         interactions=checked(parse(options.interactions), plan.kinds if format != RECORDS else None),
+        grams=checked_grams(parse_grams(options.ngrams, options.skips, options.char_ngrams), plan.kinds),
     )
+
+
+def settings_of_names(options: ReadingOptions) -> FrameSettings:
+    """How dicts are read of which none is known yet: by the kinds that are named, all other keys by their values."""
+    named = named_columns(options)
+    plan = settle(named.kinds(), {}, named.bucket, "ignore")
+    return settings_for_plan(options, plan._replace(profile=()), list, RECORDS)
 
 
 def known_plan_of(options: ReadingOptions) -> ColumnPlan | None:

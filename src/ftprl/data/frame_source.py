@@ -16,6 +16,7 @@ from ftprl.data.files import shown
 from ftprl.data.interactions import Interactions, as_bytes, as_lists
 from ftprl.data.labels import LabelRule
 from ftprl.data.memory import check_same_rows
+from ftprl.data.ngrams import NO_GRAMS, Grams
 from ftprl.data.options import RECORDS
 from ftprl.data.parsing import LeftOut, Taking, with_remedy
 from ftprl.data.parts import ORIGIN
@@ -98,8 +99,9 @@ class FrameSettings:
     plan: ColumnPlan
     skip_bad_rows: bool
     batch_rows: int = BATCH_ROWS
-    names: bool = False
+    names: bool | str = False  # "all": none may be missed
     interactions: Interactions = ()
+    grams: Grams = NO_GRAMS
 
     def parser(self) -> RecordParser:
         """A parser of the core with these settings."""
@@ -118,8 +120,10 @@ class FrameSettings:
             words=[(word.encode(), y) for word, y in self.labels.words],
             separator=0,
             quote=-1,
-            names=self.names,
+            names=bool(self.names),
+            all_names=self.names == "all",
             interactions=as_bytes(self.interactions),
+            grams=self.grams.rules(self.plan.kinds),
         )
         assert isinstance(made, RecordParser)
         made.set_rules(*self.plan.core_rules)
@@ -140,6 +144,7 @@ class FrameSettings:
             "positive": self.positive,
             **self.plan.to_dict(),
             **as_lists(self.interactions),
+            **self.grams.to_dict(),
         }
 
 
@@ -164,14 +169,19 @@ class BlockParser:
     def __init__(self, settings: FrameSettings) -> None:
         self._parser = settings.parser()
         self._block: Block | None = None
-        self._place = 0  # the first row of the last job
+        self._place = (0, 0, 0)  # the first row of the last job
+
+    def join(self, other: BlockParser) -> None:
+        """Stop recording names together with another parser of the same data."""
+        self._parser.join_names(other._parser)
 
     def parse(self, job: Job, negative: float) -> ParsedBlock:
         """The rows of a job, up to the first bad one unless those are left out."""
         block, at, stop = job
-        if block.first + at < self._place:  # threads may take a parser in another order than jobs
+        place = (block.file, block.group, block.first + at)
+        if place < self._place:  # threads may take a parser in another order than jobs
             self._parser.forget_names()
-        self._place = block.first + at
+        self._place = place
         core, bad_before = self._bound(block), self._parser.bad
         core.negative, taking = negative, Taking(core, block.origin)
         while at < stop and core.problem is None:
@@ -234,6 +244,11 @@ class FrameSource(Source):
         self._reader, self._settings = reader, settings
         self._reading = _Reading(FramePosition())  # the last one
         self._workers: Workers | None = None
+
+    @property
+    def settings(self) -> FrameSettings:
+        """All that decides what a row becomes."""
+        return self._settings
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -302,13 +317,15 @@ class FrameSource(Source):
         raise AssertionError("data in memory is read by this process")
 
     def _read(self, reading: _Reading, threads: int) -> Generator[tuple[Batch, FramePosition]]:
-        parsers: list[BlockParser] = []
+        first = BlockParser(self._settings)
+        parsers = [first]
 
         def work(job: Job) -> ParsedBlock:
             try:
                 block_parser = parsers.pop()
             except IndexError:
                 block_parser = BlockParser(self._settings)
+                block_parser.join(first)
             parsed = block_parser.parse(job, reading.negative)
             if parsed.problem is None:
                 parsers.append(block_parser)
@@ -327,7 +344,7 @@ class FrameSource(Source):
                 yield from self._batches_of(parsed, reading)
                 if parsed.problem is not None:
                     what, option = parsed.problem
-                    raise BadFormat(what, option=(option, "on_bad_row"))
+                    raise BadFormat(what, option=(option, "on_bad_row", "loss"))
 
     def _agreeing(self, parsed: ParsedBlock, negative: float) -> ParsedBlock:
         """The rows, parsed again if their labels settled what counts as -1 before those in front were known."""

@@ -65,8 +65,11 @@ class ReadingOptions(NamedTuple):
     loss: str = "logistic"
     dtype: str = "float32"
     block_size: int = 1 << 22
-    names: bool = False
+    names: bool | str = False
     interactions: Any = ()
+    ngrams: Any = None
+    skips: Any = None
+    char_ngrams: Any = None
 
     def check(self) -> None:
         """Raise InvalidInput for an option that no data can be read with."""

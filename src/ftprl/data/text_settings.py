@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from ftprl._core import Parser, parser
 from ftprl.data.interactions import Interactions, as_bytes, as_lists, parse
 from ftprl.data.labels import LabelRule
+from ftprl.data.ngrams import NO_GRAMS, Grams
+from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM, ReadingOptions
 from ftprl.data.protocol import BESIDE, KINDS
 
@@ -39,8 +41,9 @@ class TextSettings(NamedTuple):
     needs_label: bool
     reads_other_columns: bool = True  # of JSON lines
     batch_rows: int = BATCH_ROWS
-    names: bool = False
+    names: bool | str = False  # "all": none may be missed
     interactions: Interactions = ()
+    grams: Grams = NO_GRAMS
 
     def parser(self) -> Parser:
         """A parser of the core with these settings."""
@@ -60,8 +63,10 @@ class TextSettings(NamedTuple):
             words=[(word.encode(), y) for word, y in self.labels.words],
             separator=sep,
             quote=quote,
-            names=self.names,
+            names=bool(self.names),
+            all_names=self.names == "all",
             interactions=as_bytes(self.interactions),
+            grams=self.grams.rules(self.columns),
         )
         if self.plan is not None:
             made.set_rules(*self.plan.core_rules)
@@ -94,6 +99,7 @@ class TextSettings(NamedTuple):
             "loss": self.loss,
             "positive": self.positive,
             **as_lists(self.interactions),
+            **self.grams.to_dict(),
         }
         if self.dialect is not None and self.plan is not None:
             options |= {
@@ -127,6 +133,7 @@ def settings_of(options: ReadingOptions, labels: LabelRule) -> TextSettings:
         has_known_columns=options.columns is not None,
         needs_label=bool(options.labelled),
         reads_other_columns=bool(options.other_columns),
-        names=bool(options.names),
+        names=options.names,
         interactions=parse(options.interactions),
+        grams=parse_grams(options.ngrams, options.skips, options.char_ngrams),
     )

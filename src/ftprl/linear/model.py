@@ -19,17 +19,21 @@ from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
+from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label
 from ftprl.linear.compact import compacted
 from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
 from ftprl.linear.content import content_shape
 from ftprl.linear.engine import Engine
 from ftprl.linear.names import TENSORS, Names
+from ftprl.linear.one_row import RowLearner
 from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
+from ftprl.linear.totals import LossTotals
+from ftprl.runlog.yardstick import compared
 from ftprl.schema import fields
 
 if TYPE_CHECKING:
-    from ftprl.evaluation import Evaluation
+    from ftprl.evaluation import ClassEvaluation, Evaluation
     from ftprl.linear.explain import Explanation
 
 Vector = NDArray[np.float64]
@@ -65,13 +69,20 @@ class Model:
         checkpoint: Mapping[str, Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
         names: Names | None = None,
+        classes: ClassTable | None = None,
     ) -> None:
         self.engine = engine
+        if engine.bounds is not None and "format" in (reading or {}):
+            engine.bounds.is_named = (reading or {})["format"] not in readers.NUMBERED
         self.reading = dict(reading or {})
-        self.history = dict(history or {})
+        self._row_learner: RowLearner | None = None
+        self._history: dict[str, Any] = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
         self.names = names  # of its features, if they are kept
+        if classes is None and engine.spec.classes:  # labels are the numbers of classes
+            classes = ClassTable(engine.spec.classes, map(float, range(engine.classes)))
+        self.class_table = classes  # with a loss of several classes
         self.is_compact = False  # whether only what predictions need is left
         self.start: bytes | None = None  # in a run that goes back to it: the model before its first row
         self.admission: Admission | None = None  # of rare features
@@ -81,16 +92,83 @@ class Model:
     def __repr__(self) -> str:
         return f"Model({self.engine.spec.loss}, {self.occupied} of {self.engine.spec.dim} cells)"
 
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        from ftprl.draw.card import card
+
+        spec, progress = self.engine.spec, self.engine.progress
+        scales = ", ".join(f"{scale:g}" for scale in spec.scales)
+        rows = [
+            ("loss", spec.scalar_loss().unit or spec.loss),
+            ("learning-rate scales", f"{len(spec.scales)}: {scales}" if spec.several else scales),
+            ("rows learned", f"{progress.rows:,}"),
+            ("progressive loss", compared(progress.mean, progress.baseline_mean, progress.improvement)),
+            ("cells in use", f"{self.occupied:,} of {spec.dim:,}"),
+        ]
+        if self.names is not None:
+            rows.append(("features with a name", f"{len(self.names):,}"))
+        if self.engine.receipt:
+            rows.append(("receipt", "kept"))
+        return card("Model", [*rows, ("reads", str(self.reading.get("format", "batches")))])
+
     @property
     def occupied(self) -> int:
         """How many cells have been touched."""
         return len(self.engine.touched())
 
     @property
+    def history(self) -> dict[str, Any]:
+        """What it has read in all its runs and row by row, as plain JSON values; empty before the first row."""
+        row_learner = self._row_learner
+        if row_learner is not None and (learned := row_learner.take_rows()):
+            rows, bad_rows = (int(self._history.get(name, 0)) for name in ("rows", "bad_rows"))
+            self._history = {
+                "rows": rows + learned,
+                "bad_rows": bad_rows,
+                "progressive": self.engine.progress.to_list(),
+                "holdout": self._history.get("holdout", LossTotals(0.0, 0.0, 0, baseline=0.0).to_list()),
+            }  # without a monitor, which has not seen these rows
+            self.provenance = None  # likewise
+        return self._history
+
+    @history.setter
+    def history(self, values: Mapping[str, Any]) -> None:
+        self._history, self._row_learner = dict(values), None
+
+    @property
+    def classes(self) -> tuple[Label, ...] | None:
+        """The labels of the classes, numbers or text, in the order of their columns; None with a loss of one score.
+
+        A class is there once a row of it was learned, or if it was declared.
+        """
+        return None if self.class_table is None else self.class_table.labels[: self.engine.classes]
+
+    @property
+    def class_names(self) -> list[str]:
+        """The labels of the classes as they are printed."""
+        return [shown_label(label) for label in self.classes or ()]
+
+    def numbered(self, batch: Batch) -> Batch:
+        """A labelled batch with the numbers of its classes as labels; as it is with a loss of one score."""
+        return batch if self.class_table is None else self.class_table.numbered(batch, batch.label_texts)
+
+    @property
     def confidence(self) -> RunConfidence | None:
         """What to expect of rows to come, from all rows it was trained on; None for a model without such a record."""
         numbers = self.history.get("monitor", ())
         return RunMonitor(self.engine.spec.loss, numbers).confidence() if numbers else None
+
+    @property
+    def shared_bounds(self) -> tuple[int, int | None]:
+        """How many cells have bounds by name, and how many of them several names share; None if not known."""
+        if self.engine.bounds is None:
+            return 0, 0
+        cells = self.engine.bounds.cells()[0]
+        if not self.engine.bounds.is_named:
+            return len(cells), 0
+        if self.names is None or self.names.full_row is not None:
+            return len(cells), None
+        return len(cells), int(np.count_nonzero(self.names.of_cells(cells, self.engine.spec.dim).others))
 
     def weights(self, scale: int | None = None) -> Vector:
         """The point played in each cell; of several scales by the one of this number, or else by the leading one."""
@@ -106,7 +184,8 @@ class Model:
         columns = options.get("columns")
         if columns is not None:
             options["columns"] = {name: "ignore" if kind in BESIDE else kind for name, kind in columns.items()}
-        return readers.open(data, **{**options, "loss": "squared", "positive": None})
+        loss = "squared" if self.class_table is None else self.engine.spec.loss  # any number, or any label at all
+        return readers.open(data, **{**options, "loss": loss, "positive": None})
 
     def open_labelled(self, data: Any, **more: Any) -> Source:
         """Data read as in training, with its labels and weights; `more` as for `ftprl.data.open`."""
@@ -122,52 +201,100 @@ class Model:
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
         """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores.
 
-        A row that a `Source` with `on_bad_row="skip"` leaves out has NaN, so that every row has its place.
+        A row that a `Source` with `on_bad_row="skip"` leaves out has NaN, so that every row has its place. With several
+        classes there is one column per class, in the order of `classes`: their probabilities, or with `raw` logarithms
+        of them; `predict_classes` gives the most probable class.
 
         While another thread learns, each batch is predicted with the state between two of its calls of `Engine.learn`.
         """
         if not isinstance(data, Batch):
             source = data if isinstance(data, Source) else self.open(data)
-            parts, left_out = [np.empty(0)], Counter[int]()
+            shape = 0 if self.class_table is None else (0, self.engine.classes)
+            parts, left_out = [np.empty(shape)], Counter[int]()
             for batch, _ in source.read():
                 parts.append(self.predict(batch, raw=raw))
                 left_out.update(source.take_left_out())
             left_out.update(source.take_left_out())
-            return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan)
+            return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
         scores = self.engine.score(data)
         return scores if raw else self.mean(scores)
 
+    def learn_one(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
+        """Predict and learn one row, a dict by name: the same bits as training on the same rows (docs/one-row.md).
+
+        >>> from ftprl import train
+        >>> model = train([{"city": "Ulm", "size": 2.0}, {"city": "Bonn", "size": 1.0}] * 5, [1, 0] * 5).model
+        >>> model.learn_one({"city": "Ulm", "size": 3.0}, 1)
+        >>> round(model.predict_one({"city": "Bonn", "size": 1.0}), 1)
+        0.2
+        """
+        self.row_learner().learn(x, y, weight)
+
+    def predict_one(self, x: Mapping[Any, Any], *, raw: bool = False) -> float:
+        """The mean or probability of one row, a dict by name; with `raw` the score."""
+        row = self.row_learner()
+        return row.score(x) if raw else row.mean(x)
+
+    def row_learner(self) -> RowLearner:
+        """What learns and scores dicts, for as long as the engine is the same."""
+        known = self._row_learner
+        if known is None or known.engine is not self.engine:
+            _ = self.history  # with the rows of the engine before
+            known = self._row_learner = RowLearner(self)
+        return known
+
+    def predict_classes(self, data: Any) -> NDArray[Any]:
+        """The most probable class of each row, as its label: a number or text; None for a row that was left out."""
+        if self.classes is None:
+            raise InvalidInput(
+                f"predict_classes needs a loss of several classes, got {self.engine.spec.loss}; call predict."
+            )
+        chances, labels = self.predict(data), np.array([*self.classes, None], dtype=object)
+        best = np.full(len(chances), -1)
+        known = ~np.isnan(chances).any(axis=1)
+        best[known] = chances[known].argmax(axis=1)
+        return np.asarray(labels[best])
+
     def evaluate(
         self, data: Any, *, thresholds: Sequence[float] = (0.5,), by: str | None = None, **more: Any
-    ) -> Evaluation:
+    ) -> Evaluation | ClassEvaluation:
         """The usual metrics on data with labels, each with an interval and beside the base rate's (docs/evaluate.md).
 
         `thresholds` are probabilities from which a row counts as positive, `by` is a column whose values are measured
         one by one. `more` as for `ftprl.data.open`: `y=` and `weight=` for data in memory.
         """
-        from ftprl.evaluation import evaluate_predictions
+        from ftprl.evaluation import evaluate_classes, evaluate_predictions
         from ftprl.linear.scoring import Systems
 
         data = readers.as_data(data)
         source = data if isinstance(data, Source) else self.open_labelled(data, **more)
         systems = Systems.of_model(self, source, data, by)
+        if self.class_table is not None:
+            return evaluate_classes(systems.blocks(), systems.predictors[0].name, self.class_names, by=by)
         return evaluate_predictions(
             systems.blocks(), systems.predictors[0].name, systems.loss, thresholds=thresholds, by=by
         )
 
     def mean(self, scores: Vector) -> Vector:
-        """What scores predict, by the loss: the probability of +1, the mean of the label, or the score itself."""
+        """What scores predict, by the loss: the probability of +1, the mean of the label, or the score itself.
+
+        With several classes the probability of each, which sum to 1: what is left for classes to come is not shown.
+        """
+        if self.class_table is not None:
+            return known_chances(scores)
         return self.engine.spec.scalar_loss().mean(scores)
 
-    def explain(self, row: Any) -> Explanation:
+    def explain(self, row: Any, label: Any = None) -> Explanation:
         """What each feature adds to the score of one row, by name: docs/names.md.
+
+        With several classes to that of class `label`, by default the most probable one: docs/classes.md.
 
         `row` is a dict, a frame or an array with one row, or a line of text: of the model's own format, a CSV line with
         the model's columns, or a JSON object.
         """
         from ftprl.linear.explain import explain
 
-        return explain(self, row)
+        return explain(self, row, label)
 
     def weights_table(self) -> Any:
         """The weights by name as a pyarrow table, the largest first: docs/names.md.
@@ -203,7 +330,7 @@ class Model:
         >>> model.occupied, model.compact().occupied
         (2, 0)
         """
-        small = Model(compacted(self.engine), self.reading, history=self.history)
+        small = Model(compacted(self.engine), self.reading, history=self.history, classes=self.class_table)
         small.is_compact = True
         return small
 
@@ -213,6 +340,7 @@ class Model:
 
     def _tensors(self, names: bool = True) -> dict[str, NDArray[Any] | model_file.Picked]:
         tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5)
+        _ = self.history  # rows that were learned one by one have no provenance
         if names and self.names is not None:
             tensors |= self.names.tensors()
         if self.provenance is not None:  # it grows with every run, and a header may not
@@ -232,6 +360,7 @@ class Model:
         return {
             **({} if self.names is None or not names else {"names": self.names.content()}),
             **({"compact": True} if self.is_compact else {}),
+            **({} if self.class_table is None else {"classes": list(self.class_table.labels)}),
             "hash_version": HASH_VERSION,
             "history": self.history,
             "reading": self.reading,
@@ -271,7 +400,8 @@ class Model:
             if packed is not None:
                 admission = Admission.from_bytes(model_file.unpack_bytes(packed), spec.dim)
             receipt, provenance, tensors = _receipt_of(content, loaded.tensors)
-            engine = Engine(spec, receipt=receipt)
+            classes = _classes_of(content, spec)
+            engine = Engine(spec, receipt=receipt, classes=0 if classes is None else len(tensors["baseline.classes"]))
             restore(engine, tensors)
         except BadModel as wrong:
             raise BadModel(f"{name}: {wrong}") from None
@@ -286,6 +416,7 @@ class Model:
             checkpoint=content.get("run"),
             provenance=provenance,
             names=names,
+            classes=classes,
         )
         model.is_compact = bool(content.get("compact", False))
         model.start = None if start is None else model_file.unpack_bytes(start)
@@ -326,6 +457,16 @@ def _receipt_of(
     if provenance is not None and (wrong := fields(PROVENANCE_FIELDS)(provenance)) is not None:
         raise BadModel(f"expected {PROVENANCE}: {wrong}; train it again.")
     return content["receipt"], provenance, rest
+
+
+def _classes_of(content: Mapping[str, Any], spec: Spec) -> ClassTable | None:
+    """The classes of a file."""
+    if not spec.classes:
+        return None
+    labels = [label if isinstance(label, str) else float(label) for label in content["classes"]]
+    if len(set(labels)) != len(labels) or len(labels) > spec.classes:
+        raise BadModel(f"expected at most {spec.classes} different classes, got {labels!r:.80}; train it again.")
+    return ClassTable(spec.classes, labels)
 
 
 def _names_of(content: Mapping[str, Any], tensors: model_file.Tensors) -> Names | None:

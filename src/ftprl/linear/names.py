@@ -70,6 +70,11 @@ class Names:
         return f"Names({len(self)} names, {self.bytes} of {self.budget} bytes)"
 
     @property
+    def table(self) -> NameTable:
+        """The table of the core."""
+        return self._table
+
+    @property
     def budget(self) -> int:
         """How many bytes the names may take."""
         return self._table.budget
@@ -81,15 +86,21 @@ class Names:
 
     def add(self, batch: Batch, rows_before: int) -> None:
         """Add the names of a batch; `rows_before` rows came before it."""
-        if batch.names is None or self.full_row is not None:
+        if batch.names is None:
             return
-        row = batch.names.add_to(self._table)
+        row = batch.names.add_to(self._table) if self.full_row is None else None
         if row is not None:
             self.full_row = rows_before + row + 1
+        if self.full_row is not None:
+            batch.names.new.stop()
 
     def all(self) -> list[str]:
         """Every name, in the order of their first rows."""
         return [_text(self._table.name(i)) for i in range(len(self))]
+
+    def cells(self, dim: int) -> NDArray[np.uint32]:
+        """The cell of each name in a table with `dim` cells, in the order of `all`."""
+        return self._table.slots(dim)
 
     def of_cells(self, cells: NDArray[np.integer[Any]], dim: int) -> CellNames:
         """The names of some cells of a table with `dim` cells."""

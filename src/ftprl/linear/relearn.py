@@ -17,7 +17,7 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
 
     `start` is an earlier state of the engine, which may have had more scales; it is used up.
     """
-    new = Engine(engine.spec, retire=engine.retire)
+    new = Engine(engine.spec, retire=engine.retire, classes=engine.classes)
     if start is not None:
         _take_over(new, start)
     arrays = engine.saved_arrays
@@ -28,6 +28,8 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
     for name in arrays:
         if name.startswith(_OF_THE_MIXTURE):
             targets[name][...] = arrays[name]
+    if engine.bounds is not None:
+        new.put_bounds(*engine.bounds.cells())
     new.put(slots, new.take(slots))  # columns of the stack are known by their cells, which must be there
     return new
 
@@ -35,6 +37,8 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
 def _take_over(new: Engine, start: Engine) -> None:
     """Copy what the scales have learned, and how many rows; scales that were dropped since are dropped first."""
     spec = new.spec
+    if spec.classes:
+        start.know_classes(new.classes)
     if start.spec.coin and not spec.coin:
         start.drop_coin()
     if len(start.spec.scales) > len(spec.scales):
@@ -43,7 +47,8 @@ def _take_over(new: Engine, start: Engine) -> None:
     for name, array in start.saved_arrays.items():
         if not name.startswith(_OF_THE_MIXTURE):
             targets[name][...] = array
-    new.baseline_state[...] = start.baseline_state
+    for name, target in new.baseline_arrays.items():
+        target[...] = start.baseline_arrays[name]
     slots = start.touched()
     new.expect_cells(len(slots))
     new.put(slots, start.take(slots))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -23,8 +22,11 @@ Run = Mapping[str, Any]
 class LearnedData:
     """The files that were learned, assigned to the runs that read them."""
 
-    def __init__(self, data: Any, runs: Sequence[Run], reading: Mapping[str, Any], spec: Spec) -> None:
-        self.spec, self.runs = spec, runs
+    def __init__(
+        self, data: Any, runs: Sequence[Run], reading: Mapping[str, Any], spec: Spec, *, names: bool = False
+    ) -> None:
+        self.spec, self.runs, self.reading = spec, runs, reading
+        self._names: bool | str = "all" if spec.bounds else names
         data = readers.as_data(data) if not _are_sources(data) else data
         if readers.are_paths(data):
             self.files = self._dealt(list(expand(data)))
@@ -60,7 +62,9 @@ class LearnedData:
         if isinstance(data, Source):
             return data
         settings = readers.settings_for(reading, data)
-        return readers.open(data, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **settings)
+        return readers.open(
+            data, labelled=True, on_bad_row="skip" if run["skip"] else "raise", names=self._names, **settings
+        )
 
     def check_digests(self) -> None:
         """Refuse files other than those that were learned."""
@@ -92,7 +96,7 @@ class LearnedData:
             weight = np.where(unfit, 0.0, batch.weight)
             if run["holdout"] is not None:
                 weight[-(before + batch.first_row + 1) % run["holdout"] :: run["holdout"]] = 0.0
-            yield replace(batch, weight=weight), int(unfit.sum())
+            yield batch.replaced(weight=weight), int(unfit.sum())
 
 
 def _are_sources(data: Any) -> bool:

@@ -25,6 +25,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
+from ftprl.receipt.cell_groups import INTERCEPT, CellGroups, add_shares, listed
 
 Vector = NDArray[np.float64]
 Slots = NDArray[np.integer[Any]]
@@ -58,6 +59,7 @@ class Certifiable(Protocol):
     def row_sums(self, scale: int) -> RowSums: ...
     def touched(self) -> Slots: ...
     def parts_at(self, slots: Slots) -> Mapping[str, Any]: ...
+    def limits_at(self, slots: Slots) -> tuple[Vector, Vector]: ...
 
 
 @final
@@ -73,6 +75,7 @@ class CoordinateBlock:
     kappa: Vector  # of the weights; one column
     seen: Vector  # rows, or G / unit² where they are not counted
     spec: Spec
+    limits: tuple[Vector, Vector]  # of each weight; one column
 
     @property
     def free(self) -> bool:
@@ -87,10 +90,6 @@ class CoordinateBlock:
     def l2(self) -> Vector:
         """Likewise, of each squared weight."""
         return np.asarray((0.0 if self.free else self.spec.l2) * (self.unit * self.unit))
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        return (-np.inf, np.inf) if self.free else (self.spec.lower, self.spec.upper)
 
     def over_unit(self, a: Vector | float) -> Vector:
         """a / unit, and 0 for a feature that was 0 in every row and has no unit."""
@@ -136,12 +135,15 @@ def coordinate_blocks(engine: Certifiable, slots: Slots | None = None) -> Iterat
         )
         with np.errstate(over="ignore"):
             often = parts["count"][met].astype(np.float64)[:, None] if engine.counts_rows else (R / M) ** 2
-        yield CoordinateBlock(own, z, R, S, M, kappa, often, spec)
+        lower, upper = engine.limits_at(own)
+        yield CoordinateBlock(own, z, R, S, M, kappa, often, spec, (lower[:, None], upper[:, None]))
     if spec.intercept:
         one = np.ones((1, 1))
         cell = engine.intercept
         rows = one * engine.progress.rows
-        yield CoordinateBlock(None, cell[:1], cell[1:2], cell[2:3], one, cell[3:4, :1], rows, spec)
+        yield CoordinateBlock(
+            None, cell[:1], cell[1:2], cell[2:3], one, cell[3:4, :1], rows, spec, (-np.inf * one, np.inf * one)
+        )
 
 
 def own_weights(engine: Certifiable) -> Comparator:
@@ -162,17 +164,14 @@ def fixed_weights(weights: Vector, bias: float) -> Comparator:
         u = np.full((1, 1), bias) if b.slots is None else weights[b.slots, None]
         low, high = b.limits
         if ((u < low) | (u > high)).any():
+            worst = int(np.argmax(np.maximum(low - u, u - high)))
             raise InvalidInput(
-                f"a comparator needs weights within the model's bounds {low:g} to {high:g}, got"
-                f" {_worst(u, low, high):g}; compare with a model of the same bounds."
+                f"a comparator needs weights within the model's bounds {low.flat[worst]:g} to {high.flat[worst]:g}, got"
+                f" {u.flat[worst]:g}; compare with a model of the same bounds."
             )
         return u, 2.0 * np.abs(u)
 
     return choose
-
-
-def _worst(u: Vector, low: float, high: float) -> float:
-    return float(u.flat[np.argmax(np.maximum(low - u, u - high))])
 
 
 def box(radius: float) -> Comparator:
@@ -182,10 +181,13 @@ def box(radius: float) -> Comparator:
         lower, upper = b.limits
         side = b.over_unit(radius)
         low, high = np.maximum(-side, lower), np.minimum(side, upper)
-        low[b.unit == 0] = high[b.unit == 0] = np.clip(0.0, lower, upper)  # its weight decides nothing
+        nothing = b.unit == 0
+        low[nothing] = high[nothing] = np.clip(0.0, lower, upper)[nothing]  # its weight decides nothing
         if (low > high).any():
+            worst = int(np.argmax(low - high))
             raise InvalidInput(
-                f"radius needs a box that meets the model's bounds {lower:g} to {upper:g}, got {radius:g}; widen it."
+                f"radius needs a box that meets the model's bounds {lower.flat[worst]:g} to {upper.flat[worst]:g}, got"
+                f" {radius:g}; widen it."
             )
         middle = np.clip(0.0, low, high)
         return np.where(b.S > 0, low, np.where(b.S < 0, high, middle)), high - low
@@ -212,17 +214,27 @@ class StreamLedger:
     S_largest: Vector  # the largest |S / unit|
     units: tuple[float, float]  # the least and the largest unit of a coordinate, the intercept's left out
     nonzero: int | None  # coordinates of u that are not 0, of the first scale
-    groups: list[dict[str, Any]]
+    groups: list[dict[str, Any]]  # of coordinates by how often they were seen
+    named: list[dict[str, Any]]  # by their columns or namespaces
 
 
 def stream_ledger(
-    engine: Certifiable, comparator: Comparator, slots: Slots | None = None, *, grouped: int | None = None
+    engine: Certifiable,
+    comparator: Comparator,
+    slots: Slots | None = None,
+    *,
+    grouped: int | None = None,
+    cells: CellGroups | None = None,
 ) -> StreamLedger:
-    """The sums over all coordinates; with `grouped` also by how often they were seen, for the scale of that number."""
+    """The sums over all coordinates; with `grouped` also by how often they were seen, for the scale of that number.
+
+    With `cells` these are also by the columns or namespaces of the coordinates.
+    """
     if not engine.receipt:
         raise InvalidInput("a certificate needs a model trained with --receipt, got one without; train it again.")
     sums, largest = np.zeros((11, len(engine.spec.scales))), np.zeros(len(engine.spec.scales))
     groups: dict[int | None, Vector] = {}
+    named: dict[str, Vector] = {}
     low, high, nonzero = np.inf, 0.0, 0
     for b in coordinate_blocks(engine, slots):
         u, D = comparator(b)
@@ -234,15 +246,23 @@ def stream_ledger(
         largest = np.maximum(largest, np.abs(b.pull()).max(axis=0, initial=0.0))
         if grouped is not None:
             _group(groups, b, grouped, terms)
-    return _ledger_of(np.vstack([sums, largest]), (low, high), nonzero, _in_order(groups, engine.spec))
+            if cells is not None:
+                labels = [INTERCEPT] if b.slots is None else cells(b.slots)
+                add_shares(named, labels, np.stack(_shares(b, grouped, terms), axis=1))
+    by_name = listed(named, has_units=engine.spec.scalar_loss().has_units)
+    return _ledger_of(np.vstack([sums, largest]), (low, high), nonzero, _in_order(groups, engine.spec), by_name)
 
 
 def _ledger_of(
-    sums: Vector, units: tuple[float, float], nonzero: int | None, groups: list[dict[str, Any]]
+    sums: Vector,
+    units: tuple[float, float],
+    nonzero: int | None,
+    groups: list[dict[str, Any]],
+    named_groups: list[dict[str, Any]],
 ) -> StreamLedger:
-    names = [name for name in StreamLedger.__slots__ if name not in ("units", "nonzero", "groups")]
+    names = [name for name in StreamLedger.__slots__ if name not in ("units", "nonzero", "groups", "named")]
     named: dict[str, Any] = dict(zip(names, sums, strict=True))
-    return StreamLedger(**named, units=units, nonzero=nonzero, groups=groups)
+    return StreamLedger(**named, units=units, nonzero=nonzero, groups=groups, named=named_groups)
 
 
 def own_stream_ledger(engine: Engine, slots: Slots | None = None) -> StreamLedger:
@@ -253,7 +273,7 @@ def own_stream_ledger(engine: Engine, slots: Slots | None = None) -> StreamLedge
     for b in coordinate_blocks(engine, np.empty(0, np.intp)):
         sums += [np.broadcast_to(a, b.z.shape)[0] for a in _terms(b, *own_weights(engine)(b))[: len(sums)]]
     unknown = np.full((2, sums.shape[1]), np.nan)
-    return _ledger_of(np.vstack([sums, unknown]), (np.nan, np.nan), None, [])
+    return _ledger_of(np.vstack([sums, unknown]), (np.nan, np.nan), None, [], [])
 
 
 def own_groups(engine: Engine, scale: int) -> list[dict[str, Any]]:
@@ -281,8 +301,13 @@ def _terms(b: CoordinateBlock, u: Vector, D: Vector) -> list[Vector]:
     return [Su, penalty, lead, D * b.R, slopes * slopes, sides * sides, size, *lengths]
 
 
+def _shares(b: CoordinateBlock, k: int, terms: list[Vector]) -> list[Vector]:
+    """What each coordinate adds to the regret, the bound and the best bound, by one scale."""
+    return [np.broadcast_to(a, b.z.shape)[:, k] for a in (-terms[0], terms[1], np.sqrt(2.0) * terms[3])]
+
+
 def _group(groups: dict[int | None, Vector], b: CoordinateBlock, k: int, terms: list[Vector]) -> None:
-    shares = [np.broadcast_to(a, b.z.shape)[:, k] for a in (-terms[0], terms[1], np.sqrt(2.0) * terms[3])]
+    shares = _shares(b, k, terms)
     if b.slots is None:
         groups[None] = np.array([1.0, *(a[0] for a in shares)])
         return

@@ -15,6 +15,9 @@ _GROUP = fields(
     | dict.fromkeys(("regret", "bound"), number())
     | {"post_hoc": _MAYBE}
 )
+_NAMED = fields(
+    {"name": text(200), "count": whole()} | dict.fromkeys(("regret", "bound"), number()) | {"post_hoc": _MAYBE}
+)
 _EXACT = fields(dict.fromkeys(["best_loss", "best_loss_at_least", "true_regret", "true_regret_at_least"], number()))
 _LINE = fields(dict.fromkeys(["scale", "start", "slope_1", "slope_2", "slope_inf"], number()))
 _POINT = fields(dict.fromkeys(["length", "loss", "at_least"], number()))
@@ -28,6 +31,18 @@ _FLOOR = fields(
     }
 )
 _RATES = fields({**dict.fromkeys(["scale", "loss", "mixture"], number()), "guaranteed": _MAYBE})
+_INTERVAL = fields(
+    {
+        **dict.fromkeys(["mean", "lower", "upper", "cut_off"], number()),
+        "level": number(0.0),
+        "bound": _MAYBE,
+        **dict.fromkeys(["rows", "cut_rows"], whole()),
+    }
+)
+_DRIFT = fields({"row": either(nothing, whole(1)), "false_alarm": number(0.0)})
+_CONFIDENCE = fields(
+    {"loss": _INTERVAL, "drift": _DRIFT}, dict.fromkeys(["improvement", "calibration", "error_rate"], _INTERVAL)
+)
 CERTIFICATE = fields(
     {
         "baseline": fields({"loss": number(), "weight": number(0.0), "baseline": _MAYBE, "least": _MAYBE}),
@@ -51,6 +66,7 @@ CERTIFICATE = fields(
         "scales": listed(_SCALE, 16, 1),
         "coordinates": listed(_GROUP, 200),
         "exact": either(nothing, _EXACT),
-    }
+    },
+    {"confidence": either(nothing, _CONFIDENCE), "named": listed(_NAMED, 200)},
 )
 CALIBRATION = either(nothing, listed(listed(number(0.0), 3, 3), 20, 20))

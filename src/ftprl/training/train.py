@@ -15,9 +15,11 @@ from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN
+from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
+from ftprl.losses import CLASS_LOSSES
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.delay import has_delay_column, parse_memory
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
@@ -63,12 +65,16 @@ def train(
     bucket: Columns | None = None,
     missing: str | None = None,
     interactions: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    ngrams: GramsOption = None,
+    skips: GramsOption = None,
+    char_ngrams: GramsOption = None,
     sep: str | None = None,
     quote: str | None = None,
     header: bool | None = None,
     on_bad_row: str | None = None,
     max_row: int | None = None,
     loss: str | None = None,
+    classes: int | str | Sequence[str | float] | None = None,
     tau: float | None = None,
     bits: int | None = None,
     dim: int | None = None,
@@ -77,6 +83,7 @@ def train(
     float64: bool | None = None,
     lower: float | None = None,
     upper: float | None = None,
+    bounds: Mapping[str | int, tuple[float | None, float | None]] | Sequence[str] | None = None,
     scale: float | Sequence[float] | str | None = None,
     beta: float | None = None,
     l1: float | None = None,
@@ -135,6 +142,10 @@ def train(
       indicator; ignore for dicts that lack most keys]
     - `interactions`: Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or
       namespace
+    - `ngrams`: Longest n-gram of words, of all text columns and VW namespaces or of one: 2 makes pairs of neighbouring
+      words
+    - `skips`: How many words an n-gram may leave out, as `ngrams` [default: 0]
+    - `char_ngrams`: Characters of the pieces of words that are features as well: 3, or 3-5, as `ngrams`
     - `sep`: Character between columns; \\t is a tab [default: a comma in csv, or ; tab | if the header has no
       comma; a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
@@ -145,7 +156,9 @@ def train(
 
     Model options:
 
-    - `loss`: Loss function: a name in `ftprl.losses.SCALAR_LOSSES` [default: logistic]
+    - `loss`: Loss function: a name in `ftprl.losses.LOSSES` [default: logistic]
+    - `classes`: Classes with the losses softmax and ovr: how many there may be, or their labels, with commas between
+      them [default: the labels of data in memory; otherwise any labels, up to 100]
     - `tau`: Quantile that the quantile loss estimates, from 0 to 1; with no other loss [default: 0.5]
     - `bits`: Size of the weight table: 2^bits cells [default: 22]
     - `dim`: Size of the weight table in cells, instead of `bits` [default: 2^22]
@@ -154,9 +167,9 @@ def train(
     - `float64`: Whether to use double precision, which takes twice the memory [default: False]
     - `lower`: Lower bound of every weight but the intercept
     - `upper`: Upper bound of every weight but the intercept
-
-    Learning options:
-
+    - `bounds`: Bounds of weights by the names of their features, such as price*=0: (at least 0), x=:0 or x=-1:1; in
+      Python also as {'price*': (0, None)}. A name is a feature, a column, a namespace, a column number or a pattern
+      with * and ?
     - `scale`: Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them [default:
       auto]
     - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
@@ -177,7 +190,8 @@ def train(
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
     - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
-      poisson:P with probability P from each row that has it; not with a receipt [default: every feature is learned]
+      bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with
+      probability P from each row that has it; not with a receipt [default: every feature is learned]
 
     Run options:
 
@@ -232,9 +246,11 @@ def train(
         old = None if resume is None else Model.load(resume)
         data = readers.as_data(data)
         if old is None:
-            model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt, names)
+            model, source = new_model(
+                data, model_options(arguments), RECEIPT if receipt is None else receipt, names, classes
+            )
         else:
-            model, source = resumed_model(old, data, model_options(arguments), receipt, names)
+            model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
         check_mixture_options(model.engine.spec, arguments)
         set_admission(model, admit, is_new=old is None)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
@@ -253,9 +269,12 @@ def train(
                     "cache= keeps no delays, got delay_column= as well; drop one.", option=("cache", "delay_column")
                 )
 
-            source = cached(source, os.fspath(cache), threads, names=model.names is not None)
+            source = cached(
+                source, os.fspath(cache), threads, names="all" if model.engine.spec.bounds else model.names is not None
+            )
         saved = None if old is None else old.checkpoint
-        run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt)
+        bounded = bool(model.engine.spec.bounds)
+        run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt, bounds=bounded)
         model.check_size()
         log = _EventLog(events, listener, _settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
@@ -354,7 +373,12 @@ class _EventLog:
 
 
 def _run_options(
-    arguments: Mapping[str, Any], checkpoint: Mapping[str, Any] | None, source: readers.Source, *, receipt: bool
+    arguments: Mapping[str, Any],
+    checkpoint: Mapping[str, Any] | None,
+    source: readers.Source,
+    *,
+    receipt: bool,
+    bounds: bool,
 ) -> RunOptions:
     """The options of this run; those that were not passed again are as in the checkpoint it resumes."""
     passed = {name: arguments[name] for name in RUN if arguments[name] is not None}
@@ -374,7 +398,7 @@ def _run_options(
         passed["delay_memory"] = parse_memory(passed["delay_memory"])
     options = RunOptions(**{**kept, **passed})
     options.check()
-    _check_delay(options, source, receipt=receipt)
+    _check_delay(options, source, receipt=receipt, bounds=bounds, loss=source.to_dict()["loss"])
     if options.holdout == 0:
         options = options._replace(holdout=None)
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
@@ -386,7 +410,7 @@ def _run_options(
     return options
 
 
-def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool) -> None:
+def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, bounds: bool, loss: str) -> None:
     """Refuse late labels where rows are learned several times, or where a receipt counts each at its prediction."""
     name = "delay_column" if has_delay_column(source) else "delay"
     if options.delay is None and name == "delay":
@@ -396,6 +420,15 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool) 
             f"{name}= learns rows later than they are predicted, which no receipt covers, got it with a receipt;"
             " drop one.",
             option=(name, "receipt"),
+        )
+    if loss in CLASS_LOSSES:
+        raise InvalidInput(
+            f"{name}= needs a loss of one score, got loss={loss}, whose labels cannot be late; drop one.",
+            option=(name, "loss"),
+        )
+    if bounds:  # they hold from the row of a name on, and rows would be learned in another order
+        raise InvalidInput(
+            f"{name}= learns rows in another order than bounds= expects, got both; drop one.", option=(name, "bounds")
         )
     if options.passes > 1:
         raise InvalidInput(
@@ -412,6 +445,7 @@ def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict
     return {
         "version": __version__,
         "spec": model.engine.spec.to_dict(),
+        **({} if model.classes is None else {"classes": list(model.classes)}),
         "data": source.describe().to_dict(),
         "passes": options.passes,
         "holdout_every": options.holdout,

@@ -294,7 +294,12 @@ class Trainer:
             self.state.refuse(located(refusal, self.source, position) if is_first else refusal)
 
         try:
-            for _ in around_refused(batch, self._learn, refuse if self.source.skips_bad_rows else None):
+            for _ in around_refused(
+                batch,
+                self._learn,
+                refuse if self.source.skips_bad_rows else None,
+                self.model.engine.meet_names,
+            ):
                 pass
         except RowRefused as refusal:
             raise located(refusal, self.source, position) from None
@@ -307,6 +312,7 @@ class Trainer:
 
     def _learn(self, batch: Batch) -> None:
         """Learn the rows that are not held out, or none if one is refused."""
+        batch = self.model.numbered(batch)
         every = None if self.state.relearn_passes else self.options.holdout
         held = None if every is None else held_out(batch, every, self._before.rows, compares=self._is_reviewed)
         rows = batch if held is None else only_scored(batch, held)

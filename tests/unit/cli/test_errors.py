@@ -53,6 +53,11 @@ TABLE = {
     "Invalid value for '--max-row'": [f"{L} --max-row x"],
     "c.csv:1: expected a row of at most 10 bytes, got a longer one; raise --max-row": [f"{L} --max-row 10"],
     "--loss": [f"{T} --loss best", "train c.vw -o x --resume m --loss squared"],
+    "--delay": [f"{T} --delay -1"],
+    "--delay-column": [f"{T} --delay-column x"],
+    "--delay-memory": [f"{T} --delay-memory 1GB"],
+    "--classes": [f"{T} --classes 3", f"{T} --loss softmax --classes 1", f"{T} --loss softmax --classes a,a",
+                  f"{T} --loss ovr --classes 99999"],
     "--tau": [f"{T} --tau 0.3", f"{T} --loss quantile --tau 0", f"{T} --loss quantile --tau nan"],
     "--bits": ["train c.vw -o x --bits 0", "train c.vw -o x --bits 99", f"{T} --dim 5"],
     "Invalid value for '--bits'": ["train c.vw -o x --bits x"],
@@ -62,6 +67,9 @@ TABLE = {
                "generate clicks -o x.vw --seed -1", "demo --seed -1"],
     "--lower": [f"{T} --lower nan", f"{T} --lower 1 --upper 0", f"{T} --lower inf", f"{T} --upper=-inf"],
     "--upper": [f"{T} --upper nan"],
+    "--bound": [f"{T} --bound {value}" for value in ("x", "x=1", "x=1:0", "x=a:", "=0:", "x=:nan")]
+    + [f"{T} --bound '*=1:' --bound '*=:0'", f"{T} --bound '*=1:' --upper 0"]
+    + ["train c.vw -o x --resume m --bound x=0:"],
     "Invalid value for '--upper'": [f"{T} --upper x"],
     "--scale": [f"{T} --scale {value}" for value in ("0", "x", "-1", "0.1,0.1", "0.2,0.1", "1,x", ",", "nan", "''")]
     + ["train c.vw -o x --resume m --scale 3"],
