@@ -127,8 +127,8 @@ FTPRL_LANES_INSIDE D predict_block(const Play& c, const Cell<T>* const* at, Four
 }
 
 // The score of entries [from, to) without the intercept. A row that will be learned leaves its blocks in `scratch`.
-template <class T, class V, bool unconstrained, bool raise>
-FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const Cell<T>* cells, std::int64_t from, std::int64_t to,
+template <class T, class V, bool unconstrained, bool raise, class Record>
+FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const Record* cells, std::int64_t from, std::int64_t to,
                             std::int64_t end, Block<T>* scratch) {
     const std::uint32_t* index = rows.indices;
     const V* value = static_cast<const V*>(rows.values);
@@ -140,13 +140,13 @@ FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const Cell<T>* cell
     std::int64_t p = from;
     for (; p < whole; p += 4) {
         for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         total += predict_block<T, V, unconstrained, raise>(c, at, load(value + p), 4, raise ? scratch++ : nullptr);
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
         for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = cells + index[j < left ? p + j : p];
+        for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[j < left ? p + j : p]);
         // Read on into the next row where there is one; those lanes are then forgotten.
         Four<V> values;
         if (p + 4 <= end) {
@@ -217,17 +217,21 @@ FTPRL_LANES_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, 
     return g;
 }
 
-// Add the gradients of some entries of a row to their S, of one scale.
-inline void add_gradients(double* S, const std::uint32_t* index, int count, D g) {
+// Add the gradients of some entries of a row to the S beside their cells.
+template <class T>
+inline void add_gradients(SummedCell<T>* cells, const std::uint32_t* index, int count, D g) {
     alignas(32) double gradients[4];
     store(gradients, g);
-    for (int j = 0; j < count; ++j) S[index[j]] += gradients[j];
+    for (int j = 0; j < count; ++j) cells[index[j]].S += gradients[j];
 }
 
-template <class T, bool unconstrained, bool receipt>
-FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
-                            std::int64_t end, D inverse, D slope, Block<T>* scratch, double* sums_of_gradients,
-                            RegretSums& sums) {
+// Cells without one hold S themselves, or need none.
+template <class T>
+inline void add_gradients(Cell<T>*, const std::uint32_t*, int, D) {}
+
+template <class T, bool unconstrained, bool receipt, class Record>
+FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std::int64_t from, std::int64_t to,
+                            std::int64_t end, D inverse, D slope, Block<T>* scratch, RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
     const std::int64_t whole = to - (to - from) % 4;
@@ -236,22 +240,20 @@ FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std
     std::int64_t p = from;
     for (; p < whole; p += 4) {
         for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
-        for (int j = 0; receipt && j < 4; ++j) fetch(sums_of_gradients + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         const D g = step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
-        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, 4, g);
+        add_gradients(cells, index + p, 4, g);
         ++scratch;
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
         for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
-        for (int j = 0; receipt && j < left; ++j) fetch(sums_of_gradients + next[p + j]);
         Cell<T> none;
-        for (int j = 0; j < 4; ++j) at[j] = j < left ? cells + index[p + j] : &none;
+        for (int j = 0; j < 4; ++j) at[j] = j < left ? cell_of(cells + index[p + j]) : &none;
         const D g = step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
-        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, left, g);
+        add_gradients(cells, index + p, left, g);
     }
 }
 
@@ -262,8 +264,8 @@ inline Block<double> intercept_block(const double* cell, const Play& c) {
     return b;
 }
 
-template <class T>
-inline void fetch_first(const Rows& rows, const Cell<T>* cells) {
+template <class Record>
+inline void fetch_first(const Rows& rows, const Record* cells) {
     const std::int64_t end = rows.indptr[rows.count];
     for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch(cells + rows.indices[p]);
 }
@@ -299,7 +301,8 @@ inline void add_single_sums(const State& state, const RegretSums& sums, const Re
 
 template <class T, class V, bool unconstrained, bool receipt>
 Totals learn(const Rows& rows, const Constants& constants, const State& state, const RowOutputs& out, double* buffer) {
-    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
+    using Record = typename RecordOf<T, receipt, false>::type;
+    Record* cells = static_cast<Record*>(state.cells);
     Block<T>* scratch = reinterpret_cast<Block<T>*>(buffer);
     const Play c = play_of(constants);
     const D inverse = all(1.0 / constants.h);
@@ -340,8 +343,7 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         any = true;
         const D slope = all(weight * row_loss.slope);
         RegretSums sums = no_sums(), own_sums = no_sums();
-        learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, state.receipt.S,
-                                             sums);
+        learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, sums);
         if (constants.intercept) {
             D z, R;
             const D g = step<double, true, receipt>(c, inverse, slope, base, z, R, own_sums);
@@ -355,16 +357,16 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
     return batch;
 }
 
-template <class T, class V, bool unconstrained>
+template <class T, class V, bool unconstrained, bool receipt>
 void score(const Rows& rows, const Constants& constants, const State& state, double* scores) {
-    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
+    const auto* cells = static_cast<const typename RecordOf<T, receipt, false>::type*>(state.cells);
     const Play c = play_of(constants);
     const double shift = constants.intercept ? first(intercept_block(state.intercept, c).x) : 0.0;
     const std::int64_t end = rows.indptr[rows.count];
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        const double part =
-            predict<T, V, unconstrained, false>(rows, c, cells, rows.indptr[r], rows.indptr[r + 1], end, nullptr);
+        const double part = predict<T, V, unconstrained, false>(rows, c, cells, rows.indptr[r], rows.indptr[r + 1], end,
+                                                                static_cast<Block<T>*>(nullptr));
         scores[r] = part + shift;
     }
 }
@@ -411,12 +413,18 @@ Scan scan(const Rows& rows, std::uint64_t dim) {
     return {largest < dim, (beyond >> (8 * sizeof(V) - 1)) == 0};
 }
 
+// The cell of a slot in a table of any records.
+template <class T>
+inline Cell<T>& cell_at(const State& state, std::uint64_t slot) {
+    return *reinterpret_cast<Cell<T>*>(static_cast<unsigned char*>(state.cells) + slot * state.stride);
+}
+
 template <class T>
 void weights(const Constants& constants, const State& state, std::uint64_t dim, double* out) {
-    const Cell<T>* cells = static_cast<const Cell<T>*>(state.cells);
     const Play c = play_of(constants);
     for (std::uint64_t i = 0; i < dim; ++i) {
-        out[i] = first(play<false>(c, all(cells[i].z), all(cells[i].R), all(cells[i].M)));
+        const Cell<T>& cell = cell_at<T>(state, i);
+        out[i] = first(play<false>(c, all(cell.z), all(cell.R), all(cell.M)));
     }
 }
 
@@ -431,13 +439,12 @@ typedef double Piece;
 
 template <class T>
 void touch(const Rows& rows, const State& state) {
-    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
     const std::int64_t end = rows.indptr[rows.count];
-    fetch_first(rows, cells);
+    for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch(&cell_at<T>(state, rows.indices[p]));
     for (std::int64_t p = 0; p < end; ++p) {
-        if (p + AHEAD < end) fetch(cells + rows.indices[p + AHEAD]);
+        if (p + AHEAD < end) fetch(&cell_at<T>(state, rows.indices[p + AHEAD]));
         // Through volatile, or the compiler would see that nothing changes and leave it all out.
-        volatile Piece* piece = reinterpret_cast<volatile Piece*>(cells + rows.indices[p]);
+        volatile Piece* piece = reinterpret_cast<volatile Piece*>(&cell_at<T>(state, rows.indices[p]));
         for (std::size_t j = 0; j < sizeof(Cell<T>) / sizeof(Piece); ++j) piece[j] = piece[j];
     }
 }
@@ -445,16 +452,17 @@ void touch(const Rows& rows, const State& state) {
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#define FTPRL_FOR(T, V)                                                                                                \
-    {{FTPRL_ISA::learn<T, V, false, false>, FTPRL_ISA::learn<T, V, false, true>},                                      \
-     {FTPRL_ISA::learn<T, V, true, false>, FTPRL_ISA::learn<T, V, true, true>}},                                       \
-        {FTPRL_ISA::score<T, V, false>, FTPRL_ISA::score<T, V, true>},                                                 \
-        {{{FTPRL_ISA::learn_labelled<T, V, false, false, false>, FTPRL_ISA::learn_labelled<T, V, false, true, false>}, \
-          {FTPRL_ISA::learn_labelled<T, V, false, false, true>, FTPRL_ISA::learn_labelled<T, V, false, true, true>}},  \
-         {{FTPRL_ISA::learn_labelled<T, V, true, false, false>, FTPRL_ISA::learn_labelled<T, V, true, true, false>},   \
-          {FTPRL_ISA::learn_labelled<T, V, true, false, true>, FTPRL_ISA::learn_labelled<T, V, true, true, true>}}},   \
-    {                                                                                                                  \
-        FTPRL_ISA::score_labelled<T, V, false>, FTPRL_ISA::score_labelled<T, V, true>                                  \
+#define FTPRL_BOTH(f, T, V, ...) {FTPRL_ISA::f<T, V, __VA_ARGS__, false>, FTPRL_ISA::f<T, V, __VA_ARGS__, true>}
+#define FTPRL_LABELLED_FOR(T, V, unconstrained, receipt)             \
+    {FTPRL_ISA::learn_labelled<T, V, unconstrained, false, receipt>, \
+     FTPRL_ISA::learn_labelled<T, V, unconstrained, true, receipt>}
+#define FTPRL_FOR(T, V)                                                                   \
+    {FTPRL_BOTH(learn, T, V, false), FTPRL_BOTH(learn, T, V, true)},                      \
+        {FTPRL_BOTH(score, T, V, false), FTPRL_BOTH(score, T, V, true)},                  \
+        {{FTPRL_LABELLED_FOR(T, V, false, false), FTPRL_LABELLED_FOR(T, V, false, true)}, \
+         {FTPRL_LABELLED_FOR(T, V, true, false), FTPRL_LABELLED_FOR(T, V, true, true)}},  \
+    {                                                                                     \
+        FTPRL_BOTH(score_labelled, T, V, false), FTPRL_BOTH(score_labelled, T, V, true)   \
     }
 
 const Kernels FTPRL_KERNELS = {

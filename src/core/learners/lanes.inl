@@ -6,6 +6,44 @@ struct alignas(4 * sizeof(T)) Cell {
     T z, R, M, S;
 };
 
+// A cell whose S is beside it in float64: together they fill 32 or 64 bytes and never lie in two lines of memory.
+template <class T>
+struct alignas(8 * sizeof(T)) SummedCell {
+    Cell<T> cell;
+    double S;
+};
+
+// What a table of one scale holds. With a receipt it is a SummedCell, unless the last number of a cell is S in float64.
+template <class T, bool receipt, bool labelled>
+struct RecordOf {
+    using type = Cell<T>;
+};
+template <>
+struct RecordOf<float, true, false> {
+    using type = SummedCell<float>;
+};
+template <class T>
+struct RecordOf<T, true, true> {
+    using type = SummedCell<T>;
+};
+
+template <class T>
+inline Cell<T>* cell_of(Cell<T>* record) {
+    return record;
+}
+template <class T>
+inline const Cell<T>* cell_of(const Cell<T>* record) {
+    return record;
+}
+template <class T>
+inline Cell<T>* cell_of(SummedCell<T>* record) {
+    return &record->cell;
+}
+template <class T>
+inline const Cell<T>* cell_of(const SummedCell<T>* record) {
+    return &record->cell;
+}
+
 // F: four floats. `narrow` rounds to what a cell of type T holds, `wide` is exact.
 
 #if defined(__AVX2__) && !defined(FTPRL_PORTABLE)

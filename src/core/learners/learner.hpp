@@ -116,15 +116,14 @@ public:
     bool calibrates() const { return receipt() && !labelled(); }
 
 protected:
-    // With `cells` cells of `lanes` lanes.
-    Learner(const LearnerOptions& options, std::uint64_t cells, int lanes);
+    explicit Learner(const LearnerOptions& options);
     Learner(const Learner& other);
 
     virtual Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) = 0;
     virtual CellTable table() const = 0;
     // The number of a slot's cell, which has to be there to be written.
     virtual std::uint64_t cell_of(std::uint32_t slot) const = 0;
-    virtual int lanes() const = 0;
+    virtual GradientSums gradient_sums() const = 0;  // with a receipt
     ReceiptState receipt_state() const;
     const Loss& loss() const { return *options_.constants.base.loss; }
     // The arrays that every model file has.
@@ -135,7 +134,6 @@ protected:
     bool unconstrained_;  // no l1, no l2, no bound
     double tallies_[TALLIES] = {};
     Calibration calibration_;
-    std::unique_ptr<Memory> gradients_;  // S of ReceiptState
     double rounding_[ROUNDING_SUMS][MOST_SCALES] = {};
     double row_sums_[ROW_SUMS][MOST_SCALES] = {};
 

@@ -41,7 +41,8 @@ private:
     Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) override;
     CellTable table() const override;
     std::uint64_t cell_of(std::uint32_t slot) const override { return slot_map_[slot]; }
-    int lanes() const override { return (scales() + 3) / 4 * 4; }
+    GradientSums gradient_sums() const override;
+    int lanes() const { return (scales() + 3) / 4 * 4; }
     template <class T>
     std::size_t touched(std::uint32_t* out) const;
     ScaleState state(const std::uint32_t* slots) const;
@@ -63,6 +64,7 @@ private:
     SlotMap slot_map_;
     Memory memory_;                            // cells by their number
     std::vector<std::uint32_t> cell_numbers_;  // of the entries of a batch
+    std::unique_ptr<Memory> gradients_;        // S of ReceiptState
     std::unique_ptr<Memory> buffer_;           // grows with the longest row
     double intercept_[3 * MOST_SCALES + 1] = {};
     Mixture mixture_ = {};

@@ -1,4 +1,5 @@
-// One scale a coordinate: cells of four numbers, 16 or 32 bytes, in the order of their slots.
+// One scale a coordinate: cells of four numbers, 16 or 32 bytes, in the order of their slots. With a receipt a cell has
+// its S behind it and twice the bytes, unless it holds S in float64 itself.
 #pragma once
 
 #include <memory>
@@ -36,7 +37,7 @@ private:
     Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) override;
     CellTable table() const override;
     std::uint64_t cell_of(std::uint32_t slot) const override { return slot; }
-    int lanes() const override { return 1; }
+    GradientSums gradient_sums() const override;
     State state() const;
     unsigned char* cell(std::uint64_t slot) const;
 

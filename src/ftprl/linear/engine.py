@@ -627,9 +627,12 @@ def table_bytes(spec: Spec, receipt: bool) -> int:
     >>> table_bytes(Spec(dim=2**20, scale=0.1), receipt=False) == 2**20 * 16
     True
     """
-    width = _make_learner(spec, False, 1).width * (8 if spec.float64 else 4)
-    lanes = -(-len(spec.scales) // 4) * 4 if spec.several else 1
-    return spec.dim * (width + (4 if spec.several else 0) + (8 * lanes if receipt else 0))
+    cell = _make_learner(spec, False, 1).width * (8 if spec.float64 else 4)
+    if not spec.several:
+        holds_sum = spec.float64 and not spec.scalar_loss().has_units  # otherwise a receipt has S beside the cell
+        return spec.dim * cell * (2 if receipt and not holds_sum else 1)
+    lanes = -(-len(spec.scales) // 4) * 4
+    return spec.dim * (cell + 4 + (8 * lanes if receipt else 0))
 
 
 def _make_learner(spec: Spec, receipt: bool, dim: int) -> Learner:
