@@ -82,25 +82,25 @@ def peer(name: str) -> Callable[[Path, Path], list[str]]:
     return lambda data, model: [sys.executable, "-m", "benchmarks.peers.jobs", name, str(data), str(model), str(BITS)]
 
 
-def told_json(out: str, err: str) -> float | None:
+def loss_of_json(out: str, err: str) -> float | None:
     return float(json.loads(out)["progressive_loss"])
 
 
-def told_wabbit(out: str, err: str) -> float | None:
-    found = re.search(r"average loss = ([0-9.]+)", out + err)
-    return float(found[1]) if found else None
+def loss_of_wabbit(out: str, err: str) -> float | None:
+    match = re.search(r"average loss = ([0-9.]+)", out + err)
+    return float(match[1]) if match else None
 
 
 VW, SVM, CSV = "ftprl train, VW text", "ftprl train, libsvm", "ftprl train, CSV"
 EIGHT = "ftprl, eight scales, VW text"
 JOBS = (
-    Job(VW, ".vw", "ftprl", VW, ftprl, told_json),
+    Job(VW, ".vw", "ftprl", VW, ftprl, loss_of_json),
     Job("ftprl predict, VW text", ".vw", "ftprl", VW, predict),
-    Job(EIGHT, ".vw", "ftprl", VW, eight, told_json),
-    Job("Vowpal Wabbit --ftrl, VW text", ".vw", "vowpalwabbit", VW, wabbit, told_wabbit),
-    Job(SVM, ".libsvm", "ftprl", SVM, ftprl, told_json),
+    Job(EIGHT, ".vw", "ftprl", VW, eight, loss_of_json),
+    Job("Vowpal Wabbit --ftrl, VW text", ".vw", "vowpalwabbit", VW, wabbit, loss_of_wabbit),
+    Job(SVM, ".libsvm", "ftprl", SVM, ftprl, loss_of_json),
     Job("scikit-learn SGD, libsvm", ".libsvm", "sklearn", SVM, peer("scikit-learn")),
-    Job(CSV, ".csv", "ftprl", CSV, ftprl, told_json),
+    Job(CSV, ".csv", "ftprl", CSV, ftprl, loss_of_json),
     Job("datatable Ftrl, CSV", ".csv", "datatable", CSV, peer("datatable")),
     Job("River FTRLProximal, CSV", ".csv", "river", CSV, peer("river")),
 )

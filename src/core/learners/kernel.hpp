@@ -33,7 +33,7 @@ constexpr double LIMIT = 1e30;
 enum Tally { LOSS, WEIGHT, ROWS, LINEAR, PROXIMAL, STABILITY, TALLIES };
 
 // What bounds the rounding of a receipt, added up over all rows for each scale (docs/receipt.md): what rounding z to a
-// cell's type cost, and the sizes that float64 roundings are relative to: |g x|, the sizes of a step, and |slope|.
+// cell's type cost, and the sizes that float64 roundings are relative to: |g x|, |z x| of a step, and |slope|.
 enum RoundingSum { DRIFT, LINEAR_SIZE, STEP_SIZE, SLOPES, ROUNDING_SUMS };
 
 constexpr int MOST_SCALES = 16;

@@ -36,6 +36,13 @@ constexpr int SPLIT = 1;
 #define FTPRL_INSIDE inline
 #endif
 
+// What is hardly ever called, and would take registers from what is.
+#if defined(__GNUC__)
+#define FTPRL_OUTSIDE __attribute__((noinline))
+#else
+#define FTPRL_OUTSIDE
+#endif
+
 // Without vectors of the processor, what works on four lanes is longer than GCC puts inside by itself.
 #if defined(FTPRL_PORTABLE)
 #define FTPRL_LANES_INSIDE FTPRL_INSIDE
@@ -173,10 +180,11 @@ inline RegretSums no_sums() {
 }
 
 // `moved` is z after a step before it is rounded to what a cell holds. The stored z acts as if the gradient had been
-// g + lost, which costs the bound the difference of the two stabilities less lost x. In a cell of float64 what is lost
-// cannot be seen; it is at most 2^-52 |z|.
+// g + lost, which costs the bound the difference of the two stabilities less lost x: lost (g + lost/2) / (Q + l2) less
+// lost x. In a cell of float64 what is lost cannot be seen; it is at most 2^-52 |z|.
 template <class T>
-FTPRL_LANES_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den, RegretSums& sums) {
+FTPRL_LANES_INSIDE void add_bounded_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den,
+                                             RegretSums& sums) {
     const D per_strength = smaller(where_positive(den, c.h / den), all(DBL_MAX));  // 1 / (Q + l2)
     const D size_x = size(b.x), size_g = size(g);
     D lost_at_most = where_positive(size(b.v), all(0x1p-52) * size(z));  // nothing in lanes beyond the end of a row
@@ -185,8 +193,34 @@ FTPRL_LANES_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D mo
         sums.drift += lost * ((g + all(0.5) * lost) * per_strength - b.x);
         lost_at_most = size(lost);
     }
-    sums.linear_size += size_g * size_x;
     sums.step_size += (size_g + size(z) + lost_at_most) * (size_x + (size_g + lost_at_most) * per_strength);
+}
+
+// A z below the normal numbers of a float may have lost as much as it is. These lanes get the part of second order of
+// the drift and the sizes of their step in full.
+FTPRL_OUTSIDE void add_lost_below_normal(const Play& c, D x, D g, D lost, D z, D den, D& drift, D& step) {
+    const D below = all(FLT_MIN) - size(z), size_g = size(g), size_lost = size(lost);
+    const D per_strength = smaller(where_positive(den, c.h / den), all(DBL_MAX));
+    drift += where_positive(below, all(0.5) * lost * lost * per_strength);
+    step =
+        step - where_positive(below, (size_g + size(z) + size_lost) * (size(x) + (size_g + size_lost) * per_strength));
+}
+
+// The same where x = -z / Q. The part of second order, at most 2^-49 z^2 / Q, is left to the bound on rounding, and of
+// the sizes of a step |z x| is enough: the others are at most those of the sums without signs (docs/receipt.md).
+template <class T>
+FTPRL_LANES_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, Four<T> stored, D den,
+                                     RegretSums& sums) {
+    D step = b.z * b.x;  // never above 0
+    if constexpr (sizeof(T) == sizeof(float)) {
+        const D z = wide(stored), lost = z - moved;
+        D drift = lost * (where_positive(den, g * c.h / den) - b.x);
+        if (any_below_normal(stored) && any_nonzero(lost)) {
+            add_lost_below_normal(c, b.x, g, lost, z, den, drift, step);
+        }
+        sums.drift += drift;
+    }
+    sums.step_size = sums.step_size - step;
 }
 
 // What one block becomes: z and R after the gradients, as a cell holds them; and the sums of a receipt. Returns the
@@ -209,10 +243,13 @@ FTPRL_LANES_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, 
     z = narrow<T>(kept);
     if constexpr (receipt) {
         const D den = scaled_strength<unconstrained>(c, after, M);
-        sums.linear += g * b.x;
+        const D linear = g * b.x;
+        sums.linear += linear;
+        sums.linear_size += size(linear);
         sums.proximal += sigma * b.x * b.x;
         sums.stability += where_positive(den, g * g * c.h / den);
-        add_rounding<T>(c, b, g, moved, wide(z), den, sums);
+        if constexpr (unconstrained) add_rounding<T>(c, b, g, moved, z, den, sums);
+        if constexpr (!unconstrained) add_bounded_rounding<T>(c, b, g, moved, wide(z), den, sums);
     }
     return g;
 }

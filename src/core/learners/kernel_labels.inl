@@ -49,7 +49,7 @@ inline D weight_of(const Constants& constants, const Play& c, D z, D R, D kappa,
     return play_at<false>(c, z, rate, kappa, s);
 }
 
-// As add_rounding; sigma x may be larger than z, where kappa falls.
+// As add_bounded_rounding; sigma x may be larger than z, where kappa falls.
 template <class T>
 inline void add_labelled_sums(const Block<T>& b, D g, D sigma, D moved, D z, D rate, RegretSums& sums) {
     const D per_strength = smaller(rate, all(DBL_MAX)), size_x = size(b.x), size_g = size(g);

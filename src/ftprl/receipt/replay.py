@@ -29,6 +29,7 @@ _BINS = 20
 _FIRST_CELLS = 1 << 12
 _CUT = {np.float32: 2.0**96, np.float64: 2.0**400}
 _LARGEST = float(np.finfo(np.float64).max)
+_LEAST_NORMAL = float(np.finfo(np.float32).tiny)
 
 
 def _doubled(a: NDArray[Any]) -> NDArray[Any]:
@@ -392,7 +393,8 @@ class Replay:
         self._table["R"][at] = new
         self._table["S"][at] += g
         if not self._labelled:
-            return self._sum_terms(g, x, sigma, self._hold(new, unit), moved, kept, met)
+            free = self._unconstrained
+            return self._sum_terms(g, x, sigma, self._hold(new, unit), z, moved, kept, met, free=free)
         self._kappa[at] = new_kappa
         rate = self._rate_with(self._rate(new.astype(np.float64), unit), new_kappa, unit)
         return self._label_sum_terms(g, x, sigma, rate, moved, kept, met)
@@ -430,23 +432,35 @@ class Replay:
         x: Vector,
         sigma: Vector,
         held: Vector,
+        z: Vector,
         moved: Vector,
         kept: NDArray[Any],
-        met: NDArray[np.bool_] | bool = True,
+        met: NDArray[np.bool_] | bool,
+        *,
+        free: bool,
     ) -> tuple[Vector, ...]:
         """What a step adds to the sums.
 
-        `kept` is z as its cell holds it, `moved` before it was rounded; a value of 0 is not `met`.
+        `z` is that of the cell before the step, `kept` as it holds it after, `moved` the latter before it was rounded;
+        a value of 0 is not `met`. Where x is `free`, -z / Q, the second order of the drift and most sizes of the step
+        are bounded by other sums, unless `kept` is below the normal numbers of a float32.
         """
         stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
         with np.errstate(over="ignore"):
             inverse = np.divide(self._h, held, out=np.zeros_like(g), where=held > 0)
         inverse = np.minimum(inverse, np.finfo(np.float64).max)
-        z = kept.astype(np.float64)
-        lost = z - moved
-        lost_at_most = np.abs(lost) if kept.dtype == np.float32 else 2.0**-52 * np.abs(z) * met
-        drift = lost * ((g + 0.5 * lost) * inverse - x)
-        step_size = (np.abs(g) + np.abs(z) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * inverse)
+        after = kept.astype(np.float64)
+        lost, narrow = after - moved, kept.dtype == np.float32
+        lost_at_most = np.abs(lost) if narrow else 2.0**-52 * np.abs(after) * met
+        step_size = (np.abs(g) + np.abs(after) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * inverse)
+        if not free:
+            drift = lost * ((g + 0.5 * lost) * inverse - x)
+        else:
+            tiny = (np.abs(after) < _LEAST_NORMAL) & narrow
+            pull = np.divide(g * self._h, held, out=np.zeros_like(g), where=held > 0)
+            small = np.where(tiny, lost, 0.0)
+            drift = lost * (pull - x) + 0.5 * small * small * inverse
+            step_size = np.abs(z * x) + np.where(tiny, step_size, 0.0)
         return g * x, sigma * x * x, stability, drift, np.abs(g) * np.abs(x), step_size
 
     def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, ...]:
@@ -458,7 +472,7 @@ class Replay:
         moved = z + (g - sigma * x)
         self._base[:3] = moved, new, S + g
         if not self._labelled:
-            return self._sum_terms(g, x, sigma, self._free(new), moved, moved)
+            return self._sum_terms(g, x, sigma, self._free(new), z, moved, moved, True, free=True)
         moved = np.clip(moved, -_LARGEST, _LARGEST)
         self._base[0], self._base[3] = moved, self.facts.kappa
         rate = self._rate_with(self._rate(new, np.ones(1)), self.facts.kappa, np.ones(1), free=True)
