@@ -168,17 +168,6 @@ class CompiledReplay:
         y: NDArray[np.float64],
         weight: NDArray[np.float64],
     ) -> None: ...
-    def play(
-        self, place: NDArray[np.int32], value: NDArray[np.float64], offset: float
-    ) -> tuple[list[float], list[float]]: ...
-    def step(
-        self,
-        place: NDArray[np.int32],
-        value: NDArray[np.float64],
-        slopes: list[float],
-        psi: float,
-        kappa: float,
-    ) -> None: ...
 
 def use_instruction_set(name: str) -> bool: ...
 def losses() -> dict[str, tuple[str, str, str]]: ...

@@ -28,7 +28,6 @@ struct CompiledReplay {
     nb::dict arrays;
     std::int64_t places;
     std::unique_ptr<ftprl::replay::Learner> learner;
-    int count;
 };
 
 void* array_of(const nb::dict& arrays, const char* name, bool wide, std::size_t size) {
@@ -63,6 +62,7 @@ ftprl::replay::Settings settings_of(const nb::dict& d) {
                               flag("intercept"),
                               flag("float64"),
                               flag("stacked"),
+                              flag("level"),
                               number("share"),
                               nb::cast<std::vector<double>>(d["scales"])};
     if (s.scales.empty() || s.scales.size() > ftprl::replay::MOST)
@@ -72,7 +72,7 @@ ftprl::replay::Settings settings_of(const nb::dict& d) {
 
 std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) {
     const ftprl::replay::Settings s = settings_of(settings);
-    const std::size_t K = s.scales.size(), n = K + (s.stacked ? 1 : 0), windows = K > 4 ? 3 * (K - 2) : 0;
+    const std::size_t K = s.scales.size(), windows = K > 4 ? 3 * (K - 2) : 0;
     const std::size_t places = nb::cast<Any>(arrays["unit"]).size();
     const auto cells = [&](const char* name, std::size_t size) {
         void* array = array_of(arrays, name, s.wide, size);
@@ -86,16 +86,23 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
                                        numbers_of(arrays, "calibration", 60), needed(arrays, "base", 4 * K)};
     auto* labels = reinterpret_cast<ftprl::replay::LabelState*>(
         needed(arrays, "labels", sizeof(ftprl::replay::LabelState) / sizeof(double)));
+    const bool log_loss = !s.labelled();
+    const std::size_t n = K + (s.stacked ? 1 : 0) + (log_loss ? 0 : 1), columns = K + (s.level ? 2 : 0);
     ftprl::replay::MixtureState mixture{};
-    if (K > 1 && !s.labelled()) {
-        mixture = {needed(arrays, "P", K * K), needed(arrays, "u", K),
-                   needed(arrays, "w", n),     needed(arrays, "totals", n),
-                   needed(arrays, "seen", n),  needed(arrays, "facts", 1),
-                   needed(arrays, "block", K), needed(arrays, "windows", windows)};
+    if (K > 1) {
+        mixture = {needed(arrays, "P", columns * columns),
+                   needed(arrays, "u", columns),
+                   needed(arrays, "w", n),
+                   needed(arrays, "totals", n),
+                   log_loss ? needed(arrays, "seen", n) : nullptr,
+                   log_loss ? needed(arrays, "facts", 1) : nullptr,
+                   log_loss ? nullptr : needed(arrays, "hedge", 7),
+                   needed(arrays, "block", K),
+                   needed(arrays, "windows", windows)};
     }
     auto learner = std::make_unique<ftprl::replay::Learner>(s, table, totals, labels, mixture);
     return std::make_unique<CompiledReplay>(
-        CompiledReplay{std::move(arrays), static_cast<std::int64_t>(places), std::move(learner), static_cast<int>(K)});
+        CompiledReplay{std::move(arrays), static_cast<std::int64_t>(places), std::move(learner)});
 }
 
 void check_places(const CompiledReplay& self, const Column<std::int32_t>& place, const Column<double>& value) {
@@ -127,35 +134,11 @@ void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Colum
     }
 }
 
-nb::tuple play(CompiledReplay& self, const Column<std::int32_t>& place, const Column<double>& value, double offset) {
-    check_places(self, place, value);
-    std::vector<double> scores(self.count), reach(self.count);
-    const auto size = static_cast<std::int64_t>(place.size());
-    self.learner->play({place.data(), value.data(), size, 0.0, 1.0}, offset, scores.data(), reach.data());
-    return nb::make_tuple(scores, reach);
-}
-
-void step(CompiledReplay& self, const Column<std::int32_t>& place, const Column<double>& value,
-          const std::vector<double>& slopes, double psi, double kappa) {
-    check_places(self, place, value);
-    if (slopes.size() != static_cast<std::size_t>(self.count)) throw nb::value_error("slopes needs one for each scale");
-    const auto size = static_cast<std::int64_t>(place.size());
-    self.learner->step({place.data(), value.data(), size, 0.0, 1.0}, slopes.data(), psi, kappa);
-}
-
 }  // namespace
 
 void ftprl::bindings::bind_replay(nb::module_& m) {
     nb::class_<CompiledReplay>(m, "CompiledReplay", "A second learner for verify; it writes into arrays of the caller.")
         .def(nb::new_(&make), nb::arg("settings"), nb::arg("arrays"))
         .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("place").noconvert(), nb::arg("value").noconvert(),
-             nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
-             "Predict and learn rows: one scale, or several with the log loss.")
-        .def("play", &play, nb::arg("place").noconvert(), nb::arg("value").noconvert(), nb::arg("offset"),
-             nb::sig(
-                 "def play(self, place: numpy.typing.NDArray[numpy.int32], value: numpy.typing.NDArray[numpy.float64],"
-                 " offset: float) -> tuple[list[float], list[float]]"),
-             "The scores of one row, and by how much a slope of 1 moves each.")
-        .def("step", &step, nb::arg("place").noconvert(), nb::arg("value").noconvert(), nb::arg("slopes"),
-             nb::arg("psi"), nb::arg("kappa"), "The step of the row that was played, by slopes times weights.");
+             nb::arg("y").noconvert(), nb::arg("weight").noconvert(), "Predict and learn rows.");
 }

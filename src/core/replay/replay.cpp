@@ -260,17 +260,21 @@ void Learner::step(const Row& row, const double* slopes, double psi, double kapp
     for (int k = 0; k < s_.count(); ++k) totals_.slopes[k] += std::fabs(slopes[k]);
 }
 
-// The loss of the prediction of one scale, and the slope of a row of weight 1; whether the row teaches more than its
-// label is left in `slope`, which is then not a number.
-double Learner::learn_labelled(const Row& row, double score, double reach, double& slope) {
+// The loss of the prediction, and the slopes of a row of weight 1; false where the row teaches nothing but its label.
+bool Learner::learn_labelled(const Row& row, const double* scores, const double* reach, double* slopes, double& value) {
     LabelState& state = *labels_;
-    const double prediction = cut(score, state.low, state.high), value = loss_value(s_, prediction, row.y);
-    const LabelledRow own = learn_label(s_, state, row.y, row.weight);
-    const double cut_score = cut(score, own.low, own.high);
-    slope = own.teaches ? implicit_slope(s_, state, cut_score, row.y, row.weight * state.kappa * reach) : 0.0;
-    add_row_sums(s_, state, own, row.y, row.weight, score, slope, prediction, value, totals_.row_sums, s_.count());
-    if (!own.teaches) slope = std::nan("");
-    return value;
+    double prediction = cut(scores[0], state.low, state.high);
+    const LabelledRow own =
+        several_ ? learn_label_mixture(s_, mixture_, state, scores, row.y, row.weight, totals_.tallies[2], prediction)
+                 : learn_label(s_, state, row.y, row.weight);
+    value = loss_value(s_, prediction, row.y);
+    for (int k = 0; k < s_.count(); ++k) {
+        const double score = cut(scores[k], own.low, own.high), A = row.weight * state.kappa * reach[k];
+        slopes[k] = own.teaches ? implicit_slope(s_, state, score, row.y, A) : 0.0;
+        add_row_sums(s_, state, own, row.y, row.weight, scores[k], slopes[k], prediction, value, totals_.row_sums + k,
+                     s_.count());
+    }
+    return own.teaches;
 }
 
 void Learner::learn(const Row& row) {
@@ -278,17 +282,18 @@ void Learner::learn(const Row& row) {
     play(row, labels_->offset, scores, reach);
     totals_.tallies[2] += 1.0;
     double value = 0.0;
+    bool teaches = true;
     if (s_.labelled()) {
-        value = learn_labelled(row, scores[0], reach[0], slopes[0]);
+        teaches = learn_labelled(row, scores, reach, slopes, value);
     } else {
         value = several_ ? learn_mixture(s_, mixture_, scores, row.y, row.weight, totals_.tallies[2])
                          : loss_value(s_, scores[0], row.y);
         for (int k = 0; k < s_.count(); ++k) slopes[k] = log_slope(scores[k], row.y);
     }
-    if (slopes[0] == slopes[0]) {
+    if (teaches) {
         for (int k = 0; k < s_.count(); ++k) slopes[k] *= row.weight;
         step(row, slopes, labels_->psi, labels_->kappa);
-    } else {  // one scale: such a row leaves its cells alone
+    } else if (!several_) {  // one scale: such a row leaves its cells alone
         for (std::int64_t i = 0; i < row.size; ++i) {
             if (s_.wide) at<double>(cells_.unit, row.place[i]) = before_[i];
             if (!s_.wide) at<float>(cells_.unit, row.place[i]) = static_cast<float>(before_[i]);

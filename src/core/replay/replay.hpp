@@ -12,8 +12,9 @@
 namespace ftprl::replay {
 
 constexpr double LARGEST = 1.7976931348623157e308;
-constexpr int MOST = 16;  // scales
-constexpr int SUMS = 6;   // g x, sigma x^2, g^2 / Q, drift, sizes of the first, sizes of a step
+constexpr int MOST = 16;                                                  // scales
+constexpr double STACK_CUT = 8.0, FLATTEST = 0x1p-13, HEAVIEST = 0x1p10;  // of the stack: scores, curvature, weight
+constexpr int SUMS = 6;  // g x, sigma x^2, g^2 / Q, drift, sizes of the first, sizes of a step
 constexpr int ROW_SUMS = 5;
 
 enum class Name { logistic, hinge, squared_hinge, squared, absolute, quantile, huber, poisson, gamma };
@@ -21,7 +22,7 @@ enum class Name { logistic, hinge, squared_hinge, squared, absolute, quantile, h
 struct Settings {
     Name loss;
     double tau, beta, l1, l2, lower, upper;
-    bool intercept, wide, stacked;
+    bool intercept, wide, stacked, level;
     double share;  // below 0: -1 for 1 / (t + 1), -2 for at most 2^-10 of it
     std::vector<double> scales;
 
@@ -32,6 +33,11 @@ struct Settings {
 };
 
 Name name_of(const std::string& loss);
+inline bool has_offset(Name loss) {
+    return loss != Name::logistic && loss != Name::hinge && loss != Name::squared_hinge;
+}
+inline bool has_log_link(Name loss) { return loss == Name::poisson || loss == Name::gamma; }
+inline double quantile_of(const Settings& s) { return s.loss == Name::quantile ? s.tau : 0.5; }
 
 // The cells that were met: z, R (count numbers each) and S, unit, rows and kappa of each place; float or double.
 struct Cells {
@@ -45,9 +51,9 @@ struct LabelState {
     double offset, unit, low, high, psi, kappa;
 };
 
-// The arrays of a mixture with the log loss.
+// The arrays of a mixture: `seen` and `facts` with the log loss, `hedge` with the others.
 struct MixtureState {
-    double *P, *u, *w, *totals, *seen, *facts, *block, *windows;
+    double *P, *u, *w, *totals, *seen, *facts, *hedge, *block, *windows;
 };
 
 // What is added up: tallies (loss, weight, rows), SUMS and slopes and ROW_SUMS for each scale, 20 bins of calibration.
@@ -66,15 +72,14 @@ class Learner {
 public:
     Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture);
 
-    // One row, all of it: one scale with any loss, or several with the log loss.
+    // One row, all of it.
     void learn(const Row& row);
 
-    // The same in two parts, for mixtures that the caller computes: the scores from this offset and what a slope of 1
-    // moves them by, then the step by slopes times weights, counted in psi, with weights in kappa.
-    void play(const Row& row, double offset, double* scores, double* reach);
-    void step(const Row& row, const double* slopes, double psi, double kappa);
-
 private:
+    // The scores from this offset, and what a slope of 1 moves them by.
+    void play(const Row& row, double offset, double* scores, double* reach);
+    // By slopes times weights, counted in psi, with weights in kappa.
+    void step(const Row& row, const double* slopes, double psi, double kappa);
     template <class T>
     void raise(const Row& row);
     template <class T>
@@ -87,7 +92,7 @@ private:
     void step_base(const double* slopes, double psi, double kappa);
     void add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
                    double z, double moved, double kept, bool narrow, bool met);
-    double learn_labelled(const Row& row, double score, double reach, double& slope);
+    bool learn_labelled(const Row& row, const double* scores, const double* reach, double* slopes, double& value);
     void sum_up(int k, std::int64_t entries);
 
     Settings s_;
@@ -108,17 +113,28 @@ double log_slope(double score, double y);
 
 // The label of a row: what is known after it, and the range it is learned with.
 struct LabelledRow {
-    double offset, low, high;
-    bool teaches;
+    double offset, unit;  // before it
+    double low, high;
+    bool teaches;  // more than the label
 };
 LabelledRow learn_label(const Settings& s, LabelState& state, double y, double weight);
 double implicit_slope(const Settings& s, const LabelState& state, double score, double y, double A);
 void add_row_sums(const Settings& s, const LabelState& state, const LabelledRow& row, double y, double weight,
                   double score, double slope, double prediction, double prediction_loss, double* sums, int stride);
 
-// The loss of the mixture for row t, counted from 1, which then learns the row.
+// The loss of the mixture for row t, counted from 1, which then learns the row: with the log loss, and the prediction
+// with the others, which learn the label of the row as well.
 double learn_mixture(const Settings& s, const MixtureState& state, const double* scores, double y, double weight,
                      double t);
+LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelState& labels, const double* scores,
+                                double y, double weight, double t, double& prediction);
+
+// The part of the weights that is shared out after row t.
+double share_after(const Settings& s, double t);
+// A step of the stack: its inputs v, the slope and the curvature (times the weight) of its loss.
+void newton_step(const MixtureState& m, const double* v, int size, double slope, double curvature, double weight);
+// Losses in blocks of rows, by which it is decided which scales stay.
+void add_block(const MixtureState& m, const double* losses, double weight, int K, std::int64_t t);
 
 // Every fourth number from the first, the second, ... on, then these four together.
 inline double in_fours(const double* terms, std::int64_t count) {

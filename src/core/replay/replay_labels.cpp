@@ -1,4 +1,4 @@
-// Labels in any unit, for one scale: docs/labels.md, in the same order.
+// Labels in any unit: docs/labels.md, in the same order.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,12 +12,9 @@ namespace {
 constexpr double LOG_RANGE = 8.0, LARGEST_LOG_SCORE = 60.0;
 constexpr double LEAST_UNIT = std::numeric_limits<double>::min();
 
-bool has_offset(Name loss) { return loss != Name::logistic && loss != Name::hinge && loss != Name::squared_hinge; }
-bool has_log_link(Name loss) { return loss == Name::poisson || loss == Name::gamma; }
 double usable(double unit) { return unit >= LEAST_UNIT ? unit : 0.0; }
 double log_of(double y) { return cut(std::log(y), -LARGEST_LOG_SCORE, LARGEST_LOG_SCORE); }
 double margin(double score, double y) { return std::max(1.0 - y * score, 0.0); }
-double quantile_of(const Settings& s) { return s.loss == Name::quantile ? s.tau : 0.5; }
 
 void moments(LabelState& a, double y, double c) {
     const bool first = a.rows == 0.0;
@@ -187,7 +184,7 @@ LabelledRow learn_label(const Settings& s, LabelState& state, double y, double w
     const double low = std::min(first ? state.low : before.low, state.low);
     const double high = std::max(first ? state.high : before.high, state.high);
     const double least_kappa = s.wide ? LEAST_UNIT : static_cast<double>(std::numeric_limits<float>::min());
-    return {before.offset, low, high, !first && state.unit != 0.0 && state.kappa >= least_kappa};
+    return {before.offset, before.unit, low, high, !first && state.unit != 0.0 && state.kappa >= least_kappa};
 }
 
 double implicit_slope(const Settings& s, const LabelState& state, double score, double y, double A) {

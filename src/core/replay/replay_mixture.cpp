@@ -7,8 +7,7 @@
 namespace ftprl::replay {
 namespace {
 
-constexpr double STACK_CUT = 8.0, RIDGE = 4.0, FLATTEST = 0x1p-13, HEAVIEST = 0x1p10, LARGEST_SHARE = 0x1p-10;
-constexpr double LEAST_CHANCE = 0x1p-900;
+constexpr double RIDGE = 4.0, LARGEST_SHARE = 0x1p-10, LEAST_CHANCE = 0x1p-900;
 constexpr int WINDOW = 4, BLOCK = 1024;
 constexpr double ATANH[] = {0x1.5555555555555p-1, 0x1.9999999999944p-2, 0x1.2492492499d46p-2, 0x1.c71c71bedea97p-3,
                             0x1.745d19937b1fcp-3, 0x1.3b13515f6f9efp-3, 0x1.111abdc8abe16p-3, 0x1.e0a2d581ab68fp-4,
@@ -66,12 +65,6 @@ double by_logarithms(const Settings& s, const MixtureState& m, const double* los
     return low - std::log(sum / weights);
 }
 
-double share_after(const Settings& s, double t) {
-    const double falling = 1.0 / (t + 1.0);
-    if (s.share == -1.0) return falling;
-    return s.share == -2.0 ? std::min(LARGEST_SHARE, falling) : s.share;
-}
-
 void weigh(const Settings& s, const MixtureState& m, const double* losses, const double* chances, double weight,
            double t, int n) {
     if (s.share == 0.0) return from_totals(m, n);
@@ -87,32 +80,43 @@ void weigh(const Settings& s, const MixtureState& m, const double* losses, const
     for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * (w[j] / whole) + a / n;
 }
 
-void newton_step(const Settings& s, const MixtureState& m, const double* scores, double f, double y, double weight) {
-    const int K = s.count();
-    weight = std::min(weight, HEAVIEST);
-    double v[MOST], Pv[MOST], q = 0.0;
-    for (int i = 0; i < K; ++i) v[i] = cut(scores[i], -STACK_CUT, STACK_CUT);
-    for (int i = 0; i < K; ++i) {
-        double sum = 0.0;
-        for (int j = 0; j < K; ++j) sum += m.P[i * K + j] * v[j];
-        Pv[i] = sum;
-    }
-    for (int i = 0; i < K; ++i) q += v[i] * Pv[i];
+void learn_stack(const Settings& s, const MixtureState& m, const double* scores, double f, double y,
+                 double row_weight) {
+    const double weight = std::min(row_weight, HEAVIEST);
+    double v[MOST];
+    for (int k = 0; k < s.count(); ++k) v[k] = cut(scores[k], -STACK_CUT, STACK_CUT);
     const double e = std::exp(-std::fabs(f)), p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
-    const double b = weight * std::max(p * (1.0 - p), FLATTEST), d = 1.0 + b * std::max(q, 0.0);
-    const double along = weight * log_slope(f, y) / d;
-    bool sound = true;
-    for (int i = 0; i < K; ++i) {
-        m.u[i] -= along * Pv[i];
-        for (int j = 0; j < K; ++j) m.P[i * K + j] -= b / d * (Pv[i] * Pv[j]);
-        sound = sound && m.P[i * K + i] > 0.0;
-    }
-    for (int i = 0; !sound && i < K * K; ++i) m.P[i] = i % (K + 1) == 0 ? 1.0 / RIDGE : 0.0;
+    newton_step(m, v, s.count(), log_slope(f, y), weight * std::max(p * (1.0 - p), FLATTEST), weight);
 }
 
 bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
-// Losses in blocks of rows, by which it is decided which scales stay.
+}  // namespace
+
+double share_after(const Settings& s, double t) {
+    const double falling = 1.0 / (t + 1.0);
+    if (s.share == -1.0) return falling;
+    return s.share == -2.0 ? std::min(LARGEST_SHARE, falling) : s.share;
+}
+
+void newton_step(const MixtureState& m, const double* v, int size, double slope, double curvature, double weight) {
+    double Pv[MOST + 2], q = 0.0;
+    for (int i = 0; i < size; ++i) {
+        double sum = 0.0;
+        for (int j = 0; j < size; ++j) sum += m.P[i * size + j] * v[j];
+        Pv[i] = sum;
+    }
+    for (int i = 0; i < size; ++i) q += v[i] * Pv[i];
+    const double d = 1.0 + curvature * std::max(q, 0.0), along = weight * slope / d;
+    bool sound = true;
+    for (int i = 0; i < size; ++i) {
+        m.u[i] -= along * Pv[i];
+        for (int j = 0; j < size; ++j) m.P[i * size + j] -= curvature / d * (Pv[i] * Pv[j]);
+        sound = sound && m.P[i * size + i] > 0.0;
+    }
+    for (int i = 0; !sound && i < size * size; ++i) m.P[i] = i % (size + 1) == 0 ? 1.0 / RIDGE : 0.0;
+}
+
 void add_block(const MixtureState& m, const double* losses, double weight, int K, std::int64_t t) {
     if (K <= WINDOW) return;
     for (int k = 0; k < K; ++k) m.block[k] += weight * losses[k];
@@ -128,8 +132,6 @@ void add_block(const MixtureState& m, const double* losses, double weight, int K
     for (int i = 0; is_power_of_two(t) && i < width; ++i) latest[i] = before[i] + current[i];
     std::fill(m.block, m.block + K, 0.0);
 }
-
-}  // namespace
 
 double learn_mixture(const Settings& s, const MixtureState& m, const double* scores, double y, double weight,
                      double t) {
@@ -157,7 +159,7 @@ double learn_mixture(const Settings& s, const MixtureState& m, const double* sco
     const double loss = directly ? -std::log(total) : by_logarithms(s, m, losses, n);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * losses[j];
     weigh(s, m, losses, directly ? chances : nullptr, weight, t, n);
-    if (s.stacked) newton_step(s, m, scores, stack, y, weight);
+    if (s.stacked) learn_stack(s, m, scores, stack, y, weight);
     for (int j = 0; j < n; ++j) m.totals[j] += weight * losses[j];
     add_block(m, losses, weight, K, static_cast<std::int64_t>(t));
     return loss;

@@ -102,12 +102,12 @@ class Audit:
             "pull": pull,
             "pull2": pull**2,
         }
+        totals = {name: _sums(values.T).tolist() for name, values in terms.items()}
         for k, sums in enumerate(self._scales):
             sums.largest = max(sums.largest, float(pull[:, k].max(initial=0.0)))
-            for name, values in terms.items():
-                getattr(sums, name).append(math.fsum(values[:, k].tolist()))
-            shares = (-terms["Su"][:, k], (H_u - terms["Su"])[:, k], math.sqrt(2.0) * terms["DR"][:, k])
-            self._add_groups(self._groups[k], c, k, counted, shares)
+            for name, own in totals.items():
+                getattr(sums, name).append(own[k])
+        self._add_groups(c, counted, np.stack([-terms["Su"], H_u - terms["Su"], math.sqrt(2.0) * terms["DR"]]))
         self._nonzero += int(np.count_nonzero(np.abs(u[:, 0]) > _SMALLEST))
         if c.slots is not None and len(c.unit):
             self._units = [min(self._units[0], float(c.unit.min())), max(self._units[1], float(c.unit.max()))]
@@ -129,19 +129,20 @@ class Audit:
             u = x[:, [self._replay.leader]]
         return u, 2.0 * np.abs(u)
 
-    def _add_groups(
-        self, groups: dict[float | None, list[float]], c: _Coordinates, k: int, counted: Vector, shares: Any
-    ) -> None:
+    def _add_groups(self, c: _Coordinates, counted: Vector, shares: Vector) -> None:
         """Coordinates by how often they were seen: in rows, or with one scale by what their gradients add up to."""
         if c.slots is None:
-            groups[None] = [1.0, *(float(share[0]) for share in shares)]
+            for k, groups in enumerate(self._groups):
+                groups[None] = [1.0, *shares[:, 0, k].tolist()]
             return
-        seen = c.rows if c.rows is not None else counted[:, k]
-        for level in np.unique(np.floor(np.log2(np.maximum(seen, _FEWEST / 2)))).tolist():
-            own = np.floor(np.log2(np.maximum(seen, _FEWEST / 2))) == level
-            before = groups.get(level, [0.0] * 4)
-            add = [float(own.sum()), *(math.fsum(share[own].tolist()) for share in shares)]
-            groups[level] = [a + b for a, b in zip(before, add, strict=True)]
+        seen = c.rows if c.rows is not None else counted[:, 0]
+        levels = np.floor(np.log2(np.maximum(seen, _FEWEST / 2)))
+        for level in np.unique(levels).tolist():
+            own = levels == level
+            sums = _sums(shares[:, own].transpose(0, 2, 1))
+            for k, groups in enumerate(self._groups):
+                add = [float(own.sum()), *sums[:, k].tolist()]
+                groups[level] = [a + b for a, b in zip(groups.get(level, [0.0] * 4), add, strict=True)]
 
     # ---- from sums to numbers ----
 
@@ -320,6 +321,11 @@ def _coordinates(replay: Replay) -> Iterator[_Coordinates]:
     if replay.spec.intercept:
         z, R, S, kappa = replay.intercept
         yield _Coordinates(None, z[None], R[None], S[None], np.ones((1, 1)), kappa[None, :1], None)
+
+
+def _sums(values: Vector) -> Vector:
+    """Sums along the last axis: NumPy adds numbers that are next to each other in pairs, with few roundings."""
+    return np.asarray(np.ascontiguousarray(values).sum(axis=-1))
 
 
 def _weights(z: Vector, hold: Vector, l1: Vector, low: float, high: float) -> Vector:

@@ -1,7 +1,6 @@
 """Rows of a replay learned by compiled code of its own (src/core/replay), into the arrays of the replay.
 
 It has the bits of the NumPy form in `replay`, which stays as what it is compared with, and as `ftprl verify --numpy`.
-With several scales and another loss than the log loss the mixture is that of `label_mixture_replay`, row by row.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _SHARES = {"auto": -1.0, "capped": -2.0}
 
 def settings_of(spec: Spec) -> dict[str, Any]:
     """The settings as the compiled replay takes them."""
-    names = ("loss", "tau", "beta", "l1", "l2", "lower", "upper", "intercept", "float64", "stacked")
+    names = ("loss", "tau", "beta", "l1", "l2", "lower", "upper", "intercept", "float64", "stacked", "level")
     share = _SHARES[spec.share] if isinstance(spec.share, str) else spec.share
     return {**{name: getattr(spec, name) for name in names}, "share": share, "scales": list(spec.scales)}
 

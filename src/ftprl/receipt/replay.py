@@ -14,11 +14,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl._core import CompiledReplay
 from ftprl.data import Batch
 from ftprl.linear.mixture import WINDOW, is_review, leader_of, move, next_review, window_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
+from ftprl.receipt.cell_replay import LARGEST, CellArithmetic
 from ftprl.receipt.compiled_replay import compiled, label_numbers, set_label_numbers
 from ftprl.receipt.label_mixture_replay import LabelMixing
 from ftprl.receipt.label_replay import LabelFacts, LabelledRow, implicit_slope, learn_row_label, row_sums
@@ -28,8 +28,6 @@ Vector = NDArray[np.float64]
 _BINS = 20
 _FIRST_CELLS = 1 << 12
 _CUT = {np.float32: 2.0**96, np.float64: 2.0**400}
-_LARGEST = float(np.finfo(np.float64).max)
-_LEAST_NORMAL = float(np.finfo(np.float32).tiny)
 
 
 def _doubled(a: NDArray[Any]) -> NDArray[Any]:
@@ -88,14 +86,7 @@ class Replay:
         self._least_kappa = float(np.finfo(self.kind).tiny)
         if not self._labelled:
             self._base[3] = 1.0
-        self._set_constants()
-
-    def _set_constants(self) -> None:
-        spec = self.spec
-        self._h = np.array(spec.scales)
-        self._inverse = np.array([1.0 / h for h in spec.scales])
-        self._hl2 = self._h * spec.l2
-        self._unconstrained = not (spec.l1 or spec.l2 or spec.bounded)
+        self._cells = CellArithmetic(self.spec)
 
     # ---- the state that a certificate is computed from ----
 
@@ -154,7 +145,7 @@ class Replay:
         parts = {name: column[slots].astype(np.float64) for name, column in self.parts.items()}
         unit = parts["unit"][:, None]
         kappa = parts["kappa"][:, None] if "kappa" in parts else np.ones_like(unit)
-        return np.asarray(self._played(parts["z"], parts["R"], unit, kappa)[:, scale])
+        return np.asarray(self._cells.played(parts["z"], parts["R"], unit, kappa)[:, scale])
 
     # ---- rows ----
 
@@ -190,24 +181,8 @@ class Replay:
     def _learn_compiled(self, batch: Batch, at: NDArray[np.int32]) -> None:
         values, labels = batch.values.astype(np.float64), label_numbers(self.facts)
         core = compiled(self.spec, self._arrays(labels))
-        indptr = batch.indptr - batch.indptr[0]
-        if not isinstance(self.mixing, LabelMixing):
-            core.learn(indptr, at, values, batch.y, batch.weight)
-            return set_label_numbers(self._own_facts, labels)
-        ends = indptr.tolist()
-        for r in np.flatnonzero((batch.weight > 0) & (batch.y == batch.y)).tolist():
-            row = slice(ends[r], ends[r + 1])
-            self._row_compiled(core, at[row], values[row], float(batch.y[r]), float(batch.weight[r]))
-        return None
-
-    def _row_compiled(self, core: CompiledReplay, at: NDArray[np.int32], v: Vector, y: float, weight: float) -> None:
-        """A row of several scales with labels in any unit, whose mixture is computed here."""
-        scores, reach = core.play(at, v, self.facts.offset)
-        self.tallies[2] += 1.0
-        value, unweighted = self._learn_label(scores, reach, y, weight)
-        if unweighted is not None:
-            core.step(at, v, (weight * unweighted).tolist(), self.facts.psi, self.facts.kappa)
-        self.tallies[:2] += [weight * value, weight]
+        core.learn(batch.indptr - batch.indptr[0], at, values, batch.y, batch.weight)
+        set_label_numbers(self.facts, labels)
 
     def _arrays(self, labels: Vector) -> dict[str, Any]:
         """All that the compiled replay writes to."""
@@ -244,17 +219,17 @@ class Replay:
         unit = self._raised(at, np.abs(v))[:, None]
         z, R = self._table["z"][at].astype(np.float64), self._table["R"][at].astype(np.float64)
         kappa = self._kappa[at].astype(np.float64)[:, None] if self.loss.has_kink else np.ones_like(unit)
-        x, column = self._played(z, R, unit, kappa), v[:, None]
+        x, column = self._cells.played(z, R, unit, kappa), v[:, None]
         scores = _total(x * column)
         if self._labelled:
             scores = scores + self.facts.offset
-        base = self._played_base() if self.spec.intercept else None
+        base = self._cells.played_base(*self._base[[0, 1, 3]]) if self.spec.intercept else None
         scores = scores if base is None else scores + base
         self.tallies[2] += 1.0
         if self._labelled:
-            reach = _total((column * column) * self._rate(R, unit))
+            reach = _total((column * column) * self._cells.rate(R, unit))
             if base is not None:
-                reach = reach + self._rate(self._base[1], np.ones(1))
+                reach = reach + self._cells.rate(self._base[1], np.ones(1))
             value, unweighted = self._learn_label(scores.tolist(), reach.tolist(), y, weight)
         else:
             value = self._mixed_loss(scores.tolist(), y, weight)
@@ -321,54 +296,6 @@ class Replay:
             self._unit[at] = unit
         return unit
 
-    def _free(self, R: Vector) -> Vector:
-        """h Q of the intercept, whose unit is 1."""
-        return np.asarray(1.0 * (self.spec.beta * 1.0 + R))
-
-    def _played_base(self) -> Vector:
-        z, R, _, kappa = self._base
-        if self._labelled:
-            return np.asarray(-(z * self._rate(R, np.ones(1))) * kappa)
-        held = self._free(R)
-        return np.asarray(np.divide(z * -self._h, held, out=np.zeros_like(held), where=held > 0))
-
-    def _rate(self, R: Vector, unit: Vector) -> Vector:
-        """1 / Q without kappa; 0 where nothing was met."""
-        held = unit * (self.spec.beta * unit + R)
-        with np.errstate(over="ignore"):
-            rate = np.divide(self._h, held, out=np.zeros_like(held), where=held > 0)
-        return np.asarray(np.minimum(rate, _LARGEST))
-
-    def _rate_with(self, rate: Vector, kappa: Vector | float, unit: Vector, *, free: bool = False) -> Vector:
-        """1 / (Q + l2 unit²)"""
-        with np.errstate(over="ignore"):
-            own = rate * kappa
-            if free or self._unconstrained:
-                return own
-            finite = np.minimum(own, _LARGEST)
-            return np.asarray(finite / (1.0 + finite * (self._hl2 / self._h * (unit * unit))))
-
-    def _hold(self, R: Vector, unit: Vector) -> Vector:
-        held: Vector = unit * (self.spec.beta * unit + R)
-        return held if self._unconstrained else held + self._hl2 * (unit * unit)
-
-    def _played(self, z: Vector, R: Vector, unit: Vector, kappa: Vector) -> Vector:
-        spec = self.spec
-        if self._labelled:
-            rate = self._rate(R, unit)
-            if self._unconstrained:
-                return np.asarray(-(z * rate) * kappa)
-            pull = np.copysign(np.maximum(np.abs(z) - spec.l1 * unit, 0.0), -z)
-            return np.asarray(np.clip(pull * self._rate_with(rate, kappa, unit), spec.lower, spec.upper))
-        held = self._hold(R, unit)
-        pull = (
-            z * -self._h
-            if self._unconstrained
-            else np.copysign(np.maximum(np.abs(z) - spec.l1 * unit, 0.0), -z) * self._h
-        )
-        x = np.divide(pull, held, out=np.zeros_like(pull), where=held > 0)
-        return x if self._unconstrained else np.asarray(np.clip(x, spec.lower, spec.upper))
-
     def _stepped(
         self,
         at: NDArray[np.int32],
@@ -385,98 +312,34 @@ class Replay:
         per_psi = np.clip(g * (1.0 / self.facts.psi), -top, top) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi).astype(self.kind), R)
         new_kappa = float(self.kind(self.facts.kappa))
-        sigma = unit * self._rise(R, new, unit, kappa, new_kappa) * self._inverse
+        sigma = unit * self._cells.rise(R, new, unit, kappa, new_kappa) * self._cells.inverse
         moved = z + (g - sigma * x)
-        clamped = self._labelled or not self._unconstrained
+        clamped = self._labelled or not self._cells.unconstrained
         kept = (np.clip(moved, -most, most) if clamped else moved).astype(self.kind)
         self._table["z"][at] = kept
         self._table["R"][at] = new
         self._table["S"][at] += g
         if not self._labelled:
-            free = self._unconstrained
-            return self._sum_terms(g, x, sigma, self._hold(new, unit), z, moved, kept, met, free=free)
+            held, free = self._cells.hold(new, unit), self._cells.unconstrained
+            return self._cells.sum_terms(g, x, sigma, held, z, moved, kept, met, free=free)
         self._kappa[at] = new_kappa
-        rate = self._rate_with(self._rate(new.astype(np.float64), unit), new_kappa, unit)
-        return self._label_sum_terms(g, x, sigma, rate, moved, kept, met)
-
-    def _rise(self, R: Vector, new: Vector, unit: Vector, kappa: Vector, new_kappa: float) -> Vector:
-        """What h Q / unit grows by; with a kink it may fall, as kappa does."""
-        if not self.loss.has_kink:
-            return new - R
-        own = np.divide(1.0, kappa, out=np.zeros_like(kappa), where=kappa > 0)
-        beta = self.spec.beta
-        return np.asarray((beta * unit + new) * (1.0 / new_kappa) - (beta * unit + R) * own)
-
-    def _label_sum_terms(
-        self,
-        g: Vector,
-        x: Vector,
-        sigma: Vector,
-        rate: Vector,
-        moved: Vector,
-        kept: NDArray[Any],
-        met: NDArray[np.bool_] | bool = True,
-    ) -> tuple[Vector, ...]:
-        """As `_sum_terms` for labels in any unit; `rate` is 1 / (Q + l2)."""
-        rate, z = np.minimum(rate, _LARGEST), kept.astype(np.float64)
-        lost, pulled, proximal = z - moved, np.abs(g) + np.abs(sigma * x), sigma * x * x
-        lost_at_most = np.abs(lost) if kept.dtype == np.float32 else 2.0**-52 * (np.abs(z) + pulled) * met
-        drift = lost * ((g + 0.5 * lost) * rate - x) if kept.dtype == np.float32 else np.zeros_like(g)
-        linear_size = np.abs(g) * np.abs(x) + np.abs(proximal)
-        step_size = (pulled + np.abs(z) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * rate)
-        return g * x, proximal, g * g * rate, drift, linear_size, step_size
-
-    def _sum_terms(
-        self,
-        g: Vector,
-        x: Vector,
-        sigma: Vector,
-        held: Vector,
-        z: Vector,
-        moved: Vector,
-        kept: NDArray[Any],
-        met: NDArray[np.bool_] | bool,
-        *,
-        free: bool,
-    ) -> tuple[Vector, ...]:
-        """What a step adds to the sums.
-
-        `z` is that of the cell before the step, `kept` as it holds it after, `moved` the latter before it was rounded;
-        a value of 0 is not `met`. Where x is `free`, -z / Q, the second order of the drift and most sizes of the step
-        are bounded by other sums, unless `kept` is below the normal numbers of a float32.
-        """
-        stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
-        with np.errstate(over="ignore"):
-            inverse = np.divide(self._h, held, out=np.zeros_like(g), where=held > 0)
-        inverse = np.minimum(inverse, np.finfo(np.float64).max)
-        after = kept.astype(np.float64)
-        lost, narrow = after - moved, kept.dtype == np.float32
-        lost_at_most = np.abs(lost) if narrow else 2.0**-52 * np.abs(after) * met
-        step_size = (np.abs(g) + np.abs(after) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * inverse)
-        if not free:
-            drift = lost * ((g + 0.5 * lost) * inverse - x)
-        else:
-            tiny = (np.abs(after) < _LEAST_NORMAL) & narrow
-            pull = np.divide(g * self._h, held, out=np.zeros_like(g), where=held > 0)
-            small = np.where(tiny, lost, 0.0)
-            drift = lost * (pull - x) + 0.5 * small * small * inverse
-            step_size = np.abs(z * x) + np.where(tiny, step_size, 0.0)
-        return g * x, sigma * x * x, stability, drift, np.abs(g) * np.abs(x), step_size
+        rate = self._cells.rate_with(self._cells.rate(new.astype(np.float64), unit), new_kappa, unit)
+        return self._cells.label_sum_terms(g, x, sigma, rate, moved, kept, met)
 
     def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, ...]:
         z, R, S, kappa = self._base
         g = np.clip(g, -_CUT[np.float64], _CUT[np.float64])
         per_psi = np.clip(g * (1.0 / self.facts.psi), -_CUT[np.float64], _CUT[np.float64]) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi), R)
-        sigma = self._rise(R, new, np.ones(1), kappa, self.facts.kappa) * self._inverse
+        sigma = self._cells.rise(R, new, np.ones(1), kappa, self.facts.kappa) * self._cells.inverse
         moved = z + (g - sigma * x)
         self._base[:3] = moved, new, S + g
         if not self._labelled:
-            return self._sum_terms(g, x, sigma, self._free(new), z, moved, moved, True, free=True)
-        moved = np.clip(moved, -_LARGEST, _LARGEST)
+            return self._cells.sum_terms(g, x, sigma, self._cells.free(new), z, moved, moved, True, free=True)
+        moved = np.clip(moved, -LARGEST, LARGEST)
         self._base[0], self._base[3] = moved, self.facts.kappa
-        rate = self._rate_with(self._rate(new, np.ones(1)), self.facts.kappa, np.ones(1), free=True)
-        return self._label_sum_terms(g, x, sigma, rate, moved, moved)
+        rate = self._cells.rate_with(self._cells.rate(new, np.ones(1)), self.facts.kappa, np.ones(1), free=True)
+        return self._cells.label_sum_terms(g, x, sigma, rate, moved, moved)
 
     def _retire(self, rows: int) -> None:
         """Drop all but four neighbouring scales, if these do as well as all of them."""
@@ -493,4 +356,4 @@ class Replay:
         self._table = {name: np.ascontiguousarray(table[:, kept]) for name, table in self._table.items()}
         self._base, self._sums = self._base[:, kept].copy(), self._sums[:, kept].copy()
         self._slopes, self._row_sums = self._slopes[kept].copy(), self._row_sums[:, kept].copy()
-        self._set_constants()
+        self._cells = CellArithmetic(self.spec)

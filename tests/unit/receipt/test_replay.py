@@ -11,11 +11,12 @@ import pytest
 import ftprl
 from ftprl._core import CompiledReplay
 from ftprl.cli.app import run
+from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
 from ftprl.receipt import certify_model, compiled_replay, make_receipt, verify_receipt, write_receipt
 from ftprl.receipt.compiled_replay import settings_of
 from ftprl.receipt.replay import Replay
-from laws.streams import LOSSES, OPTIONS, spec, stream
+from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
 
 SCALES: dict[str, Any] = {"one": None, "three": (0.05, 0.4, 2.0), "six": (0.02, 0.1, 0.3, 1.0, 3.0, 9.0)}
 
@@ -56,11 +57,28 @@ def test_it_has_the_bits_of_numpy(loss: str, scale: str, float64: bool) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, "auto"])
-def test_every_share(share: Any) -> None:
-    own = spec("logistic", scale=(0.05, 0.4, 2.0), share=share, stack=share != 0.01)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_share(loss: str, share: Any) -> None:
+    own = spec(loss, scale=(0.05, 0.4, 2.0), share=share, stack=share != 0.01)
     slow, fast = Replay(own, retire=False, numpy=True), Replay(own, retire=False)
     for replay in (slow, fast):
-        replay.learn(stream(5, float64=False))
+        replay.learn(stream(5, loss, float64=False))
+    assert_same(slow, fast)
+
+
+@pytest.mark.parametrize("size", [1e-20, 1.0, 1e9])
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "logistic"])
+def test_levels_and_labels_of_any_size(loss: str, size: float) -> None:
+    """The stack with the level of the latest labels; labels that leave their range, again and again."""
+    own = spec(loss, scale=(0.05, 0.4, 2.0), level=True, tau=0.8)
+    slow, fast = Replay(own, retire=False, numpy=True), Replay(own, retire=False)
+    batch = stream(8, loss, rows=200, float64=False)
+    if loss not in SIGNS:
+        y = batch.y * size * np.exp(np.arange(200) / 40)
+        batch = Batch(batch.indptr, batch.indices, batch.values, y, batch.weight)
+    slow.learn(batch)
+    for part in batch.cut(9):
+        fast.learn(part)
     assert_same(slow, fast)
 
 
@@ -93,8 +111,10 @@ def test_bad_arrays_are_refused() -> None:
         core.learn(np.array([0, 5]), np.array([1], np.int32), one, one, one)
     with pytest.raises(ValueError, match="numbers"):
         CompiledReplay(settings, {**cells, **dict.fromkeys(names, numbers[:1])})
-    with pytest.raises(ValueError, match="one for each scale"):
-        core.step(np.array([1], np.int32), one, [1.0, 2.0], 1.0, 1.0)
+    several = settings_of(Spec(dim=4, loss="squared", scale=(0.1, 1.0)))
+    more = {**cells, **dict.fromkeys(names, numbers), **{name: np.zeros(8, np.float32) for name in ("z", "R")}}
+    with pytest.raises(ValueError, match="P is missing"):
+        CompiledReplay(several, more)
 
 
 def log(path: Path, loss: str) -> None:

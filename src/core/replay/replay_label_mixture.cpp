@@ -1,0 +1,173 @@
+// The mixture of several scales for every loss but the log loss: docs/labels.md, in the same order.
+#include <algorithm>
+#include <cmath>
+
+#include "replay/replay.hpp"
+
+namespace ftprl::replay {
+namespace {
+
+constexpr double LEVEL_RATES[] = {0.5, 0.125};
+constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose weight is 0 could never come back
+constexpr double LEAST_GAP = 0x1p-30;       // part of the loss so far below which a gap is rounding
+constexpr double FLAT = 0.125;              // a kinked loss is taken for this part of the density at its kink
+constexpr double LEAST_LOSS = 0x1p-10;      // in units
+enum Hedge { GAP, LARGEST_GAP, PAID, STACK_LOSS, STACK_WEIGHT, LEVEL };
+
+struct Opinions {
+    double prediction, base, stack;  // of the mixture; of the stack without and with levels
+    double experts[MOST + 2], seen[MOST];
+    int count;
+};
+
+double unit_of(const Settings& s, double unit) { return has_offset(s.loss) && !has_log_link(s.loss) ? unit : 1.0; }
+
+double chance_of(double v) {
+    const double e = std::exp(-std::fabs(v));
+    return (v < 0.0 ? e : 1.0) / (1.0 + e);
+}
+
+Opinions opinions(const Settings& s, const MixtureState& m, const LabelState& labels, const double* scores) {
+    Opinions o{};
+    const int K = s.count();
+    const bool offset = has_offset(s.loss);
+    double sum = 0.0;
+    for (int k = 0; k < K; ++k) {
+        o.experts[k] = cut(scores[k], labels.low, labels.high);
+        o.seen[k] = offset ? o.experts[k] : cut(scores[k], -STACK_CUT, STACK_CUT);
+        sum += m.u[k] * (o.seen[k] - labels.offset);
+    }
+    o.base = o.stack = labels.offset + sum;
+    if (s.level) {
+        const double levels = m.u[K] * m.hedge[LEVEL] + m.u[K + 1] * m.hedge[LEVEL + 1];
+        o.stack = o.base + unit_of(s, labels.unit) * levels;
+    }
+    o.count = K;
+    if (s.stacked) {
+        o.experts[o.count++] = cut((s.loss == Name::hinge ? 4.0 : 1.0) * o.stack, labels.low, labels.high);
+    }
+    o.experts[o.count++] =
+        offset ? labels.offset : static_cast<double>(labels.mean > 0.0) - static_cast<double>(labels.mean < 0.0);
+    for (int j = 0; j < o.count; ++j) o.prediction += m.w[j] * o.experts[j];
+    return o;
+}
+
+// A label within the range that was known before it.
+double known_label(const Settings& s, const LabelState& labels, double y) {
+    if (!has_offset(s.loss)) return y;
+    if (s.loss == Name::poisson) return std::min(y, std::exp(labels.high));
+    const bool logs = has_log_link(s.loss);
+    const double low = logs ? std::exp(labels.low) : labels.low, high = logs ? std::exp(labels.high) : labels.high;
+    return std::min(std::max(y, low), high);
+}
+
+// AdaHedge: the weights after a row, and the rate, which falls as the mixture loses more than its best expert.
+void charge(const Settings& s, const MixtureState& m, const LabelState& labels, const Opinions& o, double y,
+            double weight, double t) {
+    const int n = o.count;
+    const double label = known_label(s, labels, y), ln = std::log(static_cast<double>(n));
+    double losses[MOST + 2], powers[MOST + 2], w[MOST + 2], whole = 0.0;
+    for (int j = 0; j < n; ++j) losses[j] = weight * loss_value(s, o.experts[j], label);
+    const double paid = weight * loss_value(s, o.prediction, label), low = *std::min_element(losses, losses + n);
+    const double D = m.hedge[LARGEST_GAP];
+    m.hedge[PAID] += weight * std::fabs(loss_value(s, o.prediction, y));
+    if (D == 0.0) {
+        if (paid - low > LEAST_GAP * m.hedge[PAID]) m.hedge[GAP] = m.hedge[LARGEST_GAP] = paid - low;
+        return;
+    }
+    for (int j = 0; j < n; ++j) {
+        powers[j] = (low - losses[j]) / D * ln;
+        w[j] = m.w[j] * std::exp(powers[j]);
+        whole += w[j];
+    }
+    const double gap = std::max(m.hedge[GAP] + (paid - (low - std::log(whole) * D / ln)), 0.0);
+    m.hedge[GAP] = gap;
+    if (gap > D) {  // from the weights before the row: at the rate that turned out too large, those after may be 0
+        const double ratio = D / gap;
+        whole = 0.0;
+        for (int j = 0; j < n; ++j) {
+            w[j] = std::pow(m.w[j], ratio) * std::exp(ratio * powers[j]);
+            whole += w[j];
+        }
+        m.hedge[LARGEST_GAP] = gap;
+    }
+    const double a = share_after(s, t);
+    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * std::max(w[j] / whole, LEAST_WEIGHT) + a / n;
+}
+
+struct StackSlope {
+    double slope, curvature, level;  // in units; the last is how far the label is above the base
+};
+
+StackSlope slope_of(const Settings& s, const LabelState& labels, double f, double base, double y, double mean) {
+    const double U = labels.unit, tau = quantile_of(s), above = cut((y - base) / U, -2.0, 2.0);
+    const double least = std::max(mean, LEAST_LOSS * U);
+    switch (s.loss) {
+        case Name::squared:
+            return {(f - y) / U, 1.0, (y - base) / U};
+        case Name::absolute:
+            return {static_cast<double>(f > y) - static_cast<double>(f < y), FLAT * U / least, above};
+        case Name::quantile:
+            return {f == y ? 0.0 : (f > y ? 1.0 - tau : -tau), FLAT * (tau * (1.0 - tau)) * U / least, above};
+        case Name::huber:
+            return {cut(f - y, -1.0, 1.0) / labels.psi, U / labels.psi * (mean <= 1.0 ? 1.0 : FLAT / mean), above};
+        case Name::poisson: {
+            const double e = std::exp(f);
+            return {(e - y) / U, std::max(e, y) / U, (y - std::exp(base)) / U};
+        }
+        case Name::gamma: {
+            const double ratio = y * std::exp(-f);
+            return {1.0 - ratio, std::max(1.0, ratio), y * std::exp(-base) - 1.0};
+        }
+        case Name::hinge: {
+            const double right = chance_of(y * f), wrong = chance_of(-y * f);
+            return {-y * wrong, std::max(right * wrong, FLATTEST), y * chance_of(-y * base)};
+        }
+        default: {
+            const double gap = std::max(1.0 - y * f, 0.0);
+            return {-y * gap, gap > 0.0 ? 1.0 : 0.0, y * std::max(1.0 - y * base, 0.0)};
+        }
+    }
+}
+
+void learn_stack(const Settings& s, const MixtureState& m, const LabelState& labels, const Opinions& o,
+                 const LabelledRow& row, double y, double row_weight, double t) {
+    const int K = s.count();
+    const double weight = std::min(row_weight, HEAVIEST), unit = unit_of(s, labels.unit);
+    double v[MOST + 2], f = o.stack, base = o.base;
+    for (int k = 0; k < K; ++k) v[k] = (o.seen[k] - row.offset) / unit;
+    for (int j = 0; s.level && j < 2; ++j) v[K + j] = unit_of(s, row.unit) / unit * m.hedge[LEVEL + j];
+    if (has_log_link(s.loss)) {
+        f = cut(f, row.low, row.high);
+        base = cut(base, row.low, row.high);
+    }
+    if (s.kinked()) {
+        m.hedge[STACK_WEIGHT] += weight;
+        const double value = loss_value(s, cut(f, row.low, row.high), y);
+        m.hedge[STACK_LOSS] += weight / m.hedge[STACK_WEIGHT] * (value - m.hedge[STACK_LOSS]);
+    }
+    const StackSlope own = slope_of(s, labels, f, base, y, m.hedge[STACK_LOSS]);
+    newton_step(m, v, K + (s.level ? 2 : 0), own.slope, weight * own.curvature, weight);
+    for (int j = 0; s.level && j < 2; ++j)
+        m.hedge[LEVEL + j] += std::max(LEVEL_RATES[j], 1.0 / t) * (own.level - m.hedge[LEVEL + j]);
+}
+
+}  // namespace
+
+LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelState& labels, const double* scores,
+                                double y, double weight, double t, double& prediction) {
+    const Opinions o = opinions(s, m, labels, scores);
+    double losses[MOST + 2];
+    for (int j = 0; j < o.count; ++j) {
+        losses[j] = loss_value(s, o.experts[j], y);
+        m.totals[j] += weight * losses[j];
+    }
+    if (t > 1.0) charge(s, m, labels, o, y, weight, t);
+    add_block(m, losses, weight, s.count(), static_cast<std::int64_t>(t));
+    const LabelledRow row = learn_label(s, labels, y, weight);
+    if (row.teaches && s.stacked) learn_stack(s, m, labels, o, row, y, weight, t);
+    prediction = o.prediction;
+    return row;
+}
+
+}  // namespace ftprl::replay
