@@ -54,6 +54,8 @@ class Learner:
         mixture: bool = True,
         baseline: Baseline | None = None,
         baselines: NDArray[np.float64] | None = None,
+        arrivals: NDArray[np.float64] | None = None,
+        arrival_of: NDArray[np.int64] | None = None,
     ) -> tuple[float, float, int]: ...
     def check(
         self,
@@ -141,6 +143,7 @@ class MeanSequence:
 
 class Monitor:
     numbers: list[float]
+    residuals: list[float]
     def __init__(self, loss: str, error_probability: float, false_alarm: float) -> None: ...
     def add(
         self,
@@ -152,6 +155,8 @@ class Monitor:
     ) -> None: ...
     @property
     def needs_scores(self) -> bool: ...
+    @property
+    def has_residuals(self) -> bool: ...
     @property
     def sequences(self) -> list[MeanSequence]: ...
 
@@ -249,6 +254,7 @@ class Parser:
         NDArray[np.float64],
         NDArray[np.float64],
         list[tuple[int, bytes]],
+        NDArray[np.float64] | None,
     ]: ...
     def take_left_out(self) -> list[int]: ...
     def take_records(self) -> list[bytes]: ...

@@ -70,6 +70,13 @@ _TABLE = (
     ),
     Option("weight", "data", "open", "COL", "Column with the weight of the row", "every weight is 1"),
     Option(
+        "delay_column",
+        "data",
+        "open",
+        "COL",
+        "Column that says after how many rows the label of a row arrives, instead of {delay}",
+    ),
+    Option(
         "ignore",
         "data",
         "open",
@@ -299,6 +306,23 @@ _TABLE = (
         "Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none. With several"
         " passes held-out rows are learned in the end",
         "none; 20 with several passes, unless a receipt is kept",
+    ),
+    Option(
+        "delay",
+        "run",
+        "train",
+        "ROWS",
+        "After how many rows a label arrives: a row is predicted when it arrives, and learned when its label would"
+        " have; not with several passes or a receipt",
+        "at once",
+    ),
+    Option(
+        "delay_memory",
+        "run",
+        "train",
+        "SIZE",
+        "Memory for the rows that wait for their labels: a size such as 4GB",
+        "1GB",
     ),
     Option(
         "receipt",

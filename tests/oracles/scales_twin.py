@@ -6,6 +6,7 @@ Scalars are Python floats and their functions those of the C library; lanes are 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, final
 
@@ -51,6 +52,7 @@ class ReferenceScales:
         self.sums = np.zeros((3, count))
         self.tallies = np.zeros(6)
         self.mixing = Mixing(spec)
+        self.said: dict[int, list[float]] = {}  # by the scales of rows whose labels arrive late
 
     @property
     def state(self) -> dict[str, Vector]:
@@ -88,8 +90,18 @@ class ReferenceScales:
         zero = np.zeros(1)
         return x, [play(b, one) if one.intercept else zero for b, one in zip(bases, self.free, strict=True)]
 
-    def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> LossTotals:
-        """Predict and then learn each row that has a label and a weight above 0."""
+    def learn(
+        self,
+        batch: Batch,
+        *,
+        scores: Vector | None = None,
+        losses: Vector | None = None,
+        late: Sequence[int] | None = None,
+    ) -> LossTotals:
+        """Predict and then learn each row that has a label and a weight above 0.
+
+        Rows with a number in `late` are predicted first and learned later: the mixture goes by what was said then.
+        """
         loss, heavy, rows = 0.0, 0.0, 0
         for r in range(len(batch)):
             indices, v = self._row(batch, r)
@@ -100,9 +112,12 @@ class ReferenceScales:
             cells, bases = self._cells(indices), self._bases()
             x, x0 = self._plays(cells, bases)
             told = [total(a * v) + float(b[0]) for a, b in zip(x, x0, strict=True)]
+            if late is not None and not learns:
+                self.said[late[r]] = told
             if learns:
                 self.tallies[2] += 1.0
-                score, value = self.mixing.learn(told, y, weight, int(self.tallies[2]))
+                judged = told if late is None else self.said.pop(late[r])
+                score, value = self.mixing.learn(judged, y, weight, int(self.tallies[2]))
             else:
                 score, value = self.mixing.tell(told, y)
             if scores is not None:

@@ -8,6 +8,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -41,6 +43,16 @@ State state_of(const Numbers& numbers) {
     check_length("numbers", numbers.size(), sizeof(State) / sizeof(double));
     State state;
     std::memcpy(&state, numbers.data(), sizeof(State));
+    return state;
+}
+
+// Numbers of a file, which may be anything: no index that follows from them may lie outside of its array.
+ftprl::ResidualState residual_state_of(const Numbers& numbers) {
+    const auto state = state_of<ftprl::ResidualState>(numbers);
+    const double used = state.last - state.first;
+    const bool finite = std::all_of(numbers.begin(), numbers.end(), [](double value) { return std::isfinite(value); });
+    if (!finite || !(used >= 0.0 && used < ftprl::PREDICTION_BINS) || !(state.width >= 0.0) || !(state.top >= 0.0))
+        throw nb::value_error("residuals needs numbers that a monitor saved");
     return state;
 }
 
@@ -115,7 +127,12 @@ void ftprl::bindings::bind_confidence(nb::module_& m) {
             [](ftprl::Monitor& self, const Numbers& numbers) {
                 self.set_state(state_of<ftprl::MonitorState>(numbers));
             },
-            "All that it remembers.");
+            "All that it remembers of means.")
+        .def_prop_ro("has_residuals", &ftprl::Monitor::has_residuals, "Whether labels are numbers, not two classes.")
+        .def_prop_rw(
+            "residuals", [](ftprl::Monitor& self) { return numbers_of(self.residuals().state()); },
+            [](ftprl::Monitor& self, const Numbers& numbers) { self.residuals().state() = residual_state_of(numbers); },
+            "All that it remembers of residuals.");
     m.def("log_wealth", &ftprl::log_wealth, nb::arg("s"), nb::arg("v"));
     m.def("largest_deviation", &ftprl::largest_deviation, nb::arg("v"), nb::arg("threshold"));
 }

@@ -21,6 +21,7 @@
 #include "bindings/bindings.hpp"
 #include "learners/baseline.hpp"
 #include "learners/learner.hpp"
+#include "learners/scales.hpp"
 #include "support/dispatch.hpp"
 
 namespace nb = nanobind;
@@ -163,15 +164,33 @@ ftprl::Totals learn_with_baseline(Learner& learner, ftprl::Baseline* baseline, c
     }
 }
 
+// Where the experts of each row are kept until its label arrives.
+void check_arrivals(const Learner& learner, const Target<2>& arrivals,
+                    const std::optional<Column<std::int64_t>>& arrival_of, std::int64_t rows) {
+    if (arrivals.shape(1) != static_cast<std::size_t>(ftprl::arrival_numbers(learner.scales())) || !arrival_of) {
+        throw nb::value_error("arrivals need a number for each scale and three more, and arrival_of");
+    }
+    check_length("arrival_of", arrival_of->size(), rows);
+    const auto count = static_cast<std::int64_t>(arrivals.shape(0));
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const std::int64_t at = arrival_of->data()[r];
+        if (at < 0 || at >= count) throw nb::value_error("arrival_of needs rows of arrivals");
+    }
+}
+
 nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
                 const Values& values, const Column<double>& y, const Column<double>& weight,
                 const std::optional<Target<2>>& scores, const std::optional<Target<1>>& losses, std::int64_t first_row,
-                bool scales, bool mixture, ftprl::Baseline* baseline, const std::optional<Target<2>>& baselines) {
+                bool scales, bool mixture, ftprl::Baseline* baseline, const std::optional<Target<2>>& baselines,
+                const std::optional<Target<2>>& arrivals, const std::optional<Column<std::int64_t>>& arrival_of) {
     const Entries e = labelled_entries_of(indptr, indices, values, y, weight);
     if (scores) check_scores(learner, *scores, e.rows.count);
     if (losses) check_length("losses", losses->size(), e.rows.count);
     if (baselines) check_pairs(*baselines, e.rows.count);
+    if (arrivals) check_arrivals(learner, *arrivals, arrival_of, e.rows.count);
     ftprl::RowOutputs out{};
+    out.arrivals = arrivals ? arrivals->data() : nullptr;
+    out.arrival_of = arrivals ? arrival_of->data() : nullptr;
     out.scores = scores ? scores->data() : nullptr;
     out.losses = losses ? losses->data() : nullptr;
     learner.choose_parts(scales, mixture);
@@ -417,14 +436,17 @@ bool has_units(const Values& values) {
 
 void bind_rows(nb::class_<Learner>& learner) {
     learner
-        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
-             nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
-             nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
-             nb::arg("first_row") = 0, nb::arg("scales") = true, nb::arg("mixture") = true,
-             nb::arg("baseline").none() = nb::none(), nb::arg("baselines").noconvert().none() = nb::none(),
-             "Predict and learn, row by row; (loss, weight, rows) of what was learned. Without `mixture` the mixture "
-             "stays as it is; without `scales` only the weights of its experts learn. A `baseline` learns the labels, "
-             "whose losses go to `baselines` as in Baseline.learn.")
+        .def(
+            "learn", &learn, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+            nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+            nb::arg("scores").noconvert().none() = nb::none(), nb::arg("losses").noconvert().none() = nb::none(),
+            nb::arg("first_row") = 0, nb::arg("scales") = true, nb::arg("mixture") = true,
+            nb::arg("baseline").none() = nb::none(), nb::arg("baselines").noconvert().none() = nb::none(),
+            nb::arg("arrivals").noconvert().none() = nb::none(), nb::arg("arrival_of").noconvert().none() = nb::none(),
+            "Predict and learn, row by row; (loss, weight, rows) of what was learned. Without `mixture` the mixture "
+            "stays as it is; without `scales` only the weights of its experts learn. A `baseline` learns the labels, "
+            "whose losses go to `baselines` as in Baseline.learn. With `arrivals`, row r keeps what its experts say in "
+            "row arrival_of[r] of it when it is only predicted, and is weighed by that when it is learned.")
         .def("check", &check, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
              nb::arg("first_row") = 0, "Raise RowError for the first row that cannot be learned.")

@@ -129,8 +129,9 @@ nb::tuple take_rows(ftprl::Parser& parser) {
     nb::list tags;
     for (const auto& [row, tag] : rows.tags) tags.append(nb::make_tuple(row, bytes_of(tag)));
     const nb::object values = values_of(rows);
-    const nb::tuple taken = nb::make_tuple(array_of(rows.indptr), array_of(rows.indices), values, array_of(rows.y),
-                                           array_of(rows.weight), tags);
+    const nb::tuple taken =
+        nb::make_tuple(array_of(rows.indptr), array_of(rows.indices), values, array_of(rows.y), array_of(rows.weight),
+                       tags, rows.keeps_delays() ? array_of(rows.delay) : nb::object(nb::none()));
     rows.clear();
     return taken;
 }
@@ -361,7 +362,8 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
     nb::class_<ftprl::Parser>(m, "Parser", "Rows from blocks of text: feed it bytes, take arrays.")
         .def("feed", &feed, nb::arg("data"), nb::arg("start"), nb::arg("last"),
              "Read whole rows from data[start:]; returns where it stopped.")
-        .def("take", &take_rows, "The rows read so far: indptr, indices, values, y, weight, [(row, tag)].")
+        .def("take", &take_rows,
+             "The rows read so far: indptr, indices, values, y, weight, [(row, tag)], delay or None.")
         .def("take_left_out", &ftprl::Parser::take_left_out,
              "Where rows were left out since the last call: the rows of the batch before each.")
         .def(

@@ -8,6 +8,7 @@ namespace ftprl {
 
 // ---- where a row's inputs to the mixture lie in one array ----
 
+constexpr int LEVELS_AT = 18;   // the two levels, with other losses than the log loss
 constexpr int DENSE_AT = 20;    // after the scores of the scales, and of the coin behind the last of them
 constexpr int MOST_DENSE = 64;  // columns
 constexpr int ROW_INPUTS = DENSE_AT + 4 + MOST_DENSE;  // a 1, the values of the dense columns, and space

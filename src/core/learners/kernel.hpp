@@ -88,6 +88,10 @@ struct State {
 struct RowOutputs {
     double* scores;
     double* losses;
+    // Labels that arrive late: row r has the numbers of `arrivals` behind arrival_of[r] times their count. A row that
+    // is only predicted writes what its experts say there; when it is learned, the mixture judges them by that.
+    double* arrivals;
+    const std::int64_t* arrival_of;
 };
 
 // What was learned of one batch.

@@ -303,16 +303,43 @@ inline void weigh_log_loss(const ScaleConstants& c, Mixture& m, const double* sc
     weigh_experts(m, experts(c), l, weight / heat_of(m));
 }
 
+// ---- labels that arrive late ----
+
+// Keeps what the experts say of a row that is only predicted, for when it is learned.
+inline void keep_arrival(const ScaleConstants& c, const RowOutputs& out, std::int64_t r, const double* scores) {
+    if (out.arrivals == nullptr) return;
+    double* to = out.arrivals + out.arrival_of[r] * arrival_numbers(c.count);
+    for (int k = 0; k < c.count; ++k) to[k] = scores[k];
+    to[c.count] = c.coin ? scores[c.count] : 0.0;
+    to[c.count + 1] = scores[LEVELS_AT];
+    to[c.count + 2] = scores[LEVELS_AT + 1];
+}
+
+// The inputs by which the mixture judges the experts of a row that is learned: those of its arrival, put into `room`,
+// where its label was late. The dense columns are as now: they may be others by now.
+inline const double* judged_inputs(const ScaleConstants& c, const RowOutputs& out, std::int64_t r, const double* scores,
+                                   double* room) {
+    if (out.arrivals == nullptr) return scores;
+    const double* from = out.arrivals + out.arrival_of[r] * arrival_numbers(c.count);
+    for (int k = 0; k < ROW_INPUTS; ++k) room[k] = scores[k];
+    for (int k = 0; k < c.count; ++k) room[k] = from[k];
+    if (c.coin) room[c.count] = from[c.count];
+    room[LEVELS_AT] = from[c.count + 1];
+    room[LEVELS_AT + 1] = from[c.count + 2];
+    return room;
+}
+
 // A row that is learned with the log loss: the prediction of the mixture and its loss, its new weights, and the
-// weighted slope of each scale and then of the coin.
-MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight,
-                              double t, bool asked, double* slopes) {
+// weighted slope of each scale and then of the coin. `judged` are its inputs by which the experts are weighed.
+MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged, double y,
+                              double weight, double t, bool asked, double* slopes) {
     if (c.frozen) {
         learn_slopes(c, scores, y, weight, slopes);
         return predict_mixture(c, m, scores, y);
     }
     double l[MOST_EXPERTS] = {};
-    const MixedPrediction prediction = learn_log_loss(c, m, scores, y, weight, t, asked, l, slopes);
+    const MixedPrediction prediction = learn_log_loss(c, m, judged, y, weight, t, asked, l, slopes);
+    if (judged != scores) learn_slopes(c, scores, y, weight, slopes);
     for (int j = 0; j < experts(c); ++j) m.totals[j] += weight * l[j];
     keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
     return prediction;

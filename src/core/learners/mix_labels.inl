@@ -26,6 +26,12 @@ inline double prediction_of_labels(const ScaleConstants& c, const LabelState& la
     return labels.mean > 0.0 ? 1.0 : (labels.mean < 0.0 ? -1.0 : 0.0);
 }
 
+// The levels of the labels so far as inputs of a row.
+inline void put_levels(const Mixture& m, double* scores) {
+    scores[LEVELS_AT] = m.hedge[LEVEL];
+    scores[LEVELS_AT + 1] = m.hedge[SLOW_LEVEL];
+}
+
 Opinions opinions_of(const ScaleConstants& c, const Mixture& m, const double* scores) {
     Opinions o = {};
     const LabelState& labels = m.labels;
@@ -42,7 +48,7 @@ Opinions opinions_of(const ScaleConstants& c, const Mixture& m, const double* sc
         o.base = o.f = labels.offset + sum;
         if (columns) o.base = o.f = o.base + stack_unit(c, labels) * columns_score(*m.dense, scores + DENSE_AT);
         if (c.levels) {
-            const double levels = u[c.count] * m.hedge[LEVEL] + u[c.count + 1] * m.hedge[SLOW_LEVEL];
+            const double levels = u[c.count] * scores[LEVELS_AT] + u[c.count + 1] * scores[LEVELS_AT + 1];
             o.f = o.base + stack_unit(c, labels) * levels;
         }
         o.expert[n++] = cut_to(c.base.loss->stack_gain * o.f, labels.lowest, labels.highest);
@@ -99,9 +105,9 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double
     for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * most(m.w[j], LEAST_WEIGHT) + a / n;
 }
 
-// The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one; `dense` is
-// the columns of the row.
-inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, const double* dense,
+// The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one; `inputs` has
+// the levels and the dense columns of the row.
+inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, const double* inputs,
                         const LabelState& before, double low, double high, double y, double row_weight, double t) {
     const Loss& loss = *c.base.loss;
     const LabelState& labels = m.labels;
@@ -111,8 +117,8 @@ inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, 
     alignas(32) double v[DENSE_INPUTS];
     for (int k = 0; k < c.count; ++k) v[k] = (o.seen[k] - before.offset) / unit;
     if (c.levels) {
-        v[c.count] = ratio * m.hedge[LEVEL];
-        v[c.count + 1] = ratio * m.hedge[SLOW_LEVEL];
+        v[c.count] = ratio * inputs[LEVELS_AT];
+        v[c.count + 1] = ratio * inputs[LEVELS_AT + 1];
     }
     StackPoint at = {o.f, o.base, y, labels.unit, labels.psi, 0.0, c.base.tau};
     if (loss.has_log_link()) {
@@ -127,7 +133,7 @@ inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, 
     }
     const StackSlope slope = loss.stack(at);
     if (has_columns(c, m.dense)) {
-        for (int k = 0; k <= m.dense->active; ++k) v[count + k] = ratio * dense[k];
+        for (int k = 0; k <= m.dense->active; ++k) v[count + k] = ratio * inputs[DENSE_AT + k];
         dense_newton(*m.dense, v, slope.slope, weight * slope.curvature, weight);
     } else {
         newton(m, v, count, slope.slope, weight * slope.curvature, weight);
@@ -158,10 +164,12 @@ inline void weigh_labelled(const ScaleConstants& c, Mixture& m, const Opinions& 
     weigh_experts(m, experts(c), l, weight * log(static_cast<double>(experts(c))) / D);
 }
 
-// As learn_mixture for the log loss: slopes are for weight 1. Whether the scales learn from the row is `row.teaches`.
-MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* reach,
-                                  double y, double weight, double t, double* slopes, LabelledRow& row) {
-    const Opinions o = opinions_of(c, m, scores);
+// As learn_mixture for the log loss: slopes are for weight 1; `judged` as there. Whether the scales learn from the row
+// is `row.teaches`.
+MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged,
+                                  const double* reach, double y, double weight, double t, double* slopes,
+                                  LabelledRow& row) {
+    const Opinions o = opinions_of(c, m, judged);
     const MixedPrediction prediction = {o.mean, value_at(c, o.mean, y)};
     double l[MOST_EXPERTS] = {};
     for (int j = 0; !c.frozen && j < experts(c); ++j) {
@@ -176,7 +184,7 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
         for (int k = 0; k <= c.count; ++k) slopes[k] = 0.0;
         return prediction;
     }
-    if (c.stack && !c.frozen) learn_stack(c, m, o, scores + DENSE_AT, before, row.low, row.high, y, weight, t);
+    if (c.stack && !c.frozen) learn_stack(c, m, o, judged, before, row.low, row.high, y, weight, t);
     if (c.coin) slopes[c.count] = coin_slope(c, m, scores[c.count], row, y);
     for (int k = 0; k < c.count; ++k) slopes[k] = slope_of(c.base, m.labels, row, scores[k], reach[k]);
     return prediction;

@@ -19,6 +19,7 @@ constexpr std::int64_t BLOCK = 256;  // rows at a time: what is derived from the
 struct Derived {
     std::int64_t count = 0;
     double loss[BLOCK], improvement[BLOCK], score[BLOCK], y[BLOCK], weight[BLOCK], residual[BLOCK], miss[BLOCK];
+    double prediction[BLOCK];
 };
 
 void add_all(MeanSequence& sequence, const double* x, const Derived& d, std::int64_t first) {
@@ -72,7 +73,8 @@ void derive_from_losses(Derived& d) {
 
 void derive_from_scores(Derived& d, bool has_log_link) {
     for (std::int64_t n = 0; n < d.count; ++n) {
-        d.residual[n] = (has_log_link ? std::exp(d.score[n]) : d.score[n]) - d.y[n];
+        d.prediction[n] = has_log_link ? std::exp(d.score[n]) : d.score[n];
+        d.residual[n] = d.prediction[n] - d.y[n];
         d.miss[n] = miss_of(d.score[n] * d.y[n]);
     }
 }
@@ -105,6 +107,7 @@ void Monitor::add_block(const MonitoredRows& rows) {
     } else {
         derive_from_losses(d);
     }
+    if (has_residuals()) residuals_.add(d.score, d.prediction, d.y, d.weight, d.count);
     std::int64_t first = 0;
     while (!has_unit_ && first < d.count) {
         settle_unit(d.loss[first], d.residual[first]);

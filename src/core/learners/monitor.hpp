@@ -1,5 +1,5 @@
 // What is known of the rows to come: confidence sequences of the loss, of how much it is below the baseline's, of the
-// calibration and of the error rate, and an alarm for a loss that rises.
+// calibration and of the error rate, an alarm for a loss that rises, and the residuals of a regression run.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 
 #include "learners/confidence.hpp"
 #include "learners/losses.hpp"
+#include "learners/residuals.hpp"
 
 namespace ftprl {
 
@@ -44,6 +45,8 @@ public:
     const MeanSequence& errors() const { return errors_; }
     MonitorState state() const;
     void set_state(const MonitorState& state);
+    bool has_residuals() const { return kind_->labels != Labels::signs; }
+    Residuals& residuals() { return residuals_; }
 
 private:
     void add_block(const MonitoredRows& rows);
@@ -55,6 +58,7 @@ private:
     double first_rows_ = 0.0, first_loss_ = 0.0, first_residual_ = 0.0;
     MeanSequence loss_, improvement_, calibration_, errors_;
     DriftAlarm drift_;
+    Residuals residuals_;
 };
 
 }  // namespace ftprl

@@ -67,6 +67,9 @@ enum Fact { LARGEST_WEIGHT, LARGEST_LABEL, GAP };
 // they were when the number of rows was last a power of two.
 enum Span { BEFORE, CURRENT, LATEST };
 
+// What is kept of the experts of a row whose label arrives late: the scores of the scales, the coin's, the two levels.
+constexpr int arrival_numbers(int scales) { return scales + 3; }
+
 struct ScaleState {
     void* cells;
     double* intercept;  // z, R and S, MOST_SCALES doubles each, and kappa; the unit is 1

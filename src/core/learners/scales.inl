@@ -207,7 +207,7 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
     const std::int64_t end = rows.indptr[rows.count];
     double* tallies = state.tallies;
     Totals batch = {0.0, 0.0, 0};
-    alignas(32) double scores[ROW_INPUTS];
+    alignas(32) double scores[ROW_INPUTS] = {}, arrival[ROW_INPUTS];
     alignas(32) double slopes[DENSE_AT] = {};
     D score[L], slope[L];
     ColumnIndex index;
@@ -228,6 +228,7 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
         read_experts<T>(rows, wide, constants, state, index, from, to, end, learns, scores);
         if (!learns) {
+            keep_arrival(constants, out, r, scores);
             const MixedPrediction prediction = predict_mixture(constants, *state.mixture, scores, y);
             if (out.scores != nullptr) out.scores[r] = prediction.score;
             if (out.losses != nullptr) out.losses[r] = prediction.loss;
@@ -235,7 +236,8 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
                 weigh_log_loss(constants, *state.mixture, scores, y, weight);
             continue;
         }
-        const MixedPrediction prediction = learn_mixture(constants, *state.mixture, scores, y, weight,
+        const double* judged = judged_inputs(constants, out, r, scores, arrival);
+        const MixedPrediction prediction = learn_mixture(constants, *state.mixture, scores, judged, y, weight,
                                                          tallies[ROWS] + 1.0, out.scores != nullptr, slopes);
         if (out.scores != nullptr) out.scores[r] = prediction.score;
         if (out.losses != nullptr) out.losses[r] = prediction.loss;

@@ -128,7 +128,7 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
     double *tallies = state.tallies, *own_kappa = state.intercept + 3 * MOST_SCALES;
     Mixture& m = *state.mixture;
     Totals batch = {0.0, 0.0, 0};
-    alignas(32) double scores[ROW_INPUTS], reaches[4 * L], slopes[DENSE_AT] = {};
+    alignas(32) double scores[ROW_INPUTS] = {}, arrival[ROW_INPUTS], reaches[4 * L], slopes[DENSE_AT] = {};
     D score[L], reach[L], slope[L], x[L];
     ColumnIndex index;
     if (constants.dense) index_columns(*state.experts.dense, index);
@@ -147,8 +147,10 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
             add_labelled_intercept(c, state.intercept, *own_kappa, score, x, learns ? reach : nullptr);
         }
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
+        put_levels(m, scores);
         read_experts<T>(rows, wide, constants, state, index, from, to, end, learns, scores);
         if (!learns) {
+            keep_arrival(constants, out, r, scores);
             const Opinions o = opinions_of(constants, m, scores);
             if (out.scores != nullptr) out.scores[r] = o.mean;
             if (out.losses != nullptr) out.losses[r] = y == y ? value_at(constants, o.mean, y) : y;
@@ -158,7 +160,8 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
         for (int l = 0; l < L; ++l) store(reaches + 4 * l, reach[l]);
         LabelledRow row;
         const MixedPrediction prediction =
-            learn_with_labels(constants, m, scores, reaches, y, weight, tallies[ROWS] + 1.0, slopes, row);
+            learn_with_labels(constants, m, scores, judged_inputs(constants, out, r, scores, arrival), reaches, y,
+                              weight, tallies[ROWS] + 1.0, slopes, row);
         if (out.scores != nullptr) out.scores[r] = prediction.score;
         if (out.losses != nullptr) out.losses[r] = prediction.loss;
         batch.loss += weight * prediction.loss;
@@ -210,6 +213,7 @@ void score_labelled(const Rows& rows, bool wide, const ScaleConstants& constants
             add_labelled_intercept(c, state.intercept, state.intercept[3 * MOST_SCALES], score, x, nullptr);
         }
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
+        put_levels(m, scores);
         read_experts<T>(rows, wide, constants, state, index, rows.indptr[r], rows.indptr[r + 1], end, false, scores);
         to[r] = opinions_of(constants, m, scores).mean;
     }

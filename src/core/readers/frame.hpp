@@ -92,7 +92,7 @@ protected:
 
     std::vector<FrameColumn>& columns() noexcept { return columns_; }
 
-    // A cell that takes no part in a block: the label, the weight, a text, a date, a list.
+    // A cell that takes no part in a block: the label, the weight, the delay, a text, a date, a list.
     bool read_cell(FrameColumn& column, std::size_t at, double& y, double& weight) {
         if (column.cells.is_list()) return list(column.reader, column.elements, column.cells, at, capacity_);
         if (column.cells.is_temporal()) return read_date(column, at);
@@ -103,6 +103,8 @@ protected:
                 return label(column.reader, field, y);
             case Column::Kind::weight:
                 return importance(column.reader, field, weight);
+            case Column::Kind::delay:
+                return lateness(column.reader, field);
             case Column::Kind::text:
                 if (column.cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column.reader);
                 text(column.reader, field, capacity_);

@@ -58,7 +58,8 @@ public:
         known_capacity_ = 0;
         for (const Column& column : names) {
             kinds_.emplace(column.name, Known{column.kind, known_.size()});
-            if (!is_feature(column.kind)) continue;
+            if (column.kind == Kind::delay) rows.keep_delays();  // also of rows before the first that has one
+            if (!makes_features(column.kind)) continue;
             known_.push_back(reader_of(column));
             known_capacity_ += most_features(column.kind);
         }
@@ -87,10 +88,6 @@ private:
         Kind kind;
         std::size_t rank;
     };
-
-    static bool is_feature(Kind kind) noexcept {
-        return kind != Kind::ignore && kind != Kind::label && kind != Kind::weight;
-    }
 
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
         y_ = MISSING;
@@ -190,7 +187,7 @@ private:
             const auto known = kinds_.find(path_);
             const bool is_new = known == kinds_.end();
             const Kind kind = is_new ? Kind::numeric : known->second.kind;
-            const std::size_t rank = is_new || !is_feature(kind) ? UNRANKED : known->second.rank;
+            const std::size_t rank = is_new || !makes_features(kind) ? UNRANKED : known->second.rank;
             const bool lasts = !is_new || nodes_.size() < kinds_.size() + MOST_NEW_NAMES;
             Node fresh = node(kind, path_, std::move(key), object, is_new, lasts, rank);
             if (!lasts) return &passing_.emplace_back(std::move(fresh));
@@ -293,6 +290,8 @@ private:
                 return label(node.reader, field, y_);
             case Kind::weight:
                 return importance(node.reader, field, weight_);
+            case Kind::delay:
+                return lateness(node.reader, field);
             case Kind::text:
                 if (place == NO_PLACE || field.data != field.end) {
                     ElementParser::text(node.reader, field, known_capacity_);
@@ -334,9 +333,10 @@ private:
         add_place(node.elements, static_cast<std::size_t>(place), value);
     }
 
-    // The label and the weight are one value.
+    // The label, the weight and the delay are one value.
     bool is_no_single(const Node& node, const char* what) {
-        const bool is_single = !node.by_value && (node.reader.kind == Kind::label || node.reader.kind == Kind::weight);
+        const Kind kind = node.reader.kind;
+        const bool is_single = !node.by_value && kind != Kind::ignore && !makes_features(kind);
         if (is_single) refuse(std::string("expected one value, got ") + what + " in column " + node.reader.name);
         return !is_single;
     }

@@ -52,7 +52,7 @@ public:
     void add_missing(const std::string& name) {
         const auto known = names_.find(name);
         if (!is_good_ || known == names_.end() || known->second.by_value) return;
-        if (is_feature(known->second.reader.kind)) missing(known->second.reader);
+        if (makes_features(known->second.reader.kind)) missing(known->second.reader);
     }
 
     // A value of the record: a number, with `field` as its text, or a text alone.
@@ -144,6 +144,9 @@ private:
             case Column::Kind::weight:
                 is_good_ = importance(column, field, weight_);
                 return;
+            case Column::Kind::delay:
+                is_good_ = lateness(column, field);
+                return;
             default:
                 is_good_ = feature(column, field, rest_, false);
         }
@@ -151,9 +154,6 @@ private:
 
     static bool is_number(Column::Kind kind) noexcept {
         return kind == Column::Kind::numeric || kind == Column::Kind::bucket;
-    }
-    static bool is_feature(Column::Kind kind) noexcept {
-        return kind != Column::Kind::ignore && kind != Column::Kind::label && kind != Column::Kind::weight;
     }
 
     std::unordered_map<std::string, Name> names_;

@@ -59,6 +59,7 @@ public:
     Buffer<double> wide_values;
     Buffer<double> y;
     Buffer<double> weight;
+    Buffer<double> delay;                                   // after how many rows a label arrives, if that is kept
     std::vector<std::pair<std::size_t, std::string>> tags;  // row and tag, where there is one
     FeatureLog log;                                         // names, if they are kept
 
@@ -70,9 +71,15 @@ public:
     void begin(std::size_t capacity) {
         size_ = 0;
         row_has_unit_values_ = false;
+        row_delay_ = 0.0;
         if (log.is_on()) log.begin_row();
         reserve(capacity);
     }
+    // From the first row on.
+    void keep_delays() noexcept { keeps_delays_ = true; }
+    bool keeps_delays() const noexcept { return keeps_delays_; }
+    // That of the current row; 0 unless it is set.
+    void set_delay(double rows) noexcept { row_delay_ = rows; }
     // Every value of the current row is 1, and none was written.
     void set_unit_values() noexcept { row_has_unit_values_ = true; }
     // Whether every value of every row is 1: they are not written then, and one array of ones serves all batches.
@@ -150,6 +157,7 @@ public:
         indptr.push(static_cast<std::int64_t>(indices.size()));
         y.push(label);
         weight.push(importance);
+        if (keeps_delays_) delay.push(row_delay_);
         if (log.keeps_names()) log.record(count() - 1, size_);
         return true;
     }
@@ -334,6 +342,8 @@ private:
     std::size_t size_ = 0;
     bool row_has_unit_values_ = false;
     bool has_unit_values_ = true;
+    bool keeps_delays_ = false;
+    double row_delay_ = 0.0;
     std::array<std::uint8_t, SEEN_CELLS> seen_{};  // `stamp_` where a slot of this row landed
     std::uint8_t stamp_ = 0;
     std::vector<MapEntry> slot_map_;

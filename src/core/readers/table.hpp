@@ -40,14 +40,15 @@ public:
             if (i == 0 || columns_[i].kind != columns_[i - 1].kind) runs_.push_back(ColumnRun{columns_[i].kind, i, i});
             ++runs_.back().end;
         }
-        std::size_t labels = 0, weights = 0;
+        std::size_t labels = 0, weights = 0, delays = 0;
         capacity_ = 0;
         for (const ColumnReader& column : columns_) {
             capacity_ += most_features(column.kind);
             labels += column.kind == Column::Kind::label ? 1 : 0;
             weights += column.kind == Column::Kind::weight ? 1 : 0;
+            delays += column.kind == Column::Kind::delay ? 1 : 0;
         }
-        has_fast_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1;
+        has_fast_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1 && delays <= 1;
     }
 
 protected:
@@ -96,7 +97,7 @@ private:
         if (index_.count() < count || base + delimiters[count - 1] != newline) return nullptr;
         if (delimiters[count - 1] - delimiters[count - 2] > 1 && newline[-1] == '\r') --delimiters[count - 1];
         Field label{p, p, end};
-        double y = MISSING, weight = 1.0;
+        double y = MISSING, weight = 1.0, delay = 0.0;
         auto from = static_cast<std::size_t>(p - base);
         rows.begin(capacity_);
         for (const ColumnRun& run : runs_) {
@@ -110,6 +111,10 @@ private:
                     break;
                 case Column::Kind::weight:
                     good = is_weight(trimmed(first), weight);
+                    break;
+                case Column::Kind::delay:
+                    good = is_delay(trimmed(first), delay);
+                    rows.set_delay(delay);
                     break;
                 case Column::Kind::categorical:
                     categories(run, base, delimiters, from);
@@ -236,6 +241,9 @@ private:
                     break;
                 case Column::Kind::weight:
                     good = importance(column, fields[i], weight);
+                    break;
+                case Column::Kind::delay:
+                    good = lateness(column, fields[i]);
                     break;
                 default:
                     good = feature(column, fields[i], capacity_);

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ftprl._core import Monitor
 from ftprl.confidence.interval import LEVEL, MeanInterval
+from ftprl.confidence.residuals import ResidualSummary, summary_of
 
 Vector = NDArray[np.float64]
 FALSE_ALARM = 0.01  # the probability of an alarm, at any row, in a stream whose expected loss never rises
@@ -134,6 +135,20 @@ class RunMonitor:
         """Go on from saved numbers; none of them changes nothing."""
         if numbers:
             self._core.numbers = [float(value) for value in numbers]
+
+    @property
+    def residual_numbers(self) -> list[float]:
+        """The residuals of this run in bins, for a checkpoint; none for two classes."""
+        return self._core.residuals if self._core.has_residuals else []
+
+    def restore_residuals(self, numbers: Sequence[float]) -> None:
+        """Go on from saved residuals; none of them changes nothing."""
+        if numbers:
+            self._core.residuals = [float(value) for value in numbers]
+
+    def residuals(self) -> ResidualSummary | None:
+        """How far labels were from predictions in this run; None for two classes, and before the first row."""
+        return summary_of(self._core.residuals) if self._core.has_residuals else None
 
     @property
     def drift(self) -> Drift:

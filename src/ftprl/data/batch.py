@@ -51,7 +51,8 @@ class Batch:
     Distinct indices within a row are the promise of whoever makes a batch; `from_rows` and `from_csr` see to it.
     `is_private` is whether nobody else can write to the arrays: true of what a parser, `from_rows` or `from_csr` makes.
     A model learns from a copy of other batches, since another thread could change an index after it was checked.
-    `names` are the names of features that these rows have and earlier ones did not, where names are kept.
+    `names` are the names of features that these rows have and earlier ones did not, where names are kept. `delay` is
+    after how many rows the label of each arrives, where a column says that.
     """
 
     indptr: NDArray[np.int64]
@@ -64,6 +65,7 @@ class Batch:
     tags: tuple[str, ...] | None = None
     is_private: bool = field(default=False, init=False, repr=False)
     names: RowNames | None = field(default=None, init=False, repr=False)
+    delay: Vector | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kinds in _KINDS.items():
@@ -105,16 +107,18 @@ class Batch:
             None if self.tags is None else self.tags[start:stop],
             self.is_private,
             None if self.names is None else self.names[start:stop],
+            None if self.delay is None else self.delay[start:stop],
         )
 
     @classmethod
     def trusted(cls, *parts: Any) -> Batch:
         """A batch of arrays that are known to be right: those of a parser, or parts of another batch.
 
-        The last parts are `is_private` and, where there are any, `names`.
+        The last parts are `is_private` and, where there are any, `names` and `delay`.
         """
         batch = object.__new__(cls)
         object.__setattr__(batch, "names", None)
+        object.__setattr__(batch, "delay", None)
         for name, part in zip(cls.__slots__, parts, strict=False):
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False
@@ -135,7 +139,7 @@ class Batch:
         if self.is_private:
             return self
         arrays = (self.indptr.copy(), self.indices.copy(), self.values.copy(), self.y.copy(), self.weight.copy())
-        return Batch.trusted(*arrays, self.first_row, self.origin, self.tags, True, self.names)
+        return Batch.trusted(*arrays, self.first_row, self.origin, self.tags, True, self.names, self.delay)
 
     def cut(self, rows: int) -> Iterator[Batch]:
         """The same rows in pieces of at most `rows`."""

@@ -35,7 +35,7 @@ _MAGIC = b"FTPRLBAT"
 _TAIL = 32  # bytes: the length of the footer, its fingerprint, the version, and the magic
 _LARGEST_FOOTER = 1 << 30
 _BLOCK_ROWS, _BLOCK_ENTRIES = 16384, 1 << 19
-_KINDS = ("label", "weight", "ignore", "categorical", "numeric", "text")
+_KINDS = ("label", "weight", "delay_column", "ignore", "categorical", "numeric", "text")
 
 
 class _Block(NamedTuple):

@@ -19,7 +19,7 @@ from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.frame_opening import known_plan_of, settings_for_plan
 from ftprl.data.frame_source import FramePosition, FrameSettings, FrameSource
 from ftprl.data.options import ReadingOptions
-from ftprl.data.protocol import Description, Position
+from ftprl.data.protocol import BESIDE, Description, Position
 from ftprl.data.tables import SAMPLE_ROWS
 from ftprl.data.text_tables import named_columns
 from ftprl.errors import BadFormat, InvalidInput
@@ -179,7 +179,7 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}", option=error.options) from None
     kinds = plan.kinds
-    optional = ("ignore",) if options.columns is None or options.labelled else ("label", "weight", "ignore")
+    optional = ("ignore",) if options.columns is None or options.labelled else (*BESIDE, "ignore")
 
     def label_texts() -> list[str]:
         return _label_texts(FileBlocks(files, options.format or "", kinds, ("ignore",)))

@@ -12,7 +12,9 @@ from ftprl.data.files import shown
 from ftprl.data.protocol import KINDS
 from ftprl.errors import InvalidInput
 
-NAMED = ("ignore", "label", "weight", "categorical", "numeric", "text", "boolean", "date", "bucket")  # by options
+NAMED = (  # by options
+    *("ignore", "label", "weight", "delay_column", "categorical", "numeric", "text", "boolean", "date", "bucket"),
+)
 FEATURES = ("categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket")
 WITH_NUMBERS = ("date", "timestamp", "bucket")  # kinds for which the sample gives numbers
 BUCKETS = 32

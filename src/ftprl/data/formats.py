@@ -85,6 +85,7 @@ def open(
     intercept: bool = False,
     label: str | int | None = None,
     weight: str | int | ArrayLike | None = None,
+    delay_column: str | int | None = None,
     ignore: Columns = (),
     categorical: Columns = (),
     numeric: Columns = (),
@@ -132,6 +133,8 @@ def open(
         Put a 1 into the last cell of every row, for a learner without an intercept of its own.
     label
         The column with the label.
+    delay_column
+        The column that says after how many rows the label of a row arrives.
     ignore, categorical, numeric, text, boolean, date
         Columns to leave out, and columns of categories, of numbers, of text, of true and false, and of dates or times
         [default: inferred from the first rows].
@@ -178,6 +181,7 @@ def open(
         intercept=intercept,
         label=label,
         weight=weight,
+        delay_column=delay_column,
         ignore=ignore,
         categorical=categorical,
         numeric=numeric,

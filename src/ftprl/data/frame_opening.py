@@ -13,7 +13,7 @@ from ftprl.data.interactions import checked, parse
 from ftprl.data.labels import of_values
 from ftprl.data.options import DIM, FRAME, RECORDS, ReadingOptions
 from ftprl.data.parts import Parts, split
-from ftprl.data.protocol import KINDS
+from ftprl.data.protocol import BESIDE, KINDS
 from ftprl.data.tables import SAMPLE_ROWS, check_kinds
 from ftprl.data.text_tables import named_columns
 from ftprl.data.vectors import RowVectors
@@ -79,7 +79,7 @@ def _source(
         kinds = {name: "ignore" if own == kind else own for name, own in kinds.items()}
     label = "y" if "label" in vectors else _label_of(kinds)
     settings = settings_for_plan(options, plan._replace(kinds=kinds), label_texts, format, label)
-    optional = KINDS if format == RECORDS else ("ignore",) if options.labelled else ("label", "weight", "ignore")
+    optional = KINDS if format == RECORDS else ("ignore",) if options.labelled else (*BESIDE, "ignore")
     optional = optional if options.columns is not None or format == RECORDS else ("ignore",)
     reader = BlockReader(data, kinds, format == RECORDS, optional, vectors)
     return FrameSource(reader, settings)

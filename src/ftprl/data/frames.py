@@ -11,7 +11,7 @@ from ftprl.data import nested
 from ftprl.data.columns import FEATURES, ColumnSample, kind_of_text
 from ftprl.data.files import shown
 from ftprl.data.parts import ORIGIN, Parts
-from ftprl.data.protocol import KINDS
+from ftprl.data.protocol import BESIDE, KINDS
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, listed
 from ftprl.errors import BadFormat, InvalidInput
 
@@ -143,7 +143,7 @@ def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -
     known, passed = set(names), dict[str, str]()
     for name, kind in kinds.items():
         inside = [other for other in names if other.startswith(f"{name}.")]
-        if name not in known and (not inside or kind in ("label", "weight")):
+        if name not in known and (not inside or kind in BESIDE):
             raise InvalidInput(
                 f"{where}{kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; check the name.",
                 option=kind,
@@ -255,7 +255,7 @@ def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
 
     value = nested.value_type(cells.type)
     value = value.value_type if value is not None and pa.types.is_dictionary(value) else value
-    if value is None or kind in ("label", "weight", "refused"):
+    if value is None or kind in (*BESIDE, "refused"):
         raise InvalidInput(_no_feature(name, cells.type))
     probe = readable(name, pa.nulls(0, value), kind)
     try:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ftprl.data.files import shown
+from ftprl.data.protocol import BESIDE
 from ftprl.errors import InvalidInput
 
 Interactions = tuple[tuple[str, ...], ...]
 ANY = "*"
 MOST_TERMS = 4  # of one interaction
 MOST = 64  # interactions, and so at most as many distinct terms as the core takes
-_WITHOUT_FEATURES = ("label", "weight", "ignore")
 
 
 def parse(given: Any) -> Interactions:
@@ -42,7 +42,7 @@ def checked(interactions: Interactions, kinds: Any) -> Interactions:
     """The same, if they name columns that have features; `kinds` is None where any name may come."""
     if kinds is None:
         return interactions
-    columns = [name for name, kind in kinds.items() if kind not in _WITHOUT_FEATURES]
+    columns = [name for name, kind in kinds.items() if kind not in (*BESIDE, "ignore")]
     for term in (term for terms in interactions for term in terms):
         if term != ANY and term not in columns:
             raise InvalidInput(

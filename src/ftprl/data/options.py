@@ -20,6 +20,7 @@ _KINDS = ("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket
 OF_TABLES = (
     "label",
     "weight",
+    "delay_column",
     *_KINDS,
     "missing",
     "columns",
@@ -41,6 +42,7 @@ class ReadingOptions(NamedTuple):
     intercept: bool = False
     label: str | int | None = None
     weight: Any = None
+    delay_column: str | int | None = None
     ignore: Columns = ()
     categorical: Columns = ()
     numeric: Columns = ()

@@ -187,7 +187,7 @@ class Taking:
 
 def taken(parser: Parser, origin: str) -> Batch:
     """The rows that a parser holds."""
-    indptr, indices, values, y, weight, tags_by_row = parser.take()
+    indptr, indices, values, y, weight, tags_by_row, delay = parser.take()
     tags: list[str] | None = None
     if tags_by_row:
         tags = [""] * len(y)
@@ -196,4 +196,4 @@ def taken(parser: Parser, origin: str) -> Batch:
     new = parser.take_names()
     names = None if new is None else RowNames(new, 0, len(y))
     tagged = None if tags is None else tuple(tags)
-    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names)
+    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names, delay)

@@ -9,7 +9,7 @@ from ftprl._core import first_row, look_at
 from ftprl.data.columns import NAMED, ColumnSample, kind_of_text
 from ftprl.data.files import Stream, shown
 from ftprl.data.labels import LabelRule, of_values
-from ftprl.data.protocol import KINDS
+from ftprl.data.protocol import BESIDE, KINDS
 from ftprl.errors import BadFormat, InvalidInput
 
 SAMPLE_ROWS = 10_000
@@ -37,6 +37,7 @@ class NamedColumns(NamedTuple):
 
     label: str | None
     weight: str | None
+    delay_column: str | None
     ignore: tuple[str, ...]
     categorical: tuple[str, ...]
     numeric: tuple[str, ...]
@@ -223,7 +224,7 @@ def check_kinds(columns: Mapping[str, str]) -> dict[str, str]:
             raise InvalidInput(
                 f"columns= needs a name and one of {', '.join(KINDS)}, got {name!r}: {kind!r}; correct it."
             )
-    for kind in ("label", "weight"):
+    for kind in BESIDE:
         if list(columns.values()).count(kind) > 1:
             raise InvalidInput(f"columns= needs at most one {kind}, got several; keep one.")
     return dict(columns)

@@ -8,7 +8,7 @@ from ftprl._core import Parser, parser
 from ftprl.data.interactions import Interactions, as_bytes, as_lists, parse
 from ftprl.data.labels import LabelRule
 from ftprl.data.options import DIM, ReadingOptions
-from ftprl.data.protocol import KINDS
+from ftprl.data.protocol import BESIDE, KINDS
 
 if TYPE_CHECKING:
     from ftprl.data.columns import ColumnPlan
@@ -81,7 +81,7 @@ class TextSettings(NamedTuple):
         """Kinds of columns that a file may lack."""
         if not self.has_known_columns:
             return ()
-        return ("ignore",) if self.needs_label else ("label", "weight", "ignore")
+        return ("ignore",) if self.needs_label else (*BESIDE, "ignore")
 
     def to_dict(self) -> dict[str, Any]:
         """The options of `ftprl.data.open` that read other files in the same way."""

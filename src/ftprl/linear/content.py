@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ftprl.confidence.residuals import NUMBERS as RESIDUAL_NUMBERS
 from ftprl.confidence.run import NUMBERS
 from ftprl.data.protocol import KINDS
 from ftprl.losses import SCALAR_LOSSES
@@ -146,8 +147,10 @@ def checkpoint_shape(format: Any) -> Shape:
             "digest": either(nothing, digest),
             "reviews": listed(_TOTALS, MOST_REVIEWS),
             "monitor": _MONITOR,
+            "residuals": listed(number(), RESIDUAL_NUMBERS),
             "chosen": either(nothing, row(_EXPERTS, _EXPERTS)),
             "relearn": whole(0, MOST_REVIEWS),
+            "arrived": either(nothing, _TOTALS),
         },
     )
     return fields(
@@ -160,6 +163,7 @@ def checkpoint_shape(format: Any) -> Shape:
         },
         {
             "retire": flag,
+            "delay": either(nothing, whole(0, 2**53)),
             "predictions": either(nothing, fields({"bytes": whole(), "crc32": whole(0, 2**32 - 1)})),
         },
     )

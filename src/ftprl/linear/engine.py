@@ -89,6 +89,7 @@ class Engine:
         self._core = _learner(spec, receipt)
         self._baseline = Baseline(spec.loss, spec.tau)
         self._seen = False  # whether the rows that are being learned were learned in an earlier pass
+        self._arrivals: tuple[Vector, NDArray[np.int64]] | None = None  # of the rows that are being learned, if late
         self._reading, self._changing = state_lock()
 
     def unchanged(self) -> Hold:
@@ -355,6 +356,50 @@ class Engine:
                 )
             return self._learn_and_score_last(batch, last_score, losses, baselines)
 
+    @property
+    def arrival_numbers(self) -> int:
+        """How many numbers `learn_late` keeps for each row: none with one scale, which has no mixture."""
+        return len(self._all_scales) + 3 if self._spec.several else 0
+
+    @property
+    def _all_scales(self) -> tuple[float, ...]:
+        """The scales of today and those that were dropped."""
+        return tuple(sorted((*self._spec.scales, *self._spec.retired)))
+
+    def learn_late(
+        self,
+        batch: Batch,
+        arrivals: Vector,
+        arrival_of: NDArray[np.int64],
+        *,
+        scores: Vector | None = None,
+        losses: Vector | None = None,
+        baselines: Vector | None = None,
+    ) -> LossTotals:
+        """As `learn`, for rows that are predicted first, with weight 0, and learned when their labels arrive.
+
+        Row r keeps in row `arrival_of[r]` of `arrivals`, of `arrival_numbers` each, what its experts say when it is
+        predicted. When it is learned, every scale takes its gradient at the weights of then; the mixture judges the
+        experts by what they said.
+        """
+        check.instance("batch", batch, Batch)
+        with self._changing:
+            self._seen = False
+            self._arrivals = (arrivals, arrival_of) if self._spec.several else None
+            try:
+                return self._learn_and_review(batch.private(), scores, losses, baselines)
+            finally:
+                self._arrivals = None
+
+    def _core_arrivals(self, rows: slice) -> tuple[Vector | None, NDArray[np.int64] | None, list[int]]:
+        """The arrivals of some rows as the core takes them, with the scales of today, and their columns."""
+        if self._arrivals is None:
+            return None, None, []
+        arrivals, arrival_of = self._arrivals
+        every = self._all_scales
+        columns = [*(every.index(scale) for scale in self._spec.scales), *range(len(every), len(every) + 3)]
+        return np.ascontiguousarray(arrivals[:, columns]), np.ascontiguousarray(arrival_of[rows]), columns
+
     def _learn_and_score_last(
         self, batch: Batch, last_score: Vector, losses: Vector | None, baselines: Vector | None
     ) -> LossTotals:
@@ -454,6 +499,7 @@ class Engine:
             scores = scores[rows]
         if losses is not None and rows != slice(0, len(losses)):
             losses = losses[rows]
+        arrivals, arrival_of, columns = self._core_arrivals(rows)
         try:
             loss, weight, count = self._core.learn(
                 batch.indptr,
@@ -468,9 +514,13 @@ class Engine:
                 not self._seen,
                 self._baseline,
                 None if baselines is None else baselines[rows],
+                arrivals,
+                arrival_of,
             )  # by position, which takes less time
         except ValueError as error:
             raise _refusal(batch, error) from None
+        if self._arrivals is not None:
+            self._arrivals[0][:, columns] = arrivals
         return LossTotals(loss, weight, count)
 
     def _check(self, batch: Batch) -> None:
@@ -479,6 +529,11 @@ class Engine:
             self._core.check(*_labelled(batch), first_row=batch.first_row)
         except ValueError as error:
             raise _refusal(batch, error) from None
+
+    def check_rows(self, batch: Batch) -> None:
+        """Refuse a batch with a row that cannot be learned, as `learn` does; nothing is learned."""
+        check.instance("batch", batch, Batch)
+        self._check(batch.private())
 
     def score(self, batch: Batch) -> Vector:
         """x·v for each row, with the weights as they are: what `weights()` and the intercept say.
@@ -605,6 +660,7 @@ class Engine:
         twin._core = self._core.copy()
         twin._baseline = self._baseline.copy()
         twin._seen = False
+        twin._arrivals = None
         twin._reading, twin._changing = state_lock()
         return twin
 

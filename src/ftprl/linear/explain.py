@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ftprl._core import NameTable
 from ftprl.data import Batch
 from ftprl.data.files import shown
+from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
@@ -214,8 +215,8 @@ def _of_fields(model: Model, text: str) -> dict[str, Any]:
     quote = model.reading.get("quote") or ("" if format == "tsv" else '"')
     quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
     fields = next(csv.reader([text], delimiter=sep, **quoting), [])
-    used = [name for name, kind in columns.items() if kind not in ("label", "weight", "ignore")]
-    unlabelled = [name for name, kind in columns.items() if kind not in ("label", "weight")]
+    used = [name for name, kind in columns.items() if kind not in (*BESIDE, "ignore")]
+    unlabelled = [name for name, kind in columns.items() if kind not in BESIDE]
     for names in (used, unlabelled, list(columns)):
         if len(names) == len(fields) and names:
             return {name: field for name, field in zip(names, fields, strict=True) if name in used}

@@ -15,6 +15,7 @@ from ftprl._core import HASH_VERSION
 from ftprl.confidence import RunConfidence, RunMonitor
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
+from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
@@ -35,6 +36,7 @@ Vector = NDArray[np.float64]
 PROVENANCE = "provenance"  # the tensor that holds it
 START = "start"  # likewise
 ADMISSION = "admission"  # likewise
+WAITING = "waiting."  # how the names begin of those that hold rows whose labels have not arrived
 _LISTED = 0.9  # of the cells, below which a list of them is the smaller file
 _OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a receipt needs
 
@@ -73,6 +75,7 @@ class Model:
         self.is_compact = False  # whether only what predictions need is left
         self.start: bytes | None = None  # in a run that goes back to it: the model before its first row
         self.admission: Admission | None = None  # of rare features
+        self.waiting: dict[str, NDArray[Any]] = {}  # in a checkpoint: tensors of rows whose labels have not arrived
         self.file_digest, self.file_size = "", 0  # of the file it was loaded from, if any
 
     def __repr__(self) -> str:
@@ -102,8 +105,7 @@ class Model:
             return readers.open(data, **options)
         columns = options.get("columns")
         if columns is not None:
-            unread = ("label", "weight")
-            options["columns"] = {name: "ignore" if kind in unread else kind for name, kind in columns.items()}
+            options["columns"] = {name: "ignore" if kind in BESIDE else kind for name, kind in columns.items()}
         return readers.open(data, **{**options, "loss": "squared", "positive": None})
 
     def open_labelled(self, data: Any, **more: Any) -> Source:
@@ -111,7 +113,11 @@ class Model:
         data = readers.as_data(data)
         spec = self.engine.spec
         kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **self.reading}
-        return readers.open(data, **{"labelled": True, **readers.settings_for(kept, data, more.get("format")), **more})
+        options = {**readers.settings_for(kept, data, more.get("format")), **more}
+        if (columns := options.get("columns")) is not None:  # when a label arrived does not matter here
+            late = "delay_column"
+            options["columns"] = {name: "ignore" if kind == late else kind for name, kind in columns.items()}
+        return readers.open(data, **{"labelled": True, **options})
 
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
         """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores.
@@ -215,7 +221,7 @@ class Model:
             tensors[START] = model_file.pack_bytes(self.start)
         if self.admission is not None:
             tensors[ADMISSION] = model_file.pack_bytes(self.admission.to_bytes())
-        return tensors
+        return tensors | self.waiting
 
     def state_digest(self) -> str:
         """The SHA-256 of all that was learned; it does not depend on the file, its header or the settings."""
@@ -257,6 +263,8 @@ class Model:
             spec = Spec.from_dict(content["spec"])
             _check_reading(content["reading"], spec)
             start = loaded.tensors.pop(START, None)
+            waiting = [name for name in loaded.tensors if name.startswith(WAITING)]
+            late = {name: loaded.tensors.pop(name) for name in waiting}
             names = _names_of(content, loaded.tensors)
             packed = loaded.tensors.pop(ADMISSION, None)
             admission = None
@@ -282,6 +290,7 @@ class Model:
         model.is_compact = bool(content.get("compact", False))
         model.start = None if start is None else model_file.unpack_bytes(start)
         model.admission = admission
+        model.waiting = late
         model.file_digest, model.file_size = loaded.sha256, loaded.size
         return model
 

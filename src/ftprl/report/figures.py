@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import replace
 
 from ftprl.draw import RAMP, Columns, Panel, Series
 from ftprl.draw.numbers import short
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.report import sentences
+from ftprl.report.figure import Figure
 from ftprl.report.numbers import amount, count, duration, percent
+from ftprl.report.regression import regression
 from ftprl.report.sentences import no_receipt
 from ftprl.runlog import plots
 from ftprl.runlog.reader import Point, Receipt, RunLog
@@ -19,20 +20,6 @@ from ftprl.runlog.yardstick import better
 
 _NOTHING = "no progress has been logged yet."
 _FEW = 20  # rows: with fewer, the share of positives means little
-Cells = Sequence[Sequence[str]]
-
-
-@final
-@dataclass(frozen=True)
-class Figure:
-    """A figure with its caption and its numbers as a table; without a panel, `caption` is the reason."""
-
-    name: str
-    title: str
-    caption: str
-    panel: Panel | None = None
-    head: Sequence[str] = ()
-    rows: Cells = ()
 
 
 def figures(log: RunLog) -> list[Figure]:
@@ -40,12 +27,17 @@ def figures(log: RunLog) -> list[Figure]:
     return [
         _loss(log),
         _floor(log),
-        _calibration(log),
+        *(regression(log) if _has_numbers(log) else [_calibration(log)]),
         _scales(log),
         _regret(log),
         _coordinates(log),
         _speed(log),
     ]
+
+
+def _has_numbers(log: RunLog) -> bool:
+    """Whether labels are numbers rather than classes."""
+    return log.loss in SCALAR_LOSSES and not SCALAR_LOSSES[log.loss].binary
 
 
 def _loss(log: RunLog) -> Figure:

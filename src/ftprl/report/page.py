@@ -11,7 +11,8 @@ from typing import Literal
 from ftprl import draw
 from ftprl.errors import InvalidInput
 from ftprl.report import sentences
-from ftprl.report.figures import Figure, figures
+from ftprl.report.figure import Figure
+from ftprl.report.figures import figures
 from ftprl.report.html import details, esc, facts, table, tag
 from ftprl.report.numbers import amount, count, duration
 from ftprl.report.settings import settings
@@ -100,6 +101,10 @@ def _tiles(log: RunLog) -> list[str]:
         if first.improvement is not None:
             note = "more loss than the baseline" if first.improvement < 0.0 else "less loss; 100 % is perfect"
             tiles.append(_tile("improvement", f"{first.improvement:.1f} %", note))
+    if log.residuals is not None:
+        summary = log.residuals
+        note = f"the mean label would have {amount(summary.label_deviation)}"
+        tiles.append(_tile("RMSE", amount(summary.rmse), note))
     if held is not None:
         yardstick = sentences.against_baseline(held.holdout, held.holdout_baseline, held.holdout_improvement)
         tiles.append(_tile("held-out loss", amount(held.holdout), yardstick or "rows that were never learned"))

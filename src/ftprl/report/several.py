@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ftprl import draw
 from ftprl.draw import Panel, Series
-from ftprl.report.figures import Figure
+from ftprl.report.figure import Figure
 from ftprl.report.html import esc, table, tag
 from ftprl.report.numbers import amount, count, duration
 from ftprl.report.page import figure_card, frame, parts

@@ -133,7 +133,15 @@ def _interval(confidence: Mapping[str, Any] | None, name: str) -> tuple[float, f
 
 
 def _short(value: float) -> str:
-    return f"{value:.4f}" if abs(value) < 1e3 else f"{value:.6g}"
+    """A loss of any size with at least three digits.
+
+    >>> _short(0.45), _short(0.000213), _short(7959242.1), _short(3e15)
+    ('0.4500', '0.000213', '7,959,242', '3e+15')
+    """
+    size = abs(value)
+    if size >= 1e3:
+        return f"{value:,.0f}" if size < 1e12 else f"{value:.4g}"
+    return f"{value:.4f}" if size >= 1e-3 or size < 1e-12 else f"{value:.3g}"
 
 
 def _small(value: float) -> str:

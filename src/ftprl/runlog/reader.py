@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
+from ftprl.confidence import ResidualSummary
 from ftprl.runlog.events import Event, json_values
 from ftprl.runlog.floor import FloorCurve
 
@@ -92,6 +93,7 @@ class RunLog:
     floor: FloorCurve | None  # the last one
     rates: Receipt  # the best learning-rate scale beside the mixture; empty when not known
     confidence: Mapping[str, Any]  # what to expect of rows to come; empty when not logged
+    residuals: ResidualSummary | None  # of a regression run
 
     @classmethod
     def from_events(cls, events: Iterable[Event]) -> RunLog:
@@ -126,6 +128,7 @@ class RunLog:
             floor=FloorCurve.from_dict(_last(kept, "floor", Mapping)),
             rates=numbers(_last(kept, "rates", Mapping)),
             confidence=_last(kept, "confidence", Mapping) or {},
+            residuals=ResidualSummary.from_dict(_last(kept, "residuals", Mapping) or {}),
         )
 
     @property

@@ -88,7 +88,7 @@ def _table(source: TextSource, model: Model) -> Table:
     if COLUMN in names:
         raise InvalidInput(f"--append needs data without a column {COLUMN!r}, got one; rename it.")
     kinds = model.reading.get("columns") or {}
-    numeric = ("numeric", "weight", *(() if model.engine.spec.scalar_loss().binary else ("label",)))
+    numeric = ("numeric", "weight", "delay_column", *(() if model.engine.spec.scalar_loss().binary else ("label",)))
     return Table(names, frozenset(name for name in names if kinds.get(name) in numeric), dialect)
 
 

@@ -10,6 +10,7 @@ from ftprl.confidence import RunMonitor
 from ftprl.data import Source
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.model import Model
+from ftprl.training.delay import Waiting
 from ftprl.training.options import RunOptions
 from ftprl.training.run_state import RunState
 
@@ -30,30 +31,37 @@ class Checkpoints:
             return False
         return time.monotonic() - self._written >= seconds
 
-    def write(self, model: Model, state: RunState, predictions: Mapping[str, Any] | None = None) -> str:
-        """Save the model with the state of the run and what is known of its predictions; returns the path."""
+    def write(
+        self, model: Model, state: RunState, predictions: Mapping[str, Any] | None, waiting: Waiting | None
+    ) -> str:
+        """Save the model with the state of the run, what is known of its predictions, and the rows that wait.
+
+        Returns the path.
+        """
         options = self._options
         assert options.checkpoint is not None
         model.checkpoint = {
             "holdout": options.holdout,
             "passes": options.passes,
             "retire": options.retire,
+            "delay": options.delay,
             "marks": self._fingerprint,
             "on_bad_row": "skip" if self._source.skips_bad_rows else "raise",
             "predictions": None if predictions is None else dict(predictions),
             "standing": state.to_dict(),
         }
+        model.waiting = {} if waiting is None else waiting.tensors()
         try:
             model.save(options.checkpoint)
         finally:
-            model.checkpoint = None
+            model.checkpoint, model.waiting = None, {}
         self._written = time.monotonic()
         return options.checkpoint
 
     def resume(self, saved: Mapping[str, Any], monitor: RunMonitor) -> RunState:
         """The state of a checkpoint, if the options and the files are those it was made with."""
-        for name in ("passes", "holdout", "retire"):
-            now, then = getattr(self._options, name), saved[name]
+        for name in ("passes", "holdout", "retire", "delay"):
+            now, then = getattr(self._options, name), saved.get(name)
             if now != then:
                 raise InvalidInput(
                     f"{name}= needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."

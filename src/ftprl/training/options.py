@@ -13,6 +13,7 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+MOST_DELAY = 2**53
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -55,6 +56,8 @@ class RunOptions(NamedTuple):
     threads: int | None = None
     retire: bool = True
     predictions: str | None = None
+    delay: int | None = None
+    delay_memory: int | None = None
 
     def check(self) -> None:
         """Raise InvalidInput for an option that no run can have."""
@@ -66,6 +69,11 @@ class RunOptions(NamedTuple):
             )
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 0):
             raise InvalidInput(f"threads= needs a whole number of at least 0, got {self.threads!r}; pass 1.")
+        if self.delay is not None and (not is_whole(self.delay) or not 0 <= self.delay <= MOST_DELAY):
+            raise InvalidInput(
+                f"delay= needs a number of rows from 0 to 2**53, got {self.delay!r}; pass after how many rows a label"
+                " arrives."
+            )
 
     @property
     def needs_digest(self) -> bool:

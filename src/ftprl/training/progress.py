@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from ftprl.confidence import RunConfidence
+from ftprl.confidence import ResidualSummary, RunConfidence
 from ftprl.data import Batch
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -36,13 +36,22 @@ def confidence_fields(confidence: RunConfidence | None) -> dict[str, Any]:
     return {"confidence": None if confidence is None else confidence.to_dict()}
 
 
+def residual_fields(residuals: ResidualSummary | None) -> dict[str, Any]:
+    """The residuals of a regression run, as an event has them; nothing for two classes.
+
+    >>> residual_fields(None)
+    {}
+    """
+    return {} if residuals is None else {"residuals": residuals.to_dict()}
+
+
 @final
 class ProgressMeter:
     """Measures the loss of a model since the start of a pass and since the last progress event."""
 
     def __init__(self, model: Model, state: RunState) -> None:
         self._model, self._state = model, state
-        self._last = model.engine.progress
+        self._last = state.totals(model.engine)
         self._row: Batch | None = None
         self._score = np.full(1, np.nan)
 
@@ -52,16 +61,16 @@ class ProgressMeter:
 
     def pass_loss(self) -> dict[str, float]:
         """The mean loss of this pass and its baseline."""
-        return loss_fields(minus(self._model.engine.progress, self._state.pass_start))
+        return loss_fields(minus(self._state.totals(self._model.engine), self._state.pass_start))
 
     def mean_losses(self) -> dict[str, float]:
         """The mean loss of this pass, and that of the rows since the last progress, with their baselines."""
-        since = minus(self._model.engine.progress, self._last)
+        since = minus(self._state.totals(self._model.engine), self._last)
         return {**self.pass_loss(), **loss_fields(since, "since")}
 
     def losses(self) -> dict[str, float]:
         """The mean losses and the weights they are means of; from here on `since` starts anew."""
-        fields, now = self.mean_losses(), self._model.engine.progress
+        fields, now = self.mean_losses(), self._state.totals(self._model.engine)
         self._last = now
         fields["weight"] = now.weight - self._state.run_start.weight
         fields["pass_weight"] = now.weight - self._state.pass_start.weight

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from ftprl.confidence import RunConfidence
+from ftprl.confidence import ResidualSummary, RunConfidence
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -30,7 +30,8 @@ class Run:
     `bad_rows` were left out, the first for the reason `first_bad`. `failed_checkpoints` could not be written, the first
     for the reason `checkpoint_error`. `only_class` is 1 or -1 when every label of a
     loss with two classes was of that class. `path` is where the model was saved. `confidence` is what to expect of rows
-    to come: intervals that hold at every row at once, and the drift alarm; None when no row was learned.
+    to come: intervals that hold at every row at once, and the drift alarm; None when no row was learned. `residuals` is
+    how far labels were from their predictions in the first pass, where labels are numbers.
     """
 
     model: Model
@@ -48,6 +49,7 @@ class Run:
     seconds: float
     path: str | None
     confidence: RunConfidence | None
+    residuals: ResidualSummary | None
 
     @property
     def columns(self) -> list[dict[str, Any]]:

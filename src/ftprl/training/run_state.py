@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 from ftprl.confidence import RunMonitor
 from ftprl.data import Position, Source
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import RowRefused
+from ftprl.linear.engine import Engine, RowRefused
 from ftprl.linear.model import Vector
 from ftprl.linear.totals import LossTotals
 
@@ -77,7 +77,8 @@ class RunState:
     rows at the end of each pass, where the best number of passes is to be found, and `chosen` the weights of the
     experts at the end of the best one so far. `relearn_passes` is the number of passes in which all rows are learned
     in the end; 0 until it is known. `monitor` sees each row of the first pass; if the
-    rows before it were learned by an earlier version, without one, it is not saved: it `is_partial`.
+    rows before it were learned by an earlier version, without one, it is not saved: it `is_partial`. `arrived` are the
+    totals of rows as they were predicted when they arrived, where they are learned later; those of the engine else.
     """
 
     run_start: LossTotals
@@ -96,6 +97,11 @@ class RunState:
     reviews: list[LossTotals] = field(default_factory=list)
     chosen: ExpertWeights | None = None
     relearn_passes: int = 0
+    arrived: LossTotals | None = None
+
+    def totals(self, engine: Engine) -> LossTotals:
+        """The loss of all rows, each as it was predicted when it arrived."""
+        return engine.progress if self.arrived is None else self.arrived
 
     def advance(self, rows: int, position: Position) -> None:
         """Some more rows were read."""
@@ -153,7 +159,9 @@ class RunState:
             "reviews": [_json(totals) for totals in self.reviews],
             "chosen": None if self.chosen is None else list(self.chosen),
             "relearn": self.relearn_passes,
+            **({} if self.arrived is None else {"arrived": _json(self.arrived)}),
             **({} if self.is_partial else {"monitor": self.monitor.numbers}),
+            **({"residuals": residuals} if (residuals := self.monitor.residual_numbers) else {}),
         }
 
     @classmethod
@@ -161,6 +169,7 @@ class RunState:
         """The state that `to_dict` wrote, of a run over this source."""
         first_pass = values["progressive"]
         monitor.restore(values.get("monitor", ()))
+        monitor.restore_residuals(values.get("residuals", ()))
         return cls(
             run_start=_totals(values["began"]),
             pass_start=_totals(values["pass_began"]),
@@ -178,6 +187,7 @@ class RunState:
             reviews=[_totals(entry) for entry in values.get("reviews", ())],
             chosen=_weights(values.get("chosen")),
             relearn_passes=int(values.get("relearn", 0)),
+            arrived=None if values.get("arrived") is None else _totals(values["arrived"]),
         )
 
 

@@ -11,6 +11,7 @@ from ftprl import data as readers
 from ftprl.data.columns import bucket_entry
 from ftprl.data.interactions import parse as parse_interactions
 from ftprl.data.parts import Parts
+from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.admission import Admission
 from ftprl.linear.admission import parse as parse_admission
@@ -25,7 +26,7 @@ from ftprl.options import names
 SPEC = names("Spec")
 READING = names("open")
 _OPEN = (*READING, "y")  # what is passed on to `ftprl.data.open`
-_COLUMNS = ("label", "weight", "ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
+_COLUMNS = (*BESIDE, "ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
 _NOT_KEPT = ("on_bad_row", "max_row")  # a model may read other files with other limits
 Options = Mapping[str, Any]
 

@@ -18,6 +18,7 @@ from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event, Writer
+from ftprl.training.delay import has_delay_column, parse_memory
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass
 from ftprl.training.predictions import STDOUT
@@ -29,6 +30,7 @@ from ftprl.version import __version__
 Path = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
 
+_KEPT = ("passes", "holdout", "retire", "delay")  # options of a run that its checkpoint has
 RECEIPT = False  # whether a receipt is kept by default: docs/adr/0008-receipts.md
 
 # A finished run may put its model where its checkpoint was, and a model may be resumed into its own file.
@@ -50,6 +52,7 @@ def train(
     label: str | int | None = None,
     positive: str | float | None = None,
     weight: str | int | ArrayLike | None = None,
+    delay_column: str | int | None = None,
     ignore: Columns | None = None,
     categorical: Columns | None = None,
     numeric: Columns | None = None,
@@ -86,6 +89,8 @@ def train(
     admit: str | None = None,
     passes: int | None = None,
     holdout: int | None = None,
+    delay: int | None = None,
+    delay_memory: str | int | None = None,
     receipt: bool | None = None,
     checkpoint: Path | None = None,
     every: str | int | None = None,
@@ -113,6 +118,7 @@ def train(
     - `label`: Column with the label; csv and tsv files need one
     - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t]
     - `weight`: Column with the weight of the row [default: every weight is 1]
+    - `delay_column`: Column that says after how many rows the label of a row arrives, instead of `delay`
     - `ignore`: Columns to leave out
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
     - `numeric`: Columns of numbers [default: inferred from the first 10000 rows]
@@ -176,6 +182,9 @@ def train(
     - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none. With
       several passes held-out rows are learned in the end [default: none; 20 with several passes, unless a receipt is
       kept]
+    - `delay`: After how many rows a label arrives: a row is predicted when it arrives, and learned when its label would
+      have; not with several passes or a receipt [default: at once]
+    - `delay_memory`: Memory for the rows that wait for their labels: a size such as 4GB [default: 1GB]
     - `receipt`: Whether to keep what `certify` needs to bound the regret; `coin` and `dense` are off then, so that
       another, often weaker, model is learned [default: False]
     - `checkpoint`: File to save the run to, so that it can be resumed
@@ -222,6 +231,11 @@ def train(
         if cache is not None:
             from ftprl.training.cache import cached  # most runs do without
 
+            if has_delay_column(source):
+                raise InvalidInput(
+                    "cache= keeps no delays, got delay_column= as well; drop one.", option=("cache", "delay_column")
+                )
+
             source = cached(source, os.fspath(cache), threads, names=model.names is not None)
         saved = None if old is None else old.checkpoint
         run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt)
@@ -247,6 +261,7 @@ def train(
         seconds=time.monotonic() - clock,
         path=None if output is None else os.fspath(output),
         confidence=trainer.confidence,
+        residuals=trainer.residuals,
     )
 
 
@@ -331,11 +346,14 @@ def _run_options(
             )
         passed["every"] = CheckpointInterval.parse(passed["every"])
     passed |= {name: os.fspath(passed[name]) for name in ("checkpoint", "predictions") if name in passed}
-    kept = {} if checkpoint is None else {name: checkpoint[name] for name in ("passes", "holdout", "retire")}
+    kept = {} if checkpoint is None else {name: checkpoint.get(name) for name in _KEPT}
     if not (kept or receipt) and passed.get("passes") not in (None, 1):
         kept = {"holdout": HOLDOUT}  # to choose the best pass by
+    if "delay_memory" in passed:
+        passed["delay_memory"] = parse_memory(passed["delay_memory"])
     options = RunOptions(**{**kept, **passed})
     options.check()
+    _check_delay(options, source, receipt=receipt)
     if options.holdout == 0:
         options = options._replace(holdout=None)
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
@@ -345,6 +363,23 @@ def _run_options(
             option=("passes", "resume"),
         )
     return options
+
+
+def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool) -> None:
+    """Refuse late labels where rows are learned several times, or where a receipt counts each at its prediction."""
+    name = "delay_column" if has_delay_column(source) else "delay"
+    if options.delay is None and name == "delay":
+        return
+    if receipt:
+        raise InvalidInput(
+            f"{name}= learns rows later than they are predicted, which no receipt covers, got it with a receipt;"
+            " drop one.",
+            option=(name, "receipt"),
+        )
+    if options.passes > 1:
+        raise InvalidInput(
+            f"{name}= is for one pass over a stream, got passes={options.passes}; drop one.", option=(name, "passes")
+        )
 
 
 def _what_is_read_once(source: readers.Source) -> str:
@@ -361,6 +396,7 @@ def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict
         "holdout_every": options.holdout,
         "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.engine.receipt,
         "retire": options.retire,
+        "delay": "column" if has_delay_column(source) else options.delay,
         "admit": None if model.admission is None else model.admission.rule,
         "receipt": model.engine.receipt,
     }

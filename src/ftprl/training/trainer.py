@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from ftprl._core import trim
-from ftprl.confidence import RunConfidence, RunMonitor
+from ftprl.confidence import ResidualSummary, RunConfidence, RunMonitor
 from ftprl.data import Batch, Position, Source
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.engine import RowRefused
@@ -24,11 +24,12 @@ from ftprl.linear.relearn import forgetful
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
 from ftprl.training.checkpoint import Checkpoints
+from ftprl.training.delay import Waiting, waiting_of
 from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass, check_chosen, is_over, review
 from ftprl.training.predictions import Predictions
-from ftprl.training.progress import ProgressMeter, confidence_fields, loss_fields
+from ftprl.training.progress import ProgressMeter, confidence_fields, loss_fields, residual_fields
 from ftprl.training.refused import around_refused, located
 from ftprl.training.run_state import ExpertWeights, RunState, TrainingHistory, minus, plus
 from ftprl.training.schedule import Schedule, Stop
@@ -74,15 +75,20 @@ class Trainer:
         self._is_reviewed = self._is_mixture_kept and options.holdout is not None
         monitor = RunMonitor(model.engine.spec.loss, self._before.monitor)
         saved = model.checkpoint
+        self._waiting = waiting_of(source, options.delay, options.delay_memory, model.engine.arrival_numbers)
         if model.checkpoint is None:
             totals = model.engine.progress
             is_partial = self._before.rows > 0 and not self._before.monitor
             self.state = RunState(totals, totals, self._before.holdout, source.start, monitor, is_partial)
+            self.state.arrived = None if self._waiting is None else totals
             if self._is_reviewed and totals.rows:  # in the end, the run begins once more from here
                 model.start = model.to_bytes(names=False)
         else:
             self.state, model.checkpoint = self._checkpoints.resume(model.checkpoint, monitor), None
             check_chosen(self.state.chosen, model.engine)
+            if self._waiting is not None:
+                self._waiting.restore(model.waiting, model.engine.spec.dim, self.state.rows)
+            model.waiting = {}
         self._predictions = Predictions.of(options, model, source, self.state.rows, saved)
         self._meter = ProgressMeter(model, self.state)
         self._recorder, receipt_rows = _recorder(model, source)
@@ -104,7 +110,7 @@ class Trainer:
     @property
     def progressive(self) -> LossTotals:
         """The loss of the first pass of this run, each row before it was learned."""
-        return minus(self.state.first_pass or self.model.engine.progress, self.state.run_start)
+        return minus(self.state.first_pass or self.state.totals(self.model.engine), self.state.run_start)
 
     @property
     def holdout(self) -> LossTotals:
@@ -115,6 +121,11 @@ class Trainer:
     def confidence(self) -> RunConfidence | None:
         """What to expect of rows to come, from the first pass of this run and of those before; None before a row."""
         return self.state.monitor.confidence()
+
+    @property
+    def residuals(self) -> ResidualSummary | None:
+        """How far labels were from their predictions in the first pass; None for two classes."""
+        return self.state.monitor.residuals()
 
     # ---- the run ----
 
@@ -149,7 +160,7 @@ class Trainer:
         entry = {} if self._recorder is None else self._recorder.summary()
         self.has_ended = True
         best = {"best_pass": self._best} if self._is_reviewed else {}
-        known = confidence_fields(self.confidence)
+        known = {**confidence_fields(self.confidence), **residual_fields(self.residuals)}
         self._emit("end", **loss_fields(self.progressive), **held, **known, bad_rows=self.bad_rows, **best, **entry)
 
     def complete_predictions(self) -> None:
@@ -189,6 +200,10 @@ class Trainer:
             self.signals.hold()
         if self._predictions is not None and self.state.passes_done == 0:
             self._predictions.end(self.state.rows)
+        if self._waiting is not None:
+            for rows, said in self._waiting.rest():
+                with self._retirement():
+                    self.model.engine.learn_late(rows, said, np.arange(len(rows)))
         self._end_pass()
 
     def _end_pass(self) -> None:
@@ -198,7 +213,7 @@ class Trainer:
         else:
             weights = self._review() if self._is_reviewed else None
             self._emit("pass", **self._meter.pass_loss(), **loss_fields(self.holdout, "holdout"))
-            self.state.end_pass(self.model.engine.progress, self.source)
+            self.state.end_pass(self.state.totals(self.model.engine), self.source)
             if weights is not None:
                 self._compare(weights)
         if not self._is_complete():
@@ -292,21 +307,27 @@ class Trainer:
 
     def _learn(self, batch: Batch) -> None:
         """Learn the rows that are not held out, or none if one is refused."""
-        scales = self.model.engine.spec.scales
         every = None if self.state.relearn_passes else self.options.holdout
         held = None if every is None else held_out(batch, every, self._before.rows, compares=self._is_reviewed)
         rows = batch if held is None else only_scored(batch, held)
-        outcome = self._learned(rows)
+        with self._retirement():
+            outcome = self._learned(rows)
         if held is not None:
             losses, baselines = outcome.losses[held], outcome.baselines[held]
             self.state.holdout = add_losses(self.state.holdout, losses, baselines, batch.weight[held])
-        spec = self.model.engine.spec
-        if spec.scales != scales:
-            self._emit("retire", kept=list(spec.scales), retired=list(spec.retired))
         self.state.see_labels(batch.y)
         self._meter.see(batch[-1:], float(outcome.scores[-1]))
         if self._written is not None:
             self._written.add(batch, outcome.scores)
+
+    @contextmanager
+    def _retirement(self) -> Iterator[None]:
+        """Log scales that are dropped while rows are learned."""
+        scales = self.model.engine.spec.scales
+        yield
+        spec = self.model.engine.spec
+        if spec.scales != scales:
+            self._emit("retire", kept=list(spec.scales), retired=list(spec.retired))
 
     @property
     def _written(self) -> Predictions | None:
@@ -315,6 +336,8 @@ class Trainer:
 
     def _learned(self, rows: Batch) -> _Outcome:
         """Learn rows, and let the monitor of the first pass see how each was predicted."""
+        if self._waiting is not None:
+            return self._learned_late(rows, self._waiting)
         monitor, is_first_pass = self.state.monitor, self.state.passes_done == 0
         losses, baselines = np.empty(len(rows)), np.empty((len(rows), 2))
         scores_all = monitor.needs_scores or self._written is not None
@@ -330,6 +353,23 @@ class Trainer:
         if is_first_pass:
             monitor.add(losses, baselines, scores if monitor.needs_scores else None, rows.y, rows.weight)
         return _Outcome(losses, baselines, scores)
+
+    def _learned_late(self, rows: Batch, waiting: Waiting) -> _Outcome:
+        """Predict rows, and learn those whose labels arrive meanwhile; the losses are those of the predictions."""
+        monitor = self.state.monitor
+        self.model.engine.check_rows(rows)
+        order = waiting.order(rows)
+        count, arrivals = len(order.rows), order.arrivals
+        losses, baselines, scores = np.empty(count), np.empty((count, 2)), np.empty(count)
+        numbers = {"scores": scores, "losses": losses, "baselines": baselines}
+        self.model.engine.learn_late(order.rows, order.said, order.said_by, **numbers)
+        waiting.keep(order, rows.first_row)
+        outcome = _Outcome(losses[arrivals], baselines[arrivals], scores[arrivals])
+        totals = self.state.totals(self.model.engine)
+        self.state.arrived = add_losses(totals, outcome.losses, outcome.baselines, rows.weight)
+        own_scores = outcome.scores if monitor.needs_scores else None
+        monitor.add(outcome.losses, outcome.baselines, own_scores, rows.y, rows.weight)
+        return outcome
 
     def _history(self) -> TrainingHistory:
         """What the model has read, with this run; refuses a run that learned nothing."""
@@ -364,7 +404,7 @@ class Trainer:
             self.model.provenance = self._recorder.provenance.to_dict()
         try:
             lines = None if self._predictions is None else self._predictions.save(self.state)
-            path = self._checkpoints.write(self.model, self.state, lines)
+            path = self._checkpoints.write(self.model, self.state, lines, self._waiting)
         except (OSError, FtprlError) as error:
             self._fail_checkpoint(error)
             return
@@ -408,7 +448,7 @@ class Trainer:
         held = loss_fields(self.holdout, "holdout") if self.options.holdout else {"holdout": None}
         entry = self._recorder.milestone(self.state.rows) if with_receipt and self._recorder is not None else {}
         is_power_of_two = self.state.rows & (self.state.rows - 1) == 0  # at other rows it would take too much time
-        known = confidence_fields(self.confidence) if is_power_of_two else {}
+        known = {**confidence_fields(self.confidence), **residual_fields(self.residuals)} if is_power_of_two else {}
         self._emit("progress", **self._meter.losses(), **held, **known, **entry, **self._meter.example())
 
     def _emit(self, kind: str, **fields: Any) -> None:

@@ -180,9 +180,11 @@ def test_what_is_absent_is_left_out_with_a_reason(events: list[dict[str, Any]], 
 
 
 def test_a_loss_without_probabilities_has_no_calibration() -> None:
+    events = [start(spec={"loss": "hinge"}), progress(4, loss=8.0, baseline=12.5, calibration=None)]
+    assert "this run has hinge loss" in check(page(events, "run.jsonl")).text
     events = [start(spec={"loss": "squared"}), progress(4, loss=8.0, baseline=12.5, calibration=None)]
     reader = check(page(events, "run.jsonl"))
-    assert "this run has squared loss" in reader.text
+    assert "the events have no residuals" in reader.text
     assert "RMSE 4.000, baseline 5.000" in reader.text
 
 
