@@ -183,8 +183,7 @@ inline RegretSums no_sums() {
 // g + lost, which costs the bound the difference of the two stabilities less lost x: lost (g + lost/2) / (Q + l2) less
 // lost x. In a cell of float64 what is lost cannot be seen; it is at most 2^-52 |z|.
 template <class T>
-FTPRL_LANES_INSIDE void add_bounded_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den,
-                                             RegretSums& sums) {
+FTPRL_INSIDE void add_bounded_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den, RegretSums& sums) {
     const D per_strength = smaller(where_positive(den, c.h / den), all(DBL_MAX));  // 1 / (Q + l2)
     const D size_x = size(b.x), size_g = size(g);
     D lost_at_most = where_positive(size(b.v), all(0x1p-52) * size(z));  // nothing in lanes beyond the end of a row
@@ -209,8 +208,8 @@ FTPRL_OUTSIDE void add_lost_below_normal(const Play& c, D x, D g, D lost, D z, D
 // The same where x = -z / Q. The part of second order, at most 2^-49 z^2 / Q, is left to the bound on rounding, and of
 // the sizes of a step |z x| is enough: the others are at most those of the sums without signs (docs/receipt.md).
 template <class T>
-FTPRL_LANES_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, Four<T> stored, D den,
-                                     RegretSums& sums) {
+FTPRL_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, Four<T> stored, D den,
+                               RegretSums& sums) {
     D step = b.z * b.x;  // never above 0
     if constexpr (sizeof(T) == sizeof(float)) {
         const D z = wide(stored), lost = z - moved;
@@ -226,8 +225,8 @@ FTPRL_LANES_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D mo
 // What one block becomes: z and R after the gradients, as a cell holds them; and the sums of a receipt. Returns the
 // gradients.
 template <class T, bool unconstrained, bool receipt>
-FTPRL_LANES_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
-                          RegretSums& sums) {
+FTPRL_INSIDE D step_inside(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
+                           RegretSums& sums) {
     const D g = cut<T>(slope * b.v);
     R = narrow<T>(root(b.R * b.R + g * g));
     // The square of a float is exact in double, hence the root is at least R; that of a double may be nothing.
@@ -254,6 +253,23 @@ FTPRL_LANES_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, 
     return g;
 }
 
+// The same. With a receipt it has to be inside its caller, where the sums are in registers; without one GCC decides
+// better by itself.
+template <class T, bool unconstrained, bool receipt>
+struct Step {
+    static FTPRL_LANES_INSIDE D of(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
+                                   RegretSums& sums) {
+        return step_inside<T, unconstrained, receipt>(c, inverse, slope, b, z, R, sums);
+    }
+};
+template <class T, bool unconstrained>
+struct Step<T, unconstrained, true> {
+    static FTPRL_INSIDE D of(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
+                             RegretSums& sums) {
+        return step_inside<T, unconstrained, true>(c, inverse, slope, b, z, R, sums);
+    }
+};
+
 // Add the gradients of some entries of a row to the S beside their cells.
 template <class T>
 inline void add_gradients(SummedCell<T>* cells, const std::uint32_t* index, int count, D g) {
@@ -278,7 +294,7 @@ FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std:
     for (; p < whole; p += 4) {
         for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
-        const D g = step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, sums);
+        const D g = Step<T, unconstrained, receipt>::of(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
         add_gradients(cells, index + p, 4, g);
         ++scratch;
@@ -288,7 +304,7 @@ FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std:
         for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
         Cell<T> none;
         for (int j = 0; j < 4; ++j) at[j] = j < left ? cell_of(cells + index[p + j]) : &none;
-        const D g = step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, sums);
+        const D g = Step<T, unconstrained, receipt>::of(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
         add_gradients(cells, index + p, left, g);
     }
@@ -383,7 +399,7 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, sums);
         if (constants.intercept) {
             D z, R;
-            const D g = step<double, true, receipt>(c, inverse, slope, base, z, R, own_sums);
+            const D g = Step<double, true, receipt>::of(c, inverse, slope, base, z, R, own_sums);
             state.intercept[0] = first(z);
             state.intercept[1] = first(R);
             state.intercept[3] = first(base.S + g);

@@ -71,6 +71,8 @@ public:
     virtual void take(const std::uint32_t* slots, std::size_t count, void* out) const = 0;
     virtual void put(const std::uint32_t* slots, std::size_t count, const void* from) = 0;
     virtual std::size_t cell_bytes() const = 0;
+    // Of memory that each slot of the table may take up.
+    virtual std::size_t slot_bytes() const = 0;
     // Before the first cell is put: few of the cells of a large table will be used, so give none of them a huge page.
     virtual void use_small_pages() = 0;
     // g_{1:t} of the slots in float64, a row each and a number for each scale; kept with a receipt only.

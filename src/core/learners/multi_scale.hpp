@@ -26,6 +26,10 @@ public:
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
     // To others a cell is one with the numbers of its coin, which lie elsewhere.
     std::size_t cell_bytes() const override { return own_bytes() + coin_bytes(); }
+    std::size_t slot_bytes() const override {
+        const std::size_t S = receipt() ? static_cast<std::size_t>(lanes()) * sizeof(double) : 0;
+        return cell_bytes() + S + sizeof(std::uint32_t);  // and the number of the cell
+    }
     void use_small_pages() override { slot_map_.use_small_pages(); }  // cells lie close together as it is
     std::vector<Columns> columns() const override;
     LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;

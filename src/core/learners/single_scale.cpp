@@ -60,7 +60,14 @@ Totals SingleScaleLearner::learn_rows(const Rows& rows, bool wide_values, const 
     const Pair& pair = kernels_->of[wide_cells()][wide_values];
     const auto learn = labelled() ? pair.learn_labelled[unconstrained_][receipt()][loss().has_kink()]
                                   : pair.learn[unconstrained_][receipt()];
-    return learn(rows, options_.constants.base, state(), out, static_cast<double*>(buffer_->data()));
+    Rows own = rows;
+    if (options_.constants.weighs) {  // with one scale there are no weights of experts, and held-out rows move nothing
+        if (no_weights_.size() < static_cast<std::size_t>(rows.count)) {
+            no_weights_.resize(static_cast<std::size_t>(rows.count));
+        }
+        own.weight = no_weights_.data();
+    }
+    return learn(own, options_.constants.base, state(), out, static_cast<double*>(buffer_->data()));
 }
 
 void SingleScaleLearner::score(const Rows& rows, bool wide_values, double* scores) const {
@@ -97,6 +104,8 @@ std::size_t SingleScaleLearner::touched(std::uint32_t* out) const {
 }
 
 std::size_t SingleScaleLearner::cell_bytes() const { return bytes_of_cell(options_); }
+
+std::size_t SingleScaleLearner::slot_bytes() const { return stride_of(options_); }
 
 void SingleScaleLearner::use_small_pages() { memory_.use_small_pages(); }
 

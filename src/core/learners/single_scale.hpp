@@ -24,6 +24,7 @@ public:
     void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
     std::size_t cell_bytes() const override;
+    std::size_t slot_bytes() const override;
     void use_small_pages() override;
     std::vector<Columns> columns() const override;
     LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
@@ -44,6 +45,7 @@ private:
     Memory memory_;
     std::unique_ptr<Memory> buffer_;                   // grows with the longest row
     double intercept_[5] = {0.0, 0.0, 1.0, 0.0, 0.0};  // z, R, the unit, S; labelled: kappa and S
+    std::vector<double> no_weights_;                   // of rows that are not learned
     double mixture_weight_ = 1.0;
     LabelState labels_;
 };

@@ -136,7 +136,7 @@ void add_block(const MixtureState& m, const double* losses, double weight, int K
 double learn_mixture(const Settings& s, const MixtureState& m, const double* scores, double y, double weight,
                      double t) {
     const int K = s.count(), n = K + (s.stacked ? 1 : 0);
-    double experts[MOST + 1], losses[MOST + 1], chances[MOST + 1], total = 0.0, stack = 0.0;
+    double experts[MOST + 1] = {}, losses[MOST + 1] = {}, chances[MOST + 1] = {}, total = 0.0, stack = 0.0;
     for (int k = 0; k < K; ++k) experts[k] = scores[k];
     for (int k = 0; s.stacked && k < K; ++k) stack += m.u[k] * cut(scores[k], -STACK_CUT, STACK_CUT);
     if (s.stacked) experts[K] = stack;

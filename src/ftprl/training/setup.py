@@ -109,7 +109,7 @@ def _has_own_labels(data: Any, options: Options) -> bool:
 def _check_tau(settings: Options) -> None:
     """Refuse a quantile for a loss that estimates none."""
     loss = settings.get("loss", "logistic")
-    if "tau" in settings and loss != "quantile" and loss in SCALAR_LOSSES:
+    if "tau" in settings and loss in SCALAR_LOSSES and SCALAR_LOSSES[loss].tau is None:
         raise InvalidInput(
             f"tau= needs loss=quantile, got tau={settings['tau']} and loss={loss}; drop it, or pass loss=quantile.",
             option=("tau", "loss"),
