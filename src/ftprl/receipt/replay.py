@@ -327,7 +327,7 @@ class Replay:
         return self._cells.label_sum_terms(g, x, sigma, rate, moved, kept, met)
 
     def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, ...]:
-        z, R, S, kappa = self._base
+        z, R, S, kappa = self._base.copy()
         g = np.clip(g, -_CUT[np.float64], _CUT[np.float64])
         per_psi = np.clip(g * (1.0 / self.facts.psi), -_CUT[np.float64], _CUT[np.float64]) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi), R)
