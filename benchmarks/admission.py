@@ -11,7 +11,10 @@ from pathlib import Path
 
 from ftprl.training import train
 
-RULES = "none,count:1,count:2,count:5,count:20,poisson:0.5,poisson:0.2,poisson:0.05"
+RULES = (
+    "none,count:1,count:2,count:5,count:20,bloom:2:1MB,bloom:2:250KB,bloom:2:60KB,bloom:5:250KB,bloom:5:60KB,"
+    "poisson:0.5,poisson:0.2,poisson:0.05"
+)
 
 
 def main() -> None:
@@ -20,15 +23,18 @@ def main() -> None:
     parser.add_argument("data", nargs="+")
     parser.add_argument("--rules", default=RULES)
     options = parser.parse_args()
-    print("| data | rule | log loss | baseline | cells | model file, MB |\n|---|---|---|---|---|---|")
+    print("| data | rule | log loss | baseline | cells | counts, MB | model file, MB |\n|---|---|---|---|---|---|---|")
     for path in options.data:
         for rule in options.rules.split(","):
             with tempfile.TemporaryDirectory() as folder:
                 out = Path(folder, "model")
                 run = train(path, output=out, admit=None if rule == "none" else rule)
                 size = out.stat().st_size / 1e6
-            loss, cells = f"{run.progressive_loss:.4f}", run.model.occupied
-            print(f"| {Path(path).name} | {rule} | {loss} | {run.baseline:.4f} | {cells} | {size:.1f} |", flush=True)
+            counts = 0.0 if run.model.admission is None else run.model.admission.nbytes / 1e6
+            numbers = (
+                f"{run.progressive_loss:.4f} | {run.baseline:.4f} | {run.model.occupied} | {counts:.2f} | {size:.1f}"
+            )
+            print(f"| {Path(path).name} | {rule} | {numbers} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -172,7 +172,13 @@ _PACK: dict[str, Callable[[bytes], bytes]] = {
     ".bz2": bz2.compress,
     ".zst": _zstd,
 }
-_SUFFIXES = {"vw": [".vw"], "libsvm": [".libsvm"], "table": [".csv", ".tsv"]}
+_SUFFIXES = {
+    "vw": [".vw"],
+    "libsvm": [".libsvm"],
+    "table": [".csv", ".tsv"],
+    "jsonl": [".jsonl"],
+    "vwjson": [".vwjson"],
+}
 _TOKENS = [
     b"|",
     b":",

@@ -56,7 +56,7 @@ def test_every_dependency_is_imported() -> None:
     sources = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     imported = set(re.findall(r"^\s*(?:import|from) (\w+)", sources, re.MULTILINE))
     assert needed - imported == set()
-    assert set(project["optional-dependencies"]) == {"benchmarks", "dev", "docs", "sklearn", "test"}
+    assert set(project["optional-dependencies"]) == {"benchmarks", "dev", "docs", "ray", "sklearn", "test"}
 
 
 def private_names(tree: ast.AST) -> set[str]:
@@ -95,6 +95,7 @@ TESTED_TOGETHER = {
     "bounds": "unit/bounds, theory/test_certificates.py, theory/test_strong_theorem.py",
     "check": "unit/test_bad_input.py",
     "cli": "unit/cli, golden/test_train_golden.py, golden/test_demo_golden.py",
+    "cluster": "unit/cluster, unit/data/test_remote.py",
     "data": "unit/data, laws/test_readers.py",
     "draw": "unit/draw",
     "errors": "unit/test_bad_input.py",

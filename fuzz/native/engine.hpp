@@ -67,6 +67,8 @@ const std::vector<Target>& targets();
 Target vw_target();
 Target libsvm_target();
 Target table_target();
+Target jsonl_target();
+Target vwjson_target();
 Target number_target();
 Target label_target();
 Target hash_target();

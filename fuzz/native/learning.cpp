@@ -283,7 +283,7 @@ LearnerState learn_all(Owned& learner, const Batch& batch, const Setting& s, Ran
         const std::size_t count = cuts == nullptr ? left : 1 + cuts->below(left);
         const Batch part = batch.slice(from, from + count);
         Numbers scores(count), losses(count);
-        learner->learn(part.rows(s.wide_values), s.wide_values, {scores.data(), losses.data()});
+        learner->learn(part.rows(s.wide_values), s.wide_values, {scores.data(), losses.data(), nullptr, nullptr});
         all_scores.insert(all_scores.end(), scores.begin(), scores.end());
         all_losses.insert(all_losses.end(), losses.begin(), losses.end());
         from += count;

@@ -8,14 +8,18 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <set>
 #include <utility>
 
 #include "engine.hpp"
+#include "readers/json_lines.hpp"
+#include "readers/json_sample.hpp"
 #include "readers/libsvm.hpp"
 #include "readers/sample.hpp"
 #include "readers/table.hpp"
 #include "readers/vw.hpp"
+#include "readers/vw_json.hpp"
 #include "readers/window.hpp"
 
 namespace fuzz {
@@ -36,7 +40,8 @@ void drop(Buffer<T>& buffer) {
 
 // What a reading gave.
 struct Reading {
-    std::vector<std::string> rows;  // the bits of a row
+    std::vector<std::string> rows;   // the bits of a row
+    std::vector<std::string> names;  // of features, if they are kept
     Problem problem, first_bad;
     std::int64_t bad = 0, line = 0;
 };
@@ -94,6 +99,10 @@ void take(Parser& parser, const Labels& labels, Reading& out) {
         check_label(labels, rows.y.data()[r], rows.weight.data()[r]);
         append(bits, rows.y.data() + r, 1);
         append(bits, rows.weight.data() + r, 1);
+        if (rows.keeps_delays()) {
+            law(rows.delay.data()[r] >= 0.0 && std::isfinite(rows.delay.data()[r]), "a delay is a number of rows");
+            append(bits, rows.delay.data() + r, 1);
+        }
         if (tag != rows.tags.end() && tag->first == r) bits += (tag++)->second;
         out.rows.push_back(std::move(bits));
     }
@@ -104,7 +113,15 @@ void take(Parser& parser, const Labels& labels, Reading& out) {
     if (!rows.wide()) drop(rows.narrow_values);
     drop(rows.y);
     drop(rows.weight);
+    if (rows.keeps_delays()) drop(rows.delay);
     rows.clear();
+    if (!rows.log.keeps_names()) return;
+    const NewNames names = rows.log.take();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        law(names[i].row < count, "a name belongs to a row");
+        std::string name(names.text(names[i]), names.text(names[i]) + names[i].size);
+        out.names.push_back(std::to_string(names[i].hash) + name);
+    }
 }
 
 // Feeds a parser as the library does: what is left of a block comes before the next one. Null cuts: one block.
@@ -178,6 +195,7 @@ bool same(const Problem& a, const Problem& b) { return a.line == b.line && a.fau
 
 void check_same(const Reading& one, const Reading& other) {
     law(one.rows == other.rows, "blocks and batches do not matter: rows");
+    law(one.names == other.names, "blocks and batches do not matter: names");
     law(same(one.problem, other.problem), "blocks and batches do not matter: the problem");
     law(same(one.first_bad, other.first_bad) && one.bad == other.bad, "blocks and batches do not matter: bad rows");
     law(one.line == other.line, "blocks and batches do not matter: lines");
@@ -203,6 +221,18 @@ Options options_of(Random& random) {
     options.max_row = longest[random.one_in(3) ? random.below(3) : 3];
     options.batch_rows = 8192;
     options.batch_values = 1u << 21;
+    options.names = random.one_in(3);
+    if (random.one_in(4)) options.interactions.add({"a", random.one_in(2) ? "*" : "b"});
+    if (random.one_in(3)) {
+        GramRule rule;
+        rule.words = random.below(5);
+        rule.skips = random.below(4);
+        rule.longest = random.below(6);
+        rule.shortest = rule.longest == 0 ? 0 : 1 + random.below(rule.longest);
+        for (const char* name : {"*", "a", "text"}) {
+            if (random.one_in(2)) options.grams.add(name, rule);
+        }
+    }
     return options;
 }
 
@@ -252,8 +282,12 @@ void run_vw(const std::string& body, Random random) {
 }
 
 void run_libsvm(const std::string& body, Random random) {
-    check_parser(body, random, true,
-                 [](const Options& o, const Labels& l) { return std::make_unique<LibsvmParser>(o, l); });
+    check_parser(body, random, true, [](Options o, const Labels& l) {
+        o.names = false;  // as the bindings do: ids are the names
+        o.interactions = Interactions();
+        o.grams = Grams();
+        return std::make_unique<LibsvmParser>(o, l);
+    });
 }
 
 struct First {
@@ -304,6 +338,16 @@ void check_look(const std::string& body, const Dialect& dialect, std::size_t col
     }
 }
 
+CellParser::Rules rules_of(Random& random, const std::vector<const char*>& names) {
+    CellParser::Rules rules;
+    rules.marks_missing = random.one_in(2);
+    rules.advises = random.one_in(2);
+    for (const char* name : names) {
+        if (random.one_in(2)) rules.numbers[name] = {-1.0, 0.5, 1700000000.0};
+    }
+    return rules;
+}
+
 void run_table(const std::string& body, Random random) {
     constexpr Byte separators[] = {',', ',', ';', '\t', '|', ' ', 0, 'a', 0xc3};
     constexpr Byte quotes[] = {'"', '"', '\'', '|', ' ', 0};
@@ -320,12 +364,7 @@ void run_table(const std::string& body, Random random) {
     std::vector<Column> columns;
     for (std::size_t i = 0; i < count; ++i)
         columns.push_back({static_cast<Column::Kind>(random.below(Column::KINDS)), random.pick(names)});
-    CellParser::Rules rules;
-    rules.marks_missing = random.one_in(2);
-    rules.advises = random.one_in(2);
-    for (const char* name : names) {
-        if (random.one_in(2)) rules.numbers[name] = {-1.0, 0.5, 1700000000.0};
-    }
+    const CellParser::Rules rules = rules_of(random, {std::begin(names), std::end(names)});
     check_look(body, dialect, count, random);
     check_parser(body, random, false, [&](const Options& o, const Labels& l) {
         auto parser = std::make_unique<TableParser>(o, l, dialect);
@@ -333,6 +372,77 @@ void run_table(const std::string& body, Random random) {
         parser->set_columns(columns);
         return parser;
     });
+}
+
+// What the first lines show: more bytes show no fewer of them.
+void check_look(const std::string& body, Random& random) {
+    const std::int64_t most = 1 + static_cast<std::int64_t>(random.below(20));
+    std::int64_t before = 0;
+    for (const bool all : {false, true}) {
+        JsonSample sample("y", 4, {"a"});
+        const Exact data(all ? body : body.substr(0, random.below(body.size() + 1)));
+        const std::int64_t count = sample(data.data(), data.end(), all, most);
+        law(count >= before && count <= most, "looking at more bytes shows no fewer lines, and not too many");
+        before = count;
+        std::set<std::string> met;
+        for (const auto& column : sample.columns) {
+            law(met.insert(column.name).second, "a column is counted once");
+            law(column.sample.labels.size() <= 4, "no more labels are kept than asked for");
+        }
+    }
+}
+
+void run_jsonl(const std::string& body, Random random) {
+    const std::vector<const char*> names = {"y", "a", "b", "a.b", "text", "", "w", "\xc3\xa9t\xc3\xa9"};
+    std::vector<Column> columns;
+    for (const char* name : names) {
+        if (!random.one_in(3)) columns.push_back({static_cast<Column::Kind>(random.below(Column::KINDS)), name});
+    }
+    const CellParser::Rules rules = rules_of(random, names);
+    const bool reads_others = random.one_in(2);
+    check_look(body, random);
+    check_parser(body, random, false, [&](const Options& o, const Labels& l) {
+        auto parser = std::make_unique<JsonLinesParser>(o, l);
+        parser->set_rules(rules);
+        parser->set_names(columns);
+        parser->reads_others = reads_others;
+        return parser;
+    });
+}
+
+void run_vwjson(const std::string& body, Random random) {
+    check_parser(body, random, true,
+                 [](const Options& o, const Labels& l) { return std::make_unique<VwJsonParser>(o, l); });
+}
+
+std::vector<std::string> json_tokens() {
+    return {"{",
+            "}",
+            "[",
+            "]",
+            "{\"",
+            "\":",
+            ",\"",
+            "\"",
+            "\\",
+            "\\u00e9",
+            "\\ud83d\\ude00",
+            "null",
+            "true",
+            "false",
+            "[1,2]",
+            "{\"a\":",
+            "\"a\":1",
+            "\"y\":1",
+            "\\n",
+            "{\"name\":",
+            "\"value\":",
+            "[[",
+            "\"text\":\"a b a\"",
+            "\"2024-01-31\"",
+            "{}\n",
+            ",",
+            ":"};
 }
 
 std::vector<std::string> with_numbers(std::vector<std::string> tokens) {
@@ -365,6 +475,17 @@ Target table_target() {
     return {"table", run_table,
             with_numbers({",", ";", "|", "\"", "\"\"", "\",\"", "\"\n", "'", "yes", "no", "NA", "n/a", "None", ",,",
                           "\"a\"\"b\"", "Ab_1 cD", "\xe2\x82\xac"})};
+}
+
+Target jsonl_target() { return {"jsonl", run_jsonl, with_numbers(json_tokens())}; }
+
+Target vwjson_target() {
+    std::vector<std::string> tokens = json_tokens();
+    for (const char* text :
+         {"\"_label\":", "\"_tag\":", "\"_text\":", "\"_label_Weight\":", "\"_multi\":[", "\"Label\":"}) {
+        tokens.emplace_back(text);
+    }
+    return {"vwjson", run_vwjson, with_numbers(std::move(tokens))};
 }
 
 }  // namespace fuzz

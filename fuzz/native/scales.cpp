@@ -109,7 +109,7 @@ void check_large(Random& random) {
     for (std::uint32_t i = 0; i < s.dim / 2; ++i) batch.add(i, i % 3 == 0 ? 1.0 : 0.5);
     batch.end_row(1.0, 1.0);
     Owned learner = Learner::make(options);
-    learner->learn(batch.rows(true), true, {nullptr, nullptr});
+    learner->learn(batch.rows(true), true, {});
     check_dropping(*learner, batch, s, options, random);
 }
 

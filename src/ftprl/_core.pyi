@@ -193,6 +193,7 @@ def admit(
     chance: int,
     seed: int,
     first_row: int,
+    is_sketch: bool = ...,
 ) -> None: ...
 
 # ---- names ----
@@ -298,6 +299,7 @@ def parser(
     quote: int,
     names: bool = False,
     interactions: list[list[bytes]] = ...,
+    grams: list[tuple[bytes, int, int, int, int]] = ...,
 ) -> Parser: ...
 def first_row(data: bytes, last: bool, separator: int, quote: int) -> tuple[list[bytes], int, int] | None: ...
 def look_at(

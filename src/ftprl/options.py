@@ -118,6 +118,21 @@ _TABLE = (
         "Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or namespace",
     ),
     Option(
+        "ngrams",
+        "data",
+        "open",
+        "[COL=]N",
+        "Longest n-gram of words, of all text columns and VW namespaces or of one: 2 makes pairs of neighbouring words",
+    ),
+    Option("skips", "data", "open", "[COL=]N", "How many words an n-gram may leave out, as {ngrams}", "0"),
+    Option(
+        "char_ngrams",
+        "data",
+        "open",
+        "[COL=]N[-M]",
+        "Characters of the pieces of words that are features as well: 3, or 3-5, as {ngrams}",
+    ),
+    Option(
         "sep",
         "data",
         "open",
@@ -251,8 +266,8 @@ _TABLE = (
         "learning",
         "Spec",
         "",
-        "Whether to add a coin-betting expert, for streams with many features that do not matter; not with penalties,"
-        " bounds or a receipt",
+        "Whether to add a coin-betting expert, for streams with many features that do not matter; not with penalties"
+        " or bounds",
         "True",
         switch="--no-coin",
         switch_help="Mix without the coin-betting expert, which is for streams with many features that do not matter",
@@ -263,7 +278,7 @@ _TABLE = (
         "Spec",
         "",
         "Whether the combination of all scales also sees the columns of numbers that most rows have; not with"
-        " penalties, bounds or a receipt",
+        " penalties or bounds",
         "True",
         switch="--no-dense",
         switch_help="Keep the columns of numbers that most rows have out of the combination of all scales",
@@ -285,7 +300,8 @@ _TABLE = (
         "train",
         "RULE",
         "Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,"
-        " poisson:P with probability P from each row that has it; not with a receipt",
+        " bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with"
+        " probability P from each row that has it; not with a receipt",
         "every feature is learned",
     ),
     # ---- run ----
@@ -329,12 +345,10 @@ _TABLE = (
         "run",
         "train",
         "",
-        "Whether to keep what `certify` needs to bound the regret; `coin` and `dense` are off then, so that another,"
-        " often weaker, model is learned",
+        "Whether to keep what `certify` needs to bound the regret; one pass learns the same model",
         "False",
         switch="--receipt/--no-receipt",
-        switch_help="Keep what certify needs to bound the regret. The coin and dense columns are off then, so that"
-        " another, often weaker, model is learned [default: no-receipt]",
+        switch_help="Keep what certify needs to bound the regret; one pass learns the same model [default: no-receipt]",
     ),
     Option("checkpoint", "run", "train", "PATH", "File to save the run to, so that it can be resumed"),
     Option(
@@ -367,6 +381,31 @@ _TABLE = (
         "INT",
         "Number of threads that parse the data; the result does not depend on it",
         "from the number of processors",
+    ),
+    Option(
+        "engine",
+        "run",
+        "train",
+        "NAME",
+        "Who reads the data: local (threads of this process) or ray (workers of a Ray cluster, for files on paths that"
+        " all of them have); the result does not depend on it",
+        "local",
+    ),
+    Option(
+        "address",
+        "run",
+        "train",
+        "ADDRESS",
+        "With {engine} ray: address of the cluster, such as auto or 10.0.0.1:6379",
+        "a cluster on this machine, started for the run",
+    ),
+    Option(
+        "workers",
+        "run",
+        "train",
+        "INT",
+        "With {engine} ray: number of files, or parts of files, that are read at the same time",
+        "the processors of the cluster, one of them left out",
     ),
     Option(
         "names",

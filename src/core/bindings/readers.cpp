@@ -63,7 +63,7 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
                                            bool wide, bool skip, std::size_t max_row, std::size_t batch_rows,
                                            std::size_t batch_values, nb::handle labels, const nb::bytes& positive,
                                            const nb::list& words, int separator, int quote, bool names,
-                                           const nb::list& interactions) {
+                                           const nb::list& interactions, const nb::list& grams) {
     if (dim < 2 || dim > (std::uint64_t{1} << 32)) throw nb::value_error("dim must be between 2 and 2**32");
     if (batch_rows == 0 || batch_values == 0) throw nb::value_error("a batch must have room for a row");
     ftprl::Options options;
@@ -81,6 +81,16 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
         for (nb::handle term : product) terms.push_back(text_of(nb::cast<nb::bytes>(term)));
         if (!options.interactions.add(terms)) throw nb::value_error("interactions need 2 to 4 terms, 64 in all");
     }
+    for (nb::handle one : grams) {
+        ftprl::GramRule rule;
+        rule.words = nb::cast<std::size_t>(one[1]);
+        rule.skips = nb::cast<std::size_t>(one[2]);
+        rule.shortest = nb::cast<std::size_t>(one[3]);
+        rule.longest = nb::cast<std::size_t>(one[4]);
+        if (!options.grams.add(text_of(nb::cast<nb::bytes>(one[0])), rule)) {
+            throw nb::value_error("n-grams that are too long");
+        }
+    }
     ftprl::Labels expected = labels_of(nb::cast<const char*>(labels), positive, words);
     const std::string name = nb::cast<const char*>(format);
     if (name == "table") {
@@ -93,6 +103,7 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     if (name == "vwjson") return std::make_unique<ftprl::VwJsonParser>(options, std::move(expected));
     options.names = false;  // ids are the names
     options.interactions = ftprl::Interactions();
+    options.grams = ftprl::Grams();
     if (name == "libsvm") return std::make_unique<ftprl::LibsvmParser>(options, std::move(expected));
     throw nb::value_error("format must be 'vw', 'vwjson', 'libsvm', 'table', 'jsonl' or 'records'");
 }
@@ -416,7 +427,7 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
           nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
           nb::arg("batch_values"), nb::arg("labels"), nb::arg("positive"), nb::arg("words"), nb::arg("separator"),
           nb::arg("quote"), nb::arg("names") = false, nb::arg("interactions") = nb::list(),
-          "A parser of one format; `names` keeps the names of features.");
+          nb::arg("grams") = nb::list(), "A parser of one format; `names` keeps the names of features.");
     m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
     m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
           nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"), nb::arg("keep"),

@@ -63,6 +63,8 @@ ftprl::replay::Settings settings_of(const nb::dict& d) {
                               flag("float64"),
                               flag("stacked"),
                               flag("level"),
+                              flag("coin"),
+                              flag("dense"),
                               number("share"),
                               nb::cast<std::vector<double>>(d["scales"])};
     if (s.scales.empty() || s.scales.size() > ftprl::replay::MOST)
@@ -87,11 +89,12 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
     auto* labels = reinterpret_cast<ftprl::replay::LabelState*>(
         needed(arrays, "labels", sizeof(ftprl::replay::LabelState) / sizeof(double)));
     const bool log_loss = !s.labelled();
-    const std::size_t n = K + (s.stacked ? 1 : 0) + (log_loss ? 0 : 1), columns = K + (s.level ? 2 : 0);
+    const std::size_t stack = K + (s.level ? 2 : 0);
+    const std::size_t n = K + (s.stacked ? 1 : 0) + (log_loss ? 0 : 1) + (s.coin ? 1 : 0);
     ftprl::replay::MixtureState mixture{};
     if (K > 1) {
-        mixture = {needed(arrays, "P", columns * columns),
-                   needed(arrays, "u", columns),
+        mixture = {needed(arrays, "P", stack * stack),
+                   needed(arrays, "u", stack),
                    needed(arrays, "w", n),
                    needed(arrays, "totals", n),
                    log_loss ? needed(arrays, "seen", n) : nullptr,
@@ -100,7 +103,16 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
                    needed(arrays, "block", K),
                    needed(arrays, "windows", windows)};
     }
-    auto learner = std::make_unique<ftprl::replay::Learner>(s, table, totals, labels, mixture);
+    using namespace ftprl::replay;
+    CoinState coin{};
+    ColumnState columns{};
+    if (s.coin) coin = {cells("coin", 4 * places), needed(arrays, "coin_base", 5)};
+    if (s.dense) {
+        columns = {needed(arrays, "columns", MOST_COLUMNS * COLUMN_FACTS),
+                   needed(arrays, "column_counts", COLUMN_COUNTS), needed(arrays, "dense_u", STACK_INPUTS),
+                   needed(arrays, "dense_P", STACK_INPUTS * STACK_INPUTS)};
+    }
+    auto learner = std::make_unique<Learner>(s, table, totals, labels, mixture, coin, columns);
     return std::make_unique<CompiledReplay>(
         CompiledReplay{std::move(arrays), static_cast<std::int64_t>(places), std::move(learner)});
 }

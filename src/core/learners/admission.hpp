@@ -36,4 +36,29 @@ inline bool is_admitted(std::uint8_t& state, const AdmissionRule& rule, bool lea
     return yes;
 }
 
+// The same with counts in a filter of few bytes, for many cells: each cell has SKETCH_PLACES counters among them, which
+// it shares with others, and its count is the least of them. A row adds 1 to those that are the least, and to none from
+// `after` on. So no count is too small; one that is too large admits a feature too early.
+constexpr int SKETCH_PLACES = 4;
+
+inline bool is_admitted_by_sketch(std::uint8_t* counters, std::uint64_t size, const AdmissionRule& rule, bool learns,
+                                  bool is_number, std::uint64_t slot) noexcept {
+    const std::uint64_t bits = coin(rule.seed, slot, 0), step = coin(rule.seed, slot, 1) | 1;
+    std::uint8_t* places[SKETCH_PLACES];
+    std::uint8_t least = ADMITTED;
+    for (int k = 0; k < SKETCH_PLACES; ++k) {
+        places[k] = counters + (bits + static_cast<std::uint64_t>(k) * step) % size;
+        least = *places[k] < least ? *places[k] : least;
+    }
+    if (least >= rule.after || !learns) return least >= rule.after;
+    for (std::uint8_t* const place : places) {
+        if (is_number) {
+            *place = *place < rule.after ? rule.after : *place;
+        } else if (*place == least) {
+            *place = static_cast<std::uint8_t>(least + 1);
+        }
+    }
+    return is_number;
+}
+
 }  // namespace ftprl

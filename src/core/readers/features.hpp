@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "readers/buffer.hpp"
+#include "readers/grams.hpp"
 #include "readers/interactions.hpp"
 #include "readers/scan.hpp"
 
@@ -23,7 +25,8 @@ struct FeatureGroup {
     const Byte* name;
     std::uint32_t size;
     Byte joint;
-    std::uint64_t terms = 0;  // of interactions that mean it, a bit each
+    std::uint64_t terms = 0;          // of interactions that mean it, a bit each
+    const GramRule* grams = nullptr;  // of its features, if there are any
 };
 
 // The text of a feature that is called like its group, such as a column of numbers, is null.
@@ -69,6 +72,12 @@ public:
         text_.resize(static_cast<std::size_t>(to - text_.data()));
     }
     void append(Byte mark) { text_.push(mark); }
+    void append(const Byte* text, std::size_t size) {
+        const std::size_t before = text_.size();
+        text_.reserve(size + 1);
+        copy(text, size, text_.data() + before);
+        text_.resize(before + size);
+    }
     // Ends a name.
     void end(std::size_t row, std::uint64_t hash) {
         const std::size_t size = text_.size() - begin_;
@@ -124,6 +133,13 @@ public:
         is_on_ = is_on_ || interactions_.any();
     }
     bool has_interactions() const noexcept { return interactions_.any(); }
+    // `start` is that of the hash of a name.
+    void set_grams(const Grams& grams, std::uint64_t start) {
+        grams_ = grams;
+        hash_start_ = start;
+        is_on_ = is_on_ || grams_.any();
+    }
+    bool has_grams() const noexcept { return grams_.any(); }
 
     // The entry of the feature with this number in the row.
     Feature* features() noexcept { return features_.data(); }
@@ -133,22 +149,20 @@ public:
     }
 
     std::uint32_t add_group(const FeatureGroup& group) {
-        groups_.push_back(with_terms(group));
+        groups_.push_back(with_rules(group));
         return static_cast<std::uint32_t>(groups_.size() - 1);
     }
     // A group that only the present row has.
     std::uint32_t add_passing_group(const FeatureGroup& group) {
-        passing_.push_back(with_terms(group));
+        passing_.push_back(with_rules(group));
         return PASSING | static_cast<std::uint32_t>(passing_.size() - 1);
     }
     void clear_groups() noexcept { groups_.clear(); }
 
     // A text that lasts as long as the row.
     const Byte* lasting(const Byte* text, std::size_t size) {
-        if (page_ == pages_.size() || page_size_ - used_ < size) next_page(size);
-        Byte* const copy = pages_[page_].get() + used_;
+        Byte* const copy = place_for(size);
         std::memcpy(copy, text, size);
-        used_ += size;
         return copy;
     }
     void begin_row() noexcept {
@@ -159,9 +173,40 @@ public:
         page_size_ = PAGE;
     }
 
+    // How many grams of the first `size` features there may be; then each of them: add(feature).
+    std::size_t begin_grams(std::size_t size) {
+        sequences_ = 0;
+        made_.clear();
+        for (std::size_t i = 0; i < size; ++i) {
+            const std::uint32_t number = features_.data()[i].group;
+            if (group_at(number).grams != nullptr) {
+                sequence_of(number).members.push_back(static_cast<std::uint32_t>(i));
+            }
+        }
+        std::size_t most = 0;
+        for (std::size_t s = 0; s < sequences_; ++s) {
+            const Sequence& sequence = all_sequences_[s];
+            const GramRule& rule = *group_at(sequence.group).grams;
+            const std::size_t pieces = rule.longest == 0 ? 0 : rule.longest - rule.shortest + 1;
+            most += rule.masks.size() * sequence.members.size();
+            for (const std::uint32_t i : sequence.members) most += pieces * (features_.data()[i].size + 2);
+            if (most > Grams::MOST) break;
+        }
+        return most;
+    }
+    template <class Add>
+    void each_gram(const Add& add) {
+        for (std::uint32_t s = 0; s < sequences_; ++s) {
+            const Sequence& sequence = all_sequences_[s];
+            const GramRule& rule = *group_at(sequence.group).grams;
+            for (std::uint32_t m = 0; m < rule.masks.size(); ++m) add_words(s, m, rule.masks[m], add);
+            if (rule.longest != 0) add_pieces(sequence, rule, add);
+        }
+    }
+
     // How many products of the first `size` features there may be; then each of them: add(hash, factors, how many).
     std::size_t begin_products(std::size_t size) {
-        return interactions_.begin(size, [this](std::size_t i) { return group_at(features_.data()[i].group).terms; });
+        return interactions_.begin(size, [this](std::size_t i) { return own_group(features_.data()[i]).terms; });
     }
     template <class Add>
     void each_product(const Add& add) {
@@ -207,6 +252,13 @@ public:
 private:
     static constexpr std::size_t PAGE = 1 << 16;
 
+    Byte* place_for(std::size_t size) {
+        if (page_ == pages_.size() || page_size_ - used_ < size) next_page(size);
+        Byte* const place = pages_[page_].get() + used_;
+        used_ += size;
+        return place;
+    }
+
     // A page for a text of this size: the first one is kept from row to row.
     void next_page(std::size_t size) {
         page_ = pages_.size();
@@ -217,20 +269,111 @@ private:
 
     static constexpr std::uint32_t PASSING = 0x80000000u;
     static constexpr std::uint32_t PRODUCT = 0xffffffffu;
+    static constexpr std::uint32_t GRAM = 0xfffffffeu;
 
-    FeatureGroup with_terms(FeatureGroup group) const noexcept {
+    // The features of one column or namespace, in their order.
+    struct Sequence {
+        std::uint32_t group = 0;
+        std::vector<std::uint32_t> members;
+    };
+    // A gram: the sequence, where in it the first feature is, and the mask of the others.
+    struct Gram {
+        std::uint32_t sequence;
+        std::uint32_t at;
+        std::uint32_t mask;
+    };
+
+    FeatureGroup with_rules(FeatureGroup group) const {
         const bool is_namespace = group.joint == '^';  // one without a name has no letter
         if (interactions_.any()) group.terms = interactions_.terms_of(group.name, group.size, is_namespace);
+        const bool may_have_grams = is_namespace || group.joint == '=' || (group.joint == 0 && group.size == 0);
+        if (grams_.any() && may_have_grams) {
+            group.grams = grams_.rule_of(group.name, group.size, group.joint != '=');
+        }
         return group;
     }
 
+    // A namespace may come twice in a row: its features are one sequence.
+    Sequence& sequence_of(std::uint32_t number) {
+        const FeatureGroup& group = group_at(number);
+        for (std::size_t s = sequences_; s-- > 0;) {
+            Sequence& known = all_sequences_[s];
+            if (known.group == number) return known;
+            const FeatureGroup& other = group_at(known.group);
+            if (other.size == group.size && std::memcmp(other.name, group.name, group.size) == 0) return known;
+        }
+        if (sequences_ == all_sequences_.size()) all_sequences_.emplace_back();
+        Sequence& fresh = all_sequences_[sequences_++];
+        fresh.group = number;
+        fresh.members.clear();
+        return fresh;
+    }
+
+    template <class Add>
+    void add_words(std::uint32_t s, std::uint32_t m, const std::vector<std::uint32_t>& mask, const Add& add) {
+        const std::vector<std::uint32_t>& members = all_sequences_[s].members;
+        for (std::uint32_t at = 0; at + mask.back() < members.size(); ++at) {
+            std::uint64_t hash = features_.data()[members[at]].hash;
+            for (const std::uint32_t place : mask) {
+                hash = Grams::joined(hash, features_.data()[members[at + place]].hash);
+            }
+            made_.push_back(Gram{s, at, m});
+            const auto number = static_cast<std::uint32_t>(made_.size() - 1);
+            add(Feature{Grams::finished(hash, mask.size() + 1), nullptr, number, GRAM});
+        }
+    }
+
+    template <class Add>
+    void add_pieces(const Sequence& sequence, const GramRule& rule, const Add& add) {
+        const FeatureGroup group = group_at(sequence.group);  // a copy: another one is added
+        std::string inside(group.name, group.name + group.size);
+        inside.push_back('~');
+        const auto* const name = reinterpret_cast<const Byte*>(inside.data());
+        const std::uint64_t start = ::ftprl::hash_start(hash_from(hash_start_, name, inside.size()));
+        const std::uint32_t number = add_passing_group(FeatureGroup{group.name, group.size, Byte{'~'}});
+        for (const std::uint32_t i : sequence.members) {
+            const Feature word = features_.data()[i];
+            if (word.text == nullptr) continue;
+            const std::size_t size = std::size_t{word.size} + 2;
+            Byte* const blanked = place_for(size);
+            blanked[0] = blanked[size - 1] = Byte{' '};
+            std::memcpy(blanked + 1, word.text, word.size);
+            each_piece(blanked, blanked + size, rule, starts_, [&](const Byte* p, const Byte* end) {
+                const auto bytes = static_cast<std::size_t>(end - p);
+                add(Feature{hash_from(start, p, bytes), p, static_cast<std::uint32_t>(bytes), number});
+            });
+        }
+    }
+
+    // The group of a feature, or of those that a gram is made of.
+    const FeatureGroup& own_group(const Feature& feature) const noexcept {
+        return group_at(feature.group != GRAM ? feature.group : all_sequences_[made_[feature.size].sequence].group);
+    }
+
     void append(const Feature& feature) {
-        if (feature.group != PRODUCT) return names_.append(feature, group_at(feature.group));
-        const auto& [factors, count] = factors_[feature.size];
-        for (std::size_t k = 0; k < count; ++k) {
-            if (k != 0) names_.append(Byte{'*'});
-            const Feature& factor = features_.data()[factors[k]];
-            names_.append(factor, group_at(factor.group));
+        if (feature.group == PRODUCT) {
+            const auto& [factors, count] = factors_[feature.size];
+            for (std::size_t k = 0; k < count; ++k) {
+                if (k != 0) names_.append(Byte{'*'});
+                append(features_.data()[factors[k]]);
+            }
+        } else if (feature.group == GRAM) {
+            append_gram(made_[feature.size]);
+        } else {
+            names_.append(feature, group_at(feature.group));
+        }
+    }
+
+    // "column=one ^ two".
+    void append_gram(const Gram& gram) {
+        const Sequence& sequence = all_sequences_[gram.sequence];
+        const FeatureGroup& group = group_at(sequence.group);
+        names_.append(features_.data()[sequence.members[gram.at]], group);
+        for (const std::uint32_t place : group.grams->masks[gram.mask]) {
+            static constexpr Byte between[] = {' ', '^', ' '};
+            const Feature& next = features_.data()[sequence.members[gram.at + place]];
+            names_.append(between, sizeof between);
+            if (next.text != nullptr) names_.append(next.text, next.size);
         }
     }
 
@@ -250,6 +393,12 @@ private:
     bool is_on_ = false;
     Interactions interactions_;
     std::vector<std::pair<Interactions::Factors, std::size_t>> factors_;  // of the products of the row, and how many
+    Grams grams_;
+    std::uint64_t hash_start_ = 0;
+    std::vector<Sequence> all_sequences_;  // of which the row has `sequences_`
+    std::size_t sequences_ = 0;
+    std::vector<Gram> made_;           // the grams of the row
+    std::vector<const Byte*> starts_;  // of the characters of a word
     Buffer<Feature> features_;
     std::vector<FeatureGroup> groups_;
     std::vector<FeatureGroup> passing_;

@@ -27,6 +27,7 @@ struct Options {
     std::size_t batch_values = 0;
     bool names = false;  // keep the names of features
     Interactions interactions;
+    Grams grams;
 };
 
 // Where and why reading stopped; line 0 means that it did not.
@@ -45,6 +46,7 @@ public:
           index_(std::move(index)) {
         if (options.names) rows.log.keep_names();
         rows.log.set_interactions(options.interactions);
+        rows.log.set_grams(options.grams, hash_start(options.seed));
     }
     Parser(const Parser&) = delete;
     Parser& operator=(const Parser&) = delete;
@@ -108,6 +110,10 @@ protected:
         if (std::fabs(y) > LARGEST)
             return refuse("expected a label within 1e30, got one beyond it; rescale the labels");
         if (weight > LARGEST) return refuse("expected a weight within 1e30, got one beyond it; rescale the weights");
+        if (!rows.add_grams()) {
+            return refuse("expected at most " + std::to_string(Grams::MOST) +
+                          " n-grams in a row, got more; ask for shorter ones");
+        }
         if (!rows.add_products()) {
             return refuse("expected at most " + std::to_string(Interactions::MOST_PRODUCTS) +
                           " interactions in a row, got more; name fewer columns in interactions");

@@ -118,6 +118,21 @@ public:
         row_values_.reserve(capacity + LANES);
         if (log.is_on()) log.reserve(size_, capacity);
     }
+    // Adds the n-grams of words. False when there are too many.
+    bool add_grams() {
+        if (!log.has_grams()) return true;
+        const std::size_t most = log.begin_grams(size_);
+        if (most > Grams::MOST) return false;
+        reserve(most);
+        const bool are_ones = row_has_unit_values_;
+        log.each_gram([&](const Feature& gram) {
+            log.features()[size_] = gram;
+            row_slots()[size_] = slots_(gram.hash);
+            if (!are_ones) row_values()[size_] = 1.0;
+            ++size_;
+        });
+        return true;
+    }
     // Adds the products of features that interact. False when there are too many.
     bool add_products() {
         if (!log.has_interactions()) return true;

@@ -9,6 +9,11 @@ namespace {
 
 constexpr double NARROW_CUT = 0x1p96, WIDE_CUT = 0x1p400;
 constexpr double LARGEST_FLOAT = 3.4028234663852886e38, SMALLEST_NORMAL_FLOAT = 0x1p-126;
+constexpr double WEALTH = 0.3, COLUMN_PART = 0.625;
+constexpr std::int64_t FIRST_WATCHED = 8;
+
+// The bet of the coin's intercept, a coordinate of value 1.
+double own_bet(const double* base) { return (WEALTH + base[2]) * base[0] / (base[4] * (base[4] + base[1])); }
 
 template <class T>
 constexpr double most_of() {
@@ -35,12 +40,15 @@ void add_calibration(double* bins, double value, double y, double weight) {
 
 }  // namespace
 
-Learner::Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture)
+Learner::Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture,
+                 CoinState coin, ColumnState columns)
     : s_(std::move(settings)),
       cells_(cells),
       totals_(totals),
       labels_(labels),
       mixture_(mixture),
+      coin_(coin),
+      columns_(columns),
       several_(s_.count() > 1),
       plain_(s_.plain()),
       base_{},
@@ -260,13 +268,70 @@ void Learner::step(const Row& row, const double* slopes, double psi, double kapp
     for (int k = 0; k < s_.count(); ++k) totals_.slopes[k] += std::fabs(slopes[k]);
 }
 
+// The coin's score; the bets of the row are left in bets_.
+template <class T>
+double Learner::coin_score(const Row& row) {
+    bets_.resize(static_cast<std::size_t>(row.size));
+    const double bound = coin_.base[4];
+    for (std::int64_t i = 0; i < row.size; ++i) {
+        T* own = static_cast<T*>(coin_.cells) + 4 * static_cast<std::int64_t>(row.place[i]);
+        own[3] = std::max(own[3], static_cast<T>(std::fabs(row.value[i])));
+        const double theta = own[0], sizes = own[1], won = own[2], most_lost = static_cast<double>(own[3]) * bound;
+        const double held = most_lost * (most_lost + sizes);
+        bets_[i] = held > 0.0 ? (WEALTH + won) * theta / held : 0.0;
+        terms_[i] = bets_[i] * row.value[i];
+    }
+    const double total = in_fours(terms_.data(), row.size);
+    return s_.intercept ? total + own_bet(coin_.base) : total;
+}
+
+template <class T>
+void Learner::learn_coin(const Row& row, double row_slope) {
+    double* base = coin_.base;
+    const double slope = cut(row_slope, -base[4], base[4]), top = cut_of<T>();
+    for (std::int64_t i = 0; i < row.size; ++i) {
+        T* own = static_cast<T*>(coin_.cells) + 4 * static_cast<std::int64_t>(row.place[i]);
+        const double g = cut(slope * row.value[i], -top, top);
+        own[0] = static_cast<T>(static_cast<double>(own[0]) - g);
+        own[1] = static_cast<T>(static_cast<double>(own[1]) + std::fabs(g));
+        own[2] = static_cast<T>(cut(static_cast<double>(own[2]) - g * bets_[i], -top, top));
+    }
+    if (s_.intercept) {
+        const double bet = own_bet(base);
+        base[2] -= slope * bet;
+        base[0] -= slope;
+        base[1] += std::fabs(slope);
+    }
+    base[4] = std::max(base[4], std::fabs(row_slope));
+}
+
+template <class T>
+void Learner::review_columns(const Row& row, std::int64_t t) {
+    if (t < FIRST_WATCHED || (t & (t - 1)) != 0) return;
+    settle_columns(columns_, mixture_, s_.count() + (s_.level ? 2 : 0));
+    const int active = columns_.active();
+    int count = active;
+    for (std::int64_t i = 0; i < row.size && count < MOST_COLUMNS; ++i) {
+        const double seen = static_cast<double>(at<T>(cells_.rows, row.place[i]));
+        bool new_one = seen >= COLUMN_PART * static_cast<double>(t) && std::fabs(row.value[i]) != unit_[i];
+        for (int j = 0; j < active; ++j)
+            new_one = new_one && columns_.columns[j * COLUMN_FACTS] != static_cast<double>(row.place[i]);
+        if (!new_one) continue;
+        double* column = columns_.columns + COLUMN_FACTS * count++;
+        std::fill(column, column + COLUMN_FACTS, 0.0);
+        column[0] = static_cast<double>(row.place[i]);
+    }
+    columns_.counts[1] = count - active;
+}
+
 // The loss of the prediction, and the slopes of a row of weight 1; false where the row teaches nothing but its label.
-bool Learner::learn_labelled(const Row& row, const double* scores, const double* reach, double* slopes, double& value) {
+bool Learner::learn_labelled(const Row& row, const double* scores, const double* reach, RowExperts& x, double* slopes,
+                             double& value) {
     LabelState& state = *labels_;
     double prediction = cut(scores[0], state.low, state.high);
-    const LabelledRow own =
-        several_ ? learn_label_mixture(s_, mixture_, state, scores, row.y, row.weight, totals_.tallies[2], prediction)
-                 : learn_label(s_, state, row.y, row.weight);
+    const LabelledRow own = several_ ? learn_label_mixture(s_, mixture_, state, scores, x, row.y, row.weight,
+                                                           totals_.tallies[2], prediction)
+                                     : learn_label(s_, state, row.y, row.weight);
     value = loss_value(s_, prediction, row.y);
     for (int k = 0; k < s_.count(); ++k) {
         const double score = cut(scores[k], own.low, own.high), A = row.weight * state.kappa * reach[k];
@@ -280,13 +345,17 @@ bool Learner::learn_labelled(const Row& row, const double* scores, const double*
 void Learner::learn(const Row& row) {
     double scores[MOST] = {}, reach[MOST] = {}, slopes[MOST] = {};
     play(row, labels_->offset, scores, reach);
+    const bool coin = coin_.cells != nullptr, dense = columns_.counts != nullptr;
+    RowExperts x{columns_, 0.0, 0.0, {}};
+    if (coin) x.bet = s_.wide ? coin_score<double>(row) : coin_score<float>(row);
+    if (dense) read_columns(columns_, row, x.inputs);
     totals_.tallies[2] += 1.0;
     double value = 0.0;
     bool teaches = true;
     if (s_.labelled()) {
-        teaches = learn_labelled(row, scores, reach, slopes, value);
+        teaches = learn_labelled(row, scores, reach, x, slopes, value);
     } else {
-        value = several_ ? learn_mixture(s_, mixture_, scores, row.y, row.weight, totals_.tallies[2])
+        value = several_ ? learn_mixture(s_, mixture_, scores, x, row.y, row.weight, totals_.tallies[2])
                          : loss_value(s_, scores[0], row.y);
         for (int k = 0; k < s_.count(); ++k) slopes[k] = log_slope(scores[k], row.y);
     }
@@ -299,6 +368,9 @@ void Learner::learn(const Row& row) {
             if (!s_.wide) at<float>(cells_.unit, row.place[i]) = static_cast<float>(before_[i]);
         }
     }
+    if (coin) s_.wide ? learn_coin<double>(row, x.slope) : learn_coin<float>(row, x.slope);
+    const auto t = static_cast<std::int64_t>(totals_.tallies[2]);
+    if (dense) s_.wide ? review_columns<double>(row, t) : review_columns<float>(row, t);
     totals_.tallies[0] += row.weight * value;
     totals_.tallies[1] += row.weight;
     if (totals_.calibration != nullptr) add_calibration(totals_.calibration, value, row.y, row.weight);

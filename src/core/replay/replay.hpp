@@ -22,7 +22,7 @@ enum class Name { logistic, hinge, squared_hinge, squared, absolute, quantile, h
 struct Settings {
     Name loss;
     double tau, beta, l1, l2, lower, upper;
-    bool intercept, wide, stacked, level;
+    bool intercept, wide, stacked, level, coin, dense;
     double share;  // below 0: -1 for 1 / (t + 1), -2 for at most 2^-10 of it
     std::vector<double> scales;
 
@@ -56,6 +56,24 @@ struct MixtureState {
     double *P, *u, *w, *totals, *seen, *facts, *hedge, *block, *windows;
 };
 
+// The coin: four numbers of each place, float or double; the intercept's, and the largest weighted slope. Null without.
+struct CoinState {
+    void* cells;
+    double* base;
+};
+
+// The dense columns: facts of each, how many are active and watched, the inputs before them and the rows since the last
+// power of two; then u and P of the stack that sees them. Null without.
+constexpr int MOST_COLUMNS = 64, COLUMN_FACTS = 8, COLUMN_COUNTS = 4, STACK_INPUTS = 88;
+struct ColumnState {
+    double *columns, *counts, *u, *P;
+
+    int active() const { return static_cast<int>(counts[0]); }
+    int watched() const { return static_cast<int>(counts[1]); }
+    int own() const { return static_cast<int>(counts[2]); }
+    bool started() const { return counts != nullptr && counts[2] > 0.0; }
+};
+
 // What is added up: tallies (loss, weight, rows), SUMS and slopes and ROW_SUMS for each scale, 20 bins of calibration.
 struct Totals {
     double *tallies, *sums, *slopes, *row_sums, *calibration, *base;
@@ -68,9 +86,12 @@ struct Row {
     double y, weight;
 };
 
+struct RowExperts;
+
 class Learner {
 public:
-    Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture);
+    Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture, CoinState coin,
+            ColumnState columns);
 
     // One row, all of it.
     void learn(const Row& row);
@@ -92,16 +113,25 @@ private:
     void step_base(const double* slopes, double psi, double kappa);
     void add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
                    double z, double moved, double kept, bool narrow, bool met);
-    bool learn_labelled(const Row& row, const double* scores, const double* reach, double* slopes, double& value);
+    bool learn_labelled(const Row& row, const double* scores, const double* reach, RowExperts& x, double* slopes,
+                        double& value);
     void sum_up(int k, std::int64_t entries);
+    template <class T>
+    double coin_score(const Row& row);
+    template <class T>
+    void learn_coin(const Row& row, double slope);
+    template <class T>
+    void review_columns(const Row& row, std::int64_t t);
 
     Settings s_;
     Cells cells_;
     Totals totals_;
     LabelState* labels_;
     MixtureState mixture_;
+    CoinState coin_;
+    ColumnState columns_;
     bool several_, plain_;
-    std::vector<double> unit_, before_, x_, kappa_, terms_;
+    std::vector<double> unit_, before_, x_, kappa_, terms_, bets_;
     double base_[MOST];
     double own_[SUMS][MOST];
 };
@@ -122,19 +152,37 @@ double implicit_slope(const Settings& s, const LabelState& state, double score, 
 void add_row_sums(const Settings& s, const LabelState& state, const LabelledRow& row, double y, double weight,
                   double score, double slope, double prediction, double prediction_loss, double* sums, int stride);
 
+// What the coin and the columns have to say of a row: the coin's score, which becomes its slope, weighted, and what the
+// columns give the stack.
+struct RowExperts {
+    ColumnState columns;
+    double bet, slope;
+    double inputs[STACK_INPUTS];
+};
+
 // The loss of the mixture for row t, counted from 1, which then learns the row: with the log loss, and the prediction
 // with the others, which learn the label of the row as well.
-double learn_mixture(const Settings& s, const MixtureState& state, const double* scores, double y, double weight,
-                     double t);
+double learn_mixture(const Settings& s, const MixtureState& state, const double* scores, RowExperts& x, double y,
+                     double weight, double t);
 LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelState& labels, const double* scores,
-                                double y, double weight, double t, double& prediction);
+                                RowExperts& x, double y, double weight, double t, double& prediction);
 
 // The part of the weights that is shared out after row t.
 double share_after(const Settings& s, double t);
 // A step of the stack: its inputs v, the slope and the curvature (times the weight) of its loss.
 void newton_step(const MixtureState& m, const double* v, int size, double slope, double curvature, double weight);
+// The same with the columns behind the inputs, if there are any, times `ratio`; v has space for them.
+void stack_step(const MixtureState& m, const RowExperts& x, double* v, int size, double ratio, double slope,
+                double curvature, double weight);
 // Losses in blocks of rows, by which it is decided which scales stay.
 void add_block(const MixtureState& m, const double* losses, double weight, int K, std::int64_t t);
+
+// A 1 and the values of the active columns, in deviations from their means; the row is counted.
+void read_columns(const ColumnState& c, const Row& row, double* inputs);
+double columns_score(const ColumnState& c, const double* inputs);
+void columns_step(const ColumnState& c, const double* v, double slope, double b, double weight);
+// At powers of two of the rows: columns that are rare go, watched ones that are dense stay.
+void settle_columns(const ColumnState& c, const MixtureState& m, int stack_inputs);
 
 // Every fourth number from the first, the second, ... on, then these four together.
 inline double in_fours(const double* terms, std::int64_t count) {

@@ -16,7 +16,7 @@ enum Hedge { GAP, LARGEST_GAP, PAID, STACK_LOSS, STACK_WEIGHT, LEVEL };
 
 struct Opinions {
     double prediction, base, stack;  // of the mixture; of the stack without and with levels
-    double experts[MOST + 2], seen[MOST];
+    double experts[MOST + 3], seen[MOST], bet;
     int count;
 };
 
@@ -27,19 +27,24 @@ double chance_of(double v) {
     return (v < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
-Opinions opinions(const Settings& s, const MixtureState& m, const LabelState& labels, const double* scores) {
+Opinions opinions(const Settings& s, const MixtureState& m, const LabelState& labels, const double* scores,
+                  const RowExperts& x) {
     Opinions o{};
     const int K = s.count();
     const bool offset = has_offset(s.loss);
+    const double* u = x.columns.started() ? x.columns.u : m.u;
     double sum = 0.0;
     for (int k = 0; k < K; ++k) {
         o.experts[k] = cut(scores[k], labels.low, labels.high);
         o.seen[k] = offset ? o.experts[k] : cut(scores[k], -STACK_CUT, STACK_CUT);
-        sum += m.u[k] * (o.seen[k] - labels.offset);
+        sum += u[k] * (o.seen[k] - labels.offset);
     }
     o.base = o.stack = labels.offset + sum;
+    if (x.columns.started()) {
+        o.base = o.stack = o.base + unit_of(s, labels.unit) * columns_score(x.columns, x.inputs);
+    }
     if (s.level) {
-        const double levels = m.u[K] * m.hedge[LEVEL] + m.u[K + 1] * m.hedge[LEVEL + 1];
+        const double levels = u[K] * m.hedge[LEVEL] + u[K + 1] * m.hedge[LEVEL + 1];
         o.stack = o.base + unit_of(s, labels.unit) * levels;
     }
     o.count = K;
@@ -48,6 +53,10 @@ Opinions opinions(const Settings& s, const MixtureState& m, const LabelState& la
     }
     o.experts[o.count++] =
         offset ? labels.offset : static_cast<double>(labels.mean > 0.0) - static_cast<double>(labels.mean < 0.0);
+    if (s.coin) {
+        o.bet = labels.offset + unit_of(s, labels.unit) * x.bet;
+        o.experts[o.count++] = cut(o.bet, labels.low, labels.high);
+    }
     for (int j = 0; j < o.count; ++j) o.prediction += m.w[j] * o.experts[j];
     return o;
 }
@@ -66,7 +75,7 @@ void charge(const Settings& s, const MixtureState& m, const LabelState& labels, 
             double weight, double t) {
     const int n = o.count;
     const double label = known_label(s, labels, y), ln = std::log(static_cast<double>(n));
-    double losses[MOST + 2] = {}, powers[MOST + 2] = {}, w[MOST + 2] = {}, whole = 0.0;
+    double losses[MOST + 3] = {}, powers[MOST + 3] = {}, w[MOST + 3] = {}, whole = 0.0;
     for (int j = 0; j < n; ++j) losses[j] = weight * loss_value(s, o.experts[j], label);
     const double paid = weight * loss_value(s, o.prediction, label), low = *std::min_element(losses, losses + n);
     const double D = m.hedge[LARGEST_GAP];
@@ -131,12 +140,13 @@ StackSlope slope_of(const Settings& s, const LabelState& labels, double f, doubl
 }
 
 void learn_stack(const Settings& s, const MixtureState& m, const LabelState& labels, const Opinions& o,
-                 const LabelledRow& row, double y, double row_weight, double t) {
+                 const RowExperts& x, const LabelledRow& row, double y, double row_weight, double t) {
     const int K = s.count();
     const double weight = std::min(row_weight, HEAVIEST), unit = unit_of(s, labels.unit);
-    double v[MOST + 2], f = o.stack, base = o.base;
+    const double ratio = unit_of(s, row.unit) / unit;
+    double v[STACK_INPUTS], f = o.stack, base = o.base;
     for (int k = 0; k < K; ++k) v[k] = (o.seen[k] - row.offset) / unit;
-    for (int j = 0; s.level && j < 2; ++j) v[K + j] = unit_of(s, row.unit) / unit * m.hedge[LEVEL + j];
+    for (int j = 0; s.level && j < 2; ++j) v[K + j] = ratio * m.hedge[LEVEL + j];
     if (has_log_link(s.loss)) {
         f = cut(f, row.low, row.high);
         base = cut(base, row.low, row.high);
@@ -147,17 +157,24 @@ void learn_stack(const Settings& s, const MixtureState& m, const LabelState& lab
         m.hedge[STACK_LOSS] += weight / m.hedge[STACK_WEIGHT] * (value - m.hedge[STACK_LOSS]);
     }
     const StackSlope own = slope_of(s, labels, f, base, y, m.hedge[STACK_LOSS]);
-    newton_step(m, v, K + (s.level ? 2 : 0), own.slope, weight * own.curvature, weight);
+    stack_step(m, x, v, K + (s.level ? 2 : 0), ratio, own.slope, weight * own.curvature, weight);
     for (int j = 0; s.level && j < 2; ++j)
         m.hedge[LEVEL + j] += std::max(LEVEL_RATES[j], 1.0 / t) * (own.level - m.hedge[LEVEL + j]);
+}
+
+// The slope at the coin's score, in units of the labels.
+double coin_slope(const Settings& s, const LabelState& labels, const LabelledRow& row, double bet, double y) {
+    const double score = cut(bet, row.low, row.high);
+    if (s.loss != Name::hinge) return slope_of(s, labels, score, score, y, 1.0).slope;
+    return y * score < 1.0 ? -y : 0.0;
 }
 
 }  // namespace
 
 LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelState& labels, const double* scores,
-                                double y, double weight, double t, double& prediction) {
-    const Opinions o = opinions(s, m, labels, scores);
-    double losses[MOST + 2];
+                                RowExperts& x, double y, double weight, double t, double& prediction) {
+    const Opinions o = opinions(s, m, labels, scores, x);
+    double losses[MOST + 3];
     for (int j = 0; j < o.count; ++j) {
         losses[j] = loss_value(s, o.experts[j], y);
         m.totals[j] += weight * losses[j];
@@ -165,7 +182,8 @@ LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelS
     if (t > 1.0) charge(s, m, labels, o, y, weight, t);
     add_block(m, losses, weight, s.count(), static_cast<std::int64_t>(t));
     const LabelledRow row = learn_label(s, labels, y, weight);
-    if (row.teaches && s.stacked) learn_stack(s, m, labels, o, row, y, weight, t);
+    if (row.teaches && s.stacked) learn_stack(s, m, labels, o, x, row, y, weight, t);
+    if (s.coin) x.slope = row.teaches ? weight * coin_slope(s, labels, row, o.bet, y) : 0.0;
     prediction = o.prediction;
     return row;
 }

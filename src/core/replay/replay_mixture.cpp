@@ -54,7 +54,7 @@ double by_logarithms(const Settings& s, const MixtureState& m, const double* los
         return low - std::log(sum);
     }
     const double least = least_of(m.seen, n), heat = m.facts[0];
-    double weights = 0.0, sums[MOST + 1];
+    double weights = 0.0, sums[MOST + 2];
     for (int j = 0; j < n; ++j) {
         const double behind = (m.seen[j] - least) / heat;
         sums[j] = losses[j] + behind;
@@ -70,7 +70,7 @@ void weigh(const Settings& s, const MixtureState& m, const double* losses, const
     if (s.share == 0.0) return from_totals(m, n);
     const double heat = m.facts[0], low = least_of(losses, n);
     const double rate = heat > 0.0 ? std::min(weight / heat, LARGEST) : 0.0;
-    double w[MOST + 1], whole = 0.0;
+    double w[MOST + 2], whole = 0.0;
     for (int j = 0; j < n; ++j) {
         const double power = chances == nullptr || rate != 1.0 ? std::exp(rate * (low - losses[j])) : chances[j];
         w[j] = m.w[j] * power;
@@ -80,13 +80,13 @@ void weigh(const Settings& s, const MixtureState& m, const double* losses, const
     for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * (w[j] / whole) + a / n;
 }
 
-void learn_stack(const Settings& s, const MixtureState& m, const double* scores, double f, double y,
-                 double row_weight) {
+void learn_stack(const Settings& s, const MixtureState& m, const double* scores, const RowExperts& x, double f,
+                 double y, double row_weight) {
     const double weight = std::min(row_weight, HEAVIEST);
-    double v[MOST];
+    double v[STACK_INPUTS];
     for (int k = 0; k < s.count(); ++k) v[k] = cut(scores[k], -STACK_CUT, STACK_CUT);
     const double e = std::exp(-std::fabs(f)), p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
-    newton_step(m, v, s.count(), log_slope(f, y), weight * std::max(p * (1.0 - p), FLATTEST), weight);
+    stack_step(m, x, v, s.count(), 1.0, log_slope(f, y), weight * std::max(p * (1.0 - p), FLATTEST), weight);
 }
 
 bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
@@ -133,13 +133,23 @@ void add_block(const MixtureState& m, const double* losses, double weight, int K
     std::fill(m.block, m.block + K, 0.0);
 }
 
-double learn_mixture(const Settings& s, const MixtureState& m, const double* scores, double y, double weight,
-                     double t) {
-    const int K = s.count(), n = K + (s.stacked ? 1 : 0);
-    double experts[MOST + 1] = {}, losses[MOST + 1] = {}, chances[MOST + 1] = {}, total = 0.0, stack = 0.0;
+void stack_step(const MixtureState& m, const RowExperts& x, double* v, int size, double ratio, double slope,
+                double curvature, double weight) {
+    if (!x.columns.started()) return newton_step(m, v, size, slope, curvature, weight);
+    for (int j = 0; j <= x.columns.active(); ++j) v[size + j] = ratio * x.inputs[j];
+    columns_step(x.columns, v, slope, curvature, weight);
+}
+
+double learn_mixture(const Settings& s, const MixtureState& m, const double* scores, RowExperts& x, double y,
+                     double weight, double t) {
+    const int K = s.count(), n = K + (s.stacked ? 1 : 0) + (s.coin ? 1 : 0);
+    double experts[MOST + 2] = {}, losses[MOST + 2] = {}, chances[MOST + 2] = {}, total = 0.0, stack = 0.0;
+    const double* u = x.columns.started() ? x.columns.u : m.u;
     for (int k = 0; k < K; ++k) experts[k] = scores[k];
-    for (int k = 0; s.stacked && k < K; ++k) stack += m.u[k] * cut(scores[k], -STACK_CUT, STACK_CUT);
+    for (int k = 0; s.stacked && k < K; ++k) stack += u[k] * cut(scores[k], -STACK_CUT, STACK_CUT);
+    if (x.columns.started()) stack = stack + columns_score(x.columns, x.inputs);
     if (s.stacked) experts[K] = stack;
+    if (s.coin) experts[n - 1] = x.bet;
     for (int j = 0; j < n; ++j) losses[j] = log_loss(experts[j], y);
     if (weight > m.facts[0]) {
         const double ratio = m.facts[0] / weight;
@@ -159,7 +169,8 @@ double learn_mixture(const Settings& s, const MixtureState& m, const double* sco
     const double loss = directly ? -std::log(total) : by_logarithms(s, m, losses, n);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * losses[j];
     weigh(s, m, losses, directly ? chances : nullptr, weight, t, n);
-    if (s.stacked) learn_stack(s, m, scores, stack, y, weight);
+    if (s.stacked) learn_stack(s, m, scores, x, stack, y, weight);
+    if (s.coin) x.slope = weight * log_slope(x.bet, y);
     for (int j = 0; j < n; ++j) m.totals[j] += weight * losses[j];
     add_block(m, losses, weight, K, static_cast<std::int64_t>(t));
     return loss;

@@ -50,6 +50,9 @@ def evaluate(
     no_header: Annotated[bool, option("header")] = False,
     on_bad_row: Annotated[str | None, option("on_bad_row")] = None,
     max_row: Annotated[int | None, option("max_row")] = None,
+    engine: Annotated[str | None, option("engine")] = None,
+    address: Annotated[str | None, option("address")] = None,
+    workers: Annotated[int | None, option("workers")] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Page or picture to write: .html, .png or .svg", rich_help_panel="output"),
@@ -70,6 +73,8 @@ def evaluate(
     typed: dict[str, Any] = {"format": format, "label": label, "positive": positive, "weight": weight, "sep": sep}
     typed |= {"quote": quote, "no_header": no_header, "on_bad_row": on_bad_row, "max_row": max_row}
     from ftprl.atomic import check_apart, check_target, replacing
+    from ftprl.cluster.connection import reading as read_by
+    from ftprl.cluster.options import ClusterOptions
     from ftprl.errors import InvalidInput
     from ftprl.evaluation import evaluate_predictions
     from ftprl.linear.scoring import is_model_file, open_systems
@@ -87,7 +92,9 @@ def evaluate(
     reading = {name: value for name, value in keywords(typed).items() if value is not None}
     opened = open_systems([system], data, loss=loss, tau=tau, predictions_are=predictions_are, by=by, **reading)
     (predictor,) = opened.predictors
-    result = evaluate_predictions(opened.blocks(), predictor.name, opened.loss, thresholds=threshold or (0.5,), by=by)
+    with read_by(ClusterOptions(engine or "local", address, workers), opened.source):
+        blocks = opened.blocks()
+        result = evaluate_predictions(blocks, predictor.name, opened.loss, thresholds=threshold or (0.5,), by=by)
     if output is not None and form is not None:
         from ftprl.report import evaluation as report
 

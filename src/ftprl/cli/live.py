@@ -10,7 +10,6 @@ from typing import Any, TextIO
 from ftprl.cli.column_table import column_lines, kind_lines
 from ftprl.confidence import RunConfidence
 from ftprl.data.files import shown
-from ftprl.linear.spec import Spec
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.options import as_typed
 from ftprl.runlog.events import Event
@@ -203,11 +202,6 @@ def _settings(event: Event) -> list[str]:
         lines.append(f"{'missing':<12} {_MISSING[data['missing']]}")
     options = " ".join(f"{name}={setting(value)}" for name, value in model_settings(spec).items())
     lines.append(f"{'model':<12} {spec['loss']}, {spec['dim']} cells, {options}")
-    if event["receipt"] and Spec.from_dict(spec).may_add("coin"):
-        lines.append(
-            f"{'receipt':<12} kept; the coin and dense columns are off with it, so that another, often weaker, model is"
-            " learned than without"
-        )
     if event["keeps_best_pass"]:
         every = event["holdout_every"]
         more = f" (every {FIRST_EVERY}th of the first {FIRST_ROWS})" if every > FIRST_EVERY else ""

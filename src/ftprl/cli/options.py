@@ -50,8 +50,8 @@ def _columns(option: str, values: Sequence[str] | None) -> tuple[str, ...] | Non
             names += [name for row in csv.reader([value], strict=True) for name in row if name]
         except csv.Error:
             raise InvalidInput(
-                f"--{option} needs columns with commas between them, got {value!r:.80}; put a name that has a comma"
-                " into double quotes and double the quotes inside it, such as '\"a,b\",c'."
+                f"{BY_NAME[option].typed} needs columns with commas between them, got {value!r:.80}; put a name that"
+                " has a comma into double quotes and double the quotes inside it, such as '\"a,b\",c'."
             ) from None
     return tuple(names) or None
 
@@ -89,7 +89,10 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "sep": _character,
     **{
         name: partial(_columns, name)
-        for name in ("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
+        for name in (
+            *("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket"),
+            *("ngrams", "skips", "char_ngrams"),
+        )
     },
 }
 

@@ -10,6 +10,7 @@ import typer
 
 from ftprl.cli import startup
 from ftprl.cli.options import keywords, option, warn_of_bad_rows
+from ftprl.cluster.options import ClusterOptions
 
 
 def predict(
@@ -21,7 +22,8 @@ def predict(
         typer.Option(
             "--output",
             "-o",
-            help="File to write the predictions to, compressed if it ends in .gz or .zst [default: stdout]",
+            help="File to write the predictions to, compressed if it ends in .gz or .zst; with --engine ray also a"
+            " folder, for one file of predictions per file of data [default: stdout]",
             rich_help_panel="output",
         ),
     ] = None,
@@ -44,6 +46,9 @@ def predict(
     no_header: Annotated[bool, option("header")] = False,
     on_bad_row: Annotated[str | None, option("on_bad_row")] = None,
     max_row: Annotated[int | None, option("max_row")] = None,
+    engine: Annotated[str | None, option("engine")] = None,
+    address: Annotated[str | None, option("address")] = None,
+    workers: Annotated[int | None, option("workers")] = None,
 ) -> None:
     """Write one prediction per row, one per line: a probability with logistic loss, a score with the
     hinge losses, otherwise a number in the unit of the label.
@@ -55,16 +60,21 @@ def predict(
     typed |= {"on_bad_row": on_bad_row, "max_row": max_row}
     startup.expect_saved(data, model)
     from ftprl.atomic import check_apart, check_target, replacing
+    from ftprl.cluster.connection import reading as read_by
     from ftprl.data.packing import check_packing
     from ftprl.linear import Model
     from ftprl.training.predict import Lines
     from ftprl.training.predictions import stdout
 
     startup.loaded()
+    where = ClusterOptions(engine or "local", address, workers)
+    where.check()
+    if where.engine == "ray" and output is not None and output.is_dir():
+        _predict_files(model, data, output, where, append=append, raw=raw, **_given(typed))
+        return
     check_target("--output", output)
     learned = Model.load(model)
-    reading = {name: value for name, value in keywords(typed).items() if value is not None}
-    source = learned.open(data, **reading)
+    source = learned.open(data, **_given(typed))
     read: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != "-"}
     read |= {"standard input": 0} if "-" in source.files else {}
     check_apart({"--output": output}, {**read, "the model": model})
@@ -74,16 +84,40 @@ def predict(
         from ftprl.training.append import append as write_appended
         from ftprl.training.append import check_append
 
-        table = check_append(source, path)
+        check_append(source, path)
     lines = Lines(learned, source, raw=raw)
-    with nullcontext(stdout()) if output is None else replacing(output) as target:
+    with read_by(where, source), nullcontext(stdout()) if output is None else replacing(output) as target:
         if append:
-            write_appended(lines, table, learned, path, target)
+            write_appended(lines, source, learned, path, target)
         else:
             # Somebody may wait for the answer before asking on.
             _write(lines, target, path, flush=not source.can_be_read_again)
         target.flush()
     warn_of_bad_rows(lines.bad_rows, lines.first_bad)
+
+
+def _given(typed: dict[str, Any]) -> dict[str, Any]:
+    """The options of reading that were passed."""
+    return {name: value for name, value in keywords(typed).items() if value is not None}
+
+
+def _predict_files(
+    model: Path, data: list[str], folder: Path, where: ClusterOptions, *, append: bool, raw: bool, **reading: Any
+) -> None:
+    """One file of predictions per file of data, each written by a worker."""
+    from ftprl.cluster.connection import connect
+    from ftprl.errors import InvalidInput
+    from ftprl.linear import Model
+    from ftprl.training.predict_files import predict_files
+
+    if append:
+        raise InvalidInput("--append needs one file to write to, got the folder of --output; predict file by file.")
+    learned = Model.load(model)
+    source = learned.open(data, **reading)
+    with connect(where, source) as cluster:
+        for result in predict_files(learned, source.files, folder, cluster, raw=raw, **reading):
+            print(f"{result.output}: {result.rows} rows")
+            warn_of_bad_rows(result.bad_rows, result.first_bad)
 
 
 def _write(lines: Iterable[bytes], target: Any, path: str, *, flush: bool) -> None:

@@ -33,10 +33,19 @@ class RowNames:
         """The names of some of the rows."""
         return RowNames(self.new, self.first + rows.start, self.first + rows.stop)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked_names, (self.new.pack(self.first, self.last), self.last - self.first)
+
     def add_to(self, table: NameTable) -> int | None:
         """Add the names to a table; returns the row of the first that does not fit, counted from 0 in the batch."""
         row = table.add(self.new, self.first, self.last)
         return None if row == self.last else row - self.first
+
+
+def _unpacked_names(packed: bytes, rows: int) -> RowNames:
+    from ftprl._core import NewNames
+
+    return RowNames(NewNames.unpack(packed), 0, rows)
 
 
 @final
@@ -124,6 +133,9 @@ class Batch:
                 part.flags.writeable = False
             object.__setattr__(batch, name, part)
         return batch
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Batch.trusted, tuple(getattr(self, name) for name in Batch.__slots__)
 
     def numbered(self, first_row: int, start: int = 0) -> Batch:
         """The same rows from `start` on, counted so that the first of all is number `first_row`."""

@@ -25,6 +25,8 @@ from ftprl.data.batch import Batch, RowNames
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.memory import RowPosition
+from ftprl.data.ngrams import NAMES
+from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import ReadingOptions, column_names
 from ftprl.data.parsing import LeftOut
 from ftprl.data.protocol import Description, Position, Source
@@ -125,9 +127,11 @@ def _check_options(file: str, reading: Mapping[str, Any], options: ReadingOption
     """Refuse options that differ from those the batches were made with."""
     wanted = {name: getattr(options, name) for name in ("dim", "seed", "loss", "dtype", "intercept", "sep", "quote")}
     wanted |= {"format": options.format if options.format != "batches" else None, "positive": options.positive_label}
+    grams = parse_grams(options.ngrams, options.skips, options.char_ngrams).to_dict()
+    wanted |= {name: grams.get(name) for name in NAMES}
     wanted |= {"columns": options.columns and dict(options.columns), "header": None if options.header else False}
     for name, value in wanted.items():
-        if value is not None and name in reading and reading[name] != value:
+        if value is not None and (name in reading or name in NAMES) and reading.get(name) != value:
             raise _other(file, name, reading[name], value)
     columns = reading.get("columns") or {}
     for kind in _KINDS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl.data import frames
@@ -34,6 +34,10 @@ class Block:
     group: int = 0
     origin: str = ORIGIN
     part: str = ""  # of the file, such as "row group 3: "
+
+    def without_rows(self) -> Block:
+        """The block without its rows: where it is in its file."""
+        return replace(self, batch=None, columns=[])  # whoever needs the rows reads them again
 
     def where(self, row: int) -> str:
         """Where a row of the block is, for messages."""
@@ -104,7 +108,10 @@ class BlockReader:
     ) -> Iterator[Block]:
         if frames.is_frame(data):
             for batch in frames.table_of(data).to_batches():
-                columns = frames.arranged(batch, self.kinds, is_open=self.is_open, optional=self.optional)
+                origin = f"{ORIGIN}: element {number}" if number else ORIGIN
+                columns = frames.arranged(
+                    batch, self.kinds, is_open=self.is_open, optional=self.optional, origin=origin
+                )
                 yield from block_of(columns, first, batch.num_rows, vectors, shift)
                 first += batch.num_rows
         elif are_records(data) or isinstance(self.parts.first, Mapping):

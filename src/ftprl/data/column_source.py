@@ -17,7 +17,7 @@ from ftprl.data.digests import RowDigest
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.frame_opening import known_plan_of, settings_for_plan
-from ftprl.data.frame_source import FramePosition, FrameSettings, FrameSource
+from ftprl.data.frame_source import FramePosition, FrameSettings, FrameSource, Job, ParsedBlock
 from ftprl.data.options import ReadingOptions
 from ftprl.data.protocol import BESIDE, Description, Position
 from ftprl.data.tables import SAMPLE_ROWS
@@ -26,6 +26,8 @@ from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ftprl.data.remote import Work, Workers
 
 
 @final
@@ -51,9 +53,18 @@ class FileBlocks:
     def blocks(self, file: int = 0, group: int = 0, *, threads: int = 0) -> Generator[Block]:
         """The blocks of all files from a part of one on."""
         for number in range(file, len(self.files)):
-            yield from self._blocks_of(number, group if number == file else 0, threads > 0)
+            yield from self._blocks_of(number, group if number == file else 0, threads=threads > 0)
 
-    def _blocks_of(self, number: int, first: int, threads: bool) -> Iterator[Block]:
+    def blocks_of_group(self, file: int, group: int) -> Generator[Block]:
+        """The blocks of one part of a file."""
+        yield from self._blocks_of(file, group, group + 1)
+
+    def groups(self, number: int) -> int:
+        """How many parts a file has."""
+        with closing(open_column_file(self.files[number], self.format)) as opened:
+            return opened.groups
+
+    def _blocks_of(self, number: int, first: int, stop: int | None = None, *, threads: bool = False) -> Iterator[Block]:
         file, name = self.files[number], shown(self.files[number])
         categories = [name for name, kind in self.kinds.items() if kind == "categorical"]
         with closing(open_column_file(file, self.format, categories)) as opened:
@@ -61,7 +72,7 @@ class FileBlocks:
             names = [field.name for field in flat_schema(opened, name)]
             frames.check_columns([*names, *keys], self.kinds, self.optional, name)
             columns = [one for one in names if self.kinds.get(one, "ignore") != "ignore"]
-            for group in range(first, opened.groups):
+            for group in range(first, opened.groups if stop is None else stop):
                 start, part = 0, f"{opened.part} {group}: "
                 for batch in read_part(file, self.format, opened, group, columns, threads=threads):
                     cells = self._arranged(batch, keys, f"{name}: {part.removesuffix(': ')}")
@@ -100,7 +111,23 @@ class ColumnSource(FrameSource):
 
     def __init__(self, reader: FileBlocks, settings: FrameSettings) -> None:
         super().__init__(reader, settings)
-        self._files = reader.files
+        self._files, self._columns = reader.files, reader
+
+    def use_workers(self, workers: Workers | None) -> None:
+        """Have all rows parsed by these workers, in other processes; None for threads of this one."""
+        self._workers = workers
+
+    def _remote(self, start: FramePosition) -> tuple[Generator[Any], Work[Any, ParsedBlock]]:
+        from ftprl.data.remote_columns import ColumnWork, column_jobs
+
+        return column_jobs(self._columns, start), ColumnWork(self._columns, self._settings)
+
+    def _job_again(self, job: Job) -> Job:
+        block, at, stop = job
+        if self._workers is None:
+            return job
+        same = (one for one in self._columns.blocks_of_group(block.file, block.group) if one.first == block.first)
+        return next(same), at, stop
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -98,6 +98,15 @@ def lasts(file: str) -> bool:
     return file != STDIN and (is_uri(file) or os.path.isfile(file))
 
 
+def is_compressed(file: str) -> bool:
+    """Whether a file that can be opened is compressed, by its first bytes."""
+    try:
+        with open(file, "rb", buffering=0) as raw:
+            return bool(compression_of(raw.read(MAGIC_BYTES) or b""))
+    except OSError:
+        return False  # what is wrong with it is reported when it is read
+
+
 def suffixes(file: str) -> tuple[str, str]:
     """The suffix of the format and that of the compression, each in lower case or empty."""
     stem, last = os.path.splitext(os.path.basename(file).lower())
@@ -112,9 +121,16 @@ class ErrorWithoutLine(Exception):
         super().__init__(message)
         self._kind, self._name, self._option = kind, name, option
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _error_without_line, (self._kind, self._name, str(self), self._option)
+
     def at(self, line: int) -> FtprlError:
         """The error, with its line."""
         return self._kind(f"{self._name}:{line}: {self}", option=self._option)
+
+
+def _error_without_line(kind: type[FtprlError], name: str, message: str, option: tuple[str, ...]) -> ErrorWithoutLine:
+    return ErrorWithoutLine(kind, name, message, option=option)
 
 
 def unreadable(name: str, error: OSError | EOFError) -> ErrorWithoutLine:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, final
 from numpy.typing import ArrayLike
 
 from ftprl.data.files import expand, shown, suffixes
+from ftprl.data.ngrams import NAMES, GramsOption
 from ftprl.data.options import ARRAYS, FRAME, JSON_LINES, RECORDS, TABLES, Columns, ReadingOptions
 from ftprl.data.parts import Parts, as_data
 from ftprl.data.protocol import Source
@@ -66,6 +67,7 @@ _UNNAMED = (
     "dim",
     "dtype",
     "interactions",
+    *NAMES,
     "intercept",
     "loss",
     "positive",
@@ -110,6 +112,9 @@ def open(
     block_size: int = 1 << 22,
     names: bool = False,
     interactions: str | Sequence[str] | Sequence[Sequence[str]] = (),
+    ngrams: GramsOption = None,
+    skips: GramsOption = None,
+    char_ngrams: GramsOption = None,
 ) -> Source:
     """Open files, a data frame, dicts, an array, a matrix or `Batch` objects as a `Source` of batches.
 
@@ -166,6 +171,9 @@ def open(
         Bytes read at a time.
     interactions
         Products of features of two to four columns or namespaces, such as "user:ad"; * is any.
+    ngrams, skips, char_ngrams
+        The longest n-gram of words of text columns or VW namespaces, how many words one may leave out, and how many
+        characters the pieces of words have: a number for all, or `"body=2"`.
     names
         Keep the names of features, for a model that shows them: `Batch.names`.
 
@@ -206,6 +214,9 @@ def open(
         block_size=block_size,
         names=names,
         interactions=interactions,
+        ngrams=ngrams,
+        skips=skips,
+        char_ngrams=char_ngrams,
     )
     options.check()
     data = as_data(data)
@@ -243,6 +254,8 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
     kept = reading.get("format")
     if are_batches(data):
         return dict(reading)
+    if kept in _LINES and any(reading.get(name) for name in NAMES):
+        _check_order(reading, data, format)
     if not are_paths(data):
         return _settings_for_object(reading, _object_format(data))
     named = None if format is not None else BY_SUFFIX.get(suffixes(expand(data)[0])[0])
@@ -267,6 +280,16 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
         own = {name: value for name, value in reading.items() if name in _UNNAMED}
         return own | {"format": wanted} | ({"columns": {}} if wanted == JSON_LINES else {})
     return dict(reading) | ({"format": wanted} if kept == ARRAYS or (kept in _LINES and wanted in _LINES) else {})
+
+
+def _check_order(reading: Mapping[str, Any], data: Any, format: str | None) -> None:
+    """Refuse data whose rows do not say in which order the features of a namespace come."""
+    name = BY_SUFFIX.get(suffixes(expand(data)[0])[0]) if are_paths(data) and format is None else None
+    if (format if name is None else name.name) not in _LINES:
+        raise InvalidInput(
+            f"data needs the features of a namespace in their order, for the n-grams of the model, got"
+            f" {'other files' if are_paths(data) else 'data in memory'}; pass files of {' or '.join(_LINES)}."
+        )
 
 
 def _settings_for_table(reading: Mapping[str, Any], format: str) -> dict[str, Any]:
@@ -325,7 +348,7 @@ def _open_object(data: Any, options: ReadingOptions) -> Source:
     if options.format not in (None, ARRAYS, FRAME, RECORDS):
         raise InvalidInput(f"format= is for files, got {options.format!r} for {known.noun}; drop it.")
     if known.models_of is not _NAMED:
-        options.refuse(("interactions",), " is for features with names, got numbers; drop it.")
+        options.refuse(("interactions", *NAMES), " is for features with names, got numbers; drop it.")
         options = options._replace(format=ARRAYS)
     source: Source = import_module(known.module).open_object(data, options)
     return source

@@ -11,6 +11,8 @@ from ftprl.data.columns import ColumnPlan, known_plan, settle
 from ftprl.data.frame_source import FrameSettings, FrameSource
 from ftprl.data.interactions import checked, parse
 from ftprl.data.labels import of_values
+from ftprl.data.ngrams import checked as checked_grams
+from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM, FRAME, RECORDS, ReadingOptions
 from ftprl.data.parts import Parts, split
 from ftprl.data.protocol import BESIDE, KINDS
@@ -108,6 +110,7 @@ def settings_for_plan(
         skip_bad_rows=options.on_bad_row == "skip",
         names=bool(options.names),
         interactions=checked(parse(options.interactions), plan.kinds if format != RECORDS else None),
+        grams=checked_grams(parse_grams(options.ngrams, options.skips, options.char_ngrams), plan.kinds),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from ftprl._core import RecordParser, parser
 from ftprl.data.batch import Batch
@@ -16,6 +16,7 @@ from ftprl.data.files import shown
 from ftprl.data.interactions import Interactions, as_bytes, as_lists
 from ftprl.data.labels import LabelRule
 from ftprl.data.memory import check_same_rows
+from ftprl.data.ngrams import NO_GRAMS, Grams
 from ftprl.data.options import RECORDS
 from ftprl.data.parsing import LeftOut, Taking, with_remedy
 from ftprl.data.parts import ORIGIN
@@ -23,6 +24,9 @@ from ftprl.data.prefetch import prefetched, usual_threads
 from ftprl.data.protocol import KINDS, Description, Position, Source
 from ftprl.data.text_settings import BATCH_ROWS, BATCH_VALUES
 from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.data.remote import Work, Workers
 
 Job = tuple[Block, int, int]  # a block, and which of its rows
 
@@ -97,6 +101,7 @@ class FrameSettings:
     batch_rows: int = BATCH_ROWS
     names: bool = False
     interactions: Interactions = ()
+    grams: Grams = NO_GRAMS
 
     def parser(self) -> RecordParser:
         """A parser of the core with these settings."""
@@ -117,6 +122,7 @@ class FrameSettings:
             quote=-1,
             names=self.names,
             interactions=as_bytes(self.interactions),
+            grams=self.grams.rules(self.plan.kinds),
         )
         assert isinstance(made, RecordParser)
         made.set_rules(*self.plan.core_rules)
@@ -137,12 +143,13 @@ class FrameSettings:
             "positive": self.positive,
             **self.plan.to_dict(),
             **as_lists(self.interactions),
+            **self.grams.to_dict(),
         }
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Parsed:
+class ParsedBlock:
     """Some rows as batches; rows are numbered within the block."""
 
     job: Job
@@ -155,7 +162,7 @@ class _Parsed:
 
 
 @final
-class _BlockParser:
+class BlockParser:
     """A parser of the core and the block it reads."""
 
     def __init__(self, settings: FrameSettings) -> None:
@@ -163,7 +170,7 @@ class _BlockParser:
         self._block: Block | None = None
         self._place = 0  # the first row of the last job
 
-    def parse(self, job: Job, negative: float) -> _Parsed:
+    def parse(self, job: Job, negative: float) -> ParsedBlock:
         """The rows of a job, up to the first bad one unless those are left out."""
         block, at, stop = job
         if block.first + at < self._place:  # threads may take a parser in another order than jobs
@@ -180,7 +187,7 @@ class _BlockParser:
         if problem is not None:
             what = with_remedy(shown(problem[1]), *problem[2:])
             wrong = f"{block.where(problem[0] - 1)}: {what}", problem[3]
-        return _Parsed(job, taking.batches, bad, first_bad, wrong, core.negative, taking.left_out)
+        return ParsedBlock(job, taking.batches, bad, first_bad, wrong, core.negative, taking.left_out)
 
     def _bound(self, block: Block) -> RecordParser:
         if self._block is not block:
@@ -215,12 +222,22 @@ class Blocks(Protocol):
         """The blocks, in order."""
 
 
+def jobs_of(block: Block, start: FramePosition, rows: int = BATCH_ROWS) -> Iterator[Job]:
+    """The rows of a block from a position on, cut where a reading from the first row would cut them."""
+    record = start.record if (block.file, block.group) == (start.file, start.group) else 0
+    for at in range(0, block.rows, rows):
+        stop = min(at + rows, block.rows)
+        if block.first + stop > record:
+            yield block, max(at, record - block.first), stop
+
+
 class FrameSource(Source):
     """Data frames or dicts as batches; `ftprl.data.open` makes one."""
 
     def __init__(self, reader: Blocks, settings: FrameSettings) -> None:
         self._reader, self._settings = reader, settings
         self._reading = _Reading(FramePosition())  # the last one
+        self._workers: Workers | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -282,28 +299,32 @@ class FrameSource(Source):
     def _jobs(self, start: FramePosition, threads: int, rows: int = BATCH_ROWS) -> Generator[Job]:
         """Blocks from a row on, cut where a reading from the first row would cut them."""
         for block in self._reader.blocks(start.file, start.group, threads=threads):
-            record = start.record if (block.file, block.group) == (start.file, start.group) else 0
-            for at in range(0, block.rows, rows):
-                stop = min(at + rows, block.rows)
-                if block.first + stop > record:
-                    yield block, max(at, record - block.first), stop
+            yield from jobs_of(block, start, rows)
+
+    def _remote(self, start: FramePosition) -> tuple[Generator[Any], Work[Any, ParsedBlock]]:
+        """The jobs for workers in other processes, and what these do; files of columns have them."""
+        raise AssertionError("data in memory is read by this process")
 
     def _read(self, reading: _Reading, threads: int) -> Generator[tuple[Batch, FramePosition]]:
-        parsers: list[_BlockParser] = []
+        parsers: list[BlockParser] = []
 
-        def work(job: Job) -> _Parsed:
+        def work(job: Job) -> ParsedBlock:
             try:
                 block_parser = parsers.pop()
             except IndexError:
-                block_parser = _BlockParser(self._settings)
+                block_parser = BlockParser(self._settings)
             parsed = block_parser.parse(job, reading.negative)
             if parsed.problem is None:
                 parsers.append(block_parser)
             return parsed
 
-        jobs = self._jobs(reading.start, threads)
-        with_threads = threads and self._reader.suits_threads
-        done = prefetched(jobs, work, threads) if with_threads else (work(job) for job in jobs)
+        jobs: Generator[Any] = self._jobs(reading.start, threads)
+        if self._workers is not None:
+            jobs, remote = self._remote(reading.start)
+            done = self._workers.results(jobs, remote)
+        else:
+            with_threads = threads and self._reader.suits_threads
+            done = prefetched(jobs, work, threads) if with_threads else (work(job) for job in jobs)
         with closing(jobs), closing(done):
             for result in done:
                 parsed = self._agreeing(result, reading.negative)
@@ -312,13 +333,17 @@ class FrameSource(Source):
                     what, option = parsed.problem
                     raise BadFormat(what, option=(option, "on_bad_row"))
 
-    def _agreeing(self, parsed: _Parsed, negative: float) -> _Parsed:
+    def _agreeing(self, parsed: ParsedBlock, negative: float) -> ParsedBlock:
         """The rows, parsed again if their labels settled what counts as -1 before those in front were known."""
         if negative in (1.0, parsed.negative) or parsed.negative == 1.0:
             return parsed
-        return _BlockParser(self._settings).parse(parsed.job, negative)
+        return BlockParser(self._settings).parse(self._job_again(parsed.job), negative)
 
-    def _batches_of(self, parsed: _Parsed, reading: _Reading) -> Iterator[tuple[Batch, FramePosition]]:
+    def _job_again(self, job: Job) -> Job:
+        """A job with its rows, which a worker in another process does not send along."""
+        return job
+
+    def _batches_of(self, parsed: ParsedBlock, reading: _Reading) -> Iterator[tuple[Batch, FramePosition]]:
         block, at, _ = parsed.job
         before = reading.digest
         for batch in parsed.batches if before is not None else ():
@@ -355,7 +380,7 @@ class FrameSource(Source):
 
     def _good_rows(self, position: FramePosition) -> Iterator[str]:
         """Where the good row behind a position is, found by reading row by row."""
-        one, skip = _BlockParser(self._settings), position.skip
+        one, skip = BlockParser(self._settings), position.skip
         for block, at, stop in self._jobs(position, 0, 1):
             parsed = one.parse((block, at, stop), position.negative)
             skip -= len(parsed.batches)

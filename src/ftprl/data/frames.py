@@ -118,7 +118,7 @@ def decide(
         name, type = field.name, field.type
         chosen = kinds.get(name) or kind_of(type)
         if chosen is None or (nested.is_list(type) and chosen in ("boolean", "date", "bucket")):
-            raise InvalidInput(_no_feature(name, type))
+            raise _no_feature(name, type)
         if chosen != "ignore" and name in first:
             decides = _is_text(type) or chosen in ("date", "bucket")
             samples[name] = sample_of(name, first[name] if decides else first[name].slice(0, most), chosen)
@@ -152,10 +152,12 @@ def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -
     return {**passed, **{name: kind for name, kind in kinds.items() if name in known}}
 
 
-def _no_feature(name: str, type: pa.DataType) -> str:
+def _no_feature(name: str, type: pa.DataType) -> InvalidInput:
     remedy = "pass it with ignore=" + (", or with categorical= to use its text" if _has_text(type) else "")
     wanted = "numbers, text, dates, booleans or categories"
-    return f"column {shown(name)[:40]!r} needs {wanted}, got {str(type)[:60]}; {remedy}."
+    return InvalidInput(
+        f"column {shown(name)[:40]!r} needs {wanted}, got {str(type)[:60]}; {remedy}.", option=("ignore", "categorical")
+    )
 
 
 def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
@@ -242,11 +244,11 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
         return cells.cast(pa.float32())
     is_text = types.is_decimal(type) or types.is_date(type) or kind in ("categorical", "text")
     if kind == "refused" or not (is_text and (_has_text(type) or types.is_decimal(type))):
-        raise InvalidInput(_no_feature(name, type))
+        raise _no_feature(name, type)
     try:
         return cells.cast(pa.binary() if types.is_fixed_size_binary(type) else pa.string())
     except pa.ArrowException:
-        raise InvalidInput(_no_feature(name, type)) from None
+        raise _no_feature(name, type) from None
 
 
 def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
@@ -256,12 +258,12 @@ def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
     value = nested.value_type(cells.type)
     value = value.value_type if value is not None and pa.types.is_dictionary(value) else value
     if value is None or kind in (*BESIDE, "refused"):
-        raise InvalidInput(_no_feature(name, cells.type))
+        raise _no_feature(name, cells.type)
     probe = readable(name, pa.nulls(0, value), kind)
     try:
         return nested.as_list(cells, probe.type)
     except pa.ArrowException:
-        raise InvalidInput(_no_feature(name, cells.type)) from None
+        raise _no_feature(name, cells.type) from None
 
 
 def _is_direct(type: pa.DataType) -> bool:

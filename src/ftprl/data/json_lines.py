@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from ftprl._core import look_at_json
-from ftprl.data import frames, tables
+from ftprl.data import frames, ngrams, tables
 from ftprl.data.chunks import Started
 from ftprl.data.columns import ColumnPlan, ColumnSample, kind_of_text, settle
 from ftprl.data.files import Stream, lasts
@@ -58,6 +58,7 @@ def _settle(
         kinds, is_sparse = _decide(columns, named, stream.name, rows)
         samples = {column.name: column.sample for column in columns}
         plan = settle(kinds, samples, named.bucket, missing or ("ignore" if is_sparse else None))
+    ngrams.checked(settings.grams, plan.kinds)
     rule = tables.label_rule(plan.kinds, settings.loss, settings.positive, labels)
     return settings._replace(plan=plan, labels=rule), data
 

@@ -67,6 +67,9 @@ class ReadingOptions(NamedTuple):
     block_size: int = 1 << 22
     names: bool = False
     interactions: Any = ()
+    ngrams: Any = None
+    skips: Any = None
+    char_ngrams: Any = None
 
     def check(self) -> None:
         """Raise InvalidInput for an option that no data can be read with."""

@@ -18,6 +18,7 @@ from ftprl.data.text_settings import TextSettings
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from ftprl.data.remote import Workers
     from ftprl.data.tables import Dialect
 
 _START = TextPosition()
@@ -37,6 +38,11 @@ class TextSource(Source):
         self._keeps_records = False
         self._records: list[bytes] = []
         self._record_columns: tuple[str, ...] | None = None
+        self._workers: Workers | None = None
+
+    def use_workers(self, workers: Workers | None) -> None:
+        """Have all text parsed by these workers, in other processes; None for threads of this one."""
+        self._workers = workers
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -199,15 +205,23 @@ class TextSource(Source):
             return parsed
 
         pool = BufferPool()
-        jobs = chunks(self._files, self._settings, start, pool, self._started)
         wait = self.can_be_read_again
-        done = prefetched(jobs, work, threads, wait=wait) if threads else (work(chunk) for chunk in jobs)
+        jobs: Generator[Any]
+        if self._workers is None:
+            jobs = chunks(self._files, self._settings, start, pool, self._started)
+            done = prefetched(jobs, work, threads, wait=wait) if threads else (work(chunk) for chunk in jobs)
+        else:
+            from ftprl.data.remote_text import TextWork, text_jobs
+
+            jobs = text_jobs(self._files, self._settings, start)
+            remote = TextWork(self._files, self._settings, digest=digest, keeps_records=self._keeps_records)
+            done = self._workers.results(jobs, remote)
         # Whatever ends it, no thread and no file stays behind, unless a thread waits for standard input.
         with closing(jobs) if wait else nullcontext(), closing(done):
             for result in done:
                 parsed = self._agreeing(result, progress.negative, digest)
                 yield from self._batches_of(parsed, progress)
-                if parsed.chunk.shared_file is None:
+                if self._workers is None and parsed.chunk.shared_file is None:
                     pool.give(parsed.chunk.block)
                 error = parsed.error(progress.line)
                 if error is not None:
@@ -219,7 +233,12 @@ class TextSource(Source):
         """The chunk, parsed again if its labels settled what counts as -1 before those in front of it were known."""
         if negative in (1.0, parsed.negative) or parsed.negative == 1.0:
             return parsed
-        return self._parser(digest).parse(parsed.chunk, negative)
+        chunk = parsed.chunk
+        if self._workers is not None:
+            from ftprl.data.remote_text import text_again
+
+            chunk = text_again(self._files, self._settings, chunk)
+        return self._parser(digest).parse(chunk, negative)
 
     def _parser(self, digest: bool) -> ChunkParser:
         parser = self._settings.parser()

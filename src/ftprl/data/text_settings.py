@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from ftprl._core import Parser, parser
 from ftprl.data.interactions import Interactions, as_bytes, as_lists, parse
 from ftprl.data.labels import LabelRule
+from ftprl.data.ngrams import NO_GRAMS, Grams
+from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM, ReadingOptions
 from ftprl.data.protocol import BESIDE, KINDS
 
@@ -41,6 +43,7 @@ class TextSettings(NamedTuple):
     batch_rows: int = BATCH_ROWS
     names: bool = False
     interactions: Interactions = ()
+    grams: Grams = NO_GRAMS
 
     def parser(self) -> Parser:
         """A parser of the core with these settings."""
@@ -62,6 +65,7 @@ class TextSettings(NamedTuple):
             quote=quote,
             names=self.names,
             interactions=as_bytes(self.interactions),
+            grams=self.grams.rules(self.columns),
         )
         if self.plan is not None:
             made.set_rules(*self.plan.core_rules)
@@ -94,6 +98,7 @@ class TextSettings(NamedTuple):
             "loss": self.loss,
             "positive": self.positive,
             **as_lists(self.interactions),
+            **self.grams.to_dict(),
         }
         if self.dialect is not None and self.plan is not None:
             options |= {
@@ -129,4 +134,5 @@ def settings_of(options: ReadingOptions, labels: LabelRule) -> TextSettings:
         reads_other_columns=bool(options.other_columns),
         names=bool(options.names),
         interactions=parse(options.interactions),
+        grams=parse_grams(options.ngrams, options.skips, options.char_ngrams),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ftprl.data import separators, tables
+from ftprl.data import ngrams, separators, tables
 from ftprl.data.chunks import Started
 from ftprl.data.columns import bucket_entry, known_plan, settle
 from ftprl.data.files import Stream, lasts
@@ -82,4 +82,5 @@ def _settle(
         plan = known_plan(known, options.order, options.sampled, options.missing)
     rule = tables.label_rule(plan.kinds, settings.loss, settings.positive, sample.labels)
     checked(settings.interactions, plan.kinds)
+    ngrams.checked(settings.grams, plan.kinds)
     return settings._replace(dialect=dialect, plan=plan, labels=rule), sample.data

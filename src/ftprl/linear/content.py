@@ -63,7 +63,7 @@ SPEC = fields(
         "scale": either(_PARAMETER, listed(_PARAMETER, 16, 2)),
         **dict.fromkeys(("beta", "l1", "l2", "tau"), _PARAMETER),
         **dict.fromkeys(("lower", "upper"), either(nothing, number())),
-        **dict.fromkeys(("intercept", "float64", "stack", "level", "coin", "dense"), flag),
+        **dict.fromkeys(("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"), flag),
         "seed": _64_BIT,
         "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),
@@ -80,6 +80,9 @@ _READING: dict[str, Shape] = {
 }
 _TABLE: dict[str, Shape] = {
     "interactions": listed(listed(name, 4, 2), 4096),
+    "ngrams": mapping(whole(2, 8), MOST_COLUMNS),
+    "skips": mapping(whole(1, 8), MOST_COLUMNS),
+    "char_ngrams": mapping(listed(whole(1, 16), 2, 2), MOST_COLUMNS),
     "columns": either(nothing, mapping(one_of(*KINDS), MOST_COLUMNS)),
     "missing": one_of("indicator", "ignore"),
     "order": either(nothing, listed(name, MOST_COLUMNS)),

@@ -80,9 +80,6 @@ class Engine:
 
     def __init__(self, spec: Spec, *, receipt: bool = False, retire: bool = True) -> None:
         check.instance("spec", spec, Spec)
-        if receipt and (spec.coin or spec.dense):
-            name = "coin" if spec.coin else "dense"
-            raise InvalidInput(f"{name}= cannot be on with a receipt, got receipt=True as well; drop one.", option=name)
         self._spec = spec
         self._receipt = receipt
         self.retire = retire  # whether scales that no longer contribute are dropped
@@ -634,7 +631,7 @@ class Engine:
         """Drop the coin, if there is one; the others share its weight."""
         with self._changing:
             self._core.drop_coin()
-            self._spec = replace(self._spec, coin=False)
+            self._spec = replace(self._spec, coin=False, coin_retired=self._spec.coin or self._spec.coin_retired)
 
     def keep_scales(self, first: int) -> None:
         """Drop all scales but the four neighbours from number `first` on; what these have learned stays as it is."""

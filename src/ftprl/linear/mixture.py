@@ -91,7 +91,8 @@ def _guaranteed(state: State, spec: Spec, rows: int) -> float | None:
         return None
     shared = {"capped": 1.0 + math.log(max(1.0, rows / 1024)), "auto": math.log(rows + 1.0)}
     handed = shared[spec.share] if isinstance(spec.share, str) else -rows * math.log1p(-spec.share)
-    return float(state["facts"][0]) * (math.log(len(experts_of(spec)) + len(spec.retired)) + handed)
+    experts = len(experts_of(spec)) + len(spec.retired) + spec.coin_retired
+    return float(state["facts"][0]) * (math.log(experts) + handed)
 
 
 def restart(state: State, experts: int, part: float, *, is_log_loss: bool, is_bayes: bool) -> None:

@@ -35,7 +35,7 @@ class Spec:
     adds an expert that combines their scores. `level` gives that expert the level of the latest labels as well, for
     labels whose mean moves; not with the log loss. `coin` adds a coin-betting expert, and `dense` lets the stack see
     the dense columns (docs/experts.md); neither goes with penalties or bounds. `retired` are scales that were there at
-    first. `beta` is 1 for one scale and 0.3 for several unless it is given.
+    first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for several unless it is given.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -61,6 +61,7 @@ class Spec:
     coin: bool = False
     dense: bool = False
     retired: tuple[float, ...] = ()
+    coin_retired: bool = False
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -85,7 +86,7 @@ class Spec:
                 f" upper={self.upper!r}; swap them or drop one.",
                 option=("lower", "upper"),
             )
-        for name in ("intercept", "float64", "stack", "level", "coin", "dense"):
+        for name in ("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"):
             settle(name, _flag(f"{name}=", getattr(self, name)))
         settle("seed", _seed(self.seed))
         settle("tau", check.number("tau=", self.tau))
@@ -111,6 +112,8 @@ class Spec:
                     f" lower={self.lower}, upper={self.upper}; drop it.",
                     option=name,
                 )
+        if self.coin_retired and (self.coin or not self.may_add("coin")):
+            raise InvalidInput("coin_retired= needs a model that may have a coin and has none, got another; drop it.")
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
             raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
@@ -150,7 +153,12 @@ class Spec:
         if not self.several:
             for name in ("share", "stack", "retired"):
                 del plain[name]
-        for name in ("level", "coin", "dense"):  # only where they are on: files of earlier versions have none
+        for name in (
+            "level",
+            "coin",
+            "dense",
+            "coin_retired",
+        ):  # only where they are on: files of earlier versions have none
             if not plain[name]:
                 del plain[name]
         for name in ("lower", "upper"):

@@ -14,7 +14,7 @@ and with other losses than the log loss the row terms in each of them, and Q div
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -67,10 +67,19 @@ class _Scale:
 class Audit:
     """The numbers of a replayed stream against one comparator, for every scale."""
 
-    def __init__(self, replay: Replay, comparator: Comparator, *, unit_values: bool = False) -> None:
+    def __init__(
+        self,
+        replay: Replay,
+        comparator: Comparator,
+        *,
+        unit_values: bool = False,
+        cells: Callable[[NDArray[np.intp]], list[str]] | None = None,
+    ) -> None:
         self._replay, self._comparator, self._unit_values = replay, comparator, unit_values
         self._scales = [_Scale() for _ in replay.spec.scales]
         self._groups: list[dict[float | None, list[float]]] = [{} for _ in replay.spec.scales]
+        self._cells = cells  # which column or namespace a cell belongs to
+        self._named: list[dict[str, list[float]]] = [{} for _ in replay.spec.scales]
         self._nonzero, self._units = 0, [math.inf, 0.0]
         for c in _coordinates(replay):
             self._add(c)
@@ -108,6 +117,9 @@ class Audit:
             for name, own in totals.items():
                 getattr(sums, name).append(own[k])
         self._add_groups(c, counted, np.stack([-terms["Su"], H_u - terms["Su"], math.sqrt(2.0) * terms["DR"]]))
+        if self._cells is not None:
+            labels = ["(intercept)"] if c.slots is None else self._cells(c.slots)
+            self._add_named(labels, np.stack([-terms["Su"], H_u - terms["Su"], math.sqrt(2.0) * terms["DR"]]))
         self._nonzero += int(np.count_nonzero(np.abs(u[:, 0]) > _SMALLEST))
         if c.slots is not None and len(c.unit):
             self._units = [min(self._units[0], float(c.unit.min())), max(self._units[1], float(c.unit.max()))]
@@ -143,6 +155,17 @@ class Audit:
             for k, groups in enumerate(self._groups):
                 add = [float(own.sum()), *sums[:, k].tolist()]
                 groups[level] = [a + b for a, b in zip(groups.get(level, [0.0] * 4), add, strict=True)]
+
+    def _add_named(self, labels: list[str], shares: Vector) -> None:
+        """Coordinates by their columns or namespaces."""
+        rows: dict[str, list[int]] = {}
+        for row, label in enumerate(labels):
+            rows.setdefault(label, []).append(row)
+        for label, own in rows.items():
+            sums = _sums(shares[:, own].transpose(0, 2, 1))
+            for k, groups in enumerate(self._named):
+                add = [float(len(own)), *sums[:, k].tolist()]
+                groups[label] = [a + b for a, b in zip(groups.get(label, [0.0] * 4), add, strict=True)]
 
     # ---- from sums to numbers ----
 
@@ -220,6 +243,7 @@ class Audit:
             "drift": drift,
             "scales": rows,
             "coordinates": _listed(self._groups[k], spec),
+            **({} if self._cells is None else {"named": _by_name(self._named[k], spec)}),
             "coordinates_by": "rows" if self._replay.counts_rows else "gradients",
             "comparator": self._compared_with(),
             "family": "diagonal",
@@ -343,6 +367,22 @@ def _sizes(c: _Coordinates, v: Vector, hold: Vector, l1: Vector) -> Vector:
 def _is_paper(spec: Spec) -> bool:
     bounded = math.isfinite(spec.lower) and math.isfinite(spec.upper)
     return bounded and not spec.intercept and spec.beta == 0 and spec.l1 == 0 and spec.l2 == 0
+
+
+def _by_name(groups: dict[str, list[float]], spec: Spec) -> list[dict[str, Any]]:
+    """The groups of coordinates by name: the 199 with most cells, and the others as one."""
+    ordered = sorted(groups, key=lambda name: (-groups[name][0], name))
+    shares = {name: groups[name] for name in ordered[:199]}
+    if len(ordered) > 199:
+        shares["(others)"] = [
+            math.fsum(column) for column in zip(*(groups[name] for name in ordered[199:]), strict=True)
+        ]
+    found = []
+    for name in sorted(shares):
+        count, regret, bound, post_hoc = shares[name]
+        best = None if spec.scalar_loss().has_units else post_hoc
+        found.append({"name": name[:200], "count": int(count), "regret": regret, "bound": bound, "post_hoc": best})
+    return found
 
 
 def _listed(groups: dict[float | None, list[float]], spec: Spec) -> list[dict[str, Any]]:

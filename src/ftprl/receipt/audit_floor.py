@@ -82,7 +82,7 @@ def audited_rates(replay: Replay) -> dict[str, Any] | None:
     totals = mixing.state["totals"].tolist()[: len(spec.scales)]
     k, T, promised = totals.index(min(totals)), float(replay.tallies[2]), None
     if not spec.scalar_loss().has_units:
-        experts = len(spec.scales) + len(spec.retired) + (1 if spec.stacked else 0)
+        experts = len(spec.scales) + len(spec.retired) + spec.stacked + (spec.coin or spec.coin_retired)
         promised = math.log(experts)
         if spec.share == "capped":
             promised += 1.0 + (math.log(T / 1024) if T > 1024 else 0.0)

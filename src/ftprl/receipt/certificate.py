@@ -16,6 +16,7 @@ from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals
 from ftprl.receipt import ledger
 from ftprl.receipt.caveats import Comparison, caveats_of, no_worst_case, offset_in_words
+from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.floor import NO_FLOOR, FloorLines, floor_lines
 from ftprl.receipt.ledger import Certifiable, Comparator, Slots, StreamLedger
 from ftprl.receipt.rounding import rounding_bound
@@ -66,6 +67,7 @@ class StreamCertificate:
     scales: tuple[Mapping[str, float], ...]
     coordinates: tuple[Mapping[str, Any], ...] = ()
     coordinates_by: str = "rows"
+    named: tuple[Mapping[str, Any], ...] = ()  # the same by columns or namespaces, where all names are known
     exact: Mapping[str, Any] | None = None
     caveats: tuple[str, ...] = ()
     floors: FloorLines = NO_FLOOR
@@ -105,6 +107,8 @@ class StreamCertificate:
         out["shared"] = dict(self.shared)
         out["scales"] = [dict(row) for row in self.scales]
         out["coordinates"] = [dict(row) for row in self.coordinates]
+        if self.named:
+            out["named"] = [dict(row) for row in self.named]
         out["exact"] = None if self.exact is None else dict(self.exact)
         out["baseline"] = {name: _json_number(value) for name, value in self.baseline.items()}
         out["rates"] = None if self.rates is None else dict(self.rates)
@@ -177,15 +181,15 @@ def _json_number(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def own_certificate(engine: Certifiable, *, unit_values: bool = False, grouped: bool = True) -> StreamCertificate:
+def own_certificate(engine: Certifiable, *, grouped: bool = True, **more: Any) -> StreamCertificate:
     """The certificate against the model's own weights, those of the leading scale."""
     own = ledger.own_weights(engine)
-    return certificate_against(engine, own, Comparison("weights"), unit_values=unit_values, grouped=grouped)
+    return certificate_against(engine, own, Comparison("weights"), grouped=grouped, **more)
 
 
-def box_certificate(engine: Certifiable, radius: float, *, unit_values: bool = False) -> StreamCertificate:
+def box_certificate(engine: Certifiable, radius: float, **more: Any) -> StreamCertificate:
     """The certificate against every u of the box |u_i| <= radius / unit_i (and within the bounds)."""
-    return certificate_against(engine, ledger.box(radius), Comparison("box", radius=radius), unit_values=unit_values)
+    return certificate_against(engine, ledger.box(radius), Comparison("box", radius=radius), **more)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # of a forged model; `not_finite` says so
@@ -197,17 +201,19 @@ def certificate_against(
     unit_values: bool = False,
     slots: Slots | None = None,
     grouped: bool = True,
+    cells: CellGroups | None = None,
 ) -> StreamCertificate:
     """The certificate of all rows that an engine learned, by the scale with the smallest bound.
 
-    `unit_values` says that every |value| was 0 or 1: only then is the closed form a bound.
+    `unit_values` says that every |value| was 0 or 1: only then is the closed form a bound. `cells` says which column
+    or namespace each cell belongs to.
     """
     slots = engine.touched() if slots is None else slots
     sums = ledger.stream_ledger(engine, comparator, slots)
-    groups = []
-    if grouped:
-        groups = ledger.stream_ledger(engine, comparator, slots, grouped=_smallest(engine, sums)[1]).groups
-    return _assembled(engine, sums, comparison, unit_values, groups)
+    if not grouped:
+        return _assembled(engine, sums, comparison, unit_values, [])
+    parts = ledger.stream_ledger(engine, comparator, slots, grouped=_smallest(engine, sums)[1], cells=cells)
+    return replace(_assembled(engine, sums, comparison, unit_values, parts.groups), named=tuple(parts.named))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -261,6 +267,7 @@ def _assembled(
         tuple(rows),
         tuple(groups),
         "rows" if engine.counts_rows else "gradients",
+        (),
         None,
         caveats_of(
             spec,

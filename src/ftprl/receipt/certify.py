@@ -9,6 +9,7 @@ from ftprl import check
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.receipt.caveats import Comparison
+from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.certificate import (
     StreamCertificate,
     box_certificate,
@@ -90,14 +91,15 @@ def _with_best(certificate: StreamCertificate, model: Model, data: Any, radius: 
 
 def _compared(model: Model, radius: float | None, other: str | os.PathLike[str] | None) -> StreamCertificate:
     engine, unit_values = model.engine, (provenance_of(model) or Provenance(unit_values=False)).unit_values
+    cells = CellGroups.of_model(model)
     if radius is not None:
-        return box_certificate(engine, radius, unit_values=unit_values)
+        return box_certificate(engine, radius, unit_values=unit_values, cells=cells)
     if other is None:
-        return own_certificate(engine, unit_values=unit_values)
+        return own_certificate(engine, unit_values=unit_values, cells=cells)
     their = other_model(engine.spec, other)
     comparison = Comparison("model", sha256=their.file_digest)
     comparator = fixed_weights(their.weights(), their.engine.bias())
-    return certificate_against(engine, comparator, comparison, unit_values=unit_values)
+    return certificate_against(engine, comparator, comparison, unit_values=unit_values, cells=cells)
 
 
 def other_model(spec: Spec, path: str | os.PathLike[str]) -> Model:

@@ -26,7 +26,21 @@ _SHARES = {"auto": -1.0, "capped": -2.0}
 
 def settings_of(spec: Spec) -> dict[str, Any]:
     """The settings as the compiled replay takes them."""
-    names = ("loss", "tau", "beta", "l1", "l2", "lower", "upper", "intercept", "float64", "stacked", "level")
+    names = (
+        "loss",
+        "tau",
+        "beta",
+        "l1",
+        "l2",
+        "lower",
+        "upper",
+        "intercept",
+        "float64",
+        "stacked",
+        "level",
+        "coin",
+        "dense",
+    )
     share = _SHARES[spec.share] if isinstance(spec.share, str) else spec.share
     return {**{name: getattr(spec, name) for name in names}, "share": share, "scales": list(spec.scales)}
 

@@ -18,7 +18,7 @@ from ftprl.linear.content import PROVENANCE, READING_OF_RECEIPT, SPEC
 from ftprl.receipt.certificate import StreamCertificate
 from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.schema import CALIBRATION, CERTIFICATE
-from ftprl.schema import check_shape, fields, listed, number, one_of, sha256, version, whole
+from ftprl.schema import check_shape, fields, flag, listed, number, one_of, sha256, version, whole
 
 FORMAT, FORMAT_VERSION = "ftprl-receipt", 5
 LARGEST = 256_000_000  # bytes of a receipt that is read
@@ -36,6 +36,7 @@ FIELDS = {
     "version": version,
     **PROVENANCE,
 }
+OPTIONAL = {"coin_retired": flag}  # of models that began with a coin: whether it was dropped
 Document = dict[str, Any]
 
 
@@ -54,8 +55,9 @@ def digest(receipt: Mapping[str, Any]) -> str:
 
 
 def first_spec(spec: Spec) -> Spec:
-    """The settings that a run began with: all its scales."""
-    return replace(spec, scale=tuple(sorted((*spec.scales, *spec.retired))), retired=())
+    """The settings that a run began with: all its scales, and the coin if there was one."""
+    scales = tuple(sorted((*spec.scales, *spec.retired)))
+    return replace(spec, scale=scales, retired=(), coin=spec.coin or spec.coin_retired, coin_retired=False)
 
 
 def spec_to_dict(spec: Spec) -> dict[str, Any]:
@@ -92,6 +94,8 @@ def make_receipt(model: Model, certificate: StreamCertificate) -> Document:
         "calibration": None if bins is None else bins.tolist(),
         **record.to_dict(),
     }
+    if first_spec(model.engine.spec).coin:
+        receipt["coin_retired"] = model.engine.spec.coin_retired
     receipt = json.loads(canonical(receipt))  # lists throughout, as a reader of JSON gets them
     return {**receipt, "sha256": digest(receipt)}
 
@@ -113,7 +117,7 @@ def read_receipt(path: str | os.PathLike[str]) -> Document:
         if not isinstance(receipt, dict) or receipt.get("format") != FORMAT:
             raise ValueError("no receipt")
         _check_version(name, receipt)
-        check_shape(receipt, fields(FIELDS))
+        check_shape(receipt, fields(FIELDS, OPTIONAL))
         Provenance.from_dict({key: receipt[key] for key in PROVENANCE})
         _check_reading(receipt["reading"], receipt["spec"])
         return receipt

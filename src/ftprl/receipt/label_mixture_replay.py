@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ftprl.linear.mixture import experts_of
 from ftprl.linear.spec import Spec
+from ftprl.receipt.expert_replay import RIDGE, Additions
 from ftprl.receipt.label_replay import LabelFacts, LabelledRow, cut, learn_row_label
-from ftprl.receipt.mixture_replay import CURVE, CUT, HEAVY, RIDGE, Blocks, added, newton, share_after
+from ftprl.receipt.mixture_replay import CURVE, CUT, HEAVY, Blocks, added, drop_last, newton, share_after
 
 Vector = NDArray[np.float64]
 Floats = list[float]
@@ -33,12 +34,13 @@ def _chance(v: float) -> float:
 class LabelMixing:
     """The state of the mixture, and what a row does to it."""
 
-    def __init__(self, spec: Spec) -> None:
-        self.spec, self.loss = spec, spec.scalar_loss()
+    def __init__(self, spec: Spec, additions: Additions) -> None:
+        self.spec, self.loss, self.additions = spec, spec.scalar_loss(), additions
         self.K, self.n = len(spec.scales), len(experts_of(spec))
         self.facts = LabelFacts(self.loss)
         self.least_kappa = float(np.finfo(np.float64 if spec.float64 else np.float32).tiny)
         self.blocks = Blocks(self.K)
+        self._bet = 0.0  # of the coin, in labels
         columns = self.K + 2 * spec.level
         self.state: dict[str, Vector] = {
             "P": np.eye(columns) / RIDGE * spec.stacked,
@@ -52,22 +54,35 @@ class LabelMixing:
 
     def fewer(self, spec: Spec) -> LabelMixing:
         """An empty mixture of other scales with the same labels."""
-        new = LabelMixing(spec)
+        new = LabelMixing(spec, self.additions)
         new.facts = self.facts
         return new
 
+    def without_coin(self, spec: Spec) -> LabelMixing:
+        """The same mixture, whose last expert has been dropped."""
+        self.spec, self.n = spec, self.n - 1
+        drop_last(self.state)
+        return self
+
     def _opinions(self, scores: Floats) -> tuple[float, Floats, Floats, float, float]:
         """The prediction, the experts, the scores as the stack sees them, and the stack without and with levels."""
-        facts, u = self.facts, self.state["u"].tolist()
+        facts, columns, inputs, bet = self.facts, self.additions.columns, self.additions.inputs, self.additions.bet
+        u = (self.state["u"] if columns is None or inputs is None else columns.u).tolist()
         experts = [facts.cut(s) for s in scores]
         seen = experts if self.loss.has_offset else [cut(s, -CUT, CUT) for s in scores]
-        base = f = facts.offset + added([u[k] * (seen[k] - facts.offset) for k in range(self.K)])
+        base = facts.offset + added([u[k] * (seen[k] - facts.offset) for k in range(self.K)])
+        if columns is not None and inputs is not None:
+            base = base + self._unit(facts.unit) * columns.score(inputs)
+        f = base
         if self.spec.level:
             hedge = self.state["hedge"].tolist()
             f = base + self._unit(facts.unit) * (u[self.K] * hedge[LEVEL] + u[self.K + 1] * hedge[SLOW_LEVEL])
         if self.spec.stacked:
             experts = [*experts, facts.cut((4.0 if self.loss.name == "hinge" else 1.0) * f)]
         experts = [*experts, facts.offset if self.loss.has_offset else float((facts.mean > 0) - (facts.mean < 0))]
+        if bet is not None:
+            self._bet = facts.offset + self._unit(facts.unit) * bet
+            experts = [*experts, facts.cut(self._bet)]
         mean = added([a * b for a, b in zip(self.state["w"].tolist(), experts, strict=True)])
         return mean, experts, seen, base, f
 
@@ -86,7 +101,14 @@ class LabelMixing:
         row = learn_row_label(self.facts, y, weight, self.least_kappa)
         if row.teaches and self.spec.stacked:
             self._stack(seen, base, f, row, t)
+        if self.additions.bet is not None:
+            self.additions.slope = weight * self._coin_slope(row) if row.teaches else 0.0
         return mean, loss, row
+
+    def _coin_slope(self, row: LabelledRow) -> float:
+        """The slope at the coin's score, in units of the labels."""
+        s = row.cut(self._bet)
+        return self._slope(self.facts, s, s, row.y, 1.0)[0] if self.loss.has_offset else self.loss.slope(s, row.y)
 
     def known_label(self, y: float) -> float:
         """A label within the range that was known before it."""
@@ -134,7 +156,12 @@ class LabelMixing:
             value = self.loss.value(row.cut(f), row.y)
             hedge[STACK_LOSS] += (weight / hedge[STACK_WEIGHT]) * (value - hedge[STACK_LOSS])
         slope, curvature, level = self._slope(facts, f, base, row.y, float(hedge[STACK_LOSS]))
-        newton(self.state["P"], self.state["u"], v, slope, weight * curvature, weight)
+        columns, inputs = self.additions.columns, self.additions.inputs
+        if columns is None or inputs is None:
+            newton(self.state["P"], self.state["u"], v, slope, weight * curvature, weight)
+        else:
+            ratio = self._unit(row.unit) / unit
+            columns.newton([*v, *(ratio * inputs).tolist()], slope, weight * curvature, weight)
         for j, rate in enumerate(RATES) if self.spec.level else ():
             hedge[LEVEL + j] += max(rate, 1.0 / t) * (level - hedge[LEVEL + j])
 

@@ -23,8 +23,10 @@ Run = Mapping[str, Any]
 class LearnedData:
     """The files that were learned, assigned to the runs that read them."""
 
-    def __init__(self, data: Any, runs: Sequence[Run], reading: Mapping[str, Any], spec: Spec) -> None:
-        self.spec, self.runs = spec, runs
+    def __init__(
+        self, data: Any, runs: Sequence[Run], reading: Mapping[str, Any], spec: Spec, *, names: bool = False
+    ) -> None:
+        self.spec, self.runs, self.reading, self._names = spec, runs, reading, names
         data = readers.as_data(data) if not _are_sources(data) else data
         if readers.are_paths(data):
             self.files = self._dealt(list(expand(data)))
@@ -60,7 +62,9 @@ class LearnedData:
         if isinstance(data, Source):
             return data
         settings = readers.settings_for(reading, data)
-        return readers.open(data, labelled=True, on_bad_row="skip" if run["skip"] else "raise", **settings)
+        return readers.open(
+            data, labelled=True, on_bad_row="skip" if run["skip"] else "raise", names=self._names, **settings
+        )
 
     def check_digests(self) -> None:
         """Refuse files other than those that were learned."""

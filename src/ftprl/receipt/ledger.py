@@ -25,6 +25,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
+from ftprl.receipt.cell_groups import INTERCEPT, CellGroups, add_shares, listed
 
 Vector = NDArray[np.float64]
 Slots = NDArray[np.integer[Any]]
@@ -212,17 +213,27 @@ class StreamLedger:
     S_largest: Vector  # the largest |S / unit|
     units: tuple[float, float]  # the least and the largest unit of a coordinate, the intercept's left out
     nonzero: int | None  # coordinates of u that are not 0, of the first scale
-    groups: list[dict[str, Any]]
+    groups: list[dict[str, Any]]  # of coordinates by how often they were seen
+    named: list[dict[str, Any]]  # by their columns or namespaces
 
 
 def stream_ledger(
-    engine: Certifiable, comparator: Comparator, slots: Slots | None = None, *, grouped: int | None = None
+    engine: Certifiable,
+    comparator: Comparator,
+    slots: Slots | None = None,
+    *,
+    grouped: int | None = None,
+    cells: CellGroups | None = None,
 ) -> StreamLedger:
-    """The sums over all coordinates; with `grouped` also by how often they were seen, for the scale of that number."""
+    """The sums over all coordinates; with `grouped` also by how often they were seen, for the scale of that number.
+
+    With `cells` these are also by the columns or namespaces of the coordinates.
+    """
     if not engine.receipt:
         raise InvalidInput("a certificate needs a model trained with --receipt, got one without; train it again.")
     sums, largest = np.zeros((11, len(engine.spec.scales))), np.zeros(len(engine.spec.scales))
     groups: dict[int | None, Vector] = {}
+    named: dict[str, Vector] = {}
     low, high, nonzero = np.inf, 0.0, 0
     for b in coordinate_blocks(engine, slots):
         u, D = comparator(b)
@@ -234,15 +245,23 @@ def stream_ledger(
         largest = np.maximum(largest, np.abs(b.pull()).max(axis=0, initial=0.0))
         if grouped is not None:
             _group(groups, b, grouped, terms)
-    return _ledger_of(np.vstack([sums, largest]), (low, high), nonzero, _in_order(groups, engine.spec))
+            if cells is not None:
+                labels = [INTERCEPT] if b.slots is None else cells(b.slots)
+                add_shares(named, labels, np.stack(_shares(b, grouped, terms), axis=1))
+    by_name = listed(named, has_units=engine.spec.scalar_loss().has_units)
+    return _ledger_of(np.vstack([sums, largest]), (low, high), nonzero, _in_order(groups, engine.spec), by_name)
 
 
 def _ledger_of(
-    sums: Vector, units: tuple[float, float], nonzero: int | None, groups: list[dict[str, Any]]
+    sums: Vector,
+    units: tuple[float, float],
+    nonzero: int | None,
+    groups: list[dict[str, Any]],
+    named_groups: list[dict[str, Any]],
 ) -> StreamLedger:
-    names = [name for name in StreamLedger.__slots__ if name not in ("units", "nonzero", "groups")]
+    names = [name for name in StreamLedger.__slots__ if name not in ("units", "nonzero", "groups", "named")]
     named: dict[str, Any] = dict(zip(names, sums, strict=True))
-    return StreamLedger(**named, units=units, nonzero=nonzero, groups=groups)
+    return StreamLedger(**named, units=units, nonzero=nonzero, groups=groups, named=named_groups)
 
 
 def own_stream_ledger(engine: Engine, slots: Slots | None = None) -> StreamLedger:
@@ -253,7 +272,7 @@ def own_stream_ledger(engine: Engine, slots: Slots | None = None) -> StreamLedge
     for b in coordinate_blocks(engine, np.empty(0, np.intp)):
         sums += [np.broadcast_to(a, b.z.shape)[0] for a in _terms(b, *own_weights(engine)(b))[: len(sums)]]
     unknown = np.full((2, sums.shape[1]), np.nan)
-    return _ledger_of(np.vstack([sums, unknown]), (np.nan, np.nan), None, [])
+    return _ledger_of(np.vstack([sums, unknown]), (np.nan, np.nan), None, [], [])
 
 
 def own_groups(engine: Engine, scale: int) -> list[dict[str, Any]]:
@@ -281,8 +300,13 @@ def _terms(b: CoordinateBlock, u: Vector, D: Vector) -> list[Vector]:
     return [Su, penalty, lead, D * b.R, slopes * slopes, sides * sides, size, *lengths]
 
 
+def _shares(b: CoordinateBlock, k: int, terms: list[Vector]) -> list[Vector]:
+    """What each coordinate adds to the regret, the bound and the best bound, by one scale."""
+    return [np.broadcast_to(a, b.z.shape)[:, k] for a in (-terms[0], terms[1], np.sqrt(2.0) * terms[3])]
+
+
 def _group(groups: dict[int | None, Vector], b: CoordinateBlock, k: int, terms: list[Vector]) -> None:
-    shares = [np.broadcast_to(a, b.z.shape)[:, k] for a in (-terms[0], terms[1], np.sqrt(2.0) * terms[3])]
+    shares = _shares(b, k, terms)
     if b.slots is None:
         groups[None] = np.array([1.0, *(a[0] for a in shares)])
         return

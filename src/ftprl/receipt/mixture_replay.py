@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ftprl.linear.mixture import WINDOW
 from ftprl.linear.spec import Spec
+from ftprl.receipt.expert_replay import RIDGE, Additions
 
 Vector = NDArray[np.float64]
 Floats = list[float]
 
 CUT = 8.0  # the stack sees scores cut to this
-RIDGE = 4.0  # its Hessian begins at this times the identity
 CURVE = 2.0**-13  # and takes no row for flatter
 HEAVY = 2.0**10  # nor for heavier
 SHARE = 2.0**-10  # the largest share when it is capped
@@ -110,14 +110,22 @@ def share_after(spec: Spec, t: int) -> float:
     return named[spec.share] if isinstance(spec.share, str) else spec.share
 
 
+def drop_last(state: dict[str, Vector]) -> None:
+    """The experts without the last one; the others share its weight."""
+    for name in state.keys() & {"w", "totals", "seen"}:
+        state[name] = state[name][:-1].copy()
+    total, n = added(state["w"].tolist()), len(state["w"])
+    state["w"][:] = state["w"] / total if total > 0 else 1.0 / n
+
+
 @final
 class Mixing:
     """The state of the mixture, and what a row does to it."""
 
-    def __init__(self, spec: Spec) -> None:
-        self.spec, self.loss = spec, spec.scalar_loss()
+    def __init__(self, spec: Spec, additions: Additions) -> None:
+        self.spec, self.loss, self.additions = spec, spec.scalar_loss(), additions
         K = len(spec.scales)
-        self.K, self.n = K, K + spec.stacked
+        self.K, self.n = K, K + spec.stacked + spec.coin
         self.blocks = Blocks(K)
         self.state: dict[str, Vector] = {
             "P": np.eye(K) / RIDGE * spec.stacked,
@@ -132,7 +140,13 @@ class Mixing:
 
     def fewer(self, spec: Spec) -> Mixing:
         """An empty mixture of other scales."""
-        return Mixing(spec)
+        return Mixing(spec, self.additions)
+
+    def without_coin(self, spec: Spec) -> Mixing:
+        """The same mixture, whose last expert has been dropped."""
+        self.spec, self.n = spec, self.n - 1
+        drop_last(self.state)
+        return self
 
     @property
     def _w(self) -> Floats:
@@ -143,10 +157,16 @@ class Mixing:
         self.state["w"][:] = [a / whole for a in w]
 
     def _experts(self, scores: Floats) -> Floats:
-        """The scores of the experts: those of the scales, and the stack's."""
+        """The scores of the experts: those of the scales, the stack's and the coin's."""
+        bet = [] if self.additions.bet is None else [self.additions.bet]
         if not self.spec.stacked:
-            return scores
-        return [*scores, added([a * _within(b, CUT) for a, b in zip(self.state["u"].tolist(), scores, strict=True)])]
+            return [*scores, *bet]
+        seen = [_within(s, CUT) for s in scores]
+        columns, inputs = self.additions.columns, self.additions.inputs
+        if columns is None or inputs is None:
+            return [*scores, added([a * b for a, b in zip(self.state["u"].tolist(), seen, strict=True)]), *bet]
+        own = added([a * b for a, b in zip(columns.u[: self.K].tolist(), seen, strict=True)])
+        return [*scores, own + columns.score(inputs), *bet]
 
     def _mixed(self, losses: Floats) -> float:
         """-ln sum w e^-l; the weights of the Bayes mixture are taken from the totals, where none is 0."""
@@ -182,7 +202,9 @@ class Mixing:
         state["seen"] += [weight * a for a in losses]
         self._share(losses, weight, t, chances if directly else None)
         if self.spec.stacked:
-            self._newton(scores, experts[-1], y, weight)
+            self._newton(scores, experts[self.K], y, weight)
+        if self.additions.bet is not None:
+            self.additions.slope = weight * self.loss.slope(self.additions.bet, y)
         state["totals"] += [weight * a for a in losses]
         self.blocks.add([weight * a for a in losses[: self.K]], t)
         return prediction
@@ -219,4 +241,7 @@ class Mixing:
         e = math.exp(-abs(f))
         p = (1.0 if f >= 0 else e) / (1.0 + e)
         curvature = weight * max(p * (1.0 - p), CURVE)
-        newton(self.state["P"], self.state["u"], v, self.loss.slope(f, y), curvature, weight)
+        columns, inputs = self.additions.columns, self.additions.inputs
+        if columns is None or inputs is None:
+            return newton(self.state["P"], self.state["u"], v, self.loss.slope(f, y), curvature, weight)
+        return columns.newton([*v, *inputs.tolist()], self.loss.slope(f, y), curvature, weight)

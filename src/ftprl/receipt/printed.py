@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from ftprl.data.files import shown as shown_name
 from ftprl.linear.totals import improvement
 from ftprl.runlog import answers
 from ftprl.runlog.answers import Answer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ftprl.receipt.certificate import StreamCertificate
 
 WIDTH = 118
+_MOST_GROUPS = 12
 _LENGTHS = (0.5, 1.0, 2.0, 4.0)  # of the informative part of the floor's table, in units of the length that was beaten
 Row = tuple[str, float | None, bool, str]
 
@@ -37,7 +39,7 @@ def certificate_text(c: StreamCertificate) -> str:
     lines = [f"{c.rounds} row{'s' if c.rounds != 1 else ''} learned, each predicted before it was learned"]
     for question, answer in four_answers(c):
         lines += [f"  {question}", *_indented(answer)]
-    return "\n".join([*lines, *_floor(c), *_details(c), *(f"  note: {caveat}" for caveat in c.caveats)])
+    return "\n".join([*lines, *_floor(c), *_details(c), *_named(c), *(f"  note: {caveat}" for caveat in c.caveats)])
 
 
 def _indented(text: str) -> list[str]:
@@ -97,6 +99,20 @@ def _details(c: StreamCertificate) -> list[str]:
     lines = [f"details: the paper's numbers, compared with {c.comparison}{leading}"]
     lines += [f"  {a:<{width}}  {b:>{total}}  {m:>{mean}}  {d}".rstrip() for a, b, m, d in cells]
     return lines + _vacuous(c)
+
+
+def _named(c: StreamCertificate) -> list[str]:
+    """What the columns or namespaces add to regret and bound, those with the largest share of the bound first."""
+    groups = sorted(c.named, key=lambda group: (-abs(group["bound"]), group["name"]))
+    if len(groups) < 3:  # the intercept and one other say nothing that is not above
+        return []
+    shown = groups[:_MOST_GROUPS]
+    cells = [(shown_name(g["name"])[:40], f"{g['count']}", f"{g['regret']:.6g}", f"{g['bound']:.6g}") for g in shown]
+    cells.insert(0, ("", "features", "regret", "bound"))
+    wide = [max(len(row[i]) for row in cells) for i in range(4)]
+    lines = ["by column or namespace: the part of regret and bound that belongs to its features; the rest is shared"]
+    lines += [f"  {a:<{wide[0]}}  {b:>{wide[1]}}  {r:>{wide[2]}}  {d:>{wide[3]}}" for a, b, r, d in cells]
+    return lines + ([f"  and {len(groups) - len(shown)} others, in --json"] if len(groups) > len(shown) else [])
 
 
 def _vacuous(c: StreamCertificate) -> list[str]:

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.mixture import WINDOW, is_review, leader_of, move, next_review, window_of
+from ftprl.linear.mixture import WINDOW, has_lost, is_review, leader_of, mixture_of, move, next_review, window_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 from ftprl.receipt.cell_replay import LARGEST, CellArithmetic
 from ftprl.receipt.compiled_replay import compiled, label_numbers, set_label_numbers
+from ftprl.receipt.expert_replay import Additions
 from ftprl.receipt.label_mixture_replay import LabelMixing
 from ftprl.receipt.label_replay import LabelFacts, LabelledRow, implicit_slope, learn_row_label, row_sums
 from ftprl.receipt.mixture_replay import Mixing
@@ -79,9 +80,10 @@ class Replay:
         self._slopes = np.zeros(K)
         self._row_sums = np.zeros((5, K))
         self._labelled = self.loss.has_units
+        self.additions = Additions.of(spec, self.kind, _FIRST_CELLS)
         self.mixing: Mixing | LabelMixing | None = None
         if K > 1:
-            self.mixing = LabelMixing(spec) if self._labelled else Mixing(spec)
+            self.mixing = (LabelMixing if self._labelled else Mixing)(spec, self.additions)
         self._own_facts = LabelFacts(self.loss)
         self._least_kappa = float(np.finfo(self.kind).tiny)
         if not self._labelled:
@@ -95,6 +97,8 @@ class Replay:
         units = {"unit": self._unit, "count": self._count} if self.counts_rows else {"unit": self._unit}
         if self._labelled and (self.loss.has_kink or self.mixing is None):
             units["kappa"] = self._kappa
+        if self.additions.coin is not None:
+            units["coin"] = self.additions.coin.cells
         return {name: _Column(array, self._place) for name, array in {**self._table, **units}.items()}
 
     def parts_at(self, slots: NDArray[np.integer[Any]]) -> Mapping[str, Any]:
@@ -159,9 +163,7 @@ class Replay:
             end = done + self._until_review(learned[done:])
             self._learn_compiled(batch[done:end], at[batch.indptr[done] : batch.indptr[end]])
             done = end
-            rows = int(self.tallies[2])
-            if self.retire and is_review(rows):
-                self._retire(rows)
+            self._review()
         return None
 
     def _until_review(self, learned: NDArray[np.bool_]) -> int:
@@ -169,8 +171,9 @@ class Replay:
         if not self.retire or self.mixing is None:
             return len(learned)
         rows = int(self.tallies[2])
-        ends = np.flatnonzero(learned)[: next_review(rows) - rows]
-        return int(ends[-1]) + 1 if len(ends) == next_review(rows) - rows else len(learned)
+        missing = next_review(rows, coin=self.spec.coin) - rows
+        ends = np.flatnonzero(learned)[:missing]
+        return int(ends[-1]) + 1 if len(ends) == missing else len(learned)
 
     def _all_places(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Where the cells of all entries stand; those of rows that are not learned may have none, and are not read."""
@@ -189,16 +192,19 @@ class Replay:
         own = {**self._table, "unit": self._unit, "count": self._count, "kappa": self._kappa, "labels": labels}
         own |= {"tallies": self.tallies, "sums": self._sums, "slopes": self._slopes, "row_sums": self._row_sums}
         own |= {"base": self._base} | ({} if self.calibration is None else {"calibration": self.calibration})
-        return own if self.mixing is None else {**self.mixing.state, **own}
+        return own if self.mixing is None else {**self.mixing.state, **self.additions.arrays(), **own}
+
+    def _learn_additions(self, at: NDArray[np.int32], v: Vector) -> None:
+        if self.mixing is not None:
+            units, seen = self._unit[at].astype(np.float64), self._count[at].astype(np.float64)
+            self.additions.learn(at, v, int(self.tallies[2]), units, seen, self.mixing.state)
 
     def _learn_with_numpy(self, batch: Batch, learned: NDArray[np.intp]) -> None:
         ends, values = batch.indptr.tolist(), batch.values.astype(np.float64)
         for r in learned.tolist():
             row = slice(ends[r], ends[r + 1])
             self._row(self._places(batch.indices[row]), values[row], float(batch.y[r]), float(batch.weight[r]))
-            rows = int(self.tallies[2])
-            if self.retire and is_review(rows):
-                self._retire(rows)
+            self._review()
 
     def _places(self, slots: NDArray[np.uint32]) -> NDArray[np.int32]:
         """Where the cells of a row stand; new ones get a place."""
@@ -210,6 +216,8 @@ class Replay:
             while self._met > len(self._unit):
                 self._unit, self._count = _doubled(self._unit), _doubled(self._count)
                 self._kappa = _doubled(self._kappa)
+                if self.additions.coin is not None:
+                    self.additions.coin.cells = _doubled(self.additions.coin.cells)
                 self._table = {name: _doubled(table) for name, table in self._table.items()}
             at = self._place[slots]
         return at
@@ -225,6 +233,7 @@ class Replay:
             scores = scores + self.facts.offset
         base = self._cells.played_base(*self._base[[0, 1, 3]]) if self.spec.intercept else None
         scores = scores if base is None else scores + base
+        self.additions.read(at, v)
         self.tallies[2] += 1.0
         if self._labelled:
             reach = _total((column * column) * self._cells.rate(R, unit))
@@ -245,6 +254,7 @@ class Replay:
             self._slopes += np.abs(slopes)
         elif self.mixing is None:
             self._unit[at] = before  # one scale: such a row leaves its cells alone
+        self._learn_additions(at, v)
         self.tallies[:2] += [weight * value, weight]
         if self.calibration is not None:
             chance = math.exp(-value)
@@ -341,6 +351,22 @@ class Replay:
         rate = self._cells.rate_with(self._cells.rate(new, np.ones(1)), self.facts.kappa, np.ones(1), free=True)
         return self._cells.label_sum_terms(g, x, sigma, rate, moved, moved)
 
+    def _review(self) -> None:
+        """At some numbers of rows the coin or some scales may be dropped."""
+        rows = int(self.tallies[2])
+        if not self.retire:
+            return
+        if self.spec.coin and (mixture := mixture_of(self.state, self.spec)) is not None and has_lost(mixture, rows):
+            self._drop_coin()
+        if is_review(rows):
+            self._retire(rows)
+
+    def _drop_coin(self) -> None:
+        assert self.mixing is not None
+        self.spec = replace(self.spec, coin=False, coin_retired=True)
+        self.additions.coin = self.additions.bet = None
+        self.mixing = self.mixing.without_coin(self.spec)
+
     def _retire(self, rows: int) -> None:
         """Drop all but four neighbouring scales, if these do as well as all of them."""
         count = len(self.spec.scales)
@@ -353,6 +379,8 @@ class Replay:
         fewer = self.mixing.fewer(self.spec)
         move(self.mixing.state, fewer.state, first, count, WINDOW)
         self.mixing = fewer
+        if self.additions.columns is not None:
+            self.additions.columns.keep(count, first, WINDOW)
         self._table = {name: np.ascontiguousarray(table[:, kept]) for name, table in self._table.items()}
         self._base, self._sums = self._base[:, kept].copy(), self._sums[:, kept].copy()
         self._slopes, self._row_sums = self._slopes[kept].copy(), self._row_sums[:, kept].copy()

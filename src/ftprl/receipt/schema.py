@@ -15,6 +15,9 @@ _GROUP = fields(
     | dict.fromkeys(("regret", "bound"), number())
     | {"post_hoc": _MAYBE}
 )
+_NAMED = fields(
+    {"name": text(200), "count": whole()} | dict.fromkeys(("regret", "bound"), number()) | {"post_hoc": _MAYBE}
+)
 _EXACT = fields(dict.fromkeys(["best_loss", "best_loss_at_least", "true_regret", "true_regret_at_least"], number()))
 _LINE = fields(dict.fromkeys(["scale", "start", "slope_1", "slope_2", "slope_inf"], number()))
 _POINT = fields(dict.fromkeys(["length", "loss", "at_least"], number()))
@@ -51,6 +54,7 @@ CERTIFICATE = fields(
         "scales": listed(_SCALE, 16, 1),
         "coordinates": listed(_GROUP, 200),
         "exact": either(nothing, _EXACT),
-    }
+    },
+    {"named": listed(_NAMED, 200)},
 )
 CALIBRATION = either(nothing, listed(listed(number(0.0), 3, 3), 20, 20))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ftprl import check
 from ftprl.data import Batch
@@ -19,16 +20,18 @@ from ftprl.linear.content import PROVENANCE
 from ftprl.receipt.audit import Audit, Comparator
 from ftprl.receipt.baseline_replay import BaselineReplay
 from ftprl.receipt.caveats import Comparison, caveats_of
+from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.checks import Check, checked, compare
 from ftprl.receipt.digest import BatchDigest, digest_of_file
-from ftprl.receipt.document import Document, canonical, digest, read_receipt, spec_to_dict
+from ftprl.receipt.document import Document, canonical, digest, first_spec, read_receipt, spec_to_dict
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
 from ftprl.receipt.replay import Replay
 from ftprl.receipt.soundness import broken_link
 from ftprl.runlog.floor import FloorCurve, Norm
 
+Vector = NDArray[np.float64]
 ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
 DIFFERENCES = {
     "regret",
@@ -124,7 +127,8 @@ def verify_receipt(
         checks.append(checked("model.state_sha256", stated["model"]["state_sha256"], claimed.state_digest()))
     comparator = _comparator(stated["certificate"], other, spec)
     try:
-        learned = LearnedData(data, provenance.runs, stated["reading"], spec)
+        has_names = "named" in stated["certificate"]
+        learned = LearnedData(data, provenance.runs, stated["reading"], spec, names=has_names)
     except (TypeError, AttributeError, ValueError) as error:
         if isinstance(error, FtprlError):
             raise
@@ -154,7 +158,7 @@ def _check_header(stated: Document) -> Iterator[Check]:
 
 
 def _check_model(model: Model, replay: Replay) -> list[Check]:
-    """Whether a model has the weights that the replay learned, scale by scale."""
+    """Whether a model has the weights that the replay learned, scale by scale, and mixes them as it does."""
     scales = (model.engine.spec.scales, replay.spec.scales)
     if scales[0] != scales[1]:
         return [Check("model.scales", list(scales[0]), list(scales[1]), False)]
@@ -163,9 +167,39 @@ def _check_model(model: Model, replay: Replay) -> list[Check]:
         theirs, ours = model.weights(k), np.zeros(model.engine.spec.dim)
         ours[slots] = replay.weights(slots, k)
         theirs[np.setdiff1d(model.engine.touched(), slots)] += math.inf  # learned by the model alone
-        wrong = int((~(np.abs(theirs - ours) <= WEIGHTS * (np.abs(ours) + 1.0)))[model.engine.touched()].sum())
-        checks.append(Check(f"model.weights of scale {h:g}", "as learned", f"{wrong} others", wrong == 0))
-    return checks
+        checks.append(_check_learned(f"model.weights of scale {h:g}", theirs, ours))
+    return checks + [_check_learned(f"model.{name}", *pair) for name, pair in _mixed(model, replay).items()]
+
+
+def _check_learned(name: str, theirs: Vector, ours: Vector) -> Check:
+    if theirs.shape != ours.shape:
+        return Check(name, "as learned", f"{theirs.size} numbers for {ours.size}", False)
+    wrong = int((~(np.abs(theirs - ours) <= WEIGHTS * (np.abs(ours) + 1.0))).sum())
+    return Check(name, "as learned", f"{wrong} others", wrong == 0)
+
+
+def _mixed(model: Model, replay: Replay) -> dict[str, tuple[Vector, Vector]]:
+    """What a mixture of several scales has learned besides their weights: by name, in the model and in the replay."""
+    if replay.mixing is None:
+        return {}
+    engine, arrays, own = model.engine, model.engine.saved_arrays, replay.additions.arrays()
+    state = dict(replay.state)
+    if "column_counts" in own and replay.additions.columns is not None and replay.additions.columns.started:
+        n = sum(own["column_counts"][[0, 2]].astype(int).tolist())
+        state["u"] = own["dense_u"][:n]
+    none: Vector = np.zeros(0)
+    pairs = {"mixture": (np.asarray(arrays["mixture.w"]), state["w"])}
+    if replay.spec.stacked:
+        pairs["stack"] = np.asarray(arrays.get("dense.u", arrays.get("mixture.u", none))), state["u"]
+    if replay.spec.coin or engine.spec.coin:
+        slots = replay.touched()
+        theirs = engine.parts_at(slots)["coin"].astype(float) if engine.spec.coin else none
+        pairs["coin"] = theirs, replay.parts_at(slots)["coin"].astype(float) if replay.spec.coin else none
+        pairs["coin's intercept"] = (
+            np.asarray(arrays.get("coin.intercept", none)),
+            np.asarray(own.get("coin_base", none), float),
+        )
+    return pairs
 
 
 def _spec(stated: Document) -> Spec:
@@ -286,7 +320,9 @@ class _Replaying:
     def _check_end(self, comparator: Comparator) -> list[Check]:
         """All that can be checked when every row was replayed."""
         stated = self.stated["certificate"]
-        audit = Audit(self.replay, comparator, unit_values=self.unit_values)
+        spec, learned = self.replay.spec, self.learned
+        cells = CellGroups.of_data(learned.sources, learned.reading, spec.dim) if "named" in stated else None
+        audit = Audit(self.replay, comparator, unit_values=self.unit_values, cells=cells)
         found, tolerances = audit.certificate(), _tolerances(audit)
         if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
             found |= self._exact(stated["exact"], comparator.radius)
@@ -300,6 +336,8 @@ class _Replaying:
         checks += compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
         checks += compare("runs", self.stated["runs"], self.runs, {})
         checks += compare("unit_values", self.stated["unit_values"], self.unit_values, {})
+        if first_spec(self.replay.spec).coin or "coin_retired" in self.stated:
+            checks += compare("coin_retired", self.stated.get("coin_retired"), self.replay.spec.coin_retired, {})
         return checks + compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
 
     def _caveats(self, audit: Audit, comparator: Comparator, forms: Mapping[str, Any]) -> list[str]:

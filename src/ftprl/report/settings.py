@@ -31,6 +31,7 @@ _DESCRIPTIONS = {
     "coin": "a coin-betting expert",
     "dense": "the stack sees the columns of numbers that most rows have",
     "retired": "scales that were dropped",
+    "coin_retired": "whether the coin-betting expert was dropped",
     "missing": "what a missing value of a column becomes",
     "passes": "passes over the data",
     "holdout_every": "every N-th row is held out",

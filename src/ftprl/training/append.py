@@ -8,30 +8,23 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, Protocol, final
 
+from ftprl.data import Source
 from ftprl.data.files import suffixes
 from ftprl.data.packing import check_packing, packed
 from ftprl.data.tables import Dialect
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
+from ftprl.training.records import JSON_FORMATS, Table, number_of, object_of, table_of
 
 COLUMN = "prediction"
-_SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_JSON_LINES = (".jsonl", ".ndjson")
-_PARQUET = (".parquet",)
-
-
-class Table(NamedTuple):
-    """What is known of the columns of the input: names, those of numbers, and how the text of a row is read."""
-
-    names: tuple[str, ...]
-    numeric: frozenset[str]
-    dialect: Dialect
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+JSON_LINES = (".jsonl", ".ndjson")
+PARQUET = (".parquet",)
+COLUMN_FORMATS = ("parquet", "arrow", "orc")
 
 
 class _Writer(Protocol):
@@ -42,62 +35,104 @@ class _Writer(Protocol):
     def close(self) -> None: ...
 
 
-def check_append(source: Any, path: str) -> TextSource:
-    """Refuse data without columns and an output file of no known format; returns the source, which keeps its rows."""
-    if suffixes(path)[0] not in (*_SEPARATORS, *_JSON_LINES, *_PARQUET):
+def check_append(source: Source, path: str) -> None:
+    """Refuse data whose rows are not known and an output file of no known format."""
+    if suffixes(path)[0] not in (*SEPARATORS, *JSON_LINES, *PARQUET):
         got = repr(path) if path else "none"
         raise InvalidInput(
             f"--append needs a file to write to that ends in .csv, .tsv, .parquet or .jsonl, got {got}; pass it with"
             " --output."
         )
-    if not isinstance(source, TextSource) or source.dialect is None:
-        raise InvalidInput(
-            f"--append needs csv or tsv files, got format {source.describe().format}; drop it, and join by row number."
-        )
+    if not (isinstance(source, TextSource) or is_columnar(source)):
+        raise InvalidInput("--append needs data with its columns, got hashed batches; pass the files they are made of.")
     check_packing("--output", path)
-    if suffixes(path)[0] in _PARQUET and suffixes(path)[1]:
+    if suffixes(path)[0] in PARQUET and suffixes(path)[1]:
         raise InvalidInput(
             f"--output needs a Parquet file that ends in .parquet, got {path!r}; it is compressed anyway."
         )
-    source.keep_records()
-    return source
+    if isinstance(source, TextSource):
+        source.keep_records()
 
 
-def append(lines: Iterable[bytes], source: TextSource, model: Model, path: str, target: Any) -> None:
+def is_columnar(source: Source) -> bool:
+    """Whether the data is in files of columns: Parquet, Arrow or ORC."""
+    if source.describe().format not in COLUMN_FORMATS:
+        return False
+    from ftprl.data.column_source import ColumnSource
+
+    return isinstance(source, ColumnSource)
+
+
+def append(lines: Iterable[bytes], source: Source, model: Model, path: str, target: Any) -> None:
     """Write all rows of a source with their predictions, which are `lines`, to an open file."""
+    numbers = (_numbers(text) for text in lines)
+    with packed(target, path) as out:
+        if isinstance(source, TextSource):
+            _append_text(numbers, source, model, path, out)
+        else:
+            from ftprl.training.append_columns import append_columns
+
+            append_columns(numbers, source.files, source.describe().format, path, out)
+
+
+def _numbers(lines: bytes) -> list[bytes]:
+    """The predictions of some lines, without tags."""
+    return [line.partition(b" ")[0] for line in lines.split(b"\n")[:-1]]
+
+
+def _append_text(numbers: Iterable[list[bytes]], source: TextSource, model: Model, path: str, out: Any) -> None:
     writer: _Writer | None = None
     records: list[bytes] = []
-    csv.field_size_limit(sys.maxsize)  # how long a row may be was decided when it was read
-    with packed(target, path) as out:
-        for text in lines:
-            predictions = text.split(b"\n")[:-1]
-            records += source.take_records()
-            if writer is None and source.record_columns is not None:
-                writer = _WRITERS[suffixes(path)[0]](_table(source, model), out, path)
-            some, records = records[: len(predictions)], records[len(predictions) :]
-            if writer is not None and some:
-                writer.write(some, predictions)
-        if writer is not None:
-            writer.close()
+    for predictions in numbers:
+        records += source.take_records()
+        if writer is None and (source.record_columns is not None or predictions):
+            writer = _writer(source, model, path, out)
+        some, records = records[: len(predictions)], records[len(predictions) :]
+        if writer is not None and some:
+            writer.write(some, predictions)
+    if writer is not None:
+        writer.close()
 
 
-def _table(source: TextSource, model: Model) -> Table:
-    names, dialect = source.record_columns, source.dialect
-    assert names is not None
-    assert dialect is not None
-    if COLUMN in names:
-        raise InvalidInput(f"--append needs data without a column {COLUMN!r}, got one; rename it.")
+def _writer(source: TextSource, model: Model, path: str, out: Any) -> _Writer:
+    if source.describe().format in JSON_FORMATS and suffixes(path)[0] in JSON_LINES:
+        return _Objects(out)
     kinds = model.reading.get("columns") or {}
-    numeric = ("numeric", "weight", "delay_column", *(() if model.engine.spec.scalar_loss().binary else ("label",)))
-    return Table(names, frozenset(name for name in names if kinds.get(name) in numeric), dialect)
+    order = model.reading.get("order") or list(kinds)
+    binary = model.engine.spec.scalar_loss().binary
+    numeric = ("numeric", "bucket", "weight", "delay_column", *(() if binary else ("label",)))
+    numeric = numeric if source.dialect is None else tuple(kind for kind in numeric if kind != "bucket")
+    if source.describe().format == "vwjson":
+        raise InvalidInput("--append needs a file that ends in .jsonl for VW's JSON, got another; rename it.")
+    table = table_of(source, {name: kinds[name] for name in order}, numeric)
+    if COLUMN in table.names:
+        raise InvalidInput(f"--append needs data without a column {COLUMN!r}, got one; rename it.")
+    return _WRITERS[suffixes(path)[0]](table, out, path)
 
 
-def fields_of(table: Table, records: Sequence[bytes]) -> Iterator[list[str]]:
-    """The fields of some rows."""
-    texts = (record.decode("utf-8", "backslashreplace") for record in records)
-    sep, quote, _ = table.dialect
-    quoting: Any = csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL
-    return csv.reader(texts, delimiter=sep, quotechar=quote, quoting=quoting)
+@final
+class _Objects:
+    """Lines of JSON as they are, with one key more."""
+
+    def __init__(self, out: Any) -> None:
+        self._out = out
+
+    def write(self, records: Sequence[bytes], predictions: Sequence[bytes]) -> None:
+        """Write some rows."""
+        self._out.write(b"".join(map(_with_prediction, records, predictions)))
+
+    def close(self) -> None:
+        """Nothing is left to write."""
+
+
+def _with_prediction(record: bytes, prediction: bytes) -> bytes:
+    if not prediction:
+        return b'{"prediction": null}\n'
+    if b'"prediction"' in record and COLUMN in object_of(record):
+        raise InvalidInput(f"--append needs data without a key {COLUMN!r}, got one; rename it.")
+    inner = record.strip()[:-1].rstrip()
+    comma = b"" if inner.endswith(b"{") else b", "
+    return inner + comma + b'"prediction": ' + prediction + b"}\n"
 
 
 @final
@@ -105,14 +140,15 @@ class _Text:
     """CSV or TSV; rows of the same dialect are copied as they are."""
 
     def __init__(self, table: Table, out: Any, path: str) -> None:
-        sep = _SEPARATORS[suffixes(path)[0]]
+        sep = SEPARATORS[suffixes(path)[0]]
         is_csv = sep == ","
         self._table, self._out = table, out
+        own = table.dialect
         # `--sep ';'` makes another CSV: what is read as CSV is written as it was.
-        self._is_copied = is_csv == (table.dialect.sep != "\t")
-        dialect = table.dialect if self._is_copied else Dialect(sep, '"' if is_csv else None, True)
+        self._is_copied = own is not None and is_csv == (own.sep != "\t")
+        dialect = own if own is not None and self._is_copied else Dialect(sep, '"' if is_csv else None, True)
         self._sep, self._quote = dialect.sep, dialect.quote
-        if table.dialect.header:
+        if own is None or own.header:
             out.write(self._joined([*table.names, COLUMN]))
 
     def write(self, records: Sequence[bytes], predictions: Sequence[bytes]) -> None:
@@ -122,8 +158,8 @@ class _Text:
             rows = zip(records, predictions, strict=True)
             self._out.write(b"".join(record + sep + prediction + b"\n" for record, prediction in rows))
             return
-        fields = zip(fields_of(self._table, records), predictions, strict=True)
-        self._out.write(b"".join(self._joined([*row, prediction.decode()]) for row, prediction in fields))
+        fields = zip(self._table.values(records), predictions, strict=True)
+        self._out.write(b"".join(self._joined([*map(_field, row), p.decode()]) for row, p in fields))
 
     def _joined(self, fields: Sequence[str]) -> bytes:
         if self._quote is None and any(character in field for field in fields for character in "\t\r\n"):
@@ -138,18 +174,15 @@ class _Text:
         """Nothing is left to write."""
 
 
-def _number(text: str) -> float | None:
-    """A field of a column of numbers; None where it has none."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+def _field(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else f"{value:.17g}" if isinstance(value, float) and value == int(value) else str(value)
 
 
 def _values(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]) -> Iterator[list[Any]]:
     """The values of some rows with the prediction behind them; all None for a row that was left out."""
-    for fields, prediction in zip(fields_of(table, records), predictions, strict=True):
+    for fields, prediction in zip(table.values(records), predictions, strict=True):
         if not prediction:
             yield [None] * (len(table.names) + 1)
             continue
@@ -159,7 +192,7 @@ def _values(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]
                 " quotes, or write CSV."
             )
         pairs = zip(fields, table.names, strict=True)
-        row: list[Any] = [_number(field) if name in table.numeric else field for field, name in pairs]
+        row: list[Any] = [number_of(field) if name in table.numeric else field for field, name in pairs]
         yield [*row, float(prediction)]
 
 
@@ -198,7 +231,10 @@ class ParquetWriter:
         import pyarrow as pa
 
         columns = list(zip(*_values(self._table, records, predictions), strict=True))[: len(self._schema)]
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        arrays = [
+            pa.array(column if pa.types.is_floating(field.type) else [_text(v) for v in column], field.type)
+            for column, field in zip(columns, self._schema, strict=True)
+        ]
         self._writer.write_table(pa.table(arrays, schema=self._schema))
 
     def close(self) -> None:
@@ -206,8 +242,12 @@ class ParquetWriter:
         self._writer.close()
 
 
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else _field(value)
+
+
 _WRITERS: dict[str, Callable[[Table, Any, str], _Writer]] = {
-    **dict.fromkeys(_SEPARATORS, _Text),
-    **dict.fromkeys(_JSON_LINES, _JsonLines),
-    **dict.fromkeys(_PARQUET, ParquetWriter),
+    **dict.fromkeys(SEPARATORS, _Text),
+    **dict.fromkeys(JSON_LINES, _JsonLines),
+    **dict.fromkeys(PARQUET, ParquetWriter),
 }

@@ -7,13 +7,12 @@ that of the table; libsvm has the cells of the weight table as ids.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 from ftprl import data as readers
-from ftprl._core import feature_lines, words
+from ftprl._core import feature_lines
 from ftprl.atomic import check_apart, check_target, replacing
 from ftprl.data import Batch, Source
 from ftprl.data.batches import write_batches
@@ -22,13 +21,11 @@ from ftprl.data.packing import check_packing, packed
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 from ftprl.losses import SCALAR_LOSSES
-from ftprl.training.append import ParquetWriter, Table, fields_of
+from ftprl.training.append import ParquetWriter, is_columnar
+from ftprl.training.records import JSON_FORMATS, check_readable, named_features, table_of, text_of
+from ftprl.training.vw_lines import number_text, vw_writer
 
 _LIBSVM = (".libsvm", ".svm", ".svmlight")
-_ABSENT = ("na", "n/a", "#n/a", "nan", "null", "none")  # in a column of numbers or booleans
-_TRUE = ("true", "t", "yes", "y", "1", "1.0")
-_SEVERAL = ("date", "timestamp", "bucket")  # kinds whose features are no text of the file
-_NOT_IN_NAMES = re.compile(r"[\s:|]")  # what separates names in VW text
 
 
 def convert(data: Any, output: str | os.PathLike[str], **options: Any) -> Source:
@@ -55,15 +52,18 @@ def convert(data: Any, output: str | os.PathLike[str], **options: Any) -> Source
     if kind == ".parquet":
         _write_parquet(source, path)
         return source
-    line = _libsvm if kind in _LIBSVM else _vw_writer(source)
+    line = _libsvm if kind in _LIBSVM else vw_writer(source)
     with replacing(path) as target, packed(target, path) as out:
         for batch, records in _with_records(source):
             out.write(line(batch, records))
     return source
 
 
-def _with_records(source: Source) -> Iterator[tuple[Batch, list[bytes]]]:
-    """Batches with the text of their rows, where it is kept."""
+def _with_records(source: Source) -> Iterator[tuple[Batch, list[Any]]]:
+    """Batches with the text or the values of their rows, where these are kept."""
+    if is_columnar(source):
+        yield from _with_values(source)
+        return
     records, left_out, good, rows = list[bytes](), dict[int, int](), list[bytes](), 0
     with closing(source.read(digest=False)) as reading:
         for batch, _ in reading:
@@ -80,111 +80,87 @@ def _with_records(source: Source) -> Iterator[tuple[Batch, list[bytes]]]:
             yield batch, some
 
 
-def _number(value: float) -> str:
-    return f"{value:.17g}" if value != int(value) or abs(value) > 1e15 else str(int(value))
+def _with_values(source: Source) -> Iterator[tuple[Batch, list[Any]]]:
+    """Batches of files of columns with the values of their rows, as dicts."""
+    from ftprl.training.append_columns import record_batches
+
+    files, format = source.files, source.describe().format
+    values = (row for batch in record_batches(files, format) for row in batch.to_pylist())
+    rows = 0
+    with closing(source.read(digest=False)) as reading:
+        for batch, _ in reading:
+            left_out, good = source.take_left_out(), list[Any]()
+            while len(good) < len(batch):
+                row = next(values)
+                if left_out.get(rows, 0):
+                    left_out[rows] -= 1
+                else:
+                    good.append(row)
+                    rows += 1
+            yield batch, good
 
 
-def _libsvm(batch: Batch, _: list[bytes]) -> bytes:
+def _libsvm(batch: Batch, _: list[Any]) -> bytes:
     if (batch.weight != 1.0).any():
         raise InvalidInput("output= needs a format with weights, got libsvm for data that has them; write .vw instead.")
-    begin = [_number(y) if y == y else "" for y in batch.y.tolist()]
+    begin = [number_text(y) if y == y else "" for y in batch.y.tolist()]
     return feature_lines(begin, batch.indptr, batch.indices, batch.values)
 
 
-def _begin_of_vw(batch: Batch) -> list[str]:
-    """Label, weight and tag of each row, up to the bar."""
-    tags = [""] * len(batch) if batch.tags is None else [f"'{tag}" if tag else "" for tag in batch.tags]
-    begin = []
-    for y, weight, tag in zip(batch.y.tolist(), batch.weight.tolist(), tags, strict=True):
-        label = "" if y != y else _number(y) if weight == 1.0 else f"{_number(y)} {_number(weight)}"
-        begin.append(f"{label} {tag}|")
-    return begin
-
-
-def _vw_writer(source: Source) -> Callable[[Batch, list[bytes]], bytes]:
-    """What makes lines of VW text of some rows: from the columns of a table, or from numbered features."""
-    format = source.describe().format
-    if isinstance(source, TextSource) and (source.dialect is not None or format == "vw"):
-        source.keep_records()
-        if format == "vw":
-            return lambda _, records: b"".join(record + b"\n" for record in records)
-        for name, kind in (source.describe().columns or {}).items():
-            if kind in _SEVERAL:
-                raise InvalidInput(
-                    f"output= needs columns of numbers, categories or text for .vw, got the {kind} column"
-                    f" {name[:40]!r}; write .batches or .libsvm instead, or leave it out with ignore=.",
-                    option=("output", "ignore"),
-                )
-        return lambda batch, records: _table_as_vw(source, batch, records)
-    if format not in ("libsvm", "arrays"):
-        raise InvalidInput(
-            f"output= needs a format that holds cells for data whose names are not known, got .vw for {format}; write"
-            " .libsvm or .batches instead.",
-            option="output",
-        )
-    return lambda batch, _: feature_lines(_begin_of_vw(batch), batch.indptr, batch.indices, batch.values)
-
-
-def _table_as_vw(source: TextSource, batch: Batch, records: list[bytes]) -> bytes:
-    described = source.describe()
-    kinds, marks = described.columns or {}, described.missing == "indicator"
-    table = _table(source)
-    names = [(name, kinds.get(name, "ignore")) for name in table.names]
-    lines = []
-    for begin, fields in zip(_begin_of_vw(batch), fields_of(table, records), strict=True):
-        features = (
-            _features(name, kind, field.strip(), marks) for (name, kind), field in zip(names, fields, strict=True)
-        )
-        lines.append(begin + "".join(features) + "\n")
-    return "".join(lines).encode()
-
-
-def _features(name: str, kind: str, field: str, marks: bool) -> str:
-    """The features of a field, each behind a space."""
-    if kind in ("ignore", "label", "weight"):
-        return ""
-    if not field or (kind in ("numeric", "boolean") and field.lower() in _ABSENT):
-        return f" {_safe(f'{name} is missing')}" if marks else ""
-    if kind == "numeric":
-        return f" {_safe(name)}:{field}"
-    if kind == "categorical":
-        return f" {_safe(f'{name}={field}')}"
-    if kind == "boolean":
-        return f" {_safe(name)}={'true' if field.lower() in _TRUE else 'false'}"
-    if kind == "text":
-        return "".join(f" {_safe(f'{name}={word.decode()}')}" for word in words(field.encode()))
-    return ""
-
-
-def _safe(name: str) -> str:
-    """A name in VW text, which cannot have blanks, colons and bars."""
-    return _NOT_IN_NAMES.sub("_", name)
-
-
-def _table(source: TextSource) -> Table:
-    names, dialect = source.record_columns, source.dialect
-    assert names is not None
-    assert dialect is not None
-    kinds = source.describe().columns or {}
-    numeric = (
-        ("numeric", "weight") if SCALAR_LOSSES[source.to_dict()["loss"]].binary else ("numeric", "weight", "label")
-    )
-    return Table(names, frozenset(name for name in names if kinds.get(name) in numeric), dialect)
-
-
 def _write_parquet(source: Source, path: str) -> None:
-    """The columns of a table: numbers as doubles, all others as text."""
-    if not isinstance(source, TextSource) or source.dialect is None:
-        raise InvalidInput(
-            f"output= needs csv or tsv files for Parquet, got format {source.describe().format}; write .batches.",
-            option="output",
-        )
-    source.keep_records()
+    """The columns of a table: numbers as doubles, all others as text; files of columns keep their types."""
+    if is_columnar(source):
+        from ftprl.training.append_columns import write_parquet
+
+        with replacing(path) as out:
+            _check_rows(write_parquet(source.files, source.describe().format, out), source)
+        return
+    text = check_readable(source, "output=")
+    if text.describe().format == JSON_FORMATS[1]:
+        raise InvalidInput("output= needs .vw, .libsvm or .batches for VW's JSON, got .parquet; rename it.")
+    text.keep_records()
+    if text.describe().format in ("vw", "libsvm"):
+        _write_features(text, path)
+        return
+    binary = SCALAR_LOSSES[source.to_dict()["loss"]].binary
+    numeric = ("numeric", "weight", "delay_column", *(() if binary else ("label",)))
+    rows = 0
     with replacing(path) as out:
         writer: ParquetWriter | None = None
         for batch, records in _with_records(source):
-            writer = writer or ParquetWriter(_table(source), out, path, more=False)
+            writer = writer or ParquetWriter(
+                table_of(text, source.describe().columns or {}, numeric), out, path, more=False
+            )
             writer.write(records, [b"0"] * len(batch))
-        if writer is None:
-            raise InvalidInput(f"output= needs rows, got none in {', '.join(source.files)}; check the file.")
+            rows += len(batch)
+        _check_rows(rows, source)
+        assert writer is not None
         writer.close()
+
+
+def _write_features(source: TextSource, path: str) -> None:
+    """VW text or libsvm as Parquet: label, weight, tag, and features as a list of names and values."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    feature = pa.struct([("name", pa.string()), ("value", pa.float64())])
+    columns = [("label", pa.float64()), ("weight", pa.float64()), ("tag", pa.string()), ("features", pa.list_(feature))]
+    schema, format, rows = pa.schema(columns), source.describe().format, 0
+    with replacing(path) as out, parquet.ParquetWriter(out, schema) as writer:
+        for batch, records in _with_records(source):
+            features = [
+                [{"name": name, "value": value} for name, value in named_features(text_of(record), format)]
+                for record in records
+            ]
+            labels = [None if y != y else y for y in batch.y.tolist()]
+            tags = [None] * len(batch) if batch.tags is None else [tag or None for tag in batch.tags]
+            values = [labels, batch.weight.tolist(), tags, features]
+            arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
+            writer.write_table(pa.table(arrays, schema=schema))
+            rows += len(batch)
+        _check_rows(rows, source)
+
+
+def _check_rows(rows: int, source: Source) -> None:
+    if not rows:
+        raise InvalidInput(f"output= needs rows, got none in {', '.join(source.files)}; check the file.")

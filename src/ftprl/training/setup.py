@@ -10,6 +10,8 @@ import numpy as np
 from ftprl import data as readers
 from ftprl.data.columns import bucket_entry
 from ftprl.data.interactions import parse as parse_interactions
+from ftprl.data.ngrams import NAMES
+from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.parts import Parts
 from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, InvalidInput
@@ -67,7 +69,7 @@ def new_model(data: Any, options: Options, receipt: bool, names: object = None) 
     budget = BUDGET if names is None else parse_budget(names)
     settings = {"scale": "auto", **_pick(options, SPEC)}
     _check_tau(settings)
-    settings = _with_additions(settings, receipt)
+    settings = _with_additions(settings)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
         return Model(Engine(spec, receipt=receipt), data.to_dict(), names=_names(data, budget)), data
@@ -94,10 +96,10 @@ def _names(source: readers.Source, budget: int) -> Names | None:
     return Names(budget) if budget and source.to_dict()["format"] not in readers.NUMBERED else None
 
 
-def _with_additions(settings: dict[str, Any], receipt: bool) -> dict[str, Any]:
+def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with `coin` and `dense` on, where nothing was said of them and they can be."""
     spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper")))
-    wanted = {name: not receipt and spec.may_add(name) for name in ("coin", "dense")}
+    wanted = {name: spec.may_add(name) for name in ("coin", "dense")}
     return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
 
 
@@ -211,13 +213,14 @@ def _check_names(kept: Names | None, names: object) -> None:
 
 def _check_spec(spec: Spec, options: Options) -> None:
     """Refuse a setting of the model that differs from what it was trained with."""
+    kept = {field: getattr(spec, field) for field in (*SPEC, "retired")}
     for name, value in _pick(options, SPEC).items():
         if name == "scale":  # those of today, or those it began with
             same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
         elif name == "coin" and value is True and spec.may_add(name):
             same = True  # it may have been dropped since
         else:
-            same = Spec(**{**{field: getattr(spec, field) for field in (*SPEC, "retired")}, name: value}) == spec
+            same = Spec(**{**kept, name: value}) == Spec(**kept)
         if not same and name == "dim":
             raise InvalidInput(
                 f"dim= needs to be what the model was trained with, {spec.dim}, got {value} by bits= or dim=; drop it.",
@@ -246,6 +249,9 @@ def _check_reading(reading: Options, options: Options) -> None:
                 same = all(_has_buckets(reading, *bucket_entry(entry)) for entry in wanted)
             else:
                 same = all(columns.get(column) in kinds for column in wanted)
+        elif name in NAMES:
+            kept = reading.get(name, {})
+            same = getattr(parse_grams(**{**dict.fromkeys(NAMES), **_pick(options, NAMES)}), name) == _pairs(kept)
         elif name == "interactions":
             kept = reading.get(name, [])
             same = [list(terms) for terms in parse_interactions(value)] == kept
@@ -254,6 +260,11 @@ def _check_reading(reading: Options, options: Options) -> None:
             same = str(kept) == str(value)
         if not same:
             raise _changed(name, value, kept)
+
+
+def _pairs(kept: Options) -> dict[str, Any]:
+    """Sizes of n-grams as they are compared: a range is a list in a model."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
 
 
 def _has_buckets(reading: Options, column: str, count: int) -> bool:

@@ -6,14 +6,16 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any, final
 
 from numpy.typing import ArrayLike
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
+from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN
+from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -62,6 +64,9 @@ def train(
     bucket: Columns | None = None,
     missing: str | None = None,
     interactions: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
+    ngrams: GramsOption = None,
+    skips: GramsOption = None,
+    char_ngrams: GramsOption = None,
     sep: str | None = None,
     quote: str | None = None,
     header: bool | None = None,
@@ -97,6 +102,9 @@ def train(
     cache: Path | None = None,
     resume: Path | None = None,
     threads: int | None = None,
+    engine: str | None = None,
+    address: str | None = None,
+    workers: int | None = None,
     names: str | int | None = None,
     output: Path | None = None,
     predictions: Path | None = None,
@@ -131,6 +139,10 @@ def train(
       indicator; ignore for dicts that lack most keys]
     - `interactions`: Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or
       namespace
+    - `ngrams`: Longest n-gram of words, of all text columns and VW namespaces or of one: 2 makes pairs of neighbouring
+      words
+    - `skips`: How many words an n-gram may leave out, as `ngrams` [default: 0]
+    - `char_ngrams`: Characters of the pieces of words that are features as well: 3, or 3-5, as `ngrams`
     - `sep`: Character between columns; \\t is a tab [default: a comma in csv, or ; tab | if the header has no
       comma; a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
@@ -167,13 +179,14 @@ def train(
     - `level`: Whether predictions also follow the level of the latest labels, for a stream whose mean moves; not for a
       model that is saved and applied later, and not with logistic loss [default: False]
     - `coin`: Whether to add a coin-betting expert, for streams with many features that do not matter; not with
-      penalties, bounds or a receipt [default: True]
+      penalties or bounds [default: True]
     - `dense`: Whether the combination of all scales also sees the columns of numbers that most rows have; not
-      with penalties, bounds or a receipt [default: True]
+      with penalties or bounds [default: True]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
     - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
-      poisson:P with probability P from each row that has it; not with a receipt [default: every feature is learned]
+      bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with
+      probability P from each row that has it; not with a receipt [default: every feature is learned]
 
     Run options:
 
@@ -185,8 +198,8 @@ def train(
     - `delay`: After how many rows a label arrives: a row is predicted when it arrives, and learned when its label would
       have; not with several passes or a receipt [default: at once]
     - `delay_memory`: Memory for the rows that wait for their labels: a size such as 4GB [default: 1GB]
-    - `receipt`: Whether to keep what `certify` needs to bound the regret; `coin` and `dense` are off then, so that
-      another, often weaker, model is learned [default: False]
+    - `receipt`: Whether to keep what `certify` needs to bound the regret; one pass learns the same model [default:
+      False]
     - `checkpoint`: File to save the run to, so that it can be resumed
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
     - `cache`: File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in
@@ -194,6 +207,12 @@ def train(
     - `resume`: Checkpoint to continue with the same data, given again, or model to continue with more data
     - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
       processors]
+    - `engine`: Who reads the data: local (threads of this process) or ray (workers of a Ray cluster, for files on paths
+      that all of them have); the result does not depend on it [default: local]
+    - `address`: With `engine` ray: address of the cluster, such as auto or 10.0.0.1:6379 [default: a cluster on this
+      machine, started for the run]
+    - `workers`: With `engine` ray: number of files, or parts of files, that are read at the same time [default: the
+      processors of the cluster, one of them left out]
     - `names`: Memory for the names of features, which `inspect` shows: a size such as 64MB; 0 for no names [default:
       64MB]
 
@@ -215,8 +234,10 @@ def train(
     targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
     for name, path in targets.items():
         check_target(name, path)
+    where = ClusterOptions(engine or "local", address, workers)
+    where.check()
     # Before the model is read: it may be one of them.
-    with reserved({name: path for name, path in targets.items() if name != "events="}):
+    with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
         old = None if resume is None else Model.load(resume)
         data = readers.as_data(data)
         if old is None:
@@ -228,6 +249,11 @@ def train(
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
+        cluster = None
+        if where.engine == "ray":
+            from ftprl.cluster.connection import connect  # most runs do without
+
+            cluster = connections.enter_context(connect(where, source))
         if cache is not None:
             from ftprl.training.cache import cached  # most runs do without
 
@@ -243,6 +269,7 @@ def train(
         log = _EventLog(events, listener, _settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
         log.progressive = lambda: trainer.progressive
+        log.reading = None if cluster is None else cluster.summary
         _run(trainer, log, output)
     only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
@@ -306,6 +333,7 @@ class _EventLog:
         self._path, self._listener, self._settings = path, listener, settings
         self._writer: Writer | None = None
         self.progressive: Callable[[], LossTotals] | None = None  # of the first pass, once there is a trainer
+        self.reading: Callable[[], dict[str, Any]] | None = None  # what the workers of a cluster did
 
     def open(self, *, append: bool) -> None:
         """Open the file, if one was asked for."""
@@ -317,6 +345,8 @@ class _EventLog:
             event = {**event, **self._settings}
         if event["event"] == "end" and self.progressive is not None:
             event = {**event, "above_baseline": self.progressive().above_baseline}
+        if event["event"] in ("progress", "end") and self.reading is not None:
+            event = {**event, "reading": self.reading()}
         if event["event"] != "tick":
             self.events.append(event)
             if self._writer is not None:

@@ -396,11 +396,3 @@ def test_help_reads_well(capsys: Capture) -> None:
         out = capsys.readouterr().out
         assert "Options:" in out
         assert max(len(line) for line in out.splitlines()) <= 80
-
-
-@pytest.mark.parametrize(("more", "told"), [((), True), (("--l1", "1"), False), (("--scale", "0.1"), False)], ids=str)
-def test_a_receipt_says_what_is_off_with_it(capsys: Capture, more: tuple[str, ...], told: bool) -> None:
-    assert ftprl(*TRAIN, "--receipt", *more) == 0
-    assert ("the coin and dense columns are off with it" in capsys.readouterr().err) == told
-    assert ftprl(*TRAIN, *more) == 0
-    assert "are off with it" not in capsys.readouterr().err

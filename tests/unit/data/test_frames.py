@@ -402,7 +402,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: [frame_of(), frame_of().select(["y"])],
             {"label": "y"},
-            "<memory>: expected a column 'x', got the columns",
+            "<memory>: element 1: expected a column 'x', got the columns",
         ),
         (lambda: [frame_of(), 3], {"label": "y"}, "<memory>: element 1: expected a frame or dicts as before, got int"),
         (

@@ -75,10 +75,11 @@ def write_all(rows: pa.Table, folder: Path) -> dict[str, Any]:
     }
 
 
-def test_the_same_rows_give_the_same_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [{}, {"delay": 7}])
+def test_the_same_rows_give_the_same_model(tmp_path: Path, more: dict[str, Any]) -> None:
     digests = {}
     for name, (data, options) in write_all(frame(), tmp_path).items():
-        run = ftprl.train(data, **options, bits=BITS)
+        run = ftprl.train(data, **options, **more, bits=BITS)
         assert run.rows == ROWS, name
         digests[name] = run.model.state_digest()
     assert len(digests) >= 19

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
-import ftprl
 from ftprl.cli.app import run
 
 ROOT = Path(__file__).parents[3]
@@ -35,9 +35,17 @@ def test_three_commands_to_the_strongest_words(
     assert out.count("2=") >= 20
 
 
-def test_six_lines_from_a_frame() -> None:
-    rows = pl.read_csv(SMS, separator="\t", has_header=False, quote_char=None, new_columns=["label", "text"])
-    model = ftprl.train(rows, label="label", positive="spam", text="text").model
-    words = pl.from_arrow(model.weights_table()).head(20)
+def test_six_lines_from_a_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sms.tsv.gz").symlink_to(SMS)
+    block = re.search(r"```py\n(.*?)```", PAGE, re.DOTALL)
+    assert block is not None
+    assert len([line for line in block[1].splitlines() if line]) == 6
+    names: dict[str, Any] = {}
+    exec(block[1], names)
+    words = names["words"]
     assert isinstance(words, pl.DataFrame)
+    assert "text=txt" in capsys.readouterr().out
     assert {"text=txt", "text=free", "text=call"} <= set(words["name"].to_list())

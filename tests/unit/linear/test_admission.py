@@ -90,7 +90,55 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "log.vw"
 
 
-@pytest.mark.parametrize("rule", ["count:2", "poisson:0.2"])
+def slow_filter(size: int, seed: int, slot: int) -> list[int]:
+    """The counters of a cell, as src/core/learners/admission.hpp has them."""
+    mask = 2**64 - 1
+
+    def coin(row: int) -> int:
+        x = (seed * 0x9E3779B97F4A7C15 + slot * 0xBF58476D1CE4E5B9 + row * 0x94D049BB133111EB) & mask
+        for _ in range(2):
+            x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & mask
+            x = (x ^ x >> 27) * 0x94D049BB133111EB & mask
+            x ^= x >> 31
+        return x
+
+    bits, step = coin(0), coin(1) | 1
+    return [(bits + k * step & mask) % size for k in range(4)]
+
+
+@given(ROWS, st.integers(1, 4), st.integers(1, 30), st.sampled_from([1, 7, 40, 5000]), st.integers(0, 2**64 - 1))
+def test_a_filter_counts_as_the_slow_one(rows: list[Any], after: int, cut: int, size: int, seed: int) -> None:
+    counters, wanted = [0] * size, list[list[int]]()
+    for row, y, weight in rows:
+        kept = []
+        for slot, value in row.items():
+            places = slow_filter(size, seed, slot)
+            least = min(counters[place] for place in places)
+            is_in = least >= after
+            if not is_in and weight > 0 and y == y:
+                for place in places:
+                    if value != 1.0:
+                        counters[place] = max(counters[place], after)
+                    elif counters[place] == least:
+                        counters[place] = least + 1
+                is_in = value != 1.0
+            kept += [slot] if is_in else []
+        wanted.append(kept)
+    rule, found = Admission(f"bloom:{after}:{size}", DIM, seed), []
+    for part in batch_of(rows).cut(cut):
+        found += kept_of(rule.admitted(part, part.first_row))
+    assert found == wanted
+    assert Admission.from_bytes(rule.to_bytes(), DIM).to_bytes() == rule.to_bytes()
+
+
+@given(ROWS, st.integers(1, 4), st.sampled_from([1, 7, 5000]))
+def test_a_filter_admits_whatever_exact_counts_admit(rows: list[Any], after: int, size: int) -> None:
+    exact = kept_of(Admission(f"count:{after}", DIM, 0).admitted(batch_of(rows), 0))
+    by_filter = kept_of(Admission(f"bloom:{after}:{size}", DIM, 0).admitted(batch_of(rows), 0))
+    assert all(set(a) <= set(b) for a, b in zip(exact, by_filter, strict=True))
+
+
+@pytest.mark.parametrize("rule", ["count:2", "poisson:0.2", "bloom:2:100KB"])
 def test_neither_threads_nor_blocks_nor_kills_matter(log: Path, tmp_path: Path, rule: str) -> None:
     found, whole = set(), train(log, bits=16)
     for threads, block_size in ((0, 5000), (2, 1 << 20)):
@@ -125,7 +173,7 @@ def test_a_rare_feature_takes_no_cell(tmp_path: Path) -> None:
 
 def test_what_is_refused(log: Path, tmp_path: Path) -> None:
     for rule in ("count:0", "count:255", "count:x", "poisson:0", "poisson:1", "poisson:nan", "often", ""):
-        with pytest.raises(InvalidInput, match=r"admit= needs count:N with N from 1 to 254, or poisson:P"):
+        with pytest.raises(InvalidInput, match=r"admit= needs count:N or bloom:N"):
             train(log, bits=10, admit=rule)
     with pytest.raises(InvalidInput, match=r"admit= leaves features out that a receipt counts"):
         train(log, bits=10, admit="count:1", receipt=True)

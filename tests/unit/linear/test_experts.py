@@ -228,6 +228,7 @@ def test_a_coin_that_has_lost_is_dropped() -> None:
         scores_of(engine, batch, cuts)
     assert kept.spec.coin
     assert not whole.spec.coin
+    assert whole.spec.coin_retired
     assert whole.mixture is not None
     assert whole.mixture.names[-1] == "stack"
     assert sum(whole.mixture.weights) == pytest.approx(1.0)
@@ -240,8 +241,13 @@ def test_a_coin_that_has_lost_is_dropped() -> None:
 def test_what_does_not_go_together(name: str, more: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=f"{name}= needs several scales.*; drop it"):
         Spec(**{"scale": AUTO, name: True, **more})
-    with pytest.raises(InvalidInput, match=f"{name}= cannot be on with a receipt.*; drop one"):
-        Engine(Spec(scale=AUTO, **{name: True}), receipt=True)
+
+
+@pytest.mark.parametrize("more", [{"l1": 0.1}, {"coin": True}, {"scale": 0.1}])
+def test_a_coin_that_was_dropped_was_there(more: dict[str, Any]) -> None:
+    assert Spec.from_dict(Spec(scale=AUTO, coin_retired=True).to_dict()).coin_retired
+    with pytest.raises(InvalidInput, match="coin_retired= needs a model that may have a coin"):
+        Spec(**{"scale": AUTO, "coin_retired": True, **more})
 
 
 def test_dense_needs_a_stack() -> None:

@@ -60,10 +60,13 @@ def test_a_receipt_is_not_kept_unless_it_is_asked_for() -> None:
 
 
 def test_the_receipt_changes_nothing_that_is_learned() -> None:
-    """But for the coin and the dense columns, which are off with one."""
-    with_one, without = train(), ftprl.train("log.vw", coin=False, dense=False, **BITS)
+    with_one, without = train(), ftprl.train("log.vw", **BITS)
     assert with_one.progressive == without.progressive
+    assert with_one.model.engine.spec == without.model.engine.spec
+    assert with_one.model.engine.spec.coin
+    assert with_one.model.engine.spec.dense
     np.testing.assert_array_equal(with_one.model.weights(), without.model.weights())
+    np.testing.assert_array_equal(with_one.model.predict("log.vw"), without.model.predict("log.vw"))
 
 
 @pytest.mark.parametrize("scale", [0.1, "auto"])

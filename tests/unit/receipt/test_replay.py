@@ -96,6 +96,81 @@ def test_scales_are_dropped_at_the_same_rows(loss: str, monkeypatch: pytest.Monk
     assert engine.progress.rows == fast.progress.rows
 
 
+def assert_learned(engine: Engine, replay: Replay) -> None:
+    """What a replay shares with the learner that it checks, to the bit."""
+    slots = engine.touched()
+    np.testing.assert_array_equal(slots, replay.touched())
+    theirs, ours = engine.parts_at(slots), replay.parts_at(slots)
+    for name in ours:
+        np.testing.assert_array_equal(theirs[name], ours[name], err_msg=name)
+    assert engine.progress == replay.progress
+    for name, array in replay.state.items():  # without a stack its place among the experts is empty
+        np.testing.assert_array_equal(engine.state[name][: len(array)], array, err_msg=name)
+    arrays, own = engine.saved_arrays, replay.additions.arrays()
+    if engine.spec.coin:
+        np.testing.assert_array_equal(arrays["coin.intercept"], own["coin_base"])
+    if "dense.u" in arrays:
+        n = len(arrays["dense.u"])
+        np.testing.assert_array_equal(arrays["dense.u"], own["dense_u"][:n])
+        np.testing.assert_array_equal(arrays["dense.P"], own["dense_P"][:n, :n])
+        assert not own["dense_u"][n:].any()
+    if "dense.columns" in arrays:  # a replay knows places, not slots
+        n = len(arrays["dense.columns"])
+        np.testing.assert_array_equal(arrays["dense.columns"][:, 1:], own["columns"][:n, 1:])
+
+
+@pytest.mark.parametrize("float64", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("more", [{"coin": True}, {"dense": True}, {"coin": True, "dense": True}], ids=str)
+def test_coin_and_columns_are_replayed(loss: str, float64: bool, more: dict[str, bool]) -> None:
+    """Numbers that most rows have come, go and come back; the bits are those of the learner."""
+    kinds = [{}, {"intercept": False}, {"stack": False}] if "dense" not in more else [{}, {"level": loss != "logistic"}]
+    for options in kinds:
+        own = spec(loss, scale=(0.05, 0.4, 2.0), dim=64, float64=float64, **more, **options)
+        slow, fast, engine = Replay(own, retire=True, numpy=True), Replay(own, retire=True), Engine(own, receipt=True)
+        batch = numbers(300, loss, float64=float64)
+        slow.learn(batch)
+        for part in batch.cut(37):
+            fast.learn(part)
+        engine.learn(batch)
+        assert_same(slow, fast)
+        for replay in (slow, fast):
+            assert_learned(engine, replay)
+        if "dense" in more:
+            assert engine.saved_arrays["dense.u"].size > 4
+
+
+def numbers(rows: int, loss: str, *, float64: bool) -> Batch:
+    """Five numbers, one often absent and one only in the middle of the stream, and a few names a row."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(rows, 5)) * [1, 10, 0.1, 1, 1] + [0, 100, 3, 0, 0]
+    X[:, 3] *= rng.random(rows) < 0.7
+    X[: rows // 16, 4] = X[rows // 3 :, 4] = 0.0
+    score = X[:, 0] + (X[:, 1] - 100) / 10
+    entries = []
+    for x in X:
+        names = rng.choice(12, size=3, replace=False) + 5
+        entries.append({**{j: float(v) for j, v in enumerate(x) if v}, **{int(i): 1.0 for i in names}})
+    y = np.sign(score) if loss in ("logistic", "hinge", "squared_hinge") else np.exp(score / 3).round() + 1.0
+    weight = rng.choice([0.0, 0.5, 1.0, 3.0], rows, p=[0.05, 0.2, 0.7, 0.05])
+    return Batch.from_rows(entries, y.tolist(), weight=weight.tolist(), float64=float64)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_coin_that_lost_is_dropped_at_the_same_row(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_COIN_ROW", 256)
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 2048)
+    own = spec(loss, scale="auto", dim=64, coin=True, dense=True)
+    slow, fast, engine = Replay(own, retire=True, numpy=True), Replay(own, retire=True), Engine(own, receipt=True)
+    batch = numbers(2600, loss, float64=False)
+    for learner in (slow, fast, engine):
+        learner.learn(batch)
+    assert engine.spec == slow.spec == fast.spec
+    assert engine.spec.coin_retired
+    assert_same(slow, fast)
+    assert_learned(engine, fast)
+
+
 def test_bad_arrays_are_refused() -> None:
     own = Spec(dim=4)
     settings, numbers = settings_of(own), np.zeros(64)

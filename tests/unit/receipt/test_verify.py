@@ -448,3 +448,63 @@ def _stop_at(rows: int) -> Any:
             raise KeyboardInterrupt
 
     return listen
+
+
+def numbers_log(path: Path, rows: int) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(rows, 3)) * [1, 10, 1] + [0, 50, 0]
+    y = np.sign(X[:, 0] + rng.normal(size=rows))
+    lines = (f"{b:g} | a:{x[0]:.4f} b:{x[1]:.4f} c:{x[2]:.4f} n{rng.integers(9)}\n" for b, x in zip(y, X, strict=True))
+    path.write_text("".join(lines))
+
+
+FAULTS = {
+    "the coin's wealth": ("ftprl.receipt.expert_replay.WEALTH", 0.31),
+    "the cut of columns": ("ftprl.receipt.expert_replay.DEVIATIONS", 2.0),
+    "the ridge of columns": ("ftprl.receipt.expert_replay.RIDGE", 4.1),
+    "when columns begin": ("ftprl.receipt.expert_replay.FIRST", 16),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_replay_with_a_fault_in_coin_or_columns_is_refused(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers_log(Path("numbers.vw"), 80)
+    model = trained("numbers.vw")
+    assert model.engine.spec.coin
+    assert len(model.engine.saved_arrays["dense.u"]) == 8 + 1 + 3
+    receipt_of(model)
+    for numpy in (False, True):
+        assert verify_receipt("r.json", "numbers.vw", numpy=numpy).confirmed
+    monkeypatch.setattr(*FAULTS[fault])
+    assert not verify_receipt("r.json", "numbers.vw", numpy=True).confirmed
+
+
+@pytest.mark.parametrize("part", ["mixture.w", "dense.u", "coin.intercept"])
+def test_a_model_that_mixes_otherwise_is_refused(part: str, capsys: Capture) -> None:
+    numbers_log(Path("numbers.vw"), 80)
+    made, model = receipt_of(trained("numbers.vw", output="m")), ftprl.load("m")
+    array = model.engine.saved_arrays[part]
+    array[:] = array if part == "coin.intercept" else array[::-1].copy()
+    array[2] += 0.01 if part == "coin.intercept" else 0.0
+    model.save("changed")
+    made["model"]["state_sha256"] = ftprl.load("changed").state_digest()
+    write_receipt("f.json", {**made, "sha256": digest(made)})
+    assert run(["verify", "r.json", "numbers.vw", "--model", "m", "-q"]) == 0
+    assert run(["verify", "f.json", "numbers.vw", "--model", "changed"]) == 1
+    named = {"mixture.w": "model.mixture", "dense.u": "model.stack", "coin.intercept": "model.coin's intercept"}
+    assert f"REFUSED  {named[part]}" in capsys.readouterr().out
+
+
+def test_a_coin_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_COIN_ROW", 512)
+    ftprl.data.clicks.generate(700, seed=2, path="clicks.vw")
+    made = receipt_of(trained("clicks.vw", bits=14, output="m"))
+    assert made["spec"]["coin"]
+    assert made["coin_retired"]
+    assert verify_receipt("r.json", "clicks.vw", model="m").confirmed
+    made["coin_retired"] = False
+    write_receipt("f.json", {**made, "sha256": digest(made)})
+    assert [one.name for one in verify_receipt("f.json", "clicks.vw").refused] == ["coin_retired"]
+    more = ftprl.train("log.vw", resume="m", receipt=True).model  # goes on without it
+    assert more.engine.spec.coin_retired
+    receipt_of(more)

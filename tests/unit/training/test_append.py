@@ -133,9 +133,9 @@ def test_what_cannot_be_appended_to(
 ) -> None:
     monkeypatch.chdir(table.parent)
     Path("r.vw").write_text("1 | a\n-1 | b\n")
-    train("r.vw", bits=10, output="r")
-    assert run(["predict", "r", "r.vw", "--append", "-o", "x.csv"]) == 2
-    assert "--append needs csv or tsv files, got format vw" in capsys.readouterr().err
+    train("r.vw", bits=10, output="r", cache="r.batches")
+    assert run(["predict", "r", "r.batches", "--append", "-o", "x.csv"]) == 2
+    assert "--append needs data with its columns, got hashed batches" in capsys.readouterr().err
     Path("p.csv").write_text(as_csv([[*HEADER, "prediction"], [*GOOD[0], "1"]]))
     assert run(["predict", "m", "p.csv", "--append", "-o", "x.csv"]) == 2
     assert "--append needs data without a column 'prediction'" in capsys.readouterr().err
@@ -185,3 +185,126 @@ def test_left_out_rows_of_a_frame() -> None:
         pass
     assert source.take_left_out() == {3: 1, 7: 1, 11: 1, 15: 1}
     assert source.take_left_out() == {}
+
+
+# ---- other formats than CSV and TSV ----
+
+ROWS = [
+    {"y": 1, "city": "Oslo", "x": 0.5, "tags": ["a", "b"], "deep": {"n": 3}},
+    {"y": 0, "city": "Rome", "x": None, "tags": [], "deep": {"n": 4}},
+    {"y": 0, "city": 'say, "hi"', "x": -2.0, "tags": ["b"], "deep": {"n": 3}},
+] * 30
+
+
+def appended(folder: Path, name: str, out: str, *more: str) -> Path:
+    assert run(["predict", str(folder / "m"), str(folder / name), "--append", "-o", str(folder / out), *more]) == 0
+    return folder / out
+
+
+def test_json_lines_keep_their_text(tmp_path: Path) -> None:
+    lines = [json.dumps(row) for row in ROWS]
+    lines[4] = lines[4].replace('"city"', '  "city"') + "  "
+    (tmp_path / "d.jsonl").write_text("\n".join(lines) + "\n{}\n")
+    model = train(tmp_path / "d.jsonl", label="y", bits=10, output=tmp_path / "m").model
+    found = appended(tmp_path, "d.jsonl", "o.jsonl").read_text().split("\n")[:-1]
+    predictions = model.predict(tmp_path / "d.jsonl")
+    assert [json.loads(line) for line in found] == [
+        {**row, "prediction": p} for row, p in zip([*ROWS, {}], predictions.tolist(), strict=True)
+    ]
+    assert found[4].startswith(lines[4].rstrip()[:-1])
+    table = pq.read_table(appended(tmp_path, "d.jsonl", "o.parquet"))
+    assert table.column_names == ["y", "city", "x", "tags", "deep.n", "prediction"]
+    assert table["x"].to_pylist()[:3] == [0.5, None, -2.0]
+    assert table["tags"].to_pylist()[0] == '["a", "b"]'
+    assert table["prediction"].to_pylist() == predictions.tolist()
+    rows = list(csv.reader(io.StringIO(appended(tmp_path, "d.jsonl", "o.csv").read_text())))
+    assert rows[0] == table.column_names
+    assert rows[3][:3] == ["0", 'say, "hi"', "-2"]
+    assert [float(row[-1]) for row in rows[1:]] == predictions.tolist()
+
+
+def test_a_left_out_line_of_json_keeps_its_place(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"y": 1, "x": 1}\n{"y": 0, "x": \n{"y": 0, "x": 2}\n')
+    train(tmp_path / "d.jsonl", label="y", bits=10, on_bad_row="skip", output=tmp_path / "m")
+    out = appended(tmp_path, "d.jsonl", "o.jsonl", "--on-bad-row", "skip").read_text().split("\n")[:-1]
+    assert [json.loads(line).get("x") for line in out] == [1, None, 2]
+    assert json.loads(out[1]) == {"prediction": None}
+    rows = list(csv.reader(io.StringIO(appended(tmp_path, "d.jsonl", "o.csv", "--on-bad-row", "skip").read_text())))
+    assert [row[1:] == ["", ""] for row in rows] == [False, False, True, False]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "orc"])
+def test_files_of_columns_keep_their_types(tmp_path: Path, suffix: str) -> None:
+    import pyarrow as pa
+    from pyarrow import feather, orc
+
+    columns = {name: [row[name] for row in ROWS] for name in ("y", "city", "x", "tags")}
+    types = {"y": pa.int8(), "city": pa.string(), "x": pa.float32(), "tags": pa.list_(pa.string())}
+    table = pa.table(columns, pa.schema(list(types.items())))
+    for number in (0, 1):
+        path = tmp_path / f"{number}.{suffix}"
+        if suffix == "parquet":
+            pq.write_table(table, path, row_group_size=17)
+        elif suffix == "feather":
+            feather.write_feather(table, str(path))
+        else:
+            orc.write_table(table, str(path))
+    files = [tmp_path / f"{number}.{suffix}" for number in (0, 1)]
+    model = train(files, label="y", bits=10, output=tmp_path / "m").model
+    predictions = model.predict(files).tolist()
+    found = pq.read_table(appended(tmp_path, f"[01].{suffix}", "o.all.parquet"))
+    assert found.drop_columns("prediction").cast(table.schema).to_pylist() == table.to_pylist() * 2
+    assert found["prediction"].to_pylist() == predictions
+    lines = appended(tmp_path, f"[01].{suffix}", "o.jsonl").read_text().splitlines()
+    assert [json.loads(line)["prediction"] for line in lines] == predictions
+    assert [json.loads(line)["tags"] for line in lines] == columns["tags"] * 2
+
+
+def test_lists_do_not_fit_into_csv_and_flat_columns_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import pyarrow as pa
+
+    columns = {name: [row[name] for row in ROWS] for name in ("y", "city", "x", "tags")}
+    pq.write_table(pa.table(columns), tmp_path / "d.parquet")
+    train(tmp_path / "d.parquet", label="y", bits=10, output=tmp_path / "m")
+    out = str(tmp_path / "o.csv")
+    assert run(["predict", str(tmp_path / "m"), str(tmp_path / "d.parquet"), "--append", "-o", out]) == 2
+    assert "--append needs .parquet or .jsonl for lists and structures, got column 'tags'" in capsys.readouterr().err
+    del columns["tags"]
+    frame = pa.table(columns).set_column(1, "city", pa.array(columns["city"]).dictionary_encode())
+    pq.write_table(frame, tmp_path / "d.parquet")
+    model = train(tmp_path / "d.parquet", label="y", bits=10, output=tmp_path / "m").model
+    rows = list(csv.reader(io.StringIO(appended(tmp_path, "d.parquet", "o.csv").read_text())))
+    assert rows[0] == ["y", "city", "x", "prediction"]
+    assert [row[1] for row in rows[1:]] == columns["city"]
+    assert [float(row[-1]) for row in rows[1:]] == model.predict(tmp_path / "d.parquet").tolist()
+
+
+def test_vw_text_has_its_tags(tmp_path: Path) -> None:
+    text = "1 2.5 'one|a x y:2 | z\n-1 two| z\n | x\n0 'three |b w\n"
+    (tmp_path / "d.vw").write_text(text)
+    model = train(tmp_path / "d.vw", bits=10, loss="squared", output=tmp_path / "m").model
+    table = pq.read_table(appended(tmp_path, "d.vw", "o.parquet")).to_pydict()
+    assert table["label"] == [1.0, -1.0, None, 0.0]
+    assert table["weight"] == [2.5, None, None, None]
+    assert table["tag"] == ["one", "two", None, "three"]
+    assert table["features"] == ["|a x y:2 | z", "| z", "| x", "|b w"]
+    assert table["prediction"] == model.predict(tmp_path / "d.vw").tolist()
+    rows = list(csv.reader(io.StringIO(appended(tmp_path, "d.vw", "o.csv").read_text())))
+    assert rows[1][:4] == ["1", "2.5", "one", "|a x y:2 | z"]
+    lines = appended(tmp_path, "d.vw", "o.jsonl").read_text().splitlines()
+    assert [json.loads(line)["tag"] for line in lines] == table["tag"]
+
+
+def test_libsvm_and_vw_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "d.libsvm").write_text("1 1:2 3:1\n-1 2:1\n")
+    train(tmp_path / "d.libsvm", bits=10, output=tmp_path / "m")
+    rows = list(csv.reader(io.StringIO(appended(tmp_path, "d.libsvm", "o.csv").read_text())))
+    assert [row[:4] for row in rows[1:]] == [["1", "", "", "1:2 3:1"], ["-1", "", "", "2:1"]]
+    (tmp_path / "d.vwjson").write_text('{"_label": 1, "a": {"x": 1}}\n{"_label": -1, "b": 2}\n')
+    model = train(tmp_path / "d.vwjson", bits=10, output=tmp_path / "m").model
+    lines = appended(tmp_path, "d.vwjson", "o.jsonl").read_text().splitlines()
+    assert [json.loads(line)["prediction"] for line in lines] == model.predict(tmp_path / "d.vwjson").tolist()
+    assert json.loads(lines[0])["a"] == {"x": 1}
+    out = str(tmp_path / "o.csv")
+    assert run(["predict", str(tmp_path / "m"), str(tmp_path / "d.vwjson"), "--append", "-o", out]) == 2
+    assert "--append needs a file that ends in .jsonl for VW's JSON" in capsys.readouterr().err

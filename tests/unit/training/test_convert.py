@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -104,9 +105,82 @@ def test_parquet_has_the_columns(table: Path) -> None:
     assert found.column_names == ["y", "w", "city", "x", "note"]
     assert found.num_rows == ROWS
     assert found["x"].null_count == len(range(0, ROWS, 7))
-    table.with_name("a.vw").write_text("1 | a\n")
-    with pytest.raises(InvalidInput, match="needs csv or tsv files for Parquet, got format vw"):
-        convert(table.with_name("a.vw"), out)
+    convert(table, table.with_suffix(".batches"), **READING)
+    with pytest.raises(InvalidInput, match="output= needs the rows of files as they are"):
+        convert(table.with_suffix(".batches"), out, on_bad_row="skip")
+
+
+JSON_ROWS: list[dict[str, Any]] = [
+    {
+        "y": i % 2,
+        "city": f"c{i % 5}",
+        "x": None if i % 7 == 0 else i / 8,
+        "note": f"Word{i % 3} word{i % 4}",
+        "ok": i % 3 == 0,
+    }
+    | {"list": [1.5, i], "names": ["a", f"b{i % 3}"], "pairs": [{"name": "p", "value": i}], "deep": {"n": i % 6}}
+    for i in range(400)
+]
+OF_JSON: dict[str, Any] = {"label": "y", "text": "note", "missing": "ignore"}
+
+
+def columns_of(folder: Path) -> dict[str, Path]:
+    """Rows with numbers, categories, text, lists and structures in every format that has these."""
+    import pyarrow as pa
+    from pyarrow import feather, orc
+
+    (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in JSON_ROWS))
+    arrow = pa.Table.from_pylist(JSON_ROWS)
+    pq.write_table(arrow, folder / "d.parquet", row_group_size=77)
+    feather.write_feather(arrow, str(folder / "d.feather"))
+    orc.write_table(arrow, str(folder / "d.orc"))
+    return {suffix: folder / f"d.{suffix}" for suffix in ("jsonl", "parquet", "feather", "orc")}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "feather", "orc"])
+def test_every_format_becomes_vw_text_libsvm_parquet_and_batches(tmp_path: Path, suffix: str) -> None:
+    path = columns_of(tmp_path)[suffix]
+    model = train(path, bits=12, **OF_JSON).model
+    for out in ("o.vw", "o.vw.gz", "o.libsvm", "o.batches"):
+        convert(path, tmp_path / out, dim=2**12, **OF_JSON)
+        assert train(tmp_path / out, bits=12).model.state_digest() == model.state_digest(), out
+    flat = {**OF_JSON, "ignore": ["list", "names", "pairs"]}
+    convert(path, tmp_path / "o.parquet", **(flat if suffix == "jsonl" else OF_JSON))
+    own = flat if suffix == "jsonl" else OF_JSON
+    again = train(tmp_path / "o.parquet", bits=12, **own).model
+    assert again.state_digest() == train(path, bits=12, **own).model.state_digest()
+
+
+def test_vw_text_and_libsvm_become_parquet(tmp_path: Path) -> None:
+    (tmp_path / "d.vw").write_text("1 2 'tag|a:2 x y:3 | z\n-1 | z\n" * 20)
+    convert(tmp_path / "d.vw", tmp_path / "o.parquet")
+    rows = pq.read_table(tmp_path / "o.parquet").to_pylist()
+    features = [{"name": name, "value": value} for name, value in (("a^x", 2.0), ("a^y", 6.0), ("z", 1.0))]
+    assert rows[0] == {"label": 1.0, "weight": 2.0, "tag": "tag", "features": features}
+    assert rows[1] == {"label": -1.0, "weight": 1.0, "tag": None, "features": features[2:]}
+    run = train(tmp_path / "o.parquet", label="label", weight="weight", ignore="tag", bits=12)
+    assert run.progressive_loss == pytest.approx(train(tmp_path / "d.vw", bits=12).progressive_loss, rel=1e-6)
+    (tmp_path / "d.libsvm").write_text("1 3:0.5 7:1\n-1 2:1\n")
+    convert(tmp_path / "d.libsvm", tmp_path / "o.parquet")
+    names = [[f["name"] for f in row] for row in pq.read_table(tmp_path / "o.parquet")["features"].to_pylist()]
+    assert names == [["3", "7"], ["2"]]
+
+
+def test_bad_rows_of_files_of_columns_are_left_out(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    columns = {"y": ["1", "0", "what", "1"], "x": [1.0, 2.0, 3.0, 4.0]}
+    pq.write_table(pa.table(columns), tmp_path / "d.parquet")
+    convert(tmp_path / "d.parquet", tmp_path / "o.vw", label="y", positive="1", on_bad_row="skip")
+    assert (tmp_path / "o.vw").read_text() == "1 | x:1.0\n-1 | x:2.0\n-1 | x:3.0\n1 | x:4.0\n"
+    convert(tmp_path / "d.parquet", tmp_path / "o.vw", label="y", loss="squared", on_bad_row="skip")
+    assert (tmp_path / "o.vw").read_text() == "1 | x:1.0\n0 | x:2.0\n1 | x:4.0\n"
+
+
+def test_dates_need_another_format_than_vw_text(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"y": 1, "t": "2024-01-01"}\n{"y": 0, "t": "2024-01-02"}\n')
+    with pytest.raises(InvalidInput, match="output= needs columns of numbers, categories or text"):
+        convert(tmp_path / "d.jsonl", tmp_path / "o.vw", label="y")
 
 
 def test_other_options_are_refused(table: Path) -> None:

@@ -1,0 +1,1 @@
+"""Reading on many machines: workers of a Ray cluster parse the data, this process learns it (docs/cluster.md)."""

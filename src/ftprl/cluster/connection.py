@@ -1,0 +1,167 @@
+"""The connection to a Ray cluster, or to one that is started on this machine for the time of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeVar, final
+
+from ftprl.cluster.jobs import OrderedResults, ReadingTotals
+from ftprl.cluster.options import ClusterOptions
+from ftprl.data.batches import BatchesSource
+from ftprl.data.protocol import Source
+from ftprl.data.remote import Work, Workers
+from ftprl.errors import InvalidInput, Unsupported
+from ftprl.version import __version__
+
+J = TypeVar("J")
+R = TypeVar("R")
+
+_ANSWER_SECONDS = 5
+# Of Ray, unless the environment has others: no warning about GPUs at each start, and no statistics sent anywhere.
+_SETTINGS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+@final
+class Cluster:
+    """Workers of a Ray cluster: `results` has them do jobs, each result in its turn."""
+
+    def __init__(self, ray: Any, workers: int) -> None:
+        self._ray, self.workers = ray, workers
+        self.totals = ReadingTotals()
+
+    def summary(self) -> dict[str, Any]:
+        """What the workers did so far, as JSON values."""
+        return {"engine": "ray", "workers": self.workers, **self.totals.to_dict()}
+
+    def results(self, jobs: Iterator[J], work: Work[J, R]) -> Generator[R]:
+        """The results of all jobs, in the order of the jobs; a job whose worker dies is done again."""
+        ordered = OrderedResults(self._ray, work, self.workers, self.totals)
+        with contextlib.closing(ordered):
+            yield from ordered.results(jobs)
+
+
+@contextlib.contextmanager
+def reading(options: ClusterOptions, source: Source) -> Iterator[Cluster | None]:
+    """The cluster that reads the data of a source; None where threads of this process do it."""
+    options.check()
+    if options.engine == "local":
+        yield None
+        return
+    with connect(options, source) as cluster:
+        yield cluster
+
+
+@contextlib.contextmanager
+def connect(options: ClusterOptions, source: Source) -> Iterator[Cluster]:
+    """The cluster of a run, whose workers read the data of a source; batches, parsed before, are read here."""
+    use_workers = _reader_of(source)
+    ray = _imported()
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        _initialise(ray, options)
+    try:
+        workers = _usual_workers(ray) if options.workers is None else options.workers
+        _check_versions(ray)
+        cluster = Cluster(ray, workers)
+        use_workers(cluster)
+        yield cluster
+    finally:
+        use_workers(None)
+        if is_ours:
+            ray.shutdown()
+
+
+def _reader_of(source: Source) -> Callable[[Workers | None], None]:
+    """What has the data of a source read by workers."""
+    if isinstance(source, BatchesSource):
+        return lambda workers: None
+    use_workers: Callable[[Workers | None], None] | None = getattr(source, "use_workers", None)
+    if use_workers is None or not source.can_be_read_again:
+        what = "standard input or a pipe" if source.files else "data in memory"
+        raise InvalidInput(
+            f"engine=ray needs files that every worker can open, got {what}; save it to a file.", option="engine"
+        )
+    return use_workers
+
+
+def _imported() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise Unsupported(
+            "engine=ray needs the package ray, which is not installed; pip install 'ftprl[ray]'.", option="engine"
+        ) from None
+    return ray
+
+
+def _initialise(ray: Any, options: ClusterOptions) -> None:
+    address = options.address
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    try:
+        if address is not None:
+            _check_answer(address)
+        if address is None:
+            # One processor more than there are workers: they wait for this process most of the time.
+            count = _processors() if options.workers is None else options.workers
+            ray.init(num_cpus=count + 1, include_dashboard=False, **quiet)
+        else:
+            ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        where = "this machine" if address is None else repr(address)
+        raise InvalidInput(
+            f"address= needs a Ray cluster, got none at {where} ({_first_line(error)});"
+            " check the address and that the cluster runs the same versions of Ray and Python.",
+            option="address",
+        ) from None
+
+
+def _check_answer(address: str) -> None:
+    """Raise OSError if nobody answers at host:port; Ray itself would go on trying for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:160]
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _usual_workers(ray: Any) -> int:
+    """One processor is left for learning."""
+    return max(1, int(ray.cluster_resources().get("CPU", 2)) - 1)
+
+
+def _check_versions(ray: Any) -> None:
+    """Refuse workers with another version of ftprl: they could hash features to other cells."""
+
+    def version() -> str:
+        try:
+            from ftprl.version import __version__ as installed
+        except ImportError:
+            return ""
+        return installed
+
+    try:
+        on_worker = ray.get(ray.remote(num_cpus=1, max_retries=3)(version).remote(), timeout=120)
+    except ray.exceptions.GetTimeoutError:
+        raise InvalidInput(
+            "engine=ray needs a free processor for a worker, got none within 120 s; wait, or add nodes.",
+            option="engine",
+        ) from None
+    if on_worker != __version__:
+        what = f"version {on_worker}" if on_worker else "none"
+        raise InvalidInput(
+            f"engine=ray needs ftprl {__version__} on every node, got {what} on a worker; install it there.",
+            option="engine",
+        )

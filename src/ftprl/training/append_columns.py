@@ -1,0 +1,144 @@
+"""Files of columns (Parquet, Arrow, ORC) written again: with predictions behind their columns, or as Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from ftprl.data import partitions
+from ftprl.data.column_files import open_column_file, read_part
+from ftprl.data.files import shown, suffixes
+from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_COLUMN = "prediction"
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+
+
+def record_batches(files: Sequence[str], format: str) -> Iterator[pa.RecordBatch]:
+    """All rows of files of columns, with every column and the keys of their partitions; all with one schema."""
+    import pyarrow as pa
+
+    schema: pa.Schema | None = None
+    types = {field.name: field.type for field in partitions.fields_of(files)}
+    for file in files:
+        with closing(open_column_file(file, format)) as opened:
+            keys = {key: value for key, value in partitions.keys_of(file).items() if key not in opened.schema.names}
+            for group in range(opened.groups):
+                for batch in read_part(file, format, opened, group, opened.schema.names, threads=False):
+                    for key, value in keys.items():
+                        own = int(value) if value is not None and pa.types.is_integer(types[key]) else value
+                        batch = batch.append_column(key, pa.repeat(pa.scalar(own, types[key]), len(batch)))
+                    schema = schema or batch.schema
+                    yield _cast(batch, schema, f"{shown(file)}: {opened.part} {group}")
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    if batch.schema == schema:
+        return batch
+    try:
+        return pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
+    except (KeyError, pa.ArrowException) as error:
+        raise BadFormat(
+            f"{where}: expected the columns of the first file, got others ({str(error)[:80]}); write the files one by"
+            " one."
+        ) from None
+
+
+def append_columns(numbers: Iterable[list[bytes]], files: Sequence[str], format: str, path: str, out: Any) -> None:
+    """Write all rows with the text of their predictions, which is empty for a row that was left out."""
+    import pyarrow as pa
+
+    waiting: list[bytes] = []
+    predictions = iter(numbers)
+    writer: Any = None
+    for batch in record_batches(files, format):
+        while len(waiting) < len(batch):
+            waiting += next(predictions)
+        own, waiting = waiting[: len(batch)], waiting[len(batch) :]
+        if _COLUMN in batch.schema.names:
+            raise InvalidInput(f"--append needs data without a column {_COLUMN!r}, got one; rename it.")
+        values = pa.array([float(text) if text else None for text in own], pa.float64())
+        batch = batch.append_column(_COLUMN, values)
+        writer = writer or _writer(batch.schema, path, out)
+        writer(batch)
+    if writer is not None:
+        writer(None)
+    for _ in predictions:
+        pass  # rows that could not be read at the end of the data are named by the reader
+
+
+def write_parquet(files: Sequence[str], format: str, out: Any) -> int:
+    """Write all rows as Parquet; returns how many."""
+    writer: Any = None
+    rows = 0
+    for batch in record_batches(files, format):
+        writer = writer or _parquet_writer(batch.schema, out)
+        writer(batch)
+        rows += len(batch)
+    if writer is not None:
+        writer(None)
+    return rows
+
+
+def _writer(schema: pa.Schema, path: str, out: Any) -> Any:
+    suffix = suffixes(path)[0]
+    if suffix in _SEPARATORS:
+        return _csv_writer(schema, _SEPARATORS[suffix], out)
+    return _parquet_writer(schema, out) if suffix == ".parquet" else lambda batch: _write_json(batch, out)
+
+
+def _parquet_writer(schema: pa.Schema, out: Any) -> Any:
+    from pyarrow import parquet
+
+    writer = parquet.ParquetWriter(out, schema)
+
+    def write(batch: pa.RecordBatch | None) -> None:
+        if batch is None:
+            writer.close()
+        else:
+            writer.write_batch(batch)
+
+    return write
+
+
+def _csv_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    nested = next((field for field in schema if pa.types.is_nested(field.type)), None)
+    if nested is not None:
+        raise InvalidInput(
+            f"--append needs .parquet or .jsonl for lists and structures, got column {shown(nested.name)[:40]!r} of"
+            f" type {nested.type}; rename the file."
+        )
+    plain = pa.schema(
+        [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
+    )
+    writer = csv.CSVWriter(out, plain, write_options=csv.WriteOptions(delimiter=sep, quoting_style="needed"))
+
+    def write(batch: pa.RecordBatch | None) -> None:
+        if batch is None:
+            writer.close()
+        else:
+            writer.write_batch(_cast(batch, plain, "--append"))
+
+    return write
+
+
+def _write_json(batch: pa.RecordBatch | None, out: Any) -> None:
+    for row in () if batch is None else batch.to_pylist():
+        out.write((json.dumps(row, ensure_ascii=False, default=_json) + "\n").encode())
+
+
+def _json(value: Any) -> str:
+    """Dates as in ISO 8601, bytes as text, decimal numbers as they are written."""
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat())
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

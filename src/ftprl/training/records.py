@@ -1,0 +1,164 @@
+"""The rows of text files as named values, for files that are written: of a table, of JSON lines, of VW text, of libsvm.
+
+A row of VW text or libsvm has a label, a weight, a tag and features; one of JSON lines the columns that were read.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, final
+
+from ftprl.data import Source
+from ftprl.data.options import JSON_LINES
+from ftprl.data.tables import Dialect
+from ftprl.data.text import TextSource
+from ftprl.errors import InvalidInput
+
+OF_LINES = ("label", "weight", "tag", "features")  # the columns of VW text and libsvm
+JSON_FORMATS = (JSON_LINES, "vwjson")
+
+Values = list[Any]
+
+
+@final
+class Table(NamedTuple):
+    """What is known of the columns of the input: names, those of numbers, and how a row is read from its text.
+
+    `values` gives the values of some rows in the order of the names, or more or fewer for a row that cannot be read.
+    `dialect` is that of CSV and TSV.
+    """
+
+    names: tuple[str, ...]
+    numeric: frozenset[str]
+    values: Callable[[Sequence[bytes]], Iterator[Values]]
+    dialect: Dialect | None = None
+
+
+def table_of(source: TextSource, kinds: Mapping[str, str], numeric: Sequence[str]) -> Table:
+    """The columns of a source, of which those of the kinds `numeric` are numbers."""
+    format = source.describe().format
+    if source.dialect is not None:
+        names, dialect = source.record_columns, source.dialect
+        assert names is not None
+        csv.field_size_limit(sys.maxsize)  # how long a row may be was decided when it was read
+        numbers = frozenset(name for name in names if kinds.get(name) in numeric)
+        return Table(names, numbers, lambda records: fields_of(dialect, records), dialect)
+    if format == JSON_LINES:
+        names = tuple(kinds)
+        numbers = frozenset(name for name in names if kinds[name] in numeric)
+        return Table(names, numbers, lambda records: (_of_json(record, names) for record in records))
+    read = _of_libsvm if format == "libsvm" else _of_vw
+    return Table(OF_LINES, frozenset(("label", "weight")), lambda records: (read(text_of(one)) for one in records))
+
+
+def fields_of(dialect: Dialect, records: Sequence[bytes]) -> Iterator[list[str]]:
+    """The fields of some rows of a table."""
+    sep, quote, _ = dialect
+    quoting: Any = csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL
+    return csv.reader(map(text_of, records), delimiter=sep, quotechar=quote, quoting=quoting)
+
+
+def text_of(record: bytes) -> str:
+    """The text of a row; bytes that are no text are shown as such."""
+    return record.decode("utf-8", "backslashreplace")
+
+
+def number_of(value: Any) -> float | None:
+    """A value of a column of numbers; None where it has none."""
+    try:
+        number = float(value)
+    except (ValueError, TypeError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def check_readable(source: Source, option: str) -> TextSource:
+    """The source, if the text of its rows can be kept."""
+    if isinstance(source, TextSource):
+        return source
+    got = source.describe().format
+    raise InvalidInput(f"{option} needs the rows of files as they are, got {got}; pass the files they were made of.")
+
+
+# ---- JSON ----
+
+
+def flattened(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The keys of an object, those of objects within as `a.b`.
+
+    >>> dict(flattened({"a": {"b": 1}, "c": [2]}))
+    {'a.b': 1, 'c': [2]}
+    """
+    for key, inner in value.items():
+        if isinstance(inner, Mapping):
+            yield from flattened(inner, f"{prefix}{key}.")
+        else:
+            yield prefix + key, inner
+
+
+def object_of(record: bytes) -> dict[str, Any]:
+    """The object of a line; none of a line that was left out."""
+    try:
+        value = json.loads(record)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _of_json(record: bytes, names: Sequence[str]) -> Values:
+    flat = dict(flattened(object_of(record)))
+    return [_plain(flat.get(name)) for name in names]
+
+
+def _plain(value: Any) -> Any:
+    """A number or a text; anything else as JSON."""
+    return value if value is None or isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
+
+
+# ---- VW text and libsvm ----
+
+
+def _of_vw(line: str) -> Values:
+    """Label, weight, tag and features, as VW reads them: a tag begins with a quote, or touches the bar."""
+    head, _, features = line.partition("|")
+    words = head.split()
+    has_tag = bool(words) and (words[-1].startswith("'") or not head[-1:].isspace())
+    tag = words.pop().removeprefix("'") if has_tag else None
+    return [*(number_of(word) for word in (*words, None, None)[:2]), tag, "|" + features]
+
+
+def _of_libsvm(line: str) -> Values:
+    first, _, features = line.strip().partition(" ")
+    if ":" in first:  # without a label
+        return [None, None, None, line.strip()]
+    return [number_of(first), None, None, features]
+
+
+def named_features(line: str, format: str) -> list[tuple[str, float]]:
+    """The features of a line of VW text or libsvm by name, those of a namespace as `namespace^name`.
+
+    >>> named_features("1 |a:2 x y:3 | z", "vw")
+    [('a^x', 2.0), ('a^y', 6.0), ('z', 1.0)]
+    >>> named_features("-1 3:0.5 7:1", "libsvm")
+    [('3', 0.5), ('7', 1.0)]
+    """
+    if format == "libsvm":
+        pairs = (word.partition(":") for word in line.split() if ":" in word)
+        return [(name, float(value)) for name, _, value in pairs]
+    found: list[tuple[str, float]] = []
+    for part in line.split("|")[1:]:
+        words, space, scale = part.split(), "", 1.0
+        if part[:1].strip():
+            space, _, own = words.pop(0).partition(":")
+            scale = float(own or 1.0)
+        unnamed = 0
+        for word in words:
+            name, _, value = word.partition(":")
+            if not name:
+                name, unnamed = str(unnamed), unnamed + 1
+            found.append((f"{space}^{name}" if space else name, float(value or 1.0) * scale))
+    return found

@@ -1,0 +1,39 @@
+"""N-grams the slow way: every choice of neighbouring features, as Vowpal Wabbit has them, and all pieces of a word."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from oracles.hash_twin import K0, K1, MASK, feature_hash, mix
+
+
+def gram_hash(hashes: Sequence[int]) -> int:
+    """The hash of a gram from those of its features."""
+    gram = hashes[0]
+    for other in hashes[1:]:
+        gram = mix(gram + K1 & MASK) + other & MASK
+    return mix(gram + len(hashes) * K0 & MASK)
+
+
+def grams(count: int, words: int, skips: int) -> list[tuple[int, ...]]:
+    """The places of the features of each gram among `count`: in order, with at most `skips` left out in between."""
+    return [
+        chosen
+        for size in range(2, words + 1)
+        for chosen in itertools.combinations(range(count), size)
+        if chosen[-1] - chosen[0] - (size - 1) <= skips
+    ]
+
+
+def pieces(word: str, shortest: int, longest: int) -> list[str]:
+    """Runs of characters of a word between two blanks, or all of it if it is too short."""
+    whole = f" {word} "
+    if len(whole) < shortest:
+        return [whole]
+    return [whole[i : i + n] for n in range(shortest, longest + 1) for i in range(len(whole) - n + 1)]
+
+
+def piece_hash(group: str, piece: str, seed: int = 0) -> int:
+    """That of a name in the namespace "group~"."""
+    return feature_hash(piece.encode(), feature_hash(f"{group}~".encode(), seed))

@@ -1,0 +1,203 @@
+"""Training with the workers of a Ray cluster: the same bytes as at home, also when workers are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftprl
+from ftprl.cluster.connection import connect
+from ftprl.cluster.options import ClusterOptions
+from ftprl.errors import BadFormat, FtprlError, InvalidInput, Unsupported
+from ftprl.training.predict_files import predict_files
+
+ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ftprl[ray]'")
+pytestmark = [
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("clicks")
+    for number, name in enumerate(("a.csv", "b.csv.gz", "c.csv")):
+        ftprl.data.clicks.generate(6_000, seed=number, path=folder / name)
+    return folder
+
+
+def trained(data: Any, path: Path, **options: Any) -> bytes:
+    ftprl.train(data, label="click", bits=16, output=path, **options)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_models_are_those_of_a_local_run(workers: int, clicks: Path, tmp_path: Path, cluster: None) -> None:
+    local = trained(clicks, tmp_path / "local.ftprl", receipt=True)
+    assert trained(clicks, tmp_path / "ray.ftprl", receipt=True, engine="ray", workers=workers) == local
+
+
+def test_passes_checkpoints_and_predictions(clicks: Path, tmp_path: Path, cluster: None) -> None:
+    options: dict[str, Any] = {"passes": 2, "checkpoint": tmp_path / "run.ck", "every": 5_000}
+    files = [tmp_path / name for name in ("local.txt", "ray.txt")]
+    local = trained(clicks, tmp_path / "a.ftprl", predictions=files[0], **options)
+    assert trained(clicks, tmp_path / "b.ftprl", predictions=files[1], engine="ray", workers=2, **options) == local
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_run_begun_here_ends_on_the_cluster(clicks: Path, tmp_path: Path, cluster: None) -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(event: dict[str, Any]) -> None:
+        if event["event"] == "checkpoint" and event["rows"] >= 8_000:
+            raise Enough
+
+    whole = trained(clicks, tmp_path / "whole.ftprl")
+    with pytest.raises(Enough):
+        trained(clicks, tmp_path / "no.ftprl", checkpoint=tmp_path / "run.ck", every=4_000, listener=stop)
+    ftprl.train(clicks, resume=tmp_path / "run.ck", engine="ray", workers=2, output=tmp_path / "rest.ftprl")
+    assert (tmp_path / "rest.ftprl").read_bytes() == whole
+
+
+def test_events_tell_what_was_read(clicks: Path, tmp_path: Path, cluster: None) -> None:
+    run = ftprl.train(clicks, label="click", bits=12, engine="ray", workers=2)
+    reading = run.events[-1]["reading"]
+    assert reading["engine"] == "ray"
+    assert reading["rows"] == run.rows == 18_000
+    assert reading["bytes"] > 100 * run.rows
+    assert reading["deaths"] == 0
+
+
+def workers_at_work() -> list[int]:
+    """The processes that parse rows at the moment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                name = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if name.startswith(b"ray::_do"):
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds processes in /proc")
+def test_killed_workers_change_nothing(clicks: Path, tmp_path: Path, cluster: None) -> None:
+    local = trained(clicks, tmp_path / "local.ftprl")
+    killed: list[int] = []
+
+    def kill(event: dict[str, Any]) -> None:
+        if event["event"] in ("progress", "tick") and len(killed) < 4:
+            for pid in workers_at_work()[:1]:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                time.sleep(0.2)
+
+    source = ftprl.data.open(clicks, label="click", dim=2**16, block_size=1 << 16, names=True)
+    ftprl.train(source, output=tmp_path / "ray.ftprl", engine="ray", workers=2, listener=kill)
+    assert killed
+    assert (tmp_path / "ray.ftprl").read_bytes() == local
+
+
+def test_predictions_of_many_files(clicks: Path, tmp_path: Path, cluster: None) -> None:
+    run = ftprl.train(clicks, label="click", bits=16)
+    files = run.model.open(clicks).files
+    with connect(ClusterOptions("ray", None, 2), run.model.open(clicks)) as workers:
+        results = list(predict_files(run.model, files, tmp_path / "out", workers))
+    assert [(Path(result.output).name, result.rows, result.bad_rows) for result in results] == [
+        (f"{Path(file).name}.txt", 6_000, 0) for file in files
+    ]
+    far = np.concatenate([np.loadtxt(result.output) for result in results])
+    np.testing.assert_array_equal(far, run.model.predict(clicks))
+
+
+def test_two_files_of_one_name(clicks: Path, tmp_path: Path) -> None:
+    run = ftprl.train(clicks / "a.csv", label="click", bits=10)
+
+    class NoWorkers:
+        def results(self, jobs: Iterator[Any], work: Any) -> Generator[Any]:
+            yield from ()
+
+    with pytest.raises(InvalidInput, match=r"needs files of different names for a folder, got x/a\.csv and y/a\.csv"):
+        list(predict_files(run.model, ["x/a.csv", "y/a.csv"], tmp_path / "out", NoWorkers()))
+
+
+def test_bad_rows_are_reported_as_at_home(clicks: Path, tmp_path: Path, cluster: None) -> None:
+    text = (clicks / "a.csv").read_text().splitlines()
+    text[4_000] = "what" + text[4_000][1:]
+    (tmp_path / "bad.csv").write_text("\n".join(text) + "\n")
+    messages = []
+    for engine in ("local", "ray"):
+        with pytest.raises(BadFormat) as raised:
+            ftprl.train([clicks / "c.csv", tmp_path / "bad.csv"], label="click", engine=engine)
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]
+    assert "bad.csv:4001:" in messages[0]
+
+
+def test_what_cannot_be_read_by_workers(cluster: None) -> None:
+    with pytest.raises(InvalidInput, match="engine=ray needs files that every worker can open, got data in memory"):
+        ftprl.train([{"a": 1.0}], [1], engine="ray")
+
+
+def test_an_address_at_which_nobody_answers(clicks: Path) -> None:
+    if ray.is_initialized():
+        ray.shutdown()
+    with pytest.raises(InvalidInput, match=r"address= needs a Ray cluster, got none at '127\.0\.0\.1:9'"):
+        ftprl.train(clicks, label="click", engine="ray", address="127.0.0.1:9")
+
+
+def test_options_that_do_not_fit_together(clicks: Path) -> None:
+    with pytest.raises(InvalidInput, match="workers= needs engine=ray, got workers=2 without it"):
+        ftprl.train(clicks, label="click", workers=2)
+    with pytest.raises(InvalidInput, match="engine= needs one of local, ray, got 'spark'"):
+        ftprl.train(clicks, label="click", engine="spark")
+    with pytest.raises(InvalidInput, match="workers= needs a whole number of at least 1, got 0"):
+        ftprl.train(clicks, label="click", engine="ray", workers=0)
+
+
+def test_without_ray(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(Unsupported, match=r"engine=ray needs the package ray, which is not installed; pip install"):
+        ftprl.train(clicks, label="click", engine="ray")
+
+
+def test_a_job_whose_workers_always_die(tmp_path: Path, cluster: None) -> None:
+    from ftprl.cluster.jobs import OrderedResults, ReadingTotals
+
+    class Deadly:
+        def __call__(self, job: int, /) -> Iterator[int]:
+            yield job
+            if job:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        def size(self, result: int, /) -> tuple[int, int]:
+            return 1, 8
+
+        def describe(self, job: int, /) -> str:
+            return f"job {job}"
+
+    if not ray.is_initialized():
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    totals = ReadingTotals()
+    results = OrderedResults(ray, Deadly(), 2, totals).results(iter([0, 1, 2]))
+    assert next(results) == 0
+    with pytest.raises(FtprlError, match="job 1: 5 workers of the cluster died at the same rows"):
+        list(results)
+    assert totals.deaths >= 5  # what a worker yielded just before it died may be lost as well

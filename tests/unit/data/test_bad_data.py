@@ -1,0 +1,187 @@
+"""Data that cannot be read, as users meet it: one line with file, column and row (or row group), in both spellings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import feather
+
+import ftprl
+from ftprl.cli.app import run as command
+from ftprl.errors import FtprlError
+
+N = 50
+
+
+def table(**columns: Any) -> pa.Table:
+    return pa.table({"y": [0, 1] * N, **columns})
+
+
+def broken_text() -> pa.Array:
+    """Two texts, of which the second is not UTF-8."""
+    offsets = np.array([0, 1, 3], np.int32).tobytes()
+    return pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"a\xff\xfe")])
+
+
+def write_all(folder: Path) -> None:
+    pq.write_table(table(x=[1.0, 2.0] * N), folder / "numbers.parquet", row_group_size=30)
+    pq.write_table(table(x=["u", "v"] * N), folder / "words.parquet")
+    pq.write_table(table(z=[1.0, 2.0] * N), folder / "others.parquet")
+    pq.write_table(table(x=pa.array([1, 2] * N, pa.duration("s"))), folder / "duration.parquet")
+    pq.write_table(table(x=[[[1]], [[2]]] * N), folder / "lists.parquet")
+    pq.write_table(pa.table({"y": [0, 1], "x": broken_text()}), folder / "bytes.parquet")
+    feather.write_feather(
+        pa.table({"y": [0, 1], "x": broken_text()}), str(folder / "bytes.feather"), compression="uncompressed"
+    )
+    whole = (folder / "numbers.parquet").read_bytes()
+    (folder / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    for name in ("magic.parquet", "magic.feather", "magic.orc"):
+        (folder / name).write_bytes(b"HELLO" * 100)
+    (folder / "numbers.csv").write_text("y,x\n" + "0,1\n1,2\n" * N)
+    (folder / "others.csv").write_text("y,z\n" + "0,1\n1,2\n" * N)
+    (folder / "numbers.jsonl").write_text('{"y":0,"x":1}\n{"y":1,"x":2}\n' * N)
+    (folder / "words.jsonl").write_text('{"y":0,"x":1}\n{"y":0,"x":"u"}\n')
+    (folder / "bytes.jsonl").write_bytes(b'{"y":0,"x":"a"}\n{"y":1,"x":"\xff\xfe"}\n')
+    (folder / "deep.jsonl").write_text('{"y":1,"x":' + '{"a":' * 500 + "1" + "}" * 500 + "}\n")
+    (folder / "deep.vwjson").write_text('{"_label":1,"x":' + '{"a":' * 500 + "1" + "}" * 500 + "}\n")
+    (folder / "cut.jsonl").write_text('{"y":1,"x":1}\n{"y":1,"x":')
+
+
+FILES: list[tuple[list[str], str, str | None]] = [
+    (
+        ["numbers.parquet", "words.parquet"],
+        "words.parquet: row group 0: row 0: expected a number, got 'u' in column 'x'",
+        None,
+    ),
+    (["numbers.parquet", "others.parquet"], "others.parquet: expected a column 'x', got the columns 'y', 'z'", None),
+    (["numbers.csv", "others.csv"], "others.csv:1: expected a column 'x', got the columns 'y', 'z'", None),
+    (["numbers.jsonl", "words.jsonl"], "words.jsonl:2: expected a number, got 'u' in column 'x'", None),
+    (
+        ["duration.parquet"],
+        "duration.parquet: column 'x' needs numbers, text, dates",
+        "pass it with --ignore, or with --categorical",
+    ),
+    (["lists.parquet"], "lists.parquet: column 'x' needs numbers, text, dates", "pass it with --ignore."),
+    (
+        ["bytes.parquet"],
+        "bytes.parquet: row group 0: row 1: expected text in UTF-8, got other bytes in column 'x'",
+        None,
+    ),
+    (["bytes.feather"], "bytes.feather: record batch 0: row 1: expected text in UTF-8", None),
+    (["bytes.jsonl"], "bytes.jsonl:2: expected text in UTF-8, got '\\xff\\xfe\"}' in column 'x'", None),
+    (["cut.parquet"], "cut.parquet: expected a Parquet file, got other bytes", None),
+    (["magic.parquet"], "magic.parquet: expected a Parquet file, got other bytes", None),
+    (["magic.feather"], "magic.feather: expected an Arrow IPC file, got other bytes", None),
+    (["magic.orc"], "magic.orc: expected an ORC file, got other bytes", None),
+    (["deep.jsonl"], "deep.jsonl:1: expected objects and arrays at most 64 deep", None),
+    (["deep.vwjson"], "deep.vwjson:1: expected objects and arrays at most 64 deep", None),
+    (["cut.jsonl"], "cut.jsonl:2: expected a value, got the end of the line in column 'x'", None),
+]
+
+
+@pytest.mark.parametrize(("files", "message", "remedy"), FILES, ids=[case[0][-1] for case in FILES])
+def test_files(
+    tmp_path: Path,
+    files: list[str],
+    message: str,
+    remedy: str | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_all(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("m").write_text("an older model")
+    has_columns = not files[0].endswith("vwjson")
+    options = {"label": "y"} if has_columns else {}
+    with pytest.raises(FtprlError) as raised:
+        ftprl.train(files, output="m", **options)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert command(["train", *files, *(["--label", "y"] if has_columns else []), "-q", "-o", "m"]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert remedy is None or remedy in said
+    assert "=" not in said.split(";")[-1]  # options as they are typed
+    assert Path("m").read_text() == "an older model"
+
+
+def frame(**columns: Any) -> pd.DataFrame:
+    return pd.DataFrame({"y": [0, 1] * 5, **columns})
+
+
+def raising(error: Exception) -> Iterator[Any]:
+    yield from (frame(x=[1.0] * 10) for _ in range(3))
+    raise error
+
+
+MEMORY: list[tuple[str, Callable[[], Any], str]] = [
+    (
+        "pandas",
+        lambda: ftprl.train(pd.DataFrame({"x": [1, 2, 3]}), [0, 1]),
+        "y= needs one entry per row, got 2 for 3 rows",
+    ),
+    (
+        "polars",
+        lambda: ftprl.train(pl.DataFrame({"x": [1, 2, 3]}), [0, 1, 1, 0]),
+        "y= needs one entry per row, got 4 for 3 rows",
+    ),
+    ("dicts", lambda: ftprl.train([{"x": 1}] * 3, [0, 1]), "y= needs one entry per row, got 2 for at least 3 rows"),
+    (
+        "array",
+        lambda: ftprl.train(np.ones((3, 2)), [0, 1]),
+        "y= needs one entry for each of the 3 rows, got shape (2,)",
+    ),
+    (
+        "raises",
+        lambda: ftprl.train(raising(OSError("gone")), label="y"),
+        "element 3: expected more data, got an iterator that raised OSError: gone",
+    ),
+    (
+        "two lines",
+        lambda: ftprl.train(raising(ValueError("a\nb")), label="y"),
+        "an iterator that raised ValueError: a b",
+    ),
+    (
+        "columns change",
+        lambda: ftprl.train(iter([frame(x=[1.0] * 10), frame(z=[1.0] * 10)]), label="y"),
+        "element 1: expected a column 'x', got the columns 'y', 'z'",
+    ),
+    (
+        "kind changes",
+        lambda: ftprl.train(iter([frame(x=[1.0] * 10), "what"]), label="y"),
+        "element 1: expected a frame or dicts as before, got str",
+    ),
+    (
+        "timedelta",
+        lambda: ftprl.train(frame(x=pd.to_timedelta(range(10))), label="y"),
+        "column 'x' needs numbers, text, dates, booleans or categories",
+    ),
+    (
+        "object",
+        lambda: ftprl.train([{"x": object(), "y": 1}], label="y"),
+        "row 0: expected a number, text, a date, True, False or None, got object in column 'x'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("_", "train", "message"), MEMORY, ids=[case[0] for case in MEMORY])
+def test_data_in_memory(_: str, train: Callable[[], Any], message: str) -> None:
+    with pytest.raises(FtprlError) as raised:
+        train()
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_was_learned_before_an_iterator_raised_is_not_lost(tmp_path: Path) -> None:
+    with pytest.raises(FtprlError, match="raised OSError"):
+        ftprl.train(raising(OSError("gone")), label="y", checkpoint=tmp_path / "c", every=10, bits=10)
+    assert ftprl.load(tmp_path / "c").engine.progress.rows in (10, 20, 30)
