@@ -56,7 +56,8 @@ def test_every_dependency_is_imported() -> None:
     sources = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     imported = set(re.findall(r"^\s*(?:import|from) (\w+)", sources, re.MULTILINE))
     assert needed - imported == set()
-    assert set(project["optional-dependencies"]) == {"benchmarks", "dev", "docs", "ray", "sklearn", "test"}
+    extras = {"benchmarks", "dev", "docs", "onnx", "ray", "sklearn", "test"}
+    assert set(project["optional-dependencies"]) == extras
 
 
 def private_names(tree: ast.AST) -> set[str]:
@@ -100,6 +101,7 @@ TESTED_TOGETHER = {
     "draw": "unit/draw",
     "errors": "unit/test_bad_input.py",
     "estimators": "unit/estimators",
+    "export": "unit/export",
     "hindsight": "unit/test_game.py, theory/test_exactness.py",
     "learner": "unit/learner, theory/test_composite.py, theory/test_schemes.py",
     "linear": "unit/linear, laws/test_kernel.py, laws/test_scales.py, laws/test_model_file.py",

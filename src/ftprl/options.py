@@ -195,6 +195,16 @@ _TABLE = (
     ),
     Option("lower", "model", "Spec", "FLOAT", "Lower bound of every weight but the intercept"),
     Option("upper", "model", "Spec", "FLOAT", "Upper bound of every weight but the intercept"),
+    Option(
+        "bounds",
+        "model",
+        "Spec",
+        "NAME=LO:HI",
+        "Bounds of weights by the names of their features, such as price*=0: (at least 0), x=:0 or x=-1:1; in Python"
+        " also as {'price*': (0, None)}. A name is a feature, a column, a namespace, a column number or a pattern with"
+        " * and ?",
+        switch="--bound",
+    ),
     # ---- learning ----
     Option(
         "scale",

@@ -45,7 +45,7 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
                                       const std::vector<double>& scales, double beta, double l1, double l2,
                                       double lower, double upper, bool intercept, double tau,
                                       std::optional<double> share, bool capped, bool stack, bool levels, bool coin,
-                                      bool dense) {
+                                      bool dense, bool boxed) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
     if (outputs != 1) throw nb::value_error("outputs needs to be 1");
     if (scales.empty() || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 1 to 16 numbers");
@@ -54,6 +54,7 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     options.outputs = outputs;
     options.wide_cells = float64;
     options.receipt = receipt;
+    options.boxed = boxed;
     ftprl::ScaleConstants& c = options.constants;
     c.base.loss = ftprl::loss_named(loss);
     if (c.base.loss == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
@@ -308,6 +309,28 @@ void put_gradients(Learner& learner, const Column<std::uint32_t>& slots,
     learner.put_gradients(slots.data(), slots.size(), gradients.data());
 }
 
+// Whether `ends` has a pair for each slot, all slots are below a learner's dim, and weights may have bounds of their
+// own.
+template <class Array>
+void check_boxes(const Learner& learner, const Column<std::uint32_t>& slots, const Array& ends) {
+    if (!learner.boxed()) throw nb::value_error("bounds of single weights need a learner that is boxed");
+    if (ends.shape(0) != slots.size() || ends.shape(1) != 2) throw nb::value_error("ends needs a pair for each slot");
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        if (slots.data()[i] >= learner.dim()) throw nb::value_error("a slot is outside the table");
+    }
+}
+
+bool put_boxes(Learner& learner, const Column<std::uint32_t>& slots,
+               const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& ends) {
+    check_boxes(learner, slots, ends);
+    return learner.put_boxes(slots.data(), slots.size(), ends.data());
+}
+
+void take_boxes(const Learner& learner, const Column<std::uint32_t>& slots, const Target<2>& ends) {
+    check_boxes(learner, slots, ends);
+    learner.take_boxes(slots.data(), slots.size(), ends.data());
+}
+
 void expect_columns(Learner& learner, int columns, int inputs) {
     const int most_inputs = ftprl::DENSE_INPUTS - ftprl::MOST_DENSE + columns;
     if (columns < 0 || columns > ftprl::MOST_DENSE || inputs < 0 || inputs > most_inputs)
@@ -475,6 +498,10 @@ void bind_cells(nb::class_<Learner>& learner) {
              "Copy the sums of the gradients of cells, a row each and a column for each scale; with a receipt.")
         .def("put_gradients", &put_gradients, nb::arg("slots").noconvert(), nb::arg("gradients").noconvert(),
              "Overwrite the sums of the gradients of cells that are there.")
+        .def("put_boxes", &put_boxes, nb::arg("slots").noconvert(), nb::arg("ends").noconvert(),
+             "Set the lower and the upper bound of the weights of cells; False when too many pairs differ.")
+        .def("take_boxes", &take_boxes, nb::arg("slots").noconvert(), nb::arg("ends").noconvert(),
+             "Copy the bounds of the weights of cells, a pair each.")
         .def("expect_columns", &expect_columns, nb::arg("columns"), nb::arg("inputs"),
              "Before a file's arrays are put: the dense columns that its stack knows, and its inputs.")
         .def("keep_scales", &keep_scales, nb::arg("first"), nb::arg("count"),
@@ -541,7 +568,7 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
                 nb::arg("receipt"), nb::arg("loss"), nb::arg("scales"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"),
                 nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"),
                 nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true,
-                nb::arg("levels") = false, nb::arg("coin") = false, nb::arg("dense") = false);
+                nb::arg("levels") = false, nb::arg("coin") = false, nb::arg("dense") = false, nb::arg("boxed") = false);
     learner.def("copy", &Learner::copy);
     bind_rows(learner);
     bind_cells(learner);

@@ -1,16 +1,23 @@
 // Names of features as Python sees them.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "readers/bound_table.hpp"
 #include "readers/name_table.hpp"
 #include "readers/rows.hpp"
 
@@ -18,6 +25,7 @@ namespace nb = nanobind;
 
 namespace {
 
+using ftprl::BoundTable;
 using ftprl::NameTable;
 using ftprl::NewNames;
 using ftprl::bindings::Column;
@@ -36,6 +44,10 @@ std::size_t add_names(NameTable& table, const NewNames& names, std::size_t from,
 }
 
 // A name in a file of batches: its hash, its row and its size; the texts follow all of them.
+// The highest bit of the size marks an interaction, that of their number that none is missing.
+constexpr std::uint32_t PRODUCT = 0x80000000u;
+constexpr std::uint64_t COMPLETE = std::uint64_t{1} << 63;
+
 struct PackedName {
     std::uint64_t hash;
     std::uint32_t row;
@@ -44,10 +56,11 @@ struct PackedName {
 
 nb::bytes pack_names(const NewNames& names, std::size_t from, std::size_t to) {
     const std::size_t first = names.first_of(from), end = names.first_of(to);
-    const std::uint64_t count = end - first;
-    std::string text(reinterpret_cast<const char*>(&count), sizeof(count));
+    const std::uint64_t head = (end - first) | (names.is_complete() ? COMPLETE : 0);
+    std::string text(reinterpret_cast<const char*>(&head), sizeof(head));
     for (std::size_t i = first; i < end; ++i) {
-        const PackedName name{names[i].hash, names[i].row - static_cast<std::uint32_t>(from), names[i].size};
+        const PackedName name{names[i].hash, names[i].row - static_cast<std::uint32_t>(from),
+                              names[i].size | (names[i].is_product ? PRODUCT : 0)};
         text.append(reinterpret_cast<const char*>(&name), sizeof(name));
     }
     for (std::size_t i = first; i < end; ++i) {
@@ -64,16 +77,21 @@ NewNames unpack_names(const nb::bytes& packed) {
     };
     fail(packed.size() < sizeof(count));
     std::memcpy(&count, data, sizeof(count));
+    const bool is_complete = (count & COMPLETE) != 0;
+    count &= ~COMPLETE;
     fail(count > (packed.size() - sizeof(count)) / sizeof(PackedName));
     std::size_t text = sizeof(count) + count * sizeof(PackedName);
     NewNames names;
+    if (is_complete) names.set_complete();
     std::uint32_t row = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
         PackedName name{};
         std::memcpy(&name, data + sizeof(count) + i * sizeof(name), sizeof(name));
+        const bool is_product = (name.size & PRODUCT) != 0;
+        name.size &= ~PRODUCT;
         fail(name.row < row || name.size > packed.size() - text);
         row = name.row;
-        names.add(name.hash, name.row, data + text, name.size);
+        names.add(name.hash, name.row, data + text, name.size, is_product);
         text += name.size;
     }
     fail(text != packed.size());
@@ -125,11 +143,98 @@ nb::object sizes_of(const NameTable& table) {
     return array_of(std::move(sizes));
 }
 
+using Pattern = std::tuple<std::string, double, double>;
+
+std::unique_ptr<BoundTable> make_bounds(std::uint64_t dim, double lower, double upper,
+                                        const std::vector<Pattern>& patterns) {
+    if (dim < 1 || dim > (std::uint64_t{1} << 32)) throw nb::value_error("dim must be between 1 and 2**32");
+    auto table = std::make_unique<BoundTable>(dim, ftprl::Ends{lower, upper});
+    for (const auto& [text, low, high] : patterns) table->add_pattern(text, {low, high});
+    return table;
+}
+
+// Rows, cells, whether a cell was in use before, and its bounds.
+nb::object changes_of(const BoundTable& table, bool is_good) {
+    if (!is_good) return nb::none();
+    std::vector<std::int64_t> rows;
+    std::vector<std::uint32_t> slots;
+    std::vector<std::uint8_t> seen;
+    std::vector<double> ends;
+    for (const BoundTable::Change& change : table.changes) {
+        rows.push_back(static_cast<std::int64_t>(change.row));
+        slots.push_back(change.slot);
+        seen.push_back(change.was_seen ? 1 : 0);
+        ends.insert(ends.end(), {change.ends.lower, change.ends.upper});
+    }
+    return nb::make_tuple(array_of(std::move(rows)), array_of(std::move(slots)), array_of(std::move(seen)),
+                          array_of(std::move(ends)));
+}
+
+nb::object bound_names(BoundTable& table, const NewNames& names, std::size_t from, std::size_t to) {
+    bool is_good = false;
+    {
+        const nb::gil_scoped_release free;
+        is_good = table.add(names, from, to);
+    }
+    return changes_of(table, is_good);
+}
+
+nb::object bound_numbers(BoundTable& table, const Column<std::uint32_t>& numbers) {
+    bool is_good = false;
+    {
+        const nb::gil_scoped_release free;
+        is_good = table.add_numbers(numbers.data(), numbers.size());
+    }
+    return changes_of(table, is_good);
+}
+
+void load_bounds(BoundTable& table, const Column<std::uint32_t>& slots, const Column<double>& ends) {
+    if (ends.size() != 2 * slots.size()) throw nb::value_error("ends need two numbers for each slot");
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        table.load(slots.data()[i], {ends.data()[2 * i], ends.data()[2 * i + 1]});
+    }
+}
+
+nb::tuple bounded_of(const BoundTable& table) {
+    std::vector<std::uint32_t> slots;
+    std::vector<double> ends;
+    for (const auto& [slot, own] : table.bounded()) {
+        slots.push_back(slot);
+        ends.insert(ends.end(), {own.lower, own.upper});
+    }
+    return nb::make_tuple(array_of(std::move(slots)), array_of(std::move(ends)));
+}
+
+// The name that was refused, its cell, and what the cell and the patterns of the name allow.
+nb::tuple refused_of(const BoundTable& table) {
+    return nb::make_tuple(nb::bytes(table.refused.data(), table.refused.size()), table.refused_slot,
+                          table.refused_cell.lower, table.refused_cell.upper, table.refused_own.lower,
+                          table.refused_own.upper);
+}
+
+void bind_bounds(nb::module_& m) {
+    nb::class_<BoundTable>(m, "BoundTable", "Bounds of weights by patterns of names, and the cells that have them.")
+        .def(nb::new_(&make_bounds), nb::arg("dim"), nb::arg("lower"), nb::arg("upper"), nb::arg("patterns"))
+        .def(
+            "add", &bound_names, nb::arg("names"), nb::arg("start"), nb::arg("stop"),
+            "Rows, cells, whether each was in use before, and new bounds, of the names first met in some rows; None at "
+            "a name whose bounds leave nothing.")
+        .def("add_numbers", &bound_numbers, nb::arg("numbers").noconvert(),
+             "The same for features that are called by the numbers of their cells.")
+        .def("load", &load_bounds, nb::arg("slots").noconvert(), nb::arg("ends").noconvert(), "Bounds that were saved.")
+        .def("copy", [](const BoundTable& table) { return std::make_unique<BoundTable>(table); })
+        .def_prop_ro("bounded", &bounded_of, "The cells that have bounds of their own, in order, and these.")
+        .def_prop_ro("matches", &BoundTable::matches, "How many names each pattern fitted, repeats included.")
+        .def_prop_ro("refused", &refused_of, "The name that was refused, its cell, and the bounds of both.");
+}
+
 }  // namespace
 
 void ftprl::bindings::bind_names(nb::module_& m) {
+    bind_bounds(m);
     nb::class_<NewNames>(m, "NewNames", "Names that the rows of a batch have and rows before did not.")
         .def("__len__", &NewNames::size)
+        .def_prop_ro("is_complete", &NewNames::is_complete, "Whether none may be missing.")
         .def("pack", &pack_names, nb::arg("start"), nb::arg("stop"), "The names of some rows as bytes.")
         .def_static("unpack", &unpack_names, nb::arg("packed"), "The names that `pack` made bytes of.");
     nb::class_<NameTable>(m, "NameTable", "The names of features by their hashes, within a budget of bytes.")

@@ -62,7 +62,7 @@ ftprl::Labels labels_of(const std::string& kind, const nb::bytes& positive, cons
 std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim, nb::handle seed, bool intercept,
                                            bool wide, bool skip, std::size_t max_row, std::size_t batch_rows,
                                            std::size_t batch_values, nb::handle labels, const nb::bytes& positive,
-                                           const nb::list& words, int separator, int quote, bool names,
+                                           const nb::list& words, int separator, int quote, bool names, bool all_names,
                                            const nb::list& interactions, const nb::list& grams) {
     if (dim < 2 || dim > (std::uint64_t{1} << 32)) throw nb::value_error("dim must be between 2 and 2**32");
     if (batch_rows == 0 || batch_values == 0) throw nb::value_error("a batch must have room for a row");
@@ -75,7 +75,8 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     options.max_row = max_row;
     options.batch_rows = batch_rows;
     options.batch_values = batch_values;
-    options.names = names;
+    options.names = names || all_names;
+    options.all_names = all_names;
     for (nb::handle product : interactions) {
         std::vector<std::string> terms;
         for (nb::handle term : product) terms.push_back(text_of(nb::cast<nb::bytes>(term)));
@@ -426,8 +427,9 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
     m.def("parser", &make_parser, nb::arg("format"), nb::kw_only(), nb::arg("dim"), nb::arg("seed"),
           nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
           nb::arg("batch_values"), nb::arg("labels"), nb::arg("positive"), nb::arg("words"), nb::arg("separator"),
-          nb::arg("quote"), nb::arg("names") = false, nb::arg("interactions") = nb::list(),
-          nb::arg("grams") = nb::list(), "A parser of one format; `names` keeps the names of features.");
+          nb::arg("quote"), nb::arg("names") = false, nb::arg("all_names") = false,
+          nb::arg("interactions") = nb::list(), nb::arg("grams") = nb::list(),
+          "A parser of one format; `names` keeps the names of features, of which `all_names` misses none.");
     m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
     m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
           nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"), nb::arg("keep"),

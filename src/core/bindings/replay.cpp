@@ -81,8 +81,14 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
         if (array == nullptr) throw nb::value_error((std::string(name) + " is missing").c_str());
         return array;
     };
-    const ftprl::replay::Cells table{cells("z", places * K), cells("R", places * K), cells("unit", places),
-                                     cells("count", places), cells("kappa", places), needed(arrays, "S", places * K)};
+    const ftprl::replay::Cells table{cells("z", places * K),
+                                     cells("R", places * K),
+                                     cells("unit", places),
+                                     cells("count", places),
+                                     cells("kappa", places),
+                                     needed(arrays, "S", places * K),
+                                     numbers_of(arrays, "lower", places),
+                                     numbers_of(arrays, "upper", places)};
     const ftprl::replay::Totals totals{needed(arrays, "tallies", 3),          needed(arrays, "sums", 6 * K),
                                        needed(arrays, "slopes", K),           needed(arrays, "row_sums", 5 * K),
                                        numbers_of(arrays, "calibration", 60), needed(arrays, "base", 4 * K)};

@@ -50,6 +50,13 @@ struct ReceiptState {
     double (*rows)[MOST_SCALES];      // a row for each RowSum
 };
 
+// Bounds of single weights: the kind of each cell, and the lower and the upper end of each kind. Kind 0 has the bounds
+// of all weights.
+struct BoxTable {
+    const std::uint16_t* kinds;  // null when no weight has bounds of its own
+    const double (*ends)[2];
+};
+
 struct Constants {
     double h;  // the scale
     double beta;
@@ -61,6 +68,7 @@ struct Constants {
     const Loss* loss;
     bool intercept;
     double least_kappa;  // the smallest unit of weights that cells can hold
+    BoxTable boxes;
 };
 
 // Rows of a batch; `values` holds float or double, as the kernel that is chosen expects.

@@ -80,6 +80,38 @@ inline Play play_of(const Constants& c) {
     return {all(c.h), all(-c.h), all(c.beta), all(c.l1), all(c.h * c.l2), all(c.lower), all(c.upper)};
 }
 
+// Between which numbers the plays of four lanes are.
+struct Limits {
+    D lower, upper;
+};
+
+inline Limits limits_of(const Play& c) { return {c.lower, c.upper}; }
+
+// Those of one cell in all lanes.
+inline Limits limits_at(const Play& c, const BoxTable& boxes, std::uint64_t cell) {
+    if (boxes.kinds == nullptr) return limits_of(c);
+    const double* ends = boxes.ends[boxes.kinds[cell]];
+    return {all(ends[0]), all(ends[1])};
+}
+
+// Those of four cells. The branch always goes the same way.
+inline Limits limits_at(const Play& c, const BoxTable& boxes, const std::uint32_t* cells) {
+    if (boxes.kinds == nullptr) return limits_of(c);
+    const double *a = boxes.ends[boxes.kinds[cells[0]]], *b = boxes.ends[boxes.kinds[cells[1]]];
+    const double *e = boxes.ends[boxes.kinds[cells[2]]], *f = boxes.ends[boxes.kinds[cells[3]]];
+    return {four(a[0], b[0], e[0], f[0]), four(a[1], b[1], e[1], f[1])};
+}
+
+// Those of the last cells of a row, of which there are fewer than four.
+inline Limits limits_of_rest(const Play& c, const BoxTable& boxes, const std::uint32_t* cells, int left) {
+    const std::uint32_t some[4] = {cells[0], cells[left > 1 ? 1 : 0], cells[left > 2 ? 2 : 0], cells[0]};
+    return limits_at(c, boxes, some);
+}
+
+inline void fetch_kind(const BoxTable& boxes, std::uint32_t cell) {
+    if (boxes.kinds != nullptr) fetch(boxes.kinds + cell);
+}
+
 // h (Q + l2 M²): the strength of the regulariser times the scale; penalties are on weights times the unit M of their
 // feature. Unconstrained means no l1, no l2 and no bounds: the same numbers from fewer instructions.
 template <bool unconstrained>
@@ -91,11 +123,16 @@ inline D scaled_strength(const Play& c, D R, D M) {
 
 // clip( -sgn(z) (|z| - l1 M)_+ / (Q + l2 M²) ), both sides of the fraction times h; clip(0) where that is 0.
 template <bool unconstrained>
-inline D play(const Play& c, D z, D R, D M) {
+inline D play(const Play& c, const Limits& limits, D z, D R, D M) {
     const D den = scaled_strength<unconstrained>(c, R, M);
     if constexpr (unconstrained) return where_positive(den, z * c.minus_h / den);
     const D x = where_positive(den, signed_as(larger(size(z) - c.l1 * M, all(0.0)), z) * c.minus_h / den);
-    return smaller(larger(x, c.lower), c.upper);
+    return smaller(larger(x, limits.lower), limits.upper);
+}
+
+template <bool unconstrained>
+inline D play(const Play& c, D z, D R, D M) {
+    return play<unconstrained>(c, limits_of(c), z, R, M);
 }
 
 // Four coordinates of a row between their prediction and their step; M and S as their cells hold them.
@@ -110,14 +147,15 @@ static_assert(sizeof(Block<double>) == 4 * SCRATCH * sizeof(double), "the scratc
 // raised first and the block is kept. Its parts are written one by one: a compiler may copy a whole struct in
 // pieces, and reading a number back that was written in two pieces takes long.
 template <class T, class V, bool unconstrained, bool raise>
-FTPRL_LANES_INSIDE D predict_block(const Play& c, const Cell<T>* const* at, Four<V> values, int count, Block<T>* kept) {
+FTPRL_LANES_INSIDE D predict_block(const Play& c, const Limits& limits, const Cell<T>* const* at, Four<V> values,
+                                   int count, Block<T>* kept) {
     Four<T> z, R, M, S;
     gather(at, z, R, M, S);
     D v = wide(values);
     if constexpr (raise && sizeof(T) == sizeof(V)) M = larger(M, size(values));
     if constexpr (raise && sizeof(T) != sizeof(V)) M = larger(M, narrow<T>(size(v)));
     const D wide_z = wide(z), wide_R = wide(R);
-    D x = play<unconstrained>(c, wide_z, wide_R, wide(M));
+    D x = play<unconstrained>(c, limits, wide_z, wide_R, wide(M));
     if (count < 4) {
         v = only_first(v, count);
         x = only_first(x, count);
@@ -135,8 +173,8 @@ FTPRL_LANES_INSIDE D predict_block(const Play& c, const Cell<T>* const* at, Four
 
 // The score of entries [from, to) without the intercept. A row that will be learned leaves its blocks in `scratch`.
 template <class T, class V, bool unconstrained, bool raise, class Record>
-FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const Record* cells, std::int64_t from, std::int64_t to,
-                            std::int64_t end, Block<T>* scratch) {
+FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const BoxTable& boxes, const Record* cells,
+                            std::int64_t from, std::int64_t to, std::int64_t end, Block<T>* scratch) {
     const std::uint32_t* index = rows.indices;
     const V* value = static_cast<const V*>(rows.values);
     // Near the end of the batch the row itself is fetched once more, which costs little, rather than asked about.
@@ -148,7 +186,13 @@ FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const Record* cells
     for (; p < whole; p += 4) {
         for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
-        total += predict_block<T, V, unconstrained, raise>(c, at, load(value + p), 4, raise ? scratch++ : nullptr);
+        Limits limits = limits_of(c);
+        if constexpr (!unconstrained) {
+            for (int j = 0; j < 4; ++j) fetch_kind(boxes, next[p + j]);
+            limits = limits_at(c, boxes, index + p);
+        }
+        total +=
+            predict_block<T, V, unconstrained, raise>(c, limits, at, load(value + p), 4, raise ? scratch++ : nullptr);
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
@@ -163,7 +207,9 @@ FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const Record* cells
             for (int j = 0; j < left; ++j) some[j] = value[p + j];
             values = load(some);
         }
-        total += predict_block<T, V, unconstrained, raise>(c, at, values, left, raise ? scratch : nullptr);
+        Limits limits = limits_of(c);
+        if constexpr (!unconstrained) limits = limits_of_rest(c, boxes, index + p, left);
+        total += predict_block<T, V, unconstrained, raise>(c, limits, at, values, left, raise ? scratch : nullptr);
     }
     return sum(total);
 }
@@ -374,9 +420,10 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         const bool learns = labeled && weight > 0.0;
         Block<double> base = intercept_block(state.intercept, c);
         const double shift = constants.intercept ? first(base.x) : 0.0;
-        const double score = (learns ? predict<T, V, unconstrained, true>(rows, c, cells, from, to, end, scratch)
-                                     : predict<T, V, unconstrained, false>(rows, c, cells, from, to, end, scratch)) +
-                             shift;
+        const double score =
+            (learns ? predict<T, V, unconstrained, true>(rows, c, constants.boxes, cells, from, to, end, scratch)
+                    : predict<T, V, unconstrained, false>(rows, c, constants.boxes, cells, from, to, end, scratch)) +
+            shift;
         if (out.scores != nullptr) out.scores[r] = score;
         double tail = 0.0;
         if (!learns) {
@@ -418,8 +465,8 @@ void score(const Rows& rows, const Constants& constants, const State& state, dou
     const std::int64_t end = rows.indptr[rows.count];
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        const double part = predict<T, V, unconstrained, false>(rows, c, cells, rows.indptr[r], rows.indptr[r + 1], end,
-                                                                static_cast<Block<T>*>(nullptr));
+        const double part = predict<T, V, unconstrained, false>(
+            rows, c, constants.boxes, cells, rows.indptr[r], rows.indptr[r + 1], end, static_cast<Block<T>*>(nullptr));
         scores[r] = part + shift;
     }
 }
@@ -477,7 +524,8 @@ void weights(const Constants& constants, const State& state, std::uint64_t dim, 
     const Play c = play_of(constants);
     for (std::uint64_t i = 0; i < dim; ++i) {
         const Cell<T>& cell = cell_at<T>(state, i);
-        out[i] = first(play<false>(c, all(cell.z), all(cell.R), all(cell.M)));
+        const Limits limits = limits_at(c, constants.boxes, i);
+        out[i] = first(play<false>(c, limits, all(cell.z), all(cell.R), all(cell.M)));
     }
 }
 

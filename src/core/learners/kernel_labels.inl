@@ -35,18 +35,23 @@ inline D rate_with(const Play& c, D rate, D kappa, D s) {
 
 // The play with a given rate.
 template <bool unconstrained>
-inline D play_at(const Play& c, D z, D rate, D kappa, D s) {
+inline D play_at(const Play& c, const Limits& limits, D z, D rate, D kappa, D s) {
     if constexpr (unconstrained) return opposite(z * rate) * kappa;
     const D x = signed_as(larger(size(z) - c.l1 * s, all(0.0)), opposite(z)) * rate_with<false>(c, rate, kappa, s);
-    return smaller(larger(x, c.lower), c.upper);
+    return smaller(larger(x, limits.lower), limits.upper);
+}
+
+template <bool unconstrained>
+inline D play_at(const Play& c, D z, D rate, D kappa, D s) {
+    return play_at<unconstrained>(c, limits_of(c), z, rate, kappa, s);
 }
 
 // What is played in a cell, by the same operations as when its rows are predicted.
-inline D weight_of(const Constants& constants, const Play& c, D z, D R, D kappa, D s) {
-    const bool bounded = constants.lower >= -DBL_MAX || constants.upper <= DBL_MAX;
+inline D weight_of(const Constants& constants, const Play& c, std::uint64_t cell, D z, D R, D kappa, D s) {
+    const bool bounded = constants.lower >= -DBL_MAX || constants.upper <= DBL_MAX || constants.boxes.kinds != nullptr;
     const D rate = rate_of(c, R, s);
     if (constants.l1 == 0.0 && constants.l2 == 0.0 && !bounded) return play_at<true>(c, z, rate, kappa, s);
-    return play_at<false>(c, z, rate, kappa, s);
+    return play_at<false>(c, limits_at(c, constants.boxes, cell), z, rate, kappa, s);
 }
 
 // As add_bounded_rounding; sigma x may be larger than z, where kappa falls.
@@ -89,15 +94,15 @@ inline D labelled_step(const Play& c, D inverse, const Units& units, D slope, co
 
 // As predict_block; `reach` gets v^2 / (h Q) of each lane.
 template <class T, class V, bool unconstrained, bool raise>
-inline D predict_labelled_block(const Play& c, const Cell<T>* const* at, Four<V> values, int count, Block<T>* kept,
-                                D& reach) {
+inline D predict_labelled_block(const Play& c, const Limits& limits, const Cell<T>* const* at, Four<V> values,
+                                int count, Block<T>* kept, D& reach) {
     Four<T> z, R, M, kappa;
     gather(at, z, R, M, kappa);
     D v = wide(values);
     if constexpr (raise && sizeof(T) == sizeof(V)) M = larger(M, size(values));
     if constexpr (raise && sizeof(T) != sizeof(V)) M = larger(M, narrow<T>(size(v)));
     const D wide_z = wide(z), wide_R = wide(R), rate = rate_of(c, wide_R, wide(M));
-    D x = play_at<unconstrained>(c, wide_z, rate, wide(kappa), wide(M));
+    D x = play_at<unconstrained>(c, limits, wide_z, rate, wide(kappa), wide(M));
     if (count < 4) {
         v = only_first(v, count);
         x = only_first(x, count);
@@ -116,8 +121,8 @@ inline D predict_labelled_block(const Play& c, const Cell<T>* const* at, Four<V>
 
 // As predict, and the reach of the row without the intercept.
 template <class T, class V, bool unconstrained, bool raise, class Record>
-inline double predict_labelled(const Rows& rows, const Play& c, const Record* cells, std::int64_t from, std::int64_t to,
-                               std::int64_t end, Block<T>* scratch, double& reach) {
+inline double predict_labelled(const Rows& rows, const Play& c, const BoxTable& boxes, const Record* cells,
+                               std::int64_t from, std::int64_t to, std::int64_t end, Block<T>* scratch, double& reach) {
     const std::uint32_t* index = rows.indices;
     const V* value = static_cast<const V*>(rows.values);
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
@@ -128,7 +133,12 @@ inline double predict_labelled(const Rows& rows, const Play& c, const Record* ce
     for (; p < whole; p += 4) {
         for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
-        total += predict_labelled_block<T, V, unconstrained, raise>(c, at, load(value + p), 4,
+        Limits limits = limits_of(c);
+        if constexpr (!unconstrained) {
+            for (int j = 0; j < 4; ++j) fetch_kind(boxes, next[p + j]);
+            limits = limits_at(c, boxes, index + p);
+        }
+        total += predict_labelled_block<T, V, unconstrained, raise>(c, limits, at, load(value + p), 4,
                                                                     raise ? scratch++ : nullptr, moved);
     }
     if (p < to) {
@@ -143,8 +153,10 @@ inline double predict_labelled(const Rows& rows, const Play& c, const Record* ce
             for (int j = 0; j < left; ++j) some[j] = value[p + j];
             values = load(some);
         }
-        total +=
-            predict_labelled_block<T, V, unconstrained, raise>(c, at, values, left, raise ? scratch : nullptr, moved);
+        Limits limits = limits_of(c);
+        if constexpr (!unconstrained) limits = limits_of_rest(c, boxes, index + p, left);
+        total += predict_labelled_block<T, V, unconstrained, raise>(c, limits, at, values, left,
+                                                                    raise ? scratch : nullptr, moved);
     }
     reach = sum(moved);
     return sum(total);
@@ -275,9 +287,10 @@ Totals learn_labelled(const Rows& rows, const Constants& constants, const State&
         D own_rate;
         const Block<double> base = labelled_intercept(state.intercept, c, own_rate);
         double reach = 0.0;
-        double score =
-            learns ? predict_labelled<T, V, unconstrained, true>(rows, c, cells, from, to, end, scratch, reach)
-                   : predict_labelled<T, V, unconstrained, false>(rows, c, cells, from, to, end, scratch, reach);
+        double score = learns ? predict_labelled<T, V, unconstrained, true>(rows, c, constants.boxes, cells, from, to,
+                                                                            end, scratch, reach)
+                              : predict_labelled<T, V, unconstrained, false>(rows, c, constants.boxes, cells, from, to,
+                                                                             end, scratch, reach);
         score = (score + labels.offset) + (constants.intercept ? first(base.x) : 0.0);
         const double prediction = within_labels(labels, score);
         double tail = 0.0;
@@ -328,8 +341,9 @@ void score_labelled(const Rows& rows, const Constants& constants, const State& s
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         double reach = 0.0;
-        const double part = predict_labelled<T, V, unconstrained, false>(
-            rows, c, cells, rows.indptr[r], rows.indptr[r + 1], end, static_cast<Block<T>*>(nullptr), reach);
+        const double part = predict_labelled<T, V, unconstrained, false>(rows, c, constants.boxes, cells,
+                                                                         rows.indptr[r], rows.indptr[r + 1], end,
+                                                                         static_cast<Block<T>*>(nullptr), reach);
         scores[r] = within_labels(labels, (part + labels.offset) + shift);
     }
 }
@@ -339,6 +353,6 @@ void weights_labelled(const Constants& constants, const State& state, std::uint6
     const Play c = play_of(constants);
     for (std::uint64_t i = 0; i < dim; ++i) {
         const Cell<T>& cell = cell_at<T>(state, i);
-        out[i] = first(weight_of(constants, c, all(cell.z), all(cell.R), all(cell.S), all(cell.M)));
+        out[i] = first(weight_of(constants, c, i, all(cell.z), all(cell.R), all(cell.S), all(cell.M)));
     }
 }

@@ -51,6 +51,7 @@ inline const Cell<T>* cell_of(const SummedCell<T>* record) {
 using D = __m256d;
 
 inline D all(double v) { return _mm256_set1_pd(v); }
+inline D four(double a, double b, double c, double d) { return _mm256_setr_pd(a, b, c, d); }
 inline D root(D v) { return _mm256_sqrt_pd(v); }
 inline D larger(D a, D b) { return _mm256_max_pd(a, b); }
 inline D smaller(D a, D b) { return _mm256_min_pd(a, b); }
@@ -136,6 +137,7 @@ inline D operator*(D u, D v) { return {u.a * v.a, u.b * v.b}; }
 inline D operator/(D u, D v) { return {u.a / v.a, u.b / v.b}; }
 inline D& operator+=(D& u, D v) { return u = u + v; }
 inline D all(double v) { return {_mm_set1_pd(v), _mm_set1_pd(v)}; }
+inline D four(double a, double b, double c, double d) { return {_mm_setr_pd(a, b), _mm_setr_pd(c, d)}; }
 inline D root(D v) { return {_mm_sqrt_pd(v.a), _mm_sqrt_pd(v.b)}; }
 inline D larger(D u, D v) { return {_mm_max_pd(u.a, v.a), _mm_max_pd(u.b, v.b)}; }
 inline D smaller(D u, D v) { return {_mm_min_pd(u.a, v.a), _mm_min_pd(u.b, v.b)}; }
@@ -241,6 +243,7 @@ inline D operator/(D a, D b) {
 }
 inline D& operator+=(D& a, D b) { return a = a + b; }
 inline D all(double v) { return {{v, v, v, v}}; }
+inline D four(double a, double b, double c, double d) { return {{a, b, c, d}}; }
 inline D root(D a) {
     return each([&](int j) { return sqrt(a.v[j]); });
 }

@@ -3,8 +3,8 @@
 constexpr std::int64_t TOGETHER = 1024;
 constexpr int NEXT = 16;
 
-// What was learned of the coordinates, cells and their S, in their order. Those that have a cell are looked up some at
-// a time: in a large table few have, and a branch on each would often be wrong.
+// What was learned of the coordinates, cells with their S and their numbers, in their order. Those that have a cell are
+// looked up some at a time: in a large table few have, and a branch on each would often be wrong.
 template <class T, class Use>
 inline void each_learned(const CellTable& t, const Coordinates& which, const Use& use) {
     const auto* base = static_cast<const unsigned char*>(t.cells);
@@ -23,7 +23,7 @@ inline void each_learned(const CellTable& t, const Coordinates& which, const Use
             fetch(next);
             if (t.bytes > 64) fetch(next + 64);
             const T* cell = reinterpret_cast<const T*>(base + cells[j] * t.bytes);
-            if (cell[t.met] > T(0)) use(cell, t.S.first + cells[j] * t.S.stride);
+            if (cell[t.met] > T(0)) use(cell, t.S.first + cells[j] * t.S.stride, cells[j]);
         }
     }
 }

@@ -24,8 +24,9 @@ const Kernels& kernels_chosen() {
     }
 }
 
-bool is_unconstrained(const Constants& c) {
-    return c.l1 == 0.0 && c.l2 == 0.0 && std::isinf(c.lower) && std::isinf(c.upper);
+bool is_unconstrained(const LearnerOptions& options) {
+    const Constants& c = options.constants.base;
+    return !options.boxed && c.l1 == 0.0 && c.l2 == 0.0 && std::isinf(c.lower) && std::isinf(c.upper);
 }
 
 // The options with what follows from others: a stack needs several scales, lanes that are not used the scale 1, and
@@ -55,10 +56,13 @@ void Learner::prefault(const LearnerOptions& options) {
     MultiScaleLearner::prefault(options, kernels_chosen());
 }
 
-Learner::Learner(const LearnerOptions& options)
-    : options_(completed(options)),
-      kernels_(&kernels_chosen()),
-      unconstrained_(is_unconstrained(options.constants.base)) {}
+Learner::Learner(const LearnerOptions& options, std::uint64_t cells)
+    : options_(completed(options)), kernels_(&kernels_chosen()), unconstrained_(is_unconstrained(options)) {
+    if (options.boxed) {
+        boxes_ = std::make_unique<Boxes>(cells, options.constants.base.lower, options.constants.base.upper);
+        options_.constants.base.boxes = boxes_->table();
+    }
+}
 
 RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels) const {
     return ftprl::find_fault(rows, wide_values, size, dim(), labels ? &loss() : nullptr, *kernels_);
@@ -96,6 +100,10 @@ Learner::Learner(const Learner& other)
     std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
     std::copy(&other.rounding_[0][0], &other.rounding_[0][0] + ROUNDING_SUMS * MOST_SCALES, &rounding_[0][0]);
     std::copy(&other.row_sums_[0][0], &other.row_sums_[0][0] + ROW_SUMS * MOST_SCALES, &row_sums_[0][0]);
+    if (other.boxes_ != nullptr) {
+        boxes_ = std::make_unique<Boxes>(*other.boxes_);
+        options_.constants.base.boxes = boxes_->table();
+    }
 }
 
 ReceiptState Learner::receipt_state() const {
@@ -124,6 +132,22 @@ void Learner::put_gradients(const std::uint32_t* slots, std::size_t count, const
         const std::uint64_t cell = cell_of(slots[i]);
         if (cell == 0 && scales() > 1) continue;  // of several scales, cell 0 belongs to slots that were never learned
         std::copy(from + i * width, from + (i + 1) * width, S.first + cell * S.stride);
+    }
+}
+
+bool Learner::put_boxes(const std::uint32_t* slots, std::size_t count, const double* ends) {
+    std::vector<std::uint16_t> kinds(count);
+    bool fits = true;
+    for (std::size_t i = 0; i < count && fits; ++i) fits = boxes_->add(ends[2 * i], ends[2 * i + 1], &kinds[i]);
+    for (std::size_t i = 0; i < count && fits; ++i) boxes_->set(claim_cell(slots[i]), kinds[i]);
+    options_.constants.base.boxes = boxes_->table();
+    return fits;
+}
+
+void Learner::take_boxes(const std::uint32_t* slots, std::size_t count, double* ends) const {
+    for (std::size_t i = 0; i < count; ++i) {
+        const double* own = boxes_->ends_of(cell_of(slots[i]));
+        std::copy(own, own + 2, ends + 2 * i);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "learners/boxes.hpp"
 #include "learners/kernel.hpp"
 #include "learners/ledger.hpp"
 #include "learners/rows.hpp"
@@ -19,6 +20,7 @@ struct LearnerOptions {
     int outputs = 1;  // scores of a row; 1 is the only number there is a kernel for
     bool wide_cells = false;
     bool receipt = false;
+    bool boxed = false;  // whether single weights have bounds of their own
     ScaleConstants constants = {};
 };
 
@@ -78,6 +80,10 @@ public:
     // g_{1:t} of the slots in float64, a row each and a number for each scale; kept with a receipt only.
     void take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const;
     void put_gradients(const std::uint32_t* slots, std::size_t count, const double* from);
+    // Between which numbers the weights of some slots have to be, a pair each; false when there are more than 2^16 - 1
+    // different pairs. Only with `boxed`.
+    bool put_boxes(const std::uint32_t* slots, std::size_t count, const double* ends);
+    void take_boxes(const std::uint32_t* slots, std::size_t count, double* ends) const;
     // The numbers of a cell by name: z and R for each scale (and with one scale S, rounded), the unit of the feature,
     // and the count of its rows where there is one.
     virtual std::vector<Columns> columns() const = 0;
@@ -106,6 +112,7 @@ public:
     int scales() const { return options_.constants.count; }
     bool wide_cells() const { return options_.wide_cells; }
     bool receipt() const { return options_.receipt; }
+    bool boxed() const { return boxes_ != nullptr; }
     double* tallies() { return tallies_; }
     Calibration& calibration() { return calibration_; }
     // The sums that bound the rounding of a receipt: a row for each RoundingSum, a column for each scale.
@@ -118,16 +125,21 @@ public:
     bool calibrates() const { return receipt() && !labelled(); }
 
 protected:
-    explicit Learner(const LearnerOptions& options);
+    Learner(const LearnerOptions& options, std::uint64_t cells);
     Learner(const Learner& other);
 
     virtual Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) = 0;
     virtual CellTable table() const = 0;
     // The number of a slot's cell, which has to be there to be written.
     virtual std::uint64_t cell_of(std::uint32_t slot) const = 0;
+    // The same, for a slot that may have none yet.
+    virtual std::uint64_t claim_cell(std::uint32_t slot) = 0;
     virtual GradientSums gradient_sums() const = 0;  // with a receipt
     ReceiptState receipt_state() const;
     const Loss& loss() const { return *options_.constants.base.loss; }
+    std::size_t box_bytes() const {
+        return options_.boxed ? sizeof(std::uint16_t) : 0;
+    }  // the number of a cell's bounds
     // The arrays that every model file has.
     std::vector<NamedArray> common_arrays();
 
@@ -136,6 +148,7 @@ protected:
     bool unconstrained_;  // no l1, no l2, no bound
     double tallies_[TALLIES] = {};
     Calibration calibration_;
+    std::unique_ptr<Boxes> boxes_;
     double rounding_[ROUNDING_SUMS][MOST_SCALES] = {};
     double row_sums_[ROW_SUMS][MOST_SCALES] = {};
 

@@ -20,10 +20,12 @@ inline double scaled_strength(const Constants& c, double h, double R, double M, 
     return M * (c.beta * M + R) / kappa + h * c.l2 * (M * M);
 }
 
-inline double play(const Constants& c, double h, double z, double M, double strength) {
+inline double play(const Constants& c, std::uint64_t cell, double h, double z, double M, double strength) {
     const double pull = std::max(std::fabs(z) - c.l1 * M, 0.0);
     const double x = strength > 0.0 ? std::copysign(pull, -z) * h / strength : 0.0;
-    return std::min(std::max(x, c.lower), c.upper);
+    const double global[2] = {c.lower, c.upper};
+    const double* ends = c.boxes.kinds == nullptr ? global : c.boxes.ends[c.boxes.kinds[cell]];
+    return std::min(std::max(x, ends[0]), ends[1]);
 }
 
 inline void fetch(const void* p) {
@@ -71,11 +73,11 @@ template <class T>
 void grouped(const CellTable& t, const Constants& c, const double* h, int leader, int scale, const Coordinates& which,
              LedgerGroups& all) {
     const double inverse = 1.0 / h[scale];
-    each_learned<T>(t, which, [&](const T* cell, const double* S) {
+    each_learned<T>(t, which, [&](const T* cell, const double* S, std::uint64_t number) {
         const double M = static_cast<double>(cell[t.unit]);
         const double kappa = t.kappa < 0 ? 1.0 : static_cast<double>(cell[t.kappa]);
         const double led = static_cast<double>(cell[t.R + leader]);
-        const double u = play(c, h[leader], static_cast<double>(cell[t.z + leader]), M,
+        const double u = play(c, number, h[leader], static_cast<double>(cell[t.z + leader]), M,
                               scaled_strength(c, h[leader], led, M, kappa));
         const double z = static_cast<double>(cell[t.z + scale]), R = static_cast<double>(cell[t.R + scale]);
         const double Su = S[scale] * u, slope = R / M;

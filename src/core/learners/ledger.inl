@@ -14,13 +14,13 @@ struct Curve {
     D H, x;
 };
 
-inline Curve curve_of(const Play& c, D inverse, D z, D R, D M) {
-    return {scaled_strength<false>(c, R, M) * inverse, play<false>(c, z, R, M)};
+inline Curve curve_of(const Play& c, const Limits& limits, D inverse, D z, D R, D M) {
+    return {scaled_strength<false>(c, R, M) * inverse, play<false>(c, limits, z, R, M)};
 }
 
-inline Curve labelled_curve_of(const Play& c, D inverse, D z, D R, D M, D kappa) {
+inline Curve labelled_curve_of(const Play& c, const Limits& limits, D inverse, D z, D R, D M, D kappa) {
     const D over_kappa = where_positive(kappa, all(1.0) / kappa), Q = M * (c.beta * M + R) * inverse * over_kappa;
-    return {Q + c.hl2 * inverse * (M * M), play_at<false>(c, z, rate_of(c, R, M), kappa, M)};
+    return {Q + c.hl2 * inverse * (M * M), play_at<false>(c, limits, z, rate_of(c, R, M), kappa, M)};
 }
 
 // What a cell adds to the sums, with u the play it is compared with; see LEDGER_SUMS.
@@ -51,14 +51,16 @@ void ledger(const CellTable& t, const Constants& constants, const Coordinates& w
     const Cell<T> none = {0, 0, 1, 0};  // with a play of 0 it adds nothing but its number, which is taken back
     const Cell<T>* four[4] = {&none, &none, &none, &none};
     alignas(32) double S[4] = {};
+    std::uint32_t numbers[4] = {};
     int count = 0;
     std::int64_t met = 0;
     const auto add = [&] {
         Four<T> z, R, M, last;
         gather(four, z, R, M, last);
         const D wide_z = wide(z), wide_R = wide(R), wide_M = wide(M);
-        Curve curve = t.kappa < 0 ? curve_of(c, inverse, wide_z, wide_R, wide_M)
-                                  : labelled_curve_of(c, inverse, wide_z, wide_R, wide_M, wide(last));
+        const Limits limits = limits_at(c, constants.boxes, numbers);
+        Curve curve = t.kappa < 0 ? curve_of(c, limits, inverse, wide_z, wide_R, wide_M)
+                                  : labelled_curve_of(c, limits, inverse, wide_z, wide_R, wide_M, wide(last));
         D own_S = load(S);
         if (count < 4) {
             curve.x = only_first(curve.x, count);
@@ -76,8 +78,9 @@ void ledger(const CellTable& t, const Constants& constants, const Coordinates& w
             sums[j] = all(0.0);
         }
     };
-    each_learned<T>(t, which, [&](const T* cell, const double* own_S) {
+    each_learned<T>(t, which, [&](const T* cell, const double* own_S, std::uint64_t number) {
         S[count] = *own_S;
+        numbers[count] = static_cast<std::uint32_t>(number);
         four[count++] = reinterpret_cast<const Cell<T>*>(cell);
         if (count == 4) add();
         if (++met % CHUNK == 0) flush();
@@ -104,7 +107,8 @@ void ledger_of_scales(const CellTable& t, const ScaleConstants& constants, int l
             }
         }
     };
-    each_learned<T>(t, which, [&](const T* cell, const double* S) {
+    each_learned<T>(t, which, [&](const T* cell, const double* S, std::uint64_t number) {
+        const Limits limits = limits_at(c.play[0], constants.base.boxes, number);
         const auto unit = static_cast<double>(cell[t.unit]);
         const D M = all(unit), over_M = all(unit > 0.0 ? 1.0 / unit : 0.0);  // a feature may have been 0 in every row
         const D kappa = all(t.kappa < 0 ? 1.0 : static_cast<double>(cell[t.kappa]));
@@ -114,8 +118,8 @@ void ledger_of_scales(const CellTable& t, const ScaleConstants& constants, int l
         for (int l = 0; l < L; ++l) {
             z[l] = wide_at(cell + t.z + 4 * l);
             R[l] = wide_at(cell + t.R + 4 * l);
-            if constexpr (labelled) curve[l] = labelled_curve_of(c.play[l], c.inverse[l], z[l], R[l], M, kappa);
-            if constexpr (!labelled) curve[l] = curve_of(c.play[l], c.inverse[l], z[l], R[l], M);
+            if constexpr (labelled) curve[l] = labelled_curve_of(c.play[l], limits, c.inverse[l], z[l], R[l], M, kappa);
+            if constexpr (!labelled) curve[l] = curve_of(c.play[l], limits, c.inverse[l], z[l], R[l], M);
             store(plays + 4 * l, curve[l].x);
         }
         const D u = all(plays[leader]);

@@ -60,7 +60,7 @@ void divide_by_total(double* w, int count) {
 }  // namespace
 
 MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
-    : Learner(options), slot_map_(options.dim), memory_((options.dim + 1) * set().cell_bytes) {
+    : Learner(options, options.dim + 1), slot_map_(options.dim), memory_((options.dim + 1) * set().cell_bytes) {
     if (receipt()) {
         gradients_ = std::make_unique<Memory>((dim() + 1) * static_cast<std::uint64_t>(lanes()) * sizeof(double));
     }

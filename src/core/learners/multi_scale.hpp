@@ -28,7 +28,7 @@ public:
     std::size_t cell_bytes() const override { return own_bytes() + coin_bytes(); }
     std::size_t slot_bytes() const override {
         const std::size_t S = receipt() ? static_cast<std::size_t>(lanes()) * sizeof(double) : 0;
-        return cell_bytes() + S + sizeof(std::uint32_t);  // and the number of the cell
+        return cell_bytes() + S + sizeof(std::uint32_t) + box_bytes();  // and the number of the cell
     }
     void use_small_pages() override { slot_map_.use_small_pages(); }  // cells lie close together as it is
     std::vector<Columns> columns() const override;
@@ -45,6 +45,11 @@ private:
     Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) override;
     CellTable table() const override;
     std::uint64_t cell_of(std::uint32_t slot) const override { return slot_map_[slot]; }
+    std::uint64_t claim_cell(std::uint32_t slot) override {
+        std::uint32_t cell = 0;
+        slot_map_.claim(&slot, 1, &cell);
+        return cell;
+    }
     GradientSums gradient_sums() const override;
     int lanes() const { return (scales() + 3) / 4 * 4; }
     template <class T>

@@ -76,11 +76,15 @@ inline void raise_unit(C& cell, double a) {
 // The products x v of one entry, added to `part`, four scales at a time. For a row that will be learned the unit is
 // raised first and the plays are left in `kept`. A call for each entry would cost as much as its work.
 template <class T, int L, bool unconstrained, bool raise>
-FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L>& cell, double v, D* part, D* kept) {
+FTPRL_INSIDE void predict_entry(const Lanes<L>& c, const BoxTable& boxes, Coordinate<T, L>* cells, std::uint32_t at,
+                                double v, D* part, D* kept) {
+    Coordinate<T, L>& cell = cells[at];
     if constexpr (raise) raise_unit(cell, fabs(v));
     const D s = all(cell.s);
+    Limits limits = limits_of(c.play[0]);
+    if constexpr (!unconstrained) limits = limits_at(c.play[0], boxes, at);
     for (int l = 0; l < L; ++l) {
-        const D x = play<unconstrained>(c.play[l], wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), s);
+        const D x = play<unconstrained>(c.play[l], limits, wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), s);
         if constexpr (raise) kept[l] = x;
         part[l] += x * all(v);
     }
@@ -88,8 +92,8 @@ FTPRL_INSIDE void predict_entry(const Lanes<L>& c, Coordinate<T, L>& cell, doubl
 
 // The scores of entries [from, to) without the intercept.
 template <class T, int L, bool unconstrained, bool raise>
-inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
-                    std::int64_t to, std::int64_t end, D* score, D* kept) {
+inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes, Coordinate<T, L>* cells,
+                    std::int64_t from, std::int64_t to, std::int64_t end, D* score, D* kept) {
     constexpr std::int64_t far = FAR<Coordinate<T, L>>;
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + far <= end ? far : 0);
@@ -101,14 +105,16 @@ inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T
     for (; p + 4 <= to; p += 4) {
         for (int j = 0; j < 4; ++j) {
             fetch_cell(cells + next[p + j]);
-            predict_entry<T, L, unconstrained, raise>(c, cells[index[p + j]], value_of(rows, wide, p + j), part[j],
-                                                      kept);
+            if constexpr (!unconstrained) fetch_kind(boxes, next[p + j]);
+            predict_entry<T, L, unconstrained, raise>(c, boxes, cells, index[p + j], value_of(rows, wide, p + j),
+                                                      part[j], kept);
             if constexpr (raise) kept += L;
         }
     }
     for (int j = 0; p + j < to; ++j) {
         fetch_cell(cells + next[p + j]);
-        predict_entry<T, L, unconstrained, raise>(c, cells[index[p + j]], value_of(rows, wide, p + j), last[j], kept);
+        predict_entry<T, L, unconstrained, raise>(c, boxes, cells, index[p + j], value_of(rows, wide, p + j), last[j],
+                                                  kept);
         if constexpr (raise) kept += L;
     }
     for (int j = 0; j < 4; ++j) {
@@ -220,9 +226,9 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
         const double weight = rows.weight[r];
         const bool learns = y == y && weight > 0.0 && !constants.weighs;
         if (learns) {
-            predict<T, L, unconstrained, true>(rows, wide, c, cells, from, to, end, score, kept);
+            predict<T, L, unconstrained, true>(rows, wide, c, constants.base.boxes, cells, from, to, end, score, kept);
         } else {
-            predict<T, L, unconstrained, false>(rows, wide, c, cells, from, to, end, score, kept);
+            predict<T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, from, to, end, score, kept);
         }
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
@@ -272,8 +278,8 @@ void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, 
     if (constants.dense) index_columns(*state.experts.dense, index);
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        predict<T, L, unconstrained, false>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end, score,
-                                            nullptr);
+        predict<T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, rows.indptr[r],
+                                            rows.indptr[r + 1], end, score, nullptr);
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
         read_experts<T>(rows, wide, constants, state, index, rows.indptr[r], rows.indptr[r + 1], end, false, scores);
@@ -289,7 +295,8 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
     one.h = constants.h[scale];
     const Play c = play_of(one);
     for (std::uint64_t i = 0; i < dim; ++i) {
-        out[i] = first(play<false>(c, all(cells[i].z[scale]), all(cells[i].R[scale]), all(cells[i].s)));
+        const Limits limits = limits_at(c, constants.base.boxes, i);
+        out[i] = first(play<false>(c, limits, all(cells[i].z[scale]), all(cells[i].R[scale]), all(cells[i].s)));
     }
 }
 

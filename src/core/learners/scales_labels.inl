@@ -23,12 +23,16 @@ inline void set_kappa(KinkedCoordinate<T, L>& cell, double kappa) {
 
 // As predict_entry; `reach` adds up v^2 / (h Q), by which a slope of 1 moves the score.
 template <class C, class T, int L, bool unconstrained, bool raise>
-FTPRL_INSIDE void predict_labelled_entry(const Lanes<L>& c, C& cell, double v, D* part, D* reach, D* kept) {
+FTPRL_INSIDE void predict_labelled_entry(const Lanes<L>& c, const BoxTable& boxes, C* cells, std::uint32_t at, double v,
+                                         D* part, D* reach, D* kept) {
+    C& cell = cells[at];
     if constexpr (raise) raise_unit(cell, fabs(v));
     const D s = all(cell.s), kappa = all(kappa_of(cell)), wide_v = all(v), square = all(v * v);
+    Limits limits = limits_of(c.play[0]);
+    if constexpr (!unconstrained) limits = limits_at(c.play[0], boxes, at);
     for (int l = 0; l < L; ++l) {
         const D rate = rate_of(c.play[l], wide_at(cell.R + 4 * l), s);
-        const D x = play_at<unconstrained>(c.play[l], wide_at(cell.z + 4 * l), rate, kappa, s);
+        const D x = play_at<unconstrained>(c.play[l], limits, wide_at(cell.z + 4 * l), rate, kappa, s);
         if constexpr (raise) {
             kept[l] = x;
             reach[l] += square * rate;
@@ -38,8 +42,8 @@ FTPRL_INSIDE void predict_labelled_entry(const Lanes<L>& c, C& cell, double v, D
 }
 
 template <class C, class T, int L, bool unconstrained, bool raise>
-inline void predict_labelled(const Rows& rows, bool wide, const Lanes<L>& c, C* cells, std::int64_t from,
-                             std::int64_t to, std::int64_t end, D* score, D* reach, D* kept) {
+inline void predict_labelled(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes, C* cells,
+                             std::int64_t from, std::int64_t to, std::int64_t end, D* score, D* reach, D* kept) {
     constexpr std::int64_t far = FAR<C>;
     const std::uint32_t* next = rows.indices + (to + far <= end ? far : 0);
     D part[4][L], moved[4][L];
@@ -49,7 +53,8 @@ inline void predict_labelled(const Rows& rows, bool wide, const Lanes<L>& c, C* 
     for (std::int64_t p = from; p < to; ++p) {
         const auto j = static_cast<int>((p - from) % 4);
         fetch_cell(cells + next[p]);
-        predict_labelled_entry<C, T, L, unconstrained, raise>(c, cells[rows.indices[p]], value_of(rows, wide, p),
+        if constexpr (!unconstrained) fetch_kind(boxes, next[p]);
+        predict_labelled_entry<C, T, L, unconstrained, raise>(c, boxes, cells, rows.indices[p], value_of(rows, wide, p),
                                                               part[j], moved[j], kept);
         if constexpr (raise) kept += L;
     }
@@ -138,9 +143,11 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
         const double y = rows.y[r], weight = rows.weight[r];
         const bool learns = y == y && weight > 0.0 && !constants.weighs;
         if (learns) {
-            predict_labelled<C, T, L, unconstrained, true>(rows, wide, c, cells, from, to, end, score, reach, kept);
+            predict_labelled<C, T, L, unconstrained, true>(rows, wide, c, constants.base.boxes, cells, from, to, end,
+                                                           score, reach, kept);
         } else {
-            predict_labelled<C, T, L, unconstrained, false>(rows, wide, c, cells, from, to, end, score, reach, kept);
+            predict_labelled<C, T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, from, to, end,
+                                                            score, reach, kept);
         }
         for (int l = 0; l < L; ++l) score[l] += all(m.labels.offset);
         if (constants.base.intercept) {
@@ -206,8 +213,8 @@ void score_labelled(const Rows& rows, bool wide, const ScaleConstants& constants
     if (constants.dense) index_columns(*state.experts.dense, index);
     for (std::int64_t p = 0; p < FAR<C> && p < end; ++p) fetch_cell(cells + rows.indices[p]);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        predict_labelled<C, T, L, unconstrained, false>(rows, wide, c, cells, rows.indptr[r], rows.indptr[r + 1], end,
-                                                        score, nullptr, nullptr);
+        predict_labelled<C, T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, rows.indptr[r],
+                                                        rows.indptr[r + 1], end, score, nullptr, nullptr);
         for (int l = 0; l < L; ++l) score[l] += all(m.labels.offset);
         if (constants.base.intercept) {
             add_labelled_intercept(c, state.intercept, state.intercept[3 * MOST_SCALES], score, x, nullptr);
@@ -227,7 +234,7 @@ void weights_labelled(const ScaleConstants& constants, const ScaleState& state, 
     one.h = constants.h[scale];
     const Play c = play_of(one);
     for (std::uint64_t i = 0; i < dim; ++i) {
-        out[i] = first(weight_of(constants.base, c, all(cells[i].z[scale]), all(cells[i].R[scale]),
+        out[i] = first(weight_of(constants.base, c, i, all(cells[i].z[scale]), all(cells[i].R[scale]),
                                  all(kappa_of(cells[i])), all(cells[i].s)));
     }
 }

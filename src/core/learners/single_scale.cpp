@@ -28,7 +28,9 @@ void take_small(const void* cells, std::size_t stride, const std::uint32_t* slot
 }  // namespace
 
 SingleScaleLearner::SingleScaleLearner(const LearnerOptions& options)
-    : Learner(options), memory_(options.dim * stride_of(options)), labels_(no_labels(*options.constants.base.loss)) {}
+    : Learner(options, options.dim),
+      memory_(options.dim * stride_of(options)),
+      labels_(no_labels(*options.constants.base.loss)) {}
 
 void SingleScaleLearner::prefault(const LearnerOptions& options) {
     Memory::prefault({{options.dim * stride_of(options), MOST_PREFAULTED}});
@@ -105,7 +107,7 @@ std::size_t SingleScaleLearner::touched(std::uint32_t* out) const {
 
 std::size_t SingleScaleLearner::cell_bytes() const { return bytes_of_cell(options_); }
 
-std::size_t SingleScaleLearner::slot_bytes() const { return stride_of(options_); }
+std::size_t SingleScaleLearner::slot_bytes() const { return stride_of(options_) + box_bytes(); }
 
 void SingleScaleLearner::use_small_pages() { memory_.use_small_pages(); }
 

@@ -38,6 +38,7 @@ private:
     Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) override;
     CellTable table() const override;
     std::uint64_t cell_of(std::uint32_t slot) const override { return slot; }
+    std::uint64_t claim_cell(std::uint32_t slot) override { return slot; }
     GradientSums gradient_sums() const override;
     State state() const;
     unsigned char* cell(std::uint64_t slot) const;

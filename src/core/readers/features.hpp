@@ -47,14 +47,23 @@ class NewNames {
 public:
     NewNames() = default;
     NewNames(NewNames&& other) noexcept
-        : names_(std::move(other.names_)), text_(std::move(other.text_)), begin_(std::exchange(other.begin_, 0)) {}
+        : names_(std::move(other.names_)),
+          text_(std::move(other.text_)),
+          begin_(std::exchange(other.begin_, 0)),
+          is_complete_(other.is_complete_) {}
 
     struct Entry {
         std::uint64_t hash;
         std::uint32_t row;  // within the batch
         std::uint32_t size;
+        bool is_product;      // of an interaction
         std::uint64_t begin;  // of its text
     };
+
+    // Whether every name is there that the rows have and none before had; otherwise one in some thousands may be
+    // missing.
+    bool is_complete() const noexcept { return is_complete_; }
+    void set_complete() noexcept { is_complete_ = true; }
 
     std::size_t size() const noexcept { return names_.size(); }
     const Entry& operator[](std::size_t i) const noexcept { return names_.data()[i]; }
@@ -79,19 +88,19 @@ public:
         text_.resize(before + size);
     }
     // Ends a name.
-    void end(std::size_t row, std::uint64_t hash) {
+    void end(std::size_t row, std::uint64_t hash, bool is_product) {
         const std::size_t size = text_.size() - begin_;
-        names_.push(Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), begin_});
+        names_.push(Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, begin_});
         begin_ = text_.size();
     }
 
     // Adds a name as another object had it; rows must not fall.
-    void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size) {
+    void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size, bool is_product) {
         const std::size_t begin = text_.size();
         text_.reserve(std::size_t{size} + 1);
         copy(name, size, text_.data() + begin);
         text_.resize(begin + size);
-        names_.push(Entry{hash, row, size, begin});
+        names_.push(Entry{hash, row, size, is_product, begin});
     }
 
     // The first name of a row or of one behind it.
@@ -117,14 +126,17 @@ private:
     Buffer<Entry> names_;
     Buffer<Byte> text_;
     std::size_t begin_ = 0;  // of the name that is written
+    bool is_complete_ = false;
 };
 
 class FeatureLog {
 public:
     // Without names and interactions nothing is kept, and `features` is not to be used.
     bool is_on() const noexcept { return is_on_; }
-    void keep_names() {
-        filter_.assign(FILTER_SETS, 0);
+    // `all`: none may be missed because its hash is like that of another, which takes somewhat longer.
+    void keep_names(bool all) {
+        filter_.assign(all ? KNOWN : FILTER_SETS, 0);
+        is_complete_ = all;
         is_on_ = true;
     }
     bool keeps_names() const noexcept { return !filter_.empty(); }
@@ -233,21 +245,24 @@ public:
         std::size_t count = 0;
         for (std::size_t i = 0; i < size; ++i) {
             unknown[count] = static_cast<std::uint32_t>(i);
-            count += has_tag(set_of(features[i].hash), tag_of(features[i].hash)) ? 0 : 1;
+            count += is_known(features[i].hash) ? 0 : 1;
         }
         for (std::size_t i = 0; i < count; ++i) {
             const Feature& feature = features[unknown[i]];
-            std::uint64_t& set = set_of(feature.hash);
-            set = set << 16 | tag_of(feature.hash);
+            add_known(feature.hash);
             append(feature);
-            names_.end(row, feature.hash);
+            names_.end(row, feature.hash, feature.group == PRODUCT);
         }
     }
 
     // Records everything anew: what comes is not behind what was read before.
     void forget() { filter_.assign(filter_.size(), 0); }
 
-    NewNames take() noexcept { return std::move(names_); }
+    NewNames take() noexcept {
+        NewNames taken(std::move(names_));
+        if (is_complete_) taken.set_complete();
+        return taken;
+    }
 
 private:
     static constexpr std::size_t PAGE = 1 << 16;
@@ -381,6 +396,20 @@ private:
         return (number & PASSING) != 0 ? passing_[number & ~PASSING] : groups_[number];
     }
 
+    // Whether a name was recorded and is still known. Where none may be missed, its whole hash is compared.
+    bool is_known(std::uint64_t hash) noexcept {
+        if (is_complete_) return filter_[hash & (KNOWN - 1)] == hash && hash != 0;
+        return has_tag(set_of(hash), tag_of(hash));
+    }
+    void add_known(std::uint64_t hash) noexcept {
+        if (is_complete_) {
+            filter_[hash & (KNOWN - 1)] = hash;
+        } else {
+            std::uint64_t& set = set_of(hash);
+            set = set << 16 | tag_of(hash);
+        }
+    }
+
     std::uint64_t& set_of(std::uint64_t hash) noexcept { return filter_[hash & (FILTER_SETS - 1)]; }
     static std::uint64_t tag_of(std::uint64_t hash) noexcept { return (hash / FILTER_SETS & 0x7fff) | 0x8000; }
     // Whether one of four tags of 16 bits is this one; where there is no tag it is 0.
@@ -390,7 +419,10 @@ private:
         return ((differs - ones) & ~differs & (ones << 15)) != 0;
     }
 
+    static constexpr std::uint64_t KNOWN = 1 << 17;  // whole hashes, 1 MB
+
     bool is_on_ = false;
+    bool is_complete_ = false;
     Interactions interactions_;
     std::vector<std::pair<Interactions::Factors, std::size_t>> factors_;  // of the products of the row, and how many
     Grams grams_;
@@ -404,7 +436,7 @@ private:
     std::vector<FeatureGroup> passing_;
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
-    std::vector<std::uint64_t> filter_;                   // sets of four tags of names that were recorded
+    std::vector<std::uint64_t> filter_;                   // sets of four tags of names that were recorded, or hashes
     std::vector<std::uint32_t> unknown_;                  // numbers of features of the row that is recorded
     NewNames names_;
 };

@@ -25,7 +25,8 @@ struct Options {
     std::size_t max_row = 0;  // bytes of the longest row
     std::size_t batch_rows = 0;
     std::size_t batch_values = 0;
-    bool names = false;  // keep the names of features
+    bool names = false;      // keep the names of features
+    bool all_names = false;  // and miss none of them
     Interactions interactions;
     Grams grams;
 };
@@ -44,7 +45,7 @@ public:
           labels_(std::move(labels)),
           options_(options),
           index_(std::move(index)) {
-        if (options.names) rows.log.keep_names();
+        if (options.names) rows.log.keep_names(options.all_names);
         rows.log.set_interactions(options.interactions);
         rows.log.set_grams(options.grams, hash_start(options.seed));
     }

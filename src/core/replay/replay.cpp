@@ -50,7 +50,7 @@ Learner::Learner(Settings settings, Cells cells, Totals totals, LabelState* labe
       coin_(coin),
       columns_(columns),
       several_(s_.count() > 1),
-      plain_(s_.plain()),
+      plain_(s_.plain() && cells_.lower == nullptr),
       base_{},
       own_{} {}
 
@@ -108,6 +108,8 @@ void Learner::play_cells(const Row& row) {
     const int K = s_.count();
     for (std::int64_t i = 0; i < row.size; ++i) {
         const double unit = unit_[i];
+        const double low = cells_.lower == nullptr ? s_.lower : cells_.lower[row.place[i]];
+        const double high = cells_.upper == nullptr ? s_.upper : cells_.upper[row.place[i]];
         for (int k = 0; k < K; ++k) {
             const std::int64_t c = static_cast<std::int64_t>(row.place[i]) * K + k;
             const double z = static_cast<double>(at<T>(cells_.z, c)), R = static_cast<double>(at<T>(cells_.R, c));
@@ -119,7 +121,7 @@ void Learner::play_cells(const Row& row) {
                     x = -(z * own) * kappa_[i];
                 } else {
                     const double pull = std::copysign(std::max(std::fabs(z) - s_.l1 * unit, 0.0), -z);
-                    x = cut(pull * rate_with(own, h, kappa_[i], unit, false), s_.lower, s_.upper);
+                    x = cut(pull * rate_with(own, h, kappa_[i], unit, false), low, high);
                 }
             } else {
                 double held = unit * (s_.beta * unit + R), pull = z * -h;
@@ -128,7 +130,7 @@ void Learner::play_cells(const Row& row) {
                     pull = std::copysign(std::max(std::fabs(z) - s_.l1 * unit, 0.0), -z) * h;
                 }
                 x = held > 0.0 ? pull / held : 0.0;
-                if (!plain_) x = cut(x, s_.lower, s_.upper);
+                if (!plain_) x = cut(x, low, high);
             }
             x_[k * row.size + i] = x;
         }

@@ -43,6 +43,7 @@ inline double quantile_of(const Settings& s) { return s.loss == Name::quantile ?
 struct Cells {
     void *z, *R, *unit, *rows, *kappa;
     double* S;
+    const double *lower, *upper;  // of each weight; null where all have the same
 };
 
 // Offset, unit and range of the labels, and what they follow from; in the order of `Replay.labels`.

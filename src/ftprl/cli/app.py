@@ -17,7 +17,7 @@ from ftprl.options import as_typed
 
 # Commands and groups of commands, each in the module of its name.
 COMMANDS = (
-    *("demo", "train", "predict", "convert", "inspect", "compact", "evaluate", "compare"),
+    *("demo", "train", "predict", "convert", "inspect", "compact", "export", "evaluate", "compare"),
     *("certify", "verify", "report", "watch"),
 )
 GROUPS = ("generate", "paper")

@@ -84,7 +84,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
         lines.append(f"{'compact':<14} only what predictions need: it cannot be trained further or certified")
     if facts["unfinished"]:
         lines.append(f"{'checkpoint':<14} of a run after {facts['unfinished']['rows']} rows; continue it with --resume")
-    lines += _names(facts["names"])
+    lines += _names(facts["names"]) + _bounds(facts["bounds"])
     lines += _mixture(facts)
     return lines + _weights(facts["largest"])
 
@@ -114,6 +114,16 @@ def _names(names: dict[str, Any] | None) -> list[str]:
     if names["full_row"] is not None:
         text += f", full at row {names['full_row']}: {names['unnamed']} cells have no name (--names)"
     return [f"{'names':<14} {text}"]
+
+
+def _bounds(bounds: dict[str, int | None] | None) -> list[str]:
+    """How many weights have bounds by name."""
+    if bounds is None:
+        return []
+    shared = "an unknown number" if bounds["shared"] is None else bounds["shared"]
+    return [
+        f"{'bounds':<14} {bounds['cells']} weights have bounds by name, {shared} of them in a cell with other names"
+    ]
 
 
 def _sampled(columns: Mapping[str, str], sampled: Mapping[str, list[float]]) -> list[str]:

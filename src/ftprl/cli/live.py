@@ -226,9 +226,17 @@ def setting(value: Any) -> str:
 
     >>> setting((0.1, 1.0)), setting(None), setting(True)
     ('0.1,1', 'none', 'yes')
+    >>> setting([["price*", 0.0, None]])
+    'price*=0:'
     """
     if isinstance(value, list | tuple):
-        return ",".join(f"{entry:g}" for entry in value) or "none"
+        return ",".join(_bound(*entry) if isinstance(entry, list) else f"{entry:g}" for entry in value) or "none"
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _bound(name: str, lower: float | None, upper: float | None) -> str:
+    from ftprl.data.files import shown
+
+    return f"{shown(name)}={'' if lower is None else f'{lower:g}'}:{'' if upper is None else f'{upper:g}'}"

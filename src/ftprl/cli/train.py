@@ -3,13 +3,16 @@
 # Without "from __future__ import annotations": Typer would evaluate each annotation four times.
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ftprl.cli import startup
 from ftprl.cli.options import budget, keywords, option, warn_of_bad_rows
 from ftprl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.linear.model import Model
 
 
 def train(
@@ -46,6 +49,7 @@ def train(
     float64: Annotated[bool, option("float64")] = False,
     lower: Annotated[float | None, option("lower")] = None,
     upper: Annotated[float | None, option("upper")] = None,
+    bounds: Annotated[list[str] | None, option("bounds")] = None,
     scale: Annotated[str | None, option("scale")] = None,
     beta: Annotated[float | None, option("beta")] = None,
     l1: Annotated[float | None, option("l1")] = None,
@@ -105,6 +109,7 @@ def train(
     startup.loaded()
     run = learn(**arguments, listener=show(sys.stderr, quiet=quiet))
     warn_of_bad_rows(run.bad_rows, run.first_bad)
+    _warn_of_bounds(run.model)
     if run.only_class is not None:
         print(f"ftprl: every label was {run.only_class}; check the labels, and --positive", file=sys.stderr)
     if not quiet:
@@ -115,3 +120,20 @@ def train(
         print(line({**run.to_dict(), "above_baseline": run.progressive.above_baseline}))
     if run.failed_checkpoints:
         raise typer.Exit(4)
+
+
+def _warn_of_bounds(model: "Model") -> None:
+    """Print a line about bounds that no feature has, and about those that a shared cell has of another name."""
+    if model.engine.bounds is None:
+        return
+    unused = [name for name, count in model.engine.bounds.matches.items() if not count]
+    if unused:
+        some = ", ".join(repr(name[:60]) for name in unused[:5]) + (", ..." if len(unused) > 5 else "")
+        print(f"ftprl: --bound {some} fits no feature of the data; ftprl inspect shows their names", file=sys.stderr)
+    cells, shared = model.shared_bounds
+    if shared:
+        print(
+            f"ftprl: {shared} of {cells} weights with bounds are shared by several names, which all have the bounds; "
+            "use more --bits for fewer",
+            file=sys.stderr,
+        )

@@ -154,9 +154,9 @@ class BatchesSource(Source):
     """A file of batches; `files` and what `describe` shows may be those of the data it was made from."""
 
     def __init__(
-        self, path: str, *, on_bad_row: str = "raise", files: tuple[str, ...] | None = None, names: bool = False
+        self, path: str, *, on_bad_row: str = "raise", files: tuple[str, ...] | None = None, names: bool | str = False
     ) -> None:
-        self._wants_names = names
+        self._wants_names = bool(names)
         self._path, self._files = path, (path,) if files is None else files
         self._footer, self._tail = _footer_of(path)
         self._blocks = [_Block(*block) for block in self._footer["blocks"]]

@@ -110,7 +110,7 @@ def open(
     loss: str = "logistic",
     dtype: str = "float32",
     block_size: int = 1 << 22,
-    names: bool = False,
+    names: bool | str = False,
     interactions: str | Sequence[str] | Sequence[Sequence[str]] = (),
     ngrams: GramsOption = None,
     skips: GramsOption = None,
@@ -175,7 +175,8 @@ def open(
         The longest n-gram of words of text columns or VW namespaces, how many words one may leave out, and how many
         characters the pieces of words have: a number for all, or `"body=2"`.
     names
-        Keep the names of features, for a model that shows them: `Batch.names`.
+        Keep the names of features, for a model that shows them: `Batch.names`. With "all" none is missed, as bounds by
+        name need it; otherwise one in some thousands may be.
 
     Examples
     --------

@@ -108,7 +108,7 @@ def settings_for_plan(
         labels=rule,
         plan=plan,
         skip_bad_rows=options.on_bad_row == "skip",
-        names=bool(options.names),
+        names=options.names,
         interactions=checked(parse(options.interactions), plan.kinds if format != RECORDS else None),
         grams=checked_grams(parse_grams(options.ngrams, options.skips, options.char_ngrams), plan.kinds),
     )

@@ -99,7 +99,7 @@ class FrameSettings:
     plan: ColumnPlan
     skip_bad_rows: bool
     batch_rows: int = BATCH_ROWS
-    names: bool = False
+    names: bool | str = False  # "all": none may be missed
     interactions: Interactions = ()
     grams: Grams = NO_GRAMS
 
@@ -120,7 +120,8 @@ class FrameSettings:
             words=[(word.encode(), y) for word, y in self.labels.words],
             separator=0,
             quote=-1,
-            names=self.names,
+            names=bool(self.names),
+            all_names=self.names == "all",
             interactions=as_bytes(self.interactions),
             grams=self.grams.rules(self.plan.kinds),
         )

@@ -65,7 +65,7 @@ class ReadingOptions(NamedTuple):
     loss: str = "logistic"
     dtype: str = "float32"
     block_size: int = 1 << 22
-    names: bool = False
+    names: bool | str = False
     interactions: Any = ()
     ngrams: Any = None
     skips: Any = None

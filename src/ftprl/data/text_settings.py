@@ -41,7 +41,7 @@ class TextSettings(NamedTuple):
     needs_label: bool
     reads_other_columns: bool = True  # of JSON lines
     batch_rows: int = BATCH_ROWS
-    names: bool = False
+    names: bool | str = False  # "all": none may be missed
     interactions: Interactions = ()
     grams: Grams = NO_GRAMS
 
@@ -63,7 +63,8 @@ class TextSettings(NamedTuple):
             words=[(word.encode(), y) for word, y in self.labels.words],
             separator=sep,
             quote=quote,
-            names=self.names,
+            names=bool(self.names),
+            all_names=self.names == "all",
             interactions=as_bytes(self.interactions),
             grams=self.grams.rules(self.columns),
         )
@@ -132,7 +133,7 @@ def settings_of(options: ReadingOptions, labels: LabelRule) -> TextSettings:
         has_known_columns=options.columns is not None,
         needs_label=bool(options.labelled),
         reads_other_columns=bool(options.other_columns),
-        names=bool(options.names),
+        names=options.names,
         interactions=parse(options.interactions),
         grams=parse_grams(options.ngrams, options.skips, options.char_ngrams),
     )

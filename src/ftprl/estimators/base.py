@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ftprl.data import Source
 from ftprl.errors import InvalidInput
+from ftprl.linear.bounds import Bound, fits, parse_bounds
 from ftprl.linear.mean_weights import mean_weights
 from ftprl.linear.model import Model
 from ftprl.training.run import Run
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 AUTO_PASSES = 20  # at most so many with passes="auto"
-_OF_MODEL = ("loss", "tau", "scale", "beta", "l1", "l2", "lower", "upper", "float64", "coin", "dense")
+_OF_MODEL = ("loss", "tau", "scale", "beta", "l1", "l2", "lower", "upper", "bounds", "float64", "coin", "dense")
 _OF_RUN = ("retire", "holdout")
 _OF_TABLES = ("bits", "seed")  # the features of arrays and matrices are not hashed
 
@@ -77,13 +78,22 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         values = {name: getattr(self, name, None) for name in names} | {"intercept": self.fit_intercept}
         return {name: value for name, value in values.items() if value is not None}
 
+    def _numbered_bounds(self) -> list[Bound]:
+        """The bounds by the numbers of columns; those of a frame of numbers have names, too."""
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        numbered: list[Bound] = []
+        for pattern, lower, upper in parse_bounds(self.bounds):
+            columns = [i for i, name in enumerate(names) if fits(pattern, name, False)]
+            numbered += [(str(i), lower, upper) for i in columns] or [(pattern, lower, upper)]
+        return numbered
+
     def _reading(self, X: Any, weight: Vector | None) -> dict[str, Any]:
         """How the rows are read: columns of a table are hashed, those of an array or a matrix are not."""
         if is_table(X):
             options = self._chosen(_OF_TABLES)
             options["dim"] = 2 ** options.pop("bits")
         else:
-            options = {"dim": max(2, X.shape[1])}
+            options = {"dim": max(2, X.shape[1])} | ({"bounds": self._numbered_bounds()} if self.bounds else {})
         return options if weight is None else options | {"weight": weight}
 
     # ---- data ----

@@ -44,6 +44,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         l2: float = 0.0,
         lower: float | None = None,
         upper: float | None = None,
+        bounds: Mapping[str | int, tuple[float | None, float | None]] | None = None,
         fit_intercept: bool = True,
         class_weight: Mapping[Any, float] | str | None = None,
         passes: int | str = 1,
@@ -64,6 +65,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         self.l2 = l2
         self.lower = lower
         self.upper = upper
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.passes = passes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -35,6 +35,7 @@ class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         l2: float = 0.0,
         lower: float | None = None,
         upper: float | None = None,
+        bounds: Mapping[str | int, tuple[float | None, float | None]] | None = None,
         fit_intercept: bool = True,
         passes: int | str = 1,
         holdout: int | None = None,
@@ -55,6 +56,7 @@ class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.l2 = l2
         self.lower = lower
         self.upper = upper
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.holdout = holdout

@@ -27,6 +27,8 @@ def compacted(engine: Engine) -> Engine:
         new.baseline_state[...] = engine.baseline_state
         new.expect_cells(len(slots))
         new.put(slots, engine.take(slots))
+        if engine.bounds is not None:
+            new.put_bounds(*engine.bounds.cells())
     return new
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ftprl.confidence.residuals import NUMBERS as RESIDUAL_NUMBERS
 from ftprl.confidence.run import NUMBERS
 from ftprl.data.protocol import KINDS
+from ftprl.linear.bounds import MOST as MOST_BOUNDS
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.schema import (
     Shape,
@@ -63,6 +64,7 @@ SPEC = fields(
         "scale": either(_PARAMETER, listed(_PARAMETER, 16, 2)),
         **dict.fromkeys(("beta", "l1", "l2", "tau"), _PARAMETER),
         **dict.fromkeys(("lower", "upper"), either(nothing, number())),
+        "bounds": listed(row(text(), *[either(nothing, number())] * 2), MOST_BOUNDS),
         **dict.fromkeys(("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"), flag),
         "seed": _64_BIT,
         "share": either(one_of("auto", "capped"), _PARAMETER),

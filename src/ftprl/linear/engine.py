@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, final
@@ -14,6 +14,7 @@ from ftprl import check
 from ftprl._core import Baseline, Hold, Learner, RowError, state_lock
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput, OutOfMemory
+from ftprl.linear.bounds import CellBounds
 from ftprl.linear.mixture import (
     WINDOW,
     Cells,
@@ -84,6 +85,7 @@ class Engine:
         self._receipt = receipt
         self.retire = retire  # whether scales that no longer contribute are dropped
         self._core = _learner(spec, receipt)
+        self._bounds = CellBounds(spec.bounds, spec.dim, spec.lower, spec.upper) if spec.bounds else None
         self._baseline = Baseline(spec.loss, spec.tau)
         self._seen = False  # whether the rows that are being learned were learned in an earlier pass
         self._arrivals: tuple[Vector, NDArray[np.int64]] | None = None  # of the rows that are being learned, if late
@@ -347,11 +349,70 @@ class Engine:
         check.instance("batch", batch, Batch)
         with self._changing:
             self._seen = seen
-            if last_score is None or len(batch) < 2:
-                return self._learn_all(
-                    batch, scores if last_score is None else last_score[: len(batch)], losses, baselines
-                )
-            return self._learn_and_score_last(batch, last_score, losses, baselines)
+            if self._bounds is None:
+                return self._learn_part(batch, scores, losses, baselines, last_score)
+            totals = LossTotals(0.0, 0.0, 0)
+            for rows in self._bounded_parts(batch):
+                out, lost, base = (None if array is None else array[rows] for array in (scores, losses, baselines))
+                is_last = rows.stop == len(batch)
+                totals = totals + self._learn_part(batch[rows], out, lost, base, last_score if is_last else None)
+            return totals
+
+    def _learn_part(
+        self,
+        batch: Batch,
+        scores: Vector | None,
+        losses: Vector | None,
+        baselines: Vector | None,
+        last_score: Vector | None,
+    ) -> LossTotals:
+        if last_score is None or len(batch) < 2:
+            return self._learn_all(batch, scores if last_score is None else last_score[: len(batch)], losses, baselines)
+        return self._learn_and_score_last(batch, last_score, losses, baselines)
+
+    # ---- bounds of single weights ----
+
+    def _bounded_parts(self, batch: Batch) -> Iterator[slice]:
+        """The rows of a batch in parts; before each, the bounds are set that hold from its first row on."""
+        assert self._bounds is not None
+        self._check(batch)  # before a name is taken note of
+        steps = self._bounds.steps(batch)
+        for number, step in enumerate(steps):
+            self._put_bounds(step.cells, step.ends)
+            yield slice(step.row, steps[number + 1].row if number + 1 < len(steps) else len(batch))
+
+    def _put_bounds(self, cells: NDArray[np.uint32], ends: Vector) -> None:
+        if len(cells) and not self._core.put_boxes(cells, np.ascontiguousarray(ends)):
+            raise InvalidInput("bounds= needs at most 65535 different ranges of weights, got more; join some.")
+
+    def meet_names(self, batch: Batch) -> None:
+        """Set the bounds of the features of rows that are left out, as if the rows had been learned."""
+        if self._bounds is not None:
+            with self._changing:
+                for step in self._bounds.steps(batch):
+                    self._put_bounds(step.cells, step.ends)
+
+    @property
+    def bounds(self) -> CellBounds | None:
+        """Which cells have bounds of their own; None where no weight can have them."""
+        return self._bounds
+
+    def put_bounds(self, cells: NDArray[np.integer[Any]], ends: Vector) -> None:
+        """Set the bounds of some cells: a lower and an upper end each."""
+        some = self._checked(cells)
+        assert self._bounds is not None
+        with self._changing:
+            self._bounds.load(some, ends)
+            self._put_bounds(some, ends)
+
+    @_reads
+    def limits_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
+        """Between which numbers the weights of some cells have to be."""
+        some = self._checked(slots)
+        ends = np.tile([self._spec.lower, self._spec.upper], (len(some), 1))
+        if self._bounds is not None:
+            self._core.take_boxes(some, ends)
+        return ends[:, 0], ends[:, 1]
 
     @property
     def arrival_numbers(self) -> int:
@@ -568,6 +629,8 @@ class Engine:
         some = self._checked(slots)
         few = Engine(replace(self._spec, dim=max(1, len(some))))
         few.put(np.arange(len(some)), self.take(some))
+        if self._bounds is not None:
+            few.put_bounds(np.arange(len(some)), np.column_stack(self.limits_at(some)))
         return few.weights(self._number(scale))[: len(some)]
 
     def expect_cells(self, count: int) -> None:
@@ -653,6 +716,7 @@ class Engine:
         twin._spec, twin._receipt, twin.retire = self._spec, self._receipt, self.retire
         twin._core = self._core.copy()
         twin._baseline = self._baseline.copy()
+        twin._bounds = None if self._bounds is None else self._bounds.copy()
         twin._seen = False
         twin._arrivals = None
         twin._reading, twin._changing = state_lock()
@@ -701,6 +765,7 @@ def _make_learner(spec: Spec, receipt: bool, dim: int) -> Learner:
         levels=spec.level,
         coin=spec.coin,
         dense=spec.dense,
+        boxed=bool(spec.bounds),
     )
 
 

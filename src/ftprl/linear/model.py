@@ -67,6 +67,8 @@ class Model:
         names: Names | None = None,
     ) -> None:
         self.engine = engine
+        if engine.bounds is not None and "format" in (reading or {}):
+            engine.bounds.is_named = (reading or {})["format"] not in readers.NUMBERED
         self.reading = dict(reading or {})
         self.history = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
@@ -91,6 +93,18 @@ class Model:
         """What to expect of rows to come, from all rows it was trained on; None for a model without such a record."""
         numbers = self.history.get("monitor", ())
         return RunMonitor(self.engine.spec.loss, numbers).confidence() if numbers else None
+
+    @property
+    def shared_bounds(self) -> tuple[int, int | None]:
+        """How many cells have bounds by name, and how many of them several names share; None if not known."""
+        if self.engine.bounds is None:
+            return 0, 0
+        cells = self.engine.bounds.cells()[0]
+        if not self.engine.bounds.is_named:
+            return len(cells), 0
+        if self.names is None or self.names.full_row is not None:
+            return len(cells), None
+        return len(cells), int(np.count_nonzero(self.names.of_cells(cells, self.engine.spec.dim).others))
 
     def weights(self, scale: int | None = None) -> Vector:
         """The point played in each cell; of several scales by the one of this number, or else by the leading one."""

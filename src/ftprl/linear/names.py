@@ -91,6 +91,10 @@ class Names:
         """Every name, in the order of their first rows."""
         return [_text(self._table.name(i)) for i in range(len(self))]
 
+    def cells(self, dim: int) -> NDArray[np.uint32]:
+        """The cell of each name in a table with `dim` cells, in the order of `all`."""
+        return self._table.slots(dim)
+
     def of_cells(self, cells: NDArray[np.integer[Any]], dim: int) -> CellNames:
         """The names of some cells of a table with `dim` cells."""
         first, counts = self._index(dim).find(cells)

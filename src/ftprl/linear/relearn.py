@@ -28,6 +28,8 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
     for name in arrays:
         if name.startswith(_OF_THE_MIXTURE):
             targets[name][...] = arrays[name]
+    if engine.bounds is not None:
+        new.put_bounds(*engine.bounds.cells())
     new.put(slots, new.take(slots))  # columns of the stack are known by their cells, which must be there
     return new
 

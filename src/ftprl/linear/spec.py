@@ -12,6 +12,7 @@ import numpy as np
 
 from ftprl import check
 from ftprl.errors import InvalidInput
+from ftprl.linear.bounds import Bound, parse_bounds
 from ftprl.losses import LARGEST_LABEL, SCALAR_LOSSES, ScalarLoss, quantile, scalar_loss
 
 LIMIT = LARGEST_LABEL  # options obey it too
@@ -34,8 +35,10 @@ class Spec:
     what is handed round after row t: a number, "auto" for 1/(t+1), or "capped" for min(2^-10, 1/(t+1)); and `stack`
     adds an expert that combines their scores. `level` gives that expert the level of the latest labels as well, for
     labels whose mean moves; not with the log loss. `coin` adds a coin-betting expert, and `dense` lets the stack see
-    the dense columns (docs/experts.md); neither goes with penalties or bounds. `retired` are scales that were there at
-    first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for several unless it is given.
+    the dense columns (docs/experts.md); neither goes with penalties or bounds. `bounds` are ranges of weights by the
+    names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired` are
+    scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for
+    several unless it is given.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -51,6 +54,7 @@ class Spec:
     l2: float = 0.0
     lower: float = -math.inf
     upper: float = math.inf
+    bounds: tuple[Bound, ...] = ()
     intercept: bool = True
     seed: int = 0
     float64: bool = False
@@ -86,6 +90,7 @@ class Spec:
                 f" upper={self.upper!r}; swap them or drop one.",
                 option=("lower", "upper"),
             )
+        settle("bounds", parse_bounds(self.bounds))
         for name in ("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"):
             settle(name, _flag(f"{name}=", getattr(self, name)))
         settle("seed", _seed(self.seed))
@@ -96,6 +101,8 @@ class Spec:
             raise InvalidInput(
                 f"share= needs several scales, got share={self.share!r} with one; drop it.", option="share"
             )
+        if self.several and self.bounds:  # a stack's coefficients may be negative: its score would break the bounds
+            settle("stack", False)
         settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
         if self.level and not (self.stacked and self.scalar_loss().has_units):
             raise InvalidInput(
@@ -109,7 +116,7 @@ class Spec:
                 raise InvalidInput(
                     f"{name}= needs several scales{stacked}, no penalty and no bound,"
                     f" got scale={self.scale!r:.40}, stack={self.stack}, l1={self.l1}, l2={self.l2},"
-                    f" lower={self.lower}, upper={self.upper}; drop it.",
+                    f" lower={self.lower}, upper={self.upper}, bounds={self.bounds!r:.40}; drop it.",
                     option=name,
                 )
         if self.coin_retired and (self.coin or not self.may_add("coin")):
@@ -141,7 +148,7 @@ class Spec:
     @property
     def bounded(self) -> bool:
         """Whether a bound is finite."""
-        return math.isfinite(self.lower) or math.isfinite(self.upper)
+        return math.isfinite(self.lower) or math.isfinite(self.upper) or bool(self.bounds)
 
     def scalar_loss(self) -> ScalarLoss:
         """The loss of a score."""
@@ -162,7 +169,10 @@ class Spec:
             if not plain[name]:
                 del plain[name]
         for name in ("lower", "upper"):
-            plain[name] = plain[name] if math.isfinite(plain[name]) else None
+            plain[name] = _or_none(plain[name])
+        plain["bounds"] = [[name, _or_none(lower), _or_none(upper)] for name, lower, upper in self.bounds]
+        if not self.bounds:
+            del plain["bounds"]
         return plain
 
     @classmethod
@@ -175,6 +185,10 @@ class Spec:
         return cls(
             **{name: value for name, value in plain.items() if not (name in ("lower", "upper") and value is None)}
         )
+
+
+def _or_none(end: float) -> float | None:
+    return end if math.isfinite(end) else None
 
 
 def _scale(value: object) -> float | tuple[float, ...]:

@@ -16,6 +16,7 @@ from ftprl.schema import MOST_ROWS
 BASELINE = "baseline"
 GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
 LABELS = "labels"  # what is known of them, with other losses than the log loss
+BOUNDS = ("bounds.cells", "bounds.ends")  # of a model with bounds by name
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
@@ -29,6 +30,8 @@ def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, NDArray[Any] | Pi
     arrays: dict[str, NDArray[Any] | Picked] = {**engine.saved_arrays}
     if np.isfinite(engine.baseline_state).all():  # not so for a model that was once saved without it
         arrays[BASELINE] = engine.baseline_state
+    if engine.bounds is not None:
+        arrays |= dict(zip(BOUNDS, engine.bounds.cells(), strict=True))
     slots = engine.touched()
     if len(slots) < part * engine.spec.dim:
         return arrays | _picked(engine, slots) | {"slots": slots}
@@ -49,8 +52,11 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     slots = tensors.get("slots")
     if LABELS in arrays and LABELS not in tensors:
         raise InvalidInput(f"{engine.spec.loss} loss as an earlier version learned it, without the unit of the labels")
-    if tensors.keys() - {"slots", BASELINE} != arrays.keys() | table.keys():
-        raise InvalidInput(f"other tensors than {', '.join(sorted(arrays.keys() | table.keys()))}")
+    known = arrays.keys() | table.keys() | set(() if engine.bounds is None else BOUNDS)
+    if tensors.keys() - {"slots", BASELINE} != known:
+        raise InvalidInput(f"other tensors than {', '.join(sorted(known))}")
+    if engine.bounds is not None:
+        _check_bounds(engine, tensors[BOUNDS[0]], tensors[BOUNDS[1]])
     if slots is not None:
         _check_slots(slots, engine.spec.dim)
     for name, target in arrays.items():
@@ -68,6 +74,8 @@ def restore(engine: Engine, tensors: Tensors) -> None:
         target[...] = tensors[name]
     engine.baseline_state[...] = tensors.get(BASELINE, np.nan)  # an older file has none, and then none is shown
     _put(engine, slots, tensors)
+    if engine.bounds is not None:
+        engine.put_bounds(*(tensors[name] for name in BOUNDS))
 
 
 def _put(engine: Engine, slots: NDArray[np.uint32] | None, tensors: Tensors) -> None:
@@ -109,6 +117,15 @@ def _check_slots(slots: NDArray[Any], dim: int) -> None:
         raise InvalidInput("slots outside the table")
     if (slots[1:] <= slots[:-1]).any():
         raise InvalidInput("slots that do not rise")
+
+
+def _check_bounds(engine: Engine, cells: NDArray[Any], ends: NDArray[Any]) -> None:
+    """Cells of the table, each once, with ranges within that of all weights."""
+    _check_slots(cells, engine.spec.dim)
+    _check_shape(BOUNDS[1], ends, (len(cells), 2), np.dtype(np.float64))
+    lower, upper = ends.T
+    if not ((engine.spec.lower <= lower) & (lower <= upper) & (upper <= engine.spec.upper)).all():
+        raise InvalidInput(f"{BOUNDS[1]} that no learning makes")
 
 
 def _is_tallies(a: NDArray[Any]) -> bool:

@@ -88,7 +88,9 @@ class Audit:
         h, spec = np.array(self._replay.spec.scales), self._replay.spec
         free = c.slots is None
         l1, l2 = (0.0 if free else spec.l1) * c.unit, (0.0 if free else spec.l2) * c.unit**2  # in units of the feature
-        low, high = (-math.inf, math.inf) if c.slots is None else (spec.lower, spec.upper)
+        low, high = (np.full((1, 1), side * math.inf) for side in (-1.0, 1.0))
+        if c.slots is not None:
+            low, high = (ends[:, None] for ends in self._replay.limits_at(c.slots))
         with np.errstate(divide="ignore", invalid="ignore"):
             hold = np.where(c.kappa > 0, c.unit * (spec.beta * c.unit + c.R) / (h * c.kappa), 0.0) + l2
         x = _weights(c.z, hold, l1, low, high)
@@ -124,7 +126,7 @@ class Audit:
         if c.slots is not None and len(c.unit):
             self._units = [min(self._units[0], float(c.unit.min())), max(self._units[1], float(c.unit.max()))]
 
-    def _weights_and_widths(self, c: _Coordinates, x: Vector, low: float, high: float) -> tuple[Vector, Vector]:
+    def _weights_and_widths(self, c: _Coordinates, x: Vector, low: Vector, high: Vector) -> tuple[Vector, Vector]:
         comparator = self._comparator
         if comparator.radius is not None:
             with np.errstate(divide="ignore"):
@@ -352,7 +354,7 @@ def _sums(values: Vector) -> Vector:
     return np.asarray(np.ascontiguousarray(values).sum(axis=-1))
 
 
-def _weights(z: Vector, hold: Vector, l1: Vector, low: float, high: float) -> Vector:
+def _weights(z: Vector, hold: Vector, l1: Vector, low: Vector, high: Vector) -> Vector:
     """The minimiser of ½ hold v² + z v + l1 |v| from low to high; the point nearest 0 where hold is 0."""
     shrunk = np.where(z > 0, np.minimum(l1 - z, 0.0), np.maximum(-z - l1, 0.0))
     x = np.divide(shrunk, hold, out=np.zeros_like(shrunk), where=hold > 0)
@@ -366,7 +368,7 @@ def _sizes(c: _Coordinates, v: Vector, hold: Vector, l1: Vector) -> Vector:
 
 def _is_paper(spec: Spec) -> bool:
     bounded = math.isfinite(spec.lower) and math.isfinite(spec.upper)
-    return bounded and not spec.intercept and spec.beta == 0 and spec.l1 == 0 and spec.l2 == 0
+    return bounded and not (spec.bounds or spec.intercept) and spec.beta == 0 and spec.l1 == 0 and spec.l2 == 0
 
 
 def _by_name(groups: dict[str, list[float]], spec: Spec) -> list[dict[str, Any]]:

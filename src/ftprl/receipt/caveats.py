@@ -37,6 +37,8 @@ def no_worst_case(spec: Spec, units: tuple[float, float], comparison: Comparison
         return "they hold for a box of weights; pass one with --radius"
     if not (math.isfinite(spec.lower) and math.isfinite(spec.upper)):
         return "it was trained without --lower and --upper, so that its weights may leave the box"
+    if spec.bounds:
+        return "some weights have bounds of their own"
     if spec.intercept:
         return "the intercept has no bounds; train with --no-intercept"
     if spec.beta != 0.0 or spec.l1 != 0.0 or spec.l2 != 0.0:

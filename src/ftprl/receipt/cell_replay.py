@@ -62,15 +62,15 @@ class CellArithmetic:
         held: Vector = unit * (self.spec.beta * unit + R)
         return held if self.unconstrained else held + self._h_l2 * (unit * unit)
 
-    def played(self, z: Vector, R: Vector, unit: Vector, kappa: Vector) -> Vector:
-        """The weights of some cells."""
+    def played(self, z: Vector, R: Vector, unit: Vector, kappa: Vector, lower: Vector, upper: Vector) -> Vector:
+        """The weights of some cells, which have to be between these."""
         spec = self.spec
         if self.labelled:
             rate = self.rate(R, unit)
             if self.unconstrained:
                 return np.asarray(-(z * rate) * kappa)
             pull = np.copysign(np.maximum(np.abs(z) - spec.l1 * unit, 0.0), -z)
-            return np.asarray(np.clip(pull * self.rate_with(rate, kappa, unit), spec.lower, spec.upper))
+            return np.asarray(np.clip(pull * self.rate_with(rate, kappa, unit), lower, upper))
         held = self.hold(R, unit)
         pull = (
             z * -self._h
@@ -78,7 +78,7 @@ class CellArithmetic:
             else np.copysign(np.maximum(np.abs(z) - spec.l1 * unit, 0.0), -z) * self._h
         )
         x = np.divide(pull, held, out=np.zeros_like(pull), where=held > 0)
-        return x if self.unconstrained else np.asarray(np.clip(x, spec.lower, spec.upper))
+        return x if self.unconstrained else np.asarray(np.clip(x, lower, upper))
 
     def rise(self, R: Vector, new: Vector, unit: Vector, kappa: Vector, new_kappa: float) -> Vector:
         """What h Q / unit grows by; with a kink it may fall, as kappa does."""

@@ -173,8 +173,9 @@ class Problem:
         self._unit = unit
         size = len(slots) + spec.intercept
         self.low, self.high = np.full(size, -radius), np.full(size, radius)
-        self.low[: len(slots)] = np.maximum(-radius, spec.lower * unit)
-        self.high[: len(slots)] = np.minimum(radius, spec.upper * unit)
+        lower, upper = engine.limits_at(slots)
+        self.low[: len(slots)] = np.maximum(-radius, lower * unit)
+        self.high[: len(slots)] = np.minimum(radius, upper * unit)
         plays = [b.play()[:, engine.leader] * b.unit[:, 0] for b in coordinate_blocks(engine)]
         self.start = np.clip(np.concatenate(plays) if plays else np.empty(0), self.low, self.high)
         self.best, self.least = math.inf, -math.inf

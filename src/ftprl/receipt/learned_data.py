@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -26,7 +25,8 @@ class LearnedData:
     def __init__(
         self, data: Any, runs: Sequence[Run], reading: Mapping[str, Any], spec: Spec, *, names: bool = False
     ) -> None:
-        self.spec, self.runs, self.reading, self._names = spec, runs, reading, names
+        self.spec, self.runs, self.reading = spec, runs, reading
+        self._names: bool | str = "all" if spec.bounds else names
         data = readers.as_data(data) if not _are_sources(data) else data
         if readers.are_paths(data):
             self.files = self._dealt(list(expand(data)))
@@ -96,7 +96,7 @@ class LearnedData:
             weight = np.where(unfit, 0.0, batch.weight)
             if run["holdout"] is not None:
                 weight[-(before + batch.first_row + 1) % run["holdout"] :: run["holdout"]] = 0.0
-            yield replace(batch, weight=weight), int(unfit.sum())
+            yield batch.replaced(weight=weight), int(unfit.sum())
 
 
 def _are_sources(data: Any) -> bool:

@@ -59,6 +59,7 @@ class Certifiable(Protocol):
     def row_sums(self, scale: int) -> RowSums: ...
     def touched(self) -> Slots: ...
     def parts_at(self, slots: Slots) -> Mapping[str, Any]: ...
+    def limits_at(self, slots: Slots) -> tuple[Vector, Vector]: ...
 
 
 @final
@@ -74,6 +75,7 @@ class CoordinateBlock:
     kappa: Vector  # of the weights; one column
     seen: Vector  # rows, or G / unit² where they are not counted
     spec: Spec
+    limits: tuple[Vector, Vector]  # of each weight; one column
 
     @property
     def free(self) -> bool:
@@ -88,10 +90,6 @@ class CoordinateBlock:
     def l2(self) -> Vector:
         """Likewise, of each squared weight."""
         return np.asarray((0.0 if self.free else self.spec.l2) * (self.unit * self.unit))
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        return (-np.inf, np.inf) if self.free else (self.spec.lower, self.spec.upper)
 
     def over_unit(self, a: Vector | float) -> Vector:
         """a / unit, and 0 for a feature that was 0 in every row and has no unit."""
@@ -137,12 +135,15 @@ def coordinate_blocks(engine: Certifiable, slots: Slots | None = None) -> Iterat
         )
         with np.errstate(over="ignore"):
             often = parts["count"][met].astype(np.float64)[:, None] if engine.counts_rows else (R / M) ** 2
-        yield CoordinateBlock(own, z, R, S, M, kappa, often, spec)
+        lower, upper = engine.limits_at(own)
+        yield CoordinateBlock(own, z, R, S, M, kappa, often, spec, (lower[:, None], upper[:, None]))
     if spec.intercept:
         one = np.ones((1, 1))
         cell = engine.intercept
         rows = one * engine.progress.rows
-        yield CoordinateBlock(None, cell[:1], cell[1:2], cell[2:3], one, cell[3:4, :1], rows, spec)
+        yield CoordinateBlock(
+            None, cell[:1], cell[1:2], cell[2:3], one, cell[3:4, :1], rows, spec, (-np.inf * one, np.inf * one)
+        )
 
 
 def own_weights(engine: Certifiable) -> Comparator:
@@ -163,17 +164,14 @@ def fixed_weights(weights: Vector, bias: float) -> Comparator:
         u = np.full((1, 1), bias) if b.slots is None else weights[b.slots, None]
         low, high = b.limits
         if ((u < low) | (u > high)).any():
+            worst = int(np.argmax(np.maximum(low - u, u - high)))
             raise InvalidInput(
-                f"a comparator needs weights within the model's bounds {low:g} to {high:g}, got"
-                f" {_worst(u, low, high):g}; compare with a model of the same bounds."
+                f"a comparator needs weights within the model's bounds {low.flat[worst]:g} to {high.flat[worst]:g}, got"
+                f" {u.flat[worst]:g}; compare with a model of the same bounds."
             )
         return u, 2.0 * np.abs(u)
 
     return choose
-
-
-def _worst(u: Vector, low: float, high: float) -> float:
-    return float(u.flat[np.argmax(np.maximum(low - u, u - high))])
 
 
 def box(radius: float) -> Comparator:
@@ -183,10 +181,13 @@ def box(radius: float) -> Comparator:
         lower, upper = b.limits
         side = b.over_unit(radius)
         low, high = np.maximum(-side, lower), np.minimum(side, upper)
-        low[b.unit == 0] = high[b.unit == 0] = np.clip(0.0, lower, upper)  # its weight decides nothing
+        nothing = b.unit == 0
+        low[nothing] = high[nothing] = np.clip(0.0, lower, upper)[nothing]  # its weight decides nothing
         if (low > high).any():
+            worst = int(np.argmax(low - high))
             raise InvalidInput(
-                f"radius needs a box that meets the model's bounds {lower:g} to {upper:g}, got {radius:g}; widen it."
+                f"radius needs a box that meets the model's bounds {lower.flat[worst]:g} to {upper.flat[worst]:g}, got"
+                f" {radius:g}; widen it."
             )
         middle = np.clip(0.0, low, high)
         return np.where(b.S > 0, low, np.where(b.S < 0, high, middle)), high - low

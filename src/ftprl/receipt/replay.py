@@ -18,6 +18,7 @@ from ftprl.data import Batch
 from ftprl.linear.mixture import WINDOW, has_lost, is_review, leader_of, mixture_of, move, next_review, window_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
+from ftprl.receipt.bounds_replay import BoundReplay
 from ftprl.receipt.cell_replay import LARGEST, CellArithmetic
 from ftprl.receipt.compiled_replay import compiled, label_numbers, set_label_numbers
 from ftprl.receipt.expert_replay import Additions
@@ -75,6 +76,8 @@ class Replay:
         self._table = {name: np.zeros((_FIRST_CELLS, K), self.kind) for name in "zR"}
         self._table["S"] = np.zeros((_FIRST_CELLS, K))
         self._unit, self._count, self._kappa = (np.zeros(_FIRST_CELLS, self.kind) for _ in range(3))
+        self._bounds = BoundReplay(spec) if spec.bounds else None
+        self._lower, self._upper = np.full(_FIRST_CELLS, spec.lower), np.full(_FIRST_CELLS, spec.upper)
         self._base = np.zeros((4, K))  # z, R, S and kappa
         self._sums = np.zeros((6, K))  # RegretSums, and the first three of RoundingSums
         self._slopes = np.zeros(K)
@@ -144,17 +147,38 @@ class Replay:
     def touched(self) -> NDArray[np.intp]:
         return np.flatnonzero(self._place)
 
+    def limits_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
+        """Between which numbers the weights of some cells have to be."""
+        at = self._place[slots]
+        return self._lower[at], self._upper[at]
+
     def weights(self, slots: NDArray[np.intp], scale: int) -> Vector:
         """The weights of some cells, by the scale of this number."""
         parts = {name: column[slots].astype(np.float64) for name, column in self.parts.items()}
         unit = parts["unit"][:, None]
         kappa = parts["kappa"][:, None] if "kappa" in parts else np.ones_like(unit)
-        return np.asarray(self._cells.played(parts["z"], parts["R"], unit, kappa)[:, scale])
+        limits = (ends[:, None] for ends in self.limits_at(slots))
+        return np.asarray(self._cells.played(parts["z"], parts["R"], unit, kappa, *limits)[:, scale])
 
     # ---- rows ----
 
     def learn(self, batch: Batch) -> None:
         """Predict and then learn each row that has a label and a weight above 0."""
+        if self._bounds is None:
+            return self._learn(batch)
+        changes = self._bounds.changes(batch)
+        cells, first = np.unique(batch.indices, return_index=True)
+        begins = dict(zip(cells.tolist(), first.tolist(), strict=True))
+        done = 0
+        for change in changes:
+            if begins.get(change.cell, len(batch.indices)) < batch.indptr[change.row]:  # an earlier row goes without
+                self._learn(batch[done : change.row])
+                done = max(done, change.row)
+            at = self._places(np.array([change.cell], np.uint32))
+            self._lower[at], self._upper[at] = change.lower, change.upper
+        return self._learn(batch[done:])
+
+    def _learn(self, batch: Batch) -> None:
         learned = (batch.weight > 0) & (batch.y == batch.y)
         if self.numpy:
             return self._learn_with_numpy(batch, np.flatnonzero(learned))
@@ -191,6 +215,7 @@ class Replay:
         """All that the compiled replay writes to."""
         own = {**self._table, "unit": self._unit, "count": self._count, "kappa": self._kappa, "labels": labels}
         own |= {"tallies": self.tallies, "sums": self._sums, "slopes": self._slopes, "row_sums": self._row_sums}
+        own |= {} if self._bounds is None else {"lower": self._lower, "upper": self._upper}
         own |= {"base": self._base} | ({} if self.calibration is None else {"calibration": self.calibration})
         return own if self.mixing is None else {**self.mixing.state, **self.additions.arrays(), **own}
 
@@ -216,6 +241,8 @@ class Replay:
             while self._met > len(self._unit):
                 self._unit, self._count = _doubled(self._unit), _doubled(self._count)
                 self._kappa = _doubled(self._kappa)
+                self._lower = np.concatenate([self._lower, np.full(len(self._lower), self.spec.lower)])
+                self._upper = np.concatenate([self._upper, np.full(len(self._upper), self.spec.upper)])
                 if self.additions.coin is not None:
                     self.additions.coin.cells = _doubled(self.additions.coin.cells)
                 self._table = {name: _doubled(table) for name, table in self._table.items()}
@@ -227,7 +254,8 @@ class Replay:
         unit = self._raised(at, np.abs(v))[:, None]
         z, R = self._table["z"][at].astype(np.float64), self._table["R"][at].astype(np.float64)
         kappa = self._kappa[at].astype(np.float64)[:, None] if self.loss.has_kink else np.ones_like(unit)
-        x, column = self._cells.played(z, R, unit, kappa), v[:, None]
+        limits = self._lower[at][:, None], self._upper[at][:, None]
+        x, column = self._cells.played(z, R, unit, kappa, *limits), v[:, None]
         scores = _total(x * column)
         if self._labelled:
             scores = scores + self.facts.offset

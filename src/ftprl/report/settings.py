@@ -21,6 +21,7 @@ _DESCRIPTIONS = {
     "l2": "L2 penalty",
     "lower": "lower bound of every weight",
     "upper": "upper bound of every weight",
+    "bounds": "bounds of weights by the names of their features",
     "intercept": "whether an intercept is learned",
     "seed": "seed of the feature hash",
     "float64": "double precision",

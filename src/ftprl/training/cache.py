@@ -19,7 +19,7 @@ _BLOCK = 1 << 22
 _FACTOR = 0x9E3779B97F4A7C15
 
 
-def cached(source: Source, path: str, threads: int | None = None, *, names: bool = False) -> Source:
+def cached(source: Source, path: str, threads: int | None = None, *, names: bool | str = False) -> Source:
     """The rows of a source, read from the file `path`, which is made first if there is none of the same data.
 
     `names` says whether the names of features are kept.
@@ -41,7 +41,7 @@ def cached(source: Source, path: str, threads: int | None = None, *, names: bool
     return BatchesSource(path, on_bad_row=on_bad_row, files=source.files, names=names)
 
 
-def _opened(path: str, source: Source, on_bad_row: str, names: bool) -> BatchesSource | None:
+def _opened(path: str, source: Source, on_bad_row: str, names: bool | str) -> BatchesSource | None:
     """The file of an earlier run, if it is whole and was made with the same options."""
     try:
         found = BatchesSource(path, on_bad_row=on_bad_row, files=source.files, names=names)
@@ -50,7 +50,7 @@ def _opened(path: str, source: Source, on_bad_row: str, names: bool) -> BatchesS
     return found if found.to_dict() == source.to_dict() else None
 
 
-def data_of(source: Source, names: bool) -> Any:
+def data_of(source: Source, names: bool | str) -> Any:
     """What the data is recognised by: the size and the fingerprint of each file, and what of it is kept."""
     files = [_fingerprint(file) for file in source.files] if source.files else source.fingerprint()
     return {"files": files, "skip": source.skips_bad_rows, "names": names}

@@ -44,7 +44,7 @@ def convert(data: Any, output: str | os.PathLike[str], **options: Any) -> Source
             option="output",
         )
     check_packing("output=", path)
-    source = readers.open(data, **{"names": kind == ".batches", **options})
+    source = readers.open(data, **{"names": "all" if kind == ".batches" else False, **options})
     check_apart({"output=": path}, {f"the data file {file}": file for file in source.files if file != STDIN})
     if kind == ".batches":
         write_batches(path, source)

@@ -12,9 +12,15 @@ T = TypeVar("T")
 
 
 def around_refused(
-    batch: Batch, work: Callable[[Batch], T], on_refusal: Callable[[RowRefused], None] | None
+    batch: Batch,
+    work: Callable[[Batch], T],
+    on_refusal: Callable[[RowRefused], None] | None,
+    pass_over: Callable[[Batch], None] | None = None,
 ) -> Iterator[T]:
-    """`work` on all rows of a batch but those it refuses; without `on_refusal` the first of those is an error."""
+    """`work` on all rows of a batch but those it refuses; without `on_refusal` the first of those is an error.
+
+    `pass_over` gets each row that is refused, in its turn.
+    """
     while len(batch):
         try:
             yield work(batch)
@@ -26,6 +32,8 @@ def around_refused(
             at = refusal.row - batch.first_row
         if at:
             yield work(batch[:at])
+        if pass_over is not None:
+            pass_over(batch[at : at + 1])
         batch = batch[at + 1 :]
 
 

@@ -80,7 +80,7 @@ def new_model(data: Any, options: Options, receipt: bool, names: object = None) 
         seed=spec.seed,
         loss=spec.loss,
         dtype="float64" if spec.float64 else "float32",
-        names=budget > 0,
+        names="all" if spec.bounds else budget > 0,
         **_pick(options, _OPEN),
     )
     columns = source.describe().columns
@@ -98,7 +98,7 @@ def _names(source: readers.Source, budget: int) -> Names | None:
 
 def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with `coin` and `dense` on, where nothing was said of them and they can be."""
-    spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper")))
+    spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper", "bounds")))
     wanted = {name: spec.may_add(name) for name in ("coin", "dense")}
     return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
 
@@ -201,7 +201,7 @@ def resumed_model(
         limits.setdefault("on_bad_row", old.checkpoint["on_bad_row"])
     spec = old.engine.spec  # a model that was made by hand may not say how its data is read
     kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **old.reading}
-    limits["names"] = old.names is not None
+    limits["names"] = "all" if spec.bounds else old.names is not None
     return old, readers.open(data, labelled=True, **limits, **readers.settings_for(kept, data))
 
 

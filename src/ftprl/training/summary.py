@@ -58,6 +58,9 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
         "leader": None if model.engine.mixture is None else model.engine.leader,
         "names": None if model.names is None else _names(model, occupied),
+        "bounds": None
+        if model.engine.bounds is None
+        else dict(zip(("cells", "shared"), model.shared_bounds, strict=True)),
         "largest": [{**entry._asdict(), "collision": entry.collision} for entry in largest],
     }
 

@@ -81,6 +81,7 @@ def train(
     float64: bool | None = None,
     lower: float | None = None,
     upper: float | None = None,
+    bounds: Mapping[str | int, tuple[float | None, float | None]] | Sequence[str] | None = None,
     scale: float | Sequence[float] | str | None = None,
     beta: float | None = None,
     l1: float | None = None,
@@ -162,9 +163,9 @@ def train(
     - `float64`: Whether to use double precision, which takes twice the memory [default: False]
     - `lower`: Lower bound of every weight but the intercept
     - `upper`: Upper bound of every weight but the intercept
-
-    Learning options:
-
+    - `bounds`: Bounds of weights by the names of their features, such as price*=0: (at least 0), x=:0 or x=-1:1; in
+      Python also as {'price*': (0, None)}. A name is a feature, a column, a namespace, a column number or a pattern
+      with * and ?
     - `scale`: Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them [default:
       auto]
     - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
@@ -262,9 +263,12 @@ def train(
                     "cache= keeps no delays, got delay_column= as well; drop one.", option=("cache", "delay_column")
                 )
 
-            source = cached(source, os.fspath(cache), threads, names=model.names is not None)
+            source = cached(
+                source, os.fspath(cache), threads, names="all" if model.engine.spec.bounds else model.names is not None
+            )
         saved = None if old is None else old.checkpoint
-        run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt)
+        bounded = bool(model.engine.spec.bounds)
+        run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt, bounds=bounded)
         model.check_size()
         log = _EventLog(events, listener, _settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
@@ -363,7 +367,12 @@ class _EventLog:
 
 
 def _run_options(
-    arguments: Mapping[str, Any], checkpoint: Mapping[str, Any] | None, source: readers.Source, *, receipt: bool
+    arguments: Mapping[str, Any],
+    checkpoint: Mapping[str, Any] | None,
+    source: readers.Source,
+    *,
+    receipt: bool,
+    bounds: bool,
 ) -> RunOptions:
     """The options of this run; those that were not passed again are as in the checkpoint it resumes."""
     passed = {name: arguments[name] for name in RUN if arguments[name] is not None}
@@ -383,7 +392,7 @@ def _run_options(
         passed["delay_memory"] = parse_memory(passed["delay_memory"])
     options = RunOptions(**{**kept, **passed})
     options.check()
-    _check_delay(options, source, receipt=receipt)
+    _check_delay(options, source, receipt=receipt, bounds=bounds)
     if options.holdout == 0:
         options = options._replace(holdout=None)
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
@@ -395,7 +404,7 @@ def _run_options(
     return options
 
 
-def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool) -> None:
+def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, bounds: bool) -> None:
     """Refuse late labels where rows are learned several times, or where a receipt counts each at its prediction."""
     name = "delay_column" if has_delay_column(source) else "delay"
     if options.delay is None and name == "delay":
@@ -405,6 +414,10 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool) 
             f"{name}= learns rows later than they are predicted, which no receipt covers, got it with a receipt;"
             " drop one.",
             option=(name, "receipt"),
+        )
+    if bounds:  # they hold from the row of a name on, and rows would be learned in another order
+        raise InvalidInput(
+            f"{name}= learns rows in another order than bounds= expects, got both; drop one.", option=(name, "bounds")
         )
     if options.passes > 1:
         raise InvalidInput(

@@ -294,7 +294,12 @@ class Trainer:
             self.state.refuse(located(refusal, self.source, position) if is_first else refusal)
 
         try:
-            for _ in around_refused(batch, self._learn, refuse if self.source.skips_bad_rows else None):
+            for _ in around_refused(
+                batch,
+                self._learn,
+                refuse if self.source.skips_bad_rows else None,
+                self.model.engine.meet_names,
+            ):
                 pass
         except RowRefused as refusal:
             raise located(refusal, self.source, position) from None

@@ -62,6 +62,9 @@ TABLE = {
                "generate clicks -o x.vw --seed -1", "demo --seed -1"],
     "--lower": [f"{T} --lower nan", f"{T} --lower 1 --upper 0", f"{T} --lower inf", f"{T} --upper=-inf"],
     "--upper": [f"{T} --upper nan"],
+    "--bound": [f"{T} --bound {value}" for value in ("x", "x=1", "x=1:0", "x=a:", "=0:", "x=:nan")]
+    + [f"{T} --bound '*=1:' --bound '*=:0'", f"{T} --bound '*=1:' --upper 0"]
+    + ["train c.vw -o x --resume m --bound x=0:"],
     "Invalid value for '--upper'": [f"{T} --upper x"],
     "--scale": [f"{T} --scale {value}" for value in ("0", "x", "-1", "0.1,0.1", "0.2,0.1", "1,x", ",", "nan", "''")]
     + ["train c.vw -o x --resume m --scale 3"],

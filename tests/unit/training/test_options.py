@@ -69,7 +69,7 @@ def spellings(text: str) -> list[str]:
 def test_spec_has_the_options_of_the_model() -> None:
     fields = {field.name: field.default for field in dataclasses.fields(Spec)}
     assert set(names("Spec")) == set(fields) - {"retired", "coin_retired"}  # what was dropped is a result, no option
-    for name in set(names("Spec")) - {"scale", "beta", "dim", "lower", "upper", "coin", "dense"}:
+    for name in set(names("Spec")) - {"scale", "beta", "dim", "lower", "upper", "bounds", "coin", "dense"}:
         assert BY_NAME[name].default in (str(fields[name]), f"{fields[name]:g}" if fields[name] == 0 else "")
     assert BY_NAME["dim"].default == "2^22"
     assert fields["dim"] == 2**22 == 2 ** int(BY_NAME["bits"].default or "")

@@ -1,0 +1,47 @@
+"""`ftprl export`: a model for other programs."""
+
+# Without "from __future__ import annotations": Typer would evaluate each annotation four times.
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ftprl.errors import InvalidInput
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="Model file")],
+    *,
+    python: Annotated[
+        Path | None, typer.Option("--python", help="Write a scorer in plain Python, one file without dependencies")
+    ] = None,
+    onnx: Annotated[
+        Path | None, typer.Option("--onnx", help="Write an ONNX model, which needs the package onnx")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary")] = False,
+) -> None:
+    """Write a model as a Python file that scores rows by itself, or as ONNX.
+
+    ftprl export clicks.ftprl --python scorer.py
+
+    ftprl export clicks.ftprl --onnx clicks.onnx
+    """
+    if python is None and onnx is None:
+        raise InvalidInput("export needs --python FILE or --onnx FILE, got neither; name one of them.")
+    from ftprl.atomic import check_apart, check_target
+    from ftprl.export import write_onnx, write_python
+    from ftprl.linear.model import Model
+
+    targets = {"--python": python, "--onnx": onnx}
+    for name, path in targets.items():
+        check_target(name, path)
+    check_apart(targets, {"the model": model})
+    loaded = Model.load(model)
+    if python is not None:
+        write_python(loaded, python)
+    if onnx is not None:
+        write_onnx(loaded, onnx)
+    if not quiet:
+        written = " and ".join(str(path) for path in targets.values() if path is not None)
+        print(f"wrote {written}", file=sys.stderr)

@@ -1,0 +1,138 @@
+"""All that the score of a row is computed of: the weights of the cells that count, and what mixes the scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl import data as readers
+from ftprl.linear.compact import needed
+from ftprl.linear.engine import Engine
+from ftprl.linear.model import Model
+
+Vector = NDArray[np.float64]
+_WEALTH = 0.3  # of each coordinate of the coin at first
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreNumbers:
+    """The cells, their weights (one column per scale, and one for the coin), and settings as JSON values."""
+
+    cells: NDArray[np.uint32]
+    weights: Vector
+    settings: dict[str, Any]
+
+
+def score_numbers(model: Model) -> ScoreNumbers:
+    """The numbers of a model; all that is not among the cells has the weight `idle`."""
+    engine = model.engine
+    with engine.unchanged():
+        cells = needed(engine)
+        columns = [engine.weights_at(cells, k) for k in range(len(engine.spec.scales))]
+        if engine.spec.coin:
+            columns.append(_bets(engine, cells))
+        return ScoreNumbers(cells, np.column_stack(columns), _mixing(engine) | _reading(model))
+
+
+def _intercepts(engine: Engine) -> list[float]:
+    """The weight of the intercept in each scale and in the coin, by the same operations as in a prediction."""
+    spec, (z, R, _, kappa) = engine.spec, engine.intercept
+    h = np.array(spec.scales)
+    strength = spec.beta + R
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        if spec.scalar_loss().has_units:
+            rate = np.minimum(np.where(strength > 0, h / strength, 0.0), _LARGEST)
+            own = -(z * rate) * kappa
+        else:
+            own = np.where(strength > 0, z * -h / strength, 0.0)
+    if not spec.intercept:
+        own = np.zeros(len(h))
+    if not spec.coin:
+        return [float(x) for x in own]
+    theta, sizes, won, _, bound = engine.saved_arrays["coin.intercept"].tolist()
+    bet = (_WEALTH + won) * theta / (bound * (bound + sizes)) if spec.intercept else 0.0
+    return [*(float(x) for x in own), bet]
+
+
+def _bets(engine: Engine, cells: NDArray[np.uint32]) -> Vector:
+    """The weights of the coin."""
+    where = engine.saved_columns["coin"]
+    theta, sizes, won, largest = engine.take(cells)[:, where].astype(np.float64).T
+    lost = largest * float(engine.saved_arrays["coin.intercept"][4])
+    held = lost * (lost + sizes)
+    return np.asarray(np.divide((_WEALTH + won) * theta, held, out=np.zeros_like(held), where=held > 0))
+
+
+def _mixing(engine: Engine) -> dict[str, Any]:
+    """What makes one prediction of the scores of the scales."""
+    spec, state, loss = engine.spec, engine.state, engine.spec.scalar_loss()
+    idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
+    facts = engine.label_state
+    has_classes = loss.rule == "classes"
+    unit = 1.0 if facts is None or has_classes or loss.link == "log" else facts["unit"]
+    settings: dict[str, Any] = {
+        "loss": spec.loss,
+        "link": loss.link,
+        "scales": len(spec.scales),
+        "coin": spec.coin,
+        "idle": [idle] * len(spec.scales) + [0.0] * spec.coin,
+        "intercepts": _intercepts(engine),
+        "labels": None,
+        "float64": spec.float64,
+        "stack": spec.stacked,
+        "stack_unit": unit,
+        "stack_gain": 4.0 if spec.loss == "hinge" else 1.0,
+        "classes": has_classes,
+        "levels": state["hedge"][5:7].tolist() if spec.level else None,
+        "u": state["u"].tolist() if spec.stacked else [],
+        "w": engine.saved_arrays["mixture.w"].tolist() if spec.several else [1.0],
+        "behind": None,
+        **_dense(engine),
+    }
+    if facts is not None:
+        settings["labels"] = {name: facts[name] for name in ("offset", "lowest", "highest")}
+        sign = float((facts["mean"] > 0) - (facts["mean"] < 0))
+        settings["labels_predict"] = sign if has_classes else facts["offset"]
+    elif spec.several and spec.share == 0.0:  # the weights follow from the losses
+        seen = engine.saved_arrays["mixture.seen"]
+        settings["behind"] = ((seen - seen.min()) / float(engine.saved_arrays["mixture.facts"][0])).tolist()
+    return settings
+
+
+def _dense(engine: Engine) -> dict[str, Any]:
+    """The dense columns that the stack sees, and its coefficients: those of the scales, of a constant and of these."""
+    arrays, spec = engine.saved_arrays, engine.spec
+    u: list[float] = arrays["dense.u"].tolist() if spec.dense and "dense.u" in arrays else []
+    if not u:
+        return {"dense": [], "dense_u": []}
+    own = len(spec.scales) + (2 if spec.level else 0)
+    columns = arrays["dense.columns"][: len(u) - own - 1, :3].tolist()
+    return {
+        "u": u[:own],
+        "dense": [[int(cell), mean, deviation] for cell, mean, deviation in columns],
+        "dense_u": u[own:],
+    }
+
+
+def _reading(model: Model) -> dict[str, Any]:
+    """How a row becomes cells and values."""
+    reading = model.reading
+    columns = reading.get("columns")
+    format = reading.get("format", "arrays")
+    kind = "numbers" if format in readers.NUMBERED else "features" if columns is None else "columns"
+    order = reading.get("order") or list(columns or ())
+    return {
+        "kind": kind,
+        "dim": model.engine.spec.dim,
+        "seed": model.engine.spec.seed,
+        "columns": {name: (columns or {})[name] for name in order},
+        "reads_others": format in ("records", "jsonl") and bool(reading.get("other_columns", True)),
+        "missing": reading.get("missing", "ignore"),
+        "sampled": reading.get("sampled") or {},
+        "interactions": reading.get("interactions", []),
+    }

@@ -1,0 +1,242 @@
+"""A model as an ONNX graph, the whole mixture, for ONNX Runtime and others; needs the package onnx."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.atomic import replacing
+from ftprl.errors import InvalidInput
+from ftprl.export.numbers import ScoreNumbers, score_numbers
+from ftprl.linear.model import Model
+
+MOST_COLUMNS = 1 << 16  # of a model whose rows are one array; others take cells and values
+_OPSET, _ML_OPSET = 17, 3
+_CUT = 8.0
+_CLAMP = 60.0
+
+
+def write_onnx(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model as an ONNX file, atomically.
+
+    A model of arrays or libsvm files with at most 65536 columns has the input `X`, float32, (rows, columns). Others
+    have `cells`, int64, and `values`, float32, both (rows, entries): the cells of the features of each row, filled
+    up with entries of value 0. The outputs are `score` and `prediction` (a probability, or the mean of the label), of
+    shape (rows,).
+    """
+    with replacing(path) as out:
+        out.write(onnx_bytes(model))
+
+
+def onnx_bytes(model: Model) -> bytes:
+    """The same as bytes."""
+    try:
+        import onnx
+    except ImportError:
+        raise InvalidInput(
+            "ONNX needs the package onnx, got an environment without it; pip install 'ftprl[onnx]'."
+        ) from None
+    numbers = score_numbers(model)
+    graph = _Graph(onnx.helper, onnx.TensorProto)
+    scores, values_of = _scores(graph, numbers)
+    score = _mixture(graph, numbers.settings, scores, values_of)
+    graph.output("score", score)
+    graph.output("prediction", _mean(graph, numbers.settings["link"], score))
+    made = graph.model(onnx)
+    onnx.checker.check_model(made)
+    return bytes(made.SerializeToString())
+
+
+@final
+class _Graph:
+    """Nodes in their order; every number between is float64."""
+
+    def __init__(self, helper: Any, types: Any) -> None:
+        self._helper, self._types = helper, types
+        self._nodes: list[Any] = []
+        self._constants: dict[bytes, str] = {}
+        self._initializers: list[Any] = []
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+
+    def input(self, name: str, type: str, shape: list[str | int]) -> str:
+        self._inputs.append(self._helper.make_tensor_value_info(name, getattr(self._types, type), shape))
+        return name
+
+    def output(self, name: str, source: str) -> None:
+        self._nodes.append(self._helper.make_node("Identity", [source], [name]))
+        self._outputs.append(self._helper.make_tensor_value_info(name, self._types.DOUBLE, ["rows"]))
+
+    def constant(self, value: Any, dtype: type = np.float64) -> str:
+        array: NDArray[Any] = np.asarray(value, dtype)
+        key = array.dtype.str.encode() + str(array.shape).encode() + array.tobytes()
+        if key not in self._constants:
+            name = self._constants[key] = f"constant{len(self._constants)}"
+            kind = self._types.DOUBLE if array.dtype == np.float64 else self._types.INT64
+            self._initializers.append(self._helper.make_tensor(name, kind, array.shape, array.tobytes(), raw=True))
+        return self._constants[key]
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        name = f"value{len(self._nodes)}"
+        self._nodes.append(self._helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def wide(self, source: str) -> str:
+        return self.node("Cast", source, to=self._types.DOUBLE)
+
+    def cut(self, source: str, low: float, high: float) -> str:
+        return self.node("Clip", source, self.constant(low), self.constant(high))
+
+    def column(self, source: str, number: int) -> str:
+        """One column of a matrix, as a vector."""
+        return self.node("Gather", source, self.constant(number, np.int64), axis=1)
+
+    def total(self, source: str) -> str:
+        """The sum of each row."""
+        return self.node("ReduceSum", source, self.constant([1], np.int64), keepdims=0)
+
+    def model(self, onnx: Any) -> Any:
+        from ftprl.version import __version__
+
+        graph = self._helper.make_graph(self._nodes, "ftprl", self._inputs, self._outputs, self._initializers)
+        opsets = [self._helper.make_opsetid("", _OPSET), self._helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
+        return self._helper.make_model(
+            graph, producer_name="ftprl", producer_version=__version__, opset_imports=opsets, ir_version=8
+        )
+
+
+def _scores(g: _Graph, numbers: ScoreNumbers) -> tuple[str, Any]:
+    """The scores of the scales and the coin without what mixes them, (rows, scales); and the values of a cell."""
+    s, weights = numbers.settings, numbers.weights
+    offset = s["labels"]["offset"] if s["labels"] else 0.0
+    # The coin is counted from 0 and then in the unit of the labels.
+    shift = np.array(s["intercepts"]) + offset
+    scale = np.ones(len(shift))
+    if s["coin"]:
+        scale[-1] = s["stack_unit"]
+        shift[-1] = s["intercepts"][-1] * s["stack_unit"] + offset
+    idle = np.array(s["idle"]) * scale
+    weights = weights * scale
+    if s["kind"] == "numbers" and s["dim"] <= MOST_COLUMNS:
+        return _dense_scores(g, numbers.cells, weights, idle, shift, s["dim"])
+    return _sparse_scores(g, numbers.cells, weights, idle, shift)
+
+
+def _dense_scores(
+    g: _Graph, cells: NDArray[np.uint32], weights: Any, idle: Any, shift: Any, dim: int
+) -> tuple[str, Any]:
+    X = g.wide(g.input("X", "FLOAT", ["rows", dim]))
+    if idle.any():  # columns that were never learned have a weight, too
+        every = np.tile(idle, (dim, 1))
+        every[cells] = weights
+        product = g.node("MatMul", X, g.constant(every))
+    else:
+        some = g.node("Gather", X, g.constant(cells, np.int64), axis=1)
+        product = g.node("MatMul", some, g.constant(weights))
+    return g.node("Add", product, g.constant(shift)), lambda cell: g.column(X, cell)
+
+
+def _sparse_scores(g: _Graph, cells: NDArray[np.uint32], weights: Any, idle: Any, shift: Any) -> tuple[str, Any]:
+    given = g.input("cells", "INT64", ["rows", "entries"])
+    values = g.wide(g.input("values", "FLOAT", ["rows", "entries"]))
+    table = np.vstack([idle, weights])
+    at = g.node(
+        "LabelEncoder",
+        given,
+        domain="ai.onnx.ml",
+        keys_int64s=[*cells.tolist(), -1],
+        values_int64s=[*range(1, len(cells) + 1), 0],
+        default_int64=0,
+    )
+    found = g.node("Gather", g.constant(table), at, axis=0)  # rows, entries, scales
+    products = g.node("Mul", found, g.node("Unsqueeze", values, g.constant([2], np.int64)))
+
+    def value_of(cell: int) -> str:
+        is_cell = g.wide(g.node("Equal", given, g.constant(cell, np.int64)))
+        return g.total(g.node("Mul", values, is_cell))
+
+    return g.node("Add", g.total(products), g.constant(shift)), value_of
+
+
+def _mixture(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str:
+    if s["scales"] == 1:
+        own = g.column(scores, 0)
+        return g.cut(own, s["labels"]["lowest"], s["labels"]["highest"]) if s["labels"] else own
+    return _mean_of_experts(g, s, scores, value_of) if s["labels"] else _mixed_odds(g, s, scores, value_of)
+
+
+def _columns_of(g: _Graph, scores: str, first: int, last: int) -> str:
+    return g.node("Slice", scores, *(g.constant([at], np.int64) for at in (first, last, 1)))
+
+
+def _stack(g: _Graph, s: dict[str, Any], seen: str, value_of: Any) -> str:
+    """The stack without its offset: coefficients times what it sees, and the dense columns in the stack's unit."""
+    f = g.total(g.node("Mul", seen, g.constant(s["u"][: s["scales"]])))
+    if s["dense_u"]:
+        constant, *coefficients = s["dense_u"]
+        total = g.constant(constant)
+        for u, (cell, centre, deviation) in zip(coefficients, s["dense"], strict=True):
+            distance = g.node("Sub", value_of(cell), g.constant(centre))
+            value = g.cut(g.node("Div", distance, g.constant(deviation)), -_CUT, _CUT)
+            total = g.node("Add", total, g.node("Mul", value, g.constant(u)))
+        f = g.node("Add", f, g.node("Mul", total, g.constant(s["stack_unit"])))
+    if s["levels"]:
+        levels = s["u"][s["scales"]] * s["levels"][0] + s["u"][s["scales"] + 1] * s["levels"][1]
+        f = g.node("Add", f, g.constant(s["stack_unit"] * levels))
+    return f
+
+
+def _as_column(g: _Graph, vector: str) -> str:
+    return g.node("Unsqueeze", vector, g.constant([1], np.int64))
+
+
+def _mixed_odds(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str:
+    """The log-odds of the mixed probability: ln sum w e^-loss for both labels."""
+    count = s["scales"]
+    experts = [_columns_of(g, scores, 0, count)]
+    if s["stack"]:
+        experts.append(_as_column(g, _stack(g, s, g.cut(experts[0], -_CUT, _CUT), value_of)))
+    if s["coin"]:
+        experts.append(_columns_of(g, scores, count, count + 1))
+    odds = g.node("Concat", *experts, axis=1)
+    w = np.array(s["w"]) if s["behind"] is None else np.exp(-np.array(s["behind"]))
+    with np.errstate(divide="ignore"):
+        logs = np.maximum(np.log(w / w.sum()), -1e300)
+    one = g.constant(1.0)
+    tail = g.node("Log", g.node("Add", one, g.node("Exp", g.node("Neg", g.node("Abs", odds)))))
+    none = g.constant(0.0)
+    sides = []
+    for side in (odds, g.node("Neg", odds)):  # minus the loss of a positive label, of a negative one
+        loss = g.node("Add", g.node("Max", g.node("Neg", side), none), tail)
+        sides.append(g.node("ReduceLogSumExp", g.node("Sub", g.constant(logs), loss), axes=[1], keepdims=0))
+    return g.node("Sub", sides[0], sides[1])
+
+
+def _mean_of_experts(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str:
+    """The mean of what the experts predict, each within the range of the labels."""
+    count, labels = s["scales"], s["labels"]
+    low, high = labels["lowest"], labels["highest"]
+    raw = _columns_of(g, scores, 0, count)
+    cut = g.cut(raw, low, high)
+    w = s["w"]
+    mean = g.total(g.node("Mul", cut, g.constant(w[:count])))
+    at = count
+    if s["stack"]:
+        seen = g.cut(raw, -_CUT, _CUT) if s["classes"] else cut
+        f = _stack(g, s, g.node("Sub", seen, g.constant(labels["offset"])), value_of)
+        f = g.node("Mul", g.node("Add", f, g.constant(labels["offset"])), g.constant(s["stack_gain"]))
+        mean = g.node("Add", mean, g.node("Mul", g.cut(f, low, high), g.constant(w[at])))
+        at += 1
+    mean = g.node("Add", mean, g.constant(w[at] * s["labels_predict"]))
+    if s["coin"]:
+        mean = g.node("Add", mean, g.node("Mul", g.cut(g.column(scores, count), low, high), g.constant(w[at + 1])))
+    return mean
+
+
+def _mean(g: _Graph, link: str, score: str) -> str:
+    if link == "logit":
+        return g.node("Sigmoid", score)
+    return g.node("Exp", g.cut(score, -_CLAMP, _CLAMP)) if link == "log" else score

@@ -1,0 +1,405 @@
+"""Scores of a linear model trained by ftprl, in plain Python: this file is all that is needed.
+
+    from scorer import predict, score
+
+    predict({"price": 3.5, "city": "Oslo"})  # the probability, or the mean of the label
+    score({"price": 3.5, "city": "Oslo"})  # the score: log-odds, the log of the mean, or the mean itself
+
+A row is a dict: of columns for a model of tables or dicts; of features for a model of VW text, such as
+{"user^42": 1, "price": 3.5}, a feature of a namespace with ^ between them. For a model of arrays or libsvm files it is
+a dict of column numbers, or a sequence with a number for each column. `score_cells` takes pairs of a cell of the table
+and a value, as a row is after hashing.
+
+As a program it reads one JSON object per line and prints one prediction per line: python scorer.py < rows.jsonl
+"""
+
+import base64
+import itertools
+import json
+import math
+import re
+import struct
+import sys
+import zlib
+from array import array
+from datetime import datetime, timedelta, timezone
+
+SETTINGS = {}  # as JSON: how rows are read and scores are mixed
+CELLS = ""  # the cells and their weights, packed
+
+_MASK = (1 << 64) - 1
+_K0 = math.isqrt(2 << 128) & _MASK  # the first 64 fractional bits of sqrt(2)
+_K1 = math.isqrt(3 << 128) & _MASK  # and of sqrt(3)
+_LARGEST = 1e30
+_STACK_CUT = _DENSE_CUT = 8.0
+_LOG_SCORE = 60.0
+# log(1 + e) is 2 atanh(e / (2 + e)), by this polynomial.
+_ATANH = [
+    float.fromhex(digits)
+    for digits in (
+        *("0x1.5555555555555p-1", "0x1.9999999999944p-2", "0x1.2492492499d46p-2", "0x1.c71c71bedea97p-3"),
+        *("0x1.745d19937b1fcp-3", "0x1.3b13515f6f9efp-3", "0x1.111abdc8abe16p-3", "0x1.e0a2d581ab68fp-4"),
+        *("0x1.bc37f0140c19ep-4", "0x1.32e0d25c9c761p-4", "0x1.401d3e65cdc48p-3"),
+    )
+]
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_ABSENT = {"", "na", "nan", "n/a", "#n/a", "null", "none"}
+_TRUE, _FALSE = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DATE = re.compile(
+    r"(?P<year>[0-9]{4})(?P<dash>-?)(?P<month>[0-9]{2})(?P=dash)(?P<day>[0-9]{2})"
+    r"([Tt ](?P<hour>[0-9]{2})((?P<colon>:?)(?P<minute>[0-9]{2})((?P=colon)(?P<second>[0-9]{2})([.,][0-9]+)?)?)?"
+    r"(?P<zone>[Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+)
+
+
+# ---- from a row to cells and values ----
+
+
+def _mix(x):
+    x ^= x >> 30
+    x = x * 0xBF58476D1CE4E5B9 & _MASK
+    x ^= x >> 27
+    x = x * 0x94D049BB133111EB & _MASK
+    return x ^ x >> 31
+
+
+def feature_hash(name, seed=0):
+    """The hash of a name, as bytes."""
+    h = _mix(seed + _K0 & _MASK)
+    for first in range(0, len(name), 8):
+        product = (h ^ int.from_bytes(name[first : first + 8].ljust(8, b"\0"), "little")) * _K1
+        h = (product >> 64) ^ (product & _MASK)
+    return _mix(h ^ len(name))
+
+
+def _cell_of(number):
+    dim = SETTINGS["dim"]
+    return number & (dim - 1) if dim & (dim - 1) == 0 else number * dim >> 64
+
+
+def cells_of(row):
+    """The cells and values of a row, in the order of its features."""
+    if SETTINGS["kind"] == "numbers":
+        return row.items() if hasattr(row, "items") else enumerate(row)
+    features = _table_features(row) if SETTINGS["kind"] == "columns" else _named_features(row)
+    crossed = _products(features) if SETTINGS["interactions"] else []
+    return [(_cell_of(number), value) for _, number, value in features] + [(_cell_of(h), v) for h, v in crossed]
+
+
+def _named_features(row):
+    """Features of VW text: their namespaces, hashes and values."""
+    features, seed = [], SETTINGS["seed"]
+    for name, value in row.items():
+        group, joint, rest = name.partition("^")
+        text = rest if joint else name
+        start = feature_hash(group.encode(), seed) if joint and group else seed
+        features.append((group if joint else "", feature_hash(text.encode(), start), float(value)))
+    return features
+
+
+def _table_features(row):
+    """Features of columns: their columns, hashes and values."""
+    features, columns = [], SETTINGS["columns"]
+    names = list(row)
+    if SETTINGS["missing"] == "indicator":  # then what a row lacks counts, and columns have their order
+        names = [*columns, *(name for name in row if name not in columns)]
+    for name in names:
+        if name in columns or SETTINGS["reads_others"]:
+            made = _cell_features(name, columns.get(name), row.get(name))
+            features += [(name, feature_hash(text.encode(), SETTINGS["seed"]), value) for text, value in made]
+    return features
+
+
+def _cell_features(column, kind, value):
+    if kind in ("ignore", "label", "weight"):
+        return []
+    if kind is None:  # a key that is no known column is read by the type of its value
+        return _unknown_features(column, value)
+    is_number = isinstance(value, (int, float))
+    if is_number and kind in ("numeric", "bucket"):
+        value = "" if math.isnan(value) else repr(float(value))
+    text = _text(value)
+    plain = text.strip(" \t")
+    if text == "" if kind in ("categorical", "text") else plain.lower() in _ABSENT:
+        return [(column + " is missing", 1.0)] if SETTINGS["missing"] == "indicator" else []
+    if kind == "categorical":
+        return [(column + "=" + text, 1.0)]
+    if kind == "text":
+        return [(column + "=" + word, 1.0) for word in re.findall(r"\w+", text.lower())]
+    if kind == "boolean":
+        return [(column + ("=true" if _truth(column, plain) else "=false"), 1.0)]
+    sampled = SETTINGS["sampled"].get(column, [])
+    if kind in ("date", "timestamp"):
+        return list(_date_features(column, plain, sampled[0], kind == "timestamp"))
+    if not _NUMBER.fullmatch(plain) or not math.isfinite(float(plain)):
+        raise ValueError("expected a number, got %r in column %r" % (value, column))
+    number = float(plain)
+    return [(column, number)] if kind == "numeric" else [(_bucket(column, number, sampled[1:]), 1.0)]
+
+
+def _unknown_features(column, value):
+    if value is None or value == "" or value != value:
+        return []
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return [(column, float(value))]
+    return [(column + "=" + _text(value), 1.0)]
+
+
+def _text(value):
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(value)[:-2] if repr(value).endswith(".0") else repr(value)
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _truth(column, text):
+    number = float(text) if _NUMBER.fullmatch(text) and len(text) < 6 else None
+    if text.lower() in _TRUE or number == 1:
+        return True
+    if text.lower() in _FALSE or number == 0:
+        return False
+    raise ValueError("expected true or false, got %r in column %r" % (text, column))
+
+
+def _spelled(edge):
+    return repr(float(edge))[:-2] if repr(float(edge)).endswith(".0") else repr(float(edge))
+
+
+def _bucket(column, number, edges):
+    below = [edge for edge in edges if edge <= number]
+    above = [edge for edge in edges if edge > number]
+    if not below and not above:
+        return column + " any"
+    if not below:
+        return column + "<" + _spelled(above[0])
+    if not above:
+        return column + ">=" + _spelled(below[-1])
+    return column + " " + _spelled(below[-1]) + ".." + _spelled(above[0])
+
+
+def _date_features(column, text, origin, has_hour):
+    moment = _moment(column, text)
+    seconds = (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(seconds=1)
+    day = moment.weekday()
+    yield column + " trend", (seconds - origin) / (365.25 * 86400)
+    sine, cosine = _circle(day, 7)
+    yield column + " weekday sin", sine
+    yield column + " weekday cos", cosine
+    yield column + " weekday=" + _DAYS[day], 1.0
+    if has_hour:
+        sine, cosine = _circle(60 * moment.hour + moment.minute, 1440)
+        yield column + " hour sin", sine
+        yield column + " hour cos", cosine
+        yield column + " hour=%d" % moment.hour, 1.0
+        yield column + " hour of week=%s %d" % (_DAYS[day], moment.hour), 1.0
+
+
+def _moment(column, text):
+    match = _DATE.fullmatch(text)
+    if match is None:
+        raise ValueError("expected a date such as 2024-05-31, got %r in column %r" % (text, column))
+    numbers = {name: int(match[name] or 0) for name in ("year", "month", "day", "hour", "minute", "second")}
+    zone = timezone.utc
+    if match["zone"] and match["zone"] not in "zZ":
+        digits = match["zone"][1:].replace(":", "").ljust(4, "0")
+        east = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+        zone = timezone(-east if match["zone"][0] == "-" else east)
+    return datetime(**numbers, tzinfo=zone).astimezone(timezone.utc)
+
+
+def _circle(part, parts):
+    angle = 2 * math.pi * part / parts
+    return round(math.sin(angle) * 1e9) / 1e9, round(math.cos(angle) * 1e9) / 1e9
+
+
+def _products(features):
+    """The hash and the value of every product of features that interact."""
+    namespaces = SETTINGS["kind"] == "features"
+    found = []
+    for terms in SETTINGS["interactions"]:
+        seen = set()
+        members = [[i for i in range(len(features)) if _is_meant(term, features[i][0], namespaces)] for term in terms]
+        for chosen in itertools.product(*members):
+            key = frozenset(chosen)
+            if len(key) < len(terms) or key in seen:
+                continue
+            seen.add(key)
+            value = 1.0
+            for i in chosen:
+                value *= features[i][2]
+            total = sum(features[i][1] for i in chosen) + len(terms) * _K0
+            found.append((_mix(total & _MASK), value))
+    return found
+
+
+def _is_meant(term, group, namespaces):
+    return term in ("*", group) or (namespaces and len(term) == 1 and group.startswith(term))
+
+
+# ---- from cells and values to a score ----
+
+
+def score_cells(pairs):
+    """The score of a row of cells and values; those of a cell that repeats are added up."""
+    sums = {}
+    for cell, value in pairs:
+        sums[cell] = sums[cell] + value if cell in sums else float(value)
+    entries = []
+    for cell, value in sums.items():
+        if not abs(value) <= _LARGEST:
+            raise ValueError("expected a value of at most 1e30, got %r in cell %r" % (value, cell))
+        if not 0 <= cell < SETTINGS["dim"]:
+            raise ValueError("expected a cell from 0 to %d, got %r" % (SETTINGS["dim"] - 1, cell))
+        stored = value if SETTINGS["float64"] else struct.unpack("f", struct.pack("f", value))[0]
+        if stored != 0.0:
+            entries.append((cell, stored))
+    return _mixture(_scores(entries), dict(entries))
+
+
+def _scores(entries):
+    """The score of each scale, and then of the coin: every fourth product from the first, the second, ... on."""
+    intercepts, idle, width = SETTINGS["intercepts"], SETTINGS["idle"], len(SETTINGS["intercepts"])
+    found = [(_ROWS.get(cell), value) for cell, value in entries]
+    scores = []
+    for k in range(width):
+        sums = [0.0, 0.0, 0.0, 0.0]
+        for i, (row, value) in enumerate(found):
+            sums[i % 4] += (idle[k] if row is None else _WEIGHTS[row + k]) * value
+        scores.append((sums[0] + sums[1]) + (sums[2] + sums[3]))
+    coin = SETTINGS["coin"]
+    offset = SETTINGS["labels"]["offset"] if SETTINGS["labels"] else 0.0
+    scales = width - 1 if coin else width
+    own = [
+        (scores[k] + offset) + intercepts[k] if SETTINGS["labels"] else scores[k] + intercepts[k] for k in range(scales)
+    ]
+    if coin:
+        bet = scores[scales] + intercepts[scales]
+        own.append(offset + SETTINGS["stack_unit"] * bet if SETTINGS["labels"] else bet)
+    return own
+
+
+def _cut(value, low, high):
+    return low if value < low else high if value > high else value
+
+
+def _columns_score(values):
+    """What the constant and the dense columns add to the score of the stack."""
+    inputs = [1.0]
+    for cell, centre, deviation in SETTINGS["dense"]:
+        inputs.append(_cut((values.get(cell, 0.0) - centre) / deviation, -_DENSE_CUT, _DENSE_CUT))
+    sums = [0.0, 0.0, 0.0, 0.0]
+    for i, (u, value) in enumerate(zip(SETTINGS["dense_u"], inputs)):
+        sums[i % 4] += u * value
+    return (sums[0] + sums[1]) + (sums[2] + sums[3])
+
+
+def _mixture(scores, values):
+    labels, count = SETTINGS["labels"], SETTINGS["scales"]
+    if count == 1:
+        return _cut(scores[0], labels["lowest"], labels["highest"]) if labels else scores[0]
+    return _mixed_mean(scores, values) if labels else _mixed_odds(scores, values)
+
+
+def _mixed_odds(scores, values):
+    """The log-odds of the mixed probability."""
+    count, u = SETTINGS["scales"], SETTINGS["u"]
+    experts = scores[:count]
+    if SETTINGS["stack"]:
+        f = 0.0
+        for k in range(count):
+            f += u[k] * _cut(scores[k], -_STACK_CUT, _STACK_CUT)
+        experts.append(f + _columns_score(values) if SETTINGS["dense_u"] else f)
+    experts += scores[count:]
+    yes, no = [], []
+    for s in experts:
+        e = math.exp(-abs(s))
+        t = e / (2.0 + e)
+        w = t * t
+        q = _ATANH[10]
+        for a in _ATANH[9::-1]:
+            q = q * w + a
+        tail = t * (2.0 + w * q)
+        yes.append(max(-s, 0.0) + tail)
+        no.append(tail + max(s, 0.0))
+    return _mixed_loss(no) - _mixed_loss(yes)
+
+
+def _mixed_loss(losses):
+    """-ln sum w e^-l."""
+    total = 0.0
+    if SETTINGS["behind"] is None:
+        low = min(losses)
+        for weight, loss in zip(SETTINGS["w"], losses):
+            total += weight * math.exp(low - loss)
+        return low - math.log(total)
+    sums = [loss + behind for loss, behind in zip(losses, SETTINGS["behind"])]
+    whole = 0.0
+    for behind in SETTINGS["behind"]:
+        whole += math.exp(-behind)
+    low = min(sums)
+    for one in sums:
+        total += math.exp(low - one)
+    return low - math.log(total / whole)
+
+
+def _mixed_mean(scores, values):
+    """The mean of what the experts predict, each within the range of the labels."""
+    count, u, labels = SETTINGS["scales"], SETTINGS["u"], SETTINGS["labels"]
+    low, high, offset = labels["lowest"], labels["highest"], labels["offset"]
+    experts = [_cut(s, low, high) for s in scores[:count]]
+    if SETTINGS["stack"]:
+        total = 0.0
+        for k in range(count):
+            seen = _cut(scores[k], -_STACK_CUT, _STACK_CUT) if SETTINGS["classes"] else experts[k]
+            total += u[k] * (seen - offset)
+        f = offset + total
+        if SETTINGS["dense_u"]:
+            f = f + SETTINGS["stack_unit"] * _columns_score(values)
+        if SETTINGS["levels"]:
+            f = f + SETTINGS["stack_unit"] * (u[count] * SETTINGS["levels"][0] + u[count + 1] * SETTINGS["levels"][1])
+        experts.append(_cut(SETTINGS["stack_gain"] * f, low, high))
+    experts.append(SETTINGS["labels_predict"])
+    experts += [_cut(s, low, high) for s in scores[count:]]
+    mean = 0.0
+    for weight, one in zip(SETTINGS["w"], experts):
+        mean += weight * one
+    return mean
+
+
+def score(row):
+    """The score of a row."""
+    return score_cells(cells_of(row))
+
+
+def mean_of(score):
+    """What a score predicts: a probability, e^score, or the score itself."""
+    if SETTINGS["link"] == "logit":
+        return 0.5 * (1.0 + math.tanh(0.5 * score))
+    return math.exp(_cut(score, -_LOG_SCORE, _LOG_SCORE)) if SETTINGS["link"] == "log" else score
+
+
+def predict(row):
+    """The probability of the positive class, or the mean of the label."""
+    return mean_of(score(row))
+
+
+def _unpacked(packed, width):
+    """Where the weights of each cell begin, and all weights."""
+    data = zlib.decompress(base64.b85decode(packed)) if packed else b""
+    count = len(data) // (4 + 8 * width) if width else 0
+    cells, weights = array("I", data[: 4 * count]), array("d", data[4 * count :])
+    if sys.byteorder == "big":
+        cells.byteswap()
+        weights.byteswap()
+    return {cell: width * i for i, cell in enumerate(cells)}, weights
+
+
+_ROWS, _WEIGHTS = _unpacked(CELLS, len(SETTINGS.get("intercepts", ())))
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(repr(predict(json.loads(line))))

@@ -1,0 +1,226 @@
+"""Models for other programs: the scorer in plain Python to the bit, ONNX in ONNX Runtime to 1e-5."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import ftprl
+from ftprl.cli.app import run
+from ftprl.errors import InvalidInput
+from ftprl.export import python_source, write_onnx
+from ftprl.linear import Model
+from ftprl.losses import SCALAR_LOSSES
+from laws.strategies import SEEDS, law
+
+SETTINGS: list[dict[str, Any]] = [
+    {"scale": 0.5},
+    {"scale": "auto"},
+    {"scale": (0.1, 1.0), "coin": False},
+    {"scale": "auto", "stack": False},
+    {"scale": "auto", "share": 0.0},
+    {"scale": "auto", "float64": True, "intercept": False},
+    {"scale": "auto", "lower": 0.01},
+    {"scale": 0.3, "l1": 0.5, "l2": 0.1, "upper": 0.2},
+    {"scale": "auto", "bounds": {"[01]": (0, None)}},
+]
+
+
+def scorer(model: Model) -> dict[str, Any]:
+    """The names of the module that is written."""
+    own: dict[str, Any] = {"__name__": "scorer"}
+    exec(compile(python_source(model), "scorer.py", "exec"), own)
+    return own
+
+
+def arrays(loss: str, seed: int, rows: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 6)) * [1, 10, 0.1, 1, 1, 5] * (rng.random((rows, 6)) < 0.8)
+    score = 0.3 * X @ rng.normal(size=6) + 0.5 * rng.normal(size=rows)
+    kind = SCALAR_LOSSES[loss].labels
+    labels = {
+        "signs": np.where(score > 0, 1.0, -1.0),
+        "nonnegative": rng.poisson(np.exp(np.clip(score, -2, 2))).astype(np.float64),
+        "positive": np.exp(np.clip(score, -2, 2)) * rng.gamma(2.0, size=rows) + 0.01,
+    }
+    return X, labels.get(kind, 100.0 + 10.0 * score)
+
+
+def session(model: Model, folder: Path) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    pytest.importorskip("onnx", reason="the package onnx is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    write_onnx(model, folder / "m.onnx")
+    opened = runtime.InferenceSession(str(folder / "m.onnx"), providers=["CPUExecutionProvider"])
+    return lambda **inputs: tuple(opened.run(["score", "prediction"], inputs))
+
+
+CASES = [
+    (loss, settings) for loss in SCALAR_LOSSES for settings in SETTINGS[: 9 if loss in ("logistic", "absolute") else 2]
+]
+
+
+@pytest.mark.parametrize(("loss", "settings"), CASES, ids=str)
+def test_every_loss_and_mixture(loss: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    X, y = arrays(loss, 4)
+    if settings.get("share") == 0.0 and loss != "logistic":
+        settings = {**settings, "level": True}
+    model = ftprl.train(X, y, loss=loss, **settings).model
+    own, probe = scorer(model), X[:60]
+    expected = model.predict(probe, raw=True)
+    assert [own["score"](row) for row in probe.tolist()] == expected.tolist()
+    assert [own["score"](dict(enumerate(row))) for row in probe.tolist()] == expected.tolist()
+    np.testing.assert_allclose(
+        [own["predict"](row) for row in probe.tolist()], model.predict(probe), rtol=1e-15, atol=1e-16
+    )
+    narrow = probe.astype(np.float32)
+    scores, predictions = session(model, tmp_path)(X=narrow)
+    for found, raw in ((scores, True), (predictions, False)):
+        wanted = model.predict(narrow.astype(np.float64), raw=raw)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * max(1.0, float(np.abs(wanted).max())))
+        assert np.abs(found - wanted).max() <= 1e-12 * max(1.0, float(np.abs(wanted).max()))  # all in float64
+
+
+def rows_of(seed: int, count: int = 150) -> list[dict[str, Any]]:
+    """Dicts with values of every kind, some missing."""
+    rng = np.random.default_rng(seed)
+    words = ["red", "Blue", "grün", "x_1", "a-b", "don't", "Émile"]
+    rows: list[dict[str, Any]] = []
+    for i in range(count):
+        row = {
+            "y": int(rng.integers(2)),
+            "price": round(float(rng.normal(50, 20)), 2),
+            "size": int(rng.integers(1, 9)),
+            "city": str(rng.choice(["Oslo", "Rome", "a=b", "Zürich"])),
+            "new": bool(rng.integers(2)),
+            "age": float(rng.integers(18, 90)),
+            "day": f"2024-0{rng.integers(1, 10)}-{rng.integers(10, 29)}",
+            "at": f"2023-1{rng.integers(0, 3)}-{rng.integers(10, 29)}T{rng.integers(10, 24)}:3{i % 10}:00+02:00",
+            "note": " ".join(rng.choice(words, rng.integers(0, 4))),
+        }
+        if i > 20:
+            row = {name: None if name != "y" and rng.random() < 0.1 else value for name, value in row.items()}
+        rows.append(row)
+    return rows
+
+
+KINDS = {"text": ("note",), "date": ("day", "at"), "bucket": ("age=4",), "boolean": ("new",), "categorical": ("city",)}
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"missing": "ignore"}, {"interactions": ["city:price", "*:size", "note:new:city"]}]
+)
+@law(3)
+@given(seed=SEEDS)
+def test_columns_of_every_kind(more: dict[str, Any], seed: int) -> None:
+    rows = rows_of(seed)
+    model = ftprl.train(rows, label="y", bits=14, **KINDS, **more).model
+    own = scorer(model)
+    probe = rows_of(seed + 1, 40)
+    for row in probe:
+        del row["y"]
+    assert [own["score"](row) for row in probe] == model.predict(probe, raw=True).tolist()
+
+
+def test_tables_dicts_and_unknown_keys(tmp_path: Path) -> None:
+    import pandas as pd
+
+    rows = rows_of(1)
+    frame = pd.DataFrame(rows)[["y", "price", "size", "city"]]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = ftprl.train(tmp_path / "t.csv", label="y", bits=16).model
+    probe = [{"price": 3.5, "city": "Rome", "size": 2}, {"size": 7, "price": None, "city": "new"}, {"price": 1e3}]
+    text = "y,price,size,city\n,3.5,2,Rome\n,,7,new\n,1000,,\n"
+    (tmp_path / "p.csv").write_text(text)
+    assert [scorer(model)["score"](row) for row in probe] == model.predict(tmp_path / "p.csv", raw=True).tolist()
+    model = ftprl.train([{k: v for k, v in row.items() if k != "at"} for row in rows], label="y").model
+    probe = [{"price": 3.5, "other": 2.5, "tag": "x"}, {"flag": True, "city": "Oslo"}, {}]
+    assert [scorer(model)["score"](row) for row in probe] == model.predict(probe, raw=True).tolist()
+
+
+@pytest.fixture
+def clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    assert run(["generate", "clicks", "--rows", "400", "--seed", "5", "-o", "c.vw"]) == 0
+    return tmp_path / "c.vw"
+
+
+def vw_rows(path: Path, count: int) -> list[dict[str, float]]:
+    """The lines of VW text as dicts of features."""
+    rows = []
+    for line in path.read_text().splitlines()[:count]:
+        row: dict[str, float] = {}
+        for part in line.split("|")[1:]:
+            namespace = part.partition(" ")[0]
+            for token in part.split()[1 if namespace else 0 :]:
+                name, _, value = token.partition(":")
+                row[f"{namespace}^{name}" if namespace else name] = float(value or 1.0)
+        rows.append(row)
+    return rows
+
+
+@pytest.mark.parametrize("dim", [2**12, 3001])
+def test_vw_text_and_cells(clicks: Path, tmp_path: Path, dim: int) -> None:
+    """Names that share cells are added up; ONNX takes the cells of a row."""
+    model = ftprl.train(clicks, dim=dim, interactions=["*:*"] if dim == 3001 else ()).model
+    own, rows = scorer(model), vw_rows(clicks, 100)
+    expected = model.predict(clicks, raw=True)[:100]
+    assert [own["score"](row) for row in rows] == expected.tolist()
+    batch = next(iter(model.open(clicks).batches()))[:100]
+    longest = int(np.diff(batch.indptr).max())
+    cells, values = np.full((100, longest), -1), np.zeros((100, longest), np.float32)
+    for r in range(100):
+        entries = slice(batch.indptr[r], batch.indptr[r + 1])
+        count = entries.stop - entries.start
+        cells[r, :count], values[r, :count] = batch.indices[entries], batch.values[entries]
+        pairs = zip(batch.indices[entries].tolist(), batch.values[entries].tolist(), strict=True)
+        assert own["score_cells"](pairs) == expected[r]
+    scores, _ = session(model, tmp_path)(cells=cells, values=values)
+    np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_command(clicks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file runs by itself, without ftprl and any package, and has all that it needs."""
+    pytest.importorskip("onnx", reason="the package onnx is not installed")
+    assert run(["train", "c.vw", "-q", "--bits", "12", "-o", "m"]) == 0
+    assert run(["export", "m", "--python", "scorer.py", "--onnx", "m.onnx"]) == 0
+    assert "wrote scorer.py and m.onnx" in capsys.readouterr().err
+    rows = vw_rows(clicks, 20)
+    command = [sys.executable, "-I", "-S", "scorer.py"]
+    done = subprocess.run(
+        command, input="".join(json.dumps(row) + "\n" for row in rows), capture_output=True, text=True, check=True
+    )
+    np.testing.assert_allclose(
+        [float(x) for x in done.stdout.split()], ftprl.load("m").predict(clicks)[:20], rtol=1e-15
+    )
+    for wrong in ("export m", "export m --python m", "export m --python a --onnx a", "export c.vw --python s.py"):
+        assert run(wrong.split()) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_bad_rows_have_one_line(clicks: Path) -> None:
+    model = ftprl.train(clicks, bits=8).model
+    own = scorer(model)
+    for pairs in ([(0, 1e31)], [(0, float("nan"))], [(256, 1.0)], [(-1, 1.0)]):
+        with pytest.raises(ValueError, match=r"^expected .*, got"):
+            own["score_cells"](pairs)
+
+
+def test_n_grams_are_refused() -> None:
+    model = ftprl.train(rows_of(1), label="y", bits=12, text=("note",), ngrams=["note=2"]).model
+    with pytest.raises(InvalidInput, match="a scorer in Python makes no n-grams"):
+        python_source(model)
+
+
+def test_onnx_is_an_extra(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(InvalidInput, match=r"pip install 'ftprl\[onnx\]'"):
+        write_onnx(ftprl.train(clicks, bits=8).model, "m.onnx")
+    assert not Path("m.onnx").exists()
