@@ -18,8 +18,9 @@ Vector = NDArray[np.float64]
 LARGEST_LABEL = 1e30  # no label, weight or value is larger: no product of them leaves the range of a float
 _CLAMP = 60.0  # scores with a log link are cut to ±60: e^60 is beyond any count, and nothing overflows
 
-Labels = Literal["signs", "nonnegative", "positive", "numbers"]  # -1 and 1; y >= 0; y > 0; any y
-Link = Literal["identity", "logit", "log"]  # what a score is to the mean of the label
+# -1 and 1; y >= 0; y > 0; any y; the number of a class, from 0 on
+Labels = Literal["signs", "nonnegative", "positive", "numbers", "classes"]
+Link = Literal["identity", "logit", "log", "classes"]  # what a score is to the mean of the label
 # Which offset, unit and range of the scores follow from the labels so far: docs/labels.md.
 LabelRule = Literal["none", "classes", "mean", "quantile", "median_of_unit", "log_mean", "log_ratio"]
 Arrays = tuple[Vector, Vector, Vector | None]  # losses, slopes and curvatures of many scores; None with kinks
@@ -30,6 +31,7 @@ _RULES: Mapping[Labels, str] = {
     "nonnegative": "y >= 0",
     "positive": "y > 0",
     "numbers": "|y| <= 1e30",
+    "classes": "y = 0, 1, 2, ...",
 }
 
 
@@ -54,7 +56,7 @@ class ScalarLoss:
     labels: Labels = "numbers"
     link: Link = "identity"
     rule: LabelRule = "none"
-    baseline: str = "mean"  # base_rate, mean, log_mean, median, quantile or majority
+    baseline: str = "mean"  # base_rate, mean, log_mean, median, quantile, majority or class_rates
     rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
     tau: float | None = None  # of the quantile loss
     unit: str = ""
@@ -66,8 +68,18 @@ class ScalarLoss:
         return self.labels == "signs"
 
     @property
+    def is_classification(self) -> bool:
+        """Whether labels are classes, two or more; losses are then of the order of 1."""
+        return self.binary or self.has_classes
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether labels are numbers of classes, each of which has a score of its own (docs/classes.md)."""
+        return self.labels == "classes"
+
+    @property
     def has_units(self) -> bool:
-        """Whether scores follow the labels: every loss but the log loss, whose scores have no unit."""
+        """Whether scores follow the labels: every loss but the log losses, whose scores have no unit."""
         return self.rule != "none"
 
     @property
@@ -99,6 +111,8 @@ class ScalarLoss:
         """
         if self.labels == "signs":
             fits = np.abs(y) == 1.0
+        elif self.labels == "classes":
+            fits = (y >= 0.0) & (y == np.floor(y))
         else:
             fits = np.abs(y) <= LARGEST_LABEL
             if self.labels == "nonnegative":
@@ -291,13 +305,38 @@ _TABLE = (
 SCALAR_LOSSES: Mapping[str, ScalarLoss] = MappingProxyType({loss.name: loss for loss in _TABLE})
 
 
+def _of_classes(name: str, explanation: str) -> ScalarLoss:
+    """A loss of several classes, as a function of the logarithm of the probability of the label."""
+    return ScalarLoss(
+        name=name,
+        value=lambda s, y: -s,
+        slope=lambda s, y: -1.0,
+        arrays=lambda s, y: (-s, np.full_like(s, -1.0), np.zeros_like(s)),
+        labels="classes",
+        link="classes",
+        baseline="class_rates",
+        unit="log loss (nats)",
+        explanation=explanation,
+    )
+
+
+# The losses of several classes: docs/classes.md.
+CLASS_LOSSES: Mapping[str, ScalarLoss] = MappingProxyType(
+    {
+        "softmax": _of_classes("softmax", "minus the log of the probability of the class, classes learned together"),
+        "ovr": _of_classes("ovr", "minus the log of the probability of the class, each class learned against the rest"),
+    }
+)
+LOSSES: Mapping[str, ScalarLoss] = MappingProxyType({**SCALAR_LOSSES, **CLASS_LOSSES})
+
+
 def scalar_loss(name: str, tau: float = 0.5) -> ScalarLoss:
     """The loss of a name; `tau` is which quantile the quantile loss estimates.
 
     >>> scalar_loss("quantile", 0.9).tau
     0.9
     """
-    loss = SCALAR_LOSSES[name]
+    loss = LOSSES[name]
     return loss if loss.tau is None else quantile(tau)
 
 

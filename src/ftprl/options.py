@@ -53,7 +53,7 @@ class Option(NamedTuple):
 
 
 def _in_python(name: str) -> str:
-    return "a name in `ftprl.losses.SCALAR_LOSSES`" if name == "losses" else f"`{name}`"
+    return "a name in `ftprl.losses.LOSSES`" if name == "losses" else f"`{name}`"
 
 
 _TABLE = (
@@ -162,6 +162,14 @@ _TABLE = (
     Option("max_row", "data", "open", "BYTES", "Longest row, in bytes", "16000000"),
     # ---- model ----
     Option("loss", "model", "Spec", "TEXT", "Loss function: {losses}", "logistic"),
+    Option(
+        "classes",
+        "model",
+        "train",
+        "N",
+        "Classes with the losses softmax and ovr: how many there may be, or their labels, with commas between them",
+        "the labels of data in memory; otherwise any labels, up to 100",
+    ),
     Option(
         "tau",
         "model",
@@ -455,6 +463,7 @@ OF_OTHER_COMMANDS = {
 }
 OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
 OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
+OF_OTHER_COMMANDS |= {"probabilities": "--probabilities"}
 
 BY_NAME = {option.name: option for option in _TABLE}
 TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`

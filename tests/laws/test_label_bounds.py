@@ -277,7 +277,7 @@ def test_the_mixture_is_near_its_best_expert(loss: str, share: Any, monkeypatch:
         if kind == "turning":  # what was learned becomes wrong
             batch = batch.replaced(values=batch.values * np.where(np.arange(len(batch.values)) % 900 < 450, 1.0, -1.0))
         s = spec(loss, 23, scale=AUTO, share=share, float64=True)
-        engine, replay = Engine(s), Replay(s, retire=False)
+        engine, replay = Engine(s), Replay(s, retire=False, numpy=True)
         engine.learn(batch)
         ranges.clear()
         replay.learn(batch)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ftprl.data import Batch
 from ftprl.linear import LossTotals
 from ftprl.linear.spec import Spec
+from ftprl.receipt.expert_replay import Additions
 from ftprl.receipt.mixture_replay import Mixing
 from oracles.linear_twin import CUT, play, step, total
 
@@ -51,7 +52,7 @@ class ReferenceScales:
         self.intercept[3] = 1.0
         self.sums = np.zeros((3, count))
         self.tallies = np.zeros(6)
-        self.mixing = Mixing(spec)
+        self.mixing = Mixing(spec, Additions(None, None))
         self.said: dict[int, list[float]] = {}  # by the scales of rows whose labels arrive late
 
     @property

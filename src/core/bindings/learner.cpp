@@ -20,6 +20,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "learners/baseline.hpp"
+#include "learners/classes.hpp"
 #include "learners/learner.hpp"
 #include "learners/scales.hpp"
 #include "support/dispatch.hpp"
@@ -45,19 +46,25 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
                                       const std::vector<double>& scales, double beta, double l1, double l2,
                                       double lower, double upper, bool intercept, double tau,
                                       std::optional<double> share, bool capped, bool stack, bool levels, bool coin,
-                                      bool dense, bool boxed) {
+                                      bool dense, bool boxed, int classes) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
-    if (outputs != 1) throw nb::value_error("outputs needs to be 1");
+    if (classes < 0 || classes > ftprl::MOST_CLASSES) throw nb::value_error("classes needs to be at most 10000");
+    if (classes == 0 ? outputs != 1 : outputs < 0 || outputs > classes)
+        throw nb::value_error("outputs needs to be 1, or the number of classes known so far");
+    if (classes > 0 && (receipt || boxed)) throw nb::value_error("several classes have no receipt and no boxes");
     if (scales.empty() || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 1 to 16 numbers");
     ftprl::LearnerOptions options;
     options.dim = dim;
     options.outputs = outputs;
+    options.most_classes = classes;
     options.wide_cells = float64;
     options.receipt = receipt;
     options.boxed = boxed;
     ftprl::ScaleConstants& c = options.constants;
     c.base.loss = ftprl::loss_named(loss);
     if (c.base.loss == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
+    if ((c.base.loss->labels == ftprl::Labels::classes) != (classes > 0))
+        throw nb::value_error("classes are for the losses of several classes");
     c.base.beta = beta;
     c.base.l1 = l1;
     c.base.l2 = l2;
@@ -127,9 +134,9 @@ Entries labelled_entries_of(const Column<std::int64_t>& indptr, const Column<std
     return e;
 }
 
-void check_scores(const Learner& learner, const Target<2>& scores, std::int64_t rows) {
+void check_scores(const Target<2>& scores, std::int64_t rows, int columns) {
     check_length("scores", scores.shape(0), rows);
-    if (scores.shape(1) != static_cast<std::size_t>(learner.outputs()))
+    if (scores.shape(1) != static_cast<std::size_t>(columns))
         throw nb::value_error("scores needs a column for each output");
 }
 
@@ -155,7 +162,7 @@ void check(const Learner& learner, const Column<std::int64_t>& indptr, const Col
 ftprl::Totals learn_with_baseline(Learner& learner, ftprl::Baseline* baseline, const Entries& e,
                                   const ftprl::RowOutputs& out, double* losses) {
     if (baseline == nullptr) return learner.learn(e.rows, e.wide, out);
-    const ftprl::BaselineState before = baseline->state();
+    const ftprl::Baseline::Saved before = baseline->saved();
     baseline->learn(e.rows.y, e.rows.weight, e.rows.count, losses);
     try {
         return learner.learn(e.rows, e.wide, out);
@@ -185,7 +192,7 @@ nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Colu
                 bool scales, bool mixture, ftprl::Baseline* baseline, const std::optional<Target<2>>& baselines,
                 const std::optional<Target<2>>& arrivals, const std::optional<Column<std::int64_t>>& arrival_of) {
     const Entries e = labelled_entries_of(indptr, indices, values, y, weight);
-    if (scores) check_scores(learner, *scores, e.rows.count);
+    if (scores) check_scores(*scores, e.rows.count, 1);
     if (losses) check_length("losses", losses->size(), e.rows.count);
     if (baselines) check_pairs(*baselines, e.rows.count);
     if (arrivals) check_arrivals(learner, *arrivals, arrival_of, e.rows.count);
@@ -209,7 +216,7 @@ nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Colu
 void score(const Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
            const Values& values, const Target<2>& scores, std::int64_t first_row) {
     const Entries e = entries_of(indptr, indices, values);
-    check_scores(learner, scores, e.rows.count);
+    check_scores(scores, e.rows.count, learner.outputs());
     ftprl::RowFault fault;
     {
         const nb::gil_scoped_release free;
@@ -345,6 +352,13 @@ void keep_scales(Learner& learner, int first, int count) {
     learner.keep_scales(first, count);
 }
 
+void know_classes(Learner& learner, int classes) {
+    if (!learner.has_classes() || classes < learner.outputs() || classes > learner.most_classes())
+        throw nb::value_error("classes need to be those known so far, or more, up to the most there may be");
+    const nb::gil_scoped_release free;
+    learner.know_classes(classes);
+}
+
 nb::dict dict_of(const std::vector<ftprl::Columns>& columns) {
     nb::dict out;
     for (const ftprl::Columns& part : columns) out[part.name] = nb::make_tuple(part.first, part.count);
@@ -390,12 +404,12 @@ void groups(const Learner& learner, const Target<3>& out, int leader, int scale)
 
 // ---- views of the learner's own memory, which they keep alive ----
 
-// With `outputs` a first dimension for the outputs.
+// With `outputs` a first dimension, of length 1: all outputs have one mixture.
 nb::object view_of(nb::handle self, const NamedArray& array, bool outputs) {
     std::vector<std::size_t> shape;
     std::vector<std::int64_t> strides;
     if (outputs) {
-        shape.push_back(static_cast<std::size_t>(nb::cast<const Learner&>(self).outputs()));
+        shape.push_back(1);
         strides.push_back(array.rows == 0 ? array.columns : std::int64_t{array.rows} * array.stride);
     }
     if (array.rows != 0) {
@@ -415,7 +429,7 @@ nb::dict views_of(nb::handle self, const std::vector<NamedArray>& arrays, bool o
 
 // ---- losses and values ----
 
-constexpr const char* LABELS[] = {"signs", "nonnegative", "positive", "numbers"};
+constexpr const char* LABELS[] = {"signs", "nonnegative", "positive", "numbers", "classes"};
 // As in the order of LabelRule.
 constexpr const char* RULES[] = {"none", "classes", "mean", "quantile", "median_of_unit", "log_mean", "log_ratio"};
 
@@ -504,6 +518,9 @@ void bind_cells(nb::class_<Learner>& learner) {
              "Copy the bounds of the weights of cells, a pair each.")
         .def("expect_columns", &expect_columns, nb::arg("columns"), nb::arg("inputs"),
              "Before a file's arrays are put: the dense columns that its stack knows, and its inputs.")
+        .def("know_classes", &know_classes, nb::arg("classes"),
+             "Of several classes: make so many known, at least those that are.")
+        .def_prop_ro("outputs", &Learner::outputs, "Scores of a row: 1, or the number of classes known so far.")
         .def("keep_scales", &keep_scales, nb::arg("first"), nb::arg("count"),
              "Drop all scales but `count` neighbours from number `first` on.")
         .def("drop_coin", &Learner::drop_coin, nb::call_guard<nb::gil_scoped_release>(),
@@ -568,7 +585,8 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
                 nb::arg("receipt"), nb::arg("loss"), nb::arg("scales"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"),
                 nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"),
                 nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true,
-                nb::arg("levels") = false, nb::arg("coin") = false, nb::arg("dense") = false, nb::arg("boxed") = false);
+                nb::arg("levels") = false, nb::arg("coin") = false, nb::arg("dense") = false, nb::arg("boxed") = false,
+                nb::arg("classes") = 0);
     learner.def("copy", &Learner::copy);
     bind_rows(learner);
     bind_cells(learner);

@@ -54,7 +54,9 @@ ftprl::Labels labels_of(const std::string& kind, const nb::bytes& positive, cons
             labels.words.emplace_back(text_of(nb::cast<nb::bytes>(pair[0])), nb::cast<double>(pair[1]));
         }
     } else {
-        labels.kind = kind == "sign" ? ftprl::Labels::Kind::sign : ftprl::Labels::Kind::number;
+        labels.kind = kind == "sign"      ? ftprl::Labels::Kind::sign
+                      : kind == "classes" ? ftprl::Labels::Kind::classes
+                                          : ftprl::Labels::Kind::number;
     }
     return labels;
 }
@@ -401,6 +403,15 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def_prop_ro("bad", [](ftprl::Parser& parser) { return parser.bad; })
         .def_prop_ro("problem", [](ftprl::Parser& parser) { return problem_of(parser.problem); })
         .def_prop_ro("first_bad", [](ftprl::Parser& parser) { return problem_of(parser.first_bad); })
+        .def(
+            "take_label_texts",
+            [](ftprl::Parser& parser) {
+                nb::list texts;
+                for (const auto& [code, text] : parser.take_label_texts())
+                    texts.append(nb::make_tuple(code, bytes_of(text)));
+                return texts;
+            },
+            "The texts of labels that became codes since the last call: pairs of a code and a text.")
         .def_prop_rw("negative", &ftprl::Parser::negative, &ftprl::Parser::set_negative,
                      "The label that counts as -1: 0 or -1 once one was met, 1 before.")
         .def_prop_rw(

@@ -21,6 +21,7 @@ namespace nb = nanobind;
 namespace {
 
 using namespace ftprl::bindings;
+using Numbers = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Any = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
 // Keeps the arrays alive, since the learner writes into them.
@@ -132,8 +133,11 @@ void check_places(const CompiledReplay& self, const Column<std::int32_t>& place,
 }
 
 void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Column<std::int32_t>& place,
-           const Column<double>& value, const Column<double>& y, const Column<double>& weight) {
+           const Column<double>& value, const Column<double>& y, const Column<double>& weight, Numbers losses,
+           Numbers predictions) {
     const auto rows = static_cast<std::int64_t>(y.size());
+    check_length("losses", losses.size(), rows);
+    check_length("predictions", predictions.size(), rows);
     check_length("weight", weight.size(), rows);
     check_length("indptr", indptr.size(), rows + 1);
     check_places(self, place, value);
@@ -147,8 +151,9 @@ void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Colum
     for (std::int64_t r = 0; r < rows; ++r) {
         if (!(weight.data()[r] > 0.0) || y.data()[r] != y.data()[r]) continue;
         const std::int64_t from = ends[r];
-        self.learner->learn(
-            {place.data() + from, value.data() + from, ends[r + 1] - from, y.data()[r], weight.data()[r]});
+        losses.data()[r] = self.learner->learn(
+            {place.data() + from, value.data() + from, ends[r + 1] - from, y.data()[r], weight.data()[r]},
+            predictions.data()[r]);
     }
 }
 
@@ -158,5 +163,7 @@ void ftprl::bindings::bind_replay(nb::module_& m) {
     nb::class_<CompiledReplay>(m, "CompiledReplay", "A second learner for verify; it writes into arrays of the caller.")
         .def(nb::new_(&make), nb::arg("settings"), nb::arg("arrays"))
         .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("place").noconvert(), nb::arg("value").noconvert(),
-             nb::arg("y").noconvert(), nb::arg("weight").noconvert(), "Predict and learn rows.");
+             nb::arg("y").noconvert(), nb::arg("weight").noconvert(), nb::arg("losses").noconvert(),
+             nb::arg("predictions").noconvert(),
+             "Predict and learn rows; losses are written, and predictions unless the loss is the log loss.");
 }

@@ -113,6 +113,17 @@ struct BaseRate {
     static void learn(BaselineState& s, double y, double c) { learn_class(s, y, c); }
 };
 
+struct ClassRates {
+    double* weights;
+    double prior;  // C/2
+
+    double probability(const BaselineState& s, double y) const {
+        return (weights[static_cast<std::size_t>(y)] + 0.5) / (s.weight + prior);
+    }
+    RowLoss predict(const BaselineState& s, double y) const { return {-std::log(probability(s, y)), 0.0}; }
+    void learn(BaselineState&, double y, double c) const { weights[static_cast<std::size_t>(y)] += c; }
+};
+
 template <class Rule>
 void add_loss(BaselineState& s, const Rule& rule, double y, double c) {
     const RowLoss row = rule.predict(s, y);
@@ -135,6 +146,14 @@ void add_loss(BaselineState& s, const BaseRate& rule, double y, double c) {
         return;
     }
     multiply_by(s, BaseRate::probability(s, y));
+}
+
+void add_loss(BaselineState& s, const ClassRates& rule, double y, double c) {
+    if (c != 1.0) {
+        s.loss += c * rule.predict(s, y).loss;
+        return;
+    }
+    multiply_by(s, rule.probability(s, y));
 }
 
 constexpr std::int64_t UNIT_ROWS = 4;  // learned at once
@@ -237,7 +256,8 @@ BaselineState learned(BaselineState s, const Rule& rule, const double* y, const 
 
 }  // namespace
 
-Baseline::Baseline(const Loss* loss, double tau) : loss_(loss), tau_(tau) {
+Baseline::Baseline(const Loss* loss, double tau, int classes)
+    : loss_(loss), tau_(tau), class_weights_(static_cast<std::size_t>(classes)) {
     std::fill(std::begin(counts_), std::end(counts_), std::numeric_limits<double>::quiet_NaN());
 }
 
@@ -258,6 +278,11 @@ void Baseline::learn(const double* y, const double* weight, std::int64_t count, 
         case BaselineKind::quantile:
             state_ = learned(state_, Quantile(tau_, 1.0), y, weight, count, losses);
             break;
+        case BaselineKind::class_rates: {
+            const ClassRates rates{class_weights_.data(), 0.5 * static_cast<double>(class_weights_.size())};
+            state_ = learned(state_, rates, y, weight, count, losses);
+            break;
+        }
         case BaselineKind::majority:
             state_ = learned(state_, Majority(loss_, tau_), y, weight, count, losses);
             break;

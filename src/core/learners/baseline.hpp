@@ -8,10 +8,12 @@
 //   quantile   a running quantile: the first label, then by steps q <- cut(q + 2 pin (c / W) (1 / (1 - tau) if the
 //              label lies above q, -1 / tau below); lowest, highest label), pin the mean pinball loss of q itself
 //   majority   +1 or -1, the class with more weight; 0 where neither has
+//   class_rates  p = (n_c + 1/2) / (n + C/2) for class c of at most C, n_c and n as for base_rate
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "learners/losses.hpp"
 
@@ -40,7 +42,8 @@ constexpr int SMALL_COUNTS = 1024;
 
 class Baseline {
 public:
-    Baseline(const Loss* loss, double tau);
+    // At most `classes` of them with a loss of classes, otherwise 0.
+    Baseline(const Loss* loss, double tau, int classes);
 
     // Predict each label from those before it, then learn it: rows with a label and a weight above 0, which must be
     // without fault. The others are only predicted. When `losses` is not null it gets two numbers a row, the loss of
@@ -50,15 +53,25 @@ public:
 
     BaselineKind kind() const { return loss_->baseline; }
     double total() const;  // the loss of all rows learned
-    const BaselineState& state() const { return state_; }
-    void restore(const BaselineState& state) { state_ = state; }
+    // All of it, to go back to.
+    struct Saved {
+        BaselineState state;
+        std::vector<double> class_weights;
+    };
+    Saved saved() const { return {state_, class_weights_}; }
+    void restore(const Saved& saved) {
+        state_ = saved.state;
+        class_weights_ = saved.class_weights;
+    }
     double* numbers() { return reinterpret_cast<double*>(&state_); }
+    std::vector<double>& class_weights() { return class_weights_; }
 
 private:
     const Loss* loss_;
     double tau_;
     BaselineState state_ = {0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
-    double counts_[SMALL_COUNTS];  // log_mean: two logarithms a row less, for labels that occur again and again
+    std::vector<double> class_weights_;  // class_rates: that of each class
+    double counts_[SMALL_COUNTS];        // log_mean: two logarithms a row less, for labels that occur again and again
 };
 
 }  // namespace ftprl

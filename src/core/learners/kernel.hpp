@@ -131,6 +131,7 @@ struct Pair {
 
 struct ScaleKernels;   // scales.hpp
 struct LedgerKernels;  // ledger.hpp
+struct ClassKernels;   // classes.hpp
 
 // One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
 struct Kernels {
@@ -141,6 +142,7 @@ struct Kernels {
     void (*touch[2])(const Rows&, const State&);  // the floor: read and write back every cell, compute nothing
     const ScaleKernels* scales;                   // for several scales a coordinate
     const LedgerKernels* ledgers;                 // for receipts
+    const ClassKernels* classes;                  // for several classes
 };
 
 extern const Kernels kernels_portable;

@@ -1,6 +1,6 @@
 // The kernels, included once for each instruction set with FTPRL_ISA (a namespace), FTPRL_KERNELS (the
-// table), FTPRL_SCALES and FTPRL_LEDGERS (those of scales.inl and ledger.inl) defined. No template or inline function
-// of the standard library may be used here.
+// table), FTPRL_SCALES, FTPRL_LEDGERS and FTPRL_CLASSES (those of scales.inl, ledger.inl and classes.inl) defined. No
+// template or inline function of the standard library may be used here.
 //
 // All arithmetic is in double, whatever a cell stores; a stored number is rounded once, when it is stored.
 // A sum over a row adds every fourth entry from the first on, from the second on, and so on: four sums
@@ -13,6 +13,7 @@
 #include <immintrin.h>
 #endif
 
+#include "learners/classes.hpp"
 #include "learners/kernel.hpp"
 #include "learners/ledger.hpp"
 #include "learners/scales.hpp"
@@ -575,6 +576,7 @@ const Kernels FTPRL_KERNELS = {
     {FTPRL_ISA::touch<float>, FTPRL_ISA::touch<double>},
     &FTPRL_SCALES,
     &FTPRL_LEDGERS,
+    &FTPRL_CLASSES,
 };
 
 }  // namespace ftprl

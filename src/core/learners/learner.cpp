@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
+#include "learners/multi_class.hpp"
 #include "learners/multi_scale.hpp"
 #include "learners/single_scale.hpp"
 #include "support/dispatch.hpp"
@@ -47,6 +48,7 @@ LearnerOptions completed(LearnerOptions options) {
 }  // namespace
 
 std::unique_ptr<Learner> Learner::make(const LearnerOptions& options) {
+    if (options.most_classes > 0) return std::make_unique<MultiClassLearner>(options);
     if (options.constants.count == 1) return std::make_unique<SingleScaleLearner>(options);
     return std::make_unique<MultiScaleLearner>(options);
 }
@@ -65,7 +67,8 @@ Learner::Learner(const LearnerOptions& options, std::uint64_t cells)
 }
 
 RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels) const {
-    return ftprl::find_fault(rows, wide_values, size, dim(), labels ? &loss() : nullptr, *kernels_);
+    return ftprl::find_fault(rows, wide_values, size, dim(), labels ? &loss() : nullptr, options_.most_classes,
+                             *kernels_);
 }
 
 Totals Learner::learn(const Rows& rows, bool wide_values, const RowOutputs& out) {

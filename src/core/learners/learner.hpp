@@ -1,5 +1,6 @@
 // The learner that the rest of the program knows: a table of cells, the constants it is learned with, and what was
-// added up on the way. How a cell is laid out is the business of its two implementations, one scale and several.
+// added up on the way. How a cell is laid out is the business of its three implementations: one scale, several, and
+// several classes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ namespace ftprl {
 
 struct LearnerOptions {
     std::uint64_t dim = 1;
-    int outputs = 1;  // scores of a row; 1 is the only number there is a kernel for
+    int outputs = 1;       // scores of a row: with losses of classes those known so far
+    int most_classes = 0;  // with such a loss, as many as there may ever be
     bool wide_cells = false;
     bool receipt = false;
     bool boxed = false;  // whether single weights have bounds of their own
@@ -102,6 +104,9 @@ public:
     // them.
     virtual void expect_columns(int /*columns*/, int /*inputs*/) {}
 
+    // Of several classes: make so many known, at least those that are, before cells are put or rows are scored.
+    virtual void know_classes(int /*classes*/) {}
+
     // Drop all scales but `count` neighbours from number `first` on. One scale cannot be dropped.
     virtual void keep_scales(int first, int count) = 0;
     // Drop the coin-betting expert, if there is one.
@@ -109,6 +114,7 @@ public:
 
     std::uint64_t dim() const { return options_.dim; }
     int outputs() const { return options_.outputs; }
+    int most_classes() const { return options_.most_classes; }
     int scales() const { return options_.constants.count; }
     bool wide_cells() const { return options_.wide_cells; }
     bool receipt() const { return options_.receipt; }
@@ -121,8 +127,10 @@ public:
     NamedArray row_sums();
     // Whether labels are in their own unit: with every loss but the log loss.
     bool labelled() const { return loss().rule != LabelRule::none; }
+    // Whether a label is the number of a class.
+    bool has_classes() const { return loss().labels == Labels::classes; }
     // Whether predicted probabilities are compared with labels.
-    bool calibrates() const { return receipt() && !labelled(); }
+    bool calibrates() const { return receipt() && !labelled() && !has_classes(); }
 
 protected:
     Learner(const LearnerOptions& options, std::uint64_t cells);

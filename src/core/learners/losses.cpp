@@ -11,6 +11,7 @@ double above(double v, double floor) { return floor > v ? floor : v; }
 double below(double v, double ceiling) { return ceiling < v ? ceiling : v; }
 double half_square(double d) { return 0.5 * (d * d); }
 
+LossAtScore minus_log(double log_chance, double, double, double&) { return {-log_chance, -1.0}; }
 LossAtScore logistic(double s, double y, double, double& tail) {
     const double v = -y * s;
     const double e = std::exp(-std::fabs(v));  // at most 1: nothing overflows
@@ -196,17 +197,26 @@ const Loss LOSSES[] = {
 };
 const std::size_t LOSS_COUNT = sizeof LOSSES / sizeof *LOSSES;
 
+const Loss CLASS_LOSSES[] = {
+    {"softmax", minus_log, Labels::classes, BaselineKind::class_rates, LabelRule::none, nullptr, nullptr, nullptr, 1.0},
+    {"ovr", minus_log, Labels::classes, BaselineKind::class_rates, LabelRule::none, nullptr, nullptr, nullptr, 1.0},
+};
+const std::size_t CLASS_LOSS_COUNT = sizeof CLASS_LOSSES / sizeof *CLASS_LOSSES;
+
 double total_loss(double value, double tail) { return tail == 0.0 ? value : value + std::log1p(tail); }
 
 const Loss* loss_named(const char* name) {
     for (const Loss& loss : LOSSES) {
         if (std::strcmp(loss.name, name) == 0) return &loss;
     }
+    for (const Loss& loss : CLASS_LOSSES) {
+        if (std::strcmp(loss.name, name) == 0) return &loss;
+    }
     return nullptr;
 }
 
 const char* name_of(BaselineKind kind) {
-    constexpr const char* NAMES[] = {"base_rate", "mean", "log_mean", "median", "quantile", "majority"};
+    constexpr const char* NAMES[] = {"base_rate", "mean", "log_mean", "median", "quantile", "majority", "class_rates"};
     return NAMES[static_cast<int>(kind)];
 }
 

@@ -18,10 +18,11 @@ using LossFunction = LossAtScore (*)(double score, double y, double tau, double&
 
 double total_loss(double value, double tail);
 
-enum class Labels { signs, nonnegative, positive, numbers };  // -1 and 1; y >= 0; y > 0; any y
+// -1 and 1; y >= 0; y > 0; any y; the number of a class, from 0 on
+enum class Labels { signs, nonnegative, positive, numbers, classes };
 
 // What predicts a label from those before it alone, for a yardstick: baseline.hpp.
-enum class BaselineKind { base_rate, mean, log_mean, median, quantile, majority };
+enum class BaselineKind { base_rate, mean, log_mean, median, quantile, majority, class_rates };
 const char* name_of(BaselineKind kind);
 
 // Which offset, unit and range of the scores follow from the labels so far (labels.hpp): none with the log loss, whose
@@ -67,6 +68,11 @@ struct Loss {
 
 extern const Loss LOSSES[];
 extern const std::size_t LOSS_COUNT;
+
+// The losses of several classes, which have a score each: classes.hpp. Their `at` is that of the logarithm of the
+// probability of the label.
+extern const Loss CLASS_LOSSES[];
+extern const std::size_t CLASS_LOSS_COUNT;
 
 // Nothing (nullptr) for a name that is not known.
 const Loss* loss_named(const char* name);

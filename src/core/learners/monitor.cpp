@@ -11,7 +11,8 @@ constexpr double NATS = 10.0;  // the bound of losses of two classes: the log lo
 constexpr double FIRST_ROWS = 32.0, PASSED_OVER = 16.0;  // that settle the unit of other losses
 constexpr double UNITS = 16.0;                           // the bound in units
 
-bool has_classes(const Loss* loss) { return loss->labels == Labels::signs; }
+bool is_numbered(const Loss* loss) { return loss->labels == Labels::classes; }
+bool has_classes(const Loss* loss) { return loss->labels == Labels::signs || is_numbered(loss); }
 
 constexpr std::int64_t BLOCK = 256;  // rows at a time: what is derived from them stays near the processor
 
@@ -79,6 +80,14 @@ void derive_from_scores(Derived& d, bool has_log_link) {
     }
 }
 
+// With several classes a score is the number of the class that was predicted; NaN before any is known.
+void derive_from_classes(Derived& d) {
+    for (std::int64_t n = 0; n < d.count; ++n) {
+        d.residual[n] = 0.0;
+        d.miss[n] = d.score[n] == d.y[n] ? 0.0 : 1.0;
+    }
+}
+
 }  // namespace
 
 Monitor::Monitor(const Loss* loss, double error_probability, double false_alarm)
@@ -102,7 +111,9 @@ void Monitor::add(const MonitoredRows& rows) {
 void Monitor::add_block(const MonitoredRows& rows) {
     Derived d;
     gather(rows, d);
-    if (needs_scores()) {
+    if (is_numbered(kind_)) {
+        derive_from_classes(d);
+    } else if (needs_scores()) {
         derive_from_scores(d, kind_->has_log_link());
     } else {
         derive_from_losses(d);
@@ -118,7 +129,7 @@ void Monitor::add_block(const MonitoredRows& rows) {
         drift_.look(loss_);
     }
     add_all(improvement_, d.improvement, d, first);
-    if (kind_->rule != LabelRule::classes) add_all(calibration_, d.residual, d, first);
+    if (kind_->rule != LabelRule::classes && !is_numbered(kind_)) add_all(calibration_, d.residual, d, first);
     if (has_classes(kind_)) add_all(errors_, d.miss, d, first);
 }
 

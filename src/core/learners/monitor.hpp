@@ -38,14 +38,15 @@ public:
 
     void add(const MonitoredRows& rows);  // rows without a label or with weight 0 are passed over
 
-    bool needs_scores() const { return kind_->rule != LabelRule::none; }  // losses do not tell the predictions
+    // Losses do not tell the predictions.
+    bool needs_scores() const { return kind_->rule != LabelRule::none || kind_->labels == Labels::classes; }
     const MeanSequence& losses() const { return loss_; }
     const MeanSequence& improvement() const { return improvement_; }
     const MeanSequence& calibration() const { return calibration_; }
     const MeanSequence& errors() const { return errors_; }
     MonitorState state() const;
     void set_state(const MonitorState& state);
-    bool has_residuals() const { return kind_->labels != Labels::signs; }
+    bool has_residuals() const { return kind_->labels != Labels::signs && kind_->labels != Labels::classes; }
     Residuals& residuals() { return residuals_; }
 
 private:

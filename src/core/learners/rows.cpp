@@ -51,7 +51,7 @@ RowFault fault_of_entries(const Rows& rows, bool wide_values, std::uint64_t dim)
     return {};
 }
 
-bool label_fits(double y, Labels labels) {
+bool label_fits(double y, Labels labels, int classes) {
     if (y != y) return true;  // it is missing
     switch (labels) {
         case Labels::signs:
@@ -60,6 +60,8 @@ bool label_fits(double y, Labels labels) {
             return y >= 0.0 && y <= LIMIT;
         case Labels::positive:
             return y > 0.0 && y <= LIMIT;
+        case Labels::classes:
+            return y >= 0.0 && y < classes && y == std::floor(y);
         default:
             return std::fabs(y) <= LIMIT;
     }
@@ -81,7 +83,7 @@ bool are_plain_labels(const Rows& rows, Labels labels) {
     return labels == Labels::signs && are_ones(rows.y, rows.count, SIGN) && are_ones(rows.weight, rows.count, 0);
 }
 
-std::string message_of_label(double y, Labels labels) {
+std::string message_of_label(double y, Labels labels, int classes) {
     switch (labels) {
         case Labels::signs:
             return "a label needs to be -1 or 1 (or NaN when it is missing), got " + shown(y) +
@@ -91,6 +93,9 @@ std::string message_of_label(double y, Labels labels) {
         case Labels::positive:
             return "a label needs to be above 0 and at most 1e30 for this loss, got " + shown(y) +
                    "; mend it or drop the row";
+        case Labels::classes:
+            return "a label needs to be the number of a class, from 0 to " + std::to_string(classes - 1) + ", got " +
+                   shown(y) + "; allow more classes or mend it";
         default:
             return "a label needs to be within 1e30, got " + shown(y) + "; rescale the labels";
     }
@@ -99,14 +104,15 @@ std::string message_of_label(double y, Labels labels) {
 }  // namespace
 
 RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, std::uint64_t dim, const Loss* loss,
-                    const Kernels& kernels) {
+                    int classes, const Kernels& kernels) {
     RowFault fault = fault_of_shape(rows, size);
     if (fault) return fault;
     const Scan scan = size > 0 ? kernels.scan[wide_values](rows, dim) : Scan{true, true};
     if (!scan.indices_fit || !scan.values_fit) fault = fault_of_entries(rows, wide_values, dim);
     if (fault || loss == nullptr || are_plain_labels(rows, loss->labels)) return fault;
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        if (!label_fits(rows.y[r], loss->labels)) return {r, message_of_label(rows.y[r], loss->labels)};
+        if (!label_fits(rows.y[r], loss->labels, classes))
+            return {r, message_of_label(rows.y[r], loss->labels, classes)};
         if (!weight_fits(rows.weight[r])) {
             return {r,
                     "a weight needs to be from 0 to 1e30, got " + shown(rows.weight[r]) + "; drop or rescale the row"};

@@ -18,8 +18,8 @@ struct RowFault {
 };
 
 // `size` is the number of entries that really stand in indices and values. Labels and weights are looked at when a loss
-// is given.
+// is given, and the numbers of classes are below `classes`.
 RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, std::uint64_t dim, const Loss* loss,
-                    const Kernels& kernels);
+                    int classes, const Kernels& kernels);
 
 }  // namespace ftprl

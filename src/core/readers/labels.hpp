@@ -1,8 +1,11 @@
-// What a label becomes: a number as it stands, or +1 and -1 for a loss with two classes.
+// What a label becomes: a number as it stands, +1 and -1 for a loss with two classes, or with several classes a number
+// as it stands and a code for any other text.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +13,7 @@
 #include "readers/fault.hpp"
 #include "readers/number.hpp"
 #include "readers/scan.hpp"
+#include "support/hash.hpp"
 
 namespace ftprl {
 
@@ -24,10 +28,11 @@ inline std::string quoted(const Byte* p, const Byte* end) {
 class Labels {
 public:
     enum class Kind {
-        number,  // any finite number, as it stands
-        sign,    // 1 is +1; -1 or 0 is -1, but not both in one run
-        equal,   // `positive` is +1, anything else -1
-        words,   // the words given, whatever their case
+        number,   // any finite number, as it stands
+        sign,     // 1 is +1; -1 or 0 is -1, but not both in one run
+        equal,    // `positive` is +1, anything else -1
+        words,    // the words given, whatever their case
+        classes,  // any number, as it stands, or any text, as a code
     };
 
     Kind kind = Kind::number;
@@ -53,6 +58,7 @@ public:
             return true;
         }
         if (usual(p, end, y)) return true;
+        if (kind == Kind::classes) return name(p, end, y, fault);
         if (kind == Kind::words) return word(p, end, y, fault);
         double number = 0.0;
         const Parsed parsed = parse_number(p, end, number);
@@ -67,7 +73,19 @@ public:
         return kind == Kind::number || sign(p, end, y, fault);
     }
 
+    // The texts that codes of classes stood for since the last call.
+    std::vector<std::pair<double, std::string>> take_texts() {
+        std::vector<std::pair<double, std::string>> texts(texts_.begin(), texts_.end());
+        texts_.clear();
+        return texts;
+    }
+    // No number of a label is as large as a code.
+    static bool is_code(double y) noexcept { return y >= FIRST_CODE; }
+
 private:
+    static constexpr double FIRST_CODE = 0x1p1000;
+    static constexpr std::ptrdiff_t LONGEST_NAME = 1000;
+
     static bool refuse(const char* rule, const Byte* p, const Byte* end, Fault& fault) {
         fault = Fault{std::string(rule) + ", got " + quoted(p, end)};
         return false;
@@ -75,6 +93,10 @@ private:
 
     // What most labels are, without a number being parsed: 1, and then -1 or 0.
     bool usual(const Byte* p, const Byte* end, double& y) const noexcept {
+        if (kind == Kind::classes && end - p == 1 && *p >= '0' && *p <= '9') {
+            y = *p - '0';
+            return true;
+        }
         if (kind != Kind::sign && kind != Kind::number) return false;
         const bool one = end[-1] == '1';
         if (end - p == 1 && (one || (*p == '0' && kind == Kind::sign && negative_ == 0.0))) {
@@ -95,12 +117,24 @@ private:
                                : negative_ == 0.0 ? "expected the label 1 or 0, as in the rows before"
                                                   : "expected the label 1 or -1, as in the rows before";
             refuse(rule, p, end, fault);
-            fault.remedy = "name the label that counts as 1 with";
+            fault.remedy = "pass loss=softmax for several classes, or name the label that counts as 1 with";
             fault.option = "positive";
             return false;
         }
         y = -1.0;
         return true;
+    }
+
+    // A class: a number, or text, which becomes a code of 52 bits of its hash.
+    bool name(const Byte* p, const Byte* end, double& y, Fault& fault) {
+        if (parse_number(p, end, y) == Parsed::ok) return true;
+        if (end - p > LONGEST_NAME) return refuse("expected a class with a name of at most 1000 bytes", p, end, fault);
+        std::string text(p, end);
+        const std::uint64_t hash = hash_bytes(p, static_cast<std::size_t>(end - p), 0);
+        y = FIRST_CODE * (1.0 + static_cast<double>(hash >> 12) * 0x1p-52);
+        const auto found = texts_.emplace(y, text);
+        if (found.second || found.first->second == text) return true;
+        return refuse("expected classes whose names differ in their hash", p, end, fault);
     }
 
     bool word(const Byte* p, const Byte* end, double& y, Fault& fault) const {
@@ -120,6 +154,7 @@ private:
     std::string positive_;
     double target_ = MISSING;
     double negative_ = 1.0;
+    std::map<double, std::string> texts_;  // of codes
 };
 
 }  // namespace ftprl

@@ -75,6 +75,9 @@ public:
     double negative() const noexcept { return labels_.negative(); }
     void set_negative(double y) noexcept { labels_.set_negative(y); }
 
+    // The texts of labels that became codes since the last call.
+    std::vector<std::pair<double, std::string>> take_label_texts() { return labels_.take_texts(); }
+
     RowBuilder rows;
     std::int64_t line = 1;      // of the next row
     std::int64_t row_line = 0;  // where the last row that was read begins
@@ -108,7 +111,7 @@ protected:
 
     void finish(double y, double weight) {
         row_line = line;
-        if (std::fabs(y) > LARGEST)
+        if (std::fabs(y) > LARGEST && !Labels::is_code(y))
             return refuse("expected a label within 1e30, got one beyond it; rescale the labels");
         if (weight > LARGEST) return refuse("expected a weight within 1e30, got one beyond it; rescale the weights");
         if (!rows.add_grams()) {

@@ -328,9 +328,9 @@ void Learner::review_columns(const Row& row, std::int64_t t) {
 
 // The loss of the prediction, and the slopes of a row of weight 1; false where the row teaches nothing but its label.
 bool Learner::learn_labelled(const Row& row, const double* scores, const double* reach, RowExperts& x, double* slopes,
-                             double& value) {
+                             double& prediction, double& value) {
     LabelState& state = *labels_;
-    double prediction = cut(scores[0], state.low, state.high);
+    prediction = cut(scores[0], state.low, state.high);
     const LabelledRow own = several_ ? learn_label_mixture(s_, mixture_, state, scores, x, row.y, row.weight,
                                                            totals_.tallies[2], prediction)
                                      : learn_label(s_, state, row.y, row.weight);
@@ -344,7 +344,7 @@ bool Learner::learn_labelled(const Row& row, const double* scores, const double*
     return own.teaches;
 }
 
-void Learner::learn(const Row& row) {
+double Learner::learn(const Row& row, double& prediction) {
     double scores[MOST] = {}, reach[MOST] = {}, slopes[MOST] = {};
     play(row, labels_->offset, scores, reach);
     const bool coin = coin_.cells != nullptr, dense = columns_.counts != nullptr;
@@ -355,7 +355,7 @@ void Learner::learn(const Row& row) {
     double value = 0.0;
     bool teaches = true;
     if (s_.labelled()) {
-        teaches = learn_labelled(row, scores, reach, x, slopes, value);
+        teaches = learn_labelled(row, scores, reach, x, slopes, prediction, value);
     } else {
         value = several_ ? learn_mixture(s_, mixture_, scores, x, row.y, row.weight, totals_.tallies[2])
                          : loss_value(s_, scores[0], row.y);
@@ -376,6 +376,7 @@ void Learner::learn(const Row& row) {
     totals_.tallies[0] += row.weight * value;
     totals_.tallies[1] += row.weight;
     if (totals_.calibration != nullptr) add_calibration(totals_.calibration, value, row.y, row.weight);
+    return value;
 }
 
 }  // namespace ftprl::replay

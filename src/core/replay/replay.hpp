@@ -94,8 +94,8 @@ public:
     Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture, CoinState coin,
             ColumnState columns);
 
-    // One row, all of it.
-    void learn(const Row& row);
+    // One row, all of it; returns the loss of the prediction, and with labels in any unit the prediction.
+    double learn(const Row& row, double& prediction);
 
 private:
     // The scores from this offset, and what a slope of 1 moves them by.
@@ -115,7 +115,7 @@ private:
     void add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
                    double z, double moved, double kept, bool narrow, bool met);
     bool learn_labelled(const Row& row, const double* scores, const double* reach, RowExperts& x, double* slopes,
-                        double& value);
+                        double& prediction, double& value);
     void sum_up(int k, std::int64_t entries);
     template <class T>
     double coin_score(const Row& row);

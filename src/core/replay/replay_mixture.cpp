@@ -54,7 +54,7 @@ double by_logarithms(const Settings& s, const MixtureState& m, const double* los
         return low - std::log(sum);
     }
     const double least = least_of(m.seen, n), heat = m.facts[0];
-    double weights = 0.0, sums[MOST + 2];
+    double weights = 0.0, sums[MOST + 2] = {};
     for (int j = 0; j < n; ++j) {
         const double behind = (m.seen[j] - least) / heat;
         sums[j] = losses[j] + behind;

@@ -71,7 +71,7 @@ def compare(
         [str(path) for path in systems], data, loss=loss, tau=tau, predictions_are=predictions_are, by=by, **reading
     )
     names = [predictor.name for predictor in opened.predictors]
-    comparison = compare_predictions(opened.blocks(), names, opened.loss, by=by)
+    comparison = compare_predictions(opened.blocks(), names, opened.loss, by=by, classes=len(opened.classes or ()))
     if output is not None and form is not None:
         from ftprl.report import comparison as report
 

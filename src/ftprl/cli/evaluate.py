@@ -64,7 +64,8 @@ def evaluate(
     """Measure a model, or predictions of any system, on rows with labels.
 
     Two classes: log loss, AUC, average precision, lift, calibration, and accuracy, precision, recall and F score at
-    thresholds. Numbers: RMSE, MAE, R² and deviances. Each has a 95 % interval and stands beside the base rate's.
+    thresholds. Several classes: log loss, accuracy, F scores, precision and recall of each class, and the confusion
+    matrix. Numbers: RMSE, MAE, R² and deviances. Each has a 95 % interval and stands beside the base rate's.
 
     ftprl evaluate clicks.ftprl test.csv.gz --by country -o evaluation.html
 
@@ -76,7 +77,7 @@ def evaluate(
     from ftprl.cluster.connection import reading as read_by
     from ftprl.cluster.options import ClusterOptions
     from ftprl.errors import InvalidInput
-    from ftprl.evaluation import evaluate_predictions
+    from ftprl.evaluation import ClassEvaluation, Evaluation, evaluate_classes, evaluate_predictions
     from ftprl.linear.scoring import is_model_file, open_systems
     from ftprl.runlog.events import line
 
@@ -92,9 +93,13 @@ def evaluate(
     reading = {name: value for name, value in keywords(typed).items() if value is not None}
     opened = open_systems([system], data, loss=loss, tau=tau, predictions_are=predictions_are, by=by, **reading)
     (predictor,) = opened.predictors
+    result: Evaluation | ClassEvaluation
     with read_by(ClusterOptions(engine or "local", address, workers), opened.source):
         blocks = opened.blocks()
-        result = evaluate_predictions(blocks, predictor.name, opened.loss, thresholds=threshold or (0.5,), by=by)
+        if opened.classes is None:
+            result = evaluate_predictions(blocks, predictor.name, opened.loss, thresholds=threshold or (0.5,), by=by)
+        else:
+            result = evaluate_classes(blocks, predictor.name, opened.classes, by=by)
     if output is not None and form is not None:
         from ftprl.report import evaluation as report
 

@@ -68,6 +68,6 @@ def _with_losses(text: str) -> str:
     """The names of the losses are looked up here, since importing them takes long."""
     if "{losses}" not in text:
         return text
-    from ftprl.losses import SCALAR_LOSSES
+    from ftprl.losses import LOSSES
 
-    return text.replace("{losses}", ", ".join(SCALAR_LOSSES))
+    return text.replace("{losses}", ", ".join(LOSSES))

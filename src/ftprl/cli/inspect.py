@@ -56,7 +56,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
     from ftprl.cli.column_table import kind_lines
     from ftprl.cli.live import model_settings, setting
     from ftprl.data.files import shown
-    from ftprl.losses import SCALAR_LOSSES
+    from ftprl.losses import LOSSES
     from ftprl.runlog.yardstick import compared
 
     spec, reading, history = facts["spec"], facts["reading"], facts["history"]
@@ -64,7 +64,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
         f"{'file':<14} {shown(facts['file'])}, {facts['bytes']} bytes, sha256 {facts['sha256'][:16]}...",
         f"{'model':<14} {spec['loss']}, {' '.join(f'{k}={setting(v)}' for k, v in model_settings(spec).items())}",
         f"{'table':<14} {spec['dim']} cells, {facts['occupied']} occupied, {_nonzero(facts)}",
-        f"{'intercept':<14} {facts['intercept']:.6g}",
+        *_classes(facts),
     ]
     if reading:
         lines.append(f"{'read as':<14} {reading.get('format')}, hash seed {reading.get('seed')}")
@@ -75,7 +75,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
         lines.append(f"{'missing':<14} {reading.get('missing', 'ignore')}")
     if history:
         lines.append(f"{'rows':<14} {history['rows']}, {history['bad_rows']} bad ones left out")
-        rmse = SCALAR_LOSSES[spec["loss"]].rmse
+        rmse = LOSSES[spec["loss"]].rmse
         for name in ("progressive", "holdout"):
             if history[name][2]:
                 means = compared(*facts[name].values(), rmse=rmse)
@@ -89,19 +89,39 @@ def _table(facts: dict[str, Any]) -> list[str]:
     return lines + _weights(facts["largest"])
 
 
+def _classes(facts: dict[str, Any]) -> list[str]:
+    """The intercept; with several classes their labels and the intercept of each."""
+    from ftprl.data.files import shown
+    from ftprl.linear.classes import shown_label
+
+    if facts["classes"] is None:
+        return [f"{'intercept':<14} {facts['intercept']:.6g}"]
+    names = [shown(shown_label(label)) for label in facts["classes"]]
+    pairs = [f"{name} {own:.4g}" for name, own in zip(names, facts["intercept"], strict=True)]
+    more = facts["spec"]["classes"] - len(names)
+    open_ = f"; {more} more may come" if more else ""
+    return [
+        f"{'classes':<14} {len(names)}: {', '.join(names)}{open_}",
+        f"{'intercepts':<14} {', '.join(pairs)}",
+    ]
+
+
 def _weights(largest: list[dict[str, Any]]) -> list[str]:
     """The weights with the features at their units, and per value 1 where that is another; names are escaped."""
     from ftprl.data.files import shown
 
     if not largest:
         return []
-    lines = ["", f"{'weight':>12} {'per value 1':>12} {'rows':>10} {'other names':>12} {'cell':>10}  feature"]
+    widest = max(len(shown(entry["label"] or "")) for entry in largest)
+    head = "" if largest[0]["label"] is None else f"  {'class':<{max(widest, 5)}}"
+    lines = ["", f"{'weight':>12} {'per value 1':>12} {'rows':>10} {'other names':>12} {'cell':>10}{head}  feature"]
     for entry in largest:
         seen = "-" if entry["seen"] is None else f"{entry['seen']:.0f}"
         others = f"{entry['others']} ({100 * entry['collision']:.0f} %)" if entry["others"] else "0"
+        label = "" if entry["label"] is None else f"  {shown(entry['label']):<{max(widest, 5)}}"
         lines.append(
-            f"{entry['unit_weight']:>12.6g} {entry['weight']:>12.6g} {seen:>10} {others:>12} {entry['cell']:>10} "
-            f" {shown(entry['name'])}"
+            f"{entry['unit_weight']:>12.6g} {entry['weight']:>12.6g} {seen:>10} {others:>12} {entry['cell']:>10}"
+            f"{label}  {shown(entry['name'])}"
         )
     return lines
 

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from ftprl.cli.column_table import column_lines, kind_lines
 from ftprl.confidence import RunConfidence
 from ftprl.data.files import shown
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import LOSSES
 from ftprl.options import as_typed
 from ftprl.runlog.events import Event
 from ftprl.runlog.yardstick import compared, digits, root_mean_square
@@ -80,7 +80,7 @@ class _Table(_Warnings):
         kind = event["event"]
         if kind in ("start", "resume"):
             self._has_holdout = event["holdout_every"] is not None
-            self._has_rmse = SCALAR_LOSSES[event["spec"]["loss"]].rmse
+            self._has_rmse = LOSSES[event["spec"]["loss"]].rmse
             self._keeps_best_pass, self._passes = event["keeps_best_pass"], event["passes"]
             self._line("\n".join(_settings(event)))
             self._line("")
@@ -133,8 +133,8 @@ class _Table(_Warnings):
             cells.append(f"{root_mean_square(event['loss']):>10.6g}")
         cells += [_loss(event["baseline"]), _percent(event["improvement"]), _loss(since)]
         if "label" in event:
-            label = "unknown" if math.isnan(event["label"]) else f"{event['label']:.6g}"
-            cells += [f"{label:>8}", f"{event['prediction']:>10.4f}", f"{event['features']:>8}"]
+            cells += [_example(event["label"], ".6g", 8), _example(event["prediction"], ".4f", 10)]
+            cells.append(f"{event['features']:>8}")
         if self._has_holdout:
             held = (_loss(event["holdout"]), _loss(event["holdout_baseline"]), _percent(event["holdout_improvement"]))
             cells += held
@@ -178,6 +178,13 @@ class _Live(_Table):
             self._is_moving = False
 
 
+def _example(value: float | str, digits: str, width: int) -> str:
+    """A label or a prediction, which with several classes is a name, in a column of the table."""
+    if isinstance(value, str):
+        return f"{shown(value)[:width] or 'unknown':>{width}}"
+    return f"{'unknown' if math.isnan(value) else format(value, digits):>{width}}"
+
+
 def _loss(value: float | None) -> str:
     return f"{'-' if value is None or math.isnan(value) else digits(value):>10}"
 
@@ -216,7 +223,7 @@ def _settings(event: Event) -> list[str]:
 
 def model_settings(spec: dict[str, Any]) -> dict[str, Any]:
     """The settings of a model that have a meaning for its loss, besides the loss and the size of the table."""
-    loss = SCALAR_LOSSES[spec["loss"]]
+    loss = LOSSES[spec["loss"]]
     unused = {"loss", "dim", *([] if loss.tau is not None else ["tau"])}
     return {name: value for name, value in spec.items() if name not in unused}
 

@@ -36,6 +36,14 @@ def predict(
             rich_help_panel="output",
         ),
     ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="Write the probability of each class, with commas between them in the order that inspect shows",
+            rich_help_panel="output",
+        ),
+    ] = False,
     raw: Annotated[
         bool,
         typer.Option("--raw", help="Write scores, before the link function", rich_help_panel="output"),
@@ -51,7 +59,7 @@ def predict(
     workers: Annotated[int | None, option("workers")] = None,
 ) -> None:
     """Write one prediction per row, one per line: a probability with logistic loss, a score with the
-    hinge losses, otherwise a number in the unit of the label.
+    hinge losses, the class with several classes, otherwise a number in the unit of the label.
 
     The data is read as in training; it may lack the label. With --on-bad-row skip a row that is left out has an empty
     line. A row of VW text that has a tag has it behind its prediction.
@@ -62,6 +70,7 @@ def predict(
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.cluster.connection import reading as read_by
     from ftprl.data.packing import check_packing
+    from ftprl.errors import InvalidInput
     from ftprl.linear import Model
     from ftprl.training.predict import Lines
     from ftprl.training.predictions import stdout
@@ -80,12 +89,14 @@ def predict(
     check_apart({"--output": output}, {**read, "the model": model})
     path = "" if output is None else str(output)
     check_packing("--output", path)
+    if append and learned.classes is not None:
+        raise InvalidInput("--append writes numbers, got a model of several classes; drop it.")
     if append:
         from ftprl.training.append import append as write_appended
         from ftprl.training.append import check_append
 
         check_append(source, path)
-    lines = Lines(learned, source, raw=raw)
+    lines = Lines(learned, source, raw=raw, probabilities=probabilities)
     with read_by(where, source), nullcontext(stdout()) if output is None else replacing(output) as target:
         if append:
             write_appended(lines, source, learned, path, target)

@@ -88,6 +88,8 @@ def expect_saved(data: Sequence[str], model: Path) -> None:
             header = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), _LONGEST_HEADER)))
         content = json.loads(header["__metadata__"]["content"])
         spec, receipt = content["spec"], content["receipt"]
+        if spec.get("classes"):  # its table grows with the classes
+            return
         scales = len(spec["scale"]) if isinstance(spec["scale"], list) else 1
         _prefault(spec["dim"], scales, spec["float64"], receipt)
 

@@ -14,6 +14,8 @@ from ftprl.errors import InvalidInput
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
 
+_OF_CLASSES = ("softmax", "ovr")  # losses whose tables are not pre-faulted: they grow with the classes
+
 
 def train(
     data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input")],
@@ -41,6 +43,7 @@ def train(
     on_bad_row: Annotated[str | None, option("on_bad_row")] = None,
     max_row: Annotated[int | None, option("max_row")] = None,
     loss: Annotated[str | None, option("loss")] = None,
+    classes: Annotated[str | None, option("classes")] = None,
     tau: Annotated[float | None, option("tau")] = None,
     bits: Annotated[int | None, option("bits")] = None,
     dim: Annotated[int | None, option("dim")] = None,
@@ -97,9 +100,9 @@ def train(
         raise InvalidInput("--predictions - and --json both write to stdout, got both; name a file for one of them.")
     del arguments["as_json"], arguments["quiet"], arguments["no_names"]
     arguments["names"] = budget(names, off=no_names)
-    if resume is None:
+    if resume is None and classes is None and loss not in _OF_CLASSES:
         startup.expect_new(data, bits, dim, scale, float64, bool(receipt))
-    else:
+    elif resume is not None:
         startup.expect_saved(data, resume)
     from ftprl.cli.live import show
     from ftprl.runlog.events import line

@@ -160,7 +160,7 @@ def _groups(bins: Vector) -> list[ResidualGroup]:
     for end in range(1, len(bins) + 1):
         weight = float(bins[begin:end, 0].sum())
         is_wide = end - begin >= _WIDEST * len(bins) and weight >= few
-        if weight >= total / GROUPS or is_wide or (end == len(bins) and weight > 0.0):
+        if weight > 0.0 and (weight >= total / GROUPS or is_wide or end == len(bins)):
             sums = bins[begin:end].sum(axis=0) / weight
             deviation = math.sqrt(max(float(sums[3] - sums[2] ** 2), 0.0))
             groups.append(ResidualGroup(weight, float(sums[1]), float(sums[1] + sums[2]), deviation))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 Values = NDArray[np.float32] | NDArray[np.float64]
+_NO_TEXTS: Mapping[float, str] = {}  # of most batches; nobody changes it
 Row = Mapping[int, float] | Iterable[tuple[int, float]]
 
 
@@ -61,7 +62,8 @@ class Batch:
     `is_private` is whether nobody else can write to the arrays: true of what a parser, `from_rows` or `from_csr` makes.
     A model learns from a copy of other batches, since another thread could change an index after it was checked.
     `names` are the names of features that these rows have and earlier ones did not, where names are kept. `delay` is
-    after how many rows the label of each arrives, where a column says that.
+    after how many rows the label of each arrives, where a column says that. `label_texts` are the labels of classes
+    that are text, by the codes that stand for them in `y`.
     """
 
     indptr: NDArray[np.int64]
@@ -75,6 +77,7 @@ class Batch:
     is_private: bool = field(default=False, init=False, repr=False)
     names: RowNames | None = field(default=None, init=False, repr=False)
     delay: Vector | None = field(default=None, init=False, repr=False)
+    label_texts: Mapping[float, str] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kinds in _KINDS.items():
@@ -117,17 +120,19 @@ class Batch:
             self.is_private,
             None if self.names is None else self.names[start:stop],
             None if self.delay is None else self.delay[start:stop],
+            self.label_texts,
         )
 
     @classmethod
     def trusted(cls, *parts: Any) -> Batch:
         """A batch of arrays that are known to be right: those of a parser, or parts of another batch.
 
-        The last parts are `is_private` and, where there are any, `names` and `delay`.
+        The last parts are `is_private` and, where there are any, `names`, `delay` and `label_texts`.
         """
         batch = object.__new__(cls)
         object.__setattr__(batch, "names", None)
         object.__setattr__(batch, "delay", None)
+        object.__setattr__(batch, "label_texts", _NO_TEXTS)
         for name, part in zip(cls.__slots__, parts, strict=False):
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False

@@ -60,9 +60,10 @@ def write_batches(path: str | os.PathLike[str], source: Source, data: Any = None
     with replacing(path) as out:
         out.write(_MAGIC)
         blocks, offset, rows = list[_Block](), len(_MAGIC), 0
-        left_out = Counter[int]()
+        left_out, texts = Counter[int](), dict[float, str]()
         with closing(source.read(threads=threads, digest=False)) as reading:
             for batch, _ in reading:
+                texts |= batch.label_texts
                 for part in _parts(batch):
                     content, block = _packed(part, offset)
                     out.write(content)
@@ -80,6 +81,7 @@ def write_batches(path: str | os.PathLike[str], source: Source, data: Any = None
             "first_bad": source.first_bad,
             "data": data,
             "blocks": [list(block) for block in blocks],
+            **({"label_texts": sorted(texts.items())} if texts else {}),
         }
         text = json.dumps(footer, ensure_ascii=True, separators=(",", ":")).encode()
         tail = np.array([len(text), text_fingerprint(text, 0, len(text), 0), VERSION], "<u8").tobytes()
@@ -162,6 +164,7 @@ class BatchesSource(Source):
         self._blocks = [_Block(*block) for block in self._footer["blocks"]]
         self._starts = [0, *accumulate(block.rows for block in self._blocks)]
         self._left_out_rows = {int(row): int(count) for row, count in self._footer["left_out"]}
+        self._label_texts = {float(code): str(text) for code, text in self._footer.get("label_texts", ())}
         self._skip = on_bad_row == "skip"
         if self._left_out_rows and not self._skip:
             raise InvalidInput(
@@ -220,6 +223,7 @@ class BatchesSource(Source):
             reader = _Reader(handle, self._path, self._blocks, self._starts, self.to_dict()["dtype"], self._wants_names)
             for number in range(first, len(self._blocks)):
                 batch, skipped = reader.read(number), max(0, start - self._starts[number])
+                batch = batch.replaced(label_texts=self._label_texts) if self._label_texts else batch
                 self._leave_out(left_out, self._starts[number + 1])
                 if skipped < len(batch):
                     yield batch.numbered(batch.first_row, skipped), RowPosition(batch.first_row + skipped)

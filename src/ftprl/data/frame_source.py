@@ -332,7 +332,7 @@ class FrameSource(Source):
                 yield from self._batches_of(parsed, reading)
                 if parsed.problem is not None:
                     what, option = parsed.problem
-                    raise BadFormat(what, option=(option, "on_bad_row"))
+                    raise BadFormat(what, option=(option, "on_bad_row", "loss"))
 
     def _agreeing(self, parsed: ParsedBlock, negative: float) -> ParsedBlock:
         """The rows, parsed again if their labels settled what counts as -1 before those in front were known."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import CLASS_LOSSES, LOSSES
 
 _SHOWN = 100  # distinct labels that are looked at
 _PAIRS = (("1", "0"), ("1", "-1"), ("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"))
@@ -18,7 +18,9 @@ _PAIRS = (("1", "0"), ("1", "-1"), ("yes", "no"), ("true", "false"), ("y", "n"),
 
 @final
 class LabelRule(NamedTuple):
-    """`kind` is number, sign (1 against -1 or 0), positive (one label against the rest) or words (a known pair)."""
+    """How labels are read: `kind` is number, sign (1 against -1 or 0), positive (one label against the rest), words (a
+    known pair) or classes, where a number stands as it is and any other text has a code above every number.
+    """
 
     kind: str
     positive: str = ""
@@ -27,6 +29,8 @@ class LabelRule(NamedTuple):
     def __str__(self) -> str:
         if self.kind == "number":
             return "numbers, as they are"
+        if self.kind == "classes":
+            return "classes, numbers or text"
         if self.kind == "sign":
             return "1 is +1, -1 or 0 is -1"
         if self.kind == "positive":
@@ -50,6 +54,8 @@ def of_numbers(loss: str, positive: str | None) -> LabelRule:
         raise InvalidInput(
             f"positive= needs a number for this format, got {positive!r}; pass one of the file's labels."
         )
+    if loss in CLASS_LOSSES:
+        return LabelRule("classes")
     return LabelRule("positive", positive) if positive is not None else LabelRule("sign" if binary else "number")
 
 
@@ -57,7 +63,7 @@ def of_values(loss: str, positive: str | None, column: str, values: Sequence[str
     """The rule of a column, given the values that its first rows hold."""
     check_positive(positive)
     if not is_binary(loss, positive):
-        return LabelRule("number")
+        return LabelRule("classes" if loss in CLASS_LOSSES else "number")
     if positive is not None:
         return LabelRule("positive", positive)
     seen = {_plain(value) for value in values}
@@ -69,9 +75,14 @@ def of_values(loss: str, positive: str | None, column: str, values: Sequence[str
     some = ", ".join(repr(value[:40]) for value in values[:6]) + (", ..." if len(values) > 6 else "")
     raise InvalidInput(
         f"{loss} needs a label with two classes, got column {column[:40]!r} with the labels {some};"
-        " name the one that counts as 1 with positive=, or pass loss=squared for numbers.",
+        f" name the one that counts as 1 with positive=, or pass loss=softmax for classes{_or_squared(values)}.",
         option=("positive", "loss"),
     )
+
+
+def _or_squared(values: Sequence[str]) -> str:
+    """What else a label of numbers may need."""
+    return " or loss=squared for numbers" if all(_number(value) is not None for value in values) else ""
 
 
 def of_array(loss: str, positive: str | None, labels: Sequence[NDArray[np.float64]]) -> LabelRule:
@@ -86,7 +97,8 @@ def of_array(loss: str, positive: str | None, labels: Sequence[NDArray[np.float6
         some = ", ".join(f"{value:g}" for value in sorted(values)[:6]) + (", ..." if len(values) > 6 else "")
         raise InvalidInput(
             f"{loss} needs the labels 1 and -1, or 1 and 0, got {some};"
-            " name the one that counts as 1 with positive=, or pass loss=squared for numbers.",
+            " name the one that counts as 1 with positive=, or pass loss=softmax for classes or loss=squared"
+            " for numbers.",
             option=("positive", "loss"),
         )
     return rule
@@ -94,7 +106,7 @@ def of_array(loss: str, positive: str | None, labels: Sequence[NDArray[np.float6
 
 def signed(rule: LabelRule, y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Labels in memory as a rule has them: +1 and -1 for two classes; a missing label stays missing."""
-    if rule.kind == "number" or (rule.kind == "sign" and not (y == 0.0).any()):
+    if rule.kind in ("number", "classes") or (rule.kind == "sign" and not (y == 0.0).any()):
         return y
     positive = 1.0 if rule.kind == "sign" else float(rule.positive)
     return np.where(y == y, np.where(y == positive, 1.0, -1.0), y)
@@ -102,15 +114,62 @@ def signed(rule: LabelRule, y: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def is_binary(loss: str, positive: str | None) -> bool:
     """Whether a loss has two classes; only then may a positive label be named."""
-    if loss not in SCALAR_LOSSES:
-        raise InvalidInput(f"loss= needs one of {', '.join(SCALAR_LOSSES)}, got {loss!r}; pass one of them.")
-    binary = SCALAR_LOSSES[loss].binary
+    if loss not in LOSSES:
+        raise InvalidInput(f"loss= needs one of {', '.join(LOSSES)}, got {loss!r}; pass one of them.")
+    binary = LOSSES[loss].binary
     if positive is not None and not binary:
         raise InvalidInput(
             f"positive= needs a loss with two classes, got loss={loss!r}; drop it, or pass loss=logistic.",
             option=("positive", "loss"),
         )
     return binary
+
+
+def plain_label(label: Any) -> str | float:
+    """A label of a class in one spelling: 1, 1.0 and "1" are the number 1; True is "true"; other text stays text.
+
+    >>> plain_label("2"), plain_label(True), plain_label("cat")
+    (2.0, 'true', 'cat')
+    """
+    if isinstance(label, bool | np.bool_):
+        return "true" if label else "false"
+    if isinstance(label, bytes):
+        label = label.decode("utf-8", "backslashreplace")
+    if isinstance(label, str):
+        value = _number(label.strip())
+        return label.strip() if value is None else value + 0.0
+    return float(label) + 0.0
+
+
+_FIRST_CODE = 2.0**1000  # no number of a label is as large
+
+
+def coded(labels: Any) -> tuple[NDArray[np.float64], dict[float, str]]:
+    """Labels of classes in memory as numbers: those that are text as codes, which the dict explains; NaN if missing.
+
+    >>> coded(["cat", 3, "cat"])[0].tolist() == [_FIRST_CODE, 3.0, _FIRST_CODE]
+    True
+    """
+    array = np.asarray(labels)
+    if array.dtype.kind in "iuf":
+        return array.astype(np.float64), {}
+    values, inverse = _distinct(array)
+    texts: dict[float, str] = {}
+    codes = np.empty(len(values))
+    for i, value in enumerate(values):
+        is_missing = value is None or value != value or value == ""
+        label = math.nan if is_missing else plain_label(value)
+        if isinstance(label, str):
+            code = _FIRST_CODE * (1.0 + len(texts) * 2.0**-52)
+            texts[code], label = label, code
+        codes[i] = label
+    return codes[inverse], texts
+
+
+def _distinct(array: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
+    numbers: dict[Any, int] = {}
+    inverse = np.array([numbers.setdefault(value, len(numbers)) for value in array.tolist()], dtype=np.intp)
+    return list(numbers), inverse
 
 
 def _number(text: str) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from ftprl import check
 from ftprl.data.batch import Batch, Vector
-from ftprl.data.labels import of_array, of_numbers
+from ftprl.data.labels import coded, of_array, of_numbers
 from ftprl.data.memory import MemorySource, checked_dim, label_rule
 from ftprl.data.options import ReadingOptions
 from ftprl.data.parts import ORIGIN, Parts, split
 from ftprl.errors import BadFormat, InvalidInput
+from ftprl.losses import CLASS_LOSSES
 
 _BATCH_ROWS = 16384
 
@@ -37,11 +38,26 @@ def open_object(data: Any, options: ReadingOptions) -> MemorySource:
     matrix = _rows_of(data)
     rows, columns = matrix.shape
     dim = checked_dim(max(2, columns), options)
-    y = np.full(rows, np.nan) if options.y is None else _column("y", options.y, rows)
+    y, texts = _labels_of(options, rows)
     weight = np.ones(rows) if options.weight is None else _column("weight", options.weight, rows)
     return MemorySource(
-        lambda start: _batches(matrix, y, weight, options.dtype, 0, start), rows, dim, label_rule([y], options), options
+        lambda start: _batches(matrix, y, weight, options.dtype, 0, start, texts),
+        rows,
+        dim,
+        label_rule([y], options),
+        options,
     )
+
+
+def _labels_of(options: ReadingOptions, rows: int) -> tuple[Vector, Mapping[float, str]]:
+    """The labels of all rows, and those of classes that are text by their codes."""
+    if options.y is None:
+        return np.full(rows, np.nan), {}
+    if options.loss not in CLASS_LOSSES:
+        return _column("y", options.y, rows), {}
+    if np.shape(options.y) != (rows,):
+        raise _mismatch("y", rows, np.shape(options.y))
+    return coded(options.y)
 
 
 def _open_parts(data: Parts, options: ReadingOptions) -> MemorySource:
@@ -135,14 +151,17 @@ def _mismatch(name: str, rows: int, shape: tuple[int, ...]) -> InvalidInput:
     return InvalidInput(f"{name}= needs one entry for each of the {rows} rows, got shape {shape}; match them.")
 
 
-def _batches(matrix: Any, y: Vector, weight: Vector, dtype: str, shift: int, start: int) -> Iterator[Batch]:
+def _batches(
+    matrix: Any, y: Vector, weight: Vector, dtype: str, shift: int, start: int, texts: Mapping[float, str] | None = None
+) -> Iterator[Batch]:
     """The rows of a matrix from `start` on; the first of all its rows is number `shift` of the data."""
     is_dense = isinstance(matrix, np.ndarray)
     is_canonical = is_dense or bool(matrix.has_canonical_format)
     for first in range(start, matrix.shape[0], _BATCH_ROWS):
         last = min(matrix.shape[0], first + _BATCH_ROWS)
         indptr, indices, values = _dense(matrix[first:last]) if is_dense else _sparse(matrix, first, last, is_canonical)
-        yield _batch(indptr, indices, values, y[first:last], weight[first:last], shift + first, dtype)
+        batch = _batch(indptr, indices, values, y[first:last], weight[first:last], shift + first, dtype)
+        yield batch.replaced(label_texts=texts) if texts else batch
 
 
 def _dense(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:

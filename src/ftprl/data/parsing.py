@@ -41,7 +41,8 @@ class ParsedChunk(NamedTuple):
         if self.problem is not None:
             at, what, remedy, option = self.problem
             return BadFormat(
-                f"{self.chunk.origin}:{line + at}: {with_remedy(what, remedy, option)}", option=(option, "on_bad_row")
+                f"{self.chunk.origin}:{line + at}: {with_remedy(what, remedy, option)}",
+                option=(option, "on_bad_row", "loss"),
             )
         error = self.chunk.error
         return error.at(line + self.lines) if isinstance(error, ErrorWithoutLine) else error
@@ -196,4 +197,5 @@ def taken(parser: Parser, origin: str) -> Batch:
     new = parser.take_names()
     names = None if new is None else RowNames(new, 0, len(y))
     tagged = None if tags is None else tuple(tags)
-    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names, delay)
+    texts = {code: text.decode("utf-8", "backslashreplace") for code, text in parser.take_label_texts()}
+    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names, delay, texts)

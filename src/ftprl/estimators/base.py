@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ftprl.data import Source
 from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import Bound, fits, parse_bounds
-from ftprl.linear.mean_weights import mean_weights
+from ftprl.linear.mean_weights import mean_class_weights, mean_weights
 from ftprl.linear.model import Model
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
@@ -46,7 +46,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         if self.warm_start and len(getattr(self, "models_", ())) == len(outputs):
             return self._learn_more(X, outputs, weight)
         passes = AUTO_PASSES if self.passes == "auto" else self.passes
-        options = self._chosen((*_OF_MODEL, *_OF_RUN)) | self._reading(X, weight)
+        options = self._chosen((*_OF_MODEL, *_OF_RUN)) | self._reading(X, weight) | self._class_options()
         self.runs_ = [train(X, y, receipt=self.receipt, passes=passes, **options) for y in outputs]
         self.models_ = [run.model for run in self.runs_]
         self.n_iter_ = max(1, *(run.best_pass or passes for run in self.runs_))
@@ -65,13 +65,19 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     def _learned(self, model: Model | None, X: Any, y: Vector, weight: Vector | None) -> Model:
         reading = self._reading(X, weight) | {"y": y}
         if model is None:
-            model, source = new_model(X, self._chosen(_OF_MODEL) | reading, self.receipt)
+            classes = self._class_options()
+            options = self._chosen(_OF_MODEL) | reading | classes
+            model, source = new_model(X, options, self.receipt, classes=classes.get("classes"))
         else:
             beside = {name: value for name, value in reading.items() if name in ("y", "weight")}
             model, source = resumed_model(model, X, beside, None)
         model.engine.retire = self.retire
         _learn(model, source)
         return model
+
+    def _class_options(self) -> dict[str, Any]:
+        """The options of `train` for several classes in one model; none by default."""
+        return {}
 
     def _chosen(self, names: Sequence[str]) -> dict[str, Any]:
         """The options of `train` that are not left at their default."""
@@ -152,11 +158,15 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     def _coefficients(self) -> tuple[Any, Vector]:
         self._check_numbered()
         if "coefficients_" not in self.__dict__:
-            parts = [mean_weights(model.engine, np.arange(self.n_features_in_)) for model in self.models_]
-            self.coefficients_ = (
-                np.array([part.weights for part in parts]),
-                np.array([part.intercept for part in parts]),
-            )
+            slots = np.arange(self.n_features_in_)
+            if self.models_[0].classes is not None:
+                self.coefficients_ = mean_class_weights(self.models_[0].engine, slots)
+            else:
+                parts = [mean_weights(model.engine, slots) for model in self.models_]
+                self.coefficients_ = (
+                    np.array([part.weights for part in parts]),
+                    np.array([part.intercept for part in parts]),
+                )
         coef, intercept = self.coefficients_
         return (csr_matrix(coef) if getattr(self, "is_sparse_", False) else coef), intercept
 
@@ -239,7 +249,7 @@ def _learn(model: Model, source: Source) -> None:
     before = TrainingHistory.from_dict(model.history)
     rows = 0
     for batch, _ in source.read():
-        model.engine.learn(batch)
+        model.engine.learn(model.numbered(batch))
         rows += len(batch)
     model.history = before._replace(rows=before.rows + rows, progressive=model.engine.progress).to_dict()
 

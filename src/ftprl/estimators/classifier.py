@@ -12,6 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
+from ftprl.errors import InvalidInput
 from ftprl.estimators.base import LinearEstimator, Vector
 
 
@@ -24,8 +25,10 @@ def _has_probabilities(estimator: FTPRLClassifier) -> bool:
 class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     """A linear classifier that learns row by row, in one pass and without a learning rate to tune.
 
-    Several classes are learned one-vs-rest. Options are those of `ftprl.train`; an option that is None has its default
-    there. `passes="auto"` makes up to 20 passes, of which the one with the smallest held-out loss is kept.
+    Several classes are learned together with the softmax loss. With `multi_class="ovr"` they are learned one against
+    the rest, in one model per class: the hinge losses and a receipt need that. Options are those of `ftprl.train`; an
+    option that is None has its default there. `passes="auto"` makes up to 20 passes, of which the one with the smallest
+    held-out loss is kept.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -57,7 +60,9 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         bits: int = 22,
         seed: int = 0,
         warm_start: bool = False,
+        multi_class: str = "softmax",
     ) -> None:
+        self.multi_class = multi_class
         self.loss = loss
         self.scale = scale
         self.beta = beta
@@ -110,8 +115,28 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
             raise ValueError(f"y has the label {strange[0]!s:.40}, which classes= did not name; add it in a new model.")
         return self._learn_more(data, self._outputs(labels), self._row_weights(data, labels, sample_weight))
 
+    @property
+    def _is_softmax(self) -> bool:
+        """Whether one model has all classes."""
+        if self.multi_class not in ("softmax", "ovr"):
+            raise ValueError(f"multi_class needs 'softmax' or 'ovr', got {self.multi_class!r}; pass one of them.")
+        return len(self.classes_) > 2 and self.loss == "logistic" and self.multi_class == "softmax"
+
+    def _class_options(self) -> dict[str, Any]:
+        """Classes are numbered in the order of `classes_`."""
+        if not self._is_softmax:
+            return {}
+        if self.receipt:
+            raise InvalidInput(
+                f"receipt= needs two classes or multi_class='ovr', got {len(self.classes_)} classes with softmax;"
+                " pass multi_class='ovr'."
+            )
+        return {"loss": "softmax", "classes": [float(number) for number in range(len(self.classes_))]}
+
     def _outputs(self, labels: NDArray[Any]) -> list[Vector]:
-        """1 and -1 for each model: one for two classes, otherwise one per class."""
+        """1 and -1 for each model: one for two classes, otherwise one per class; with softmax numbers of classes."""
+        if self._is_softmax:
+            return [np.searchsorted(self.classes_, labels).astype(np.float64)]
         positives = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         return [np.where(labels == positive, 1.0, -1.0) for positive in positives]
 
@@ -124,8 +149,13 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         return factors if weight is None else weight * factors
 
     def decision_function(self, X: Any) -> Vector:
-        """The score of each row, the log odds with log loss; with more than two classes one column per class."""
+        """The score of each row, the log odds with log loss; with more than two classes one column per class.
+
+        With softmax that is the logarithm of the probability of the class, counted from the mean over the classes.
+        """
         scores = self._scores(X)
+        if self._is_softmax:
+            return np.asarray(scores - scores.mean(axis=1, keepdims=True))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -138,6 +168,8 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Vector:
         """The probability of each class, one column per class; several are scaled to sum 1."""
         scores = self._scores(X)
+        if self._is_softmax:
+            return self.models_[0].mean(scores)
         positive = np.column_stack([self.models_[0].mean(column) for column in scores.T])
         if positive.shape[1] == 1:
             return np.column_stack([1.0 - positive[:, 0], positive[:, 0]])

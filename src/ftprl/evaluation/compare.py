@@ -164,7 +164,7 @@ class _Paired:
         self._loss = loss
         self.pairs = tuple(combinations(range(systems), 2))
         self._error = (1.0 - LEVEL) / max(1, len(self.pairs))
-        self._unit: float | None = 1.0 if loss.binary else None
+        self._unit: float | None = 1.0 if loss.is_classification else None
         self._first: list[NDArray[np.float64]] = []
         self.rows = self._units_rows = 0
         self.decided: list[int | None] = [None] * len(self.pairs)
@@ -172,7 +172,7 @@ class _Paired:
         self._differences = [self._sequence("difference", self._error) for _ in self.pairs]
 
     def _sequence(self, kind: str, error: float) -> MeanSequence:
-        bound = _NATS[kind] if self._loss.binary else _UNITS[kind] * (self._unit or 1.0)
+        bound = _NATS[kind] if self._loss.is_classification else _UNITS[kind] * (self._unit or 1.0)
         is_signed = kind == "difference" or self._loss.link == "log"
         return MeanSequence(bound, is_signed, True, error)
 
@@ -218,11 +218,15 @@ class _Paired:
 
 
 def compare_predictions(
-    blocks: Iterable[Block], names: Sequence[str], loss: ScalarLoss, *, by: str | None = None
+    blocks: Iterable[Block], names: Sequence[str], loss: ScalarLoss, *, by: str | None = None, classes: int = 0
 ) -> Comparison:
-    """Compare systems on rows with labels; `names` has one for each column of scores."""
+    """Compare systems on rows with labels; `names` has one for each column of scores.
+
+    With several `classes` a score is the logarithm of the probability of the label.
+    """
     _check_names(names)
-    paired, baseline = _Paired(loss, len(names)), Baseline(loss.name, 0.5 if loss.tau is None else loss.tau)
+    baseline = Baseline(loss.name, 0.5 if loss.tau is None else loss.tau, classes)
+    paired = _Paired(loss, len(names))
     slices: dict[str, _Paired] = {}
     curves, left_out, unlabelled, next_point = [Curve() for _ in paired.pairs], 0, 0, 1.0
     for block in blocks:
@@ -247,7 +251,7 @@ def compare_predictions(
     if len(known) < len(names):
         raise InvalidInput(
             f"data needs rows with a label, a weight above 0 and a prediction of every system, got {paired.rows} beyond"
-            f" the first {_FIRST_ROWS if not loss.binary else 0}; check the labels and the prediction files."
+            f" the first {_FIRST_ROWS if not loss.is_classification else 0}; check the labels and the prediction files."
         )
     differences = paired.differences(names)
     return Comparison(

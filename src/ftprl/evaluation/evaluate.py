@@ -51,19 +51,19 @@ class Evaluation:
             "rows": self.rows,
             "left_out": self.left_out,
             "unlabelled": self.unlabelled,
-            "metrics": _json(self.metrics),
-            "thresholds": {f"{at:g}": _json(metrics) for at, metrics in self.thresholds.items()},
+            "metrics": json_of(self.metrics),
+            "thresholds": {f"{at:g}": json_of(metrics) for at, metrics in self.thresholds.items()},
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             "by": self.by,
             "slices": [
-                {"value": value, "rows": rows, "metrics": _json(metrics)} for value, rows, metrics in self.slices
+                {"value": value, "rows": rows, "metrics": json_of(metrics)} for value, rows, metrics in self.slices
             ],
         }
 
     def __str__(self) -> str:
-        lines = [f"{self.rows:,} rows{self._not_measured()}", "", *_table(self.metrics)]
+        lines = [f"{self.rows:,} rows{self._not_measured()}", "", *table_of(self.metrics)]
         for at, metrics in self.thresholds.items():
-            lines += ["", f"at threshold {at:g}:", *_table(metrics)]
+            lines += ["", f"at threshold {at:g}:", *table_of(metrics)]
         if self.slices:
             lines += ["", f"by {self.by}:"]
             widest = max(len(value) for value, *_ in self.slices)
@@ -78,11 +78,13 @@ class Evaluation:
         return f"; left out: {', '.join(found)}" if found else ""
 
 
-def _json(metrics: dict[str, Metric]) -> dict[str, Any]:
+def json_of(metrics: dict[str, Metric]) -> dict[str, Any]:
+    """Metrics as JSON values."""
     return {name.replace(" ", "_"): metric.to_dict() for name, metric in metrics.items()}
 
 
-def _table(metrics: dict[str, Metric]) -> list[str]:
+def table_of(metrics: dict[str, Metric]) -> list[str]:
+    """Metrics as the lines of a table."""
     width = max(map(len, metrics))
     lines = [f"{'':<{width}}  {'value':>10}  {'95 % interval':^23}  {'base rate':>10}"]
     for name, m in metrics.items():
@@ -184,12 +186,12 @@ def ranking_metrics(ranked: Ranked, base: float) -> dict[str, Metric]:
     found = {"AUC": Metric(ranked.auc, max(0.0, ranked.auc - far), min(1.0, ranked.auc + far), 0.5)}
     found["average precision"] = _on_logit_scale(ranked.average_precision, ranked.positive_rows, base)
     for part, (precision, rows) in ranked.precision_at.items():
-        ends = _wilson(precision, rows)
+        ends = wilson(precision, rows)
         found[f"lift at top {100 * part:g} %"] = Metric(precision / base, ends[0] / base, ends[1] / base, 1.0)
     return found
 
 
-def _wilson(p: float, rows: float) -> tuple[float, float]:
+def wilson(p: float, rows: float) -> tuple[float, float]:
     """The interval of Wilson for a share of few rows, which is no point when all of them are alike."""
     z = NORMAL_95**2 / max(rows, 1e-300)
     centre, half = (p + 0.5 * z) / (1.0 + z), math.sqrt(max(p * (1.0 - p) * z + 0.25 * z * z, 0.0)) / (1.0 + z)

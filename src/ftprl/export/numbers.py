@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import data as readers
+from ftprl.errors import InvalidInput
 from ftprl.linear.compact import needed
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
@@ -31,6 +32,8 @@ class ScoreNumbers:
 def score_numbers(model: Model) -> ScoreNumbers:
     """The numbers of a model; all that is not among the cells has the weight `idle`."""
     engine = model.engine
+    if engine.spec.classes:
+        raise InvalidInput(f"export needs a loss of one score, got a model with {engine.spec.loss} loss; use predict.")
     with engine.unchanged():
         cells = needed(engine)
         columns = [engine.weights_at(cells, k) for k in range(len(engine.spec.scales))]

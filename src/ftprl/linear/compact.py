@@ -16,7 +16,7 @@ def compacted(engine: Engine) -> Engine:
     It scores every row to the bit as before. What a dropped cell had learned is lost, so learning from here on would
     give another model.
     """
-    new = Engine(engine.spec, retire=engine.retire)
+    new = Engine(engine.spec, retire=engine.retire, classes=engine.classes)
     with engine.unchanged():
         arrays, slots = engine.saved_arrays, needed(engine)
         if engine.spec.dense:
@@ -24,7 +24,8 @@ def compacted(engine: Engine) -> Engine:
             new.expect_columns(columns, inputs)
         for name, target in new.saved_arrays.items():
             target[...] = arrays[name]
-        new.baseline_state[...] = engine.baseline_state
+        for name, target in new.baseline_arrays.items():
+            target[...] = engine.baseline_arrays[name]
         new.expect_cells(len(slots))
         new.put(slots, engine.take(slots))
         if engine.bounds is not None:
@@ -40,7 +41,7 @@ def needed(engine: Engine) -> NDArray[np.uint32]:
     idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
     used = np.zeros(len(slots), np.bool_)
     for k in range(len(spec.scales)):
-        used |= engine.weights_at(slots, k) != idle
+        used |= (engine.weights_at(slots, k) != idle).reshape(-1, len(slots)).any(axis=0)
     columns: Any = engine.saved_arrays.get("dense.columns")
     if columns is not None:  # the stack reads these rows by their cells
         used |= np.isin(slots, columns[:, 0].astype(np.uint32))

@@ -12,7 +12,7 @@ from ftprl.confidence.residuals import NUMBERS as RESIDUAL_NUMBERS
 from ftprl.confidence.run import NUMBERS
 from ftprl.data.protocol import KINDS
 from ftprl.linear.bounds import MOST as MOST_BOUNDS
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import LOSSES
 from ftprl.schema import (
     Shape,
     character,
@@ -38,8 +38,9 @@ MOST_FILES = 100_000  # of a run
 MOST_PASSES = 10_000  # of a run with a receipt
 MOST_REVIEWS = 10_000  # passes that are compared on held-out rows
 MOST_COLUMNS = 100_000
+MOST_LABEL = 1000  # characters in the name of a class
 _64_BIT = whole(0, 2**64 - 1)
-_LOSS = one_of(*SCALAR_LOSSES)
+_LOSS = one_of(*LOSSES)
 _PARAMETER = number(0.0)
 _FILE_FORMATS = (
     "vw",
@@ -69,6 +70,7 @@ SPEC = fields(
         "seed": _64_BIT,
         "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),
+        "classes": whole(0, 10_000),
     },
 )
 _READING: dict[str, Shape] = {
@@ -188,6 +190,7 @@ def content_shape(content: Mapping[str, Any]) -> Shape:
     return fields(
         {"hash_version": whole(), "reading": READING, "receipt": flag, "spec": SPEC},
         {
+            "classes": listed(either(number(), text(MOST_LABEL)), 10_000),
             "compact": flag,
             "history": HISTORY,
             "names": fields({"budget": whole(0, 2**40), "full_row": either(nothing, whole(1))}),

@@ -33,7 +33,6 @@ from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 Vector = NDArray[np.float64]
 P = ParamSpec("P")
 T = TypeVar("T")
-_OUTPUTS = 1  # scores of a row
 _NOTHING = np.empty(0)
 MOST_DENSE = 64  # columns that the stack sees
 _SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
@@ -49,7 +48,7 @@ class RowRefused(InvalidInput):
     """A row that cannot be learned, for a `reason`; `row` is its number in the stream."""
 
     def __init__(self, where: str, reason: str, row: int) -> None:
-        super().__init__(f"{where}: {reason}.")
+        super().__init__(f"{where}: {reason}.", option="classes")
         self.reason, self.row = reason, row
 
 
@@ -79,14 +78,19 @@ class Engine:
     2
     """
 
-    def __init__(self, spec: Spec, *, receipt: bool = False, retire: bool = True) -> None:
+    def __init__(self, spec: Spec, *, receipt: bool = False, retire: bool = True, classes: int = 0) -> None:
         check.instance("spec", spec, Spec)
+        if receipt and spec.classes:
+            raise InvalidInput(
+                f"receipt= needs a loss of one score, got loss={spec.loss}, which has no receipt yet; drop one.",
+                option=("receipt", "loss"),
+            )
         self._spec = spec
         self._receipt = receipt
         self.retire = retire  # whether scales that no longer contribute are dropped
-        self._core = _learner(spec, receipt)
+        self._core = _learner(spec, receipt, classes)
         self._bounds = CellBounds(spec.bounds, spec.dim, spec.lower, spec.upper) if spec.bounds else None
-        self._baseline = Baseline(spec.loss, spec.tau)
+        self._baseline = Baseline(spec.loss, spec.tau, spec.classes)
         self._seen = False  # whether the rows that are being learned were learned in an earlier pass
         self._arrivals: tuple[Vector, NDArray[np.int64]] | None = None  # of the rows that are being learned, if late
         self._reading, self._changing = state_lock()
@@ -109,6 +113,18 @@ class Engine:
     def receipt(self) -> bool:
         """Whether the sums of a receipt are kept."""
         return self._receipt
+
+    @property
+    def classes(self) -> int:
+        """How many classes are known; 0 with a loss of one score."""
+        return self._core.outputs if self._spec.classes else 0
+
+    def know_classes(self, classes: int) -> None:
+        """Make so many classes known, at least those that are; a new one starts as all that were not seen yet."""
+        if not self.classes <= classes <= self._spec.classes:
+            raise InvalidInput(f"classes needs {self.classes} to {self._spec.classes}, got {classes!r}; pass that.")
+        with self._changing:
+            self._core.know_classes(classes)
 
     @property
     def cells(self) -> Cells:
@@ -202,10 +218,13 @@ class Engine:
     @property
     @_reads
     def intercept(self) -> Vector:
-        """A copy of z, R, S = g_{1:t} and kappa of the intercept: one row each, one column per scale."""
-        out = np.empty((_OUTPUTS, 4, len(self._spec.scales)))
+        """A copy of z, R, S = g_{1:t} and kappa of the intercept: one row each, one column per scale.
+
+        With several classes one such array per class.
+        """
+        out = np.empty((self._core.outputs, 4, len(self._spec.scales)))
         self._core.intercept(out)
-        return np.asarray(out[0])
+        return out if self._spec.classes else np.asarray(out[0])
 
     @property
     def state(self) -> dict[str, Vector]:
@@ -258,6 +277,16 @@ class Engine:
         return self._baseline.numbers
 
     @property
+    def baseline_arrays(self) -> dict[str, Vector]:
+        """The same with the weight of each class that is known, by the names of a model file. Views."""
+        arrays = {"baseline": self._baseline.numbers}
+        return arrays | ({"baseline.classes": self._class_weights} if self._spec.classes else {})
+
+    @property
+    def _class_weights(self) -> Vector:
+        return self._baseline.class_weights[: self.classes]
+
+    @property
     def sums(self) -> RegretSums:
         """What a receipt needs besides the cells, of the leading scale; zeros without one."""
         return self.sums_of()
@@ -300,7 +329,7 @@ class Engine:
     @_reads
     def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
         """The sums of `StreamLedger` against the leading scale's weights, intercept left out; of some cells, or all."""
-        out = np.empty((_OUTPUTS, 10, len(self._spec.scales)))
+        out = np.empty((1, 10, len(self._spec.scales)))
         cells = None if slots is None else self._checked(slots).astype(np.int64)
         self._core.ledger(out, self.leader, cells)
         return np.asarray(out[0])
@@ -308,7 +337,7 @@ class Engine:
     @_reads
     def own_groups(self, scale: int) -> Vector:
         """Number, -S·u, penalty and D·R of cells by how often they were seen, in powers of two from 2^-20 on."""
-        out = np.empty((_OUTPUTS, 128, 4))
+        out = np.empty((1, 128, 4))
         self._core.groups(out, self.leader, scale)
         return np.asarray(out[0])
 
@@ -335,7 +364,8 @@ class Engine:
         prediction of the last row alone, in place of `scores`: several scales need much less time for a loss than for
         a prediction. A row at fault is refused with its number, and then no row of the batch has been learned.
         `baselines` gets two numbers per row: the baseline's loss, and the least loss any prediction of it could have;
-        NaN for a row without a label.
+        NaN for a row without a label. With several classes labels are the numbers of classes, and a score is the number
+        of the most probable one (NaN before any is known).
 
         Rows that were `seen` in an earlier pass move the weights of every scale, but not the mixture of the scales,
         which would favour those that memorise; and no scale is dropped because of them.
@@ -441,6 +471,8 @@ class Engine:
         experts by what they said.
         """
         check.instance("batch", batch, Batch)
+        if self._spec.classes:
+            raise InvalidInput(f"learn_late needs a loss of one score, got loss={self._spec.loss}; call learn.")
         with self._changing:
             self._seen = False
             self._arrivals = (arrivals, arrival_of) if self._spec.several else None
@@ -597,10 +629,13 @@ class Engine:
         (docs/labels.md). With several scales the mixture's score: its log-odds with log loss, otherwise the mixed
         prediction. While
         another thread learns, all rows are scored with the state between two of its calls of `learn`.
+
+        With several classes an array with one row per row and one column per class that is known: the logarithms of
+        their probabilities. Where other classes may still come, something is left for those.
         """
         check.instance("batch", batch, Batch)
-        scores = np.empty(len(batch))
         with self._reading:
+            scores = np.empty((len(batch), self._core.outputs) if self._spec.classes else len(batch))
             if batch.is_private:
                 self._score(batch, scores)
             else:
@@ -611,27 +646,31 @@ class Engine:
 
     def _score(self, batch: Batch, scores: Vector) -> None:
         try:
-            self._core.score(batch.indptr, batch.indices, batch.values, _column(scores), batch.first_row)
+            target = scores if self._spec.classes else _column(scores)
+            self._core.score(batch.indptr, batch.indices, batch.values, target, batch.first_row)
         except ValueError as error:
             raise _refusal(batch, error) from None
 
     @_reads
     def weights(self, scale: int | None = None) -> Vector:
-        """The point x played in each cell, by the scale of this number; by the leading one if none is named."""
+        """The point x played in each cell, by the scale of this number; by the leading one if none is named.
+
+        With several classes one row per class.
+        """
         k = self._number(scale)
-        out = np.empty((_OUTPUTS, self._spec.dim))
+        out = np.empty((self._core.outputs, self._spec.dim))
         self._core.weights(out, k)
-        return np.asarray(out[0])
+        return out if self._spec.classes else np.asarray(out[0])
 
     @_reads
     def weights_at(self, slots: NDArray[np.integer[Any]], scale: int | None = None) -> Vector:
         """The same of some cells; takes memory for these alone, however large the table is."""
         some = self._checked(slots)
-        few = Engine(replace(self._spec, dim=max(1, len(some))))
+        few = Engine(replace(self._spec, dim=max(1, len(some))), classes=self.classes)
         few.put(np.arange(len(some)), self.take(some))
         if self._bounds is not None:
             few.put_bounds(np.arange(len(some)), np.column_stack(self.limits_at(some)))
-        return few.weights(self._number(scale))[: len(some)]
+        return few.weights(self._number(scale))[..., : len(some)]
 
     def expect_cells(self, count: int) -> None:
         """Prepare an empty table for so many cells: few cells of a large one are spread over small pages of memory."""
@@ -642,8 +681,16 @@ class Engine:
     @_reads
     def bias(self, scale: int | None = None) -> float:
         """The weight of the intercept, as in `weights`; 0 without one."""
+        return self._bias(self.intercept, self._number(scale))
+
+    @_reads
+    def biases(self, scale: int | None = None) -> Vector:
+        """The same for each class that is known."""
         k = self._number(scale)
-        z, R, _, kappa = self.intercept[:, k].tolist()
+        return np.array([self._bias(own, k) for own in self.intercept])
+
+    def _bias(self, intercept: Vector, k: int) -> float:
+        z, R, _, kappa = intercept[:, k].tolist()
         strength = self._spec.beta + R  # h Q, whose unit is 1
         own = 0.0 - z * self._spec.scales[k] / strength if self._spec.intercept and strength > 0 else 0.0
         return float(own * kappa)
@@ -723,9 +770,9 @@ class Engine:
         return twin
 
 
-def _learner(spec: Spec, receipt: bool) -> Learner:
+def _learner(spec: Spec, receipt: bool, classes: int) -> Learner:
     try:
-        return _make_learner(spec, receipt, spec.dim)
+        return _make_learner(spec, receipt, spec.dim, classes)
     except MemoryError:
         needed = table_bytes(spec, receipt) / 1e9
         raise OutOfMemory(
@@ -744,10 +791,10 @@ def table_bytes(spec: Spec, receipt: bool) -> int:
     return spec.dim * _make_learner(spec, receipt, 1).slot_bytes
 
 
-def _make_learner(spec: Spec, receipt: bool, dim: int) -> Learner:
+def _make_learner(spec: Spec, receipt: bool, dim: int, classes: int = 0) -> Learner:
     return Learner(
         dim,
-        _OUTPUTS,
+        classes if spec.classes else 1,
         float64=spec.float64,
         receipt=receipt,
         loss=spec.loss,
@@ -765,6 +812,7 @@ def _make_learner(spec: Spec, receipt: bool, dim: int) -> Learner:
         levels=spec.level,
         coin=spec.coin,
         dense=spec.dense,
+        classes=spec.classes,
         boxed=bool(spec.bounds),
     )
 

@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from ftprl._core import NameTable
 from ftprl.data import Batch
 from ftprl.data.files import shown
+from ftprl.data.labels import plain_label
 from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadFormat, InvalidInput
+from ftprl.linear.classes import shown_label
 
 if TYPE_CHECKING:
     from ftprl.linear.engine import Engine
@@ -41,7 +43,8 @@ _ENTRIES = 1 << 20  # likewise
 class Weights(NamedTuple):
     """Cells with their weights: `unit_weight` with the feature at its unit, `weight` at the value 1.
 
-    `seen` is how many rows had the cell, NaN where that is not counted.
+    `seen` is how many rows had the cell, NaN where that is not counted. With several classes each cell is there once
+    for each class, whose number is `column`; otherwise that is 0.
     """
 
     cells: Cells
@@ -49,6 +52,7 @@ class Weights(NamedTuple):
     unit_weight: Vector
     unit: Vector
     seen: Vector
+    column: NDArray[np.int64]
 
 
 def weights_of(engine: Engine, cells: Cells) -> Weights:
@@ -57,11 +61,36 @@ def weights_of(engine: Engine, cells: Cells) -> Weights:
     unit = np.asarray(parts["unit"], np.float64).reshape(-1)
     unit = np.where(unit > 0.0, unit, 1.0)  # of a cell that no row had
     seen = np.asarray(parts["count"], np.float64).reshape(-1) if "count" in parts else np.full(len(cells), math.nan)
+    if engine.spec.classes:
+        return _weights_of_classes(engine, cells, unit, seen)
+    column = np.zeros(len(cells), np.int64)
     if not engine.spec.several:
         weight = engine.weights_at(cells)
-        return Weights(cells, weight, weight * unit, unit, seen)
+        return Weights(cells, weight, weight * unit, unit, seen, column)
     effect = np.concatenate([_effects(engine, cells[at], unit[at]) for at in _parts(len(cells))] or [np.empty(0)])
-    return Weights(cells, effect / unit, effect, unit, seen)
+    return Weights(cells, effect / unit, effect, unit, seen, column)
+
+
+def _weights_of_classes(engine: Engine, cells: Cells, unit: Vector, seen: Vector) -> Weights:
+    count = engine.classes
+    parts = [_effects(engine, cells[at], unit[at]) for at in _parts(len(cells))]
+    effect = np.concatenate(parts or [np.empty((0, count))]).reshape(-1)
+    column = np.tile(np.arange(count), len(cells))
+    unit = np.repeat(unit, count)
+    return Weights(np.repeat(cells, count), effect / unit, effect, unit, np.repeat(seen, count), column)
+
+
+def class_scores(logs: Vector) -> Vector:
+    """The score of each class: the logarithm of its probability, counted from the mean over the classes."""
+    return np.asarray(logs - logs.mean(axis=-1, keepdims=True)) if logs.size else logs
+
+
+def _scores(engine: Engine, batch: Batch, column: int | None = None) -> Vector:
+    """The scores of some rows; with several classes those of all classes, or of one."""
+    scores = engine.score(batch)
+    if not engine.spec.classes:
+        return scores
+    return class_scores(scores) if column is None else np.asarray(class_scores(scores)[:, column])
 
 
 def _parts(count: int) -> list[slice]:
@@ -71,7 +100,7 @@ def _parts(count: int) -> list[slice]:
 def _effects(engine: Engine, cells: Cells, values: Vector) -> Vector:
     """What each feature alone adds to the score of an empty row."""
     indptr = np.minimum(np.arange(len(cells) + 2), len(cells)).astype(np.int64)
-    scores = engine.score(_batch(indptr, cells, values))
+    scores = _scores(engine, _batch(indptr, cells, values))
     return np.asarray(scores[:-1] - scores[-1])
 
 
@@ -100,7 +129,8 @@ class Explanation:
     """The score of a row as a sum: `intercept`, the score of a row without features, the `contributions` of its
     features, the largest first, and the `remainder`, what the growth of single features does not account for.
 
-    `prediction` is the probability or the mean that the score stands for.
+    `prediction` is the probability or the mean that the score stands for. With several classes all of it is about one
+    of them, `label`: its score is the logarithm of its probability, counted from the mean over the classes.
     """
 
     score: float
@@ -108,6 +138,7 @@ class Explanation:
     intercept: float
     contributions: tuple[Contribution, ...]
     remainder: float
+    label: str | float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -117,34 +148,57 @@ class Explanation:
             "intercept": self.intercept,
             "contributions": [entry._asdict() for entry in self.contributions],
             "remainder": self.remainder,
+            **({} if self.label is None else {"class": self.label}),
         }
 
     def __str__(self) -> str:
         lines = [f"{'contribution':>14} {'value':>12}  feature", f"{self.intercept:>14.6g} {'':>12}  (intercept)"]
         lines += [f"{one.contribution:>14.6g} {one.value:>12.6g}  {shown(one.name)}" for one in self.contributions]
         lines.append(f"{self.remainder:>14.6g} {'':>12}  (together)")
-        return "\n".join([*lines, f"{self.score:>14.6g} {'':>12}  score: prediction {self.prediction:.6g}"])
+        of_class = "" if self.label is None else f" of class {shown(shown_label(self.label))}"
+        return "\n".join([*lines, f"{self.score:>14.6g} {'':>12}  score{of_class}: prediction {self.prediction:.6g}"])
 
 
-def explain(model: Model, row: Any) -> Explanation:
-    """The contributions of one row: a line of text, a dict, a frame or an array with one row, or a `Batch`."""
+def explain(model: Model, row: Any, label: Any = None) -> Explanation:
+    """The contributions of one row: a line of text, a dict, a frame or an array with one row, or a `Batch`.
+
+    With several classes those to the score of `label`, by default of the most probable class.
+    """
     batch = row if isinstance(row, Batch) else _only_row(model, row)
     if len(batch) != 1:
         raise InvalidInput(f"row needs to be one row, got {len(batch)}; pass one.")
     cells, values = batch.indices, batch.values.astype(np.float64)
-    added = _contributions(model.engine, cells, values)
     whole = _batch(np.array([0, len(cells), len(cells)], np.int64), cells, values)
-    score, intercept = model.engine.score(whole).tolist()
+    column = _column_of(model, whole, label)
+    added = _contributions(model.engine, cells, values, column)
+    score, intercept = _scores(model.engine, whole, column).tolist()
     names = _names(batch, model)
     entries = [
         Contribution(*entry) for entry in zip(names, cells.tolist(), values.tolist(), added.tolist(), strict=True)
     ]
     entries.sort(key=lambda entry: -abs(entry.contribution))
     remainder = score - math.fsum([intercept, *added.tolist()])
-    return Explanation(score, float(model.mean(np.array([score]))[0]), intercept, tuple(entries), remainder)
+    if column is None or model.classes is None:
+        return Explanation(score, float(model.mean(np.array([score]))[0]), intercept, tuple(entries), remainder)
+    chance = float(model.mean(model.engine.score(whole))[0, column])
+    return Explanation(score, chance, intercept, tuple(entries), remainder, model.classes[column])
 
 
-def _contributions(engine: Engine, cells: Cells, values: Vector) -> Vector:
+def _column_of(model: Model, rows: Batch, label: Any) -> int | None:
+    """The number of a class, by default of the most probable one of the first row; None with a loss of one score."""
+    if model.classes is None:
+        if label is not None:
+            raise InvalidInput(f"label= needs a model of several classes, got {model.engine.spec.loss} loss; drop it.")
+        return None
+    if label is None:
+        return int(model.engine.score(rows)[0].argmax())
+    if plain_label(label) not in model.classes:
+        some = ", ".join(map(shown_label, model.classes[:6])) + (", ..." if len(model.classes) > 6 else "")
+        raise InvalidInput(f"label= needs a class of the model ({some}), got {label!r:.40}; pass one of them.")
+    return model.classes.index(plain_label(label))
+
+
+def _contributions(engine: Engine, cells: Cells, values: Vector, column: int | None) -> Vector:
     """What each feature adds while all grow from 0 to their values in steps, by central differences."""
     count = len(cells)
     added = np.zeros(count)
@@ -158,7 +212,7 @@ def _contributions(engine: Engine, cells: Cells, values: Vector) -> Vector:
             rows[:, np.arange(len(which)), side, which] += step * values[which]
         number = STEPS * len(which) * 2
         batch = _batch(np.arange(number + 1, dtype=np.int64) * count, np.tile(cells, number), rows.reshape(-1))
-        scores = engine.score(batch).reshape(STEPS, len(which), 2)
+        scores = _scores(engine, batch, column).reshape(STEPS, len(which), 2)
         added[which] = (scores[:, :, 1] - scores[:, :, 0]).sum(axis=0)
     return added
 
@@ -232,7 +286,10 @@ def _of_fields(model: Model, text: str) -> dict[str, Any]:
 
 @final
 class WeightRow(NamedTuple):
-    """A cell of a model as `inspect` lists it; `others` is how many names besides the first share the cell."""
+    """A cell of a model as `inspect` lists it; `others` is how many names besides the first share the cell.
+
+    `label` is the class whose weight it is; None with a loss of one score.
+    """
 
     name: str
     cell: int
@@ -241,6 +298,7 @@ class WeightRow(NamedTuple):
     unit: float
     seen: float | None
     others: int
+    label: str | None = None
 
     @property
     def collision(self) -> float:
@@ -262,9 +320,19 @@ def weight_rows(model: Model, weights: Weights, order: Sequence[int] | NDArray[n
     at = np.asarray(order, np.intp)
     names, others = names_of(model, weights.cells[at])
     columns: list[NDArray[Any]] = [column[at] for column in weights]
+    labels = None if model.classes is None else [shown_label(label) for label in model.classes]
     return [
-        WeightRow(name, cell, weight, unit_weight, unit, None if math.isnan(seen) else seen, other)
-        for name, cell, weight, unit_weight, unit, seen, other in zip(
+        WeightRow(
+            name,
+            cell,
+            weight,
+            unit_weight,
+            unit,
+            None if math.isnan(seen) else seen,
+            other,
+            None if labels is None else labels[column],
+        )
+        for name, cell, weight, unit_weight, unit, seen, column, other in zip(
             names, *(column.tolist() for column in columns), others.tolist(), strict=True
         )
     ]
@@ -286,8 +354,17 @@ def weights_table(model: Model) -> Any:
             "unit": weights.unit[order],
             "seen": pa.array(weights.seen[order], from_pandas=True),
             "others": others,
+            **_label_column(model, weights.column[order]),
         }
     )
+
+
+def _label_column(model: Model, columns: NDArray[np.int64]) -> dict[str, list[str]]:
+    """The class of each weight as one more column of a table; nothing with a loss of one score."""
+    if model.classes is None:
+        return {}
+    labels = [shown_label(label) for label in model.classes]
+    return {"class": [labels[column] for column in columns.tolist()]}
 
 
 def export(model: Model, path: str | os.PathLike[str]) -> int:

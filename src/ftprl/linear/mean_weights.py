@@ -51,6 +51,23 @@ def mean_weights(engine: Engine, slots: NDArray[np.integer[Any]]) -> MeanWeights
         return MeanWeights(weights, intercept + offset)
 
 
+def mean_class_weights(engine: Engine, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
+    """The same for several classes, one row per class, and the intercept of each.
+
+    They are counted from their mean over the classes, since a constant added to all of them changes no prediction.
+    """
+    with engine.unchanged():
+        mixture = engine.mixture
+        shares = np.ones(1)
+        if mixture is not None:
+            count = len(engine.spec.scales)
+            stack = mixture.weights[count] if engine.spec.stacked else 0.0
+            shares = np.array(mixture.weights[:count]) + stack * engine.state["u"][:count]
+        weights = sum(part * engine.weights_at(slots, k) for k, part in enumerate(shares))
+        intercepts = sum(part * engine.biases(k) for k, part in enumerate(shares))
+        return np.asarray(weights - np.mean(weights, axis=0)), np.asarray(intercepts - np.mean(intercepts))
+
+
 def _of_scales(engine: Engine, slots: NDArray[Any], own: tuple[float, ...], stack: float) -> MeanWeights:
     """The scales: each by its own weight, and by what the stack has of it."""
     count = len(engine.spec.scales)

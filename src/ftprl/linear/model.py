@@ -19,6 +19,7 @@ from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
+from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label
 from ftprl.linear.compact import compacted
 from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
 from ftprl.linear.content import content_shape
@@ -29,7 +30,7 @@ from ftprl.linear.tensors import restore, tensors_of
 from ftprl.schema import fields
 
 if TYPE_CHECKING:
-    from ftprl.evaluation import Evaluation
+    from ftprl.evaluation import ClassEvaluation, Evaluation
     from ftprl.linear.explain import Explanation
 
 Vector = NDArray[np.float64]
@@ -65,6 +66,7 @@ class Model:
         checkpoint: Mapping[str, Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
         names: Names | None = None,
+        classes: ClassTable | None = None,
     ) -> None:
         self.engine = engine
         if engine.bounds is not None and "format" in (reading or {}):
@@ -74,6 +76,9 @@ class Model:
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
         self.names = names  # of its features, if they are kept
+        if classes is None and engine.spec.classes:  # labels are the numbers of classes
+            classes = ClassTable(engine.spec.classes, map(float, range(engine.classes)))
+        self.class_table = classes  # with a loss of several classes
         self.is_compact = False  # whether only what predictions need is left
         self.start: bytes | None = None  # in a run that goes back to it: the model before its first row
         self.admission: Admission | None = None  # of rare features
@@ -87,6 +92,23 @@ class Model:
     def occupied(self) -> int:
         """How many cells have been touched."""
         return len(self.engine.touched())
+
+    @property
+    def classes(self) -> tuple[Label, ...] | None:
+        """The labels of the classes, numbers or text, in the order of their columns; None with a loss of one score.
+
+        A class is there once a row of it was learned, or if it was declared.
+        """
+        return None if self.class_table is None else self.class_table.labels[: self.engine.classes]
+
+    @property
+    def class_names(self) -> list[str]:
+        """The labels of the classes as they are printed."""
+        return [shown_label(label) for label in self.classes or ()]
+
+    def numbered(self, batch: Batch) -> Batch:
+        """A labelled batch with the numbers of its classes as labels; as it is with a loss of one score."""
+        return batch if self.class_table is None else self.class_table.numbered(batch, batch.label_texts)
 
     @property
     def confidence(self) -> RunConfidence | None:
@@ -120,7 +142,8 @@ class Model:
         columns = options.get("columns")
         if columns is not None:
             options["columns"] = {name: "ignore" if kind in BESIDE else kind for name, kind in columns.items()}
-        return readers.open(data, **{**options, "loss": "squared", "positive": None})
+        loss = "squared" if self.class_table is None else self.engine.spec.loss  # any number, or any label at all
+        return readers.open(data, **{**options, "loss": loss, "positive": None})
 
     def open_labelled(self, data: Any, **more: Any) -> Source:
         """Data read as in training, with its labels and weights; `more` as for `ftprl.data.open`."""
@@ -136,52 +159,76 @@ class Model:
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
         """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores.
 
-        A row that a `Source` with `on_bad_row="skip"` leaves out has NaN, so that every row has its place.
+        A row that a `Source` with `on_bad_row="skip"` leaves out has NaN, so that every row has its place. With several
+        classes there is one column per class, in the order of `classes`: their probabilities, or with `raw` logarithms
+        of them; `predict_classes` gives the most probable class.
 
         While another thread learns, each batch is predicted with the state between two of its calls of `Engine.learn`.
         """
         if not isinstance(data, Batch):
             source = data if isinstance(data, Source) else self.open(data)
-            parts, left_out = [np.empty(0)], Counter[int]()
+            shape = 0 if self.class_table is None else (0, self.engine.classes)
+            parts, left_out = [np.empty(shape)], Counter[int]()
             for batch, _ in source.read():
                 parts.append(self.predict(batch, raw=raw))
                 left_out.update(source.take_left_out())
             left_out.update(source.take_left_out())
-            return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan)
+            return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
         scores = self.engine.score(data)
         return scores if raw else self.mean(scores)
 
+    def predict_classes(self, data: Any) -> NDArray[Any]:
+        """The most probable class of each row, as its label: a number or text; None for a row that was left out."""
+        if self.classes is None:
+            raise InvalidInput(
+                f"predict_classes needs a loss of several classes, got {self.engine.spec.loss}; call predict."
+            )
+        chances, labels = self.predict(data), np.array([*self.classes, None], dtype=object)
+        best = np.full(len(chances), -1)
+        known = ~np.isnan(chances).any(axis=1)
+        best[known] = chances[known].argmax(axis=1)
+        return np.asarray(labels[best])
+
     def evaluate(
         self, data: Any, *, thresholds: Sequence[float] = (0.5,), by: str | None = None, **more: Any
-    ) -> Evaluation:
+    ) -> Evaluation | ClassEvaluation:
         """The usual metrics on data with labels, each with an interval and beside the base rate's (docs/evaluate.md).
 
         `thresholds` are probabilities from which a row counts as positive, `by` is a column whose values are measured
         one by one. `more` as for `ftprl.data.open`: `y=` and `weight=` for data in memory.
         """
-        from ftprl.evaluation import evaluate_predictions
+        from ftprl.evaluation import evaluate_classes, evaluate_predictions
         from ftprl.linear.scoring import Systems
 
         data = readers.as_data(data)
         source = data if isinstance(data, Source) else self.open_labelled(data, **more)
         systems = Systems.of_model(self, source, data, by)
+        if self.class_table is not None:
+            return evaluate_classes(systems.blocks(), systems.predictors[0].name, self.class_names, by=by)
         return evaluate_predictions(
             systems.blocks(), systems.predictors[0].name, systems.loss, thresholds=thresholds, by=by
         )
 
     def mean(self, scores: Vector) -> Vector:
-        """What scores predict, by the loss: the probability of +1, the mean of the label, or the score itself."""
+        """What scores predict, by the loss: the probability of +1, the mean of the label, or the score itself.
+
+        With several classes the probability of each, which sum to 1: what is left for classes to come is not shown.
+        """
+        if self.class_table is not None:
+            return known_chances(scores)
         return self.engine.spec.scalar_loss().mean(scores)
 
-    def explain(self, row: Any) -> Explanation:
+    def explain(self, row: Any, label: Any = None) -> Explanation:
         """What each feature adds to the score of one row, by name: docs/names.md.
+
+        With several classes to that of class `label`, by default the most probable one: docs/classes.md.
 
         `row` is a dict, a frame or an array with one row, or a line of text: of the model's own format, a CSV line with
         the model's columns, or a JSON object.
         """
         from ftprl.linear.explain import explain
 
-        return explain(self, row)
+        return explain(self, row, label)
 
     def weights_table(self) -> Any:
         """The weights by name as a pyarrow table, the largest first: docs/names.md.
@@ -217,7 +264,7 @@ class Model:
         >>> model.occupied, model.compact().occupied
         (2, 0)
         """
-        small = Model(compacted(self.engine), self.reading, history=self.history)
+        small = Model(compacted(self.engine), self.reading, history=self.history, classes=self.class_table)
         small.is_compact = True
         return small
 
@@ -246,6 +293,7 @@ class Model:
         return {
             **({} if self.names is None or not names else {"names": self.names.content()}),
             **({"compact": True} if self.is_compact else {}),
+            **({} if self.class_table is None else {"classes": list(self.class_table.labels)}),
             "hash_version": HASH_VERSION,
             "history": self.history,
             "reading": self.reading,
@@ -285,7 +333,8 @@ class Model:
             if packed is not None:
                 admission = Admission.from_bytes(model_file.unpack_bytes(packed), spec.dim)
             receipt, provenance, tensors = _receipt_of(content, loaded.tensors)
-            engine = Engine(spec, receipt=receipt)
+            classes = _classes_of(content, spec)
+            engine = Engine(spec, receipt=receipt, classes=0 if classes is None else len(tensors["baseline.classes"]))
             restore(engine, tensors)
         except BadModel as wrong:
             raise BadModel(f"{name}: {wrong}") from None
@@ -300,6 +349,7 @@ class Model:
             checkpoint=content.get("run"),
             provenance=provenance,
             names=names,
+            classes=classes,
         )
         model.is_compact = bool(content.get("compact", False))
         model.start = None if start is None else model_file.unpack_bytes(start)
@@ -340,6 +390,16 @@ def _receipt_of(
     if provenance is not None and (wrong := fields(PROVENANCE_FIELDS)(provenance)) is not None:
         raise BadModel(f"expected {PROVENANCE}: {wrong}; train it again.")
     return content["receipt"], provenance, rest
+
+
+def _classes_of(content: Mapping[str, Any], spec: Spec) -> ClassTable | None:
+    """The classes of a file."""
+    if not spec.classes:
+        return None
+    labels = [label if isinstance(label, str) else float(label) for label in content["classes"]]
+    if len(set(labels)) != len(labels) or len(labels) > spec.classes:
+        raise BadModel(f"expected at most {spec.classes} different classes, got {labels!r:.80}; train it again.")
+    return ClassTable(spec.classes, labels)
 
 
 def _names_of(content: Mapping[str, Any], tensors: model_file.Tensors) -> Names | None:

@@ -17,7 +17,7 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
 
     `start` is an earlier state of the engine, which may have had more scales; it is used up.
     """
-    new = Engine(engine.spec, retire=engine.retire)
+    new = Engine(engine.spec, retire=engine.retire, classes=engine.classes)
     if start is not None:
         _take_over(new, start)
     arrays = engine.saved_arrays
@@ -37,6 +37,8 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
 def _take_over(new: Engine, start: Engine) -> None:
     """Copy what the scales have learned, and how many rows; scales that were dropped since are dropped first."""
     spec = new.spec
+    if spec.classes:
+        start.know_classes(new.classes)
     if start.spec.coin and not spec.coin:
         start.drop_coin()
     if len(start.spec.scales) > len(spec.scales):
@@ -45,7 +47,8 @@ def _take_over(new: Engine, start: Engine) -> None:
     for name, array in start.saved_arrays.items():
         if not name.startswith(_OF_THE_MIXTURE):
             targets[name][...] = array
-    new.baseline_state[...] = start.baseline_state
+    for name, target in new.baseline_arrays.items():
+        target[...] = start.baseline_arrays[name]
     slots = start.touched()
     new.expect_cells(len(slots))
     new.put(slots, start.take(slots))

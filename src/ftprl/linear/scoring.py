@@ -11,14 +11,14 @@ from typing import Any, final
 import numpy as np
 
 from ftprl import data as readers
-from ftprl.data import Source
+from ftprl.data import Batch, Source
 from ftprl.data.files import shown
 from ftprl.data.values import column_values
 from ftprl.errors import InvalidInput
 from ftprl.evaluation.blocks import Block, LabelledRows, joined
 from ftprl.evaluation.predictions import PredictionFile, Predictor, check_meaning
 from ftprl.linear.model import Model, Vector
-from ftprl.losses import SCALAR_LOSSES, ScalarLoss, scalar_loss
+from ftprl.losses import LOSSES, ScalarLoss, scalar_loss
 
 _LONGEST_HEADER = 1 << 30
 _FROM_MODEL = ("label", "positive", "weight")  # a model knows them
@@ -34,7 +34,26 @@ def is_model_file(path: str | os.PathLike[str]) -> bool:
     return start[8:] == b"{" and int.from_bytes(start[:8], "little") <= _LONGEST_HEADER
 
 
-def _with_gaps(source: Source, model: Model | None) -> Iterator[tuple[LabelledRows, Vector]]:
+def _scored(model: Model, batch: Batch, matrix: bool) -> tuple[Vector, Vector]:
+    """Labels and scores of some rows.
+
+    With several classes a label is the number of a column, NaN for a class that the model does not know; scores are
+    those of all columns, or those of the labels alone.
+    """
+    scores = model.engine.score(batch)
+    if model.class_table is None:
+        return batch.y, scores
+    y = model.class_table.known(batch.y, batch.label_texts)
+    y[y >= model.engine.classes] = np.nan
+    if matrix:
+        return y, scores
+    rows = np.flatnonzero(y == y)
+    own = np.full(len(y), np.nan)
+    own[rows] = scores[rows, y[rows].astype(int)]
+    return y, own
+
+
+def _with_gaps(source: Source, model: Model | None, matrix: bool = False) -> Iterator[tuple[LabelledRows, Vector]]:
     """The rows of a source with the scores of a model (NaN without one).
 
     Rows that the source leaves out have their place, without a label: prediction files have a line for them.
@@ -42,17 +61,18 @@ def _with_gaps(source: Source, model: Model | None) -> Iterator[tuple[LabelledRo
     gaps: dict[int, int] = {}
     for batch, _ in source.read(digest=False):
         gaps |= source.take_left_out()
-        scores = np.full(len(batch), np.nan) if model is None else model.engine.score(batch)
+        y, scores = (batch.y, np.full(len(batch), np.nan)) if model is None else _scored(model, batch, matrix)
         counts = np.array([gaps.pop(batch.first_row + i, 0) for i in range(len(batch))]) if gaps else np.zeros(0, int)
         if counts.any():
             at = np.repeat(np.arange(len(batch)), counts)
-            rows = LabelledRows(np.insert(batch.y, at, np.nan), np.insert(batch.weight, at, 0.0))
-            yield rows, np.insert(scores, at, np.nan)
+            rows = LabelledRows(np.insert(y, at, np.nan), np.insert(batch.weight, at, 0.0))
+            yield rows, np.insert(scores, at, np.nan, axis=0)
         else:
-            yield LabelledRows(batch.y, batch.weight), scores
+            yield LabelledRows(y, batch.weight), scores
     last = sum((gaps | source.take_left_out()).values())
     if last:
-        yield LabelledRows(np.full(last, np.nan), np.zeros(last)), np.full(last, np.nan)
+        columns = (last,) if not matrix or model is None else (last, model.engine.classes)
+        yield LabelledRows(np.full(last, np.nan), np.zeros(last)), np.full(columns, np.nan)
 
 
 @final
@@ -74,10 +94,13 @@ class ModelScores:
 
 @final
 class SharedScores:
-    """The scores of a model for the very rows that the labels come from, so that they are read once."""
+    """The scores of a model for the very rows that the labels come from, so that they are read once.
 
-    def __init__(self, name: str, model: Model) -> None:
-        self._name, self._model = name, model
+    With `matrix` those of all classes, one column each.
+    """
+
+    def __init__(self, name: str, model: Model, *, matrix: bool = False) -> None:
+        self._name, self._model, self._matrix = name, model, matrix
         self._waiting: deque[Vector] = deque()
 
     @property
@@ -87,7 +110,7 @@ class SharedScores:
 
     def scored(self, source: Source) -> Iterator[LabelledRows]:
         """The rows of a source, each block scored as it passes."""
-        for rows, scores in _with_gaps(source, self._model):
+        for rows, scores in _with_gaps(source, self._model, self._matrix):
             self._waiting.append(scores)
             yield rows
 
@@ -107,11 +130,13 @@ class Systems:
     data: Any
     loss: ScalarLoss
     by: str | None
+    classes: tuple[str, ...] | None = None  # of models of several classes
 
     @classmethod
     def of_model(cls, model: Model, source: Source, data: Any, by: str | None, name: str = "model") -> Systems:
         """A model alone, on a source with labels."""
-        return cls((SharedScores(name, model),), source, data, model.engine.spec.scalar_loss(), by)
+        shared = SharedScores(name, model, matrix=model.classes is not None)
+        return cls((shared,), source, data, model.engine.spec.scalar_loss(), by)
 
     def blocks(self) -> Iterator[Block]:
         """Labels, weights, scores and groups."""
@@ -140,6 +165,7 @@ def open_systems(
             raise InvalidInput(f"{shown(path)}: no such file; name a model or a file of predictions.")
     models = [(path, Model.load(path)) for path in paths if is_model_file(path)]
     chosen = _loss_of(models, loss, tau)
+    _check_classes(models, chosen, paths)
     files = [path for path in paths if not is_model_file(path)]
     meaning = check_meaning(predictions_are, chosen)
     if predictions_are is not None and not files:
@@ -163,10 +189,31 @@ def open_systems(
         if path not in opened:
             predictors.append(PredictionFile(path, chosen, meaning))
         elif path == models[0][0] and not any(isinstance(p, SharedScores) for p in predictors):
-            predictors.append(SharedScores(path, opened[path]))
+            predictors.append(
+                SharedScores(path, opened[path], matrix=len(paths) == 1 and opened[path].classes is not None)
+            )
         else:
-            predictors.append(ModelScores(path, opened[path], opened[path].open(data, **reading)))
-    return Systems(tuple(predictors), source, data, chosen, by)
+            opening = opened[path].open if opened[path].classes is None else opened[path].open_labelled
+            predictors.append(ModelScores(path, opened[path], opening(data, **reading)))
+    classes = None if models[0][1].classes is None else tuple(models[0][1].class_names)
+    return Systems(tuple(predictors), source, data, chosen, by, classes)
+
+
+def _check_classes(models: Sequence[tuple[str, Model]], loss: ScalarLoss, paths: Sequence[str]) -> None:
+    """With several classes all systems need to be models of the same classes."""
+    if not loss.has_classes:
+        return
+    if len(models) < len(paths):
+        raise InvalidInput(
+            "several classes are measured for models alone, got a file of predictions; pass the model.",
+            option="predictions",
+        )
+    for path, model in models[1:]:
+        if set(model.classes or ()) != set(models[0][1].classes or ()):
+            raise InvalidInput(
+                f"models need the same classes to be compared, got others in {shown(path)} than in"
+                f" {shown(models[0][0])}; train both on the same labels."
+            )
 
 
 def _labels_alone(data: Any, loss: ScalarLoss, reading: dict[str, Any]) -> Source:
@@ -181,10 +228,8 @@ def _labels_alone(data: Any, loss: ScalarLoss, reading: dict[str, Any]) -> Sourc
 
 def _loss_of(models: Sequence[tuple[str, Model]], loss: str | None, tau: float | None) -> ScalarLoss:
     """The loss that was asked for, or that of the models, which must agree."""
-    if loss is not None and loss not in SCALAR_LOSSES:
-        raise InvalidInput(
-            f"loss= needs one of {', '.join(SCALAR_LOSSES)}, got {loss!r}; pass one of them.", option="loss"
-        )
+    if loss is not None and loss not in LOSSES:
+        raise InvalidInput(f"loss= needs one of {', '.join(LOSSES)}, got {loss!r}; pass one of them.", option="loss")
     if not models:
         return scalar_loss(loss or "logistic", 0.5 if tau is None else tau)
     first = models[0][1].engine.spec.scalar_loss()

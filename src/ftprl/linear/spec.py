@@ -13,11 +13,12 @@ import numpy as np
 from ftprl import check
 from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import Bound, parse_bounds
-from ftprl.losses import LARGEST_LABEL, SCALAR_LOSSES, ScalarLoss, quantile, scalar_loss
+from ftprl.losses import LARGEST_LABEL, LOSSES, ScalarLoss, quantile, scalar_loss
 
 LIMIT = LARGEST_LABEL  # options obey it too
 LARGEST_DIM = 2**32
 MOST_SCALES = 16
+MOST_CLASSES = 10_000
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
 BETA = 0.3  # with several scales
 
@@ -38,7 +39,8 @@ class Spec:
     the dense columns (docs/experts.md); neither goes with penalties or bounds. `bounds` are ranges of weights by the
     names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired` are
     scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for
-    several unless it is given.
+    several unless it is given. `classes` is how many classes there may be with a loss of classes (docs/classes.md),
+    otherwise 0.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -66,13 +68,14 @@ class Spec:
     dense: bool = False
     retired: tuple[float, ...] = ()
     coin_retired: bool = False
+    classes: int = 0
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        if self.loss not in SCALAR_LOSSES:
-            known = ", ".join(SCALAR_LOSSES)
+        if self.loss not in LOSSES:
+            known = ", ".join(LOSSES)
             raise InvalidInput(f"loss= needs a known name, got {self.loss!r}; use one of {known}.")
         settle("dim", check.dimension("dim=", self.dim))
         if self.dim > LARGEST_DIM:
@@ -94,6 +97,12 @@ class Spec:
         for name in ("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"):
             settle(name, _flag(f"{name}=", getattr(self, name)))
         settle("seed", _seed(self.seed))
+        settle("classes", _classes(self.classes, self.scalar_loss()))
+        if self.classes and self.bounds:
+            raise InvalidInput(
+                f"bounds= needs a loss of one score, got loss={self.loss}; drop it, or pass lower= and upper=.",
+                option=("bounds", "loss"),
+            )
         settle("tau", check.number("tau=", self.tau))
         quantile(self.tau)
         settle("share", _share(self.share))
@@ -114,8 +123,8 @@ class Spec:
             if getattr(self, name) and not self.may_add(name):
                 stacked = " with a stack" if name == "dense" else ""
                 raise InvalidInput(
-                    f"{name}= needs several scales{stacked}, no penalty and no bound,"
-                    f" got scale={self.scale!r:.40}, stack={self.stack}, l1={self.l1}, l2={self.l2},"
+                    f"{name}= needs several scales{stacked}, no penalty and no bound, and no loss of several classes,"
+                    f" got loss={self.loss}, scale={self.scale!r:.40}, stack={self.stack}, l1={self.l1}, l2={self.l2},"
                     f" lower={self.lower}, upper={self.upper}, bounds={self.bounds!r:.40}; drop it.",
                     option=name,
                 )
@@ -143,7 +152,7 @@ class Spec:
     def may_add(self, name: str) -> bool:
         """Whether `coin` or `dense` can be on: their weights know no penalty and no bound."""
         mixed = self.stacked if name == "dense" else self.several
-        return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded
+        return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded and self.classes == 0
 
     @property
     def bounded(self) -> bool:
@@ -165,6 +174,7 @@ class Spec:
             "coin",
             "dense",
             "coin_retired",
+            "classes",
         ):  # only where they are on: files of earlier versions have none
             if not plain[name]:
                 del plain[name]
@@ -215,6 +225,19 @@ def _share(value: object) -> float | str:
     elif 0.0 <= (share := check.number("share=", value)) < 1.0:  # type: ignore[arg-type]
         return _option("share=", share)  # of less, nothing may be left for an expert, and all weights become 0 / 0
     raise InvalidInput(f"share= needs a number from 0 to below 1, 'auto' or 'capped', got {value!r}; pass one.")
+
+
+def _classes(value: object, loss: ScalarLoss) -> int:
+    if not loss.has_classes:
+        if value == 0 and not isinstance(value, bool):
+            return 0
+        raise InvalidInput(
+            f"classes= needs a loss of several classes, got loss={loss.name}; drop it, or pass loss=softmax.",
+            option=("classes", "loss"),
+        )
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 2 <= value <= MOST_CLASSES:
+        raise InvalidInput(f"classes= needs a whole number from 2 to {MOST_CLASSES}, got {value!r}; pass one.")
+    return int(value)
 
 
 def _retired(value: object, scales: tuple[float, ...]) -> tuple[float, ...]:

@@ -29,7 +29,7 @@ def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, NDArray[Any] | Pi
     """All that resuming needs. Only touched cells are kept when they are under this part of the table."""
     arrays: dict[str, NDArray[Any] | Picked] = {**engine.saved_arrays}
     if np.isfinite(engine.baseline_state).all():  # not so for a model that was once saved without it
-        arrays[BASELINE] = engine.baseline_state
+        arrays |= engine.baseline_arrays
     if engine.bounds is not None:
         arrays |= dict(zip(BOUNDS, engine.bounds.cells(), strict=True))
     slots = engine.touched()
@@ -53,7 +53,7 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     if LABELS in arrays and LABELS not in tensors:
         raise InvalidInput(f"{engine.spec.loss} loss as an earlier version learned it, without the unit of the labels")
     known = arrays.keys() | table.keys() | set(() if engine.bounds is None else BOUNDS)
-    if tensors.keys() - {"slots", BASELINE} != known:
+    if tensors.keys() - {"slots", *engine.baseline_arrays} != known:
         raise InvalidInput(f"other tensors than {', '.join(sorted(known))}")
     if engine.bounds is not None:
         _check_bounds(engine, tensors[BOUNDS[0]], tensors[BOUNDS[1]])
@@ -64,15 +64,18 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     for name, picked in table.items():
         rows = engine.spec.dim if slots is None else len(slots)
         _check_shape(name, tensors[name], (rows, *picked.shape[1:]), picked.dtype)
-    if BASELINE in tensors:
-        _check_shape(BASELINE, tensors[BASELINE], engine.baseline_state.shape, engine.baseline_state.dtype)
+    baselines = engine.baseline_arrays
+    for name, target in baselines.items():
+        if BASELINE in tensors:
+            _check_shape(name, tensors[name], target.shape, target.dtype)
     for name, check in _CHECKS.items():
         if name in tensors and not check(tensors):
             raise InvalidInput(f"{name} that no learning makes")
     engine.expect_cells(engine.spec.dim if slots is None else len(slots))
     for name, target in arrays.items():
         target[...] = tensors[name]
-    engine.baseline_state[...] = tensors.get(BASELINE, np.nan)  # an older file has none, and then none is shown
+    for name, target in baselines.items():
+        target[...] = tensors[name] if BASELINE in tensors else np.nan  # an older file has none, and none is shown
     _put(engine, slots, tensors)
     if engine.bounds is not None:
         engine.put_bounds(*(tensors[name] for name in BOUNDS))
@@ -234,6 +237,7 @@ def _are_columns(t: Tensors) -> bool:
 _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "tallies": lambda t: _is_tallies(t["tallies"]),
     BASELINE: lambda t: _is_baseline(t[BASELINE]),
+    "baseline.classes": lambda t: _is_positive(t["baseline.classes"]),
     "calibration": lambda t: _is_calibration(t["calibration"]),
     "intercept": lambda t: _is_intercept(t["intercept"]),
     "cells": _is_table,

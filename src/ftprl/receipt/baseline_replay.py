@@ -25,17 +25,16 @@ class BaselineReplay:
         self._tau = loss.tau if loss.baseline == "quantile" and loss.tau is not None else 0.5
         self._quantile = self._since = self._pinball = self._low = self._high = 0.0
 
-    def learn(self, y: Vector, weight: Vector) -> None:
-        """Predict and then learn labels, of which those without a weight are left out."""
-        met = (weight > 0) & (y == y)
-        y, weight = y[met], weight[met]
-        scores = self._scores(y, weight)
-        self.total += float(np.sum(weight * self.loss.arrays(scores, y)[0]))
+    def learn(self, y: Vector, weight: Vector) -> Vector:
+        """Predict and then learn labels, all of them with a weight; returns the loss of each."""
+        losses = self.loss.arrays(self._scores(y, weight), y)[0]
+        self.total += float(np.sum(weight * losses))
         if self.loss.baseline == "log_mean":
             some = y > 0
             own = y[some]
             self.least += float(np.sum(weight[some] * self.loss.arrays(np.log(own), own)[0]))
         self._rows += len(y)
+        return losses
 
     def _scores(self, y: Vector, weight: Vector) -> Vector:
         kind = self.loss.baseline

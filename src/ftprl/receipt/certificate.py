@@ -78,7 +78,7 @@ class StreamCertificate:
     points: tuple[Mapping[str, float], ...] = ()
     loss_name: str = ""
     offset: str = ""  # what fixed weights are added to, in words
-    confidence: Mapping[str, Any] | None = None  # of rows to come; no part of a receipt, which is about rows learned
+    confidence: Mapping[str, Any] | None = None  # of rows to come; None where no run recorded it
 
     @property
     def true_regret(self) -> float | None:
@@ -112,6 +112,7 @@ class StreamCertificate:
         out["exact"] = None if self.exact is None else dict(self.exact)
         out["baseline"] = {name: _json_number(value) for name, value in self.baseline.items()}
         out["rates"] = None if self.rates is None else dict(self.rates)
+        out["confidence"] = None if self.confidence is None else dict(self.confidence)
         return out | {"floor": self._floor_to_dict()}
 
     def _floor_to_dict(self) -> Json:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ftprl.data.files import shown as shown_name
 from ftprl.linear.totals import improvement
 from ftprl.runlog import answers
 from ftprl.runlog.answers import Answer
-from ftprl.runlog.floor import LENGTHS, below
+from ftprl.runlog.floor import LENGTHS, FloorCurve, below
 
 if TYPE_CHECKING:
     from ftprl.receipt.certificate import StreamCertificate
@@ -20,26 +21,37 @@ _LENGTHS = (0.5, 1.0, 2.0, 4.0)  # of the informative part of the floor's table,
 Row = tuple[str, float | None, bool, str]
 
 
-def four_answers(c: StreamCertificate) -> list[Answer]:
-    """The questions that a certificate answers, in their order."""
-    loss, weight = c.baseline.get("loss") or 0.0, c.baseline.get("weight") or 0.0
+def four_answers(
+    loss_name: str,
+    baseline: Mapping[str, float | None],
+    rates: Mapping[str, Any] | None,
+    curve: FloorCurve,
+    offset: str,
+    confidence: Mapping[str, Any] | None,
+) -> list[Answer]:
+    """The questions about a run in their order, from the numbers of a receipt."""
+    loss, weight = baseline.get("loss") or 0.0, baseline.get("weight") or 0.0
     mean = loss / weight if weight else 0.0
-    base, least = c.baseline.get("baseline"), c.baseline.get("least") or 0.0
+    base, least = baseline.get("baseline"), baseline.get("least") or 0.0
     gain = None if base is None else improvement(loss, base, least)
     return [
-        answers.guessing(c.loss_name, mean, None if base is None or not weight else base / weight, gain),
-        answers.learning_rate(c.rates, weight),
-        answers.fixed_weights(c.curve, c.offset),
-        *([] if c.confidence is None else [answers.tomorrow(c.confidence)]),
+        answers.guessing(loss_name, mean, None if base is None or not weight else base / weight, gain),
+        answers.learning_rate(rates, weight),
+        answers.fixed_weights(curve, offset),
+        *([] if confidence is None else [answers.tomorrow(confidence)]),
     ]
 
 
 def certificate_text(c: StreamCertificate) -> str:
     """All of a certificate, for a terminal."""
     lines = [f"{c.rounds} row{'s' if c.rounds != 1 else ''} learned, each predicted before it was learned"]
-    for question, answer in four_answers(c):
-        lines += [f"  {question}", *_indented(answer)]
+    lines += answer_lines(four_answers(c.loss_name, c.baseline, c.rates, c.curve, c.offset, c.confidence))
     return "\n".join([*lines, *_floor(c), *_details(c), *_named(c), *(f"  note: {caveat}" for caveat in c.caveats)])
+
+
+def answer_lines(told: Sequence[Answer]) -> list[str]:
+    """Questions and answers for a terminal."""
+    return [line for question, answer in told for line in (f"  {question}", *_indented(answer))]
 
 
 def _indented(text: str) -> list[str]:

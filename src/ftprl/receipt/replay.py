@@ -162,30 +162,37 @@ class Replay:
 
     # ---- rows ----
 
-    def learn(self, batch: Batch) -> None:
-        """Predict and then learn each row that has a label and a weight above 0."""
+    def learn(self, batch: Batch) -> tuple[Vector, Vector]:
+        """Predict and then learn each row that has a label and a weight above 0; returns their losses and predictions.
+
+        With the log loss, where a loss tells the prediction, the second is empty of meaning.
+        """
+        learned = (batch.weight > 0) & (batch.y == batch.y)
+        out = np.zeros((2, len(batch)))
         if self._bounds is None:
-            return self._learn(batch)
+            self._learn(batch, out)
+            return out[0, learned], out[1, learned]
         changes = self._bounds.changes(batch)
         cells, first = np.unique(batch.indices, return_index=True)
         begins = dict(zip(cells.tolist(), first.tolist(), strict=True))
         done = 0
         for change in changes:
             if begins.get(change.cell, len(batch.indices)) < batch.indptr[change.row]:  # an earlier row goes without
-                self._learn(batch[done : change.row])
+                self._learn(batch[done : change.row], out[:, done : change.row])
                 done = max(done, change.row)
             at = self._places(np.array([change.cell], np.uint32))
             self._lower[at], self._upper[at] = change.lower, change.upper
-        return self._learn(batch[done:])
+        self._learn(batch[done:], out[:, done:])
+        return out[0, learned], out[1, learned]
 
-    def _learn(self, batch: Batch) -> None:
+    def _learn(self, batch: Batch, out: Vector) -> None:
         learned = (batch.weight > 0) & (batch.y == batch.y)
         if self.numpy:
-            return self._learn_with_numpy(batch, np.flatnonzero(learned))
+            return self._learn_with_numpy(batch, np.flatnonzero(learned), out)
         at, done = self._all_places(batch, learned), 0
         while done < len(batch):  # up to the next row after which scales may be dropped
             end = done + self._until_review(learned[done:])
-            self._learn_compiled(batch[done:end], at[batch.indptr[done] : batch.indptr[end]])
+            self._learn_compiled(batch[done:end], at[batch.indptr[done] : batch.indptr[end]], out[:, done:end])
             done = end
             self._review()
         return None
@@ -205,10 +212,10 @@ class Replay:
         self._places(np.unique(slots[self._place[slots] == 0]))
         return self._place[batch.indices]
 
-    def _learn_compiled(self, batch: Batch, at: NDArray[np.int32]) -> None:
+    def _learn_compiled(self, batch: Batch, at: NDArray[np.int32], out: Vector) -> None:
         values, labels = batch.values.astype(np.float64), label_numbers(self.facts)
         core = compiled(self.spec, self._arrays(labels))
-        core.learn(batch.indptr - batch.indptr[0], at, values, batch.y, batch.weight)
+        core.learn(batch.indptr - batch.indptr[0], at, values, batch.y, batch.weight, out[0], out[1])
         set_label_numbers(self.facts, labels)
 
     def _arrays(self, labels: Vector) -> dict[str, Any]:
@@ -224,11 +231,12 @@ class Replay:
             units, seen = self._unit[at].astype(np.float64), self._count[at].astype(np.float64)
             self.additions.learn(at, v, int(self.tallies[2]), units, seen, self.mixing.state)
 
-    def _learn_with_numpy(self, batch: Batch, learned: NDArray[np.intp]) -> None:
+    def _learn_with_numpy(self, batch: Batch, learned: NDArray[np.intp], out: Vector) -> None:
         ends, values = batch.indptr.tolist(), batch.values.astype(np.float64)
         for r in learned.tolist():
             row = slice(ends[r], ends[r + 1])
-            self._row(self._places(batch.indices[row]), values[row], float(batch.y[r]), float(batch.weight[r]))
+            at = self._places(batch.indices[row])
+            out[:, r] = self._row(at, values[row], float(batch.y[r]), float(batch.weight[r]))
             self._review()
 
     def _places(self, slots: NDArray[np.uint32]) -> NDArray[np.int32]:
@@ -249,7 +257,8 @@ class Replay:
             at = self._place[slots]
         return at
 
-    def _row(self, at: NDArray[np.int32], v: Vector, y: float, weight: float) -> None:
+    def _row(self, at: NDArray[np.int32], v: Vector, y: float, weight: float) -> tuple[float, float]:
+        prediction = 0.0
         before = self._unit[at]
         unit = self._raised(at, np.abs(v))[:, None]
         z, R = self._table["z"][at].astype(np.float64), self._table["R"][at].astype(np.float64)
@@ -267,7 +276,7 @@ class Replay:
             reach = _total((column * column) * self._cells.rate(R, unit))
             if base is not None:
                 reach = reach + self._cells.rate(self._base[1], np.ones(1))
-            value, unweighted = self._learn_label(scores.tolist(), reach.tolist(), y, weight)
+            prediction, value, unweighted = self._learn_label(scores.tolist(), reach.tolist(), y, weight)
         else:
             value = self._mixed_loss(scores.tolist(), y, weight)
             unweighted = np.array([self.loss.slope(s, y) for s in scores.tolist()])
@@ -288,6 +297,7 @@ class Replay:
             chance = math.exp(-value)
             p = chance if y > 0 else 1.0 - chance
             self.calibration[min(int(p * _BINS), _BINS - 1)] += [weight, weight * p, weight if y > 0 else 0.0]
+        return value, prediction
 
     @property
     def facts(self) -> LabelFacts:
@@ -296,8 +306,8 @@ class Replay:
 
     def _learn_label(
         self, scores: list[float], reach: list[float], y: float, weight: float
-    ) -> tuple[float, Vector | None]:
-        """The loss of the prediction, and the slopes for a row of weight 1; None where only the label is learned."""
+    ) -> tuple[float, float, Vector | None]:
+        """The prediction, its loss, and the slopes for a row of weight 1; None where only the label is learned."""
         if isinstance(self.mixing, LabelMixing):
             prediction, value, row = self.mixing.learn(scores, y, weight, int(self.tallies[2]))
         else:
@@ -306,7 +316,7 @@ class Replay:
         slopes = [self._slope(row, s, r) for s, r in zip(scores, reach, strict=True)]
         for k, s in enumerate(scores):
             self._row_sums[:, k] += row_sums(self.facts, row, s, slopes[k], prediction, value)
-        return value, np.array(slopes) if row.teaches else None
+        return prediction, value, np.array(slopes) if row.teaches else None
 
     def _slope(self, row: LabelledRow, score: float, reach: float) -> float:
         if not row.teaches:

@@ -31,6 +31,18 @@ _FLOOR = fields(
     }
 )
 _RATES = fields({**dict.fromkeys(["scale", "loss", "mixture"], number()), "guaranteed": _MAYBE})
+_INTERVAL = fields(
+    {
+        **dict.fromkeys(["mean", "lower", "upper", "cut_off"], number()),
+        "level": number(0.0),
+        "bound": _MAYBE,
+        **dict.fromkeys(["rows", "cut_rows"], whole()),
+    }
+)
+_DRIFT = fields({"row": either(nothing, whole(1)), "false_alarm": number(0.0)})
+_CONFIDENCE = fields(
+    {"loss": _INTERVAL, "drift": _DRIFT}, dict.fromkeys(["improvement", "calibration", "error_rate"], _INTERVAL)
+)
 CERTIFICATE = fields(
     {
         "baseline": fields({"loss": number(), "weight": number(0.0), "baseline": _MAYBE, "least": _MAYBE}),
@@ -55,6 +67,6 @@ CERTIFICATE = fields(
         "coordinates": listed(_GROUP, 200),
         "exact": either(nothing, _EXACT),
     },
-    {"named": listed(_NAMED, 200)},
+    {"confidence": either(nothing, _CONFIDENCE), "named": listed(_NAMED, 200)},
 )
 CALIBRATION = either(nothing, listed(listed(number(0.0), 3, 3), 20, 20))

@@ -19,16 +19,19 @@ from ftprl.linear import Model, Spec
 from ftprl.linear.content import PROVENANCE
 from ftprl.receipt.audit import Audit, Comparator
 from ftprl.receipt.baseline_replay import BaselineReplay
-from ftprl.receipt.caveats import Comparison, caveats_of
+from ftprl.receipt.caveats import Comparison, caveats_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.checks import Check, checked, compare
+from ftprl.receipt.confidence_replay import ConfidenceReplay
 from ftprl.receipt.digest import BatchDigest, digest_of_file
 from ftprl.receipt.document import Document, canonical, digest, first_spec, read_receipt, spec_to_dict
 from ftprl.receipt.learned_data import LearnedData
+from ftprl.receipt.printed import answer_lines, four_answers
 from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
 from ftprl.receipt.replay import Replay
 from ftprl.receipt.soundness import broken_link
+from ftprl.runlog.answers import Answer
 from ftprl.runlog.floor import FloorCurve, Norm
 
 Vector = NDArray[np.float64]
@@ -48,6 +51,7 @@ DIFFERENCES = {
 WEIGHTS = 1e-6  # of a weight, or of 1: for weights of another machine
 SHOWN = 5  # failed checks that are printed
 EXACT = 1e-6  # of the total loss, for what an optimiser computed
+INTERVAL = 1e-11  # of the largest number of an interval: the core takes exponentials to 13 digits
 EXACT_LENGTH = 1e-4  # likewise, of a length, and of what is proved at it
 
 
@@ -56,12 +60,14 @@ EXACT_LENGTH = 1e-4  # likewise, of a length, and of what is proved at it
 class Verdict:
     """Every check, and how many rows were replayed; `whole` is False when only the first rows were.
 
-    Of a partial check nothing is said about the receipt's own numbers, which are those after the last row.
+    Of a partial check nothing is said about the receipt's own numbers, which are those after the last row. In `answers`
+    are the four questions about the run with their answers, from the numbers that were recomputed.
     """
 
     checks: tuple[Check, ...]
     rows: int
     whole: bool
+    answers: tuple[Answer, ...] = ()
 
     @property
     def confirmed(self) -> bool:
@@ -88,7 +94,7 @@ class Verdict:
             "partial": f"PARTIAL CHECK, no verdict: {good} numbers about the first {rows} and the files hold; the"
             " certificate itself is about all rows and was not checked",
         }
-        lines = [str(one) for one in self.refused[:SHOWN]]
+        lines = answer_lines(self.answers) if self.confirmed else [str(one) for one in self.refused[:SHOWN]]
         more = len(self.refused) - SHOWN
         return "\n".join([*lines, *([f"... and {more} more (--json has all)"] if more > 0 else []), heads[self.status]])
 
@@ -96,7 +102,8 @@ class Verdict:
         """As JSON values."""
         refused = [{"name": one.name, "stated": one.stated, "found": one.found} for one in self.refused]
         numbers = {"checks": len(self.checks), "rows": self.rows, "whole": self.whole}
-        return {"status": self.status, "confirmed": self.confirmed, **numbers, "refused": refused}
+        told = [one._asdict() for one in self.answers] if self.confirmed else []
+        return {"status": self.status, "confirmed": self.confirmed, **numbers, "refused": refused, "answers": told}
 
 
 def verify_receipt(
@@ -147,7 +154,7 @@ def verify_receipt(
         checks.append(Check("replay", "rows that can be read", str(error), False))
     if claimed is not None and replaying.whole:
         checks += _check_model(claimed, replaying.replay)
-    return Verdict(tuple(checks), replaying.read, replaying.whole)
+    return Verdict(tuple(checks), replaying.read, replaying.whole, tuple(replaying.answers))
 
 
 def _check_header(stated: Document) -> Iterator[Check]:
@@ -240,7 +247,8 @@ class _Replaying:
     ) -> None:
         self.stated, self.provenance, self.learned, self.rows = stated, provenance, learned, rows
         self.listener = listener or (lambda read: None)
-        self.replay, self.baseline = replay, BaselineReplay(replay.spec.scalar_loss())
+        loss = replay.spec.scalar_loss()
+        self.replay, self.baseline, self.confidence = replay, BaselineReplay(loss), ConfidenceReplay(loss)
         self.read = 0  # rows, in all passes
         self.rows_before = 0  # of the data of earlier runs
         self.unit_values = needs_unit_values(replay.spec)
@@ -248,6 +256,7 @@ class _Replaying:
         self.milestones = list(provenance.milestones)  # that are still to come
         self.stops = self._expected_milestones()
         self.checks: list[Check] = []
+        self.answers: list[Answer] = []
 
     @property
     def whole(self) -> bool:
@@ -278,7 +287,7 @@ class _Replaying:
                     digests.update(batch)
                 bad += unfit
                 self.unit_values = self.unit_values and bool(((np.abs(batch.values) == 1) | (batch.values == 0)).all())
-                if not self._learn(batch):
+                if not self._learn(batch, is_first_pass=number_of_pass == 0):
                     return False
             bad += self.learned.sources[number].bad_rows
             if (self.read - began) * run["passes"] != passes * run["rows"]:
@@ -290,7 +299,7 @@ class _Replaying:
         self.runs.append(replayed)
         return True
 
-    def _learn(self, batch: Batch) -> bool:
+    def _learn(self, batch: Batch, *, is_first_pass: bool) -> bool:
         """Replay rows up to each milestone; False at the last row that was asked for."""
         at = 0
         while at < len(batch):
@@ -302,8 +311,12 @@ class _Replaying:
                 if count == 0:
                     return False
             some = batch[at : at + count]
-            self.replay.learn(some)
-            self.baseline.learn(some.y, some.weight)
+            losses, predictions = self.replay.learn(some)
+            met = (some.weight > 0) & (some.y == some.y)
+            y, weight = some.y[met], some.weight[met]
+            baselines = self.baseline.learn(y, weight)
+            if is_first_pass:
+                self.confidence.add(losses, baselines, predictions, y, weight)
             at, self.read = at + count, self.read + count
             if self.stops and self.read == self.stops[0]:
                 self.stops.pop(0)
@@ -330,7 +343,14 @@ class _Replaying:
             found["floor"]["points"] = self._points(stated["floor"]["points"], audit.curve())
         found["caveats"] = self._caveats(audit, comparator, found)
         found["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
-        checks = compare("certificate", stated, found, tolerances)
+        checks = compare("certificate", {**stated, "confidence": None}, {**found, "confidence": None}, tolerances)
+        checks += self._check_confidence(stated.get("confidence"))
+        loss, told = (
+            self.replay.spec.scalar_loss(),
+            None if stated.get("confidence") is None else self.confidence.to_dict(),
+        )
+        offset = offset_in_words(loss) if loss.has_offset else ""
+        self.answers = four_answers(loss.name, found["baseline"], found["rates"], audit.curve(), offset, told)
         checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
         bins = self.replay.calibration
         checks += compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
@@ -339,6 +359,18 @@ class _Replaying:
         if first_spec(self.replay.spec).coin or "coin_retired" in self.stated:
             checks += compare("coin_retired", self.stated.get("coin_retired"), self.replay.spec.coin_retired, {})
         return checks + compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
+
+    def _check_confidence(self, stated: Mapping[str, Any] | None) -> list[Check]:
+        """What to expect of rows to come; the receipt of a model of an earlier version says nothing of it."""
+        if stated is None:
+            return []
+        found, checks = self.confidence.to_dict() or {}, []
+        for name in sorted({*stated, *found}):
+            entry = found.get(name)
+            size = entry["bound"] if isinstance(entry, Mapping) and "bound" in entry else 0.0
+            near = dict.fromkeys(("mean", "lower", "upper", "cut_off"), INTERVAL * size)
+            checks += compare(f"certificate.confidence.{name}", stated.get(name), entry, near)
+        return checks
 
     def _caveats(self, audit: Audit, comparator: Comparator, forms: Mapping[str, Any]) -> list[str]:
         """The words that belong to the numbers."""

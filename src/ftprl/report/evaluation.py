@@ -7,6 +7,7 @@ from typing import Literal
 from ftprl import draw
 from ftprl.draw import Panel, Series
 from ftprl.evaluation.calibration import CalibrationTable
+from ftprl.evaluation.classes import ClassEvaluation
 from ftprl.evaluation.evaluate import Evaluation, shown
 from ftprl.evaluation.moments import Metric
 from ftprl.evaluation.ranking import Ranked
@@ -17,7 +18,7 @@ MOST_SLICES = 30  # in the picture
 _SIZE = (5.2, 3.8)  # inches
 
 
-def written(evaluation: Evaluation, form: Literal["html", "png", "svg"], data: str) -> bytes:
+def written(evaluation: Evaluation | ClassEvaluation, form: Literal["html", "png", "svg"], data: str) -> bytes:
     """The page or the picture as bytes."""
     if form == "html":
         return page(evaluation, data).encode("utf-8")
@@ -27,8 +28,10 @@ def written(evaluation: Evaluation, form: Literal["html", "png", "svg"], data: s
     )
 
 
-def panels(evaluation: Evaluation) -> list[Panel]:
+def panels(evaluation: Evaluation | ClassEvaluation) -> list[Panel]:
     """All figures that there are numbers for."""
+    if isinstance(evaluation, ClassEvaluation):
+        return [_of_classes(evaluation), *([_slices(evaluation)] if evaluation.slices else [])]
     found = []
     if evaluation.ranked is not None:
         found += _curves(evaluation.ranked, evaluation.metrics)
@@ -37,6 +40,25 @@ def panels(evaluation: Evaluation) -> list[Panel]:
     if evaluation.slices:
         found.append(_slices(evaluation))
     return found
+
+
+def _of_classes(evaluation: ClassEvaluation) -> Panel:
+    """Precision and recall of each class, those with most rows first."""
+    some = sorted(evaluation.by_class, key=lambda one: -one.rows)[:MOST_SLICES]
+    places = [i + 1.0 for i in range(len(some))]
+    accuracy = evaluation.metrics["accuracy"].value
+    return Panel(
+        "Precision and recall by class",
+        "class, the most frequent first",
+        "",
+        [
+            Series("accuracy", [0.5, len(some) + 0.5], [accuracy, accuracy], colour=6, dashed=True, thin=True),
+            Series("precision", places, [one.precision.value for one in some], colour=0, points=True, line=False),
+            Series("recall", places, [one.recall.value for one in some], colour=1, points=True, line=False),
+        ],
+        ylim=(0.0, 1.02),
+        ticks=[(place, one.name[:10]) for place, one in zip(places, some, strict=True)] if len(some) <= 8 else (),
+    )
 
 
 def _curves(ranked: Ranked, metrics: dict[str, Metric]) -> list[Panel]:
@@ -96,7 +118,7 @@ def _calibration(table_: CalibrationTable, *, is_probability: bool) -> Panel:
     )
 
 
-def _slices(evaluation: Evaluation) -> Panel:
+def _slices(evaluation: Evaluation | ClassEvaluation) -> Panel:
     some = evaluation.slices[:MOST_SLICES]
     name = next(iter(some[0][2]))
     metrics = [slice_[2][name] for slice_ in some]
@@ -125,7 +147,7 @@ def _slices(evaluation: Evaluation) -> Panel:
     )
 
 
-def page(evaluation: Evaluation, data: str) -> str:
+def page(evaluation: Evaluation | ClassEvaluation, data: str) -> str:
     """The evaluation as one self-contained HTML page."""
     figures = [
         tag("figure", draw.svg(draw.figure([panel], *_SIZE), f"figure{i}", label=panel.title), class_="card")
@@ -137,8 +159,7 @@ def page(evaluation: Evaluation, data: str) -> str:
         + tag("p", esc(f"{evaluation.rows:,} rows; {first} {shown(evaluation.metrics[first])}."), class_="status")
         + tag("div", *figures, class_="cards")
         + _metrics("Metrics", evaluation.metrics)
-        + "".join(_metrics(f"At threshold {at:g}", metrics) for at, metrics in evaluation.thresholds.items())
-        + _bins(evaluation)
+        + (_class_tables(evaluation) if isinstance(evaluation, ClassEvaluation) else _decisions(evaluation))
         + _slice_table(evaluation)
         + tag(
             "p",
@@ -148,6 +169,28 @@ def page(evaluation: Evaluation, data: str) -> str:
         )
     )
     return frame(tag("section", inside), "evaluation", made_from="labels and predictions")
+
+
+def _decisions(evaluation: Evaluation) -> str:
+    at = (_metrics(f"At threshold {at:g}", metrics) for at, metrics in evaluation.thresholds.items())
+    return "".join(at) + _bins(evaluation)
+
+
+def _class_tables(evaluation: ClassEvaluation) -> str:
+    """Each class, and which class is taken for which, where there are not too many."""
+    rows = [
+        [one.name, f"{one.rows:,}", shown(one.precision), shown(one.recall), f"{one.f_score:.4f}"]
+        for one in evaluation.by_class
+    ]
+    found = table("Classes", ("class", "rows", "precision", "recall", "F score"), rows)
+    if len(evaluation.by_class) > MOST_SLICES:
+        return found
+    names = [one.name for one in evaluation.by_class]
+    counts = [
+        [name, *(f"{count:,.6g}" for count in row)]
+        for name, row in zip(names, evaluation.confusion.tolist(), strict=True)
+    ]
+    return found + table("Labels down, predicted classes across", ("label", *names), counts)
 
 
 def _metrics(caption: str, metrics: dict[str, Metric]) -> str:
@@ -176,7 +219,7 @@ def _bins(evaluation: Evaluation) -> str:
     return table("Calibration", ("prediction", "weight", "mean prediction", "mean label", "95 % interval"), rows)
 
 
-def _slice_table(evaluation: Evaluation) -> str:
+def _slice_table(evaluation: Evaluation | ClassEvaluation) -> str:
     if not evaluation.slices:
         return ""
     names = list(evaluation.slices[0][2])

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ftprl.draw import RAMP, Columns, Panel, Series
 from ftprl.draw.numbers import short
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import LOSSES
 from ftprl.report import sentences
 from ftprl.report.figure import Figure
 from ftprl.report.numbers import amount, count, duration, percent
@@ -37,7 +37,7 @@ def figures(log: RunLog) -> list[Figure]:
 
 def _has_numbers(log: RunLog) -> bool:
     """Whether labels are numbers rather than classes."""
-    return log.loss in SCALAR_LOSSES and not SCALAR_LOSSES[log.loss].binary
+    return log.loss in LOSSES and not LOSSES[log.loss].is_classification
 
 
 def _loss(log: RunLog) -> Figure:
@@ -180,7 +180,7 @@ def _calibration(log: RunLog) -> Figure:
     name, title = "calibration", "Calibration"
     bins = log.calibration
     if not bins:
-        if log.loss in SCALAR_LOSSES and not SCALAR_LOSSES[log.loss].is_probabilistic:
+        if log.loss in LOSSES and not LOSSES[log.loss].is_probabilistic:
             return Figure(name, title, f"it needs predicted probabilities, and this run has {log.loss} loss.")
         return Figure(name, title, no_receipt(log))
     predicted = [p / n for n, p, _ in bins]

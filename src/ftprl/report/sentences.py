@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from ftprl.losses import SCALAR_LOSSES, scalar_loss
+from ftprl.losses import LOSSES, scalar_loss
 from ftprl.receipt.caveats import offset_in_words
 from ftprl.report.numbers import amount, count, percent
 from ftprl.runlog.answers import Answer, fixed_weights, guessing, learning_rate, tomorrow
@@ -26,12 +26,13 @@ _BASELINES = {
     "median": "the running median",
     "quantile": "the running quantile",
     "majority": "the more frequent class",
+    "class_rates": "the share of each class",
 }
 
 
 def answers(log: RunLog) -> list[Answer]:
     """The four questions, each with its answer."""
-    first, loss = log.first_pass, SCALAR_LOSSES.get(log.loss)
+    first, loss = log.first_pass, LOSSES.get(log.loss)
     told = []
     if first is not None and first.loss is not None:
         told.append(guessing(log.loss, first.loss, first.baseline, first.improvement))
@@ -42,7 +43,8 @@ def answers(log: RunLog) -> list[Answer]:
     elif log.points and not several:
         told.append(learning_rate(None, 0.0))
     offset = "" if loss is None or not loss.has_offset else offset_in_words(scalar_loss(log.loss, _tau(log)))
-    if log.floor is not None or log.keeps_receipt is False:
+    may_have_receipt = loss is None or not loss.has_classes
+    if log.floor is not None or (log.keeps_receipt is False and may_have_receipt):
         told.append(fixed_weights(log.floor, offset))
     return [*told, tomorrow(log.confidence)] if log.confidence else told
 
@@ -99,7 +101,7 @@ def _moment(log: RunLog) -> str:
 
 def baseline(log: RunLog) -> str:
     """What the baseline is; empty for a loss that is not known."""
-    loss = SCALAR_LOSSES.get(log.loss)
+    loss = LOSSES.get(log.loss)
     return "" if loss is None else f"each row predicted by {_BASELINES[loss.baseline]} of the labels before it"
 
 
@@ -117,13 +119,13 @@ def warning(log: RunLog) -> str:
 
 def meaning(log: RunLog, point: Point | None) -> str:
     """A mean loss in units that mean something, beside the baseline’s."""
-    loss = SCALAR_LOSSES.get(log.loss)
+    loss = LOSSES.get(log.loss)
     if loss is None or point is None or point.loss is None:
         return ""
     means = [mean for mean in (point.loss, point.baseline) if mean is not None and mean >= 0.0]
     if loss.rmse and means:
         return "RMSE " + ", baseline ".join(amount(root_mean_square(mean)) for mean in means)
-    if loss.is_probabilistic and means:
+    if (loss.is_probabilistic or loss.has_classes) and means:
         first, *second = (percent(math.exp(-mean)) for mean in means)
         beside = f", baseline {second[0]}" if second else ""
         return f"probability of the observed label, on (geometric) average: {first}{beside}"

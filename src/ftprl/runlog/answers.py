@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import LOSSES
 from ftprl.runlog.floor import FloorCurve, headline
 from ftprl.runlog.yardstick import root_mean_square
 
@@ -17,6 +17,7 @@ GUESS = {
     "median": "the running median",
     "quantile": "the running quantile",
     "majority": "the more frequent class",
+    "class_rates": "the share of each class so far",
 }
 _SAME = 5e-5  # a share of the loss that would be shown as 0.00 %
 _LITTLE = 0.01
@@ -36,7 +37,7 @@ def guessing(loss: str, mean: float, baseline: float | None, improvement: float 
     >>> guessing("logistic", 0.45, 0.5, 10.0).answer
     'Yes: a log loss of 0.4500 per row, 10.0 % better than guessing the base rate so far, 0.5000.'
     """
-    known = SCALAR_LOSSES.get(loss)
+    known = LOSSES.get(loss)
     what = "the labels before each row" if known is None else GUESS[known.baseline]
     unit = "loss" if known is None else known.unit.removesuffix(" (nats)")
     question = "Better than guessing?"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from ftprl.draw import Panel, Series
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import LOSSES
 from ftprl.runlog.floor import FloorCurve
 from ftprl.runlog.reader import Point, RunLog
 
@@ -128,7 +128,7 @@ def _by_pass(
 
 
 def _unit(name: str) -> str:
-    return SCALAR_LOSSES[name].unit if name in SCALAR_LOSSES else "loss"
+    return LOSSES[name].unit if name in LOSSES else "loss"
 
 
 def limits(values: Sequence[float | None]) -> tuple[float, float] | None:

@@ -99,7 +99,7 @@ def _writer(source: TextSource, model: Model, path: str, out: Any) -> _Writer:
         return _Objects(out)
     kinds = model.reading.get("columns") or {}
     order = model.reading.get("order") or list(kinds)
-    binary = model.engine.spec.scalar_loss().binary
+    binary = model.engine.spec.scalar_loss().is_classification
     numeric = ("numeric", "bucket", "weight", "delay_column", *(() if binary else ("label",)))
     numeric = numeric if source.dialect is None else tuple(kind for kind in numeric if kind != "bucket")
     if source.describe().format == "vwjson":

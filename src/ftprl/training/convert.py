@@ -20,7 +20,7 @@ from ftprl.data.files import STDIN, suffixes
 from ftprl.data.packing import check_packing, packed
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import LOSSES
 from ftprl.training.append import ParquetWriter, is_columnar
 from ftprl.training.records import JSON_FORMATS, check_readable, named_features, table_of, text_of
 from ftprl.training.vw_lines import number_text, vw_writer
@@ -52,6 +52,11 @@ def convert(data: Any, output: str | os.PathLike[str], **options: Any) -> Source
     if kind == ".parquet":
         _write_parquet(source, path)
         return source
+    if LOSSES[source.to_dict()["loss"]].has_classes:
+        raise InvalidInput(
+            f"output= needs .batches or .parquet for several classes, got {path!r}; rename it, or drop loss=.",
+            option=("output", "loss"),
+        )
     line = _libsvm if kind in _LIBSVM else vw_writer(source)
     with replacing(path) as target, packed(target, path) as out:
         for batch, records in _with_records(source):
@@ -122,7 +127,7 @@ def _write_parquet(source: Source, path: str) -> None:
     if text.describe().format in ("vw", "libsvm"):
         _write_features(text, path)
         return
-    binary = SCALAR_LOSSES[source.to_dict()["loss"]].binary
+    binary = LOSSES[source.to_dict()["loss"]].is_classification
     numeric = ("numeric", "weight", "delay_column", *(() if binary else ("label",)))
     rows = 0
     with replacing(path) as out:

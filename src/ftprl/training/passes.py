@@ -81,6 +81,7 @@ def review(
 
 def _weighed(model: Model, rows: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The losses of held-out rows, the two numbers of the baseline for each, and their weights."""
+    rows = model.numbered(rows)
     losses, baselines = np.empty(len(rows)), np.empty((len(rows), 2))
     model.engine.weigh(rows, losses=losses, baselines=baselines)
     return losses, baselines, rows.weight
@@ -110,4 +111,7 @@ def rows_of(batch: Batch, rows: np.ndarray) -> Batch:
         batch.origin,
         None,
         True,
+        None,
+        None,
+        batch.label_texts,
     )

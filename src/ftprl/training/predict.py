@@ -9,6 +9,7 @@ import numpy as np
 
 from ftprl._core import number_lines
 from ftprl.data import Batch, Source
+from ftprl.errors import InvalidInput
 from ftprl.linear.engine import RowRefused
 from ftprl.linear.model import Model, Vector
 from ftprl.training.refused import around_refused, located
@@ -39,7 +40,7 @@ class AlignedLines:
             if row >= self._row:  # a reading that was resumed may begin with earlier rows
                 self._left_out[row] = self._left_out.get(row, 0) + count
 
-    def lines(self, first: int, numbers: Vector, tags: Sequence[str] | None) -> bytes:
+    def lines(self, first: int, numbers: Vector | Sequence[bytes], tags: Sequence[str] | None) -> bytes:
         """The text of rows `first`, `first + 1`, ..., with that of the rows left out before and between them."""
         stop = first + len(numbers)
         parts = [self.up_to(first), b"\n" * self._left_out.pop(first, 0)]
@@ -63,26 +64,48 @@ class AlignedLines:
         return b"\n" * sum(self._left_out.values())
 
 
-def _text(numbers: Vector, tags: Sequence[str] | None) -> bytes:
-    text = number_lines(np.ascontiguousarray(numbers))
+def _text(numbers: Vector | Sequence[bytes], tags: Sequence[str] | None) -> bytes:
+    is_array = isinstance(numbers, np.ndarray)
+    text = number_lines(np.ascontiguousarray(numbers)) if is_array else b"".join(line + b"\n" for line in numbers)
     if tags is None or not any(tags):
         return text
     pairs = zip(text.split(b"\n"), tags, strict=False)
     return b"".join(number + (b" " + tag.encode() if tag else b"") + b"\n" for number, tag in pairs)
 
 
-def shown_predictions(model: Model, scores: Vector) -> Vector:
-    """What scores predict, as it is printed: a probability is never 0 or 1."""
+def shown_predictions(model: Model, scores: Vector) -> Vector | list[bytes]:
+    """What scores predict, as it is printed: a probability is never 0 or 1, and the number of a class is its label."""
+    if model.class_table is not None:
+        names = [name.encode() for name in model.class_table.names]
+        return [b"" if number != number else names[int(number)] for number in scores.tolist()]
     values = model.mean(scores)
     return np.clip(values, _SURE, 1.0 - _SURE) if model.engine.spec.scalar_loss().is_probabilistic else values
 
 
 @final
 class Lines:
-    """Predictions as blocks of text, one line per row; an empty line for a bad row where the source skips them."""
+    """Predictions as blocks of text, one line per row; an empty line for a bad row where the source skips them.
 
-    def __init__(self, model: Model, source: Source, *, raw: bool = False, threads: int | None = None) -> None:
+    With several classes a line has the most probable class, with `probabilities` the probability of each, or with `raw`
+    its logarithm, with commas between them in the order of `Model.classes`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        source: Source,
+        *,
+        raw: bool = False,
+        probabilities: bool = False,
+        threads: int | None = None,
+    ) -> None:
         self._model, self._source, self._raw, self._threads = model, source, raw, threads
+        self._probabilities = probabilities
+        if probabilities and model.classes is None and not model.engine.spec.scalar_loss().is_probabilistic:
+            raise InvalidInput(
+                f"probabilities= needs a loss that has them, got a model with {model.engine.spec.loss} loss; drop it.",
+                option="probabilities",
+            )
         self._refused, self._refusal = 0, ""
         self._aligned = AlignedLines()
 
@@ -113,5 +136,16 @@ class Lines:
 
     def _text(self, batch: Batch) -> bytes:
         scores = self._model.engine.score(batch)
+        if self._model.classes is not None:
+            return self._aligned.lines(batch.first_row, self._of_classes(scores), batch.tags)
         numbers = scores if self._raw else shown_predictions(self._model, scores)
         return self._aligned.lines(batch.first_row, numbers, batch.tags)
+
+    def _of_classes(self, logs: Vector) -> list[bytes]:
+        """The lines of some rows from the logarithms of the probabilities of their classes."""
+        if not (self._raw or self._probabilities):
+            return list(shown_predictions(self._model, logs.argmax(axis=1).astype(float)))
+        values = logs if self._raw else np.clip(self._model.mean(logs), _SURE, 1.0)
+        fields = number_lines(np.ascontiguousarray(values.reshape(-1))).split(b"\n")
+        count = values.shape[1]
+        return [b",".join(fields[at : at + count]) for at in range(0, len(values) * count, count)]

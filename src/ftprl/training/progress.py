@@ -76,12 +76,18 @@ class ProgressMeter:
         fields["pass_weight"] = now.weight - self._state.pass_start.weight
         return fields
 
+    def _shown(self, value: float, *, is_score: bool = False) -> float | str:
+        """A label or a score as an event has it: with several classes both are the number of a class."""
+        if self._model.class_table is not None:
+            return self._model.class_table.label(value)
+        return float(self._model.mean(np.array([value]))[0]) if is_score else value
+
     def example(self) -> dict[str, Any]:
         """The last row that was learned or held out, and the mixture behind its prediction."""
         fields: dict[str, Any] = {}
         if self._row is not None:
-            fields["label"] = float(self._row.y[0])
-            fields["prediction"] = float(self._model.mean(self._score)[0])
+            fields["label"] = self._shown(float(self._row.y[0]))
+            fields["prediction"] = self._shown(float(self._score[0]), is_score=True)
             fields["features"] = len(self._row.indices)
         mixture = self._model.engine.mixture
         return fields if mixture is None else {**fields, "mixture": mixture.to_dict()}

@@ -17,12 +17,13 @@ from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.admission import Admission
 from ftprl.linear.admission import parse as parse_admission
+from ftprl.linear.classes import ClassTable, table_of
 from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.names import BUDGET, Names, parse_budget
 from ftprl.linear.spec import Spec
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import CLASS_LOSSES, LOSSES
 from ftprl.options import names
 
 SPEC = names("Spec")
@@ -64,15 +65,23 @@ def _pick(options: Options, wanted: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in wanted}
 
 
-def new_model(data: Any, options: Options, receipt: bool, names: object = None) -> tuple[Model, readers.Source]:
-    """A model that has learned nothing, and its data; `names` is the budget for the names of features."""
+def new_model(
+    data: Any, options: Options, receipt: bool, names: object = None, classes: Any = None
+) -> tuple[Model, readers.Source]:
+    """A model that has learned nothing, and its data; `names` is the budget for the names of features.
+
+    `classes` are how many there may be, or their labels.
+    """
     budget = BUDGET if names is None else parse_budget(names)
     settings = {"scale": "auto", **_pick(options, SPEC)}
     _check_tau(settings)
+    table = _class_table(data, options, settings, classes)
+    if table is not None:
+        settings["classes"] = table.most
     settings = _with_additions(settings)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
-        return Model(Engine(spec, receipt=receipt), data.to_dict(), names=_names(data, budget)), data
+        return _new(spec, receipt, data, budget, table), data
     spec = Spec(**settings)
     source = readers.open(
         data,
@@ -88,7 +97,25 @@ def new_model(data: Any, options: Options, receipt: bool, names: object = None) 
         some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
         raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
-    return Model(Engine(spec, receipt=receipt), source.to_dict(), names=_names(source, budget)), source
+    return _new(spec, receipt, source, budget, table), source
+
+
+def _new(spec: Spec, receipt: bool, source: readers.Source, budget: int, table: ClassTable | None) -> Model:
+    engine = Engine(spec, receipt=receipt, classes=0 if table is None else len(table))
+    return Model(engine, source.to_dict(), names=_names(source, budget), classes=table)
+
+
+def _class_table(data: Any, options: Options, settings: Options, classes: Any) -> ClassTable | None:
+    """The classes of a new model, with a loss of several classes."""
+    loss = data.to_dict()["loss"] if isinstance(data, readers.Source) else settings.get("loss", "logistic")
+    if loss in CLASS_LOSSES:
+        return table_of(classes, options.get("y"))
+    if classes is not None:
+        raise InvalidInput(
+            f"classes= needs a loss of several classes, got loss={loss}; drop it, or pass loss=softmax.",
+            option=("classes", "loss"),
+        )
+    return None
 
 
 def _names(source: readers.Source, budget: int) -> Names | None:
@@ -98,9 +125,13 @@ def _names(source: readers.Source, budget: int) -> Names | None:
 
 def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with `coin` and `dense` on, where nothing was said of them and they can be."""
-    spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper", "bounds")))
+    spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper", "bounds", *_of_classes(settings))))
     wanted = {name: spec.may_add(name) for name in ("coin", "dense")}
     return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
+
+
+def _of_classes(settings: Options) -> tuple[str, ...]:
+    return ("loss", "classes") if settings.get("classes") else ()
 
 
 def _has_own_labels(data: Any, options: Options) -> bool:
@@ -111,7 +142,7 @@ def _has_own_labels(data: Any, options: Options) -> bool:
 def _check_tau(settings: Options) -> None:
     """Refuse a quantile for a loss that estimates none."""
     loss = settings.get("loss", "logistic")
-    if "tau" in settings and loss in SCALAR_LOSSES and SCALAR_LOSSES[loss].tau is None:
+    if "tau" in settings and loss != "quantile" and loss in LOSSES:
         raise InvalidInput(
             f"tau= needs loss=quantile, got tau={settings['tau']} and loss={loss}; drop it, or pass loss=quantile.",
             option=("tau", "loss"),
@@ -166,7 +197,7 @@ def _spec_for(source: readers.Source, options: Options, settings: Options) -> Sp
 
 
 def resumed_model(
-    old: Model, data: Any, options: Options, receipt: bool | None, names: object = None
+    old: Model, data: Any, options: Options, receipt: bool | None, names: object = None, classes: Any = None
 ) -> tuple[Model, readers.Source]:
     """A model that is trained further, and its data, read as before; options may be repeated, not changed."""
     if old.is_compact:
@@ -190,6 +221,7 @@ def resumed_model(
         )
     _check_reading(old.reading, options)
     _check_names(old.names, names)
+    _check_classes(old, classes)
     if isinstance(data, readers.Source):
         for name in _vectors(options):
             raise InvalidInput(f"{name}= belongs to ftprl.data.open when the data is a Source, got both; drop it.")
@@ -211,14 +243,26 @@ def _check_names(kept: Names | None, names: object) -> None:
         raise _changed("names", names, 0 if kept is None else kept.budget)
 
 
+def _check_classes(old: Model, classes: Any) -> None:
+    """Refuse other classes than the model was made for."""
+    if classes is None:
+        return
+    most = 0 if old.class_table is None else old.class_table.most
+    wanted = table_of(classes)
+    if wanted.most != most or wanted.labels != (old.classes or ())[: len(wanted)]:
+        raise _changed("classes", classes, most)
+
+
 def _check_spec(spec: Spec, options: Options) -> None:
     """Refuse a setting of the model that differs from what it was trained with."""
-    kept = {field: getattr(spec, field) for field in (*SPEC, "retired")}
+    kept = {field: getattr(spec, field) for field in (*SPEC, "retired", "classes")}
     for name, value in _pick(options, SPEC).items():
         if name == "scale":  # those of today, or those it began with
             same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
         elif name == "coin" and value is True and spec.may_add(name):
             same = True  # it may have been dropped since
+        elif name == "loss" and value in LOSSES:  # another one may need classes, or none
+            same = value == spec.loss
         else:
             same = Spec(**{**kept, name: value}) == Spec(**kept)
         if not same and name == "dim":

@@ -35,7 +35,7 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
     # A weight that is 0 in one scale counts in the prediction if it is not 0 in another.
     used = np.zeros(len(cells), np.bool_)
     for k in range(len(spec.scales)):
-        used |= model.engine.weights_at(cells, k) != 0.0
+        used |= (model.engine.weights_at(cells, k) != 0.0).reshape(-1, len(cells)).any(axis=0)
     nonzero = np.count_nonzero(used) + (spec.dim - len(cells) if idle else 0)
     saved, history = model.checkpoint, TrainingHistory.from_dict(model.history)
     return {
@@ -54,7 +54,8 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "compact": model.is_compact,
         "occupied": len(occupied),
         "nonzero": int(nonzero),
-        "intercept": model.engine.bias(),
+        "intercept": _intercept(model),
+        "classes": None if model.classes is None else list(model.classes),
         "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
         "leader": None if model.engine.mixture is None else model.engine.leader,
         "names": None if model.names is None else _names(model, occupied),
@@ -63,6 +64,11 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         else dict(zip(("cells", "shared"), model.shared_bounds, strict=True)),
         "largest": [{**entry._asdict(), "collision": entry.collision} for entry in largest],
     }
+
+
+def _intercept(model: Model) -> Any:
+    """The weight of the intercept; with several classes that of each."""
+    return model.engine.bias() if model.classes is None else model.engine.biases().tolist()
 
 
 def _largest(model: Model, weights: Weights, top: int, match: str | None) -> list[WeightRow]:

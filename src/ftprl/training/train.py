@@ -19,6 +19,7 @@ from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
+from ftprl.losses import CLASS_LOSSES
 from ftprl.runlog.events import Event, Writer
 from ftprl.training.delay import has_delay_column, parse_memory
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
@@ -73,6 +74,7 @@ def train(
     on_bad_row: str | None = None,
     max_row: int | None = None,
     loss: str | None = None,
+    classes: int | str | Sequence[str | float] | None = None,
     tau: float | None = None,
     bits: int | None = None,
     dim: int | None = None,
@@ -154,7 +156,9 @@ def train(
 
     Model options:
 
-    - `loss`: Loss function: a name in `ftprl.losses.SCALAR_LOSSES` [default: logistic]
+    - `loss`: Loss function: a name in `ftprl.losses.LOSSES` [default: logistic]
+    - `classes`: Classes with the losses softmax and ovr: how many there may be, or their labels, with commas between
+      them [default: the labels of data in memory; otherwise any labels, up to 100]
     - `tau`: Quantile that the quantile loss estimates, from 0 to 1; with no other loss [default: 0.5]
     - `bits`: Size of the weight table: 2^bits cells [default: 22]
     - `dim`: Size of the weight table in cells, instead of `bits` [default: 2^22]
@@ -242,9 +246,11 @@ def train(
         old = None if resume is None else Model.load(resume)
         data = readers.as_data(data)
         if old is None:
-            model, source = new_model(data, model_options(arguments), RECEIPT if receipt is None else receipt, names)
+            model, source = new_model(
+                data, model_options(arguments), RECEIPT if receipt is None else receipt, names, classes
+            )
         else:
-            model, source = resumed_model(old, data, model_options(arguments), receipt, names)
+            model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
         check_mixture_options(model.engine.spec, arguments)
         set_admission(model, admit, is_new=old is None)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
@@ -392,7 +398,7 @@ def _run_options(
         passed["delay_memory"] = parse_memory(passed["delay_memory"])
     options = RunOptions(**{**kept, **passed})
     options.check()
-    _check_delay(options, source, receipt=receipt, bounds=bounds)
+    _check_delay(options, source, receipt=receipt, bounds=bounds, loss=source.to_dict()["loss"])
     if options.holdout == 0:
         options = options._replace(holdout=None)
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
@@ -404,7 +410,7 @@ def _run_options(
     return options
 
 
-def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, bounds: bool) -> None:
+def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, bounds: bool, loss: str) -> None:
     """Refuse late labels where rows are learned several times, or where a receipt counts each at its prediction."""
     name = "delay_column" if has_delay_column(source) else "delay"
     if options.delay is None and name == "delay":
@@ -414,6 +420,11 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, 
             f"{name}= learns rows later than they are predicted, which no receipt covers, got it with a receipt;"
             " drop one.",
             option=(name, "receipt"),
+        )
+    if loss in CLASS_LOSSES:
+        raise InvalidInput(
+            f"{name}= needs a loss of one score, got loss={loss}, whose labels cannot be late; drop one.",
+            option=(name, "loss"),
         )
     if bounds:  # they hold from the row of a name on, and rows would be learned in another order
         raise InvalidInput(
@@ -434,6 +445,7 @@ def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict
     return {
         "version": __version__,
         "spec": model.engine.spec.to_dict(),
+        **({} if model.classes is None else {"classes": list(model.classes)}),
         "data": source.describe().to_dict(),
         "passes": options.passes,
         "holdout_every": options.holdout,

@@ -312,6 +312,7 @@ class Trainer:
 
     def _learn(self, batch: Batch) -> None:
         """Learn the rows that are not held out, or none if one is refused."""
+        batch = self.model.numbered(batch)
         every = None if self.state.relearn_passes else self.options.holdout
         held = None if every is None else held_out(batch, every, self._before.rows, compares=self._is_reviewed)
         rows = batch if held is None else only_scored(batch, held)

@@ -48,7 +48,13 @@ def test_intercept(tmp_path: Path) -> None:
         ("1 3:x", "expected a number after ':', got 'x' in '3:x'"),
         ("1 3:inf", "expected a finite number after ':', got 'inf' in '3:inf'"),
         ("1,2 3:1", "expected a number as the label, got '1,2'"),
-        ("4 3:1", "expected the label 1, -1 or 0, got '4'; name the label that counts as 1 with positive="),
+        (
+            "4 3:1",
+            (
+                "expected the label 1, -1 or 0, got '4'; pass loss=softmax for several classes, or name the"
+                " label that counts as 1 with positive="
+            ),
+        ),
     ],
 )
 def test_bad_rows(tmp_path: Path, line: str, message: str) -> None:

@@ -15,7 +15,7 @@ from oracles.readers_twin import Row, Twin
 
 REMEDY = "; mend the row, or pass on_bad_row=skip"
 
-NAME_IT = "name the label that counts as 1 with positive="
+NAME_IT = "pass loss=softmax for several classes, or name the label that counts as 1 with positive="
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -115,7 +115,13 @@ def test_labels_of_a_regression(tmp_path: Path) -> None:
         ("1 |:2 a", "expected a namespace or a blank after '|', got ':2 a'"),
         ("x | a", "expected a number as the label, got 'x'"),
         ("nan | a", "expected a finite number as the label, got 'nan'"),
-        ("2 | a", "expected the label 1, -1 or 0, got '2'; name the label that counts as 1 with positive="),
+        (
+            "2 | a",
+            (
+                "expected the label 1, -1 or 0, got '2'; pass loss=softmax for several classes, or name the"
+                " label that counts as 1 with positive="
+            ),
+        ),
         ("1 -3 | a", "expected an importance of at least 0 after the label, got '-3'"),
         ("1 x | a", "expected an importance of at least 0 after the label, got 'x'"),
         ("1 1 0.5 | a", "expected at most a label, an importance and a tag before '|', got '1 1 0.5 '"),

@@ -179,11 +179,13 @@ def test_bad_arrays_are_refused() -> None:
     cells = {name: np.zeros(4, np.float32) for name in ("z", "R", "unit", "count", "kappa")}
     names = ("S", "tallies", "sums", "slopes", "row_sums", "base", "labels")
     core = CompiledReplay(settings, {**cells, **dict.fromkeys(names, numbers)})
-    one, ends = np.ones(1), np.array([0, 1])
+    one, out, ends = np.ones(1), np.zeros(1), np.array([0, 1])
+    with pytest.raises(ValueError, match="predictions"):
+        core.learn(ends, np.array([1], np.int32), one, one, one, out, np.zeros(2))
     with pytest.raises(ValueError, match="outside the table"):
-        core.learn(ends, np.array([9], np.int32), one, one, one)
+        core.learn(ends, np.array([9], np.int32), one, one, one, out, out)
     with pytest.raises(ValueError, match="indptr"):
-        core.learn(np.array([0, 5]), np.array([1], np.int32), one, one, one)
+        core.learn(np.array([0, 5]), np.array([1], np.int32), one, one, one, out, out)
     with pytest.raises(ValueError, match="numbers"):
         CompiledReplay(settings, {**cells, **dict.fromkeys(names, numbers[:1])})
     several = settings_of(Spec(dim=4, loss="squared", scale=(0.1, 1.0)))

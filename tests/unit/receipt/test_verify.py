@@ -215,7 +215,12 @@ def test_a_receipt_of_another_version_cannot_be_checked(capsys: Capture) -> None
 def test_absurd_passes_are_refused_before_anything_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     made = receipt_of(trained(scale=0.1))
     learned: list[int] = []
-    monkeypatch.setattr(Replay, "learn", lambda self, batch: learned.append(len(batch)))
+
+    def learn(self: Replay, batch: Any) -> tuple[np.ndarray, np.ndarray]:
+        learned.append(len(batch))
+        return np.ones(len(batch)), np.zeros(len(batch))
+
+    monkeypatch.setattr(Replay, "learn", learn)
     made["runs"][0].update(passes=10**12, rows=40 * 10**12)
     write_receipt("f.json", {**made, "sha256": digest(made)})
     with pytest.raises(FtprlError, match="passes"):

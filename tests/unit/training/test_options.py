@@ -14,7 +14,7 @@ from ftprl import data
 from ftprl.cli.app import run
 from ftprl.cli.train import train as train_command
 from ftprl.linear import Spec
-from ftprl.losses import SCALAR_LOSSES
+from ftprl.losses import LOSSES
 from ftprl.options import BY_NAME, COMMAND, GROUPS, TRAIN, Option, as_typed, names
 from ftprl.training.options import RUN, RunOptions
 
@@ -55,7 +55,7 @@ def test_help_of_the_command_has_groups(capsys: pytest.CaptureFixture[str]) -> N
     places = [text.index(f"  {spelling} ") for spelling in spellings(text)]
     assert places == sorted(places)
     for option in COMMAND:
-        line = option.line(lambda name: ", ".join(SCALAR_LOSSES) if name == "losses" else BY_NAME[name].typed)
+        line = option.line(lambda name: ", ".join(LOSSES) if name == "losses" else BY_NAME[name].typed)
         assert squeezed(line) in squeezed(text)
 
 
@@ -68,7 +68,8 @@ def spellings(text: str) -> list[str]:
 
 def test_spec_has_the_options_of_the_model() -> None:
     fields = {field.name: field.default for field in dataclasses.fields(Spec)}
-    assert set(names("Spec")) == set(fields) - {"retired", "coin_retired"}  # what was dropped is a result, no option
+    # What was dropped is a result, no option; of classes an option may give the labels.
+    assert set(names("Spec")) == set(fields) - {"retired", "coin_retired", "classes"}
     for name in set(names("Spec")) - {"scale", "beta", "dim", "lower", "upper", "bounds", "coin", "dense"}:
         assert BY_NAME[name].default in (str(fields[name]), f"{fields[name]:g}" if fields[name] == 0 else "")
     assert BY_NAME["dim"].default == "2^22"
@@ -117,7 +118,7 @@ def test_every_option_reads_well() -> None:
 def described(option: Option) -> str:
     """The help of an option; that of a switch as it is on the command line, and what it is in Python."""
     if option.switch_help is None:
-        return option.line().replace(BY_NAME["loss"].line(), option.line(lambda _: ", ".join(SCALAR_LOSSES)))
+        return option.line().replace(BY_NAME["loss"].line(), option.line(lambda _: ", ".join(LOSSES)))
     return f"{option.switch_help} (`{option.name}={not option.typed.startswith('--no-')}`)"
 
 

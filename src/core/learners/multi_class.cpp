@@ -1,0 +1,356 @@
+#include "learners/multi_class.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ftprl {
+namespace {
+
+constexpr int FIRST_COLUMNS = 4;   // that a cell has space for, if there may be so many; then twice as many
+constexpr std::size_t AHEAD = 16;  // cells fetched ahead
+
+void divide_by_total(double* w, int count) {
+    double total = 0.0;
+    for (int j = 0; j < count; ++j) total += w[j];
+    for (int j = 0; j < count; ++j) w[j] = total > 0.0 ? w[j] / total : 1.0 / count;
+}
+
+// Numbers [first, first + count) of `columns` rows of K numbers as rows of `count`, the last of them again and again up
+// to `wanted` rows.
+template <class T>
+void copy_columns(const T* from, T* to, int K, int columns, int first, int count, int wanted) {
+    for (int column = 0; column < wanted; ++column) {
+        const T* own = from + std::min(column, columns - 1) * K + first;
+        std::copy(own, own + count, to + column * count);
+    }
+}
+
+}  // namespace
+
+MultiClassLearner::MultiClassLearner(const LearnerOptions& options) : Learner(options, 0), slot_map_(options.dim) {
+    const int K = scales();
+    cell_lanes_ = lanes_of(space_for(columns_in_use()), K);
+    memory_ = std::make_unique<Memory>((dim() + 1) * cell_bytes());
+    intercept_.assign(2 * static_cast<std::size_t>(lanes_of(columns_in_use(), K)), 0.0);
+    fill_lanes();
+    mixture_.facts[LARGEST_WEIGHT] = 1.0;
+    for (int j = 0; j < experts(); ++j) mixture_.w[j] = 1.0 / experts();
+    if (!options_.constants.stack) return;
+    for (int k = 0; k < K; ++k) {
+        mixture_.u[k] = 1.0 / K;
+        mixture_.P[k][k] = 1.0 / STACK_RIDGE;
+    }
+}
+
+MultiClassLearner::MultiClassLearner(const MultiClassLearner& other)
+    : Learner(other),
+      slot_map_(dim()),
+      cell_lanes_(other.cell_lanes_),
+      memory_(std::make_unique<Memory>(other.memory_->size())),
+      intercept_(other.intercept_),
+      h_(other.h_),
+      inverse_(other.inverse_),
+      mixture_(other.mixture_) {
+    slot_map_.copy_from(other.slot_map_);
+    memory_->copy_from(*other.memory_, slot_map_.count() * cell_bytes());
+}
+
+std::unique_ptr<Learner> MultiClassLearner::copy() const {
+    return std::unique_ptr<Learner>(new MultiClassLearner(*this));
+}
+
+// The scale of each lane.
+void MultiClassLearner::fill_lanes() {
+    const int K = scales(), used = columns_in_use() * K;
+    h_.assign(static_cast<std::size_t>(lanes_of(columns_in_use(), K)), 1.0);
+    inverse_ = h_;
+    for (int i = 0; i < used; ++i) {
+        const double h = options_.constants.h[i % K];
+        h_[static_cast<std::size_t>(i)] = h;
+        inverse_[static_cast<std::size_t>(i)] = 1.0 / h;
+    }
+}
+
+ClassConstants MultiClassLearner::constants() const {
+    ClassConstants c{};
+    c.scales = &options_.constants;
+    c.columns = columns_in_use();
+    c.seen = outputs();
+    c.to_come = most_classes() - outputs();
+    c.lanes = lanes_of(c.columns, scales());
+    c.cell_lanes = cell_lanes_;
+    c.one_vs_rest = std::strcmp(loss().name, "ovr") == 0;
+    c.h = h_.data();
+    c.inverse = inverse_.data();
+    return c;
+}
+
+ClassState MultiClassLearner::state() const {
+    // The kernels that do not learn leave the state alone.
+    auto* z = const_cast<double*>(intercept_.data());
+    return {memory_->data(), z, z + h_.size(), const_cast<double*>(tallies_), const_cast<Mixture*>(&mixture_)};
+}
+
+std::size_t MultiClassLearner::scratch() const { return (LANE_NUMBERS + COLUMN_NUMBERS) * h_.size() * sizeof(double); }
+
+// Up to the next row that is learned with a class that is not known yet; all rows when there is none.
+std::int64_t MultiClassLearner::rows_until_new_class(const Rows& rows, std::int64_t from) const {
+    if (options_.constants.weighs) return rows.count;
+    for (std::int64_t r = from; r < rows.count; ++r) {
+        if (rows.y[r] >= outputs() && rows.weight[r] > 0.0) return r;
+    }
+    return rows.count;
+}
+
+Totals MultiClassLearner::learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) {
+    const auto longest = static_cast<std::size_t>(std::max<std::int64_t>(longest_row(rows), 1));
+    const std::int64_t size = rows.indptr[rows.count];
+    if (cell_numbers_.size() < static_cast<std::size_t>(size)) cell_numbers_.resize(static_cast<std::size_t>(size));
+    slot_map_.claim(rows.indices, size, cell_numbers_.data());
+    Totals totals = {0.0, 0.0, 0};
+    for (std::int64_t from = 0, to = 0; from < rows.count; from = to) {
+        to = rows_until_new_class(rows, from);
+        const int before = outputs();
+        if (to == from) {  // the next row has a new class
+            know_classes(static_cast<int>(rows.y[from]) + 1);
+            to = rows_until_new_class(rows, from);
+        }
+        const std::size_t bytes = scratch() + longest * h_.size() * sizeof(double);
+        if (buffer_ == nullptr || buffer_->size() < bytes) buffer_ = std::make_unique<Memory>(bytes);
+        Rows part = rows;  // indptr still counts from the first row of all
+        part.count = to - from;
+        part.indptr += from;
+        part.indices = cell_numbers_.data();
+        part.y += from;
+        part.weight += from;
+        RowOutputs targets{};
+        targets.scores = out.scores == nullptr ? nullptr : out.scores + from;
+        targets.losses = out.losses == nullptr ? nullptr : out.losses + from;
+        ClassConstants c = constants();
+        c.seen_before = before;
+        const Totals learned =
+            set().learn[unconstrained_](part, wide_values, c, state(), targets, static_cast<double*>(buffer_->data()));
+        totals = {totals.loss + learned.loss, totals.weight + learned.weight, totals.rows + learned.rows};
+    }
+    return totals;
+}
+
+void MultiClassLearner::score(const Rows& rows, bool wide_values, double* scores) const {
+    // Several threads may score at once: each has its own.
+    std::vector<std::uint32_t> cell_numbers(static_cast<std::size_t>(rows.indptr[rows.count]));
+    slot_map_.find(rows.indices, rows.indptr[rows.count], cell_numbers.data());
+    Rows of_cells = rows;
+    of_cells.indices = cell_numbers.data();
+    Memory buffer(scratch());
+    set().score[unconstrained_](of_cells, wide_values, constants(), state(), scores,
+                                static_cast<double*>(buffer.data()));
+}
+
+void MultiClassLearner::weights(int scale, double* out) const {
+    std::vector<double> of_cells(slot_map_.count());
+    for (int column = 0; column < outputs(); ++column, out += dim()) {
+        set().weights(constants(), state(), slot_map_.count(), column * scales() + scale, of_cells.data());
+        for (std::uint64_t i = 0; i < dim(); ++i) out[i] = of_cells[slot_map_[i]];
+    }
+}
+
+void MultiClassLearner::intercept(double* out) const {
+    const int K = scales();
+    for (int column = 0; column < outputs(); ++column, out += 4 * K) {
+        const double* z = intercept_.data() + column * K;
+        std::copy(z, z + K, out);
+        std::copy(z + h_.size(), z + h_.size() + K, out + K);
+        std::fill_n(out + 2 * K, K, 0.0);  // S is kept with a receipt only
+        std::fill_n(out + 3 * K, K, 1.0);
+    }
+}
+
+void MultiClassLearner::touch(const Rows& rows) {
+    const std::size_t words = cell_bytes() / sizeof(double);
+    auto* cells = static_cast<volatile double*>(memory_->data());
+    for (std::int64_t p = 0; p < rows.indptr[rows.count]; ++p) {
+        volatile double* cell = cells + slot_map_[rows.indices[p]] * words;
+        for (std::size_t j = 0; j < words; ++j) cell[j] = cell[j];
+    }
+}
+
+std::size_t MultiClassLearner::touched(std::uint32_t* out) const {
+    const auto* cells = static_cast<const unsigned char*>(memory_->data());
+    const std::size_t N = bytes_of(cell_lanes_) - number_bytes();
+    std::size_t count = 0;
+    for (std::uint64_t i = 0; i < dim(); ++i) {
+        const std::uint32_t cell = slot_map_[i];
+        if (cell == 0) continue;
+        const unsigned char* at = cells + cell * cell_bytes() + N;
+        float narrow = 0.0F;
+        double wide = 0.0;
+        if (wide_cells()) {
+            std::memcpy(&wide, at, sizeof wide);
+        } else {
+            std::memcpy(&narrow, at, sizeof narrow);
+        }
+        if (wide > 0.0 || narrow > 0.0F) out[count++] = static_cast<std::uint32_t>(i);
+    }
+    return count;
+}
+
+void MultiClassLearner::take(const std::uint32_t* slots, std::size_t count, void* out) const {
+    const std::size_t bytes = cell_bytes();
+    const auto* cells = static_cast<const unsigned char*>(memory_->data());
+    auto* to = static_cast<unsigned char*>(out);
+    for (std::size_t i = 0; i < count; ++i, to += bytes) {
+        if (i + AHEAD < count) fetch(cells + slot_map_[slots[i + AHEAD]] * bytes, bytes);
+        std::memcpy(to, cells + slot_map_[slots[i]] * bytes, bytes);
+    }
+}
+
+void MultiClassLearner::put(const std::uint32_t* slots, std::size_t count, const void* from) {
+    const std::size_t bytes = cell_bytes();
+    const auto* cell = static_cast<const unsigned char*>(from);
+    if (cell_numbers_.size() < count) cell_numbers_.resize(count);
+    slot_map_.claim(slots, static_cast<std::int64_t>(count), cell_numbers_.data());
+    auto* cells = static_cast<unsigned char*>(memory_->data());
+    for (std::size_t i = 0; i < count; ++i, cell += bytes) std::memcpy(cells + cell_numbers_[i] * bytes, cell, bytes);
+}
+
+std::vector<Columns> MultiClassLearner::columns() const {
+    const int used = columns_in_use() * scales();
+    return {{"z", 0, used}, {"R", cell_lanes_, used}, {"unit", 2 * cell_lanes_, 0}, {"count", 2 * cell_lanes_ + 1, 0}};
+}
+
+CellTable MultiClassLearner::table() const {
+    CellTable table{};
+    table.cells = memory_->data();
+    table.slot_map = slot_map_.data();
+    table.dim = dim();
+    table.bytes = cell_bytes();
+    table.wide = wide_cells();
+    table.R = cell_lanes_;
+    table.unit = 2 * cell_lanes_;
+    table.met = 2 * cell_lanes_ + 1;
+    table.counts = true;
+    table.kappa = -1;
+    return table;
+}
+
+// Several classes have no receipt: whoever makes a learner refuses to.
+LedgerSums MultiClassLearner::ledger(int, const std::int64_t*, std::int64_t) const { return {}; }
+
+std::vector<NamedArray> MultiClassLearner::mixture() {
+    const int K = scales(), windows = K > WINDOW ? K - WINDOW + 2 : 0;
+    Mixture& m = mixture_;
+    return {{"P", &m.P[0][0], K, K, MOST_COLUMNS},
+            {"u", m.u, 0, K, 0},
+            {"w", m.w, 0, K + 1, 0},
+            {"totals", m.totals, 0, K + 1, 0},
+            {"seen", m.seen, 0, K + 1, 0},
+            {"facts", m.facts, 0, 3, 0},
+            {"first", m.first, 0, K + 1, 0},
+            {"weighed", m.weighed, 0, K + 1, 0},
+            {"first_part", &m.first_part, 0, 1, 0},
+            {"block", m.block, 0, K, 0},
+            {"windows", &m.windows[0][0], 3, windows, MOST_WINDOWS},
+            {"sums", &m.sums[0][0], 3, K, MOST_SCALES}};
+}
+
+std::vector<Columns> MultiClassLearner::saved_columns() const {
+    std::vector<Columns> saved = columns();
+    saved[2].name = "s";
+    saved[3].name = "N";
+    return saved;
+}
+
+std::vector<NamedArray> MultiClassLearner::saved_arrays() {
+    const int K = scales();
+    Mixture& m = mixture_;
+    std::vector<NamedArray> arrays = common_arrays();
+    arrays.insert(arrays.end(), {{"intercept", intercept_.data(), 2, columns_in_use() * K, static_cast<int>(h_.size())},
+                                 {"mixture.w", m.w, 0, experts(), 0},
+                                 {"mixture.totals", m.totals, 0, experts(), 0},
+                                 {"mixture.seen", m.seen, 0, experts(), 0},
+                                 {"mixture.facts", m.facts, 0, 3, 0}});
+    if (options_.constants.stack) {
+        arrays.push_back({"mixture.P", &m.P[0][0], K, K, MOST_COLUMNS});
+        arrays.push_back({"mixture.u", m.u, 0, K, 0});
+    }
+    if (K > WINDOW) {
+        arrays.push_back({"mixture.block", m.block, 0, K, 0});
+        arrays.push_back({"mixture.windows", &m.windows[0][0], 3, K - WINDOW + 2, MOST_WINDOWS});
+    }
+    return arrays;
+}
+
+// How many columns a cell has space for: it depends on those in use alone, so that two learners have equal cells.
+int MultiClassLearner::space_for(int columns) const {
+    int space = FIRST_COLUMNS;
+    while (space < columns) space *= 2;
+    return std::min(space, most_classes());
+}
+
+// Cells and intercepts for scales [first, first + count) of `columns` columns, the new ones copies of the last one.
+void MultiClassLearner::lay_out(int first, int count, int columns, int cell_lanes) {
+    const int K = scales(), before = columns_in_use();
+    auto memory = std::make_unique<Memory>((dim() + 1) * bytes_of(cell_lanes));
+    std::vector<double> intercept(2 * static_cast<std::size_t>(lanes_of(columns, count)));
+    if (wide_cells()) {
+        move_cells<double>(*memory, first, count, columns, cell_lanes);
+    } else {
+        move_cells<float>(*memory, first, count, columns, cell_lanes);
+    }
+    copy_columns(intercept_.data(), intercept.data(), K, before, first, count, columns);
+    copy_columns(intercept_.data() + h_.size(), intercept.data() + intercept.size() / 2, K, before, first, count,
+                 columns);
+    memory_ = std::move(memory);
+    intercept_ = std::move(intercept);
+    cell_lanes_ = cell_lanes;
+}
+
+template <class T>
+void MultiClassLearner::move_cells(Memory& to, int first, int count, int columns, int cell_lanes) const {
+    const auto old_width = cell_bytes() / sizeof(T), new_width = bytes_of(cell_lanes) / sizeof(T);
+    const int K = scales(), before = columns_in_use();
+    for (std::uint64_t i = 1; i < slot_map_.count(); ++i) {
+        const T* a = static_cast<const T*>(memory_->data()) + i * old_width;
+        T* b = static_cast<T*>(to.data()) + i * new_width;
+        copy_columns(a, b, K, before, first, count, columns);
+        copy_columns(a + cell_lanes_, b + cell_lanes, K, before, first, count, columns);
+        b[2 * cell_lanes] = a[2 * cell_lanes_];
+        b[2 * cell_lanes + 1] = a[2 * cell_lanes_ + 1];
+    }
+}
+
+void MultiClassLearner::know_classes(int classes) {
+    if (classes == outputs()) return;
+    const int K = scales(), columns = classes + (classes < most_classes() ? 1 : 0);
+    lay_out(0, K, columns, lanes_of(space_for(columns), K));
+    options_.outputs = classes;
+    fill_lanes();
+}
+
+void MultiClassLearner::keep_scales(int first, int count) {
+    const int K = scales(), others = experts() - K;
+    lay_out(first, count, columns_in_use(), lanes_of(space_for(columns_in_use()), count));
+    Mixture& m = mixture_;
+    const auto keep = [&](double* array, int size, int more) {
+        std::copy(array + first, array + first + count, array);
+        std::copy(array + K, array + K + more, array + count);
+        std::fill(array + count + more, array + size, 0.0);
+    };
+    for (int k = 0; k < MOST_COLUMNS; ++k) {
+        if (k < count) std::copy(m.P[first + k], m.P[first + k] + MOST_COLUMNS, m.P[k]);
+        if (k >= count) std::fill(std::begin(m.P[k]), std::end(m.P[k]), 0.0);
+        keep(m.P[k], MOST_COLUMNS, 0);
+    }
+    keep(m.u, MOST_COLUMNS, 0);
+    for (double* array : {m.w, m.totals, m.seen}) keep(array, MOST_EXPERTS, others);
+    divide_by_total(m.w, count + others);
+    std::fill(std::begin(m.block), std::end(m.block), 0.0);
+    for (auto& windows : m.windows) std::fill(std::begin(windows), std::end(windows), 0.0);
+    double* h = options_.constants.h;
+    std::copy(h + first, h + first + count, h);
+    std::fill(h + count, h + MOST_SCALES, 1.0);
+    options_.constants.count = count;
+    fill_lanes();
+}
+
+}  // namespace ftprl

@@ -1,0 +1,224 @@
+"""The usual metrics of several classes: log loss, accuracy, precision and recall of each, and who is taken for whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl._core import Baseline
+from ftprl.errors import InvalidInput
+from ftprl.evaluation.blocks import Block
+from ftprl.evaluation.compare import rows_by_value
+from ftprl.evaluation.evaluate import json_of, table_of, wilson
+from ftprl.evaluation.moments import Metric, Moments
+from ftprl.evaluation.predictions import Vector
+
+_WEIGHT, _LOSS, _HIT = range(3)
+_MOST_WITH_INTERVALS = 60  # classes, above which the F score has none: its variance takes their number squared
+_MOST_SHOWN = 30  # in the text
+
+
+@final
+class ClassMetrics(NamedTuple):
+    """One class against the others; `rows` have its label."""
+
+    name: str
+    rows: int
+    precision: Metric
+    recall: Metric
+    f_score: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "class": self.name,
+            "rows": self.rows,
+            "precision": self.precision.to_dict(),
+            "recall": self.recall.to_dict(),
+            "F_score": self.f_score if math.isfinite(self.f_score) else None,
+        }
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassEvaluation:
+    """The metrics of one system for several classes.
+
+    `metrics` are of all rows, `by_class` of each class. `confusion` has one row per label and one column per predicted
+    class: the weight of the rows. `unlabelled` rows had no
+    label, no weight, or a class that the model does not know.
+    """
+
+    system: str
+    rows: int
+    left_out: int
+    unlabelled: int
+    metrics: dict[str, Metric]
+    by_class: tuple[ClassMetrics, ...]
+    confusion: NDArray[np.float64]
+    by: str | None
+    slices: tuple[tuple[str, int, dict[str, Metric]], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "system": self.system,
+            "rows": self.rows,
+            "left_out": self.left_out,
+            "unlabelled": self.unlabelled,
+            "metrics": json_of(self.metrics),
+            "classes": [one.to_dict() for one in self.by_class],
+            "confusion": self.confusion.tolist(),
+            "by": self.by,
+            "slices": [
+                {"value": value, "rows": rows, "metrics": json_of(metrics)} for value, rows, metrics in self.slices
+            ],
+        }
+
+    def __str__(self) -> str:
+        parts = {"without a prediction": self.left_out, "without a label that the model knows": self.unlabelled}
+        found = [f"{count:,} {what}" for what, count in parts.items() if count]
+        left_out = f"; left out: {', '.join(found)}" if found else ""
+        lines = [f"{self.rows:,} rows{left_out}", "", *table_of(self.metrics)]
+        return "\n".join([*lines, "", *self._classes(), *self._confusion(), *self._slices()])
+
+    def _classes(self) -> list[str]:
+        width = max(5, *(len(one.name) for one in self.by_class))
+        lines = [f"{'class':<{width}}  {'rows':>9}  {'precision':>9}  {'recall':>9}  {'F score':>9}"]
+        for one in self.by_class[:_MOST_SHOWN]:
+            numbers = "  ".join(f"{_short(v):>9}" for v in (one.precision.value, one.recall.value, one.f_score))
+            lines.append(f"{one.name:<{width}}  {one.rows:>9,}  {numbers}")
+        rest = len(self.by_class) - _MOST_SHOWN
+        return [*lines, *([f"... and {rest} more (--json has all)"] if rest > 0 else [])]
+
+    def _confusion(self) -> list[str]:
+        """The matrix, where it fits."""
+        if len(self.by_class) > _MOST_SHOWN:
+            return []
+        names = [one.name for one in self.by_class]
+        width = max(5, *(min(len(name), 12) for name in names))
+        head = " ".join(f"{name[:width]:>{width}}" for name in names)
+        lines = ["", "labels down, predicted classes across:", f"{'':<{width}} {head}"]
+        for name, row in zip(names, self.confusion.tolist(), strict=True):
+            lines.append(f"{name[:width]:<{width}} {' '.join(f'{count:>{width}.6g}' for count in row)}")
+        return lines
+
+    def _slices(self) -> list[str]:
+        if not self.slices:
+            return []
+        lines = ["", f"by {self.by}:"]
+        widest = max(len(value) for value, *_ in self.slices)
+        for value, rows, metrics in self.slices:
+            parts = ", ".join(f"{name} {_short(m.value)}" for name, m in metrics.items())
+            lines.append(f"{value:<{widest}}  {rows:>9,} rows  {parts}")
+        return lines
+
+
+def _short(value: float) -> str:
+    return f"{value:.4f}" if math.isfinite(value) else "–"
+
+
+def evaluate_classes(
+    blocks: Iterable[Block], system: str, classes: Sequence[str], *, by: str | None = None
+) -> ClassEvaluation:
+    """Measure predictions whose scores are the logarithms of the probabilities of the classes, one column each."""
+    count = len(classes)
+    baseline = Baseline("softmax", 0.5, max(count, 1))
+    by_class = count <= _MOST_WITH_INTERVALS
+    moments, slices = Moments(3 + 3 * count * by_class), dict[str, Moments]()
+    confusion = np.zeros((count, count))
+    rows_of_class, left_out, unlabelled = np.zeros(count, np.int64), 0, 0
+    for block in blocks:
+        labelled = (block.y == block.y) & (block.weight > 0.0)
+        usable = labelled & np.isfinite(block.scores).all(axis=1)
+        unlabelled += int((~labelled).sum())
+        left_out += int((labelled & ~usable).sum())
+        y, weight, logs = block.y[usable].astype(int), block.weight[usable], block.scores[usable]
+        logs = logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))  # of the classes that are known alone
+        predicted = logs.argmax(axis=1)
+        np.add.at(confusion, (y, predicted), weight)
+        rows_of_class += np.bincount(y, minlength=count)
+        numbers = _numbers(logs, y, predicted, weight, count if by_class else 0)
+        moments.add(numbers)
+        baseline.learn(y.astype(float), weight)
+        if block.groups is not None:
+            for value, some in rows_by_value(block.groups[usable], slices):
+                slices.setdefault(value, Moments(3)).add(numbers[some, :3])
+    if not moments.rows:
+        raise InvalidInput(
+            "data needs rows with a label that the model knows and a weight above 0, got none; check the labels."
+        )
+    return ClassEvaluation(
+        system=system,
+        rows=moments.rows,
+        left_out=left_out,
+        unlabelled=unlabelled,
+        metrics=_metrics(moments, confusion, baseline, by_class),
+        by_class=tuple(_of_class(classes[c], confusion, c, int(rows_of_class[c])) for c in range(count)),
+        confusion=confusion,
+        by=by,
+        slices=tuple(
+            (value, one.rows, _main(one))
+            for value, one in sorted(slices.items(), key=lambda entry: (-entry[1].rows, entry[0]))
+        ),
+    )
+
+
+def _numbers(logs: Vector, y: NDArray[Any], predicted: NDArray[Any], weight: Vector, count: int) -> Vector:
+    """What is added up: weight, loss, hit; then of each class its labels, its predictions and its hits."""
+    rows = np.arange(len(y))
+    numbers = np.zeros((len(y), 3 + 3 * count))
+    numbers[:, _WEIGHT], numbers[:, _LOSS], numbers[:, _HIT] = 1.0, -logs[rows, y], predicted == y
+    if count:
+        numbers[rows, 3 + y] = 1.0
+        numbers[rows, 3 + count + predicted] = 1.0
+        hits = np.flatnonzero(predicted == y)
+        numbers[hits, 3 + 2 * count + y[hits]] = 1.0
+    return np.asarray(numbers * weight[:, None])
+
+
+def _main(moments: Moments) -> dict[str, Metric]:
+    return {
+        "log loss": moments.metric(lambda s: s[_LOSS] / s[_WEIGHT]),
+        "accuracy": moments.metric(lambda s: s[_HIT] / s[_WEIGHT], low=0.0, high=1.0),
+    }
+
+
+def _metrics(moments: Moments, confusion: Vector, baseline: Baseline, by_class: bool) -> dict[str, Metric]:
+    """Of one label per row micro precision, recall and F score are the accuracy, which is there once."""
+    total, labels = confusion.sum(), confusion.sum(axis=1)
+    found = _main(moments)
+    found["log loss"] = found["log loss"]._replace(baseline=baseline.total / float(baseline.numbers[4]))
+    most = float(labels.max() / total)
+    found["accuracy"] = found["accuracy"]._replace(baseline=most)
+    present = labels > 0
+    guess = 2.0 * most / (1.0 + most) / int(present.sum())  # of calling every row the most frequent class
+    if by_class:
+        count = len(confusion)
+
+        def macro(s: Vector) -> float:
+            own, called, hits = (s[3 + k * count : 3 + (k + 1) * count][present] for k in range(3))
+            return float(np.mean(2.0 * hits / (own + called)))
+
+        found["macro F score"] = moments.metric(macro, guess, low=0.0, high=1.0)
+    else:
+        scores = 2.0 * np.diag(confusion)[present] / (labels + confusion.sum(axis=0))[present]
+        found["macro F score"] = Metric(float(scores.mean()), math.nan, math.nan, guess)
+    return found
+
+
+def _of_class(name: str, confusion: Vector, c: int, rows: int) -> ClassMetrics:
+    """Precision and recall with intervals of Wilson."""
+    hits, own, called = float(confusion[c, c]), float(confusion[c].sum()), float(confusion[:, c].sum())
+    share = own / float(confusion.sum())
+
+    def part(of: float) -> Metric:
+        return Metric(hits / of, *wilson(hits / of, of), share) if of > 0 else Metric(math.nan, math.nan, math.nan)
+
+    f_score = 2.0 * hits / (own + called) if own + called > 0 else math.nan
+    return ClassMetrics(name, rows, part(called), part(own), f_score)

@@ -1,0 +1,180 @@
+"""Several classes in plain NumPy, row by row: what docs/classes.md describes, for comparison with the compiled learner.
+
+A cell of a feature is an array z and one R of shape (columns, K), a unit s and a count N. Columns are the classes that
+were seen and then, while others may come, one for all of those together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+STACK_CUT = 8.0
+LEAST_CHANCE = 2.0**-900
+LEAST_WEIGHT = 2.0**-1000
+
+
+@dataclass
+class Cell:
+    z: np.ndarray
+    R: np.ndarray
+    s: float = 0.0
+    N: float = 0.0
+
+
+@dataclass
+class ClassesTwin:
+    """`most` classes at the most, of which `seen` are known from the start; `ovr` for one against the rest."""
+
+    most: int
+    scales: tuple[float, ...]
+    seen: int = 0
+    beta: float = 0.3
+    l1: float = 0.0
+    l2: float = 0.0
+    lower: float = -math.inf
+    upper: float = math.inf
+    intercept: bool = True
+    ovr: bool = False
+    stack: bool = True
+    share: float | None = None  # None for min(2^-10, 1/(t+1))
+    float64: bool = True
+    cells: dict[int, Cell] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        K = len(self.scales)
+        self.h = np.array(self.scales)
+        self.stack = self.stack and K > 1
+        n = K + self.stack
+        self.bias = Cell(np.zeros((self.columns, K)), np.zeros((self.columns, K)), 1.0)
+        self.w, self.totals, self.largest = np.full(n, 1.0 / n), np.zeros(n), 1.0
+        self.u, self.P = np.full(K, 1.0 / K), np.eye(K) / 4.0
+        self.rows, self.loss = 0, 0.0
+
+    @property
+    def columns(self) -> int:
+        return self.seen + (self.seen < self.most)
+
+    @property
+    def copies(self) -> np.ndarray:
+        """How many classes a column stands for."""
+        many = np.ones(self.columns)
+        if self.seen < self.most:
+            many[-1] = self.most - self.seen
+        return many
+
+    def grow(self, seen: int) -> None:
+        """The next classes start as copies of the column of those not seen."""
+        before, self.seen = self.columns, seen
+        for cell in (*self.cells.values(), self.bias):
+            add = self.columns - before
+            cell.z = np.concatenate([cell.z, np.repeat(cell.z[-1:], add, axis=0)])
+            cell.R = np.concatenate([cell.R, np.repeat(cell.R[-1:], add, axis=0)])
+
+    def _stored(self, a):
+        return a if self.float64 else np.asarray(a, np.float32).astype(np.float64)
+
+    def _play(self, cell: Cell, free: bool) -> np.ndarray:
+        s = cell.s
+        den = s * (self.beta * s + cell.R)
+        size = np.abs(cell.z)
+        if not free:
+            den = den + self.h * self.l2 * (s * s)
+            size = np.maximum(size - self.l1 * s, 0.0)
+        x = np.divide(np.copysign(size, cell.z) * -self.h, den, out=np.zeros_like(size), where=den > 0)
+        return x if free else np.clip(x, self.lower, self.upper)
+
+    def _empty(self) -> Cell:
+        return Cell(np.zeros((self.columns, len(self.h))), np.zeros((self.columns, len(self.h))))
+
+    def scores(self, row: dict[int, float], raise_units: bool = False):
+        """The scores, a row per column and a number per scale, and the plays."""
+        total, plays = np.zeros((self.columns, len(self.h))), []
+        for i, v in row.items():
+            cell = self.cells.setdefault(i, self._empty()) if raise_units else self.cells.get(i, self._empty())
+            if raise_units:
+                cell.N = float(self._stored(cell.N + 1.0))
+                a, s = abs(v), cell.s
+                if a > s:
+                    cell.s = float(self._stored(max(s, math.sqrt(s * s + (a * a - s * s) / cell.N), a * 0.0625)))
+            x = self._play(cell, self._is_free())
+            plays.append(x)
+            total = total + x * v
+        return (total + self._play(self.bias, True) if self.intercept else total), plays
+
+    def _is_free(self) -> bool:
+        return self.l1 == 0 and self.l2 == 0 and math.isinf(self.lower) and math.isinf(self.upper)
+
+    def log_chances(self, scores: np.ndarray) -> np.ndarray:
+        """The logarithm of the probability of one class of each column, by each scale."""
+        t = np.minimum(scores, 0.0) - np.log1p(np.exp(-np.abs(scores))) if self.ovr else scores
+        high = t.max(axis=0)
+        Z = sum((self.copies[c] * np.exp(t[c] - high) for c in range(self.columns)), start=np.zeros(len(self.h)))
+        return t - high - np.log(Z)
+
+    def experts(self, scores: np.ndarray) -> np.ndarray:
+        """The same with the stack, if there is one, in the last column."""
+        logs = self.log_chances(scores)
+        if not self.stack:
+            return logs
+        f = np.maximum(logs, -STACK_CUT) @ self.u
+        high = f.max()
+        own = f - high - math.log(float(self.copies @ np.exp(f - high)))
+        return np.column_stack([logs, own])
+
+    def predict(self, row: dict[int, float]) -> np.ndarray:
+        """The probability of one class of each column."""
+        return np.exp(self.experts(self.scores(row)[0])) @ self.w
+
+    def learn(self, row: dict[int, float], y: int, c: float = 1.0) -> float:
+        if y >= self.seen:
+            self.grow(y + 1)
+        scores, plays = self.scores(row, raise_units=True)
+        logs = self.experts(scores)
+        losses = -logs[y]
+        if c > self.largest:
+            self.w = self.w ** (self.largest / c)
+            self.w /= self.w.sum()
+            self.largest = c
+        low = losses.min()
+        loss = low - math.log(float(self.w @ np.exp(low - losses)))
+        self.rows += 1
+        self.loss += c * loss
+        self.totals += c * losses
+        n = len(self.w)
+        if n > 1:
+            self.w = self.w * np.exp((c / self.largest) * (low - losses))
+            a = min(2.0**-10, 1.0 / (self.rows + 1.0)) if self.share is None else self.share
+            self.w = (1.0 - a) * (self.w / self.w.sum()) + a / n
+        if self.stack:
+            self._newton(logs, y, min(c, 1024.0))
+        own = scores if not self.ovr else None
+        p = np.exp(logs[:, : len(self.h)]) if own is not None else 0.5 * (1.0 + np.tanh(0.5 * scores))
+        slope = p.copy()
+        slope[y] -= 1.0
+        slope *= c
+        for (i, v), x in zip(row.items(), plays, strict=True):
+            self._step(self.cells[i], slope * v, x, self._stored)
+        if self.intercept:
+            self._step(self.bias, slope, self._play(self.bias, True), lambda a: a)
+        return loss
+
+    def _step(self, cell: Cell, g: np.ndarray, x: np.ndarray, stored) -> None:
+        after = np.maximum(stored(np.sqrt(cell.R * cell.R + g * g)), cell.R)
+        sigma = cell.s * (after - cell.R) * (1.0 / self.h)
+        cell.z, cell.R = stored(cell.z + (g - sigma * x)), after
+
+    def _newton(self, logs: np.ndarray, y: int, c: float) -> None:
+        """A Newton step of the stack: the Hessian is that of its softmax, one class after the other."""
+        v = np.maximum(logs[:, : len(self.h)], -STACK_CUT)
+        p = self.copies * np.exp(logs[:, -1])
+        p = p / p.sum()
+        mean = p @ v
+        for j in range(self.columns):
+            d = v[j] - mean
+            b = c * max(p[j], 2.0**-13)
+            Pd = self.P @ d
+            self.P = self.P - (b / (1.0 + b * max(float(d @ Pd), 0.0))) * np.outer(Pd, Pd)
+        self.u = self.u - c * (self.P @ (mean - v[y]))
