@@ -14,19 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.peers import rows as data
+from benchmarks.peers import forms
 from benchmarks.peers.run import BITS, command
-
-
-def write(path: Path, rows: int) -> None:
-    """Rows of VW text with the namespaces a and b."""
-    plain = path.with_name("plain.vw")
-    data.write(plain, rows, seed=1)
-    with plain.open() as source, path.open("w") as out:
-        for line in source:
-            label, names = line.rstrip("\n").split(" |")
-            words = names.split()
-            out.write(f"{label} |a {' '.join(words[:13])} |b {' '.join(words[13:])}\n")
 
 
 def seconds(args: list[str]) -> float:
@@ -44,13 +33,14 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=None)
     options = parser.parse_args()
     work = options.work or Path(tempfile.mkdtemp())
-    path = work / "two.vw"
-    write(path, options.rows)
+    path = work / f"{options.rows}.two.vw"
+    forms.write(path, options.rows, seed=1)
     own = [*command(), "train", str(path), "-o", str(work / "m"), "--bits", str(BITS), "-q", "--interactions", "a:b"]
     vw = [sys.executable, "-m", "vowpalwabbit", "--ftrl", "--loss_function", "logistic", "-b", str(BITS), "-q", "ab"]
     jobs = {
         "vw --ftrl -q ab": [*vw, "-d", str(path), "-f", str(work / "v")],
         "ftprl, one scale": [*own, "--scale", "0.1"],
+        "one scale, no names": [*own, "--scale", "0.1", "--no-names"],
         "ftprl": own,
     }
     times: dict[str, list[float]] = {name: [] for name in jobs}

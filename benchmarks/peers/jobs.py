@@ -1,13 +1,15 @@
 """What a peer does, in a process of its own: read the rows, learn them once, save the model.
 
-python -m benchmarks.peers.jobs datatable|scikit-learn|river DATA MODEL BITS
+python -m benchmarks.peers.jobs datatable|scikit-learn|river|parquet|polars DATA MODEL BITS
 """
 
 from __future__ import annotations
 
 import itertools
 import sys
+import time
 from collections.abc import Callable
+from typing import Any
 
 
 def datatable(data: str, model: str, bits: int) -> None:
@@ -43,10 +45,32 @@ def river(data: str, model: str, bits: int) -> None:
         out.writelines(f"{name} {weight}\n" for name, weight in learner.weights.items())
 
 
+def parquet(data: str, model: str, bits: int) -> None:
+    """ftprl in Python, from the path of a Parquet file; prints the seconds of the training and the loss."""
+    _train(data, model, bits)
+
+
+def polars(data: str, model: str, bits: int) -> None:
+    """The same from a frame in memory: reading the file into it does not count."""
+    import polars as pl
+
+    _train(pl.read_parquet(data), model, bits)
+
+
+def _train(data: Any, model: str, bits: int) -> None:
+    import ftprl
+
+    began = time.perf_counter()
+    run = ftprl.train(data, label="click", bits=bits, scale=0.1, output=model)
+    print(time.perf_counter() - began, run.progressive_loss)
+
+
 JOBS: dict[str, Callable[[str, str, int], None]] = {
     "datatable": datatable,
     "scikit-learn": scikit_learn,
     "river": river,
+    "parquet": parquet,
+    "polars": polars,
 }
 
 

@@ -27,14 +27,16 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.peers import forms
 from benchmarks.peers import rows as data
+from benchmarks.peers.forms import BITS
 from benchmarks.peers.jobs import first_rows
-from benchmarks.peers.table import Line, picture, shown, verdicts
+from benchmarks.peers.table import Line, forms_verdicts, picture, shown, verdicts
 
 HERE = Path(__file__).parent
-BITS = 22
 RIVER_ROWS = 20_000
-PACKAGES = ("ftprl", "vowpalwabbit", "datatable", "scikit-learn", "river", "numpy")
+PART = 0.2  # of the rows for interactions: there are ten times as many features
+PACKAGES = ("ftprl", "vowpalwabbit", "datatable", "scikit-learn", "river", "numpy", "pyarrow", "polars")
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,24 @@ class Job:
     own: str
     command: Callable[[Path, Path], list[str]]
     loss: Callable[[str, str], float | None] = lambda out, err: None
+    share: float = 1.0  # of the rows, for jobs that take long
 
 
 def eight(data: Path, model: Path) -> list[str]:
     """`ftprl train`, as a user would call it: eight scales, of which four may retire."""
-    label = ["--label", "click"] if data.suffix == ".csv" else []
+    label = ["--label", "click"] if data.suffix in (".csv", ".parquet", ".jsonl") else []
+    label += ["--format", "vwjson"] if data.suffix == ".vwjson" else []
     return [*command(), "train", str(data), "-o", str(model), "--bits", str(BITS), "-q", "--json", *label]
 
 
 def ftprl(data: Path, model: Path) -> list[str]:
     """The same with a single scale: what the peers learn."""
     return [*eight(data, model), "--scale", "0.1"]
+
+
+def with_options(run: Callable[[Path, Path], list[str]], *options: str) -> Callable[[Path, Path], list[str]]:
+    """The same command with more options."""
+    return lambda data, model: [*run(data, model), *options]
 
 
 def command() -> list[str]:
@@ -86,12 +95,19 @@ def loss_of_json(out: str, err: str) -> float | None:
     return float(json.loads(out)["progressive_loss"])
 
 
+def loss_of_training(out: str, err: str) -> float | None:
+    """The loss, behind the seconds that the training alone took."""
+    return float(out.split()[1])
+
+
 def loss_of_wabbit(out: str, err: str) -> float | None:
     match = re.search(r"average loss = ([0-9.]+)", out + err)
     return float(match[1]) if match else None
 
 
+NO_NAMES = ("--no-names",)
 VW, SVM, CSV = "ftprl train, VW text", "ftprl train, libsvm", "ftprl train, CSV"
+PARQUET, JSON, TWO = "ftprl train, Parquet", "ftprl train, JSON lines", "ftprl train, interactions"
 EIGHT = "ftprl, eight scales, VW text"
 JOBS = (
     Job(VW, ".vw", "ftprl", VW, ftprl, loss_of_json),
@@ -103,6 +119,27 @@ JOBS = (
     Job(CSV, ".csv", "ftprl", CSV, ftprl, loss_of_json),
     Job("datatable Ftrl, CSV", ".csv", "datatable", CSV, peer("datatable")),
     Job("River FTRLProximal, CSV", ".csv", "river", CSV, peer("river")),
+    Job("ftprl train, CSV, no names", ".csv", "ftprl", CSV, with_options(ftprl, *NO_NAMES), loss_of_json),
+    Job("ftprl, eight scales, CSV", ".csv", "ftprl", CSV, eight, loss_of_json),
+    Job("ftprl, eight scales, CSV, no names", ".csv", "ftprl", CSV, with_options(eight, *NO_NAMES), loss_of_json),
+    Job(PARQUET, ".parquet", "pyarrow", CSV, ftprl, loss_of_json),
+    Job("ftprl in Python, Parquet", ".parquet", "pyarrow", CSV, peer("parquet"), loss_of_training),
+    Job("ftprl in Python, Polars frame", ".parquet", "polars", CSV, peer("polars"), loss_of_training),
+    Job("ftprl train, batches", ".batches", "ftprl", VW, ftprl, loss_of_json),
+    Job(JSON, ".jsonl", "ftprl", JSON, ftprl, loss_of_json),
+    Job("ftprl train, VW's JSON", ".vwjson", "ftprl", JSON, ftprl, loss_of_json),
+    Job("Vowpal Wabbit --json", ".vwjson", "vowpalwabbit", JSON, with_options(wabbit, "--json"), loss_of_wabbit),
+    Job(TWO, ".two.vw", "ftprl", TWO, with_options(ftprl, "--interactions", "a:b"), loss_of_json, PART),
+    Job(
+        "ftprl train, interactions, no names",
+        ".two.vw",
+        "ftprl",
+        TWO,
+        with_options(ftprl, "--interactions", "a:b", *NO_NAMES),
+        loss_of_json,
+        PART,
+    ),
+    Job("Vowpal Wabbit -q", ".two.vw", "vowpalwabbit", TWO, with_options(wabbit, "-q", "ab"), loss_of_wabbit, PART),
 )
 
 
@@ -120,13 +157,15 @@ def launch(job: Job, source: Path, work: Path, line: Line) -> None:
     line.seconds.append(wall)
     line.cpu.append(cpu)
     line.peak.append(peak)
+    if job.loss is loss_of_training:
+        line.inside.append(float(out.read_text().split()[0]))
     line.loss = job.loss(out.read_text(errors="replace"), err.read_text(errors="replace"))
 
 
 def source_of(job: Job, rows: int, work: Path, seed: int) -> tuple[Path, float]:
     """The file a job reads, made if it is not there, and by how much its seconds are to be scaled."""
     path = work / f"rows-{rows}-{seed}{job.suffix}"
-    data.write(path, rows, seed)
+    forms.write(path, rows, seed)
     if job.needs != "river" or rows <= RIVER_ROWS:
         return path, 1.0
     prefix = work / f"prefix-{RIVER_ROWS}-{seed}.csv"
@@ -221,11 +260,13 @@ def main() -> None:
     parser.add_argument("--chart", type=Path)
     options = parser.parse_args()
     chosen = [job for job in JOBS if any(word.lower() in job.name.lower() for word in options.only)]
-    jobs = [(job, options.rows) for job in chosen]
+    jobs = [(job, round(job.share * options.rows)) for job in chosen]
     if options.long:
-        jobs += [(job, 4 * options.rows) for job in chosen if job.suffix != ".csv" and job.command is not predict]
+        jobs += [
+            (job, 4 * options.rows) for job in chosen if job.suffix in (".vw", ".libsvm") and job.command is not predict
+        ]
         jobs += [(job, 8 * options.rows) for job in chosen if job.name in (VW, EIGHT)]
-    sizes = sorted({rows for _, rows in jobs})
+    sizes = sorted({options.rows, *(rows for job, rows in jobs if job.share == 1.0)})
     floor = kernel_ratio()
     with folder(options.work) as work:
         lines = measure(jobs, work, options.repeats, options.seed)
@@ -234,7 +275,7 @@ def main() -> None:
     warning = busy()
     if warning:
         print(warning)
-    judged = verdicts(lines, floor, BITS, sizes)
+    judged = verdicts(lines, floor, BITS, sizes) + forms_verdicts(lines, options.rows, round(PART * options.rows))
     print("\n".join(map(str, judged)))
     if options.json:
         found = {

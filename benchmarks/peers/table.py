@@ -24,6 +24,7 @@ class Line:
     loss: float | None = None
     times: float = 1.0
     note: str = ""
+    inside: list[float] = field(default_factory=list)  # seconds of the training alone, where they were reported
 
     @property
     def median(self) -> float | None:
@@ -141,6 +142,43 @@ def verdicts(lines: Lines, floor: float, bits: int, sizes: Sequence[int]) -> lis
         judged.append(Verdict(f"time grows <= {most:.1f}x with {more:g}x the rows", f"{by:.2f}x", by <= most))
         same = max(long.peak) <= 1.05 * max(short.peak)
         judged.append(Verdict("peak memory within 5% at both", f"{max(long.peak) / max(short.peak):.3f}x", same))
+    return judged
+
+
+def forms_verdicts(lines: Lines, rows: int, part: int) -> list[Verdict]:
+    """What is asked of formats other than text, of names and of interactions, which read `part` rows."""
+
+    def times(slow: str, fast: str, count: int, least: float, asked: str) -> Verdict:
+        one, other = lines.get((slow, count)), lines.get((fast, count))
+        if one is None or other is None or not one.median or not other.median:
+            return Verdict(asked, "-", None)
+        found = one.median / other.median
+        return Verdict(asked, f"{found:.2f}x at {count} rows", found >= least)
+
+    def names(job: str) -> Verdict:
+        judged = times(job, f"{job}, no names", rows, 0.0, f"names cost at most 10 %, {job}")
+        return (
+            judged
+            if judged.met is None
+            else Verdict(judged.asked, judged.found, float(judged.found.split("x")[0]) <= 1.1)
+        )
+
+    csv, parquet = "ftprl train, CSV", "ftprl train, Parquet"
+    judged = [
+        names(csv),
+        names("ftprl, eight scales, CSV"),
+        times("datatable Ftrl, CSV", parquet, rows, 2.0, "Parquet >= 2x as fast as datatable from CSV"),
+        times(csv, parquet, rows, 1.5, "Parquet >= 1.5x as fast as CSV"),
+        times("Vowpal Wabbit --json", "ftprl train, JSON lines", rows, 5.0, "JSON lines >= 5x as fast as vw --json"),
+        times("Vowpal Wabbit --json", "ftprl train, VW's JSON", rows, 5.0, "VW's JSON >= 5x as fast as vw --json"),
+        times("Vowpal Wabbit -q", "ftprl train, interactions", part, 4.0, "interactions >= 4x as fast as vw -q"),
+    ]
+    frame, file = (lines.get((f"ftprl in Python, {what}", rows)) for what in ("Polars frame", "Parquet"))
+    if frame and file and frame.inside and file.inside:
+        found = statistics.median(file.inside) / statistics.median(frame.inside)
+        judged.append(
+            Verdict("a Polars frame at least as fast as Parquet", f"{found:.2f}x at {rows} rows", found >= 1.0)
+        )
     return judged
 
 

@@ -234,6 +234,7 @@ void ftprl::bindings::bind_names(nb::module_& m) {
     bind_bounds(m);
     nb::class_<NewNames>(m, "NewNames", "Names that the rows of a batch have and rows before did not.")
         .def("__len__", &NewNames::size)
+        .def("stop", &NewNames::stop, "Want no more names of the parsers that these come from.")
         .def_prop_ro("is_complete", &NewNames::is_complete, "Whether none may be missing.")
         .def("pack", &pack_names, nb::arg("start"), nb::arg("stop"), "The names of some rows as bytes.")
         .def_static("unpack", &unpack_names, nb::arg("packed"), "The names that `pack` made bytes of.");

@@ -152,7 +152,11 @@ nb::tuple take_rows(ftprl::Parser& parser) {
 
 nb::object take_names(ftprl::Parser& parser) {
     if (!parser.rows.log.is_on()) return nb::none();
-    return nb::cast(parser.rows.log.take());
+    const auto take = [&parser] {
+        const nb::gil_scoped_release free;
+        return parser.rows.log.take();
+    };
+    return nb::cast(take());
 }
 
 nb::object problem_of(const ftprl::Problem& problem) {
@@ -391,6 +395,10 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def_rw("keeps_records", &ftprl::Parser::keeps_records)
         .def("take_names", &take_names,
              "The names that the rows read so far have and earlier ones did not; None if not kept.")
+        .def(
+            "join_names",
+            [](ftprl::Parser& parser, const ftprl::Parser& other) { parser.rows.log.join(other.rows.log); },
+            nb::arg("other"), "Stop recording names together with another parser of the same data.")
         .def(
             "forget_names", [](ftprl::Parser& parser) { parser.rows.log.forget(); },
             "Rows that follow may come before those read so far: take all their names.")

@@ -109,6 +109,8 @@ public:
     std::size_t size() const noexcept { return static_cast<std::size_t>(size_); }
     const ArrowColumn* dictionary() const noexcept { return dictionary_.get(); }
 
+    // Whether a cell may be missing.
+    bool has_missing() const noexcept { return type_ == Type::nothing || valid_ != nullptr; }
     bool is_missing(std::size_t i) const noexcept {
         return type_ == Type::nothing || (valid_ != nullptr && !bit(valid_, i));
     }
@@ -196,13 +198,13 @@ public:
         if (!is_utf8_ || count == 0) return false;
         return type_ == Type::text_view || !is_ascii(field(from).data, field(from + count - 1).end);
     }
-    // Whether this has the same texts as another column: the dictionaries of the batches of a file often do.
-    bool is_same(const ArrowColumn& other) const noexcept {
-        if (type_ != other.type_ || size_ != other.size_ || valid_ != nullptr || other.valid_ != nullptr) return false;
-        if (type_ != Type::text || size_ == 0) return false;
+    // Whether this begins with the texts of another column: the dictionaries of the batches of a file often do.
+    bool begins_with(const ArrowColumn& other) const noexcept {
+        if (type_ != other.type_ || size_ < other.size_ || valid_ != nullptr || other.valid_ != nullptr) return false;
+        if (type_ != Type::text || other.size_ == 0) return false;
         const auto* const ends = numbers<std::int32_t>(0);
         const auto* const others = other.numbers<std::int32_t>(0);
-        const auto count = static_cast<std::size_t>(size_);
+        const auto count = static_cast<std::size_t>(other.size_);
         if (std::memcmp(ends, others, (count + 1) * sizeof(std::int32_t)) != 0) return false;
         const auto* const bytes = static_cast<const Byte*>(bytes_[0]);
         const auto* const other_bytes = static_cast<const Byte*>(other.bytes_[0]);

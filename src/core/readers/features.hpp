@@ -4,6 +4,7 @@
 // behind that: "column=text", "namespace^text". A name is put together when it is recorded for the first time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "readers/grams.hpp"
 #include "readers/interactions.hpp"
 #include "readers/scan.hpp"
+#include "support/memory.hpp"
 
 namespace ftprl {
 
@@ -37,10 +39,63 @@ struct Feature {
     std::uint32_t group;
 };
 
+// Knows the text of features whose `text` is TEXT_LATER: it is asked for when such a name is recorded, before the row
+// is over. What `size` means is up to the source.
+inline constexpr Byte TEXT_LATER[] = {0};
+class FeatureTexts {
+public:
+    virtual Feature with_text(const Feature& feature) = 0;
+    // False when the name was surely asked for before, since the last `forget`.
+    virtual bool is_new(const Feature& feature) = 0;
+    virtual void forget() = 0;
+
+protected:
+    ~FeatureTexts() = default;
+};
+
 // A name is known by these bits of its hash, the lowest: two names that agree in them count as one. In a table of 2^22
 // cells they then share their cell, too, and of those that do one in 256 is not counted.
-inline constexpr std::uint64_t FILTER_SETS = 1 << 15;  // 256 kB: with more the filter would be slower than the parser
-inline constexpr std::uint64_t NAME_BITS = (FILTER_SETS << 15) - 1;
+inline constexpr std::uint64_t NAME_BITS = (std::uint64_t{1} << 30) - 1;
+
+// Names that were met before, four in a set of 64 bits: a new one takes the place of the one that came longest ago.
+class NameFilter {
+public:
+    // So many sets, a power of two of at least 2^15; and none of them has a name.
+    void allocate(std::size_t sets) {
+        sets_ = std::make_unique<Memory>(sets * sizeof(std::uint64_t));
+        mask_ = sets - 1;
+    }
+    void release() noexcept { sets_.reset(); }
+    bool is_allocated() const noexcept { return sets_ != nullptr; }
+
+    bool has(std::uint64_t hash) const noexcept { return has_tag(set_of(hash), tag_of(hash)); }
+    void add(std::uint64_t hash) noexcept { set_of(hash) = set_of(hash) << 16 | tag_of(hash); }
+    void fetch(std::uint64_t hash) const noexcept {
+#if defined(__GNUC__)
+        __builtin_prefetch(&set_of(hash));
+#else
+        (void)hash;
+#endif
+    }
+
+private:
+    static constexpr std::uint64_t TAG_BITS = NAME_BITS >> 15;
+    static_assert(TAG_BITS == 0x7fff, "a tag has 16 bits, one of which says that it is there");
+
+    std::uint64_t& set_of(std::uint64_t hash) const noexcept {
+        return static_cast<std::uint64_t*>(sets_->data())[hash & mask_];
+    }
+    static std::uint64_t tag_of(std::uint64_t hash) noexcept { return (hash >> 15 & TAG_BITS) | 0x8000; }
+    // Whether one of four tags of 16 bits is this one; where there is no tag it is 0.
+    static bool has_tag(std::uint64_t set, std::uint64_t tag) noexcept {
+        constexpr std::uint64_t ones = 0x0001000100010001u;
+        const std::uint64_t differs = set ^ (tag * ones);
+        return ((differs - ones) & ~differs & (ones << 15)) != 0;
+    }
+
+    std::unique_ptr<Memory> sets_;  // on a huge page, if it is that large: sets are met in any order
+    std::size_t mask_ = 0;
+};
 
 // Names in the order of their first rows: those that a parser met for the first time.
 class NewNames {
@@ -50,7 +105,14 @@ public:
         : names_(std::move(other.names_)),
           text_(std::move(other.text_)),
           begin_(std::exchange(other.begin_, 0)),
-          is_complete_(other.is_complete_) {}
+          is_complete_(other.is_complete_),
+          are_wanted_(other.are_wanted_) {}
+
+    // No more names are wanted of the parsers that these come from: there is no room for them.
+    void stop() noexcept { are_wanted_->store(false, std::memory_order_relaxed); }
+    bool are_wanted() const noexcept { return are_wanted_->load(std::memory_order_relaxed); }
+    // From now on they are wanted as long as those of another parser.
+    void join(const NewNames& other) noexcept { are_wanted_ = other.are_wanted_; }
 
     struct Entry {
         std::uint64_t hash;
@@ -103,6 +165,22 @@ public:
         names_.push(Entry{hash, row, size, is_product, begin});
     }
 
+    // Leaves out names that a filter knows, and adds the others to it.
+    void keep_new(NameFilter& known) noexcept {
+        Entry* const entries = names_.data();
+        const std::size_t count = size();
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (i + AHEAD < count) known.fetch(entries[i + AHEAD].hash);
+            const std::uint64_t hash = entries[i].hash;
+            entries[kept] = entries[i];
+            if (known.has(hash)) continue;
+            known.add(hash);
+            ++kept;
+        }
+        names_.resize(kept);
+    }
+
     // The first name of a row or of one behind it.
     std::size_t first_of(std::size_t row) const noexcept {
         std::size_t low = 0, high = size();
@@ -118,6 +196,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t AHEAD = 16;
+
     static Byte* copy(const Byte* from, std::size_t size, Byte* to) noexcept {
         std::memcpy(to, from, size);
         return to + size;
@@ -127,6 +207,7 @@ private:
     Buffer<Byte> text_;
     std::size_t begin_ = 0;  // of the name that is written
     bool is_complete_ = false;
+    std::shared_ptr<std::atomic<bool>> are_wanted_ = std::make_shared<std::atomic<bool>>(true);
 };
 
 class FeatureLog {
@@ -135,11 +216,12 @@ public:
     bool is_on() const noexcept { return is_on_; }
     // `all`: none may be missed because its hash is like that of another, which takes somewhat longer.
     void keep_names(bool all) {
-        filter_.assign(all ? KNOWN : FILTER_SETS, 0);
         is_complete_ = all;
+        begin_names();
         is_on_ = true;
     }
-    bool keeps_names() const noexcept { return !filter_.empty(); }
+    bool keeps_names() const noexcept { return frequent_.is_allocated(); }
+    void set_texts(FeatureTexts& texts) noexcept { texts_ = &texts; }
     void set_interactions(const Interactions& interactions) {
         interactions_ = interactions;
         is_on_ = is_on_ || interactions_.any();
@@ -190,10 +272,10 @@ public:
         sequences_ = 0;
         made_.clear();
         for (std::size_t i = 0; i < size; ++i) {
-            const std::uint32_t number = features_.data()[i].group;
-            if (group_at(number).grams != nullptr) {
-                sequence_of(number).members.push_back(static_cast<std::uint32_t>(i));
-            }
+            Feature& feature = features_.data()[i];
+            if (group_at(feature.group).grams == nullptr) continue;
+            if (feature.text == TEXT_LATER) feature = texts_->with_text(feature);
+            sequence_of(feature.group).members.push_back(static_cast<std::uint32_t>(i));
         }
         std::size_t most = 0;
         for (std::size_t s = 0; s < sequences_; ++s) {
@@ -230,15 +312,14 @@ public:
     }
     // The entry of a product, whose name is put together of those of its factors.
     Feature product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
-        if (!keeps_names()) return Feature{hash, nullptr, 0, 0};
         factors_.emplace_back(factors, count);
         return Feature{hash, nullptr, static_cast<std::uint32_t>(factors_.size() - 1), PRODUCT};
     }
 
-    // Records the names of a finished row of `size` features, except those that were recorded before: as long as they
-    // are frequent, since a name takes the place of another in the filter. Which are new is hard to guess, so it is
-    // found out without a branch first.
+    // Records the names of a finished row of `size` features, except those that were recorded before. Most are found in
+    // the small filter; which are not is hard to guess, so it is found out without a branch first.
     void record(std::size_t row, std::size_t size) {
+        if (!is_complete_ && !names_.are_wanted()) return;
         const Feature* const features = features_.data();
         if (unknown_.size() < size) unknown_.resize(2 * size);
         std::uint32_t* const unknown = unknown_.data();
@@ -250,22 +331,48 @@ public:
         for (std::size_t i = 0; i < count; ++i) {
             const Feature& feature = features[unknown[i]];
             add_known(feature.hash);
+            if (feature.text == TEXT_LATER && !texts_->is_new(feature)) continue;
             append(feature);
             names_.end(row, feature.hash, feature.group == PRODUCT);
         }
     }
 
-    // Records everything anew: what comes is not behind what was read before.
-    void forget() { filter_.assign(filter_.size(), 0); }
+    // Stops recording together with another parser of the same data.
+    void join(const FeatureLog& other) noexcept { names_.join(other.names_); }
 
-    NewNames take() noexcept {
-        NewNames taken(std::move(names_));
-        if (is_complete_) taken.set_complete();
-        return taken;
+    // Records everything anew: what comes is not behind what was read before.
+    void forget() {
+        if (keeps_names()) begin_names();
+        if (texts_ != nullptr) texts_->forget();
+    }
+
+    // The names since the last call. When no more are wanted, that ends the recording, unless none may be missed.
+    NewNames take() {
+        if (is_complete_) {
+            names_.set_complete();
+        } else if (keeps_names() && !names_.are_wanted()) {
+            frequent_.release();
+            known_.release();
+            is_on_ = interactions_.any() || grams_.any();
+        } else if (keeps_names()) {
+            if (!known_.is_allocated() && names_.size() > FREQUENT_SETS / 8) known_.allocate(KNOWN_SETS);
+            if (known_.is_allocated()) names_.keep_new(known_);
+        }
+        return std::move(names_);
     }
 
 private:
     static constexpr std::size_t PAGE = 1 << 16;
+
+    // 256 kB: with more the filter would be slower than the parser. And 2 MB, for names that it has forgotten; all
+    // those of a batch are looked up there at once, once there are many, so that none waits for the memory.
+    static constexpr std::size_t FREQUENT_SETS = std::size_t{1} << 15, KNOWN_SETS = std::size_t{1} << 18;
+
+    void begin_names() {
+        whole_.assign(is_complete_ ? KNOWN : 0, 0);
+        frequent_.allocate(FREQUENT_SETS);
+        known_.release();
+    }
 
     Byte* place_for(std::size_t size) {
         if (page_ == pages_.size() || page_size_ - used_ < size) next_page(size);
@@ -375,7 +482,7 @@ private:
         } else if (feature.group == GRAM) {
             append_gram(made_[feature.size]);
         } else {
-            names_.append(feature, group_at(feature.group));
+            append_one(feature);
         }
     }
 
@@ -391,38 +498,34 @@ private:
             if (next.text != nullptr) names_.append(next.text, next.size);
         }
     }
+    void append_one(const Feature& feature) {
+        if (feature.text != TEXT_LATER) return names_.append(feature, group_at(feature.group));
+        const Feature whole = texts_->with_text(feature);
+        names_.append(whole, group_at(whole.group));
+    }
 
     const FeatureGroup& group_at(std::uint32_t number) const noexcept {
         return (number & PASSING) != 0 ? passing_[number & ~PASSING] : groups_[number];
     }
 
     // Whether a name was recorded and is still known. Where none may be missed, its whole hash is compared.
-    bool is_known(std::uint64_t hash) noexcept {
-        if (is_complete_) return filter_[hash & (KNOWN - 1)] == hash && hash != 0;
-        return has_tag(set_of(hash), tag_of(hash));
+    bool is_known(std::uint64_t hash) const noexcept {
+        if (is_complete_) return whole_[hash & (KNOWN - 1)] == hash && hash != 0;
+        return frequent_.has(hash);
     }
     void add_known(std::uint64_t hash) noexcept {
         if (is_complete_) {
-            filter_[hash & (KNOWN - 1)] = hash;
+            whole_[hash & (KNOWN - 1)] = hash;
         } else {
-            std::uint64_t& set = set_of(hash);
-            set = set << 16 | tag_of(hash);
+            frequent_.add(hash);
         }
-    }
-
-    std::uint64_t& set_of(std::uint64_t hash) noexcept { return filter_[hash & (FILTER_SETS - 1)]; }
-    static std::uint64_t tag_of(std::uint64_t hash) noexcept { return (hash / FILTER_SETS & 0x7fff) | 0x8000; }
-    // Whether one of four tags of 16 bits is this one; where there is no tag it is 0.
-    static bool has_tag(std::uint64_t set, std::uint64_t tag) noexcept {
-        constexpr std::uint64_t ones = 0x0001000100010001u;
-        const std::uint64_t differs = set ^ (tag * ones);
-        return ((differs - ones) & ~differs & (ones << 15)) != 0;
     }
 
     static constexpr std::uint64_t KNOWN = 1 << 17;  // whole hashes, 1 MB
 
     bool is_on_ = false;
     bool is_complete_ = false;
+    FeatureTexts* texts_ = nullptr;
     Interactions interactions_;
     std::vector<std::pair<Interactions::Factors, std::size_t>> factors_;  // of the products of the row, and how many
     Grams grams_;
@@ -436,7 +539,8 @@ private:
     std::vector<FeatureGroup> passing_;
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
-    std::vector<std::uint64_t> filter_;                   // sets of four tags of names that were recorded, or hashes
+    NameFilter frequent_, known_;                         // names that were recorded
+    std::vector<std::uint64_t> whole_;                    // their hashes, where none may be missed
     std::vector<std::uint32_t> unknown_;                  // numbers of features of the row that is recorded
     NewNames names_;
 };

@@ -20,20 +20,25 @@
 
 namespace ftprl {
 
-class FrameParser : public ElementParser {
+class FrameParser : public ElementParser, private FeatureTexts {
 public:
     FrameParser(const Options& options, Labels labels)
-        : ElementParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})) {}
+        : ElementParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})) {
+        rows.log.set_texts(*this);
+    }
 
     // The columns of the rows to come.
     void set_columns(std::vector<std::pair<Column, ArrowColumn>> columns) {
-        const std::vector<FrameColumn> before = std::exchange(columns_, {});
+        std::vector<FrameColumn> before = std::exchange(columns_, {});
         columns_.reserve(columns.size());
         capacity_ = 0;
         for (auto& [column, cells] : columns) {
             FrameColumn& added = columns_.emplace_back(reader_of(column), elements_of(column.name), std::move(cells));
             added.hashes.fill(added.reader.hash);  // of a numeric column; others have their own, and the value 1
             added.values.fill(1.0);
+            const ArrowColumn* const dictionary = added.cells.dictionary();
+            added.has_high_bytes = dictionary != nullptr && dictionary->may_break_utf8(0, dictionary->size());
+            added.form = form_of(added.reader, columns_.size() - 1);
             capacity_ += most_features(column.kind);
             keep_entries(before, added);
         }
@@ -57,16 +62,6 @@ protected:
     static constexpr std::size_t BLOCK = 64;  // rows, so that the cells of a block stay in the cache
     enum class State : std::uint8_t { absent = 0, present = 1, bad = 2, missing = 3 };  // an odd one is a feature
 
-    struct CellText {
-        const Byte* data;
-        std::uint32_t size;
-    };
-    struct Entry {
-        std::uint64_t hash;
-        CellText text;
-        State state;
-        bool is_known;
-    };
     struct FrameColumn {
         FrameColumn(ColumnReader column, ElementReader of_lists, ArrowColumn data)
             : reader(std::move(column)), elements(std::move(of_lists)), cells(std::move(data)) {}
@@ -82,9 +77,10 @@ protected:
         std::array<State, BLOCK> states{};
         std::array<std::uint64_t, BLOCK> hashes{};
         std::array<double, BLOCK> values{};
-        std::array<CellText, BLOCK> texts{};  // of categories, if names are kept
-        std::vector<Entry> entries;           // of a dictionary, as far as they are known
-        bool keeps_texts = false;             // whether the text of a category stays where it is
+        Feature form{};                      // of its cells, but for the hash
+        std::vector<std::uint64_t> entries;  // the hashes of a dictionary's entries, as far as they are known; else 0
+        std::vector<bool> recorded;          // entries whose names were recorded
+        bool has_high_bytes = false;         // whether an entry may be no text in UTF-8
     };
 
     // Text is not fed: there is none.
@@ -117,24 +113,54 @@ protected:
     }
 
 private:
-    // What is known of a dictionary that the batch before had, too; its texts stand in another place.
-    void keep_entries(const std::vector<FrameColumn>& before, FrameColumn& added) const {
+    // The features of a column, without the hash. Most names were met before, so the text of one is looked for only
+    // when it is recorded.
+    static Feature form_of(const ColumnReader& column, std::size_t place) noexcept {
+        if (column.kind == Column::Kind::numeric) return Feature{0, nullptr, 0, column.group};
+        const bool is_fixed = column.kind == Column::Kind::boolean || column.kind == Column::Kind::bucket;
+        return Feature{0, TEXT_LATER, static_cast<std::uint32_t>(place), is_fixed ? column.fixed_group : column.group};
+    }
+
+    // The feature of a cell of the present row: `size` is the number of its column.
+    Feature with_text(const Feature& feature) override {
+        const FrameColumn& column = columns_[feature.size];
+        if (column.reader.kind == Column::Kind::categorical) return written_text(column, feature);
+        std::size_t number = 0;
+        while ((*column.reader.fixed)[number].hash != feature.hash) ++number;
+        return fixed_of(column.reader, number);
+    }
+
+    bool is_new(const Feature& feature) override {
+        FrameColumn& column = columns_[feature.size];
+        if (column.cells.dictionary() == nullptr || column.reader.kind != Column::Kind::categorical) return true;
+        column.recorded.resize(column.entries.size());
+        const std::size_t number = column.cells.entry(row_);
+        const bool is_new = !column.recorded[number];
+        column.recorded[number] = true;
+        return is_new;
+    }
+
+    void forget() override {
+        for (FrameColumn& column : columns_) column.recorded.clear();
+    }
+
+    // What is known of a dictionary that the batch before had, too, perhaps with fewer entries.
+    void keep_entries(std::vector<FrameColumn>& before, FrameColumn& added) const {
         const std::size_t place = columns_.size() - 1;
         if (place >= before.size() || added.cells.dictionary() == nullptr) return;
-        const FrameColumn& old = before[place];
-        const bool is_same = old.cells.dictionary() != nullptr && old.reader.kind == added.reader.kind &&
+        FrameColumn& old = before[place];
+        const bool goes_on = old.cells.dictionary() != nullptr && old.reader.kind == added.reader.kind &&
                              old.elements.name == added.elements.name &&
-                             added.cells.dictionary()->is_same(*old.cells.dictionary());
-        if (!is_same) return;
-        added.entries = old.entries;
-        for (std::size_t i = 0; i < added.entries.size(); ++i) {
-            added.entries[i].text.data = added.cells.dictionary()->field(i).data;
-        }
+                             added.cells.dictionary()->begins_with(*old.cells.dictionary());
+        if (!goes_on) return;
+        added.entries = std::move(old.entries);
+        added.recorded = std::move(old.recorded);
     }
 
     void row_of(std::size_t at, std::size_t i) {
         double y = MISSING, weight = 1.0;
         const std::size_t count = columns_.size();
+        row_ = at;
         rows.begin(capacity_);
         for (std::size_t c = 0; c < count;) {
             if (!columns_[c].is_loaded()) {
@@ -151,7 +177,7 @@ private:
                 const FrameColumn& column = columns_[c];
                 row_slots[size] = slots(column.hashes[i]);
                 values[size] = column.values[i];
-                if (features != nullptr) features[size] = feature_of(column, at, i);
+                if (features != nullptr) features[size] = feature_of(column, i);
                 size += static_cast<std::size_t>(column.states[i]) & 1;
                 if (column.states[i] == State::bad) return refuse_cell(column, at);
             }
@@ -160,25 +186,19 @@ private:
         finish(y, weight);
     }
 
-    // A cell that was loaded, with the text of its name.
-    Feature feature_of(const FrameColumn& column, std::size_t at, std::size_t i) {
-        CellText text{nullptr, 0};
+    static Feature feature_of(const FrameColumn& column, std::size_t i) {
         if (column.states[i] == State::missing) return missing_of(column.reader);
-        if (column.reader.kind == Column::Kind::boolean || column.reader.kind == Column::Kind::bucket) {
-            return Feature{column.hashes[i], column.texts[i].data, column.texts[i].size, column.reader.fixed_group};
-        }
-        if (column.reader.kind == Column::Kind::categorical && column.states[i] == State::present) {
-            text = column.keeps_texts ? column.texts[i] : written_text(column, at);
-        }
-        return Feature{column.hashes[i], text.data, text.size, column.reader.group};
+        Feature feature = column.form;
+        feature.hash = column.hashes[i];
+        return feature;
     }
 
-    // The text of a category that is a number or a boolean.
-    CellText written_text(const FrameColumn& column, std::size_t at) {
+    // A category of the present row.
+    Feature written_text(const FrameColumn& column, const Feature& feature) {
         char room[LONGEST_VALUE];
-        const Field field = column.cells.spelled(at, room);
+        const Field field = column.cells.spelled(row_, room);
         const auto size = static_cast<std::size_t>(field.end - field.data);
-        return CellText{lasting(field.data, size), static_cast<std::uint32_t>(size)};
+        return Feature{feature.hash, lasting(field.data, size), static_cast<std::uint32_t>(size), feature.group};
     }
 
     void refuse_cell(const FrameColumn& column, std::size_t at) {
@@ -252,9 +272,7 @@ private:
 
     // The cell is the feature with this number.
     static void set_fixed(FrameColumn& column, std::size_t i, std::size_t number) {
-        const Feature feature = fixed_of(column.reader, number);
-        column.hashes[i] = feature.hash;
-        column.texts[i] = CellText{feature.text, feature.size};
+        column.hashes[i] = (*column.reader.fixed)[number].hash;
     }
 
     void load_booleans(FrameColumn& column, std::size_t from, std::size_t count) {
@@ -277,7 +295,6 @@ private:
 
     void load_categories(FrameColumn& column, std::size_t from, std::size_t count) {
         if (column.cells.dictionary() != nullptr) return load_entries(column, from, count);
-        column.keeps_texts = column.cells.is_text();
         const bool checks = column.cells.may_break_utf8(from, count);
         char room[LONGEST_VALUE];
         for (std::size_t i = 0; i < count; ++i) {
@@ -287,45 +304,47 @@ private:
             if (size == 0) continue;
             if (checks && !is_utf8(field.data, field.end)) column.states[i] = State::bad;
             column.hashes[i] = column.reader.with_value.quick(field.data, size, field.limit);
-            if (column.keeps_texts) column.texts[i] = CellText{field.data, static_cast<std::uint32_t>(size)};
         }
     }
 
     void load_entries(FrameColumn& column, std::size_t from, std::size_t count) {
         const ArrowColumn& cells = column.cells;
-        column.keeps_texts = cells.dictionary()->is_text();
         column.entries.resize(cells.dictionary()->size());
+        const bool has_missing = cells.has_missing();
         cells.by_type([&](auto* type) {
-            const auto* const entries = cells.template numbers<std::decay_t<decltype(*type)>>(from);
+            const auto* const numbers = cells.template numbers<std::decay_t<decltype(*type)>>(from);
+            const std::uint64_t* const known = column.entries.data();
+            const std::uint64_t size = column.entries.size();
             for (std::size_t i = 0; i < count; ++i) {
-                column.states[i] = State::absent;
-                if (cells.is_missing(from + i)) continue;
-                const auto number = static_cast<std::uint64_t>(entries[i]);
-                column.states[i] = State::bad;
-                if (number >= column.entries.size()) continue;
-                Entry& entry = column.entries[number];
-                if (!entry.is_known) entry = entry_of(column, number);
-                column.hashes[i] = entry.hash;
-                column.texts[i] = entry.text;
-                column.states[i] = entry.state;
+                const auto number = static_cast<std::uint64_t>(numbers[i]);
+                const bool is_there = number < size && !(has_missing && cells.is_missing(from + i));
+                const std::uint64_t hash = is_there ? known[number] : 0;
+                column.hashes[i] = hash;
+                column.states[i] = State::present;
+                if (hash == 0) load_entry(column, from, i, number);
             }
         });
+    }
+
+    // A cell whose entry is not known, missing, empty or bad.
+    void load_entry(FrameColumn& column, std::size_t from, std::size_t i, std::uint64_t number) {
+        column.states[i] = State::absent;
+        if (column.cells.is_missing(from + i)) return;
+        column.states[i] = State::bad;
+        if (number >= column.entries.size()) return;
+        char room[LONGEST_VALUE];
+        const ArrowColumn& dictionary = *column.cells.dictionary();
+        const Field field = dictionary.written(number, room);
+        const auto size = static_cast<std::size_t>(field.end - field.data);
+        if (column.has_high_bytes && !is_utf8(field.data, field.end)) return;
+        column.states[i] = size == 0 ? State::absent : State::present;
+        if (size == 0) return;
+        column.hashes[i] = column.entries[number] = column.reader.with_value(field.data, size, field.limit);
     }
 
     // Whether the entry of a dictionary column is within the dictionary.
     static bool has_entry(const FrameColumn& column, std::size_t at) {
         return column.cells.entry(at) < column.entries.size();
-    }
-
-    // A dictionary's entry, hashed when it is first met.
-    static Entry entry_of(const FrameColumn& column, std::uint64_t number) {
-        char room[LONGEST_VALUE];
-        const Field field = column.cells.dictionary()->written(number, room);
-        const auto size = static_cast<std::size_t>(field.end - field.data);
-        const bool is_text = !column.cells.dictionary()->is_utf8() || is_utf8(field.data, field.end);
-        const State state = !is_text ? State::bad : size == 0 ? State::absent : State::present;
-        const std::uint64_t hash = size == 0 ? 0 : column.reader.with_value(field.data, size, field.limit);
-        return Entry{hash, CellText{field.data, static_cast<std::uint32_t>(size)}, state, true};
     }
 
     void load_numbers(FrameColumn& column, std::size_t from, std::size_t count) {
@@ -363,6 +382,7 @@ private:
     }
 
     std::vector<FrameColumn> columns_;
+    std::size_t row_ = 0;       // the present one
     std::size_t capacity_ = 0;  // features of a row, words of text aside
 };
 

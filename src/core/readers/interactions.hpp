@@ -77,7 +77,17 @@ public:
     void each(const Make& make) {
         for (const Product& product : products_) {
             Factors factors{};
-            choose(product, 0, factors, make);
+            if (product.size == 2 && are_apart(product.terms[0], product.terms[1])) {
+                for (const std::uint32_t i : members_[product.terms[0]]) {
+                    for (const std::uint32_t j : members_[product.terms[1]]) {
+                        factors[0] = i;
+                        factors[1] = j;
+                        make(factors, std::size_t{2});
+                    }
+                }
+            } else {
+                choose(product, 0, factors, make);
+            }
         }
     }
 
@@ -97,6 +107,14 @@ private:
         }
         terms_.push_back(term);
         return static_cast<std::uint32_t>(terms_.size() - 1);
+    }
+
+    // Whether no feature belongs to both terms: then all pairs are made, each of them once.
+    bool are_apart(std::uint32_t a, std::uint32_t b) const noexcept {
+        for (const std::uint32_t i : members_[a]) {
+            if ((bits_[i] >> b & 1) != 0) return false;
+        }
+        return true;
     }
 
     template <class Make>

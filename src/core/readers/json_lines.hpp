@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -92,6 +93,8 @@ private:
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
         y_ = MISSING;
         weight_ = 1.0;
+        line_ = p;
+        line_end_ = eol;
         next_ = 0;
         passing_.clear();
         current_ = &root_;
@@ -302,12 +305,18 @@ private:
             case Kind::categorical:
                 // An empty text counts as null: only a known column has a feature where it is missing.
                 if (field.data != field.end || (place == NO_PLACE && !node.by_value)) {
-                    category(node.reader, field, false);
+                    category(node.reader, field, stays(field));
                 }
                 return true;
             default:
                 return is_single(node, place) && feature(node.reader, field, 0);
         }
+    }
+
+    // Whether a text is part of the line, and not of a room that the next value may use.
+    bool stays(const Field& field) const noexcept {
+        const std::less<const Byte*> is_before;
+        return !is_before(field.data, line_) && is_before(field.data, line_end_);
     }
 
     // A date, a bucket, true or false: one value of a line.
@@ -408,6 +417,8 @@ private:
     std::deque<Node> passing_;  // keys of the current row that are not remembered; a deque, since others point to them
     std::string path_;
     Node* current_ = nullptr;  // the key that was met last
+    const Byte* line_ = nullptr;
+    const Byte* line_end_ = nullptr;
     double y_ = MISSING;
     double weight_ = 1.0;
     // The current object of an array.

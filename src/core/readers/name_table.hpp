@@ -54,8 +54,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t FIRST_PLACES = 1024;
-    static constexpr std::size_t AHEAD = 8;
+    static constexpr std::size_t FIRST_PLACES = 4096;
+    static constexpr std::size_t AHEAD = 16;
     static constexpr std::uint64_t LOW = 0xffffffffu;
 
     // What a name is known by, and 1 + its number.
@@ -79,7 +79,7 @@ private:
     static bool is_at(std::uint64_t entry, std::uint64_t hash) noexcept { return (entry >> 32) == (hash & NAME_BITS); }
 
     void grow() {
-        places_.assign(2 * places_.size(), 0);
+        places_.assign(4 * places_.size(), 0);
         for (std::size_t i = 0; i < hashes.size(); ++i) {
             if (i + AHEAD < hashes.size()) fetch(hashes[i + AHEAD]);
             places_[place_of(hashes[i])] = entry_of(hashes[i], i + 1);

@@ -140,11 +140,11 @@ public:
         if (most > Interactions::MOST_PRODUCTS) return false;
         reserve(most);
         double* const values = row_values();
-        const bool are_ones = row_has_unit_values_;
+        const bool are_ones = row_has_unit_values_, keeps_names = log.keeps_names();
         log.each_product([&](std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
             double value = 1.0;
             for (std::size_t k = 0; !are_ones && k < count; ++k) value *= values[factors[k]];
-            log.features()[size_] = log.product(hash, factors, count);
+            if (keeps_names) log.features()[size_] = log.product(hash, factors, count);
             row_slots()[size_] = slots_(hash);
             if (!are_ones) values[size_] = value;
             ++size_;

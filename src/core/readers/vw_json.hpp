@@ -9,11 +9,13 @@
 //     underscore are left out.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "readers/json.hpp"
 #include "readers/names.hpp"
@@ -22,6 +24,22 @@
 #include "support/hash.hpp"
 
 namespace ftprl {
+
+namespace detail {
+
+// What becomes of the bytes of a text in the name of a feature: those that separate names become '_'.
+struct VwNameBytes {
+    std::array<Byte, 256> of{};
+    constexpr VwNameBytes() {
+        for (std::size_t i = 0; i < of.size(); ++i) {
+            const bool separates = i == ' ' || i == '\t' || i == '|' || i == ':';
+            of[i] = static_cast<Byte>(separates ? '_' : i);
+        }
+    }
+};
+inline constexpr VwNameBytes VW_NAME_BYTES{};
+
+}  // namespace detail
 
 class VwJsonParser final : public LineParser {
 public:
@@ -52,6 +70,8 @@ private:
         std::uint64_t unnamed = 0;  // features without a name so far
     };
     using Scope = Level*;
+
+    static constexpr std::size_t SLACK = 16;  // bytes that may be read behind a name
 
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
         y_ = MISSING;
@@ -125,14 +145,13 @@ private:
                 return refuse_value(*level, text);
         }
         if (place != NO_PLACE) return refuse_element("text");
-        name_.assign(level->key.data, level->key.end);
-        const std::size_t key = name_.size();
-        name_.append(text.data, text.end);
-        for (std::size_t i = key; i < name_.size(); ++i) {
-            const char c = name_[i];
-            if (c == ' ' || c == '\t' || c == '|' || c == ':') name_[i] = '_';
-        }
-        add_name(*level, 1.0);
+        const auto key = static_cast<std::size_t>(level->key.end - level->key.data);
+        const auto size = static_cast<std::size_t>(text.end - text.data);
+        if (joined_.size() < key + size + SLACK) joined_.resize(2 * (key + size) + SLACK);
+        Byte* const name = joined_.data();
+        std::copy(level->key.data, level->key.end, name);
+        for (std::size_t i = 0; i < size; ++i) name[key + i] = detail::VW_NAME_BYTES.of[text.data[i]];
+        add(*level, Field{name, name + key + size, name + key + size + SLACK}, 1.0);
         return true;
     }
 
@@ -217,7 +236,9 @@ private:
     void add(const Level& level, const Field& name, double value) {
         const auto size = static_cast<std::size_t>(name.end - name.data);
         const Byte* const text = rows.log.is_on() ? rows.log.lasting(name.data, size) : name.data;
-        rows.add(hash_field(level.start, name), value, level.group, text, size);
+        const bool has_room = size != 0 && name.limit - name.data >= static_cast<std::ptrdiff_t>(size + SLACK);
+        const std::uint64_t hash = has_room ? hash_inside(level.start, name.data, size) : hash_field(level.start, name);
+        rows.add(hash, value, level.group, text, size);
     }
 
     // A feature with the name that was put together.
@@ -309,6 +330,7 @@ private:
     std::array<Level, 2 * JsonWalk<VwJsonParser>::DEEPEST + 4>
         levels_{};  // one per value, and one per object in an array
     std::string name_, tag_;
+    std::vector<Byte> joined_;  // the key and the text of a feature
     double y_ = MISSING;
     double weight_ = 1.0;
     JsonWalk<VwJsonParser> walk_{*this};

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
 from ftprl.data.files import STDIN, is_uri, shown
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-_BATCH_VALUES = 1 << 22  # of Parquet: more take memory; in less the dictionaries of columns are read too often
+_BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
+_ENTRY_BYTES, _CELL_BYTES = 4, 16  # of a cell with a dictionary, and about those of another
 
 
 class ColumnFile(Protocol):
@@ -44,22 +46,42 @@ class ParquetColumns:
     def __init__(self, raw: Any, categories: Sequence[str] = ()) -> None:
         import pyarrow.parquet as pq
 
-        file = pq.ParquetFile(raw, pre_buffer=False)
-        self.schema = file.schema_arrow
-        texts = _dictionaries(file, categories)
-        if texts:
-            file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=texts, pre_buffer=False)
-        self._file = file
+        with _system_memory():
+            file = pq.ParquetFile(raw, pre_buffer=False)
+            self.schema = file.schema_arrow
+            texts = _dictionaries(file, categories)
+            self._texts = frozenset(texts)
+            if texts:
+                file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=texts, pre_buffer=False)
+            self._file = file
         self.groups = int(self._file.num_row_groups)
 
     def batches(self, group: int, columns: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
         """The rows of a row group."""
-        rows = max(4096, _BATCH_VALUES // max(1, len(columns)))
+        width = sum(_ENTRY_BYTES if name in self._texts else _CELL_BYTES for name in columns)
+        rows = max(4096, _BATCH_BYTES // max(1, width))
         yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=threads)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+@contextmanager
+def _system_memory() -> Iterator[None]:
+    """Readers that are made take memory from the system.
+
+    pyarrow's own allocator keeps memory apart for each thread: what the thread that reads allocates and another frees
+    is not used again soon, and clearing new pages took a third of all time.
+    """
+    import pyarrow as pa
+
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
 
 
 def _dictionaries(file: Any, columns: Sequence[str]) -> list[str]:

@@ -169,14 +169,19 @@ class BlockParser:
     def __init__(self, settings: FrameSettings) -> None:
         self._parser = settings.parser()
         self._block: Block | None = None
-        self._place = 0  # the first row of the last job
+        self._place = (0, 0, 0)  # the first row of the last job
+
+    def join(self, other: BlockParser) -> None:
+        """Stop recording names together with another parser of the same data."""
+        self._parser.join_names(other._parser)
 
     def parse(self, job: Job, negative: float) -> ParsedBlock:
         """The rows of a job, up to the first bad one unless those are left out."""
         block, at, stop = job
-        if block.first + at < self._place:  # threads may take a parser in another order than jobs
+        place = (block.file, block.group, block.first + at)
+        if place < self._place:  # threads may take a parser in another order than jobs
             self._parser.forget_names()
-        self._place = block.first + at
+        self._place = place
         core, bad_before = self._bound(block), self._parser.bad
         core.negative, taking = negative, Taking(core, block.origin)
         while at < stop and core.problem is None:
@@ -307,13 +312,15 @@ class FrameSource(Source):
         raise AssertionError("data in memory is read by this process")
 
     def _read(self, reading: _Reading, threads: int) -> Generator[tuple[Batch, FramePosition]]:
-        parsers: list[BlockParser] = []
+        first = BlockParser(self._settings)
+        parsers = [first]
 
         def work(job: Job) -> ParsedBlock:
             try:
                 block_parser = parsers.pop()
             except IndexError:
                 block_parser = BlockParser(self._settings)
+                block_parser.join(first)
             parsed = block_parser.parse(job, reading.negative)
             if parsed.problem is None:
                 parsers.append(block_parser)

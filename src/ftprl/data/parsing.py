@@ -67,6 +67,10 @@ class ChunkParser:
         parser.keeps_records = keeps_records
         self._place = (0, 0)  # of the last chunk
 
+    def join(self, other: ChunkParser) -> None:
+        """Stop recording names together with another parser of the same text."""
+        self._parser.join_names(other._parser)
+
     def parse(self, chunk: Chunk, negative: float = 1.0) -> ParsedChunk:
         """The rows of a chunk, up to the first bad one unless those are left out."""
         parser, taking, bad_before = self._parser, Taking(self._parser, chunk.origin), self._parser.bad

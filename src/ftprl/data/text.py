@@ -192,13 +192,15 @@ class TextSource(Source):
         self._bad_rows, self._first_bad, self._digest = start.bad, start.first_bad, start.digest
         self._left_out, self._records = LeftOut(), []
         progress = _Progress(start)
-        parsers: list[ChunkParser] = []
+        first = self._parser(digest)
+        parsers = [first]
 
         def work(chunk: Chunk) -> ParsedChunk:
             try:
                 parser = parsers.pop()
             except IndexError:
                 parser = self._parser(digest)
+                parser.join(first)
             parsed = parser.parse(chunk, progress.negative)
             if parsed.problem is None:
                 parsers.append(parser)

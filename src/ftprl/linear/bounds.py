@@ -142,13 +142,15 @@ class CellBounds:
     def __init__(self, bounds: tuple[Bound, ...], dim: int, lower: float, upper: float) -> None:
         self._bounds = bounds
         self._table = BoundTable(dim, lower, upper, list(bounds))
+        self._dim = dim
+        self._marks: NDArray[np.bool_] | None = None  # of cells that are looked up in a batch
         self.is_named = False  # whether features have names; otherwise they are called by the numbers of their cells
 
     def steps(self, batch: Batch) -> list[BoundStep]:
         """What changes with the names that are met in a batch for the first time; the first step is at row 0.
 
-        Bounds of a cell that is new can be set before the batch. A cell that another name was met of before gets
-        tighter bounds at the row of the second name, so that it does not matter how rows are cut into batches.
+        Bounds of a cell that no earlier row of the batch has can be set before the batch. Others get tighter bounds at
+        the row of the second name, so that it does not matter how rows are cut into batches.
         """
         names = batch.names
         if names is None or not names.new.is_complete:
@@ -162,8 +164,26 @@ class CellBounds:
         if found is None:
             raise self._refusal()
         rows, cells, seen, ends = found
-        pairs, starts = ends.reshape(-1, 2), np.where(seen, rows, 0)
+        pairs, starts = ends.reshape(-1, 2), np.where(self._are_in_use(batch, rows, cells, seen), rows, 0)
         return [BoundStep(int(row), cells[starts == row], pairs[starts == row]) for row in np.unique([0, *starts])]
+
+    def _are_in_use(
+        self, batch: Batch, rows: NDArray[np.int64], cells: NDArray[np.uint32], seen: NDArray[np.uint8]
+    ) -> NDArray[np.bool_]:
+        """Which cells occur in a row of the batch before theirs; only cells that were `seen` can."""
+        used, which = np.zeros(len(rows), np.bool_), np.flatnonzero(seen)
+        if not len(which):
+            return used
+        if self._marks is None:
+            self._marks = np.zeros(self._dim, np.bool_)
+        self._marks[cells[which]] = True
+        places = np.flatnonzero(self._marks[batch.indices])
+        self._marks[cells[which]] = False
+        found, first = np.unique(batch.indices[places], return_index=True)
+        begins = dict(zip(found.tolist(), places[first].tolist(), strict=True))
+        ends = batch.indptr[rows[which]].tolist()
+        used[which] = [begins.get(cell, end) < end for cell, end in zip(cells[which].tolist(), ends, strict=True)]
+        return used
 
     def _refusal(self) -> InvalidInput:
         name, cell, *ends = self._table.refused
@@ -199,4 +219,5 @@ class CellBounds:
         """A second one in the same state."""
         twin = object.__new__(CellBounds)
         twin._bounds, twin._table, twin.is_named = self._bounds, self._table.copy(), self.is_named
+        twin._dim, twin._marks = self._dim, None
         return twin

@@ -81,11 +81,13 @@ class Names:
 
     def add(self, batch: Batch, rows_before: int) -> None:
         """Add the names of a batch; `rows_before` rows came before it."""
-        if batch.names is None or self.full_row is not None:
+        if batch.names is None:
             return
-        row = batch.names.add_to(self._table)
+        row = batch.names.add_to(self._table) if self.full_row is None else None
         if row is not None:
             self.full_row = rows_before + row + 1
+        if self.full_row is not None:
+            batch.names.new.stop()
 
     def all(self) -> list[str]:
         """Every name, in the order of their first rows."""

@@ -277,3 +277,18 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_options_are_parsed() -> None:
     assert parse(2, {"body": 1}, ["3", "title=2-4"]) == Grams({"*": 2}, {"body": 1}, {"*": (3, 3), "title": (2, 4)})
     assert not parse()
+
+
+@pytest.mark.parametrize("line", ["1 |a p q r s t u", "1 |a p q |b x y z w", "1 |a p"])
+def test_there_are_as_many_as_vowpal_wabbit_makes(line: str, tmp_path: Path) -> None:
+    vw = pytest.importorskip("vowpalwabbit")
+    path = tmp_path / "r.vw"
+    path.write_text(line + "\n")
+    for n, skips in ((2, 0), (2, 2), (3, 1), (4, 0), (4, 3)):
+        workspace = vw.Workspace(f"--quiet --noconstant --ngram {n}" + (f" --skips {skips}" if skips else ""))
+        example = workspace.example(line)
+        theirs = example.get_feature_number()
+        workspace.finish_example(example)
+        workspace.finish()
+        (batch,) = data.open(path, dim=DIM, ngrams=n, skips=skips or None).batches()
+        assert len(batch.indices) == theirs, (n, skips)

@@ -169,3 +169,64 @@ def test_resume_keeps_the_budget(tmp_path: Path) -> None:
 def test_repr_and_length() -> None:
     assert repr(Names(100)) == "Names(0 names, 0 of 100 bytes)"
     assert len(Names(100)) == 0
+
+
+def test_many_names_that_come_again_are_recorded_once(tmp_path: Path) -> None:
+    count = 200_000  # more than the filter of a parser holds
+    path = tmp_path / "many.vw"
+    lines = (f"1 | {' '.join(f'n{i}' for i in range(start, start + 50))}\n" for start in range(0, count, 50))
+    path.write_text("".join(lines) * 2)
+    kept: list[list[str]] = []
+    for threads in (0, 1, 2):
+        source, names, recorded = data.open(path, dim=2**20, names=True), Names(), 0
+        for batch, position in source.read(threads=threads):
+            assert batch.names is not None
+            recorded += len(batch.names.new)
+            names.add(batch, position.rows)
+        assert recorded < (1.1 if threads == 0 else 2.1) * count
+        kept.append(names.all())
+    assert kept[0] == kept[1] == kept[2]
+    numbers = [int(name[1:]) for name in kept[0]]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) > count - 60  # some agree in 30 bits of their hash: 19 are expected
+
+
+def test_a_full_budget_ends_the_recording_of_every_parser(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.vw"
+    path.write_text("".join(f"1 |a {i} {i + 1} |b {i} x{i % 7}\n" for i in range(60_000)))
+    options = {"dim": 2**16, "names": True, "interactions": "a:b", "block_size": 1 << 14}
+    source, names = data.open(path, **options), Names(2000)
+    recorded = []
+    for batch, position in source.read(threads=2):
+        names.add(batch, position.rows)
+        recorded.append(0 if batch.names is None else len(batch.names.new))
+    alone = Names(2000)
+    for batch, position in data.open(path, **options).read(threads=0):
+        alone.add(batch, position.rows)
+    assert names.full_row == alone.full_row is not None
+    assert names.all() == alone.all()
+    assert recorded[-1] == 0
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_dictionaries_that_grow_and_new_row_groups_keep_the_names_of_csv(threads: int, tmp_path: Path) -> None:
+    rows = 40_000
+    table = pl.DataFrame(
+        {
+            "city": [f"c{(i * i) % 30_011}" for i in range(rows)],
+            "kind": [("é", "b", "", None)[i % 4] for i in range(rows)],
+            "big": [i % 300 > 150 for i in range(rows)],
+            "y": [i % 2 for i in range(rows)],
+        }
+    )
+    table.write_csv(tmp_path / "t.csv")
+    options = {"dictionary_pagesize_limit": 4096, "row_group_size": 15_000}
+    table.write_parquet(tmp_path / "t.parquet", use_pyarrow=True, pyarrow_options=options)
+    kept = []
+    for name in ("t.csv", "t.parquet"):
+        names = Names()
+        for batch, position in data.open(tmp_path / name, label="y", dim=2**18, names=True).read(threads=threads):
+            names.add(batch, position.rows)
+        kept.append(names.all())
+    assert kept[0] == kept[1]
+    assert len(kept[0]) > 10_000
