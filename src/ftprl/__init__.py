@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from ftprl.game import Game, best_in_hindsight, play
     from ftprl.learner import FTPRL, CoinBetting, Composite, Preconditioned, SoloFTRL, StronglyAdaptive
     from ftprl.linear import Model, load
+    from ftprl.online import OnlineClassifier, OnlineRegressor
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
+    from ftprl.training.live import ProgressBar
     from ftprl.training.run import Run
     from ftprl.training.train import train
 
@@ -30,9 +32,10 @@ _NAMES = {
     "ftprl.game": ("Game", "best_in_hindsight", "play"),
     "ftprl.learner": ("CoinBetting", "Composite", "FTPRL", "Preconditioned", "SoloFTRL", "StronglyAdaptive"),
     "ftprl.linear": ("Model", "load"),
+    "ftprl.online": ("OnlineClassifier", "OnlineRegressor"),
     "ftprl.posthoc": ("best_bound",),
     "ftprl.schemes": ("john",),
-    "ftprl.training": ("Run", "train"),
+    "ftprl.training": ("ProgressBar", "Run", "train"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 _MODULES = ("adversaries", "baselines", "data", "losses", "receipt", "schemes", "sets")
@@ -51,7 +54,10 @@ __all__ = [
     "InvalidInput",
     "Ledger",
     "Model",
+    "OnlineClassifier",
+    "OnlineRegressor",
     "Preconditioned",
+    "ProgressBar",
     "Run",
     "SoloFTRL",
     "StronglyAdaptive",

@@ -307,6 +307,35 @@ class RecordParser(FrameParser):
     def set_names(self, names: list[tuple[int, bytes]], others: bool) -> None: ...
     def read_records(self, records: list[object], start: int, stop: int) -> int: ...
 
+def csr_rows(
+    indptr: NDArray[np.integer[Any]],
+    indices: NDArray[np.integer[Any]],
+    data: NDArray[np.floating[Any]],
+    first: int,
+    last: int,
+    wide: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | NDArray[np.float64]]: ...
+def dense_rows(
+    table: NDArray[np.floating[Any]], first: int, last: int, wide: bool
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | NDArray[np.float64]]: ...
+
+class OneRow:
+    review_row: float
+    @property
+    def rows(self) -> int: ...
+    def __init__(
+        self,
+        learner: Learner,
+        baseline: Baseline,
+        learning: RecordParser,
+        scoring: RecordParser,
+        reading: Hold,
+        changing: Hold,
+        names: NameTable | None,
+    ) -> None: ...
+    def learn(self, x: object, y: float, weight: float = 1.0) -> int: ...
+    def score(self, x: object) -> float: ...
+
 class Window:
     def __init__(self, size: int = ...) -> None: ...
     def open(self, file: int, start: int, end: int, offset: int, wants_fingerprint: bool) -> None: ...

@@ -103,6 +103,12 @@ class ScalarLoss:
             return np.asarray(0.5 * (1.0 + np.tanh(0.5 * scores)))
         return np.asarray(np.exp(np.clip(scores, -_CLAMP, _CLAMP))) if self.link == "log" else scores
 
+    def mean_of(self, score: float) -> float:
+        """The same of one score, to the bit."""
+        if self.link == "logit":
+            return 0.5 * (1.0 + float(np.tanh(0.5 * score)))
+        return float(np.exp(_clamp(score))) if self.link == "log" else score
+
     def accepts(self, y: Vector) -> NDArray[np.bool_]:
         """Which labels it takes; a missing one (NaN) is fine.
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 
 namespace ftprl {
+class Baseline;
+class Learner;
 struct Column;
 struct ColumnSample;
 }  // namespace ftprl
@@ -21,7 +23,24 @@ void bind_frames(nanobind::module_& m);
 void bind_readers(nanobind::module_& m);
 void bind_learner(nanobind::module_& m);
 void bind_lock(nanobind::module_& m);
+void bind_matrix(nanobind::module_& m);
 void bind_names(nanobind::module_& m);
+void bind_one_row(nanobind::module_& m);
+
+// One row in the memory of a parser. Files that know parsers do not know learners, whose names they share.
+struct OneRowView {
+    const std::int64_t* indptr;  // two numbers
+    const std::uint32_t* indices;
+    const void* values;
+    bool wide;  // float64 values, else float32
+    const double* y;
+    const double* weight;
+};
+// How many rows a learner has learned, after it has learned this one; a bad one is raised as RowError.
+double learn_row(Learner& learner, Baseline& baseline, const OneRowView& row);
+double score_row(const Learner& learner, const OneRowView& row);
+Learner& learner_of(nanobind::handle learner);
+Baseline& baseline_of(nanobind::handle baseline);
 
 // A seed as Python gives it; anything else is refused by name.
 std::uint64_t seed_of(nanobind::handle value);

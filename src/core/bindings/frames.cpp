@@ -4,20 +4,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bindings/bindings.hpp"
-#include "readers/records.hpp"
+#include "bindings/records.hpp"
 #include "readers/sample.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
-using ftprl::Byte;
 using ftprl::Field;
 
 using ftprl::bindings::column_of;
@@ -74,177 +72,17 @@ std::size_t read_rows(nb::handle_t<ftprl::FrameParser> self, std::size_t from, s
     return parser.read(from, to);
 }
 
-std::string name_of(nb::handle key) {
-    Py_ssize_t size = 0;
-    const nb::object text = PyUnicode_Check(key.ptr()) ? nb::borrow(key) : nb::object(nb::str(key));
-    const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-    if (bytes == nullptr) throw nb::python_error();
-    return std::string(bytes, static_cast<std::size_t>(size));
-}
-
-Field field_of(const std::string& text) {
-    const auto* const first = reinterpret_cast<const Byte*>(text.data());
-    return Field{first, first + text.size(), first + text.size()};
-}
-
-std::string class_of(nb::handle value) { return nb::cast<std::string>(nb::handle(value.type()).attr("__name__")); }
-
-// The text of a value that is none itself, as a CSV file has it.
-std::string written(nb::handle value) { return nb::cast<std::string>(nb::str(value)); }
-
-// A whole number of any size.
-void add_whole(ftprl::RecordParser& parser, const std::string& name, nb::handle value) {
-    const double number = PyLong_AsDouble(value.ptr());
-    if (number == -1.0 && PyErr_Occurred() != nullptr) {
-        PyErr_Clear();
-        const double infinite = std::numeric_limits<double>::infinity();
-        return parser.add_number(name, infinite, field_of("a number with more than 300 digits"));
-    }
-    char room[ftprl::LONGEST_VALUE];
-    int beyond = 0;
-    const long long small = PyLong_AsLongLongAndOverflow(value.ptr(), &beyond);
-    if (beyond != 0) return parser.add_number(name, number, field_of(written(value)));
-    const char* const end = ftprl::write_value(room, static_cast<std::int64_t>(small));
-    const auto* const last = reinterpret_cast<const Byte*>(end);
-    parser.add_number(name, number, Field{reinterpret_cast<const Byte*>(room), last, last});
-}
-
-void add_float(ftprl::RecordParser& parser, const std::string& name, double number) {
-    char room[ftprl::LONGEST_VALUE];
-    const auto* const last = reinterpret_cast<const Byte*>(ftprl::write_value(room, number));
-    parser.add_number(name, number, Field{reinterpret_cast<const Byte*>(room), last, last});
-}
-
-void add_bytes(ftprl::RecordParser& parser, const std::string& name, const char* bytes, Py_ssize_t size) {
-    const auto* const first = reinterpret_cast<const Byte*>(bytes);
-    parser.add_text(name, Field{first, first + size, first + size});
-}
-
-// A number of another type than Python's own: of NumPy, or a decimal number.
-void add_rounded(ftprl::RecordParser& parser, const std::string& name, double number, const std::string& type,
-                 nb::handle value) {
-    if (type != "float32") return parser.add_number(name, number, field_of(written(value)));
-    char room[ftprl::LONGEST_VALUE];  // as in a column of this type: NumPy spells some numbers in another way
-    const auto* const last = reinterpret_cast<const Byte*>(ftprl::write_value(room, static_cast<float>(number)));
-    parser.add_number(name, number, Field{reinterpret_cast<const Byte*>(room), last, last});
-}
-
-// Values that are rare: those of NumPy and pandas, decimal numbers, and what no record may have.
-void add_other(ftprl::RecordParser& parser, const std::string& name, nb::handle value) {
-    const std::string type = class_of(value);
-    if (type == "NAType" || type == "NaTType") return parser.add_missing(name);  // of pandas
-    if (type == "bool" || type == "bool_")
-        return parser.add_boolean(name, PyObject_IsTrue(value.ptr()) == 1);  // of NumPy
-    if (PyIndex_Check(value.ptr()) != 0) {
-        const nb::object whole = nb::steal(PyNumber_Index(value.ptr()));
-        if (whole.is_valid()) return add_whole(parser, name, whole);
-        PyErr_Clear();
-    } else if (Py_TYPE(value.ptr())->tp_as_number != nullptr &&
-               Py_TYPE(value.ptr())->tp_as_number->nb_float != nullptr) {
-        const double number = PyFloat_AsDouble(value.ptr());
-        if (PyErr_Occurred() == nullptr) return add_rounded(parser, name, number, type, value);
-        PyErr_Clear();
-    }
-    if (!parser.uses(name)) return;
-    if (type == "date" || type == "datetime" || type == "Timestamp" || type == "datetime64") {
-        const std::string text = written(value);  // NumPy's own missing time is NaT
-        return text == "NaT" ? parser.add_missing(name) : parser.add_text(name, field_of(text));
-    }
-    parser.refuse_value("expected a number, text, a date, True, False or None, got " + type + " in column '" + name +
-                        "'");
-}
-
-void add_value(ftprl::RecordParser& parser, const std::string& name, nb::handle value) {
-    PyObject* const object = value.ptr();
-    if (value.is_none()) return parser.add_missing(name);
-    if (PyUnicode_Check(object)) {
-        Py_ssize_t size = 0;
-        const char* const bytes = PyUnicode_AsUTF8AndSize(object, &size);
-        if (bytes != nullptr) return add_bytes(parser, name, bytes, size);
-        PyErr_Clear();
-        if (parser.uses(name)) parser.refuse_value("expected text in UTF-8, got other text in column '" + name + "'");
-    } else if (PyFloat_Check(object)) {
-        add_float(parser, name, PyFloat_AS_DOUBLE(object));
-    } else if (PyBool_Check(object)) {
-        parser.add_boolean(name, object == Py_True);
-    } else if (PyLong_Check(object)) {
-        add_whole(parser, name, value);
-    } else if (PyBytes_Check(object)) {
-        add_bytes(parser, name, PyBytes_AS_STRING(object), PyBytes_GET_SIZE(object));
-    } else {
-        add_other(parser, name, value);
-    }
-}
-
-// A dict whose keys are all text.
-nb::dict with_text_keys(nb::handle record) {
-    const auto items = nb::cast<nb::dict>(record);
-    bool is_text = true;
-    for (const auto& [key, value] : items) is_text = is_text && PyUnicode_CheckExact(key.ptr());
-    if (is_text) return items;
-    nb::dict named;
-    for (const auto& [key, value] : items) named[nb::str(key)] = value;
-    return named;
-}
-
-// All known names in their order, and then the others: what a record lacks is a missing value, in its place.
-void add_all_names(ftprl::RecordParser& parser, const nb::dict& items, const nb::list& names) {
-    std::size_t found = 0;
-    for (nb::handle name : names) {
-        PyObject* const value = PyDict_GetItemWithError(items.ptr(), name.ptr());
-        if (value == nullptr) {
-            parser.add_missing(name_of(name));
-        } else {
-            ++found;
-            add_value(parser, name_of(name), value);
-        }
-    }
-    if (found == items.size()) return;
-    for (const auto& [key, value] : items) {
-        const std::string name = name_of(key);
-        if (!parser.knows(name)) add_value(parser, name, value);
-    }
-}
-
-void add_record(ftprl::RecordParser& parser, std::size_t at, nb::handle record, const nb::list& names) {
-    if (!PyDict_Check(record.ptr())) {
-        parser.begin_record(at, 0);
-        return parser.refuse_value("expected a dict, got " + class_of(record));
-    }
-    if (parser.wants_missing()) {
-        const nb::dict items = with_text_keys(record);
-        parser.begin_record(at, items.size());
-        add_all_names(parser, items, names);
-    } else {
-        const auto items = nb::cast<nb::dict>(record);
-        parser.begin_record(at, items.size());
-        for (const auto& [key, value] : items) add_value(parser, name_of(key), value);
-    }
-    parser.end_record();
-}
-
-std::size_t read_records(nb::handle_t<ftprl::RecordParser> self, const nb::list& records, std::size_t from,
+std::size_t read_records(ftprl::bindings::DictParser& parser, const nb::list& records, std::size_t from,
                          std::size_t to) {
     if (from > to || to > records.size()) throw nb::value_error("rows beyond the end of the records");
-    auto& parser = nb::cast<ftprl::RecordParser&>(self);
-    const auto names = nb::cast<nb::list>(self.attr("names"));
-    for (; from < to && !parser.full() && parser.problem.line == 0; ++from) {
-        add_record(parser, from, records[from], names);
-    }
+    for (; from < to && !parser.full() && parser.problem.line == 0; ++from) parser.add_dict(from, records[from]);
     return from;
 }
 
-// The names are kept as Python's text, too: records are asked for them.
-void set_names(nb::handle_t<ftprl::RecordParser> self, const nb::list& names, bool others) {
+void set_names(ftprl::bindings::DictParser& parser, const nb::list& names, bool others) {
     std::vector<ftprl::Column> columns;
-    nb::list texts;
-    for (nb::handle pair : names) {
-        columns.push_back(column_of(pair));
-        texts.append(nb::steal(PyUnicode_DecodeUTF8(columns.back().name.data(),
-                                                    static_cast<Py_ssize_t>(columns.back().name.size()), "replace")));
-    }
-    nb::cast<ftprl::RecordParser&>(self).set_names(columns, others);
-    nb::setattr(self, "names", texts);
+    for (nb::handle pair : names) columns.push_back(column_of(pair));
+    parser.set_names(columns, others);
 }
 
 // What the cells of an Arrow array say of their column.
@@ -298,7 +136,7 @@ void ftprl::bindings::bind_frames(nb::module_& m) {
              "Read rows [start, stop); returns where it stopped.");
     m.def("sample_cells", &sample_cells, nb::arg("schema"), nb::arg("array"), nb::arg("keep"),
           "What the cells of an Arrow array say of their column; with `keep` also their numbers.");
-    nb::class_<ftprl::RecordParser, ftprl::FrameParser>(m, "RecordParser", "Rows from dicts.")
+    nb::class_<DictParser, ftprl::FrameParser>(m, "RecordParser", "Rows from dicts.")
         .def("set_names", &set_names, nb::arg("names"), nb::arg("others"),
              "The kind of each known name, and whether others are read by their values.")
         .def("read_records", &read_records, nb::arg("records"), nb::arg("start"), nb::arg("stop"),

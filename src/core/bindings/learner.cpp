@@ -226,6 +226,17 @@ void score(const Learner& learner, const Column<std::int64_t>& indptr, const Col
     raise_fault(fault, first_row);
 }
 
+ftprl::Rows rows_of(const ftprl::bindings::OneRowView& row) {
+    ftprl::Rows rows{};
+    rows.count = 1;
+    rows.indptr = row.indptr;
+    rows.indices = row.indices;
+    rows.values = row.values;
+    rows.y = row.y;
+    rows.weight = row.weight;
+    return rows;
+}
+
 double touch(Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
              const Values& values) {
     const Entries e = entries_of(indptr, indices, values);
@@ -575,6 +586,26 @@ void bind_state(nb::class_<Learner>& learner) {
 }
 
 }  // namespace
+
+// The interpreter's lock is kept: a row takes less time than to give it back and to take it again.
+double ftprl::bindings::learn_row(Learner& learner, Baseline& baseline, const OneRowView& row) {
+    const Entries e{rows_of(row), row.indptr[1], row.wide};
+    raise_fault(learner.find_fault(e.rows, e.wide, e.size, true), 0);
+    learner.choose_parts(true, true);
+    learn_with_baseline(learner, &baseline, e, RowOutputs{}, nullptr);
+    return learner.tallies()[ROWS];
+}
+
+double ftprl::bindings::score_row(const Learner& learner, const OneRowView& row) {
+    const Entries e{rows_of(row), row.indptr[1], row.wide};
+    raise_fault(learner.find_fault(e.rows, e.wide, e.size, false), 0);
+    double score = 0.0;
+    learner.score(e.rows, e.wide, &score);
+    return score;
+}
+
+Learner& ftprl::bindings::learner_of(nb::handle learner) { return nb::cast<Learner&>(learner); }
+ftprl::Baseline& ftprl::bindings::baseline_of(nb::handle baseline) { return nb::cast<Baseline&>(baseline); }
 
 void ftprl::bindings::bind_learner(nb::module_& m) {
     m.attr("RowError") = nb::steal(PyErr_NewExceptionWithDoc(

@@ -4,45 +4,39 @@
 #include <memory>
 
 #include "bindings/bindings.hpp"
+#include "bindings/lock.hpp"
 #include "support/state_lock.hpp"
 
 namespace nb = nanobind;
 
-namespace {
-
-using ftprl::Access;
-using ftprl::Entry;
-using ftprl::StateLock;
-
-[[noreturn]] void refuse(const char* message) {
+[[noreturn]] static void refuse(const char* message) {
     PyErr_SetString(PyExc_RuntimeError, message);
     throw nb::python_error();
 }
 
-// What a `with` takes and gives back.
-struct Hold {
-    std::shared_ptr<StateLock> lock;
-    Access access;
-
-    void enter() const {
-        Entry entry = lock->try_enter(access);
-        if (entry == Entry::occupied) {
-            // Whoever has the lock may need Python to go on.
-            const nb::gil_scoped_release free;
-            entry = lock->wait_and_enter(access) ? Entry::entered : Entry::refused;
-        }
-        if (entry == Entry::refused) {
-            refuse(
-                "learning needs a state that may change, got one that this thread keeps unchanged; leave the block of "
-                "`unchanged` first");
-        }
+void ftprl::bindings::Hold::enter() const {
+    Entry entry = lock->try_enter(access);
+    if (entry == Entry::occupied) {
+        // Whoever has the lock may need Python to go on.
+        const nb::gil_scoped_release free;
+        entry = lock->wait_and_enter(access) ? Entry::entered : Entry::refused;
     }
-
-    void leave() const {
-        if (!lock->leave())
-            refuse("a block of `unchanged` needs to end in the thread that began it, got another thread");
+    if (entry == Entry::refused) {
+        refuse(
+            "learning needs a state that may change, got one that this thread keeps unchanged; leave the block of "
+            "`unchanged` first");
     }
-};
+}
+
+void ftprl::bindings::Hold::leave() const {
+    if (!lock->leave()) refuse("a block of `unchanged` needs to end in the thread that began it, got another thread");
+}
+
+namespace {
+
+using ftprl::Access;
+using ftprl::StateLock;
+using ftprl::bindings::Hold;
 
 nb::tuple make_holds() {
     const auto lock = std::make_shared<StateLock>();

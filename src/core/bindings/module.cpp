@@ -115,8 +115,10 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_admission(m);
     ftprl::bindings::bind_baseline(m);
     ftprl::bindings::bind_confidence(m);
+    ftprl::bindings::bind_matrix(m);
     ftprl::bindings::bind_names(m);
     ftprl::bindings::bind_readers(m);
     ftprl::bindings::bind_replay(m);
     ftprl::bindings::bind_frames(m);
+    ftprl::bindings::bind_one_row(m);
 }

@@ -1,5 +1,6 @@
 // The readers as Python sees them.
 #include "bindings/bindings.hpp"
+#include "bindings/records.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -18,7 +19,6 @@
 
 #include "readers/json_sample.hpp"
 #include "readers/libsvm.hpp"
-#include "readers/records.hpp"
 #include "readers/sample.hpp"
 #include "readers/table.hpp"
 #include "readers/text.hpp"
@@ -99,7 +99,7 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     if (name == "table") {
         return std::make_unique<ftprl::TableParser>(options, std::move(expected), dialect_of(separator, quote));
     }
-    if (name == "records") return std::make_unique<ftprl::RecordParser>(options, std::move(expected));
+    if (name == "records") return std::make_unique<ftprl::bindings::DictParser>(options, std::move(expected));
     if (name == "jsonl") return std::make_unique<ftprl::JsonLinesParser>(options, std::move(expected));
     expected.numbers_only = true;
     if (name == "vw") return std::make_unique<ftprl::VwParser>(options, std::move(expected));

@@ -340,6 +340,8 @@ public:
     // Stops recording together with another parser of the same data.
     void join(const FeatureLog& other) noexcept { names_.join(other.names_); }
 
+    bool has_new() const noexcept { return names_.size() != 0; }
+
     // Records everything anew: what comes is not behind what was read before.
     void forget() {
         if (keeps_names()) begin_names();

@@ -17,16 +17,23 @@
 
 namespace ftprl {
 
-class RecordParser final : public FrameParser {
+class RecordParser : public FrameParser {
 public:
     using FrameParser::FrameParser;
+
+    // What is known of a name: how its values are read. It stays where it is until the names are set anew, if it lasts.
+    struct Name {
+        ColumnReader reader;
+        bool by_value;
+        bool lasts;
+    };
 
     // The names whose kind is known; others are read by their values, or else left out.
     void set_names(const std::vector<Column>& names, bool reads_others) {
         names_.clear();
         known_capacity_ = 0;
         for (const Column& column : names) {
-            names_.emplace(column.name, Name{reader_of(column), false});
+            names_.emplace(column.name, Name{reader_of(column), false, true});
             known_capacity_ += most_features(column.kind);
         }
         known_names_ = names_.size();
@@ -48,21 +55,37 @@ public:
         rows.begin(rest_);
     }
 
-    // The record has no value of this name.
-    void add_missing(const std::string& name) {
-        const auto known = names_.find(name);
-        if (!is_good_ || known == names_.end() || known->second.by_value) return;
-        if (makes_features(known->second.reader.kind)) missing(known->second.reader);
+    // How the values of a name are read; null when they are left out.
+    const Name* find_name(const std::string& name) {
+        const auto found = names_.find(name);
+        if (found != names_.end()) return &found->second;
+        if (!reads_others_) return nullptr;
+        const bool lasts = names_.size() - known_names_ < MOST_NEW_NAMES;
+        Name fresh{reader_of(Column{Column::Kind::numeric, name}, lasts), true, lasts};
+        if (lasts) return &names_.emplace(name, std::move(fresh)).first->second;
+        passing_.assign(1, std::move(fresh));
+        return &passing_.front();
+    }
+    // Whether its kind was given.
+    bool knows(const std::string& name) const {
+        const auto found = names_.find(name);
+        return found != names_.end() && !found->second.by_value;
     }
 
-    // A value of the record: a number, with `field` as its text, or a text alone.
-    void add_number(const std::string& name, double value, const Field& field) {
-        const Name* const known = find_name(name);
-        if (!is_good_ || known == nullptr) return;
-        const ColumnReader& column = known->reader;
-        if (column.kind != Column::Kind::numeric && !known->by_value) return add_field(column, field);
+    // The record has no value of this name.
+    void add_missing(const Name& name) {
+        if (is_good_ && !name.by_value && makes_features(name.reader.kind)) missing(name.reader);
+    }
+
+    // A value of the record: a number, of which `text()` gives the text where that is needed, or a text alone.
+    template <class Text>
+    void add_number(const Name& name, double value, const Text& text) {
+        if (!is_good_) return;
+        const ColumnReader& column = name.reader;
+        if (column.kind != Column::Kind::numeric && !name.by_value) return add_field(column, text());
         if (std::isnan(value)) return add_missing(name);
         if (std::isinf(value)) {
+            const Field field = text();
             refuse_value("expected a finite number, got " + quoted(field.data, field.end) + " in column " +
                          column.name);
         } else {
@@ -70,38 +93,25 @@ public:
         }
     }
 
-    void add_text(const std::string& name, const Field& field) {
-        const Name* const known = find_name(name);
-        if (!is_good_ || known == nullptr) return;
-        if (known->by_value) {
+    void add_text(const Name& name, const Field& field) {
+        if (!is_good_) return;
+        if (name.by_value) {
             // An empty text counts as None, and only names of known columns have a feature where they are missing.
-            if (field.data != field.end) category(known->reader, field, false);
+            if (field.data != field.end) category(name.reader, field, false);
         } else {
-            add_field(known->reader, field);
+            add_field(name.reader, field);
         }
     }
 
     // True or false: a category, or 1 and 0 in a numeric column.
-    void add_boolean(const std::string& name, bool value) {
-        const Name* const known = find_name(name);
-        if (known != nullptr && !known->by_value && is_number(known->reader.kind)) {
-            if (is_good_) CellParser::add_number(known->reader, value ? 1.0 : 0.0);
+    void add_boolean(const Name& name, bool value) {
+        if (!name.by_value && is_number(name.reader.kind)) {
+            if (is_good_) CellParser::add_number(name.reader, value ? 1.0 : 0.0);
             return;
         }
         char room[LONGEST_VALUE];
         const auto* const end = reinterpret_cast<const Byte*>(write_value(room, value));
         add_text(name, Field{reinterpret_cast<const Byte*>(room), end, end});
-    }
-
-    bool knows(const std::string& name) const {
-        const auto found = names_.find(name);
-        return found != names_.end() && !found->second.by_value;
-    }
-
-    // Whether a value of this name counts; for those that are hard to read.
-    bool uses(const std::string& name) {
-        const Name* const known = find_name(name);
-        return known != nullptr && known->reader.kind != Column::Kind::ignore;
     }
 
     void refuse_value(std::string message) {
@@ -117,22 +127,7 @@ public:
     }
 
 private:
-    struct Name {
-        ColumnReader reader;
-        bool by_value;
-    };
     static constexpr std::size_t MOST_NEW_NAMES = 100'000;  // that are remembered: there is no end to names
-
-    const Name* find_name(const std::string& name) {
-        const auto found = names_.find(name);
-        if (found != names_.end()) return &found->second;
-        if (!reads_others_) return nullptr;
-        const bool lasts = names_.size() - known_names_ < MOST_NEW_NAMES;
-        Name fresh{reader_of(Column{Column::Kind::numeric, name}, lasts), true};
-        if (lasts) return &names_.emplace(name, std::move(fresh)).first->second;
-        passing_.assign(1, std::move(fresh));
-        return &passing_.front();
-    }
 
     void add_field(const ColumnReader& column, const Field& field) {
         switch (column.kind) {

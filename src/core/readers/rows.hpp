@@ -176,6 +176,17 @@ public:
         if (log.keeps_names()) log.record(count() - 1, size_);
         return true;
     }
+    // Takes the rows away and keeps their memory.
+    void forget() noexcept {
+        indices.resize(0);
+        narrow_values.resize(0);
+        wide_values.resize(0);
+        y.resize(0);
+        weight.resize(0);
+        tags.clear();
+        indptr.resize(1);
+        has_unit_values_ = true;
+    }
     // After the arrays were released.
     void clear() {
         has_unit_values_ = true;

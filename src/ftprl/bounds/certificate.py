@@ -101,7 +101,8 @@ class Certificate:
             out["delays"] = {name: _plain(value) for name, value in self.delays.to_dict().items()}
         return out
 
-    def __str__(self) -> str:
+    def _shown(self) -> list[tuple[str, str, str]]:
+        """Each number that is known, by name, with what it is."""
         smallest = "smallest B_R of a fixed Q"
         rows = [
             ("total loss", self.loss, "of the points played"),
@@ -119,17 +120,27 @@ class Certificate:
         ]
         if self.in_expectation:
             rows = [(name, value, f"{note}; in expectation" if name in _BOUNDS else note) for name, value, note in rows]
-        shown = [
+        return [
             (name, _short(value), note)
             for name, value, note in rows
             if value is not None or name[:4] not in ("true", "tota")
         ]
+
+    def __str__(self) -> str:
+        shown = self._shown()
         width = max(len(name) for name, _, _ in shown)
         digits = max(len(value) for _, value, _ in shown)
         lines = [f"after {self.rounds} round{'s' if self.rounds != 1 else ''}"]
         lines += [f"  {name:<{width}}  {value:>{digits}}  {note}".rstrip() for name, value, note in shown]
         lines += [f"  note: {caveat}" for caveat in self.caveats]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        from ftprl.draw.card import card
+
+        rows = [(name, f"{value} \N{EM DASH} {note}" if note else value) for name, value, note in self._shown()]
+        return card(f"Certificate after {self.rounds} rounds", rows, " ".join(self.caveats))
 
     def _note(self, name: str, note: str) -> str:
         return f"{note}: at most this" if name in self.loose else note

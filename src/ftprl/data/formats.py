@@ -295,6 +295,12 @@ def _check_order(reading: Mapping[str, Any], data: Any, format: str | None) -> N
 
 def _settings_for_table(reading: Mapping[str, Any], format: str) -> dict[str, Any]:
     """The same for files with columns of another format."""
+    if format in ("csv", "tsv") and _has_open_columns(reading) and not reading.get("columns"):
+        raise InvalidInput(
+            f"data needs values that are numbers or text by themselves, as the dicts had that the model learned, got"
+            f" {format} files; pass jsonl or parquet files, a data frame, or dicts.",
+            option="format",
+        )
     both_text = format in ("csv", "tsv") and reading.get("format") in ("csv", "tsv")
     own = ("sep", "quote", "other_columns") if both_text else ("sep", "quote", "header", "other_columns")
     settings = {name: value for name, value in reading.items() if name not in own}

@@ -246,6 +246,11 @@ class FrameSource(Source):
         self._workers: Workers | None = None
 
     @property
+    def settings(self) -> FrameSettings:
+        """All that decides what a row becomes."""
+        return self._settings
+
+    @property
     def files(self) -> tuple[str, ...]:
         """None: the data is in memory."""
         return ()

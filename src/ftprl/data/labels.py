@@ -90,6 +90,8 @@ def of_array(loss: str, positive: str | None, labels: Sequence[NDArray[np.float6
     rule = of_numbers(loss, positive)
     if rule.kind != "sign":
         return rule
+    if all((np.abs(part) == 1.0).all() for part in labels):  # as nearly always, and quicker than to find all labels
+        return rule
     values: set[float] = set()
     for part in labels:
         values |= set(np.unique(part[part == part])[:_SHOWN].tolist())
@@ -102,6 +104,18 @@ def of_array(loss: str, positive: str | None, labels: Sequence[NDArray[np.float6
             option=("positive", "loss"),
         )
     return rule
+
+
+def sign_of(loss: str, positive: str | None, label: str) -> float:
+    """+1 or -1 for one label of a loss with two classes, by the rules of a column.
+
+    >>> sign_of("logistic", None, "yes"), sign_of("logistic", "spam", "ham"), sign_of("logistic", None, "0")
+    (1.0, -1.0, -1.0)
+    """
+    if positive is not None:
+        return 1.0 if _plain(label) == _plain(positive) else -1.0
+    of_values(loss, None, "y", [label])
+    return 1.0 if any(_plain(label) == pair[0] for pair in _PAIRS) else -1.0
 
 
 def signed(rule: LabelRule, y: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from ftprl.draw.card import card
 from ftprl.draw.paint import bars, figure
 from ftprl.draw.shapes import COLOURS, MARKS, RAMP, Bar, Columns, Panel, Series
 from ftprl.draw.vector import SCHEMES, png, svg
 
-__all__ = ["Bar", "COLOURS", "Columns", "MARKS", "Panel", "RAMP", "SCHEMES", "Series", "bars", "figure", "png", "svg"]
+__all__ = [
+    "Bar",
+    "COLOURS",
+    "Columns",
+    "MARKS",
+    "Panel",
+    "RAMP",
+    "SCHEMES",
+    "Series",
+    "bars",
+    "card",
+    "figure",
+    "png",
+    "svg",
+]

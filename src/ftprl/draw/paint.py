@@ -35,9 +35,9 @@ _MANY = 6  # with more names than this the legend is beside the axes
 
 def bars(title: str, xlabel: str, items: Sequence[Bar], width: float = 9.0) -> Figure:
     """Horizontal bars from top to bottom, their lengths on a logarithmic scale."""
-    from matplotlib.figure import Figure
+    from ftprl.draw.shown import ShownFigure
 
-    fig = Figure(figsize=(width, 1.3 + 0.42 * len(items)), layout="constrained")
+    fig = ShownFigure(figsize=(width, 1.3 + 0.42 * len(items)), layout="constrained")
     ax = fig.subplots()
     positions = np.arange(len(items))[::-1]
     lengths = [bar.value for bar in items]
@@ -67,12 +67,13 @@ def bars(title: str, xlabel: str, items: Sequence[Bar], width: float = 9.0) -> F
 def figure(panels: Sequence[Panel], width: float = 7.0, height: float = 4.2, columns: int | None = None) -> Figure:
     """Panels side by side, or in rows of `columns`; save with `figure.savefig(path)`."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
+
+    from ftprl.draw.shown import ShownFigure
 
     across = min(columns or len(panels), len(panels))
     down = math.ceil(len(panels) / across)
     with rc_context(_STYLE):
-        fig = Figure(figsize=(width * across, height * down), layout="constrained")
+        fig = ShownFigure(figsize=(width * across, height * down), layout="constrained")
         if down > 1:
             fig.set_layout_engine("constrained", w_pad=0.15, h_pad=0.15)
         axes = fig.subplots(down, across, squeeze=False).ravel()

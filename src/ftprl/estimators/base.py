@@ -71,7 +71,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         else:
             beside = {name: value for name, value in reading.items() if name in ("y", "weight")}
             model, source = resumed_model(model, X, beside, None)
-        model.engine.retire = self.retire
+        model.engine.retire = self.retire is not False
         _learn(model, source)
         return model
 

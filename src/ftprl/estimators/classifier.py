@@ -15,6 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from ftprl.errors import InvalidInput
 from ftprl.estimators.base import LinearEstimator, Vector
 
+_MOST_COUNTED = 100_000  # whole numbers between the least and the largest label
+
 
 def _has_probabilities(estimator: FTPRLClassifier) -> bool:
     if estimator.loss != "logistic":
@@ -87,8 +89,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows in their order."""
         data, labels = self._checked(X, y, reset=not (self.warm_start and hasattr(self, "models_")))
-        check_classification_targets(labels)
-        classes = unique_labels(labels)
+        classes = _classes_of(labels)
         if len(classes) < 2:
             raise ValueError(f"fit needs at least two classes, got one class, {classes[0]!s:.40}; add rows of others.")
         self.classes_ = classes
@@ -183,3 +184,13 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         """The logarithm of the probability of each class."""
         logarithms: Vector = np.log(self.predict_proba(X))
         return logarithms
+
+
+def _classes_of(labels: NDArray[Any]) -> NDArray[Any]:
+    """The distinct labels, sorted; those that are whole numbers without sorting all of them."""
+    if labels.dtype.kind in "iu" and labels.ndim == 1 and labels.size:
+        low, high = int(labels.min()), int(labels.max())
+        if high - low < _MOST_COUNTED:
+            return (np.flatnonzero(np.bincount(labels.astype(np.int64) - low)) + low).astype(labels.dtype)
+    check_classification_targets(labels)
+    return np.asarray(unique_labels(labels))

@@ -165,7 +165,9 @@ class CellBounds:
             raise self._refusal()
         rows, cells, seen, ends = found
         pairs, starts = ends.reshape(-1, 2), np.where(self._are_in_use(batch, rows, cells, seen), rows, 0)
-        return [BoundStep(int(row), cells[starts == row], pairs[starts == row]) for row in np.unique([0, *starts])]
+        return [
+            BoundStep(int(row), cells[starts == row], pairs[starts == row]) for row in np.unique(np.append(starts, 0))
+        ]
 
     def _are_in_use(
         self, batch: Batch, rows: NDArray[np.int64], cells: NDArray[np.uint32], seen: NDArray[np.uint8]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import Baseline, Hold, Learner, RowError, state_lock
+from ftprl._core import Baseline, Hold, Learner, NameTable, OneRow, RecordParser, RowError, state_lock
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput, OutOfMemory
 from ftprl.linear.bounds import CellBounds
@@ -512,6 +512,22 @@ class Engine:
         if batch.is_private or len(batch) <= _COPIED_ROWS:
             return self._learn_and_review(batch.private(), scores, losses, baselines)
         return self._learn_copies(batch, scores, losses, baselines)
+
+    def one_row(self, learning: RecordParser, scoring: RecordParser, names: NameTable | None) -> OneRow:
+        """What learns and scores one dict at a time, as the parsers read it: `ftprl.linear.one_row` makes the parsers.
+
+        It learns as `learn` does, but for the decision about scales, which is left to `review_one_row`.
+        """
+        row = OneRow(self._core, self._baseline, learning, scoring, self._reading, self._changing, names)
+        row.review_row = float(next_review(self.progress.rows, coin=self._spec.coin))
+        return row
+
+    def review_one_row(self, row: OneRow) -> None:
+        """Drop scales if this is a row number at which it is decided, and note the next one."""
+        with self._changing:
+            self._seen = False
+            self._review_scales()
+            row.review_row = float(next_review(self.progress.rows, coin=self._spec.coin))
 
     def weigh(self, batch: Batch, *, losses: Vector, baselines: Vector) -> None:
         """Predict held-out rows and let nothing but the weights of the mixture learn from each, by Bayes' rule.

@@ -25,8 +25,11 @@ from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
 from ftprl.linear.content import content_shape
 from ftprl.linear.engine import Engine
 from ftprl.linear.names import TENSORS, Names
+from ftprl.linear.one_row import RowLearner
 from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
+from ftprl.linear.totals import LossTotals
+from ftprl.runlog.yardstick import compared
 from ftprl.schema import fields
 
 if TYPE_CHECKING:
@@ -72,7 +75,8 @@ class Model:
         if engine.bounds is not None and "format" in (reading or {}):
             engine.bounds.is_named = (reading or {})["format"] not in readers.NUMBERED
         self.reading = dict(reading or {})
-        self.history = dict(history or {})
+        self._row_learner: RowLearner | None = None
+        self._history: dict[str, Any] = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
         self.names = names  # of its features, if they are kept
@@ -88,10 +92,48 @@ class Model:
     def __repr__(self) -> str:
         return f"Model({self.engine.spec.loss}, {self.occupied} of {self.engine.spec.dim} cells)"
 
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        from ftprl.draw.card import card
+
+        spec, progress = self.engine.spec, self.engine.progress
+        scales = ", ".join(f"{scale:g}" for scale in spec.scales)
+        rows = [
+            ("loss", spec.scalar_loss().unit or spec.loss),
+            ("learning-rate scales", f"{len(spec.scales)}: {scales}" if spec.several else scales),
+            ("rows learned", f"{progress.rows:,}"),
+            ("progressive loss", compared(progress.mean, progress.baseline_mean, progress.improvement)),
+            ("cells in use", f"{self.occupied:,} of {spec.dim:,}"),
+        ]
+        if self.names is not None:
+            rows.append(("features with a name", f"{len(self.names):,}"))
+        if self.engine.receipt:
+            rows.append(("receipt", "kept"))
+        return card("Model", [*rows, ("reads", str(self.reading.get("format", "batches")))])
+
     @property
     def occupied(self) -> int:
         """How many cells have been touched."""
         return len(self.engine.touched())
+
+    @property
+    def history(self) -> dict[str, Any]:
+        """What it has read in all its runs and row by row, as plain JSON values; empty before the first row."""
+        row_learner = self._row_learner
+        if row_learner is not None and (learned := row_learner.take_rows()):
+            rows, bad_rows = (int(self._history.get(name, 0)) for name in ("rows", "bad_rows"))
+            self._history = {
+                "rows": rows + learned,
+                "bad_rows": bad_rows,
+                "progressive": self.engine.progress.to_list(),
+                "holdout": self._history.get("holdout", LossTotals(0.0, 0.0, 0, baseline=0.0).to_list()),
+            }  # without a monitor, which has not seen these rows
+            self.provenance = None  # likewise
+        return self._history
+
+    @history.setter
+    def history(self, values: Mapping[str, Any]) -> None:
+        self._history, self._row_learner = dict(values), None
 
     @property
     def classes(self) -> tuple[Label, ...] | None:
@@ -176,6 +218,30 @@ class Model:
             return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
         scores = self.engine.score(data)
         return scores if raw else self.mean(scores)
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
+        """Predict and learn one row, a dict by name: the same bits as training on the same rows (docs/one-row.md).
+
+        >>> from ftprl import train
+        >>> model = train([{"city": "Ulm", "size": 2.0}, {"city": "Bonn", "size": 1.0}] * 5, [1, 0] * 5).model
+        >>> model.learn_one({"city": "Ulm", "size": 3.0}, 1)
+        >>> round(model.predict_one({"city": "Bonn", "size": 1.0}), 1)
+        0.2
+        """
+        self.row_learner().learn(x, y, weight)
+
+    def predict_one(self, x: Mapping[Any, Any], *, raw: bool = False) -> float:
+        """The mean or probability of one row, a dict by name; with `raw` the score."""
+        row = self.row_learner()
+        return row.score(x) if raw else row.mean(x)
+
+    def row_learner(self) -> RowLearner:
+        """What learns and scores dicts, for as long as the engine is the same."""
+        known = self._row_learner
+        if known is None or known.engine is not self.engine:
+            _ = self.history  # with the rows of the engine before
+            known = self._row_learner = RowLearner(self)
+        return known
 
     def predict_classes(self, data: Any) -> NDArray[Any]:
         """The most probable class of each row, as its label: a number or text; None for a row that was left out."""
@@ -274,6 +340,7 @@ class Model:
 
     def _tensors(self, names: bool = True) -> dict[str, NDArray[Any] | model_file.Picked]:
         tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5)
+        _ = self.history  # rows that were learned one by one have no provenance
         if names and self.names is not None:
             tensors |= self.names.tensors()
         if self.provenance is not None:  # it grows with every run, and a header may not

@@ -70,6 +70,11 @@ class Names:
         return f"Names({len(self)} names, {self.bytes} of {self.budget} bytes)"
 
     @property
+    def table(self) -> NameTable:
+        """The table of the core."""
+        return self._table
+
+    @property
     def budget(self) -> int:
         """How many bytes the names may take."""
         return self._table.budget

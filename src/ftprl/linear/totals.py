@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple, final
 
@@ -59,6 +60,11 @@ class LossTotals:
     def to_dict(self) -> dict[str, float]:
         """The loss, weight and rows, and the mean."""
         return {"loss": self.loss, "weight": self.weight, "rows": self.rows, "mean": self.mean}
+
+    def to_list(self) -> list[float]:
+        """As a model file has them, the baseline where it is known."""
+        yardstick = [self.baseline, self.least] if math.isfinite(self.baseline) else []
+        return [self.loss, self.weight, self.rows, *yardstick]
 
 
 def improvement(loss: float, baseline: float, least: float = 0.0) -> float:

@@ -136,6 +136,19 @@ class StreamCertificate:
 
         return certificate_text(self)
 
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the questions with their answers, and the regret under its bound."""
+        from ftprl.draw.card import card
+        from ftprl.receipt.printed import four_answers
+
+        numbers = (self.loss_name, self.baseline, self.rates, self.curve, self.offset, self.confidence)
+        rows: list[tuple[str, str]] = list(four_answers(*numbers))
+        rows += [
+            ("total loss", f"{self.loss:.6g}"),
+            ("regret", f"at most {self.regret:.6g}, bound {self.bound:.6g}"),
+        ]
+        return card(f"Certificate of {self.rounds:,} rows", rows, " ".join(self.caveats))
+
     @property
     def curve(self) -> FloorCurve:
         """The floor: the loss per row that no fixed weights of a length can be below."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from ftprl.training.live import ProgressBar
 from ftprl.training.run import Run
 from ftprl.training.train import train
 
-__all__ = ["Run", "train"]
+__all__ = ["ProgressBar", "Run", "train"]

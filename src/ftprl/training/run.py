@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Run:
     """A finished run: its model, its events, and the losses of its rows before they were learned.
 
@@ -102,6 +102,27 @@ class Run:
         if not panels:
             raise InvalidInput("plot needs rows with a loss, got none; train on some.")
         return draw.figure(panels)
+
+    def __repr__(self) -> str:
+        saved = "" if self.path is None else f", saved to {self.path}"
+        return f"Run({self.rows} rows, loss {self.progressive_loss:.6g}, baseline {self.baseline:.6g}{saved})"
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        from ftprl.draw.card import card
+
+        rows = [("rows read", f"{self.rows:,}"), ("progressive loss", self._compared(self.progressive))]
+        if self.holdout is not None:
+            rows.append(("held-out loss", self._compared(self.holdout)))
+        if self.best_pass is not None:
+            rows.append(("passes", self._choice()))
+        if self.confidence is not None:
+            low, high = self.confidence.loss.lower, self.confidence.loss.upper
+            rows.append(("loss of rows to come", f"{low:.4g} to {high:.4g}; {self.confidence.drift.text()}"))
+        if self.bad_rows:
+            rows.append(("bad rows left out", f"{self.bad_rows:,}, the first: {self.first_bad}"))
+        rows += [("seconds", f"{self.seconds:.2f}"), ("model", repr(self.model))]
+        return card("Run", rows, "" if self.path is None else f"saved to {self.path}")
 
     def __str__(self) -> str:
         passes = max((event["pass"] for event in self.events if event["event"] in ("pass", "end")), default=1)

@@ -49,8 +49,8 @@ class TrainingHistory(NamedTuple):
         return {
             "rows": self.rows,
             "bad_rows": self.bad_rows,
-            "progressive": _json(self.progressive),
-            "holdout": _json(self.holdout),
+            "progressive": self.progressive.to_list(),
+            "holdout": self.holdout.to_list(),
             **({"monitor": list(self.monitor)} if self.monitor else {}),
         }
 
@@ -145,21 +145,21 @@ class RunState:
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, under the names of the model file."""
         return {
-            "began": _json(self.run_start),
-            "pass_began": _json(self.pass_start),
-            "held": _json(self.holdout),
+            "began": self.run_start.to_list(),
+            "pass_began": self.pass_start.to_list(),
+            "held": self.holdout.to_list(),
             "passed": self.passes_done,
             "rows": self.rows,
             "refused": self.refused_rows,
             "refusal": self.first_refusal,
             "classes": self.classes,
             "place": self.position.to_dict(),
-            "progressive": None if self.first_pass is None else _json(self.first_pass),
+            "progressive": None if self.first_pass is None else self.first_pass.to_list(),
             "digest": self.data_digest,
-            "reviews": [_json(totals) for totals in self.reviews],
+            "reviews": [totals.to_list() for totals in self.reviews],
             "chosen": None if self.chosen is None else list(self.chosen),
             "relearn": self.relearn_passes,
-            **({} if self.arrived is None else {"arrived": _json(self.arrived)}),
+            **({} if self.arrived is None else {"arrived": self.arrived.to_list()}),
             **({} if self.is_partial else {"monitor": self.monitor.numbers}),
             **({"residuals": residuals} if (residuals := self.monitor.residual_numbers) else {}),
         }
@@ -189,11 +189,6 @@ class RunState:
             relearn_passes=int(values.get("relearn", 0)),
             arrived=None if values.get("arrived") is None else _totals(values["arrived"]),
         )
-
-
-def _json(totals: LossTotals) -> list[float]:
-    yardstick = [totals.baseline, totals.least] if math.isfinite(totals.baseline) else []
-    return [totals.loss, totals.weight, totals.rows, *yardstick]
 
 
 def _totals(values: Any) -> LossTotals:

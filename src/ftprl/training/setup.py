@@ -9,9 +9,11 @@ import numpy as np
 
 from ftprl import data as readers
 from ftprl.data.columns import bucket_entry
+from ftprl.data.frame_opening import settings_of_names
 from ftprl.data.interactions import parse as parse_interactions
 from ftprl.data.ngrams import NAMES
 from ftprl.data.ngrams import parse as parse_grams
+from ftprl.data.options import DIM
 from ftprl.data.parts import Parts
 from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, InvalidInput
@@ -116,6 +118,19 @@ def _class_table(data: Any, options: Options, settings: Options, classes: Any) -
             option=("classes", "loss"),
         )
     return None
+
+
+def model_of_names(options: Options, receipt: bool) -> Model:
+    """A model that has learned nothing, for dicts that come one at a time."""
+    settings = {"scale": "auto", "dim": DIM, **_pick(options, SPEC)}
+    _check_tau(settings)
+    spec = Spec(**_with_additions(settings))
+    dtype = "float64" if spec.float64 else "float32"
+    reading = readers.ReadingOptions(
+        dim=spec.dim, seed=spec.seed, loss=spec.loss, dtype=dtype, names=True, **_pick(options, _OPEN)
+    )
+    reading.check()
+    return Model(Engine(spec, receipt=receipt), settings_of_names(reading).to_dict(), names=Names(BUDGET))
 
 
 def _names(source: readers.Source, budget: int) -> Names | None:

@@ -1,0 +1,126 @@
+// One row at a time: a dict of Python's is read, predicted and learned where it is, without an array.
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <thread>
+
+#include "bindings/bindings.hpp"
+#include "bindings/lock.hpp"
+#include "bindings/records.hpp"
+#include "readers/name_table.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using ftprl::bindings::DictParser;
+using ftprl::bindings::Hold;
+using ftprl::bindings::OneRowView;
+
+// What is left to Python after a row was learned: bits of the result of `learn`.
+enum Due { REVIEW_DUE = 1, NAMES_FULL = 2 };
+
+// Its parsers have room for one row: who reads a dict, which may run code of Python's, has both until the row is done.
+class OneRow {
+public:
+    OneRow(nb::handle learner, nb::handle baseline, DictParser& learning, DictParser& scoring, const Hold& reading,
+           const Hold& changing, ftprl::NameTable* names)
+        : learner_(ftprl::bindings::learner_of(learner)),
+          baseline_(ftprl::bindings::baseline_of(baseline)),
+          learning_(learning),
+          scoring_(scoring),
+          reading_(reading),
+          changing_(changing),
+          names_(names) {}
+
+    double review_row = 0.0;  // number of labelled rows after which scales may be dropped
+    std::int64_t rows = 0;    // that were passed to learn
+
+    int learn(nb::handle x, double y, double weight) {
+        const Turn turn(*this);
+        const OneRowView row = read(learning_, x);
+        learning_.rows.y.data()[0] = y;
+        learning_.rows.weight.data()[0] = weight;
+        const Entered entered(changing_);
+        const double learned = ftprl::bindings::learn_row(learner_, baseline_, row);
+        ++rows;
+        return (learned >= review_row ? REVIEW_DUE : 0) | keep_names();
+    }
+
+    double score(nb::handle x) {
+        const Turn turn(*this);
+        const OneRowView row = read(scoring_, x);
+        const Entered entered(reading_);
+        return ftprl::bindings::score_row(learner_, row);
+    }
+
+private:
+    struct Turn {
+        explicit Turn(OneRow& row) : row_(row) {
+            const std::thread::id self = std::this_thread::get_id();
+            if (row.owner_ == self) {
+                PyErr_SetString(PyExc_RuntimeError, "a row cannot be learned or predicted while another one is read");
+                throw nb::python_error();
+            }
+            while (row.owner_ != std::thread::id{}) {  // which the lock of the interpreter guards
+                const nb::gil_scoped_release free;
+                std::this_thread::yield();
+            }
+            row.owner_ = self;
+        }
+        ~Turn() {
+            row_.learning_.rows.forget();
+            row_.scoring_.rows.forget();
+            row_.owner_ = std::thread::id{};
+        }
+        OneRow& row_;
+    };
+    struct Entered {
+        explicit Entered(const Hold& hold) : hold_(hold) { hold.enter(); }
+        ~Entered() { hold_.lock->leave(); }
+        const Hold& hold_;
+    };
+
+    // The only row of a parser.
+    static OneRowView read(DictParser& parser, nb::handle x) {
+        parser.problem = ftprl::Problem{};
+        parser.add_dict(0, x);
+        if (parser.problem.line != 0) throw nb::value_error(parser.problem.fault.message.c_str());
+        ftprl::RowBuilder& rows = parser.rows;
+        rows.write_unit_values();
+        const void* const values = rows.wide() ? static_cast<const void*>(rows.wide_values.data())
+                                               : static_cast<const void*>(rows.narrow_values.data());
+        return {rows.indptr.data(), rows.indices.data(), values, rows.wide(), rows.y.data(), rows.weight.data()};
+    }
+
+    int keep_names() {
+        ftprl::FeatureLog& log = learning_.rows.log;
+        if (names_ == nullptr || !log.has_new()) return 0;
+        const ftprl::NewNames fresh = log.take();
+        return names_->is_full() || names_->add(fresh, 0, 1) == 1 ? 0 : NAMES_FULL;
+    }
+
+    ftprl::Learner& learner_;
+    ftprl::Baseline& baseline_;
+    DictParser& learning_;
+    DictParser& scoring_;
+    Hold reading_, changing_;
+    ftprl::NameTable* names_;
+    std::thread::id owner_;  // who has the parsers
+};
+
+}  // namespace
+
+void ftprl::bindings::bind_one_row(nb::module_& m) {
+    nb::class_<OneRow>(m, "OneRow", "A learner that is given one dict at a time.")
+        .def(nb::init<nb::handle, nb::handle, DictParser&, DictParser&, const Hold&, const Hold&, ftprl::NameTable*>(),
+             nb::arg("learner"), nb::arg("baseline"), nb::arg("learning"), nb::arg("scoring"), nb::arg("reading"),
+             nb::arg("changing"), nb::arg("names").none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+             nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 8>())
+        .def("learn", &OneRow::learn, nb::arg("x"), nb::arg("y"), nb::arg("weight") = 1.0,
+             "Predict and learn a row; 1 is added to the result when scales may be dropped, 2 when no name fits any "
+             "more.")
+        .def("score", &OneRow::score, nb::arg("x"), "The score of a row, with the weights as they are.")
+        .def_rw("review_row", &OneRow::review_row, "After so many labelled rows scales may be dropped.")
+        .def_ro("rows", &OneRow::rows, "How many rows were learned here.");
+}

@@ -1,0 +1,232 @@
+#include "bindings/records.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace ftprl::bindings {
+namespace {
+
+using Name = RecordParser::Name;
+
+std::string text_of_key(nb::handle key) {
+    Py_ssize_t size = 0;
+    const nb::object text = PyUnicode_Check(key.ptr()) ? nb::borrow(key) : nb::object(nb::str(key));
+    const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (bytes == nullptr) throw nb::python_error();
+    return std::string(bytes, static_cast<std::size_t>(size));
+}
+
+Field field_of(const std::string& text) {
+    const auto* const first = reinterpret_cast<const Byte*>(text.data());
+    return Field{first, first + text.size(), first + text.size()};
+}
+
+std::string class_of(nb::handle value) { return nb::cast<std::string>(nb::handle(value.type()).attr("__name__")); }
+
+// The text of a value that is none itself, as a CSV file has it.
+std::string written(nb::handle value) { return nb::cast<std::string>(nb::str(value)); }
+
+// A number as a column of its type has it.
+template <class T>
+void add_written(RecordParser& parser, const Name& name, double number, T value) {
+    char room[LONGEST_VALUE];
+    parser.add_number(name, number, [&] {
+        const auto* const last = reinterpret_cast<const Byte*>(write_value(room, value));
+        return Field{reinterpret_cast<const Byte*>(room), last, last};
+    });
+}
+
+// A number whose text Python knows.
+void add_spelled(RecordParser& parser, const Name& name, double number, nb::handle value) {
+    std::string text;
+    parser.add_number(name, number, [&] {
+        text = written(value);
+        return field_of(text);
+    });
+}
+
+// A whole number of any size.
+void add_whole(RecordParser& parser, const Name& name, nb::handle value) {
+    const double number = PyLong_AsDouble(value.ptr());
+    if (number == -1.0 && PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        const std::string text = "a number with more than 300 digits";
+        return parser.add_number(name, std::numeric_limits<double>::infinity(), [&] { return field_of(text); });
+    }
+    int beyond = 0;
+    const long long small = PyLong_AsLongLongAndOverflow(value.ptr(), &beyond);
+    if (beyond != 0) return add_spelled(parser, name, number, value);
+    add_written(parser, name, number, static_cast<std::int64_t>(small));
+}
+
+void add_bytes(RecordParser& parser, const Name& name, const char* bytes, Py_ssize_t size) {
+    const auto* const first = reinterpret_cast<const Byte*>(bytes);
+    parser.add_text(name, Field{first, first + size, first + size});
+}
+
+// Values that are rare: those of NumPy and pandas, decimal numbers, and what no record may have. Code of Python's may
+// run, and change the dict: what is read has an owner.
+void add_other(RecordParser& parser, const Name& name, nb::object key, nb::object value) {
+    const std::string type = class_of(value);
+    if (type == "NAType" || type == "NaTType") return parser.add_missing(name);  // of pandas
+    if (type == "bool" || type == "bool_")
+        return parser.add_boolean(name, PyObject_IsTrue(value.ptr()) == 1);  // of NumPy
+    if (PyIndex_Check(value.ptr()) != 0) {
+        const nb::object whole = nb::steal(PyNumber_Index(value.ptr()));
+        if (whole.is_valid()) return add_whole(parser, name, whole);
+        PyErr_Clear();
+    } else if (Py_TYPE(value.ptr())->tp_as_number != nullptr &&
+               Py_TYPE(value.ptr())->tp_as_number->nb_float != nullptr) {
+        const double number = PyFloat_AsDouble(value.ptr());
+        if (PyErr_Occurred() == nullptr) {
+            if (type != "float32") return add_spelled(parser, name, number, value);
+            // As in a column of this type: NumPy spells some numbers in another way.
+            return add_written(parser, name, number, static_cast<float>(number));
+        }
+        PyErr_Clear();
+    }
+    if (name.reader.kind == Column::Kind::ignore) return;
+    if (type == "date" || type == "datetime" || type == "Timestamp" || type == "datetime64") {
+        const std::string text = written(value);  // NumPy's own missing time is NaT
+        return text == "NaT" ? parser.add_missing(name) : parser.add_text(name, field_of(text));
+    }
+    parser.refuse_value("expected a number, text, a date, True, False or None, got " + type + " in column '" +
+                        text_of_key(key) + "'");
+}
+
+void add_value(RecordParser& parser, const Name& name, nb::handle key, nb::handle value) {
+    PyObject* const object = value.ptr();
+    if (PyFloat_Check(object)) return add_written(parser, name, PyFloat_AS_DOUBLE(object), PyFloat_AS_DOUBLE(object));
+    if (value.is_none()) return parser.add_missing(name);
+    if (PyUnicode_Check(object)) {
+        Py_ssize_t size = 0;
+        const char* const bytes = PyUnicode_AsUTF8AndSize(object, &size);
+        if (bytes != nullptr) return add_bytes(parser, name, bytes, size);
+        PyErr_Clear();
+        if (name.reader.kind == Column::Kind::ignore) return;
+        parser.refuse_value("expected text in UTF-8, got other text in column '" + text_of_key(key) + "'");
+    } else if (PyBool_Check(object)) {
+        parser.add_boolean(name, object == Py_True);
+    } else if (PyLong_Check(object)) {
+        add_whole(parser, name, value);
+    } else if (PyBytes_Check(object)) {
+        add_bytes(parser, name, PyBytes_AS_STRING(object), PyBytes_GET_SIZE(object));
+    } else {
+        add_other(parser, name, nb::borrow(key), nb::borrow(value));
+    }
+}
+
+// A dict whose keys are all text.
+nb::dict with_text_keys(const nb::dict& items) {
+    bool is_text = true;
+    for (const auto& [key, value] : items) is_text = is_text && PyUnicode_CheckExact(key.ptr());
+    if (is_text) return items;
+    nb::dict named;
+    for (const auto& [key, value] : items) named[nb::str(key)] = value;
+    return named;
+}
+
+}  // namespace
+
+void DictParser::set_names(const std::vector<Column>& names, bool reads_others) {
+    forget_keys();
+    RecordParser::set_names(names, reads_others);
+    names_in_order_ = nb::list();
+    for (const Column& column : names) {
+        const auto size = static_cast<Py_ssize_t>(column.name.size());
+        names_in_order_.append(nb::steal(PyUnicode_DecodeUTF8(column.name.data(), size, "replace")));
+    }
+}
+
+const Name* DictParser::name_of(PyObject* key) {
+    if (!PyUnicode_CheckExact(key)) return find_name(text_of_key(key));
+    const Py_hash_t hash = PyObject_Hash(key);  // which a text keeps once it is known
+    const std::size_t mask = keys_.size() - 1;
+    for (std::size_t at = static_cast<std::size_t>(hash) & mask; !keys_.empty() && keys_[at].text != nullptr;
+         at = (at + 1) & mask) {
+        const Key& known = keys_[at];
+        if (known.text == key || (known.hash == hash && PyUnicode_Compare(known.text, key) == 0)) return known.name;
+    }
+    const Name* const name = find_name(text_of_key(key));
+    if (key_count_ < MOST_KEYS && (name == nullptr || name->lasts)) remember(key, hash, name);
+    return name;
+}
+
+void DictParser::remember(PyObject* key, Py_hash_t hash, const Name* name) {
+    if (2 * (key_count_ + 1) > keys_.size()) {
+        std::vector<Key> before(keys_.empty() ? 64 : 2 * keys_.size());
+        std::swap(keys_, before);
+        key_count_ = 0;
+        for (const Key& known : before) {
+            if (known.text == nullptr) continue;
+            remember(known.text, known.hash, known.name);
+            Py_DECREF(known.text);
+        }
+    }
+    const std::size_t mask = keys_.size() - 1;
+    std::size_t at = static_cast<std::size_t>(hash) & mask;
+    while (keys_[at].text != nullptr) at = (at + 1) & mask;
+    Py_INCREF(key);
+    keys_[at] = Key{key, hash, name};
+    ++key_count_;
+}
+
+void DictParser::forget_keys() noexcept {
+    for (const Key& known : keys_) Py_XDECREF(known.text);
+    keys_.clear();
+    key_count_ = 0;
+}
+
+// All known names in their order, and then the others: what a record lacks is a missing value, in its place.
+void DictParser::add_all_names(const nb::dict& items) {
+    std::size_t found = 0;
+    for (nb::handle key : names_in_order_) {
+        const Name* const name = name_of(key.ptr());
+        PyObject* const value = PyDict_GetItemWithError(items.ptr(), key.ptr());
+        found += value != nullptr ? 1 : 0;
+        if (name == nullptr) continue;
+        if (value == nullptr) {
+            add_missing(*name);
+        } else {
+            add_value(*this, *name, key, value);
+        }
+    }
+    if (found != items.size()) add_items(items, true);
+}
+
+// The items of a dict in their order; there is room for as many as it had at first.
+void DictParser::add_items(const nb::dict& items, bool only_others) {
+    const std::size_t size = items.size();
+    std::size_t count = 0;
+    for (const auto& [key, value] : items) {
+        if (++count > size || items.size() != size)
+            return refuse_value("expected a dict that nobody changes, got one that changed");
+        const Name* const name = name_of(key.ptr());
+        if (name != nullptr && (name->by_value || !only_others)) add_value(*this, *name, key, value);
+    }
+}
+
+void DictParser::add_dict(std::size_t at, nb::handle record) {
+    if (!PyDict_Check(record.ptr())) {
+        begin_record(at, 0);
+        return refuse_value("expected a dict, got " + class_of(record));
+    }
+    const auto items = nb::borrow<nb::dict>(record);
+    if (wants_missing()) {
+        const nb::dict named = with_text_keys(items);
+        begin_record(at, named.size());
+        add_all_names(named);
+    } else {
+        begin_record(at, items.size());
+        add_items(items, false);
+    }
+    end_record();
+}
+
+}  // namespace ftprl::bindings

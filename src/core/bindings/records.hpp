@@ -1,0 +1,46 @@
+// A parser of Python's dicts: the features of a row by their keys. Keys that were met before are found by their text as
+// Python has hashed it, so that a row costs little more than its numbers.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "readers/records.hpp"
+
+namespace ftprl::bindings {
+
+class DictParser final : public RecordParser {
+public:
+    using RecordParser::RecordParser;
+    ~DictParser() override { forget_keys(); }
+
+    // The names whose kind is known, also as Python's text: where missing values are features, dicts are asked for
+    // them.
+    void set_names(const std::vector<Column>& names, bool reads_others);
+    // Reads the dict of row `at`; anything else is refused as a bad row.
+    void add_dict(std::size_t at, nanobind::handle record);
+
+private:
+    struct Key {
+        PyObject* text = nullptr;  // owned
+        Py_hash_t hash = 0;
+        const Name* name = nullptr;
+    };
+    static constexpr std::size_t MOST_KEYS = 1 << 17;
+
+    // How the values of a key are read; null when they are left out.
+    const Name* name_of(PyObject* key);
+    void remember(PyObject* key, Py_hash_t hash, const Name* name);
+    void forget_keys() noexcept;
+    void add_all_names(const nanobind::dict& items);
+    void add_items(const nanobind::dict& items, bool only_others);
+
+    std::vector<Key> keys_;  // by their hashes; as many places as a power of two, half of them free
+    std::size_t key_count_ = 0;
+    nanobind::list names_in_order_;
+};
+
+}  // namespace ftprl::bindings

@@ -1,0 +1,125 @@
+"""One row at a time: dicts that a model learns and predicts by name, without arrays in between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, final
+
+from ftprl.data.frame_source import FrameSource
+from ftprl.data.frames import text_of
+from ftprl.data.labels import sign_of
+from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.linear.model import Model
+
+_REVIEW_DUE, _NAMES_FULL = 1, 2  # as in src/core/bindings/one_row.cpp
+_MOST_LABELS = 1000  # that are remembered
+
+
+@final
+class RowLearner:
+    """Learns and scores dicts with the engine of a model, which reads them as the data that it was trained on."""
+
+    def __init__(self, model: Model) -> None:
+        if getattr(model.engine.spec, "classes", 0):
+            raise InvalidInput("one row at a time needs a loss of one score, got several classes; use train.")
+        self.engine = model.engine
+        self._obstacle = _obstacle(model)
+        self._taken = 0  # rows that were learned here and are in the history of the model
+        self._names = model.names
+        source = model.open([{}])
+        assert isinstance(source, FrameSource)
+        scoring = replace(source.settings, skip_bad_rows=False, batch_rows=2, names=False)
+        learning = replace(scoring, names=model.names is not None and model.names.full_row is None)
+        table = None if model.names is None else model.names.table
+        self.core = self.engine.one_row(learning.parser(), scoring.parser(), table)
+        self._before = int(model.history.get("rows", 0))
+        loss = self.engine.spec.scalar_loss()
+        self.mean_of = loss.mean_of
+        self._loss, self._positive = loss.name, model.reading.get("positive")
+        self._signs: dict[Hashable, float] | None = {} if loss.binary else None
+
+    def learn(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
+        """Predict and learn one row."""
+        if self._obstacle is not None:
+            raise InvalidInput(f"learn_one needs a model that learns every row alike, got one that {self._obstacle}.")
+        try:
+            due = self.core.learn(x, self._label(y), weight)
+        except (TypeError, ValueError) as wrong:
+            raise refusal(wrong, weight) from None
+        if due:
+            self.settle(due)
+
+    def take_rows(self) -> int:
+        """How many rows were learned since the last call."""
+        rows, self._taken = self.core.rows - self._taken, self.core.rows
+        return rows
+
+    def score(self, x: Mapping[Any, Any]) -> float:
+        """The score of one row, with the weights as they are."""
+        try:
+            return self.core.score(x)
+        except (TypeError, ValueError) as wrong:
+            raise refusal(wrong) from None
+
+    def mean(self, x: Mapping[Any, Any]) -> float:
+        """What that score predicts."""
+        return self.mean_of(self.score(x))
+
+    def settle(self, due: int) -> None:
+        """What the core leaves to do after a row: to drop scales, and to note that no name fits any more."""
+        if due & _REVIEW_DUE:
+            self.engine.review_one_row(self.core)
+        if due & _NAMES_FULL and self._names is not None:
+            self._names.full_row = self._before + self.core.rows
+
+    def _label(self, y: Any) -> float:
+        """The label as the loss takes it."""
+        signs = self._signs
+        if signs is None:
+            return _number(y)
+        try:
+            return signs[y]
+        except KeyError:
+            pass
+        except TypeError:
+            raise InvalidInput(f"y needs a label, got {type(y).__name__}; pass the label of the row.") from None
+        if y is None:
+            raise InvalidInput("y needs a label, got None; leave the row out, or call predict_one.")
+        sign = sign_of(self._loss, self._positive, text_of(y))
+        if len(signs) < _MOST_LABELS:
+            signs[y] = sign
+        return sign
+
+
+def _obstacle(model: Model) -> str | None:
+    """Why a model cannot learn row by row; it can still predict."""
+    if model.is_compact:
+        return "was made compact"
+    if model.checkpoint is not None:
+        return "is a checkpoint of an unfinished run"
+    if model.admission is not None:
+        return "leaves rare features out (admit=)"
+    return None if model.engine.bounds is None else "bounds weights by name (bounds=); train it on lists of dicts"
+
+
+def _number(y: Any) -> float:
+    try:
+        number = float(y)
+    except (TypeError, ValueError):
+        number = math.inf
+    if math.isinf(number) or isinstance(y, str):
+        raise InvalidInput(f"y needs a finite number, got {y!r:.60}; pass the label of the row.")
+    return number
+
+
+def refusal(wrong: Exception, weight: Any = 1.0) -> Exception:
+    """What was wrong with the arguments of a call of the core."""
+    if isinstance(wrong, ValueError):
+        return wrong if isinstance(wrong, InvalidInput) else BadFormat(f"the row: {wrong}.")
+    if not isinstance(weight, int | float):
+        return InvalidInput(f"weight needs a number, got {type(weight).__name__}; pass how much the row counts.")
+    return wrong

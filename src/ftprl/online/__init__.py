@@ -1,0 +1,6 @@
+"""A classifier and a regressor that learn one dict at a time, with the methods of River's models but without River."""
+
+from ftprl.online.classifier import OnlineClassifier
+from ftprl.online.regressor import OnlineRegressor
+
+__all__ = ["OnlineClassifier", "OnlineRegressor"]

@@ -1,0 +1,134 @@
+"""What both share: parameters, a model that is made when it is first used, and the conventions of River's models."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any, ClassVar, Self
+
+from ftprl.linear.model import Model
+from ftprl.linear.one_row import RowLearner
+from ftprl.training.setup import model_of_names, model_options
+
+Row = Mapping[Any, Any]
+_OPTIONS = (
+    *("loss", "tau", "scale", "beta", "l1", "l2", "lower", "upper", "intercept", "bits", "seed", "float64"),
+    *("coin", "dense", "categorical", "text", "boolean", "date", "interactions"),
+)
+
+
+class OnlineModel:
+    """Parameters that are attributes, as River's models have them, and the model that they describe."""
+
+    _river_kind: ClassVar[str]  # the class of river.base that it counts as
+    _is_known_to_river: ClassVar[bool] = False
+
+    retire: bool
+    receipt: bool
+
+    def __init__(self) -> None:
+        self._own_model: Model | None = None
+        self._learner: RowLearner | None = None
+        self._count_as_rivers()
+
+    @classmethod
+    def _count_as_rivers(cls) -> None:
+        """Where River is in use, its pipelines and metrics ask whether this is one of its classifiers or regressors."""
+        base = sys.modules.get("river.base")
+        if base is not None and "_is_known_to_river" not in cls.__dict__ and hasattr(base, cls._river_kind):
+            getattr(base, cls._river_kind).register(cls)
+            cls._is_known_to_river = True
+
+    @property
+    def model(self) -> Model:
+        """The model itself, to save, predict files with, explain or certify."""
+        self._learner = None  # whoever has the model may put another engine into it
+        if self._own_model is None:
+            named = {name: getattr(self, name, None) for name in _OPTIONS}
+            options = model_options(dict.fromkeys(_UNUSED) | named)
+            self._own_model = model_of_names(options, self.receipt)
+            self._own_model.engine.retire = self.retire
+        return self._own_model
+
+    def _start(self) -> RowLearner:
+        """What learns and scores rows, kept until the model is asked for: a row should cost little more than itself."""
+        learner = self._learner = self.model.row_learner()
+        return learner
+
+    # ---- parameters ----
+
+    def _get_params(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def clone(self, new_params: Mapping[str, Any] | None = None, include_attributes: bool = False) -> Self:
+        """A new one with the same parameters, or others, that has learned nothing, or else as much."""
+        twin = type(self)(**copy.deepcopy({**self._get_params(), **(new_params or {})}))
+        if include_attributes:
+            twin._own_model = copy.deepcopy(self._own_model)
+        return twin
+
+    def mutate(self, new_attrs: Mapping[str, Any]) -> None:
+        """Refuse to change a parameter: what was learned depends on all of them."""
+        for name in new_attrs:
+            raise ValueError(f"{name!r} is not a mutable attribute of {type(self).__name__}; use clone.")
+
+    def __repr__(self) -> str:
+        defaults = {name: entry.default for name, entry in inspect.signature(type(self)).parameters.items()}
+        changed = {name: value for name, value in self._get_params().items() if value != defaults[name]}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the parameters, and the model once there is one."""
+        learned = "" if self._own_model is None else self._own_model._repr_html_()
+        return f"<code>{escape(repr(self))}</code>{learned}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copies: the parameters, and the model as the bytes of its file."""
+        return {**self._get_params(), "_own_model": self._own_model}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update({**state, "_learner": None})
+        self._count_as_rivers()
+
+    # ---- what River's pipelines and checks ask for ----
+
+    _supervised = True
+    _multiclass = False
+    _is_stochastic = False
+    _mutable_attributes: frozenset[str] = frozenset()
+
+    @property
+    def _tags(self) -> set[str]:
+        return set()
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """Bytes of what was learned: the cells in use and the names."""
+        if self._own_model is None:
+            return 0
+        cells, names = self._own_model.engine.take(self._own_model.engine.touched()), self._own_model.names
+        return cells.nbytes + (0 if names is None else names.bytes)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {}
+
+    def _unit_test_skips(self) -> set[str]:
+        return set()
+
+    def __ror__(self, other: Any) -> Any:
+        from river import compose
+
+        return compose.Pipeline(other, self)
+
+
+def _names_of_options() -> tuple[str, ...]:
+    from ftprl.training.setup import READING, SPEC
+
+    return (*SPEC, *READING, "bits")
+
+
+_UNUSED = _names_of_options()

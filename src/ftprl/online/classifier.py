@@ -1,0 +1,104 @@
+"""`OnlineClassifier`: two classes, one dict at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, final
+
+from ftprl.errors import InvalidInput
+from ftprl.linear.one_row import refusal
+from ftprl.online.base import OnlineModel, Row
+
+
+@final
+class OnlineClassifier(OnlineModel):
+    """A linear classifier of two classes that learns one dict at a time, with the methods of River's classifiers.
+
+    `classes` are the two labels, the positive one last. The value of a key is a number, or a category if it is text,
+    and words if `text` names it. Other parameters are options of `ftprl.train`; one that is None has its default there.
+
+    >>> model = OnlineClassifier()
+    >>> for city, size, bought in [("Ulm", 2.0, True), ("Bonn", 1.0, False)] * 5:
+    ...     model.learn_one({"city": city, "size": size}, bought)
+    >>> model.predict_one({"city": "Ulm", "size": 2.5})
+    True
+    """
+
+    _river_kind = "Classifier"
+
+    def __init__(
+        self,
+        *,
+        classes: tuple[Any, Any] = (False, True),
+        loss: str = "logistic",
+        scale: float | Sequence[float] | str = "auto",
+        beta: float | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        lower: float | None = None,
+        upper: float | None = None,
+        intercept: bool = True,
+        categorical: tuple[str, ...] | None = None,
+        text: tuple[str, ...] | None = None,
+        boolean: tuple[str, ...] | None = None,
+        date: tuple[str, ...] | None = None,
+        interactions: tuple[str, ...] | None = None,
+        bits: int = 22,
+        seed: int = 0,
+        float64: bool = False,
+        coin: bool | None = None,
+        dense: bool | None = None,
+        retire: bool = True,
+        receipt: bool = False,
+    ) -> None:
+        self.classes = classes
+        self.loss = loss
+        self.scale = scale
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.lower = lower
+        self.upper = upper
+        self.intercept = intercept
+        self.categorical = categorical
+        self.text = text
+        self.boolean = boolean
+        self.date = date
+        self.interactions = interactions
+        self.bits = bits
+        self.seed = seed
+        self.float64 = float64
+        self.coin = coin
+        self.dense = dense
+        self.retire = retire
+        self.receipt = receipt
+        if len(classes) != 2 or classes[0] == classes[1]:
+            raise InvalidInput(f"classes= needs two labels, the positive one last, got {classes!r:.60}; pass two.")
+        super().__init__()
+
+    def learn_one(self, x: Row, y: Hashable, w: float = 1.0) -> None:
+        """Learn one row; `w` is its weight."""
+        learner = self._learner or self._start()
+        try:
+            due = learner.core.learn(x, 1.0 if y == self.classes[1] else self._negative(y), w)
+        except (TypeError, ValueError) as wrong:
+            raise refusal(wrong, w) from None
+        if due:
+            learner.settle(due)
+
+    def _negative(self, y: Hashable) -> float:
+        if y == self.classes[0]:
+            return -1.0
+        raise InvalidInput(f"y needs one of the classes {self.classes!r:.60}, got {y!r:.40}; name both in classes=.")
+
+    def predict_proba_one(self, x: Row) -> dict[Any, float]:
+        """The probability of each class."""
+        if self.loss != "logistic":
+            raise NotImplementedError(f"probabilities need loss='logistic', got loss={self.loss!r}")
+        learner = self._learner or self._start()
+        positive = learner.mean_of(learner.score(x))
+        return {self.classes[0]: 1.0 - positive, self.classes[1]: positive}
+
+    def predict_one(self, x: Row) -> Any:
+        """The class that is more probable."""
+        return self.classes[1] if (self._learner or self._start()).score(x) > 0.0 else self.classes[0]

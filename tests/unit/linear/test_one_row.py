@@ -1,0 +1,206 @@
+"""One row at a time: values of every type as training reads them, bad rows, threads, and what a model keeps of them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ftprl
+from ftprl import Model, OnlineClassifier, OnlineRegressor
+from ftprl.errors import BadFormat, InvalidInput
+
+VALUES = st.one_of(
+    st.floats(-1e6, 1e6), st.integers(-(2**70), 2**70), st.booleans(), st.text(max_size=6), st.none(), st.just(math.nan)
+)
+RECORDS = st.dictionaries(st.sampled_from(["a", "b", "a b", "größe", "", "x" * 40]), VALUES, max_size=6)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(RECORDS, min_size=1, max_size=8), st.sampled_from([0.1, "auto"]))
+def test_dicts_are_read_as_in_training(records: list[dict[str, Any]], scale: Any) -> None:
+    """Against a list of dicts whose keys are read by their values, since none is in the first rows."""
+    start = [{"other": 1.0}, {"other": 2.0}]
+    model = ftprl.train(start, [1, 0], bits=10, scale=scale, missing="ignore").model
+    twin: Model = Model.from_bytes(model.to_bytes())
+    for number, record in enumerate(records):
+        model.learn_one({str(key): value for key, value in record.items()}, number % 2)  # keys that nobody interned
+    batches = [
+        batch for batch, _ in twin.open_labelled(records, y=[number % 2 for number in range(len(records))]).read()
+    ]
+    for batch in batches:
+        twin.engine.learn(batch)
+    assert model.state_digest() == twin.state_digest()
+    np.testing.assert_array_equal([model.predict_one(record) for record in records], twin.predict(records))
+
+
+@pytest.mark.parametrize(
+    ("value", "same"),
+    [
+        (np.float64(2.5), 2.5),
+        (np.float32(0.5), 0.5),
+        (np.int64(3), 3),
+        (np.bool_(True), True),
+        (Decimal("2.5"), 2.5),
+        (b"Ulm", "Ulm"),
+        (None, math.nan),
+        ("", None),
+    ],
+    ids=repr,
+)
+def test_values_of_other_types(value: Any, same: Any) -> None:
+    models = [OnlineClassifier(bits=8) for _ in range(2)]
+    for model, entry in zip(models, (value, same), strict=True):
+        model.learn_one({"x": entry, "y": 1.0}, True)
+    assert models[0].model.state_digest() == models[1].model.state_digest()
+
+
+def test_words_of_a_text() -> None:
+    online = OnlineClassifier(text=("message",), bits=10)
+    rows = [({"message": "Win a prize, WIN now", "length": 20}, 1), ({"message": "see you", "length": 7}, 0)] * 3
+    for x, y in rows:
+        online.learn_one(x, y)
+    same = ftprl.train([x for x, _ in rows], [y for _, y in rows], text="message", bits=10, missing="ignore").model
+    assert online.model.state_digest() == same.state_digest()
+    assert online.model.names is not None
+    assert set(online.model.names.all()) >= {"message=win", "message=prize", "length"}
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ({"a": math.inf}, True, "the row: expected a finite number, got 'inf' in column 'a'."),
+        ({"a": [1, 2]}, True, "got list in column 'a'"),
+        ([1.0], True, "the row: expected a dict, got list."),
+        ({"a": 1e40}, True, "expected values within 1e30"),
+        ({"a": 1.0}, "maybe", "y needs one of the classes (False, True), got 'maybe'"),
+        ({"a": 1.0}, None, "y needs one of the classes"),
+    ],
+)
+def test_bad_rows_change_nothing(x: Any, y: Any, message: str) -> None:
+    model = OnlineClassifier(bits=8)
+    model.learn_one({"a": 1.0}, True)
+    before = model.model.to_bytes()
+    with pytest.raises((BadFormat, InvalidInput)) as wrong:
+        model.learn_one(x, y)
+    assert message in str(wrong.value)
+    assert "\n" not in str(wrong.value)
+    assert model.model.to_bytes() == before
+    model.learn_one({"a": 1.0}, True)
+
+
+def test_labels_that_a_loss_does_not_take() -> None:
+    model = OnlineRegressor(loss="poisson", bits=8)
+    with pytest.raises(BadFormat, match="a label needs to be from 0 to 1e30"):
+        model.learn_one({"a": 1.0}, -1.0)
+    with pytest.raises(InvalidInput, match="y needs a finite number, got 'three'"):
+        model.learn_one({"a": 1.0}, "three")  # type: ignore[arg-type]
+
+
+def test_labels_of_a_model() -> None:
+    rows = [{"a": 1.0}, {"b": 1.0}] * 4
+    words = ftprl.train(rows, ["spam", "ham"] * 4, positive="spam", bits=8, missing="ignore").model
+    numbers = ftprl.train(rows, [1, 0] * 4, bits=8, missing="ignore").model
+    words.learn_one({"a": 1.0}, "spam")
+    words.learn_one({"b": 1.0}, "ham")
+    for label in (True, -1):
+        numbers.learn_one({"a" if label is True else "b": 1.0}, label)
+    assert words.state_digest() == numbers.state_digest()
+    with pytest.raises(InvalidInput, match="y needs a label, got None"):
+        numbers.learn_one({"a": 1.0}, None)
+
+
+def test_weights_are_those_of_rows() -> None:
+    model = OnlineRegressor(bits=8)
+    for size, weight in ((1.0, 1.0), (2.0, 0.5), (3.0, 4.0), (3.0, 0.0)):
+        model.learn_one({"size": size}, 2.0 * size, weight)
+    rows = [{"size": size} for size in (1.0, 2.0, 3.0, 3.0)]
+    same = ftprl.train(rows, [2.0, 4.0, 6.0, 6.0], weight=[1.0, 0.5, 4.0, 0.0], loss="squared", bits=8).model
+    assert model.model.state_digest() == same.state_digest()
+
+
+def test_models_that_cannot_learn_one_row(tmp_path: Path) -> None:
+    rows = [{"a": 1.0}, {"b": 1.0}] * 4
+    compact = ftprl.train(rows, [1, 0] * 4, bits=8).model.compact()
+    with pytest.raises(InvalidInput, match="got one that was made compact"):
+        compact.learn_one({"a": 1.0}, 1)
+    assert 0.0 < compact.predict_one({"a": 1.0}) < 1.0
+    bounded = ftprl.train(rows, [1, 0] * 4, bits=8, bounds={"a": (0, None)}).model
+    with pytest.raises(InvalidInput, match="got one that bounds weights by name"):
+        bounded.learn_one({"a": 1.0}, 1)
+    numbered = ftprl.train(np.eye(4), [1, 0, 1, 0]).model
+    with pytest.raises(InvalidInput, match="which has numbers for them and no names"):
+        numbered.predict_one({"a": 1.0})
+
+
+def test_a_model_keeps_what_it_learned(tmp_path: Path) -> None:
+    rows = [({"city": city, "size": float(i)}, i % 2) for i, city in enumerate(["Ulm", "Bonn"] * 20)]
+    model = ftprl.train([x for x, _ in rows[:10]], [y for _, y in rows[:10]], bits=10, receipt=True).model
+    assert model.provenance is not None
+    for x, y in rows[10:]:
+        model.learn_one(x, y)
+    model.save(tmp_path / "model.ftprl")
+    loaded = ftprl.load(tmp_path / "model.ftprl")
+    assert loaded.history["rows"] == 40
+    assert loaded.history == model.history
+    assert loaded.provenance is None  # of rows that came one by one there is no record that could be verified
+    loaded.learn_one(*rows[0])
+    model.learn_one(*rows[0])
+    assert loaded.to_bytes() == model.to_bytes()
+
+
+def test_threads_take_turns() -> None:
+    """A value whose code lets other threads run while its row is read."""
+
+    class Slow:
+        def __float__(self) -> float:
+            threading.Event().wait(0.0005)
+            return 1.0
+
+    model, alone = OnlineClassifier(bits=8, scale=0.1), OnlineClassifier(bits=8, scale=0.1)
+    wrong: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(50):
+                model.learn_one({"a": Slow(), "b": 1.0}, True)
+                model.predict_proba_one({"a": 1.0, "c": Slow()})
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    for _ in range(200):
+        alone.learn_one({"a": 1.0, "b": 1.0}, True)
+    assert alone.model.state_digest() == model.model.state_digest()
+
+
+def test_a_dict_that_changes_while_it_is_read() -> None:
+    class Growing:
+        def __float__(self) -> float:
+            x.update({f"new {i}": 1.0 for i in range(1000)})
+            return 1.0
+
+    class Recursive:
+        def __float__(self) -> float:
+            model.predict_one({"a": 1.0})
+            return 1.0
+
+    model = OnlineClassifier(bits=8)
+    x: dict[str, Any] = {"a": Growing(), "b": 1.0}
+    with pytest.raises(BadFormat, match="expected a dict that nobody changes"):
+        model.learn_one(x, True)
+    with pytest.raises((RuntimeError, BadFormat)):
+        model.learn_one({"a": Recursive()}, True)
+    model.learn_one({"a": 1.0}, True)
