@@ -349,7 +349,7 @@ def test_one_bad_label_or_weight_is_found_wherever_it_stands() -> None:
 
 @pytest.mark.parametrize("float64", [True, False])
 def test_a_row_that_repeats_a_slot_gives_the_same_bits_everywhere(float64: bool) -> None:
-    """A batch promises that none does. All kernels learn the last entry of the slot, and add all gradients to an S beside
+    """A batch promises that none does. All kernels learn the last entry of a slot, and add all gradients to an S beside
     its cell; with float64 S is in the cell."""
     indptr = np.array([0, 2, 4, 7, 14])
     indices = np.array([1, 1, 0, 1, 1, 0, 0, 2, 2, 2, 2, 2, 0, 2], np.uint32)
