@@ -57,9 +57,8 @@ def _units() -> list[tuple[Path, list[str]]]:
         "learners/learner",
         "learners/ledger",
         "learners/losses",
+        "learners/multi_class",
         "learners/multi_scale",
-    )
-    core += (
         "learners/rows",
         "learners/single_scale",
         "readers/delimiters",

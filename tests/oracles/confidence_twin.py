@@ -10,20 +10,27 @@ from scipy.optimize import brentq
 BETS = 0.8 * 0.5 ** np.arange(24)
 PRIOR = 1.0 / (1.0 + np.maximum(np.arange(24) - 8, 0)) ** 2
 PRIOR = PRIOR / PRIOR.sum()
-COSTS = -np.log1p(-BETS) - BETS
 
 
-def log_wealth(s: float, v: float) -> float:
-    """ln of the mixture over bets of exp(bet s - psi(bet) v)."""
-    return float(np.logaddexp.reduce(np.log(PRIOR) + BETS * s - COSTS * v))
+def log_wealth(s: float, v: float, doublings: int = 0) -> float:
+    """ln of the mixture over bets of exp(bet s - psi(bet) v), where deviations are in units of 2^doublings.
+
+    The bets are those on the sum itself, fixed before the first row; those that would be above 0.8 now are given up.
+    """
+    terms = []
+    for bet, prior in zip(BETS, PRIOR, strict=True):
+        now = bet * 2.0**doublings
+        if now <= BETS[0]:
+            terms.append(math.log(prior) + now * s - (-math.log1p(-now) - now) * v)
+    return float(np.logaddexp.reduce(terms))
 
 
-def largest_deviation(v: float, threshold: float) -> float:
+def largest_deviation(v: float, threshold: float, doublings: int = 0) -> float:
     """Where the mixture reaches e^threshold."""
     high = 1.0
-    while log_wealth(high, v) < threshold:
+    while log_wealth(high, v, doublings) < threshold:
         high *= 2.0
-    return float(brentq(lambda s: log_wealth(s, v) - threshold, 0.0, high, xtol=1e-12))
+    return float(brentq(lambda s: log_wealth(s, v, doublings) - threshold, 0.0, high, xtol=1e-12))
 
 
 class SequenceTwin:
@@ -33,14 +40,18 @@ class SequenceTwin:
         self.bound, self.is_signed, self.grows, self.error = bound, is_signed, grows, error_probability
         self.rows: list[tuple[float, float, float]] = []  # of this epoch: number, weight, guess
         self.heaviest = self.guess = 0.0
+        self.doublings = 0
         self.epoch = self.cuts = self.cut_rows = 0
         self.before = np.zeros(4)  # weight, total, lower, upper of the epochs before
 
     def add(self, x: float, weight: float) -> None:
         if weight > self.heaviest:
-            self._end_epoch()
-            self.heaviest = max(weight, 2 * self.heaviest if self.rows else weight)
-            self.rows = []
+            more = math.ceil(math.log2(weight / self.heaviest)) if self.rows else 99
+            if self.doublings + more <= 8:
+                self.doublings, self.heaviest = self.doublings + more, self.heaviest * 2.0**more
+            else:
+                self._end_epoch()
+                self.heaviest, self.rows = weight, []
         low = -self.bound if self.is_signed else 0.0
         kept = min(max(x, low), self.bound)
         self.rows.append((kept, weight, self.guess))
@@ -59,14 +70,14 @@ class SequenceTwin:
     def _end_epoch(self) -> None:
         if self.rows:
             self.before = self.before + self._now()
-            self.epoch, self.cuts = self.epoch + 1, 0
+            self.epoch, self.cuts, self.doublings = self.epoch + 1, 0, 0
 
     def _now(self) -> np.ndarray:
         numbers, weights, guesses = np.array(self.rows).T
         c = self.bound * (1.25 if self.is_signed else 1.0) * self.heaviest
         v = float((((numbers - guesses) * weights / c) ** 2).sum())
         part = 0.75 if self.epoch == 0 else 0.25 * 0.5**self.epoch
-        far = c * largest_deviation(v, math.log(2.0 / (self.error * part)))
+        far = c * largest_deviation(v, math.log(2.0 / (self.error * part)), self.doublings)
         total, weight = float((numbers * weights).sum()), float(weights.sum())
         low = (-self.bound if self.is_signed else 0.0) * weight
         return np.array([weight, total, max(total - far, low), min(total + far, self.bound * weight)])

@@ -133,6 +133,6 @@ void ftprl::bindings::bind_confidence(nb::module_& m) {
             "residuals", [](ftprl::Monitor& self) { return numbers_of(self.residuals().state()); },
             [](ftprl::Monitor& self, const Numbers& numbers) { self.residuals().state() = residual_state_of(numbers); },
             "All that it remembers of residuals.");
-    m.def("log_wealth", &ftprl::log_wealth, nb::arg("s"), nb::arg("v"));
-    m.def("largest_deviation", &ftprl::largest_deviation, nb::arg("v"), nb::arg("threshold"));
+    m.def("log_wealth", &ftprl::log_wealth, nb::arg("s"), nb::arg("v"), nb::arg("doublings") = 0);
+    m.def("largest_deviation", &ftprl::largest_deviation, nb::arg("v"), nb::arg("threshold"), nb::arg("doublings") = 0);
 }

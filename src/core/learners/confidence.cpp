@@ -15,6 +15,8 @@ constexpr double GROWTH = 4.0;        // of the bound
 constexpr double CUTS_ALLOWED = 2.0, CUT_PART = 1e-3;
 constexpr double GUESSED_PART = 0.25;  // of the bound: a guess near 0 keeps deviations of signed numbers small
 constexpr int NEWTON_STEPS = 100;
+constexpr double DOUBLING = 1.0 / 64.0;  // of the largest weight, in the number of epochs
+constexpr int MOST_DOUBLINGS = LIKELY;   // in one epoch: enough bets are left then for 10 billion rows
 constexpr std::int64_t STOP_ROWS = 256, FIRST_SEGMENT = 1024;
 
 struct Bets {
@@ -56,14 +58,15 @@ struct Wealth {
     double log, slope;
 };
 
-Wealth wealth_at(double s, double v) {
+Wealth wealth_at(double s, double v, int doublings) {
     const Bets& b = bets();
+    const int left = GRID - doublings;
     double terms[GRID], largest = -std::numeric_limits<double>::infinity(), sum = 0.0, moment = 0.0;
-    for (int j = 0; j < GRID; ++j) {
-        terms[j] = b.log_prior[j] + b.size[j] * s - b.cost[j] * v;
+    for (int j = 0; j < left; ++j) {
+        terms[j] = b.log_prior[j + doublings] + b.size[j] * s - b.cost[j] * v;
         largest = std::max(largest, terms[j]);
     }
-    for (int j = 0; j < GRID; ++j) {
+    for (int j = 0; j < left; ++j) {
         const double part = std::exp(terms[j] - largest);
         sum += part;
         moment += b.size[j] * part;
@@ -73,14 +76,16 @@ Wealth wealth_at(double s, double v) {
 
 }  // namespace
 
-double log_wealth(double s, double v) { return wealth_at(s, v).log; }
+double log_wealth(double s, double v, int doublings) { return wealth_at(s, v, doublings).log; }
 
-double largest_deviation(double v, double threshold) {
+double largest_deviation(double v, double threshold, int doublings) {
     const Bets& b = bets();
     double s = std::numeric_limits<double>::infinity();  // where the first bet alone has won enough
-    for (int j = 0; j < GRID; ++j) s = std::min(s, (threshold - b.log_prior[j] + b.cost[j] * v) / b.size[j]);
+    for (int j = 0; j + doublings < GRID; ++j) {
+        s = std::min(s, (threshold - b.log_prior[j + doublings] + b.cost[j] * v) / b.size[j]);
+    }
     for (int i = 0; i < NEWTON_STEPS; ++i) {  // convex and rising: Newton's method comes down to the root
-        const Wealth wealth = wealth_at(s, v);
+        const Wealth wealth = wealth_at(s, v, doublings);
         const double next = s - (wealth.log - threshold) / wealth.slope;
         if (!(next < s)) break;
         s = next;
@@ -104,8 +109,16 @@ double MeanSequence::unit() const {
 }
 
 double MeanSequence::threshold(double error_probability) const {
-    const double part = state_.epoch == 0.0 ? FIRST_EPOCH : (1.0 - FIRST_EPOCH) * std::exp2(-state_.epoch);
+    const double before = epochs();
+    const double part = before == 0.0 ? FIRST_EPOCH : (1.0 - FIRST_EPOCH) * std::exp2(-before);
     return -std::log(error_probability * part);
+}
+
+double MeanSequence::epochs() const { return std::floor(state_.epoch); }
+
+int MeanSequence::doublings() const {
+    const double count = (state_.epoch - epochs()) / DOUBLING;
+    return count > 0.0 && count <= MOST_DOUBLINGS ? static_cast<int>(count) : 0;
 }
 
 // The next row number at which something depends on the rows so far: a power of two at first, then every 256 rows.
@@ -144,7 +157,7 @@ std::int64_t MeanSequence::add(const double* x, const double* weight, std::int64
 void MeanSequence::add_unusual(double x, double weight) {
     MeanState& s = state_;
     if (x != x) return;
-    if (weight > s.heaviest) start_epoch(s.bound, std::max(weight, s.epoch_rows > 0.0 ? 2.0 * s.heaviest : 0.0));
+    if (weight > s.heaviest) allow_weight(weight);
     const double rest = cut(x, lowest(), s.bound), deviation = weight * (rest - s.guess);
     if (rest != x) {
         s.cut_rows += 1.0;
@@ -156,6 +169,20 @@ void MeanSequence::add_unusual(double x, double weight) {
     s.epoch_weight += weight;
     s.epoch_rows += 1.0;
     s.rows += 1.0;
+}
+
+void MeanSequence::allow_weight(double weight) {
+    MeanState& s = state_;
+    double heaviest = s.heaviest;
+    int more = 0;
+    const int most = MOST_DOUBLINGS - doublings();
+    for (; heaviest < weight && more < most; ++more) heaviest *= 2.0;
+    if (!(s.epoch_rows > 0.0) || heaviest < weight) {
+        start_epoch(s.bound, weight);
+    } else {
+        s.heaviest = heaviest;
+        s.epoch += more * DOUBLING;
+    }
 }
 
 void MeanSequence::look_back() {
@@ -174,9 +201,10 @@ void MeanSequence::start_epoch(double bound, double heaviest) {
         s.upper += now.upper;
         s.total += s.sum;
         s.weight += s.epoch_weight;
-        s.epoch += 1.0;
+        s.epoch = epochs() + 1.0;
         s.epoch_rows = s.epoch_cuts = s.epoch_weight = s.sum = s.squares = 0.0;
     }
+    s.epoch = epochs();
     s.bound = bound;
     s.heaviest = heaviest;
 }
@@ -185,7 +213,7 @@ Range MeanSequence::sums() const {
     const MeanState& s = state_;
     const double c = unit();
     if (!(c > 0.0)) return {s.sum, s.sum};
-    const double far = c * largest_deviation(s.squares / (c * c), threshold(0.5 * error_probability_));
+    const double far = c * largest_deviation(s.squares / (c * c), threshold(0.5 * error_probability_), doublings());
     return {std::max(s.sum - far, lowest() * s.epoch_weight), std::min(s.sum + far, s.bound * s.epoch_weight)};
 }
 
@@ -202,7 +230,7 @@ bool MeanSequence::is_decided() const {
     const double above = (s.sum + s.lower) / c, below = -(s.sum + s.upper) / c, v = s.squares / (c * c);
     const double far = std::max(above, below);
     if (!(far > 0.0) || far * far < 2.0 * v * enough) return false;  // no bet can have won enough
-    return log_wealth(far, v) > enough;
+    return log_wealth(far, v, doublings()) > enough;
 }
 
 DriftAlarm::DriftAlarm(double error_probability) : error_probability_(error_probability) {}
@@ -211,8 +239,8 @@ void DriftAlarm::look(const MeanSequence& losses) {
     const MeanState& now = losses.state();
     const std::int64_t n = whole(now.epoch_rows);
     if (state_.alarm_row > 0.0 || n % STOP_ROWS != 0) return;
-    if (now.epoch != state_.epoch) {  // the cut changed: begin anew
-        state_.epoch = now.epoch;
+    if (losses.epochs() != state_.epoch) {  // the cut changed: begin anew
+        state_.epoch = losses.epochs();
         state_.is_testing = 0.0;
     }
     if (state_.is_testing > 0.0) test(losses);
@@ -222,7 +250,7 @@ void DriftAlarm::look(const MeanSequence& losses) {
 void DriftAlarm::start_segment(const MeanSequence& losses) {
     const MeanState& now = losses.state();
     const double c = losses.unit(), enough = losses.threshold(0.5 * error_probability_);
-    const double far = c > 0.0 ? c * largest_deviation(now.squares / (c * c), enough) : 0.0;
+    const double far = c > 0.0 ? c * largest_deviation(now.squares / (c * c), enough, losses.doublings()) : 0.0;
     state_.reference = (now.sum + far) / now.epoch_weight;
     state_.segments += 1.0;
     state_.is_testing = 1.0;
@@ -238,7 +266,7 @@ void DriftAlarm::test(const MeanSequence& losses) {
     const double excess = (now.sum - state_.sum - state_.reference * (now.epoch_weight - state_.weight)) / c;
     const double needed =
         -std::log(0.5 * error_probability_) + std::log(state_.segments) + std::log(state_.segments + 1.0);
-    if (excess > 0.0 && log_wealth(excess, (now.squares - state_.squares) / (c * c)) >= needed) {
+    if (excess > 0.0 && log_wealth(excess, (now.squares - state_.squares) / (c * c), losses.doublings()) >= needed) {
         state_.alarm_row = now.rows;
     }
 }

@@ -15,11 +15,16 @@
 
 namespace ftprl {
 
-// The logarithm of the mixture, for a sum of deviations s and a sum of squares v, both of deviations divided by c.
-double log_wealth(double s, double v);
+// When a larger weight comes, W is doubled until it is large enough. A bet on the sum of w (x - mean) is then twice as
+// large a lambda, so that the bets of the grid move up by one place each and the largest is given up; the others keep
+// their prior and all rows so far, whose squares cost no less with the new W since psi(l) / l^2 rises.
+
+// The logarithm of the mixture, for a sum of deviations s and a sum of squares v, both of deviations divided by c W,
+// where W was doubled so many times since the first row.
+double log_wealth(double s, double v, int doublings);
 
 // The largest sum of deviations whose mixture is at most e^threshold.
-double largest_deviation(double v, double threshold);
+double largest_deviation(double v, double threshold, int doublings);
 
 // All numbers are doubles, so that they can be saved as one array.
 struct MeanState {
@@ -28,7 +33,8 @@ struct MeanState {
     double total;   // sum of weight times number
     double lower;   // bounds of the sum of weight times expectation
     double upper;
-    double epoch;     // how many epochs are over: one ends where the cut or the largest weight has to grow
+    double epoch;     // how many epochs are over: one ends where the cut has to grow, or the largest weight very much;
+                      // and 1/64 for each doubling of the largest weight in this one
     double bound;     // numbers are cut to [-bound, bound] or [0, bound]
     double heaviest;  // no weight of this epoch is larger
     double epoch_rows;
@@ -61,6 +67,8 @@ public:
     bool is_decided() const;                           // whether 0 lies outside
     double unit() const;                               // c W: deviations are divided by it
     double threshold(double error_probability) const;  // ln(1/a) for one side in this epoch
+    double epochs() const;                             // that are over
+    int doublings() const;                             // of the largest weight in this epoch
 
     MeanState& state() { return state_; }
     const MeanState& state() const { return state_; }
@@ -68,6 +76,7 @@ public:
 private:
     void add_unusual(double x, double weight);
     void start_epoch(double bound, double heaviest);
+    void allow_weight(double weight);
     void look_back();
     std::int64_t next_stop() const;
     double lowest() const { return is_signed_ ? -state_.bound : 0.0; }

@@ -14,7 +14,7 @@ from ftprl._core import Baseline
 from ftprl.errors import InvalidInput
 from ftprl.evaluation.blocks import Block
 from ftprl.evaluation.compare import rows_by_value
-from ftprl.evaluation.evaluate import json_of, table_of, wilson
+from ftprl.evaluation.evaluate import Slices, json_of, slice_lines, table_of, wilson
 from ftprl.evaluation.moments import Metric, Moments
 from ftprl.evaluation.predictions import Vector
 
@@ -62,7 +62,7 @@ class ClassEvaluation:
     by_class: tuple[ClassMetrics, ...]
     confusion: NDArray[np.float64]
     by: str | None
-    slices: tuple[tuple[str, int, dict[str, Metric]], ...]
+    slices: Slices
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -109,14 +109,7 @@ class ClassEvaluation:
         return lines
 
     def _slices(self) -> list[str]:
-        if not self.slices:
-            return []
-        lines = ["", f"by {self.by}:"]
-        widest = max(len(value) for value, *_ in self.slices)
-        for value, rows, metrics in self.slices:
-            parts = ", ".join(f"{name} {_short(m.value)}" for name, m in metrics.items())
-            lines.append(f"{value:<{widest}}  {rows:>9,} rows  {parts}")
-        return lines
+        return ["", *slice_lines(self.by, self.slices)] if self.slices else []
 
 
 def _short(value: float) -> str:

@@ -14,11 +14,13 @@ from ftprl.evaluation.calibration import CalibrationBins, CalibrationTable
 from ftprl.evaluation.compare import rows_by_value
 from ftprl.evaluation.measures import measures_for
 from ftprl.evaluation.moments import NORMAL_95, Metric, Moments
-from ftprl.evaluation.predictions import Vector
-from ftprl.evaluation.ranking import Ranked, Ranking
+from ftprl.evaluation.ranking import Ranked, Ranking, SliceRankings
 from ftprl.losses import ScalarLoss
 
 THRESHOLDS = (0.5,)
+FARTHEST_LOGIT = 300.0  # exp of it is a number
+Slices = tuple[tuple[str, int, dict[str, Metric]], ...]  # value, rows, metrics
+INTERVAL = "95 % (central limit)"  # the column of a table: not valid at every row at once, as those of `compare`
 
 
 @final
@@ -41,7 +43,7 @@ class Evaluation:
     ranked: Ranked | None
     calibration: CalibrationTable | None
     by: str | None
-    slices: tuple[tuple[str, int, dict[str, Metric]], ...]
+    slices: Slices
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -65,11 +67,7 @@ class Evaluation:
         for at, metrics in self.thresholds.items():
             lines += ["", f"at threshold {at:g}:", *table_of(metrics)]
         if self.slices:
-            lines += ["", f"by {self.by}:"]
-            widest = max(len(value) for value, *_ in self.slices)
-            for value, rows, metrics in self.slices:
-                parts = ", ".join(f"{name} {shown(metric)}" for name, metric in metrics.items())
-                lines.append(f"{value:<{widest}}  {rows:>9,} rows  {parts}")
+            lines += ["", *slice_lines(self.by, self.slices)]
         return "\n".join(lines)
 
     def _not_measured(self) -> str:
@@ -86,13 +84,23 @@ def json_of(metrics: dict[str, Metric]) -> dict[str, Any]:
 def table_of(metrics: dict[str, Metric]) -> list[str]:
     """Metrics as the lines of a table."""
     width = max(map(len, metrics))
-    lines = [f"{'':<{width}}  {'value':>10}  {'95 % interval':^23}  {'base rate':>10}"]
+    lines = [f"{'':<{width}}  {'value':>10}  {INTERVAL:^23}  {'base rate':>10}"]
     for name, m in metrics.items():
         base = "" if m.baseline is None else _number(m.baseline)
         lines.append(
             f"{name:<{width}}  {_number(m.value):>10}  {_number(m.lower):>10} to {_number(m.upper):<10}  {base:>10}"
         )
     return [line.rstrip() for line in lines]
+
+
+def slice_lines(by: str | None, slices: Slices) -> list[str]:
+    """Slices as lines, each with its number of rows and its metrics with their intervals."""
+    widest = max(len(value) for value, *_ in slices)
+    lines = [f"by {by}, with 95 % intervals of the central limit:"]
+    for value, rows, metrics in slices:
+        parts = ", ".join(f"{name} {shown(metric)}" for name, metric in metrics.items())
+        lines.append(f"{value:<{widest}}  {rows:>9,} rows  {parts}")
+    return lines
 
 
 def shown(metric: Metric) -> str:
@@ -120,7 +128,7 @@ def evaluate_predictions(
     baseline = Baseline(loss.name, 0.5 if loss.tau is None else loss.tau)
     median = Baseline("absolute", 0.5)
     moments, slices = Moments(measures.width), dict[str, Moments]()
-    ranking = Ranking() if loss.binary else None
+    ranking, slice_rankings = (Ranking(), SliceRankings()) if loss.binary else (None, None)
     bins = CalibrationBins(loss) if measures.has_calibration else None
     left_out = unlabelled = 0
     for block in blocks:
@@ -137,7 +145,10 @@ def evaluate_predictions(
         if bins is not None:
             bins.add(loss.mean(scores), y, weight)
         if block.groups is not None:
-            _add_slices(slices, numbers, block.groups[usable])
+            for value, some in rows_by_value(block.groups[usable], slices):
+                slices.setdefault(value, Moments(measures.width)).add(numbers[some])
+                if slice_rankings is not None:
+                    slice_rankings.add(value, scores[some], y[some] > 0.0, weight[some])
     if not moments.rows:
         raise InvalidInput(
             "data needs rows with a label, a weight above 0 and a prediction, got none; check the labels and the"
@@ -163,7 +174,7 @@ def evaluate_predictions(
         calibration=calibration,
         by=by,
         slices=tuple(
-            (value, one.rows, measures.main(one))
+            (value, one.rows, measures.main(one) | _auc_of_slice(slice_rankings, value))
             for value, one in sorted(slices.items(), key=lambda entry: (-entry[1].rows, entry[0]))
         ),
     )
@@ -181,14 +192,32 @@ def _checked(thresholds: Sequence[float]) -> tuple[float, ...]:
 
 
 def ranking_metrics(ranked: Ranked, base: float) -> dict[str, Metric]:
-    """AUC (DeLong), average precision (on the logit scale) and lift (Wilson), with what a random order would have."""
-    far = NORMAL_95 * ranked.auc_error
-    found = {"AUC": Metric(ranked.auc, max(0.0, ranked.auc - far), min(1.0, ranked.auc + far), 0.5)}
-    found["average precision"] = _on_logit_scale(ranked.average_precision, ranked.positive_rows, base)
+    """AUC and average precision (on the logit scale) and lift (Wilson), with what a random order would have."""
+    found = {"AUC": auc_of(ranked)}
+    ap = ranked.average_precision  # Boyd, Eng and Page 2013: the standard error of its logit is (n AP (1 - AP))^-1/2
+    found["average precision"] = _on_logit_scale(ap, math.sqrt(ap * (1.0 - ap) / ranked.positive_rows), base)
     for part, (precision, rows) in ranked.precision_at.items():
         ends = wilson(precision, rows)
         found[f"lift at top {100 * part:g} %"] = Metric(precision / base, ends[0] / base, ends[1] / base, 1.0)
     return found
+
+
+def auc_of(ranked: Ranked) -> Metric:
+    """The AUC with DeLong's standard error, on the logit scale: slices with few positives need that.
+
+    DeLong's variance is 0 where no pair is in the wrong order, and needs two rows of either class. Then the interval is
+    Wilson's of as many rows as the smaller class has: the variance of an AUC is at most that of such a share (van
+    Dantzig 1951).
+    """
+    if not 0.0 < ranked.auc_error < math.inf:
+        return Metric(ranked.auc, *wilson(ranked.auc, min(ranked.positive_rows, ranked.negative_rows)), 0.5)
+    return _on_logit_scale(ranked.auc, ranked.auc_error, 0.5)
+
+
+def _auc_of_slice(rankings: SliceRankings | None, value: str) -> dict[str, Metric]:
+    """None of a slice with one class."""
+    ranked = None if rankings is None else rankings.ranked(value)
+    return {} if ranked is None else {"AUC": auc_of(ranked)}
 
 
 def wilson(p: float, rows: float) -> tuple[float, float]:
@@ -198,17 +227,11 @@ def wilson(p: float, rows: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _on_logit_scale(p: float, rows: float, base: float) -> Metric:
-    """Boyd, Eng and Page 2013: the standard error of logit(AP) is (n AP (1 - AP))^-1/2, n the number of positives."""
+def _on_logit_scale(p: float, error: float, base: float) -> Metric:
+    """A number between 0 and 1 with this standard error: an interval that stays between them."""
     if not 0.0 < p < 1.0:
         return Metric(p, p, p, base)
-    centre, far = math.log(p / (1.0 - p)), NORMAL_95 / math.sqrt(rows * p * (1.0 - p))
-    ends = [1.0 / (1.0 + math.exp(-(centre + sign * far))) for sign in (-1.0, 1.0)]
+    far = min(NORMAL_95 * error / (p * (1.0 - p)), FARTHEST_LOGIT)
+    odds = p / (1.0 - p)
+    ends = [1.0 / (1.0 + math.exp(-sign * far) / odds) for sign in (-1.0, 1.0)]
     return Metric(p, ends[0], ends[1], base)
-
-
-def _add_slices(slices: dict[str, Moments], numbers: Vector, groups: Any) -> None:
-    for value, rows in rows_by_value(groups, slices):
-        if value not in slices:
-            slices[value] = Moments(numbers.shape[1])
-        slices[value].add(numbers[rows])

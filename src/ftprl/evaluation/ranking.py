@@ -1,14 +1,15 @@
 """What depends on the order of the scores: AUC, average precision, lift and the curves; exact, in bounded memory.
 
 Rows with the same score are added up. When there are more scores than fit, sorted runs are written to a temporary
-folder and merged in pieces (an external merge sort), so that the results are those of a sort of all rows.
+folder and merged in pieces (an external merge sort), so that the results are those of a sort of all rows. The slices of
+a column share the memory of one ranking.
 """
 
 from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -21,6 +22,7 @@ Table = NDArray[np.float64]  # columns: score, weight of positives and of negati
 MOST_ROWS = 1 << 21  # kept in memory; about 84 MB
 CURVE_POINTS = 400
 TOP_PARTS = (0.01, 0.05, 0.10)
+ONE_ROW = 1.0 + 1e-9  # what weights are worth, with rounding
 
 
 @final
@@ -37,6 +39,7 @@ class Ranked:
     auc_error: float
     average_precision: float
     positive_rows: float  # how many rows of weight 1 the positives are worth
+    negative_rows: float
     precision_at: dict[float, tuple[float, float]]
     curve: list[tuple[float, float, float]]
     runs: int  # that were merged
@@ -49,7 +52,12 @@ class Ranking:
     def __init__(self, most_rows: int = MOST_ROWS) -> None:
         self._most, self._parts, self._count = most_rows, list[Table](), 0
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._runs: list[Any] = []
+        self._runs: list[Path] = []  # not opened before they are merged: a process may have few files open
+
+    @property
+    def held(self) -> int:
+        """How many rows are in memory."""
+        return self._count
 
     def add(self, scores: Vector, is_positive: NDArray[np.bool_], weight: Vector) -> None:
         """Some more rows."""
@@ -57,12 +65,13 @@ class Ranking:
         self._parts.append(np.column_stack([scores, p, n, p * p, n * n]))
         self._count += len(scores)
         if self._count > self._most:
-            self._compact()
+            self.make_room()
 
-    def _compact(self) -> None:
-        whole = _grouped(np.concatenate(self._parts))
+    def make_room(self) -> None:
+        """Halve the memory at least: by adding up rows of the same score, or by writing them to disk."""
+        before, whole = self._count, _grouped(np.concatenate(self._parts))
         self._parts, self._count = [whole], len(whole)
-        if len(whole) > self._most // 2:
+        if len(whole) > before // 2:
             self._spill(whole)
 
     def _spill(self, whole: Table) -> None:
@@ -70,15 +79,15 @@ class Ranking:
             self._folder = tempfile.TemporaryDirectory(prefix="ftprl-ranking-")
         path = Path(self._folder.name) / f"{len(self._runs)}.npy"
         np.save(path, whole)
-        self._runs.append(np.load(path, mmap_mode="r"))
+        self._runs.append(path)
         self._parts, self._count = [], 0
 
     def ranked(self) -> Ranked | None:
         """The result; None unless there are both classes. The collected rows are gone then."""
+        runs: list[Any] = [np.load(path, mmap_mode="r") for path in self._runs]
         if self._parts and self._count:
-            whole = _grouped(np.concatenate(self._parts))
-            self._runs.append(whole)
-        runs, self._runs, self._parts = self._runs, [], []
+            runs.append(_grouped(np.concatenate(self._parts)))
+        self._runs, self._parts, self._count = [], [], 0
         try:
             return _summary(runs, self._most)
         finally:
@@ -86,6 +95,37 @@ class Ranking:
             if self._folder is not None:
                 self._folder.cleanup()
                 self._folder = None
+
+
+@final
+class SliceRankings:
+    """One ranking for each value of a column; together they keep as many rows in memory as a single one."""
+
+    def __init__(self, most_rows: int = MOST_ROWS) -> None:
+        self._most, self._held, self._slices = most_rows, 0, dict[str, Ranking]()
+
+    def add(self, value: str, scores: Vector, is_positive: NDArray[np.bool_], weight: Vector) -> None:
+        """Some more rows with this value."""
+        if value not in self._slices:
+            self._slices[value] = Ranking(self._most)
+        self._changed(self._slices[value], lambda one: one.add(scores, is_positive, weight))
+        while self._held > self._most:
+            self._changed(max(self._slices.values(), key=lambda one: one.held), Ranking.make_room)
+
+    def _changed(self, one: Ranking, change: Callable[[Ranking], None]) -> None:
+        before = one.held
+        change(one)
+        self._held += one.held - before
+
+    @property
+    def held(self) -> int:
+        """How many rows are in memory."""
+        return self._held
+
+    def ranked(self, value: str) -> Ranked | None:
+        """The result for a value, as that of `Ranking`."""
+        one = self._slices.pop(value, None)
+        return None if one is None else one.ranked()
 
 
 def _grouped(table: Table) -> Table:
@@ -131,6 +171,7 @@ def _summary(runs: list[Any], most_rows: int) -> Ranked | None:
     if not (positives > 0.0 and negatives > 0.0):
         return None
     auc = _area(runs, most_rows, positives, negatives)
+    positive_rows, negative_rows = positives**2 / float(totals[2]), negatives**2 / float(totals[3])
     spread = _Spread(auc, positives, negatives)
     walk = _Walk(positives, negatives)
     for table in _merged(runs, most_rows):
@@ -138,13 +179,21 @@ def _summary(runs: list[Any], most_rows: int) -> Ranked | None:
         walk.add(table)
     return Ranked(
         auc=auc,
-        auc_error=math.sqrt(spread.variance),
+        auc_error=math.sqrt(
+            _unbiased(spread.of_positives, positive_rows) + _unbiased(spread.of_negatives, negative_rows)
+        ),
         average_precision=walk.average_precision,
-        positive_rows=positives**2 / float(totals[2]),
+        positive_rows=positive_rows,
+        negative_rows=negative_rows,
         precision_at=walk.precision_at,
         curve=walk.curve(),
         runs=len(runs),
     )
+
+
+def _unbiased(variance: float, rows: float) -> float:
+    """A variance about a mean of the same rows, which one row tells nothing of."""
+    return variance * rows / (rows - 1.0) if rows > ONE_ROW else math.inf
 
 
 def _area(runs: list[Any], most_rows: int, positives: float, negatives: float) -> float:
@@ -164,15 +213,15 @@ class _Spread:
 
     def __init__(self, auc: float, positives: float, negatives: float) -> None:
         self._auc, self._p, self._n = auc, positives, negatives
-        self._above_p = self._above_n = self.variance = 0.0
+        self._above_p = self._above_n = self.of_positives = self.of_negatives = 0.0
 
     def add(self, table: Table) -> None:
         p, n, p2, n2 = table[:, 1], table[:, 2], table[:, 3], table[:, 4]
         higher_p, higher_n = self._above_p + np.cumsum(p) - p, self._above_n + np.cumsum(n) - n
         of_positive = 1.0 - (higher_n + 0.5 * n) / self._n - self._auc
         of_negative = (higher_p + 0.5 * p) / self._p - self._auc
-        self.variance += float((p2 * of_positive**2).sum()) / self._p**2
-        self.variance += float((n2 * of_negative**2).sum()) / self._n**2
+        self.of_positives += float((p2 * of_positive**2).sum()) / self._p**2
+        self.of_negatives += float((n2 * of_negative**2).sum()) / self._n**2
         self._above_p += float(p.sum())
         self._above_n += float(n.sum())
 

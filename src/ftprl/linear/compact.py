@@ -36,7 +36,7 @@ def compacted(engine: Engine) -> Engine:
 def needed(engine: Engine) -> NDArray[np.uint32]:
     """The cells that a prediction may need: those whose weight, in some scale, is not what an empty cell would play."""
     spec, slots = engine.spec, engine.touched()
-    if spec.coin:  # it respects no penalty: hardly any of its weights is 0
+    if spec.coin or not len(slots):  # it respects no penalty: hardly any of its weights is 0
         return slots
     idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
     used = np.zeros(len(slots), np.bool_)

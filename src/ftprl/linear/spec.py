@@ -56,7 +56,6 @@ class Spec:
     l2: float = 0.0
     lower: float = -math.inf
     upper: float = math.inf
-    bounds: tuple[Bound, ...] = ()
     intercept: bool = True
     seed: int = 0
     float64: bool = False
@@ -69,6 +68,7 @@ class Spec:
     retired: tuple[float, ...] = ()
     coin_retired: bool = False
     classes: int = 0
+    bounds: tuple[Bound, ...] = ()
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:

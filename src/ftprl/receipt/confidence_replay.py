@@ -5,7 +5,8 @@ numbers x within a range of width c, weights w <= W and guesses made before x, t
 
     exp(bet s / (c W) - psi(bet) v / (c W)²),   s = sum w (x - mean),   v = sum (w (x - guess))²
 
-is a supermartingale; the interval has the means for which it stays below 2 / error, on either side.
+is a supermartingale; the interval has the means for which it stays below 2 / error, on either side. Where W is doubled
+for a larger weight, each bet of the grid takes the place and the prior of the next smaller one.
 """
 
 from __future__ import annotations
@@ -27,36 +28,41 @@ _PRIOR = 1.0 / (1.0 + np.maximum(np.arange(24) - 8, 0)) ** 2
 LOG_PRIOR = np.log(_PRIOR / _PRIOR.sum())
 EVERY = 256  # rows after which a guess is brought up to date, and the alarm is looked at
 FIRST_SEGMENT = 1024
+MOST_DOUBLINGS = 8  # of the largest weight, before a new epoch
 FIRST_ROWS, PASSED_OVER, UNITS = 32, 16, 16.0  # settle the unit of losses that have one
 LARGEST_NATS = 10.0
 
 
-def wealth(s: float, v: float) -> float:
+def wealth(s: float, v: float, doublings: int = 0) -> float:
     """The logarithm of the mixture over bets."""
     if not math.isfinite(v):
         return -math.inf
-    terms = LOG_PRIOR + BETS * s - COSTS * v
+    left = len(BETS) - doublings
+    terms = LOG_PRIOR[doublings:] + BETS[:left] * s - COSTS[:left] * v
     top = float(terms.max())
     return top + math.log(float(np.exp(terms - top).sum()))
 
 
-def farthest(v: float, threshold: float) -> float:
+def farthest(v: float, threshold: float, doublings: int = 0) -> float:
     """The largest sum of deviations at which the mixture is not above e^threshold, by bisection."""
     if not math.isfinite(v):
         return math.inf
-    low, high = 0.0, float(((threshold - LOG_PRIOR + COSTS * v) / BETS).min())  # where one bet alone has won enough
+    left = len(BETS) - doublings
+    alone = (threshold - LOG_PRIOR[doublings:] + COSTS[:left] * v) / BETS[:left]  # where one bet alone has won enough
+    low, high = 0.0, float(alone.min())
     while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (middle, high) if wealth(middle, v) <= threshold else (low, middle)
+        low, high = (middle, high) if wealth(middle, v, doublings) <= threshold else (low, middle)
     return high
 
 
 @final
 @dataclass(slots=True, eq=False)
 class _Epoch:
-    """Rows with the same cut and the same largest weight."""
+    """Rows with the same cut, and weights up to `heaviest`, which was doubled so many times."""
 
     number: int = 0
     heaviest: float = 0.0
+    doublings: int = 0
     rows: int = 0
     cuts: int = 0
     weight: float = 0.0
@@ -117,24 +123,34 @@ class MeanReplay:
         if x != x:
             return
         if weight > self.now.heaviest:
-            self._start(self.bound, max(weight, 2.0 * self.now.heaviest if self.now.rows else 0.0))
+            self._allow(weight)
         kept = min(max(x, self.low), self.bound)
         if kept != x:
             self.cut_rows, self.now.cuts = self.cut_rows + 1, self.now.cuts + 1
             self.cut_off += weight * (x - kept)
         self._take(np.array([kept]), np.array([weight]))
 
+    def _allow(self, weight: float) -> None:
+        """Doubles the largest weight, up to eight times in an epoch."""
+        heaviest, doublings = self.now.heaviest, self.now.doublings
+        while heaviest < weight and doublings < MOST_DOUBLINGS:
+            heaviest, doublings = 2.0 * heaviest, doublings + 1
+        if self.now.rows and heaviest >= weight:
+            self.now.heaviest, self.now.doublings = heaviest, doublings
+        else:
+            self._start(self.bound, weight)
+
     def _start(self, bound: float, heaviest: float) -> None:
         if self.now.rows:
             self.before += [self.now.weight, self.now.sum, *self._ends()]
             self.now = _Epoch(self.now.number + 1)
-        self.bound, self.now.heaviest = bound, heaviest
+        self.bound, self.now.heaviest, self.now.doublings = bound, heaviest, 0
 
     def _ends(self) -> tuple[float, float]:
         now, c = self.now, self.unit
         if not c > 0.0:
             return now.sum, now.sum
-        far = c * farthest(_over(now.squares, c), self.threshold(0.5 * (1.0 - LEVEL)))
+        far = c * farthest(_over(now.squares, c), self.threshold(0.5 * (1.0 - LEVEL)), now.doublings)
         return max(now.sum - far, self.low * now.weight), min(now.sum + far, self.bound * now.weight)
 
     def to_dict(self) -> dict[str, Any] | None:
@@ -175,7 +191,8 @@ class DriftReplay:
             self._test(losses, *self._start)
         if now.rows >= FIRST_SEGMENT and now.rows & (now.rows - 1) == 0 and self.row is None:
             c = losses.unit
-            far = c * farthest(_over(now.squares, c), losses.threshold(0.5 * FALSE_ALARM)) if c > 0.0 else 0.0
+            enough = losses.threshold(0.5 * FALSE_ALARM)
+            far = c * farthest(_over(now.squares, c), enough, now.doublings) if c > 0.0 else 0.0
             self._start = ((now.sum + far) / now.weight, now.weight, now.sum, now.squares)
             self._segments += 1
 
@@ -185,7 +202,7 @@ class DriftReplay:
             return
         excess = (now.sum - total - reference * (now.weight - weight)) / c
         needed = math.log(self._segments) + math.log(self._segments + 1.0) - math.log(0.5 * FALSE_ALARM)
-        if excess > 0.0 and wealth(excess, _over(now.squares - squares, c)) >= needed:
+        if excess > 0.0 and wealth(excess, _over(now.squares - squares, c), now.doublings) >= needed:
             self.row = losses.rows
 
 

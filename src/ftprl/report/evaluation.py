@@ -8,7 +8,7 @@ from ftprl import draw
 from ftprl.draw import Panel, Series
 from ftprl.evaluation.calibration import CalibrationTable
 from ftprl.evaluation.classes import ClassEvaluation
-from ftprl.evaluation.evaluate import Evaluation, shown
+from ftprl.evaluation.evaluate import INTERVAL, Evaluation, shown
 from ftprl.evaluation.moments import Metric
 from ftprl.evaluation.ranking import Ranked
 from ftprl.report.html import esc, table, tag
@@ -31,15 +31,13 @@ def written(evaluation: Evaluation | ClassEvaluation, form: Literal["html", "png
 def panels(evaluation: Evaluation | ClassEvaluation) -> list[Panel]:
     """All figures that there are numbers for."""
     if isinstance(evaluation, ClassEvaluation):
-        return [_of_classes(evaluation), *([_slices(evaluation)] if evaluation.slices else [])]
+        return [_of_classes(evaluation), *_slices(evaluation)]
     found = []
     if evaluation.ranked is not None:
         found += _curves(evaluation.ranked, evaluation.metrics)
     if evaluation.calibration is not None:
         found.append(_calibration(evaluation.calibration, is_probability=evaluation.ranked is not None))
-    if evaluation.slices:
-        found.append(_slices(evaluation))
-    return found
+    return [*found, *_slices(evaluation)]
 
 
 def _of_classes(evaluation: ClassEvaluation) -> Panel:
@@ -96,7 +94,7 @@ def _calibration(table_: CalibrationTable, *, is_probability: bool) -> Panel:
     ends = [min(predicted), max(predicted)] if not is_probability else [0.0, 1.0]
     bars = [
         Series(
-            "95 % interval" if i == 0 else "",
+            INTERVAL if i == 0 else "",
             [one.prediction] * 2,
             [one.lower, one.upper],
             colour=0,
@@ -118,13 +116,18 @@ def _calibration(table_: CalibrationTable, *, is_probability: bool) -> Panel:
     )
 
 
-def _slices(evaluation: Evaluation | ClassEvaluation) -> Panel:
-    some = evaluation.slices[:MOST_SLICES]
-    name = next(iter(some[0][2]))
+def _slices(evaluation: Evaluation | ClassEvaluation) -> list[Panel]:
+    """The loss of each slice, and the AUC of those that have both classes."""
+    names = (next(iter(evaluation.metrics)), "AUC")
+    return [_by_slice(evaluation, name) for name in names if any(name in slice_[2] for slice_ in evaluation.slices)]
+
+
+def _by_slice(evaluation: Evaluation | ClassEvaluation, name: str) -> Panel:
+    some = [slice_ for slice_ in evaluation.slices if name in slice_[2]][:MOST_SLICES]
     metrics = [slice_[2][name] for slice_ in some]
     whole = evaluation.metrics[name].value
     bars = [
-        Series("95 % interval" if i == 0 else "", [i + 1.0] * 2, [m.lower, m.upper], colour=0, thin=True)
+        Series(INTERVAL if i == 0 else "", [i + 1.0] * 2, [m.lower, m.upper], colour=0, thin=True)
         for i, m in enumerate(metrics)
     ]
     return Panel(
@@ -195,7 +198,7 @@ def _class_tables(evaluation: ClassEvaluation) -> str:
 
 def _metrics(caption: str, metrics: dict[str, Metric]) -> str:
     rows = [[name, *_cells(metric)] for name, metric in metrics.items()]
-    return table(caption, ("metric", "value", "95 % interval", "base rate"), rows)
+    return table(caption, ("metric", "value", INTERVAL, "base rate"), rows)
 
 
 def _cells(metric: Metric) -> list[str]:
@@ -216,12 +219,15 @@ def _bins(evaluation: Evaluation) -> str:
         ]
         for b in evaluation.calibration.bins
     ]
-    return table("Calibration", ("prediction", "weight", "mean prediction", "mean label", "95 % interval"), rows)
+    return table("Calibration", ("prediction", "weight", "mean prediction", "mean label", INTERVAL), rows)
 
 
 def _slice_table(evaluation: Evaluation | ClassEvaluation) -> str:
     if not evaluation.slices:
         return ""
-    names = list(evaluation.slices[0][2])
-    rows = [[value, f"{count:,}", *(shown(m[name]) for name in names)] for value, count, m in evaluation.slices]
+    names = list(dict.fromkeys(name for *_, metrics in evaluation.slices for name in metrics))
+    rows = [
+        [value, f"{count:,}", *(shown(m[name]) if name in m else "–" for name in names)]
+        for value, count, m in evaluation.slices
+    ]
     return table(f"By {evaluation.by}", (str(evaluation.by), "rows", *names), rows)

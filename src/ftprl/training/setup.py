@@ -19,6 +19,7 @@ from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.admission import Admission
 from ftprl.linear.admission import parse as parse_admission
+from ftprl.linear.bounds import parse_bounds
 from ftprl.linear.classes import ClassTable, table_of
 from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
@@ -276,6 +277,8 @@ def _check_spec(spec: Spec, options: Options) -> None:
             same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
         elif name == "coin" and value is True and spec.may_add(name):
             same = True  # it may have been dropped since
+        elif name == "bounds":  # others may not go with what the model has
+            same = parse_bounds(value) == spec.bounds
         elif name == "loss" and value in LOSSES:  # another one may need classes, or none
             same = value == spec.loss
         else:

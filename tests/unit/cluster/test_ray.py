@@ -115,6 +115,41 @@ def test_killed_workers_change_nothing(clicks: Path, tmp_path: Path, cluster: No
     assert (tmp_path / "ray.ftprl").read_bytes() == local
 
 
+@pytest.mark.slow
+def test_forty_kills_of_workers_and_of_a_node(clicks: Path, tmp_path: Path) -> None:
+    """Ten runs on two nodes: in each, workers are killed at random rows, and once a whole node."""
+    from ray.cluster_utils import Cluster
+
+    local = trained(clicks, tmp_path / "local.ftprl")
+    rng = np.random.default_rng(0)
+    total = 0
+    for number in range(10):
+        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+        other = nodes.add_node(num_cpus=2)
+        ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
+        killed: list[object] = []
+
+        def kill(event: dict[str, Any], killed: list[object] = killed, nodes: Any = nodes, other: Any = other) -> None:
+            if event["event"] != "tick" or len(killed) >= 4 or rng.random() < 0.5:
+                return
+            if other is not None and other not in killed and len(killed) == 2:
+                nodes.remove_node(other, allow_graceful=False)
+                killed.append(other)
+            for pid in workers_at_work()[:1]:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+        try:
+            source = ftprl.data.open(clicks, label="click", dim=2**16, block_size=1 << 16, names=True)
+            ftprl.train(source, output=tmp_path / f"{number}.ftprl", engine="ray", workers=3, listener=kill)
+        finally:
+            ray.shutdown()
+            nodes.shutdown()
+        total += len(killed)
+        assert (tmp_path / f"{number}.ftprl").read_bytes() == local
+    assert total >= 30
+
+
 def test_predictions_of_many_files(clicks: Path, tmp_path: Path, cluster: None) -> None:
     run = ftprl.train(clicks, label="click", bits=16)
     files = run.model.open(clicks).files

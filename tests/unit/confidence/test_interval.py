@@ -30,15 +30,16 @@ def interval_of(x: np.ndarray, weight: np.ndarray | None = None, **kind: float) 
 
 
 @settings(max_examples=40, deadline=None)
-@given(s=st.floats(-1e4, 1e4), v=st.floats(0, 1e6))
-def test_the_mixture_is_that_of_the_twin(s: float, v: float) -> None:
-    assert log_wealth(s, v) == pytest.approx(twin.log_wealth(s, v), rel=1e-9, abs=1e-9)
+@given(s=st.floats(-1e4, 1e4), v=st.floats(0, 1e6), doublings=st.integers(0, 8))
+def test_the_mixture_is_that_of_the_twin(s: float, v: float, doublings: int) -> None:
+    assert log_wealth(s, v, doublings) == pytest.approx(twin.log_wealth(s, v, doublings), rel=1e-9, abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
-@given(v=st.floats(0, 1e9), threshold=st.floats(0.1, 50))
-def test_the_largest_deviation_solves_the_equation(v: float, threshold: float) -> None:
-    assert largest_deviation(v, threshold) == pytest.approx(twin.largest_deviation(v, threshold), rel=1e-8)
+@given(v=st.floats(0, 1e9), threshold=st.floats(0.1, 50), doublings=st.integers(0, 8))
+def test_the_largest_deviation_solves_the_equation(v: float, threshold: float, doublings: int) -> None:
+    found = largest_deviation(v, threshold, doublings)
+    assert found == pytest.approx(twin.largest_deviation(v, threshold, doublings), rel=1e-8)
 
 
 @settings(max_examples=30, deadline=None)
@@ -90,6 +91,17 @@ def test_the_width_is_at_most_twice_that_of_the_central_limit(ratio: float) -> N
     assert interval_of(signed, bound=ratio, is_signed=True).radius <= 2.0 * 1.96 * signed.std() / math.sqrt(n)
 
 
+@pytest.mark.parametrize("weights", [(0.5, 1.0, 2.0), (1.0, 2.0), (0.25, 1.0, 4.0)])
+def test_weights_do_not_widen_the_interval(weights: tuple[float, ...]) -> None:
+    """At 100,000 rows at most twice the central limit's, although the largest weight comes after smaller ones."""
+    rng, n = np.random.default_rng(2), 100_000
+    x, weight = (rng.random(n) < 0.2).astype(np.float64), rng.choice(weights, n)
+    weight[: len(weights)] = sorted(weights)
+    found = interval_of(x, weight)
+    error = math.sqrt(((weight * (x - found.mean)) ** 2).sum()) / weight.sum()
+    assert found.radius <= 2.0 * 1.96 * error
+
+
 def bernoulli(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return (rng.random(n) < 0.02).astype(float), np.full(n, 0.02), np.ones(n)
 
@@ -120,7 +132,18 @@ def weighted(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, 
     return x, np.full(n, 0.25), weight
 
 
-@pytest.mark.parametrize("stream", [bernoulli, heavy, adversary, weighted])
+def doubling(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights that grow whenever the mean is ahead: the largest bets are given up when they have won most."""
+    x, weight, ahead, now = (rng.random(n) < 0.1).astype(float), np.empty(n), 0.0, 0.01
+    for t in range(n):
+        if ahead > 3.0 * now * math.sqrt(1.0 + 0.1 * t) / 4.0 and now < 1.0:
+            now *= 1.7
+        weight[t] = now
+        ahead += now * (x[t] - 0.1)
+    return x, np.full(n, 0.1), weight
+
+
+@pytest.mark.parametrize("stream", [bernoulli, heavy, adversary, weighted, doubling])
 def test_the_interval_holds_at_every_row(stream: object) -> None:
     """Looked at 40 times on the way; at most 5 % of streams may miss, and 200 streams of a valid one never miss 20."""
     rng, misses, n = np.random.default_rng(7), 0, 2000

@@ -14,6 +14,8 @@ import ftprl
 from ftprl.errors import InvalidInput
 from ftprl.evaluation import Evaluation, evaluate_predictions
 from ftprl.evaluation.blocks import Block
+from ftprl.evaluation.evaluate import shown
+from ftprl.evaluation.ranking import MOST_ROWS, SliceRankings
 from ftprl.losses import SCALAR_LOSSES, scalar_loss
 
 LOGISTIC = SCALAR_LOSSES["logistic"]
@@ -61,6 +63,21 @@ def test_two_classes_as_in_scikit_learn() -> None:
     assert plain is not None
     np.testing.assert_allclose([b.label for b in plain.bins], true)
     np.testing.assert_allclose([b.prediction for b in plain.bins], predicted)
+
+
+def test_the_calibration_error_follows_from_scikit_learns_curve() -> None:
+    pytest.importorskip("sklearn")
+    y, scores, weight = classes()
+    p = 1 / (1 + np.exp(-scores))
+    error = evaluate_predictions(blocks(y, scores), "m", LOGISTIC).metrics["expected calibration error"].value
+    true, predicted = sk_calibration(y, p)
+    rows = np.bincount(np.searchsorted(np.linspace(0, 1, 21)[1:-1], p), minlength=20)
+    assert error == pytest.approx(np.average(np.abs(true - predicted), weights=rows[rows > 0]))
+    # A row of weight k is as k rows: scikit-learn's curve has no weights.
+    whole = (2 * weight).astype(int)
+    weighted = evaluate_predictions(blocks(y, scores, weight), "m", LOGISTIC).metrics["expected calibration error"]
+    repeated = evaluate_predictions(blocks(np.repeat(y, whole), np.repeat(scores, whole)), "m", LOGISTIC).metrics
+    assert weighted.value == pytest.approx(repeated["expected calibration error"].value)
 
 
 def sk_calibration(y: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +128,11 @@ def test_lift_is_the_share_of_positives_at_the_top() -> None:
     order = np.argsort(-scores)
     for part in (1, 5, 10):
         top = y[order][: 20 * part] > 0
-        assert found.metrics[f"lift at top {part} %"].value == pytest.approx(top.mean() / (y > 0).mean())
+        lift = found.metrics[f"lift at top {part} %"].value
+        assert lift == pytest.approx(top.mean() / (y > 0).mean())
+        at = scores[order][20 * part - 1]
+        precision = pytest.importorskip("sklearn.metrics").precision_score(y > 0, scores >= at)
+        assert lift == pytest.approx(precision / (y > 0).mean())
 
 
 def test_the_base_rate_is_beside_every_metric() -> None:
@@ -166,7 +187,45 @@ def test_slices() -> None:
     assert rows == chosen.sum()
     assert metrics["share of positives"].value == pytest.approx((y[chosen] > 0).mean())
     assert metrics["log loss"].value == pytest.approx(LOGISTIC.arrays(scores[chosen], y[chosen])[0].mean())
-    assert "by side:" in str(found)
+    assert "by side, with 95 % intervals of the central limit:" in str(found)
+    assert shown(metrics["AUC"]) in str(found)
+
+
+def test_the_auc_of_a_slice_is_that_of_its_rows_alone() -> None:
+    """Value and interval, with weights; in memory, and of slices that were written to disk."""
+    sk = pytest.importorskip("sklearn.metrics")
+    y, scores, weight = classes()
+    groups = np.random.default_rng(4).choice(np.array(["a", "b", "b", "c"], dtype=object), len(y))
+    y[groups == "c"] = 1.0
+    for most in (MOST_ROWS, 100):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SliceRankings.__init__, "__defaults__", (most,))
+            found = evaluate_predictions(blocks(y, scores, weight, groups=groups), "m", LOGISTIC, by="side")
+        for value, _, metrics in found.slices:
+            some = groups == value
+            if value == "c":
+                assert "AUC" not in metrics
+                continue
+            alone = evaluate_predictions(blocks(y[some], scores[some], weight[some]), "m", LOGISTIC).metrics["AUC"]
+            assert metrics["AUC"] == pytest.approx(alone, rel=1e-9)
+            assert alone.value == pytest.approx(
+                sk.roc_auc_score(y[some], scores[some], sample_weight=weight[some]), rel=1e-12
+            )
+
+
+def test_intervals_of_the_auc_of_small_slices_hold() -> None:
+    """Slices of 40 rows, some of them without a pair in the wrong order: at least 93 % of 1000 hold the true AUC."""
+    rng, slices, size = np.random.default_rng(6), 1000, 40
+    y = np.where(rng.random(slices * size) < 0.2, 1.0, -1.0)
+    scores = rng.normal(size=len(y)) + np.where(y > 0, 2.0, 0.0)
+    truth, inside, with_both = 0.5 * math.erfc(-1.0), 0, 0
+    for a in range(0, len(y), size):
+        metric = evaluate_predictions(blocks(y[a : a + size], scores[a : a + size]), "m", LOGISTIC).metrics.get("AUC")
+        if metric is not None:
+            with_both += 1
+            inside += metric.lower <= truth <= metric.upper
+    assert with_both > 990
+    assert inside >= 0.93 * with_both, inside
 
 
 def test_rows_left_out_are_counted_and_json_is_json() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ftprl.evaluation.ranking import Ranked, Ranking
+from ftprl.evaluation.ranking import Ranked, Ranking, SliceRankings
 
 
 def ranked(scores: np.ndarray, y: np.ndarray, weight: np.ndarray, most_rows: int = 1 << 21, size: int = 37) -> Ranked:
@@ -54,6 +54,51 @@ def test_many_scores_go_to_disk() -> None:
     assert (np.diff(fall_out) >= 0).all()
     assert (recall[-1], fall_out[-1]) == (pytest.approx(1.0), pytest.approx(1.0))
     assert ((precision >= 0) & (precision <= 1)).all()
+
+
+def delong(scores: np.ndarray, y: np.ndarray) -> float:
+    """The standard error as DeLong, DeLong and Clarke-Pearson 1988 write it: variances with n - 1 of placements."""
+    pairs = scores[y][:, None] - scores[~y][None, :]
+    placed = (pairs > 0) + 0.5 * (pairs == 0)
+    return float(np.sqrt(placed.mean(axis=1).var(ddof=1) / y.sum() + placed.mean(axis=0).var(ddof=1) / (~y).sum()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), digits=st.integers(0, 3), rows=st.integers(4, 60))
+def test_the_standard_error_is_delongs(seed: int, digits: int, rows: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores, y = np.round(rng.normal(size=rows), digits), rng.random(rows) < 0.4
+    y[:4] = [True, False, True, False]
+    assert ranked(scores, y, np.full(rows, 0.5)).auc_error == pytest.approx(delong(scores, y), rel=1e-9, abs=1e-12)
+
+
+def test_one_row_of_a_class_has_no_standard_error() -> None:
+    assert ranked(np.arange(5.0), np.array([0, 1, 0, 0, 0], bool), np.full(5, 0.3)).auc_error == np.inf
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), digits=st.integers(0, 3), most=st.integers(1, 300), slices=st.integers(1, 9))
+def test_slices_share_the_memory_of_one_ranking(seed: int, digits: int, most: int, slices: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores, y = np.round(rng.normal(size=400), digits), rng.random(400) < 0.3
+    weight, value = rng.choice([0.5, 1.0, 3.0], 400), rng.integers(0, slices, 400)
+    rankings = SliceRankings(most)
+    for a in range(0, 400, 37):
+        for v in range(slices):
+            some = np.flatnonzero(value[a : a + 37] == v) + a
+            if len(some):
+                rankings.add(str(v), scores[some], y[some], weight[some])
+                assert rankings.held <= most
+    for v in range(slices):
+        some, found = value == v, rankings.ranked(str(v))
+        if not 0 < y[some].sum() < some.sum():
+            assert found is None
+            continue
+        assert found is not None
+        alone = ranked(scores[some], y[some], weight[some])
+        assert found.auc == pytest.approx(alone.auc, rel=1e-12)
+        assert found.auc_error == pytest.approx(alone.auc_error, rel=1e-9)
+    assert rankings.ranked("another") is None
 
 
 def test_rows_of_one_class_have_no_order() -> None:

@@ -225,7 +225,7 @@ def test_which_rows_are_held_out(before: int, sizes: list[int], every: int, comp
 def test_a_receipt_is_for_all_passes_as_one_stream(log: Path) -> None:
     run = train(log, bits=14, passes=2, receipt=True)
     assert (run.events[0]["holdout_every"], run.best_pass) == (None, None)
-    engine = Engine(Spec(scale="auto", dim=2**14), receipt=True)
+    engine = Engine(Spec(scale="auto", dim=2**14, coin=True, dense=True), receipt=True)
     for _ in range(2):
         for batch in batches(log):
             engine.learn(batch)
