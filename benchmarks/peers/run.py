@@ -91,18 +91,18 @@ def peer(name: str) -> Callable[[Path, Path], list[str]]:
     return lambda data, model: [sys.executable, "-m", "benchmarks.peers.jobs", name, str(data), str(model), str(BITS)]
 
 
-def told_json(out: str, err: str) -> float | None:
+def loss_of_json(out: str, err: str) -> float | None:
     return float(json.loads(out)["progressive_loss"])
 
 
-def told_inside(out: str, err: str) -> float | None:
+def loss_of_training(out: str, err: str) -> float | None:
     """The loss, behind the seconds that the training alone took."""
     return float(out.split()[1])
 
 
-def told_wabbit(out: str, err: str) -> float | None:
-    found = re.search(r"average loss = ([0-9.]+)", out + err)
-    return float(found[1]) if found else None
+def loss_of_wabbit(out: str, err: str) -> float | None:
+    match = re.search(r"average loss = ([0-9.]+)", out + err)
+    return float(match[1]) if match else None
 
 
 NO_NAMES = ("--no-names",)
@@ -110,36 +110,36 @@ VW, SVM, CSV = "ftprl train, VW text", "ftprl train, libsvm", "ftprl train, CSV"
 PARQUET, JSON, TWO = "ftprl train, Parquet", "ftprl train, JSON lines", "ftprl train, interactions"
 EIGHT = "ftprl, eight scales, VW text"
 JOBS = (
-    Job(VW, ".vw", "ftprl", VW, ftprl, told_json),
+    Job(VW, ".vw", "ftprl", VW, ftprl, loss_of_json),
     Job("ftprl predict, VW text", ".vw", "ftprl", VW, predict),
-    Job(EIGHT, ".vw", "ftprl", VW, eight, told_json),
-    Job("Vowpal Wabbit --ftrl, VW text", ".vw", "vowpalwabbit", VW, wabbit, told_wabbit),
-    Job(SVM, ".libsvm", "ftprl", SVM, ftprl, told_json),
+    Job(EIGHT, ".vw", "ftprl", VW, eight, loss_of_json),
+    Job("Vowpal Wabbit --ftrl, VW text", ".vw", "vowpalwabbit", VW, wabbit, loss_of_wabbit),
+    Job(SVM, ".libsvm", "ftprl", SVM, ftprl, loss_of_json),
     Job("scikit-learn SGD, libsvm", ".libsvm", "sklearn", SVM, peer("scikit-learn")),
-    Job(CSV, ".csv", "ftprl", CSV, ftprl, told_json),
+    Job(CSV, ".csv", "ftprl", CSV, ftprl, loss_of_json),
     Job("datatable Ftrl, CSV", ".csv", "datatable", CSV, peer("datatable")),
     Job("River FTRLProximal, CSV", ".csv", "river", CSV, peer("river")),
-    Job("ftprl train, CSV, no names", ".csv", "ftprl", CSV, with_options(ftprl, *NO_NAMES), told_json),
-    Job("ftprl, eight scales, CSV", ".csv", "ftprl", CSV, eight, told_json),
-    Job("ftprl, eight scales, CSV, no names", ".csv", "ftprl", CSV, with_options(eight, *NO_NAMES), told_json),
-    Job(PARQUET, ".parquet", "pyarrow", CSV, ftprl, told_json),
-    Job("ftprl in Python, Parquet", ".parquet", "pyarrow", CSV, peer("parquet"), told_inside),
-    Job("ftprl in Python, Polars frame", ".parquet", "polars", CSV, peer("polars"), told_inside),
-    Job("ftprl train, batches", ".batches", "ftprl", VW, ftprl, told_json),
-    Job(JSON, ".jsonl", "ftprl", JSON, ftprl, told_json),
-    Job("ftprl train, VW's JSON", ".vwjson", "ftprl", JSON, ftprl, told_json),
-    Job("Vowpal Wabbit --json", ".vwjson", "vowpalwabbit", JSON, with_options(wabbit, "--json"), told_wabbit),
-    Job(TWO, ".two.vw", "ftprl", TWO, with_options(ftprl, "--interactions", "a:b"), told_json, PART),
+    Job("ftprl train, CSV, no names", ".csv", "ftprl", CSV, with_options(ftprl, *NO_NAMES), loss_of_json),
+    Job("ftprl, eight scales, CSV", ".csv", "ftprl", CSV, eight, loss_of_json),
+    Job("ftprl, eight scales, CSV, no names", ".csv", "ftprl", CSV, with_options(eight, *NO_NAMES), loss_of_json),
+    Job(PARQUET, ".parquet", "pyarrow", CSV, ftprl, loss_of_json),
+    Job("ftprl in Python, Parquet", ".parquet", "pyarrow", CSV, peer("parquet"), loss_of_training),
+    Job("ftprl in Python, Polars frame", ".parquet", "polars", CSV, peer("polars"), loss_of_training),
+    Job("ftprl train, batches", ".batches", "ftprl", VW, ftprl, loss_of_json),
+    Job(JSON, ".jsonl", "ftprl", JSON, ftprl, loss_of_json),
+    Job("ftprl train, VW's JSON", ".vwjson", "ftprl", JSON, ftprl, loss_of_json),
+    Job("Vowpal Wabbit --json", ".vwjson", "vowpalwabbit", JSON, with_options(wabbit, "--json"), loss_of_wabbit),
+    Job(TWO, ".two.vw", "ftprl", TWO, with_options(ftprl, "--interactions", "a:b"), loss_of_json, PART),
     Job(
         "ftprl train, interactions, no names",
         ".two.vw",
         "ftprl",
         TWO,
         with_options(ftprl, "--interactions", "a:b", *NO_NAMES),
-        told_json,
+        loss_of_json,
         PART,
     ),
-    Job("Vowpal Wabbit -q", ".two.vw", "vowpalwabbit", TWO, with_options(wabbit, "-q", "ab"), told_wabbit, PART),
+    Job("Vowpal Wabbit -q", ".two.vw", "vowpalwabbit", TWO, with_options(wabbit, "-q", "ab"), loss_of_wabbit, PART),
 )
 
 
@@ -157,7 +157,7 @@ def launch(job: Job, source: Path, work: Path, line: Line) -> None:
     line.seconds.append(wall)
     line.cpu.append(cpu)
     line.peak.append(peak)
-    if job.loss is told_inside:
+    if job.loss is loss_of_training:
         line.inside.append(float(out.read_text().split()[0]))
     line.loss = job.loss(out.read_text(errors="replace"), err.read_text(errors="replace"))
 

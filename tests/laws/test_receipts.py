@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -367,6 +368,47 @@ def test_absorbed_gradients_with_all_scales(name: str) -> None:
         chain(c)
         for row in c.scales:
             assert row["regret"] <= row["bound"] + 1e-9 * abs(row["bound"]) + c.rounding
+
+
+def exact_step(
+    h: float, beta: float, unit: float, before: dict[str, float], after: dict[str, float]
+) -> tuple[Fraction, Fraction]:
+    """What rounding z cost the bound in one step of a cell, and the sizes W of the step (docs/receipt.md), exactly."""
+    z, R, S = (Fraction(before[name]) for name in ("z", "R", "S"))
+    new_z, new_R, g = Fraction(after["z"]), Fraction(after["R"]), Fraction(after["S"]) - S
+    M = Fraction(unit)
+    Q, new_Q = (M * (Fraction(beta) * M + root) / Fraction(h) for root in (R, new_R))
+    x = -z / Q
+    lost = new_z - (z + g - (new_Q - Q) * x)
+    cost = lost * (g + lost / 2) / new_Q - lost * x
+    return cost, (abs(g) + abs(new_z) + abs(lost)) * (abs(x) + (abs(g) + abs(lost)) / new_Q)
+
+
+@pytest.mark.parametrize("scale", [0.02, 1.28])
+@pytest.mark.parametrize("size", [1.0, 1e-6, 2.0**-128, 2.0**-140, 2.0**-147])
+def test_the_drift_and_the_sizes_of_steps_are_those_of_exact_arithmetic(size: float, scale: float) -> None:
+    """Below the normal numbers of a float32, from 2^-126 on, what z loses is as large as what it keeps."""
+    rng = np.random.default_rng(5)
+    batch = one_feature(np.where(rng.random(300) < 0.4, 1.0, -1.0), rng.choice([0.01, 1.0, 30.0], 300))
+    values = (rng.choice([1.0, 3.0, -2.0], 300) * size).astype(np.float32)
+    batch = Batch(batch.indptr, batch.indices, values, batch.y, batch.weight)
+    engine = Engine(Spec(dim=1, scale=scale, intercept=False), receipt=True)
+    cell = {"z": 0.0, "R": 0.0, "S": 0.0}
+    drift = sizes = Fraction(0)
+    for r in range(len(batch)):
+        engine.learn(batch[r : r + 1])
+        parts = {name: float(np.ravel(array)[0]) for name, array in engine.parts_at(np.array([0])).items()}
+        cost, size_of_step = exact_step(scale, engine.spec.beta, parts["unit"], cell, parts)
+        drift, sizes, cell = drift + cost, sizes + size_of_step, parts
+    sums, error = engine.sums_of(0), engine.rounding_sums(0)
+    bound = error.step_size + 3 * error.linear_size + 2 * (sums.proximal + sums.stability)
+    assert sizes <= 1.01 * bound
+    assert sizes > 1e-3 * bound  # and not far below it
+    assert abs(Fraction(error.drift) - drift) <= 1.01 * 2.0**-53 * (64 + 16) * bound
+    if size == 2.0**-147:
+        assert abs(drift) > 1e-3 * sums.stability  # here it counts
+    chain(own_certificate(engine))
+    chain(box_certificate(engine, 0.5 / size))
 
 
 def test_the_rounding_of_a_long_run_is_negligible_beside_its_bound() -> None:

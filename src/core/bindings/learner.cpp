@@ -539,6 +539,7 @@ void bind_cells(nb::class_<Learner>& learner) {
         .def_prop_ro(
             "width", [](const Learner& self) { return self.cell_bytes() / (self.wide_cells() ? 8 : 4); },
             "How many numbers a cell has, those that fill it up included.")
+        .def_prop_ro("slot_bytes", &Learner::slot_bytes, "The memory that each slot of the table may take up.")
         .def_prop_ro(
             "columns", [](const Learner& self) { return dict_of(self.columns()); },
             "Parts of a cell by name: the first number, and how many; 0 for a single one.")

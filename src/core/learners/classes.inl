@@ -321,8 +321,8 @@ inline void learn_class_entries(const Rows& rows, bool wide, const ClassConstant
         for (int l = 0; l < fours; ++l) {
             const Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
             Four<T> z, R;
-            step<T, unconstrained, false>(lane_play(c, l), load(c.inverse + 4 * l), load(row.slope + 4 * l), b, z, R,
-                                          none);
+            Step<T, unconstrained, false>::of(lane_play(c, l), load(c.inverse + 4 * l), load(row.slope + 4 * l), b, z,
+                                              R, none);
             store(cell.z + 4 * l, z);
             store(cell.R + 4 * l, R);
         }
@@ -334,7 +334,7 @@ inline void learn_class_entries(const Rows& rows, bool wide, const ClassConstant
         Block<double> b = {load(state.z + 4 * l), load(state.R + 4 * l), one, one, one, one};
         b.x = play<true>(play_of_lanes, b.z, b.R, b.M);
         D z, R;
-        step<double, true, false>(play_of_lanes, load(c.inverse + 4 * l), load(row.slope + 4 * l), b, z, R, none);
+        Step<double, true, false>::of(play_of_lanes, load(c.inverse + 4 * l), load(row.slope + 4 * l), b, z, R, none);
         store(state.z + 4 * l, z);
         store(state.R + 4 * l, R);
     }

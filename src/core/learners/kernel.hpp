@@ -6,8 +6,10 @@
 //   z   g_{1:t} minus the sum of sigma x: with Q, all that the play needs
 //   R   sqrt G, the root of the sum of g^2
 //   M   the largest |value| so far
-//   S   log loss: g_{1:t}, which the play never reads; a receipt reads that of ReceiptState, which loses nothing.
-//       Other losses: kappa, the unit of the weight (labels.hpp)
+//   S   log loss: g_{1:t}, which the play never reads. Other losses: kappa, the unit of the weight (labels.hpp)
+//
+// A receipt needs g_{1:t} in float64, since a float32 would lose small gradients: where a cell does not hold it, it
+// stands behind the cell, which with it fills twice the bytes.
 //
 // Q = M (beta M + R) / h is a function of the cell and is not stored. R stands there instead of G because a
 // step then takes one root and a play one fraction, and because g^2 leaves the range of a float32 long before g
@@ -31,7 +33,7 @@ constexpr double LIMIT = 1e30;
 enum Tally { LOSS, WEIGHT, ROWS, LINEAR, PROXIMAL, STABILITY, TALLIES };
 
 // What bounds the rounding of a receipt, added up over all rows for each scale (docs/receipt.md): what rounding z to a
-// cell's type cost, and the sizes that float64 roundings are relative to: |g x|, the sizes of a step, and |slope|.
+// cell's type cost, and the sizes that float64 roundings are relative to: |g x|, |z x| of a step, and |slope|.
 enum RoundingSum { DRIFT, LINEAR_SIZE, STEP_SIZE, SLOPES, ROUNDING_SUMS };
 
 constexpr int MOST_SCALES = 16;
@@ -43,7 +45,7 @@ enum RowSum { ROW_TERMS, SCALE_LOSS, PREDICTION_LOSS, ROW_WEIGHT, ROW_SIZES, ROW
 
 // What is kept for a receipt besides cells and tallies; null without one.
 struct ReceiptState {
-    double* S;  // g_{1:t} of each cell in float64, a number for each lane: a float32 would lose small gradients
+    double* S;                        // several scales: g_{1:t} of each cell in float64, a number for each lane
     double (*rounding)[MOST_SCALES];  // a row for each RoundingSum
     double (*rows)[MOST_SCALES];      // a row for each RowSum
 };
@@ -83,6 +85,7 @@ struct Rows {
 // S}), the tallies.
 struct State {
     void* cells;
+    std::size_t stride;  // bytes from one cell to the next
     double* intercept;
     double* tallies;
     ReceiptState receipt;
@@ -120,10 +123,10 @@ struct Scan {
 // longest row, filled up to a multiple of four, and is aligned to 32 bytes.
 struct Pair {
     Totals (*learn[2][2])(const Rows&, const Constants&, const State&, const RowOutputs&, double* buffer);
-    void (*score[2])(const Rows&, const Constants&, const State&, double* scores);
+    void (*score[2][2])(const Rows&, const Constants&, const State&, double* scores);
     // The same for labels in any unit: every loss but the log loss. The last index is 1 for a loss with a kink.
     Totals (*learn_labelled[2][2][2])(const Rows&, const Constants&, const State&, const RowOutputs&, double* buffer);
-    void (*score_labelled[2])(const Rows&, const Constants&, const State&, double* scores);
+    void (*score_labelled[2][2])(const Rows&, const Constants&, const State&, double* scores);
 };
 
 struct ScaleKernels;   // scales.hpp

@@ -37,6 +37,13 @@ constexpr int SPLIT = 1;
 #define FTPRL_INSIDE inline
 #endif
 
+// What is hardly ever called, and would take registers from what is.
+#if defined(__GNUC__)
+#define FTPRL_OUTSIDE __attribute__((noinline))
+#else
+#define FTPRL_OUTSIDE
+#endif
+
 // Without vectors of the processor, what works on four lanes is longer than GCC puts inside by itself.
 #if defined(FTPRL_PORTABLE)
 #define FTPRL_LANES_INSIDE FTPRL_INSIDE
@@ -166,8 +173,8 @@ FTPRL_LANES_INSIDE D predict_block(const Play& c, const Limits& limits, const Ce
 }
 
 // The score of entries [from, to) without the intercept. A row that will be learned leaves its blocks in `scratch`.
-template <class T, class V, bool unconstrained, bool raise>
-FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const BoxTable& boxes, const Cell<T>* cells,
+template <class T, class V, bool unconstrained, bool raise, class Record>
+FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const BoxTable& boxes, const Record* cells,
                             std::int64_t from, std::int64_t to, std::int64_t end, Block<T>* scratch) {
     const std::uint32_t* index = rows.indices;
     const V* value = static_cast<const V*>(rows.values);
@@ -179,7 +186,7 @@ FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const BoxTable& box
     std::int64_t p = from;
     for (; p < whole; p += 4) {
         for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         Limits limits = limits_of(c);
         if constexpr (!unconstrained) {
             for (int j = 0; j < 4; ++j) fetch_kind(boxes, next[p + j]);
@@ -191,7 +198,7 @@ FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const BoxTable& box
     if (p < to) {
         const int left = static_cast<int>(to - p);
         for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = cells + index[j < left ? p + j : p];
+        for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[j < left ? p + j : p]);
         // Read on into the next row where there is one; those lanes are then forgotten.
         Four<V> values;
         if (p + 4 <= end) {
@@ -220,10 +227,10 @@ inline RegretSums no_sums() {
 }
 
 // `moved` is z after a step before it is rounded to what a cell holds. The stored z acts as if the gradient had been
-// g + lost, which costs the bound the difference of the two stabilities less lost x. In a cell of float64 what is lost
-// cannot be seen; it is at most 2^-52 |z|.
+// g + lost, which costs the bound the difference of the two stabilities less lost x: lost (g + lost/2) / (Q + l2) less
+// lost x. In a cell of float64 what is lost cannot be seen; it is at most 2^-52 |z|.
 template <class T>
-FTPRL_LANES_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den, RegretSums& sums) {
+FTPRL_INSIDE void add_bounded_rounding(const Play& c, const Block<T>& b, D g, D moved, D z, D den, RegretSums& sums) {
     const D per_strength = smaller(where_positive(den, c.h / den), all(DBL_MAX));  // 1 / (Q + l2)
     const D size_x = size(b.x), size_g = size(g);
     D lost_at_most = where_positive(size(b.v), all(0x1p-52) * size(z));  // nothing in lanes beyond the end of a row
@@ -232,15 +239,41 @@ FTPRL_LANES_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D mo
         sums.drift += lost * ((g + all(0.5) * lost) * per_strength - b.x);
         lost_at_most = size(lost);
     }
-    sums.linear_size += size_g * size_x;
     sums.step_size += (size_g + size(z) + lost_at_most) * (size_x + (size_g + lost_at_most) * per_strength);
+}
+
+// A z below the normal numbers of a float may have lost as much as it is. These lanes get the part of second order of
+// the drift and the sizes of their step in full.
+FTPRL_OUTSIDE void add_lost_below_normal(const Play& c, D x, D g, D lost, D z, D den, D& drift, D& step) {
+    const D below = all(FLT_MIN) - size(z), size_g = size(g), size_lost = size(lost);
+    const D per_strength = smaller(where_positive(den, c.h / den), all(DBL_MAX));
+    drift += where_positive(below, all(0.5) * lost * lost * per_strength);
+    step =
+        step - where_positive(below, (size_g + size(z) + size_lost) * (size(x) + (size_g + size_lost) * per_strength));
+}
+
+// The same where x = -z / Q. The part of second order, at most 2^-49 z^2 / Q, is left to the bound on rounding, and of
+// the sizes of a step |z x| is enough: the others are at most those of the sums without signs (docs/receipt.md).
+template <class T>
+FTPRL_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, Four<T> stored, D den,
+                               RegretSums& sums) {
+    D step = b.z * b.x;  // never above 0
+    if constexpr (sizeof(T) == sizeof(float)) {
+        const D z = wide(stored), lost = z - moved;
+        D drift = lost * (where_positive(den, g * c.h / den) - b.x);
+        if (any_below_normal(stored) && any_nonzero(lost)) {
+            add_lost_below_normal(c, b.x, g, lost, z, den, drift, step);
+        }
+        sums.drift += drift;
+    }
+    sums.step_size = sums.step_size - step;
 }
 
 // What one block becomes: z and R after the gradients, as a cell holds them; and the sums of a receipt. Returns the
 // gradients.
 template <class T, bool unconstrained, bool receipt>
-FTPRL_LANES_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
-                          RegretSums& sums) {
+FTPRL_INSIDE D step_inside(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
+                           RegretSums& sums) {
     const D g = cut<T>(slope * b.v);
     R = narrow<T>(root(b.R * b.R + g * g));
     // The square of a float is exact in double, hence the root is at least R; that of a double may be nothing.
@@ -256,25 +289,49 @@ FTPRL_LANES_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, 
     z = narrow<T>(kept);
     if constexpr (receipt) {
         const D den = scaled_strength<unconstrained>(c, after, M);
-        sums.linear += g * b.x;
+        const D linear = g * b.x;
+        sums.linear += linear;
+        sums.linear_size += size(linear);
         sums.proximal += sigma * b.x * b.x;
         sums.stability += where_positive(den, g * g * c.h / den);
-        add_rounding<T>(c, b, g, moved, wide(z), den, sums);
+        if constexpr (unconstrained) add_rounding<T>(c, b, g, moved, z, den, sums);
+        if constexpr (!unconstrained) add_bounded_rounding<T>(c, b, g, moved, wide(z), den, sums);
     }
     return g;
 }
 
-// Add the gradients of some entries of a row to their S, of one scale.
-inline void add_gradients(double* S, const std::uint32_t* index, int count, D g) {
+// The same. With a receipt it has to be inside its caller, where the sums are in registers; without one GCC decides
+// better by itself.
+template <class T, bool unconstrained, bool receipt>
+struct Step {
+    static FTPRL_LANES_INSIDE D of(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
+                                   RegretSums& sums) {
+        return step_inside<T, unconstrained, receipt>(c, inverse, slope, b, z, R, sums);
+    }
+};
+template <class T, bool unconstrained>
+struct Step<T, unconstrained, true> {
+    static FTPRL_INSIDE D of(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
+                             RegretSums& sums) {
+        return step_inside<T, unconstrained, true>(c, inverse, slope, b, z, R, sums);
+    }
+};
+
+// Add the gradients of some entries of a row to the S beside their cells.
+template <class T>
+inline void add_gradients(SummedCell<T>* cells, const std::uint32_t* index, int count, D g) {
     alignas(32) double gradients[4];
     store(gradients, g);
-    for (int j = 0; j < count; ++j) S[index[j]] += gradients[j];
+    for (int j = 0; j < count; ++j) cells[index[j]].S += gradients[j];
 }
 
-template <class T, bool unconstrained, bool receipt>
-FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
-                            std::int64_t end, D inverse, D slope, Block<T>* scratch, double* sums_of_gradients,
-                            RegretSums& sums) {
+// Cells without one hold S themselves, or need none.
+template <class T>
+inline void add_gradients(Cell<T>*, const std::uint32_t*, int, D) {}
+
+template <class T, bool unconstrained, bool receipt, class Record>
+FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std::int64_t from, std::int64_t to,
+                            std::int64_t end, D inverse, D slope, Block<T>* scratch, RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
     const std::int64_t whole = to - (to - from) % 4;
@@ -283,22 +340,20 @@ FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Cell<T>* cells, std
     std::int64_t p = from;
     for (; p < whole; p += 4) {
         for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
-        for (int j = 0; receipt && j < 4; ++j) fetch(sums_of_gradients + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
-        const D g = step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, sums);
+        for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
+        const D g = Step<T, unconstrained, receipt>::of(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
-        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, 4, g);
+        add_gradients(cells, index + p, 4, g);
         ++scratch;
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
         for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
-        for (int j = 0; receipt && j < left; ++j) fetch(sums_of_gradients + next[p + j]);
         Cell<T> none;
-        for (int j = 0; j < 4; ++j) at[j] = j < left ? cells + index[p + j] : &none;
-        const D g = step<T, unconstrained, receipt>(c, inverse, slope, *scratch, z, R, sums);
+        for (int j = 0; j < 4; ++j) at[j] = j < left ? cell_of(cells + index[p + j]) : &none;
+        const D g = Step<T, unconstrained, receipt>::of(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
-        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, left, g);
+        add_gradients(cells, index + p, left, g);
     }
 }
 
@@ -309,8 +364,8 @@ inline Block<double> intercept_block(const double* cell, const Play& c) {
     return b;
 }
 
-template <class T>
-inline void fetch_first(const Rows& rows, const Cell<T>* cells) {
+template <class Record>
+inline void fetch_first(const Rows& rows, const Record* cells) {
     const std::int64_t end = rows.indptr[rows.count];
     for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch(cells + rows.indices[p]);
 }
@@ -346,7 +401,8 @@ inline void add_single_sums(const State& state, const RegretSums& sums, const Re
 
 template <class T, class V, bool unconstrained, bool receipt>
 Totals learn(const Rows& rows, const Constants& constants, const State& state, const RowOutputs& out, double* buffer) {
-    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
+    using Record = typename RecordOf<T, receipt, false>::type;
+    Record* cells = static_cast<Record*>(state.cells);
     Block<T>* scratch = reinterpret_cast<Block<T>*>(buffer);
     const Play c = play_of(constants);
     const D inverse = all(1.0 / constants.h);
@@ -388,11 +444,10 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         any = true;
         const D slope = all(weight * row_loss.slope);
         RegretSums sums = no_sums(), own_sums = no_sums();
-        learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, state.receipt.S,
-                                             sums);
+        learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, sums);
         if (constants.intercept) {
             D z, R;
-            const D g = step<double, true, receipt>(c, inverse, slope, base, z, R, own_sums);
+            const D g = Step<double, true, receipt>::of(c, inverse, slope, base, z, R, own_sums);
             state.intercept[0] = first(z);
             state.intercept[1] = first(R);
             state.intercept[3] = first(base.S + g);
@@ -403,16 +458,16 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
     return batch;
 }
 
-template <class T, class V, bool unconstrained>
+template <class T, class V, bool unconstrained, bool receipt>
 void score(const Rows& rows, const Constants& constants, const State& state, double* scores) {
-    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
+    const auto* cells = static_cast<const typename RecordOf<T, receipt, false>::type*>(state.cells);
     const Play c = play_of(constants);
     const double shift = constants.intercept ? first(intercept_block(state.intercept, c).x) : 0.0;
     const std::int64_t end = rows.indptr[rows.count];
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        const double part = predict<T, V, unconstrained, false>(rows, c, constants.boxes, cells, rows.indptr[r],
-                                                                rows.indptr[r + 1], end, nullptr);
+        const double part = predict<T, V, unconstrained, false>(
+            rows, c, constants.boxes, cells, rows.indptr[r], rows.indptr[r + 1], end, static_cast<Block<T>*>(nullptr));
         scores[r] = part + shift;
     }
 }
@@ -459,13 +514,19 @@ Scan scan(const Rows& rows, std::uint64_t dim) {
     return {largest < dim, (beyond >> (8 * sizeof(V) - 1)) == 0};
 }
 
+// The cell of a slot in a table of any records.
+template <class T>
+inline Cell<T>& cell_at(const State& state, std::uint64_t slot) {
+    return *reinterpret_cast<Cell<T>*>(static_cast<unsigned char*>(state.cells) + slot * state.stride);
+}
+
 template <class T>
 void weights(const Constants& constants, const State& state, std::uint64_t dim, double* out) {
-    const Cell<T>* cells = static_cast<const Cell<T>*>(state.cells);
     const Play c = play_of(constants);
     for (std::uint64_t i = 0; i < dim; ++i) {
+        const Cell<T>& cell = cell_at<T>(state, i);
         const Limits limits = limits_at(c, constants.boxes, i);
-        out[i] = first(play<false>(c, limits, all(cells[i].z), all(cells[i].R), all(cells[i].M)));
+        out[i] = first(play<false>(c, limits, all(cell.z), all(cell.R), all(cell.M)));
     }
 }
 
@@ -480,13 +541,12 @@ typedef double Piece;
 
 template <class T>
 void touch(const Rows& rows, const State& state) {
-    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
     const std::int64_t end = rows.indptr[rows.count];
-    fetch_first(rows, cells);
+    for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch(&cell_at<T>(state, rows.indices[p]));
     for (std::int64_t p = 0; p < end; ++p) {
-        if (p + AHEAD < end) fetch(cells + rows.indices[p + AHEAD]);
+        if (p + AHEAD < end) fetch(&cell_at<T>(state, rows.indices[p + AHEAD]));
         // Through volatile, or the compiler would see that nothing changes and leave it all out.
-        volatile Piece* piece = reinterpret_cast<volatile Piece*>(cells + rows.indices[p]);
+        volatile Piece* piece = reinterpret_cast<volatile Piece*>(&cell_at<T>(state, rows.indices[p]));
         for (std::size_t j = 0; j < sizeof(Cell<T>) / sizeof(Piece); ++j) piece[j] = piece[j];
     }
 }
@@ -494,16 +554,17 @@ void touch(const Rows& rows, const State& state) {
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#define FTPRL_FOR(T, V)                                                                                                \
-    {{FTPRL_ISA::learn<T, V, false, false>, FTPRL_ISA::learn<T, V, false, true>},                                      \
-     {FTPRL_ISA::learn<T, V, true, false>, FTPRL_ISA::learn<T, V, true, true>}},                                       \
-        {FTPRL_ISA::score<T, V, false>, FTPRL_ISA::score<T, V, true>},                                                 \
-        {{{FTPRL_ISA::learn_labelled<T, V, false, false, false>, FTPRL_ISA::learn_labelled<T, V, false, true, false>}, \
-          {FTPRL_ISA::learn_labelled<T, V, false, false, true>, FTPRL_ISA::learn_labelled<T, V, false, true, true>}},  \
-         {{FTPRL_ISA::learn_labelled<T, V, true, false, false>, FTPRL_ISA::learn_labelled<T, V, true, true, false>},   \
-          {FTPRL_ISA::learn_labelled<T, V, true, false, true>, FTPRL_ISA::learn_labelled<T, V, true, true, true>}}},   \
-    {                                                                                                                  \
-        FTPRL_ISA::score_labelled<T, V, false>, FTPRL_ISA::score_labelled<T, V, true>                                  \
+#define FTPRL_BOTH(f, T, V, ...) {FTPRL_ISA::f<T, V, __VA_ARGS__, false>, FTPRL_ISA::f<T, V, __VA_ARGS__, true>}
+#define FTPRL_LABELLED_FOR(T, V, unconstrained, receipt)             \
+    {FTPRL_ISA::learn_labelled<T, V, unconstrained, false, receipt>, \
+     FTPRL_ISA::learn_labelled<T, V, unconstrained, true, receipt>}
+#define FTPRL_FOR(T, V)                                                                   \
+    {FTPRL_BOTH(learn, T, V, false), FTPRL_BOTH(learn, T, V, true)},                      \
+        {FTPRL_BOTH(score, T, V, false), FTPRL_BOTH(score, T, V, true)},                  \
+        {{FTPRL_LABELLED_FOR(T, V, false, false), FTPRL_LABELLED_FOR(T, V, false, true)}, \
+         {FTPRL_LABELLED_FOR(T, V, true, false), FTPRL_LABELLED_FOR(T, V, true, true)}},  \
+    {                                                                                     \
+        FTPRL_BOTH(score_labelled, T, V, false), FTPRL_BOTH(score_labelled, T, V, true)   \
     }
 
 const Kernels FTPRL_KERNELS = {

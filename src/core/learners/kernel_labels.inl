@@ -54,7 +54,7 @@ inline D weight_of(const Constants& constants, const Play& c, std::uint64_t cell
     return play_at<false>(c, limits_at(c, constants.boxes, cell), z, rate, kappa, s);
 }
 
-// As add_rounding; sigma x may be larger than z, where kappa falls.
+// As add_bounded_rounding; sigma x may be larger than z, where kappa falls.
 template <class T>
 inline void add_labelled_sums(const Block<T>& b, D g, D sigma, D moved, D z, D rate, RegretSums& sums) {
     const D per_strength = smaller(rate, all(DBL_MAX)), size_x = size(b.x), size_g = size(g);
@@ -120,8 +120,8 @@ inline D predict_labelled_block(const Play& c, const Limits& limits, const Cell<
 }
 
 // As predict, and the reach of the row without the intercept.
-template <class T, class V, bool unconstrained, bool raise>
-inline double predict_labelled(const Rows& rows, const Play& c, const BoxTable& boxes, const Cell<T>* cells,
+template <class T, class V, bool unconstrained, bool raise, class Record>
+inline double predict_labelled(const Rows& rows, const Play& c, const BoxTable& boxes, const Record* cells,
                                std::int64_t from, std::int64_t to, std::int64_t end, Block<T>* scratch, double& reach) {
     const std::uint32_t* index = rows.indices;
     const V* value = static_cast<const V*>(rows.values);
@@ -132,7 +132,7 @@ inline double predict_labelled(const Rows& rows, const Play& c, const BoxTable& 
     std::int64_t p = from;
     for (; p < whole; p += 4) {
         for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         Limits limits = limits_of(c);
         if constexpr (!unconstrained) {
             for (int j = 0; j < 4; ++j) fetch_kind(boxes, next[p + j]);
@@ -144,7 +144,7 @@ inline double predict_labelled(const Rows& rows, const Play& c, const BoxTable& 
     if (p < to) {
         const int left = static_cast<int>(to - p);
         for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = cells + index[j < left ? p + j : p];
+        for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[j < left ? p + j : p]);
         Four<V> values;
         if (p + 4 <= end) {
             values = load(value + p);
@@ -162,10 +162,10 @@ inline double predict_labelled(const Rows& rows, const Play& c, const BoxTable& 
     return sum(total);
 }
 
-template <class T, bool unconstrained, bool kinked, bool receipt>
-inline void learn_labelled_row(const Rows& rows, const Play& c, Cell<T>* cells, std::int64_t from, std::int64_t to,
+template <class T, bool unconstrained, bool kinked, bool receipt, class Record>
+inline void learn_labelled_row(const Rows& rows, const Play& c, Record* cells, std::int64_t from, std::int64_t to,
                                std::int64_t end, D inverse, const Units& units, D slope, Block<T>* scratch,
-                               double* sums_of_gradients, RegretSums& sums) {
+                               RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
     const Four<T> kappa = narrow<T>(units.kappa);
@@ -180,21 +180,19 @@ inline void learn_labelled_row(const Rows& rows, const Play& c, Cell<T>* cells, 
     std::int64_t p = from;
     for (; p < whole; p += 4, ++scratch) {
         for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
-        for (int j = 0; receipt && j < 4; ++j) fetch(sums_of_gradients + next[p + j]);
-        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         const D g = step_block();
         scatter(at, z, R, scratch->M, kappa);
-        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, 4, g);
+        add_gradients(cells, index + p, 4, g);
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
         for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
-        for (int j = 0; receipt && j < left; ++j) fetch(sums_of_gradients + next[p + j]);
         Cell<T> none;
-        for (int j = 0; j < 4; ++j) at[j] = j < left ? cells + index[p + j] : &none;
+        for (int j = 0; j < 4; ++j) at[j] = j < left ? cell_of(cells + index[p + j]) : &none;
         const D g = step_block();
         scatter(at, z, R, scratch->M, kappa);
-        if constexpr (receipt) add_gradients(sums_of_gradients, index + p, left, g);
+        add_gradients(cells, index + p, left, g);
     }
 }
 
@@ -272,7 +270,8 @@ inline double within_labels(const LabelState& labels, double score) {
 template <class T, class V, bool unconstrained, bool kinked, bool receipt>
 Totals learn_labelled(const Rows& rows, const Constants& constants, const State& state, const RowOutputs& out,
                       double* buffer) {
-    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
+    using Record = typename RecordOf<T, receipt, true>::type;
+    Record* cells = static_cast<Record*>(state.cells);
     Block<T>* scratch = reinterpret_cast<Block<T>*>(buffer);
     const Play c = play_of(constants);
     const D inverse = all(1.0 / constants.h);
@@ -314,8 +313,8 @@ Totals learn_labelled(const Rows& rows, const Constants& constants, const State&
         if (!row.teaches) continue;
         const D slope = all(weight * unweighted);
         RegretSums sums = no_sums(), own_sums = no_sums();
-        learn_labelled_row<T, unconstrained, kinked, receipt>(
-            rows, c, cells, from, to, end, inverse, units_of<T>(labels), slope, scratch, state.receipt.S, sums);
+        learn_labelled_row<T, unconstrained, kinked, receipt>(rows, c, cells, from, to, end, inverse,
+                                                              units_of<T>(labels), slope, scratch, sums);
         if (constants.intercept) {
             D z, R;
             const D g =
@@ -331,9 +330,9 @@ Totals learn_labelled(const Rows& rows, const Constants& constants, const State&
     return batch;
 }
 
-template <class T, class V, bool unconstrained>
+template <class T, class V, bool unconstrained, bool receipt>
 void score_labelled(const Rows& rows, const Constants& constants, const State& state, double* scores) {
-    Cell<T>* cells = static_cast<Cell<T>*>(state.cells);
+    const auto* cells = static_cast<const typename RecordOf<T, receipt, true>::type*>(state.cells);
     const Play c = play_of(constants);
     D own_rate;
     const double shift = constants.intercept ? first(labelled_intercept(state.intercept, c, own_rate).x) : 0.0;
@@ -342,17 +341,18 @@ void score_labelled(const Rows& rows, const Constants& constants, const State& s
     fetch_first(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         double reach = 0.0;
-        const double part = predict_labelled<T, V, unconstrained, false>(
-            rows, c, constants.boxes, cells, rows.indptr[r], rows.indptr[r + 1], end, nullptr, reach);
+        const double part = predict_labelled<T, V, unconstrained, false>(rows, c, constants.boxes, cells,
+                                                                         rows.indptr[r], rows.indptr[r + 1], end,
+                                                                         static_cast<Block<T>*>(nullptr), reach);
         scores[r] = within_labels(labels, (part + labels.offset) + shift);
     }
 }
 
 template <class T>
 void weights_labelled(const Constants& constants, const State& state, std::uint64_t dim, double* out) {
-    const Cell<T>* cells = static_cast<const Cell<T>*>(state.cells);
     const Play c = play_of(constants);
     for (std::uint64_t i = 0; i < dim; ++i) {
-        out[i] = first(weight_of(constants, c, i, all(cells[i].z), all(cells[i].R), all(cells[i].S), all(cells[i].M)));
+        const Cell<T>& cell = cell_at<T>(state, i);
+        out[i] = first(weight_of(constants, c, i, all(cell.z), all(cell.R), all(cell.S), all(cell.M)));
     }
 }

@@ -6,6 +6,44 @@ struct alignas(4 * sizeof(T)) Cell {
     T z, R, M, S;
 };
 
+// A cell whose S is beside it in float64: together they fill 32 or 64 bytes and never lie in two lines of memory.
+template <class T>
+struct alignas(8 * sizeof(T)) SummedCell {
+    Cell<T> cell;
+    double S;
+};
+
+// What a table of one scale holds. With a receipt it is a SummedCell, unless the last number of a cell is S in float64.
+template <class T, bool receipt, bool labelled>
+struct RecordOf {
+    using type = Cell<T>;
+};
+template <>
+struct RecordOf<float, true, false> {
+    using type = SummedCell<float>;
+};
+template <class T>
+struct RecordOf<T, true, true> {
+    using type = SummedCell<T>;
+};
+
+template <class T>
+inline Cell<T>* cell_of(Cell<T>* record) {
+    return record;
+}
+template <class T>
+inline const Cell<T>* cell_of(const Cell<T>* record) {
+    return record;
+}
+template <class T>
+inline Cell<T>* cell_of(SummedCell<T>* record) {
+    return &record->cell;
+}
+template <class T>
+inline const Cell<T>* cell_of(const SummedCell<T>* record) {
+    return &record->cell;
+}
+
 // F: four floats. `narrow` rounds to what a cell of type T holds, `wide` is exact.
 
 #if defined(__AVX2__) && !defined(FTPRL_PORTABLE)
@@ -29,10 +67,12 @@ inline D wide(F v) { return _mm256_cvtps_pd(v); }
 inline F to_floats(D v) { return _mm256_cvtpd_ps(v); }
 inline F larger(F a, F b) { return _mm_max_ps(a, b); }
 inline F size(F v) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), v); }
+inline bool any_below_normal(F v) { return _mm_movemask_ps(_mm_cmplt_ps(size(v), _mm_set1_ps(FLT_MIN))) != 0; }
 inline F load(const float* p) { return _mm_loadu_ps(p); }
 inline D load(const double* p) { return _mm256_loadu_pd(p); }
 inline void store(float* p, F v) { _mm_storeu_ps(p, v); }
 inline void store(double* p, D v) { _mm256_storeu_pd(p, v); }
+inline bool any_nonzero(D v) { return _mm256_movemask_pd(_mm256_cmp_pd(v, all(0.0), _CMP_NEQ_UQ)) != 0; }
 
 inline D only_first(D v, int n) {
     return _mm256_and_pd(v, _mm256_cmp_pd(_mm256_setr_pd(0, 1, 2, 3), all(n), _CMP_LT_OQ));
@@ -123,8 +163,13 @@ inline D wide(F v) { return {_mm_cvtps_pd(v), _mm_cvtps_pd(_mm_movehl_ps(v, v))}
 inline F to_floats(D v) { return _mm_movelh_ps(_mm_cvtpd_ps(v.a), _mm_cvtpd_ps(v.b)); }
 inline F larger(F a, F b) { return _mm_max_ps(a, b); }
 inline F size(F v) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), v); }
+inline bool any_below_normal(F v) { return _mm_movemask_ps(_mm_cmplt_ps(size(v), _mm_set1_ps(FLT_MIN))) != 0; }
 inline F load(const float* p) { return _mm_loadu_ps(p); }
 inline D load(const double* p) { return {_mm_loadu_pd(p), _mm_loadu_pd(p + 2)}; }
+inline bool any_nonzero(D v) {
+    const __m128d zero = _mm_setzero_pd();
+    return _mm_movemask_pd(_mm_or_pd(_mm_cmpneq_pd(v.a, zero), _mm_cmpneq_pd(v.b, zero))) != 0;
+}
 inline void store(float* p, F v) { _mm_storeu_ps(p, v); }
 inline void store(double* p, D v) {
     _mm_storeu_pd(p, v.a);
@@ -240,6 +285,10 @@ inline F larger(F a, F b) {
     return {{larger(a.v[0], b.v[0]), larger(a.v[1], b.v[1]), larger(a.v[2], b.v[2]), larger(a.v[3], b.v[3])}};
 }
 inline F size(F a) { return {{fabsf(a.v[0]), fabsf(a.v[1]), fabsf(a.v[2]), fabsf(a.v[3])}}; }
+inline bool any_below_normal(F a) {
+    return fabsf(a.v[0]) < FLT_MIN || fabsf(a.v[1]) < FLT_MIN || fabsf(a.v[2]) < FLT_MIN || fabsf(a.v[3]) < FLT_MIN;
+}
+inline bool any_nonzero(D a) { return a.v[0] != 0.0 || a.v[1] != 0.0 || a.v[2] != 0.0 || a.v[3] != 0.0; }
 inline F load(const float* p) { return {{p[0], p[1], p[2], p[3]}}; }
 inline D load(const double* p) { return {{p[0], p[1], p[2], p[3]}}; }
 template <class T, class N>

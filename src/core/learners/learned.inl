@@ -23,7 +23,7 @@ inline void each_learned(const CellTable& t, const Coordinates& which, const Use
             fetch(next);
             if (t.bytes > 64) fetch(next + 64);
             const T* cell = reinterpret_cast<const T*>(base + cells[j] * t.bytes);
-            if (cell[t.met] > T(0)) use(cell, t.S + cells[j] * static_cast<std::uint64_t>(t.lanes), cells[j]);
+            if (cell[t.met] > T(0)) use(cell, t.S.first + cells[j] * t.S.stride, cells[j]);
         }
     }
 }

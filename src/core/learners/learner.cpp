@@ -58,13 +58,12 @@ void Learner::prefault(const LearnerOptions& options) {
     MultiScaleLearner::prefault(options, kernels_chosen());
 }
 
-Learner::Learner(const LearnerOptions& options, std::uint64_t cells, int lanes)
+Learner::Learner(const LearnerOptions& options, std::uint64_t cells)
     : options_(completed(options)), kernels_(&kernels_chosen()), unconstrained_(is_unconstrained(options)) {
     if (options.boxed) {
         boxes_ = std::make_unique<Boxes>(cells, options.constants.base.lower, options.constants.base.upper);
         options_.constants.base.boxes = boxes_->table();
     }
-    if (receipt()) gradients_ = std::make_unique<Memory>(cells * static_cast<std::uint64_t>(lanes) * sizeof(double));
 }
 
 RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels) const {
@@ -108,16 +107,12 @@ Learner::Learner(const Learner& other)
         boxes_ = std::make_unique<Boxes>(*other.boxes_);
         options_.constants.base.boxes = boxes_->table();
     }
-    if (other.gradients_ == nullptr) return;
-    gradients_ = std::make_unique<Memory>(other.gradients_->size());
-    gradients_->copy_from(*other.gradients_, gradients_->size());
 }
 
 ReceiptState Learner::receipt_state() const {
     // The kernels that do not learn leave the state alone.
     auto* rounding = const_cast<double (*)[MOST_SCALES]>(rounding_);
-    return {gradients_ == nullptr ? nullptr : static_cast<double*>(gradients_->data()), rounding,
-            const_cast<double (*)[MOST_SCALES]>(row_sums_)};
+    return {receipt() ? gradient_sums().first : nullptr, rounding, const_cast<double (*)[MOST_SCALES]>(row_sums_)};
 }
 
 NamedArray Learner::row_sums() { return {"row_sums", &row_sums_[0][0], ROW_SUMS, scales(), MOST_SCALES}; }
@@ -125,21 +120,21 @@ NamedArray Learner::row_sums() { return {"row_sums", &row_sums_[0][0], ROW_SUMS,
 NamedArray Learner::rounding() { return {"rounding", &rounding_[0][0], ROUNDING_SUMS, scales(), MOST_SCALES}; }
 
 void Learner::take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const {
-    const double* S = receipt_state().S;
-    const auto width = static_cast<std::size_t>(scales()), lanes_of_cell = static_cast<std::size_t>(lanes());
+    const GradientSums S = gradient_sums();
+    const auto width = static_cast<std::size_t>(scales());
     for (std::size_t i = 0; i < count; ++i) {
-        const double* from = S + cell_of(slots[i]) * lanes_of_cell;
+        const double* from = S.first + cell_of(slots[i]) * S.stride;
         std::copy(from, from + width, out + i * width);
     }
 }
 
 void Learner::put_gradients(const std::uint32_t* slots, std::size_t count, const double* from) {
-    double* S = receipt_state().S;
-    const auto width = static_cast<std::size_t>(scales()), lanes_of_cell = static_cast<std::size_t>(lanes());
+    const GradientSums S = gradient_sums();
+    const auto width = static_cast<std::size_t>(scales());
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t cell = cell_of(slots[i]);
-        if (cell == 0 && lanes() > 1) continue;  // of several scales, cell 0 belongs to slots that were never learned
-        std::copy(from + i * width, from + (i + 1) * width, S + cell * lanes_of_cell);
+        if (cell == 0 && scales() > 1) continue;  // of several scales, cell 0 belongs to slots that were never learned
+        std::copy(from + i * width, from + (i + 1) * width, S.first + cell * S.stride);
     }
 }
 

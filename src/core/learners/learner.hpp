@@ -75,6 +75,8 @@ public:
     virtual void take(const std::uint32_t* slots, std::size_t count, void* out) const = 0;
     virtual void put(const std::uint32_t* slots, std::size_t count, const void* from) = 0;
     virtual std::size_t cell_bytes() const = 0;
+    // Of memory that each slot of the table may take up.
+    virtual std::size_t slot_bytes() const = 0;
     // Before the first cell is put: few of the cells of a large table will be used, so give none of them a huge page.
     virtual void use_small_pages() = 0;
     // g_{1:t} of the slots in float64, a row each and a number for each scale; kept with a receipt only.
@@ -131,8 +133,7 @@ public:
     bool calibrates() const { return receipt() && !labelled() && !has_classes(); }
 
 protected:
-    // With `cells` cells of `lanes` lanes.
-    Learner(const LearnerOptions& options, std::uint64_t cells, int lanes);
+    Learner(const LearnerOptions& options, std::uint64_t cells);
     Learner(const Learner& other);
 
     virtual Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) = 0;
@@ -141,9 +142,12 @@ protected:
     virtual std::uint64_t cell_of(std::uint32_t slot) const = 0;
     // The same, for a slot that may have none yet.
     virtual std::uint64_t claim_cell(std::uint32_t slot) = 0;
-    virtual int lanes() const = 0;
+    virtual GradientSums gradient_sums() const = 0;  // with a receipt
     ReceiptState receipt_state() const;
     const Loss& loss() const { return *options_.constants.base.loss; }
+    std::size_t box_bytes() const {
+        return options_.boxed ? sizeof(std::uint16_t) : 0;
+    }  // the number of a cell's bounds
     // The arrays that every model file has.
     std::vector<NamedArray> common_arrays();
 
@@ -152,7 +156,6 @@ protected:
     bool unconstrained_;  // no l1, no l2, no bound
     double tallies_[TALLIES] = {};
     Calibration calibration_;
-    std::unique_ptr<Memory> gradients_;  // S of ReceiptState
     std::unique_ptr<Boxes> boxes_;
     double rounding_[ROUNDING_SUMS][MOST_SCALES] = {};
     double row_sums_[ROW_SUMS][MOST_SCALES] = {};

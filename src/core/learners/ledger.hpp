@@ -19,14 +19,19 @@ struct Calibration {
     void add(const Rows& rows, const double* losses);
 };
 
+// Where S = g_{1:t} of the cells stands, in float64; a number for each scale.
+struct GradientSums {
+    double* first;         // of cell 0
+    std::uint64_t stride;  // numbers from one cell to the next
+};
+
 // A table of cells as the ledger reads it: where z, R and the unit stand in a cell, and S beside it.
 struct CellTable {
     const void* cells;
     const std::uint32_t* slot_map;  // the cell of each slot; null when cells stand in the order of the slots
     std::uint64_t dim;
     std::size_t bytes;  // of a cell
-    const double* S;    // ReceiptState
-    int lanes;          // of S, for each cell
+    GradientSums S;
     bool wide;
     int z, R, unit;  // the first number of each in a cell
     int kappa;       // the unit of the weights; -1 where there is none

@@ -27,7 +27,7 @@ void copy_columns(const T* from, T* to, int K, int columns, int first, int count
 
 }  // namespace
 
-MultiClassLearner::MultiClassLearner(const LearnerOptions& options) : Learner(options, 0, 0), slot_map_(options.dim) {
+MultiClassLearner::MultiClassLearner(const LearnerOptions& options) : Learner(options, 0), slot_map_(options.dim) {
     const int K = scales();
     cell_lanes_ = lanes_of(space_for(columns_in_use()), K);
     memory_ = std::make_unique<Memory>((dim() + 1) * cell_bytes());
@@ -230,7 +230,6 @@ CellTable MultiClassLearner::table() const {
     table.met = 2 * cell_lanes_ + 1;
     table.counts = true;
     table.kappa = -1;
-    table.lanes = cell_lanes_;
     return table;
 }
 

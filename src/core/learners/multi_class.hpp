@@ -26,6 +26,7 @@ public:
     void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
     std::size_t cell_bytes() const override { return bytes_of(cell_lanes_); }
+    std::size_t slot_bytes() const override { return cell_bytes() + sizeof(std::uint32_t); }
     void use_small_pages() override { slot_map_.use_small_pages(); }  // cells lie close together as it is
     std::vector<Columns> columns() const override;
     LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
@@ -45,7 +46,7 @@ private:
         slot_map_.claim(&slot, 1, &cell);
         return cell;
     }
-    int lanes() const override { return cell_lanes_; }
+    GradientSums gradient_sums() const override { return {nullptr, 0}; }  // there are no receipts of classes
 
     // The scales of some columns, in lanes filled up to a multiple of four.
     static int lanes_of(int columns, int scales) { return (columns * scales + 3) / 4 * 4; }

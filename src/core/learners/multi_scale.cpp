@@ -60,9 +60,10 @@ void divide_by_total(double* w, int count) {
 }  // namespace
 
 MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
-    : Learner(options, options.dim + 1, (options.constants.count + 3) / 4 * 4),
-      slot_map_(options.dim),
-      memory_((options.dim + 1) * set().cell_bytes) {
+    : Learner(options, options.dim + 1), slot_map_(options.dim), memory_((options.dim + 1) * set().cell_bytes) {
+    if (receipt()) {
+        gradients_ = std::make_unique<Memory>((dim() + 1) * static_cast<std::uint64_t>(lanes()) * sizeof(double));
+    }
     make_experts();
     const int K = scales();
     mixture_.facts[LARGEST_WEIGHT] = 1.0;
@@ -82,6 +83,10 @@ MultiScaleLearner::MultiScaleLearner(const MultiScaleLearner& other)
     : Learner(other), slot_map_(dim()), memory_((dim() + 1) * set().cell_bytes), mixture_(other.mixture_) {
     slot_map_.copy_from(other.slot_map_);
     memory_.copy_from(other.memory_, slot_map_.count() * own_bytes());
+    if (other.gradients_ != nullptr) {
+        gradients_ = std::make_unique<Memory>(other.gradients_->size());
+        gradients_->copy_from(*other.gradients_, gradients_->size());
+    }
     std::copy(std::begin(other.intercept_), std::end(other.intercept_), intercept_);
     make_experts();
     if (coin_ != nullptr) coin_->copy_from(*other.coin_, slot_map_.count() * coin_bytes());
@@ -251,9 +256,12 @@ CellTable MultiScaleLearner::table() const {
     table.met = 2 * P + 1;
     table.counts = true;
     table.kappa = loss().has_kink() ? 2 * P + 2 : -1;
-    table.S = receipt_state().S;
-    table.lanes = P;
+    if (receipt()) table.S = gradient_sums();
     return table;
+}
+
+GradientSums MultiScaleLearner::gradient_sums() const {
+    return {static_cast<double*>(gradients_->data()), static_cast<std::uint64_t>(lanes())};
 }
 
 LedgerSums MultiScaleLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {

@@ -26,6 +26,10 @@ public:
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
     // To others a cell is one with the numbers of its coin, which lie elsewhere.
     std::size_t cell_bytes() const override { return own_bytes() + coin_bytes(); }
+    std::size_t slot_bytes() const override {
+        const std::size_t S = receipt() ? static_cast<std::size_t>(lanes()) * sizeof(double) : 0;
+        return cell_bytes() + S + sizeof(std::uint32_t) + box_bytes();  // and the number of the cell
+    }
     void use_small_pages() override { slot_map_.use_small_pages(); }  // cells lie close together as it is
     std::vector<Columns> columns() const override;
     LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
@@ -46,7 +50,8 @@ private:
         slot_map_.claim(&slot, 1, &cell);
         return cell;
     }
-    int lanes() const override { return (scales() + 3) / 4 * 4; }
+    GradientSums gradient_sums() const override;
+    int lanes() const { return (scales() + 3) / 4 * 4; }
     template <class T>
     std::size_t touched(std::uint32_t* out) const;
     ScaleState state(const std::uint32_t* slots) const;
@@ -68,6 +73,7 @@ private:
     SlotMap slot_map_;
     Memory memory_;                            // cells by their number
     std::vector<std::uint32_t> cell_numbers_;  // of the entries of a batch
+    std::unique_ptr<Memory> gradients_;        // S of ReceiptState
     std::unique_ptr<Memory> buffer_;           // grows with the longest row
     double intercept_[3 * MOST_SCALES + 1] = {};
     Mixture mixture_ = {};

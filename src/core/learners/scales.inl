@@ -143,7 +143,7 @@ inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate
         for (int l = 0; l < L; ++l) {
             const Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
             Four<T> z, R;
-            const D g = step<T, unconstrained, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, sums[j][l]);
+            const D g = Step<T, unconstrained, receipt>::of(c.play[l], c.inverse[l], slope[l], b, z, R, sums[j][l]);
             store(cell.z + 4 * l, z);
             store(cell.R + 4 * l, R);
             if constexpr (receipt) {
@@ -173,7 +173,7 @@ inline void learn_intercept(const Lanes<L>& c, double* cell, const D* slope, Reg
     for (int l = 0; l < L; ++l) {
         const Block<double> b = intercept_lanes(cell, l, c.play[l]);
         D z, R;
-        const D g = step<double, true, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, sums[l]);
+        const D g = Step<double, true, receipt>::of(c.play[l], c.inverse[l], slope[l], b, z, R, sums[l]);
         store(cell + 4 * l, z);
         store(cell + MOST_SCALES + 4 * l, R);
         if constexpr (receipt) store(cell + 2 * MOST_SCALES + 4 * l, b.S + g);

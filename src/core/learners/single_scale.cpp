@@ -8,22 +8,32 @@ namespace {
 
 std::size_t bytes_of_cell(const LearnerOptions& options) { return options.wide_cells ? 32 : 16; }
 
+// Whether S is the last number of a cell, in float64: otherwise that is rounded, or another number.
+bool holds_S(const LearnerOptions& options) {
+    return options.wide_cells && options.constants.base.loss->rule == LabelRule::none;
+}
+
+// From one cell to the next.
+std::size_t stride_of(const LearnerOptions& options) {
+    return bytes_of_cell(options) * (options.receipt && !holds_S(options) ? 2 : 1);
+}
+
 // Cells of 16 bytes, a size that the compiler knows: each is one move.
-void take_small(const void* cells, const std::uint32_t* slots, std::size_t count, void* out) {
+void take_small(const void* cells, std::size_t stride, const std::uint32_t* slots, std::size_t count, void* out) {
     const auto* from = static_cast<const unsigned char*>(cells);
     auto* to = static_cast<unsigned char*>(out);
-    for (std::size_t i = 0; i < count; ++i) std::memcpy(to + 16 * i, from + std::size_t{16} * slots[i], 16);
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(to + 16 * i, from + stride * slots[i], 16);
 }
 
 }  // namespace
 
 SingleScaleLearner::SingleScaleLearner(const LearnerOptions& options)
-    : Learner(options, options.dim, 1),
-      memory_(options.dim * bytes_of_cell(options)),
+    : Learner(options, options.dim),
+      memory_(options.dim * stride_of(options)),
       labels_(no_labels(*options.constants.base.loss)) {}
 
 void SingleScaleLearner::prefault(const LearnerOptions& options) {
-    Memory::prefault({{options.dim * bytes_of_cell(options), MOST_PREFAULTED}});
+    Memory::prefault({{options.dim * stride_of(options), MOST_PREFAULTED}});
 }
 
 SingleScaleLearner::SingleScaleLearner(const SingleScaleLearner& other)
@@ -38,7 +48,11 @@ std::unique_ptr<Learner> SingleScaleLearner::copy() const {
 
 State SingleScaleLearner::state() const {
     // The kernels that do not learn leave the state alone.
-    return {memory_.data(), const_cast<double*>(intercept_), const_cast<double*>(tallies_), receipt_state(),
+    return {memory_.data(),
+            stride_of(options_),
+            const_cast<double*>(intercept_),
+            const_cast<double*>(tallies_),
+            receipt_state(),
             const_cast<LabelState*>(&labels_)};
 }
 
@@ -48,12 +62,19 @@ Totals SingleScaleLearner::learn_rows(const Rows& rows, bool wide_values, const 
     const Pair& pair = kernels_->of[wide_cells()][wide_values];
     const auto learn = labelled() ? pair.learn_labelled[unconstrained_][receipt()][loss().has_kink()]
                                   : pair.learn[unconstrained_][receipt()];
-    return learn(rows, options_.constants.base, state(), out, static_cast<double*>(buffer_->data()));
+    Rows own = rows;
+    if (options_.constants.weighs) {  // with one scale there are no weights of experts, and held-out rows move nothing
+        if (no_weights_.size() < static_cast<std::size_t>(rows.count)) {
+            no_weights_.resize(static_cast<std::size_t>(rows.count));
+        }
+        own.weight = no_weights_.data();
+    }
+    return learn(own, options_.constants.base, state(), out, static_cast<double*>(buffer_->data()));
 }
 
 void SingleScaleLearner::score(const Rows& rows, bool wide_values, double* scores) const {
     const Pair& pair = kernels_->of[wide_cells()][wide_values];
-    const auto score = (labelled() ? pair.score_labelled : pair.score)[unconstrained_];
+    const auto score = (labelled() ? pair.score_labelled : pair.score)[unconstrained_][receipt()];
     score(rows, options_.constants.base, state(), scores);
 }
 
@@ -74,7 +95,7 @@ void SingleScaleLearner::touch(const Rows& rows) { kernels_->touch[wide_cells()]
 std::size_t SingleScaleLearner::touched(std::uint32_t* out) const {
     const auto* words = static_cast<const std::uint64_t*>(memory_.data());
     const bool wide = wide_cells();
-    const std::uint64_t each = wide ? 4 : 2;
+    const std::uint64_t each = stride_of(options_) / sizeof *words;
     std::size_t count = 0;
     for (std::uint64_t i = 0; i < dim(); ++i, words += each) {
         const std::uint64_t bits = wide ? (words[0] | words[1]) | (words[2] | words[3]) : words[0] | words[1];
@@ -86,18 +107,22 @@ std::size_t SingleScaleLearner::touched(std::uint32_t* out) const {
 
 std::size_t SingleScaleLearner::cell_bytes() const { return bytes_of_cell(options_); }
 
-void SingleScaleLearner::use_small_pages() {
-    memory_.use_small_pages();
-    if (gradients_ != nullptr) gradients_->use_small_pages();
-}
+std::size_t SingleScaleLearner::slot_bytes() const { return stride_of(options_) + box_bytes(); }
+
+void SingleScaleLearner::use_small_pages() { memory_.use_small_pages(); }
 
 unsigned char* SingleScaleLearner::cell(std::uint64_t slot) const {
-    return static_cast<unsigned char*>(memory_.data()) + slot * cell_bytes();
+    return static_cast<unsigned char*>(memory_.data()) + slot * stride_of(options_);
+}
+
+GradientSums SingleScaleLearner::gradient_sums() const {
+    const std::size_t offset = cell_bytes() - (holds_S(options_) ? sizeof(double) : 0);
+    return {reinterpret_cast<double*>(cell(0) + offset), stride_of(options_) / sizeof(double)};
 }
 
 void SingleScaleLearner::take(const std::uint32_t* slots, std::size_t count, void* out) const {
     const std::size_t bytes = cell_bytes();
-    if (bytes == 16) return take_small(memory_.data(), slots, count, out);
+    if (bytes == 16) return take_small(memory_.data(), stride_of(options_), slots, count, out);
     auto* to = static_cast<unsigned char*>(out);
     for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * bytes, cell(slots[i]), bytes);
 }
@@ -117,14 +142,13 @@ CellTable SingleScaleLearner::table() const {
     CellTable table{};
     table.cells = memory_.data();
     table.dim = dim();
-    table.bytes = cell_bytes();
+    table.bytes = stride_of(options_);
     table.wide = wide_cells();
     table.z = 0;
     table.R = 1;
     table.unit = table.met = 2;
     table.kappa = labelled() ? 3 : -1;
-    table.S = receipt_state().S;
-    table.lanes = lanes();
+    if (receipt()) table.S = gradient_sums();
     return table;
 }
 

@@ -1,4 +1,5 @@
-// One scale a coordinate: cells of four numbers, 16 or 32 bytes, in the order of their slots.
+// One scale a coordinate: cells of four numbers, 16 or 32 bytes, in the order of their slots. With a receipt a cell has
+// its S behind it and twice the bytes, unless it holds S in float64 itself.
 #pragma once
 
 #include <memory>
@@ -23,6 +24,7 @@ public:
     void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
     std::size_t cell_bytes() const override;
+    std::size_t slot_bytes() const override;
     void use_small_pages() override;
     std::vector<Columns> columns() const override;
     LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
@@ -37,13 +39,14 @@ private:
     CellTable table() const override;
     std::uint64_t cell_of(std::uint32_t slot) const override { return slot; }
     std::uint64_t claim_cell(std::uint32_t slot) override { return slot; }
-    int lanes() const override { return 1; }
+    GradientSums gradient_sums() const override;
     State state() const;
     unsigned char* cell(std::uint64_t slot) const;
 
     Memory memory_;
     std::unique_ptr<Memory> buffer_;                   // grows with the longest row
     double intercept_[5] = {0.0, 0.0, 1.0, 0.0, 0.0};  // z, R, the unit, S; labelled: kappa and S
+    std::vector<double> no_weights_;                   // of rows that are not learned
     double mixture_weight_ = 1.0;
     LabelState labels_;
 };

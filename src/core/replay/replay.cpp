@@ -8,7 +8,7 @@ namespace ftprl::replay {
 namespace {
 
 constexpr double NARROW_CUT = 0x1p96, WIDE_CUT = 0x1p400;
-constexpr double LARGEST_FLOAT = 3.4028234663852886e38;
+constexpr double LARGEST_FLOAT = 3.4028234663852886e38, SMALLEST_NORMAL_FLOAT = 0x1p-126;
 constexpr double WEALTH = 0.3, COLUMN_PART = 0.625;
 constexpr std::int64_t FIRST_WATCHED = 8;
 
@@ -173,8 +173,8 @@ void Learner::play(const Row& row, double offset, double* scores, double* reach)
 
 // What a step adds to the sums: docs/receipt.md. `held` is h (Q + l2), `rate` 1 / (Q + l2) with labels in any unit.
 void Learner::add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
-                        double moved, double kept, bool narrow, bool met) {
-    const bool labelled = s_.labelled();
+                        double z, double moved, double kept, bool narrow, bool met) {
+    const bool labelled = s_.labelled(), free = !labelled && (plain_ || entry < 0);
     const double inverse = labelled ? std::min(rate, LARGEST) : (held > 0.0 ? std::min(h / held, LARGEST) : 0.0);
     const double pulled = labelled ? std::fabs(g) + std::fabs(sigma * x) : std::fabs(g);
     const double proximal = sigma * x * x, lost = kept - moved;
@@ -188,6 +188,11 @@ void Learner::add_terms(int k, std::int64_t entry, double h, double held, double
     out[4] = labelled ? std::fabs(g) * std::fabs(x) + std::fabs(proximal) : std::fabs(g) * std::fabs(x);
     const double left = labelled ? pulled + std::fabs(kept) : std::fabs(g) + std::fabs(kept);
     out[5] = (left + lost_at_most) * (std::fabs(x) + (std::fabs(g) + lost_at_most) * inverse);
+    if (free) {  // x = -z / Q: the second order of the drift and most sizes are bounded by other sums, unless z is tiny
+        const bool tiny = narrow && std::fabs(kept) < SMALLEST_NORMAL_FLOAT;
+        out[3] = lost * ((held > 0.0 ? g * h / held : 0.0) - x) + (tiny ? 0.5 * lost * lost * inverse : 0.0);
+        out[5] = std::fabs(z * x) + (tiny ? out[5] : 0.0);
+    }
     for (int j = 0; j < SUMS; ++j) (entry < 0 ? own_[j][k] : terms_[j * terms_.size() / SUMS + entry]) = out[j];
 }
 
@@ -220,7 +225,7 @@ void Learner::step_cells(const Row& row, const double* slopes, double psi, doubl
                 if (!plain_) held += h * s_.l2 * (unit * unit);
             }
             const bool met = row.value[i] != 0.0;
-            add_terms(k, i, h, held, own, g, x, sigma, moved, static_cast<double>(kept), narrow, met);
+            add_terms(k, i, h, held, own, g, x, sigma, z, moved, static_cast<double>(kept), narrow, met);
         }
         sum_up(k, row.size);
     }
@@ -244,7 +249,8 @@ void Learner::step_base(const double* slopes, double psi, double kappa) {
         const double counted = s_.labelled() ? cut(g * (1.0 / psi), -WIDE_CUT, WIDE_CUT) : g;
         const double now = std::max(std::sqrt(*R * *R + counted * counted), *R);
         const double sigma = rise(*R, now, 1.0, *own_kappa, kappa) * (1.0 / h);
-        double moved = *z + (g - sigma * x);
+        const double before = *z;
+        double moved = before + (g - sigma * x);
         if (s_.labelled()) {
             moved = cut(moved, -LARGEST, LARGEST);
             *own_kappa = kappa;
@@ -254,7 +260,7 @@ void Learner::step_base(const double* slopes, double psi, double kappa) {
         *S += g;
         const double held = 1.0 * (s_.beta * 1.0 + now);
         const double own = s_.labelled() ? rate_with(rate(h, now, 1.0), h, kappa, 1.0, true) : 0.0;
-        add_terms(k, -1, h, held, own, g, x, sigma, moved, moved, false, true);
+        add_terms(k, -1, h, held, own, g, x, sigma, before, moved, moved, false, true);
     }
 }
 

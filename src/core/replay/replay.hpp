@@ -113,7 +113,7 @@ private:
     double rise(double R, double now, double unit, double kappa, double new_kappa) const;
     void step_base(const double* slopes, double psi, double kappa);
     void add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
-                   double moved, double kept, bool narrow, bool met);
+                   double z, double moved, double kept, bool narrow, bool met);
     bool learn_labelled(const Row& row, const double* scores, const double* reach, RowExperts& x, double* slopes,
                         double& prediction, double& value);
     void sum_up(int k, std::int64_t entries);

@@ -75,7 +75,7 @@ void charge(const Settings& s, const MixtureState& m, const LabelState& labels, 
             double weight, double t) {
     const int n = o.count;
     const double label = known_label(s, labels, y), ln = std::log(static_cast<double>(n));
-    double losses[MOST + 3], powers[MOST + 3], w[MOST + 3], whole = 0.0;
+    double losses[MOST + 3] = {}, powers[MOST + 3] = {}, w[MOST + 3] = {}, whole = 0.0;
     for (int j = 0; j < n; ++j) losses[j] = weight * loss_value(s, o.experts[j], label);
     const double paid = weight * loss_value(s, o.prediction, label), low = *std::min_element(losses, losses + n);
     const double D = m.hedge[LARGEST_GAP];

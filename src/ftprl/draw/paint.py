@@ -39,17 +39,23 @@ def bars(title: str, xlabel: str, items: Sequence[Bar], width: float = 9.0) -> F
 
     fig = ShownFigure(figsize=(width, 1.3 + 0.42 * len(items)), layout="constrained")
     ax = fig.subplots()
-    places = np.arange(len(items))[::-1]
+    positions = np.arange(len(items))[::-1]
     lengths = [bar.value for bar in items]
     colours, hatches = [COLOURS[bar.colour % len(COLOURS)] for bar in items], [bar.hatch for bar in items]
-    ax.barh(places, lengths, height=0.66, color=colours, hatch=hatches, edgecolor=PAPER, linewidth=0)
-    for place, bar in zip(places, items, strict=True):
+    ax.barh(positions, lengths, height=0.66, color=colours, hatch=hatches, edgecolor=PAPER, linewidth=0)
+    for position, bar in zip(positions, items, strict=True):
         ax.annotate(
-            bar.text, (bar.value, place), (5, 0), textcoords="offset points", va="center", fontsize=9, parse_math=False
+            bar.text,
+            (bar.value, position),
+            (5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            parse_math=False,
         )
     ax.set_xscale("log")
     ax.set_xlim(min(lengths) / 3.0, max(lengths) * 6.0)  # room for the text of the longest
-    ax.set_yticks(places, [bar.name for bar in items], parse_math=False)
+    ax.set_yticks(positions, [bar.name for bar in items], parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel(xlabel)
@@ -106,11 +112,11 @@ def _draw(ax: Axes, panel: Panel) -> None:
 def _mark(ax: Axes, panel: Panel) -> None:
     """Vertical lines with labels above the axes; a label that would overlap the previous one is left out."""
     before = -1.0
-    for place, word in panel.marks:
-        across = float((ax.transData + ax.transAxes.inverted()).transform((place, ax.get_ylim()[0]))[0])
+    for position, word in panel.marks:
+        across = float((ax.transData + ax.transAxes.inverted()).transform((position, ax.get_ylim()[0]))[0])
         if not 0.0 <= across <= 1.0:
             continue
-        ax.axvline(place, color=INK, linewidth=0.8, linestyle=":", alpha=0.8)
+        ax.axvline(position, color=INK, linewidth=0.8, linestyle=":", alpha=0.8)
         if across - before > 0.02 * len(word):
             before = across
             ax.annotate(
@@ -176,7 +182,9 @@ def _axes(ax: Axes, panel: Panel) -> None:
         if axis.get_scale() == "log":
             _log_ticks(axis, ends)
     if panel.ticks:
-        ax.set_xticks([place for place, _ in panel.ticks], [printable(n) for _, n in panel.ticks], parse_math=False)
+        ax.set_xticks(
+            [position for position, _ in panel.ticks], [printable(n) for _, n in panel.ticks], parse_math=False
+        )
         ax.tick_params(axis="x", length=0)
 
 

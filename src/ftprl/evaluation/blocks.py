@@ -43,22 +43,22 @@ class LabelledRows:
 
 @final
 class _Queue:
-    """Blocks of any length, taken in pieces of the length that is asked for."""
+    """Blocks of any length, taken in parts of the length that is asked for."""
 
     def __init__(self, parts: Iterator[Any]) -> None:
         self._parts, self._left, self.taken = parts, [], 0  # type: ignore[var-annotated]
 
     def take(self, rows: int) -> list[Any]:
         """The next rows, or fewer at the end."""
-        pieces, missing = [], rows
+        parts, missing = [], rows
         while missing and (self._left or self._more()):
             part = self._left.pop()
-            pieces.append(part[:missing])
+            parts.append(part[:missing])
             if len(part) > missing:
                 self._left.append(part[missing:])
-            missing -= len(pieces[-1])
+            missing -= len(parts[-1])
         self.taken += rows - missing
-        return pieces
+        return parts
 
     def _more(self) -> bool:
         for part in self._parts:
@@ -99,8 +99,8 @@ def joined(
             _refuse_length(name, queue.taken, rows)
 
 
-def _column(pieces: list[Any]) -> NDArray[Any]:
-    return np.concatenate(pieces) if pieces else np.empty(0)
+def _column(parts: list[Any]) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def _refuse_length(name: str, got: int, rows: int) -> NoReturn:

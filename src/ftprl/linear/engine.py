@@ -537,23 +537,20 @@ class Engine:
         check.instance("batch", batch, Batch)
         rows = batch.private()
         unlearned = np.zeros(len(rows))
-        weight = rows.weight if self._spec.several else unlearned
         with self._changing:
             try:
-                parts = rows.indptr, rows.indices, rows.values, rows.y, weight
-                self._core.learn(*parts, None, losses, first_row=rows.first_row, scales=False)
+                self._core.learn(*_labelled(rows), None, losses, first_row=rows.first_row, scales=False)
             except ValueError as error:
                 raise _refusal(rows, error) from None
             self._baseline.learn(rows.y, unlearned, baselines)
 
     def start_weighing(self, part: float) -> None:
         """Set the weights where `weigh` starts: half the mixture as it is, half by `part` of each expert's loss."""
-        if self._spec.several:
-            experts = len(self._core.saved_arrays["mixture.w"])
-            is_log_loss = not self._spec.scalar_loss().has_units
-            with self._changing:
-                is_bayes = is_log_loss and self._spec.share == 0.0
-                restart(self.state, experts, part, is_log_loss=is_log_loss, is_bayes=is_bayes)
+        is_log_loss = not self._spec.scalar_loss().has_units
+        with self._changing:
+            experts = len(self._core.saved_arrays.get("mixture.w", _NOTHING))
+            is_bayes = is_log_loss and self._spec.share == 0.0
+            restart(self.state, experts, part, is_log_loss=is_log_loss, is_bayes=is_bayes)
 
     @property
     @_reads
@@ -807,9 +804,7 @@ def table_bytes(spec: Spec, receipt: bool) -> int:
     >>> table_bytes(Spec(dim=2**20, scale=0.1), receipt=False) == 2**20 * 16
     True
     """
-    width = _make_learner(spec, False, 1).width * (8 if spec.float64 else 4)
-    lanes = -(-len(spec.scales) // 4) * 4 if spec.several else 1
-    return spec.dim * (width + (4 if spec.several else 0) + (8 * lanes if receipt else 0) + (2 if spec.bounds else 0))
+    return spec.dim * _make_learner(spec, receipt, 1).slot_bytes
 
 
 def _make_learner(spec: Spec, receipt: bool, dim: int, classes: int = 0) -> Learner:

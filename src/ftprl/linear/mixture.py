@@ -99,8 +99,10 @@ def restart(state: State, experts: int, part: float, *, is_log_loss: bool, is_ba
     """Where held-out rows start from: half of it the mixture as it is, as one expert more, and half each expert.
 
     The weight of each expert is as after `part` of its total loss, without any share. The weights of a mixture with
-    share 0 follow from the losses that it has `seen`, and are these alone.
+    share 0 follow from the losses that it has `seen`, and are these alone. One scale has no experts and mixes nothing.
     """
+    if experts == 0:
+        return
     # The loss that lowers a weight by a factor of e: the largest weight of a row, or what AdaHedge came to.
     heat = float(state["facts"][0]) if is_log_loss else float(state["hedge"][_LARGEST_GAP]) / math.log(experts)
     first = state["w"][:experts].tolist()

@@ -90,8 +90,9 @@ class RegretSums(NamedTuple):
 class RoundingSums(NamedTuple):
     """What bounds the rounding of a receipt, added up over all rows and coordinates (docs/receipt.md).
 
-    `drift` is what rounding z to the type of a cell cost; `linear_size` the sum of |g x|, `step_size` of the sizes of a
-    step, and `slopes` of |slope| over the rows, which float64 roundings are relative to.
+    `drift` is what rounding z to the type of a cell cost; `linear_size` the sum of |g x|, `step_size` of |z x| (with a
+    penalty, bounds or another loss than the log loss, of all sizes of a step), and `slopes` of |slope| over the rows,
+    which float64 roundings are relative to.
     """
 
     drift: float

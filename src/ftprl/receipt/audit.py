@@ -315,7 +315,8 @@ class Audit:
         units_move = self._replay.spec.scalar_loss().has_units
         of_S = by_slopes if units_move else min(by_slopes, math.sqrt(n * stalled) * self._of(k, "DR"))
         units = (n + m + 64) * over_rows + (m + 64) * self._of(k, "size") + (n + 64) * of_S
-        return 1.01 * 2.0**-53 * (units + (64 + (n + m + 64) * 2.0**-22) * error.step_size)
+        steps = error.step_size + 3.0 * error.linear_size + 2.0 * (abs(totals.proximal) + totals.stability)
+        return 1.01 * 2.0**-53 * (units + (64 + 16 + (n + m + 64) * 2.0**-22) * steps)
 
 
 @final

@@ -15,6 +15,7 @@ from ftprl.linear.spec import Spec
 
 Vector = NDArray[np.float64]
 LARGEST = float(np.finfo(np.float64).max)
+LEAST_NORMAL = float(np.finfo(np.float32).tiny)
 
 
 @final
@@ -112,21 +113,33 @@ class CellArithmetic:
         x: Vector,
         sigma: Vector,
         held: Vector,
+        z: Vector,
         moved: Vector,
         kept: NDArray[Any],
-        met: NDArray[np.bool_] | bool = True,
+        met: NDArray[np.bool_] | bool,
+        *,
+        free: bool,
     ) -> tuple[Vector, ...]:
         """What a step adds to the sums.
 
-        `kept` is z as its cell holds it, `moved` before it was rounded; a value of 0 is not `met`.
+        `z` is that of the cell before the step, `kept` as it holds it after, `moved` the latter before it was rounded;
+        a value of 0 is not `met`. Where x is `free`, -z / Q, the second order of the drift and most sizes of the step
+        are bounded by other sums, unless `kept` is below the normal numbers of a float32.
         """
         stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
         with np.errstate(over="ignore"):
             inverse = np.divide(self._h, held, out=np.zeros_like(g), where=held > 0)
         inverse = np.minimum(inverse, np.finfo(np.float64).max)
-        z = kept.astype(np.float64)
-        lost = z - moved
-        lost_at_most = np.abs(lost) if kept.dtype == np.float32 else 2.0**-52 * np.abs(z) * met
-        drift = lost * ((g + 0.5 * lost) * inverse - x)
-        step_size = (np.abs(g) + np.abs(z) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * inverse)
+        after = kept.astype(np.float64)
+        lost, narrow = after - moved, kept.dtype == np.float32
+        lost_at_most = np.abs(lost) if narrow else 2.0**-52 * np.abs(after) * met
+        step_size = (np.abs(g) + np.abs(after) + lost_at_most) * (np.abs(x) + (np.abs(g) + lost_at_most) * inverse)
+        if not free:
+            drift = lost * ((g + 0.5 * lost) * inverse - x)
+        else:
+            tiny = (np.abs(after) < LEAST_NORMAL) & narrow
+            small = np.where(tiny, lost, 0.0)
+            pull = np.divide(g * self._h, held, out=np.zeros_like(g), where=held > 0)
+            drift = lost * (pull - x) + 0.5 * small * small * inverse
+            step_size = np.abs(z * x) + np.where(tiny, step_size, 0.0)
         return g * x, sigma * x * x, stability, drift, np.abs(g) * np.abs(x), step_size

@@ -20,7 +20,7 @@ from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.schema import CALIBRATION, CERTIFICATE
 from ftprl.schema import check_shape, fields, flag, listed, number, one_of, sha256, version, whole
 
-FORMAT, FORMAT_VERSION = "ftprl-receipt", 4
+FORMAT, FORMAT_VERSION = "ftprl-receipt", 5
 LARGEST = 256_000_000  # bytes of a receipt that is read
 FIELDS = {
     "calibration": CALIBRATION,

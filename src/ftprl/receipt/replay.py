@@ -368,13 +368,14 @@ class Replay:
         self._table["R"][at] = new
         self._table["S"][at] += g
         if not self._labelled:
-            return self._cells.sum_terms(g, x, sigma, self._cells.hold(new, unit), moved, kept, met)
+            held, free = self._cells.hold(new, unit), self._cells.unconstrained
+            return self._cells.sum_terms(g, x, sigma, held, z, moved, kept, met, free=free)
         self._kappa[at] = new_kappa
         rate = self._cells.rate_with(self._cells.rate(new.astype(np.float64), unit), new_kappa, unit)
         return self._cells.label_sum_terms(g, x, sigma, rate, moved, kept, met)
 
     def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, ...]:
-        z, R, S, kappa = self._base
+        z, R, S, kappa = self._base.copy()
         g = np.clip(g, -_CUT[np.float64], _CUT[np.float64])
         per_psi = np.clip(g * (1.0 / self.facts.psi), -_CUT[np.float64], _CUT[np.float64]) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi), R)
@@ -382,7 +383,7 @@ class Replay:
         moved = z + (g - sigma * x)
         self._base[:3] = moved, new, S + g
         if not self._labelled:
-            return self._cells.sum_terms(g, x, sigma, self._cells.free(new), moved, moved)
+            return self._cells.sum_terms(g, x, sigma, self._cells.free(new), z, moved, moved, True, free=True)
         moved = np.clip(moved, -LARGEST, LARGEST)
         self._base[0], self._base[3] = moved, self.facts.kappa
         rate = self._cells.rate_with(self._cells.rate(new, np.ones(1)), self.facts.kappa, np.ones(1), free=True)

@@ -16,7 +16,12 @@ from oracles.forged import forge_header
 FILES = Path(__file__).parent / "earlier"
 MODELS = sorted(FILES.glob("*/*.ftprl"))
 CHECKPOINTS = {"histories": 1, "receipts": 1, "baselines": 2, "present": 2}  # by their format
-RECEIPTS = {"receipts/one.receipt": 1, "baselines/receipt.receipt": 2, "present/receipt.receipt": 3}
+RECEIPTS = {
+    "receipts/one.receipt": 1,
+    "baselines/receipt.receipt": 2,
+    "present/receipt.receipt": 3,
+    "floors/receipt.receipt": 4,
+}
 Capture = pytest.CaptureFixture[str]
 
 
@@ -63,13 +68,13 @@ def test_a_receipt_cannot_be_checked(name: str, capsys: Capture) -> None:
     assert run(["verify", str(FILES / name), str(FILES / "log.vw")]) == 2
     error = capsys.readouterr().err
     assert "cannot be checked by ftprl" in error
-    assert "receipt format 4" in error
+    assert "receipt format 5" in error
     assert f"format_version {RECEIPTS[name]}" in error
     assert len(error.splitlines()) == 1
 
 
 def test_the_present_receipt_is_confirmed(capsys: Capture) -> None:
-    present = FILES / "floors"
+    present = FILES / "steps"
     receipt, model = str(present / "receipt.receipt"), str(present / "receipt.ftprl")
     assert run(["verify", receipt, str(FILES / "log.vw"), "--model", model, "-q"]) == 0
     capsys.readouterr()

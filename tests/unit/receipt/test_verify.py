@@ -380,7 +380,7 @@ def test_exit_codes(capsys: Capture) -> None:
         lambda r: r["certificate"].update(comparator={"kind": "box", "radius": "wide"}),
         lambda r: r.update(certificate=[]),
         lambda r: r.pop("milestones"),
-        lambda r: r.update(format_version=5),
+        lambda r: r.update(format_version=6),
         lambda r: r.update(runs=[{}]),
     ],
 )
