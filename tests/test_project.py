@@ -60,6 +60,9 @@ def test_every_dependency_is_imported() -> None:
     assert set(project["optional-dependencies"]) == extras
 
 
+PUBLIC = r"_core|_repr_\w+_"  # the compiled core, and what notebooks ask an object for
+
+
 def private_names(tree: ast.AST) -> set[str]:
     """Names with a leading underscore that a test takes from a module or a class of ftprl, the compiled core aside."""
     imported: set[str] = set()
@@ -72,7 +75,7 @@ def private_names(tree: ast.AST) -> set[str]:
         elif isinstance(node, ast.Import):
             imported |= {alias.name.split(".")[0] for alias in node.names if alias.name.split(".")[0] == "ftprl"}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr) and node.attr != "_core":
+        if isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr) and not re.fullmatch(PUBLIC, node.attr):
             if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "os", "sys")):
                 taken.add(node.attr)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
