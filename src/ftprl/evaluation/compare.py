@@ -6,6 +6,7 @@ statements about pairs hold together with the stated probability.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from ftprl._core import Baseline, MeanSequence
 from ftprl.confidence import MeanInterval
-from ftprl.confidence.interval import LEVEL
+from ftprl.confidence.interval import LEVEL, digits_for, fixed
 from ftprl.data.files import shown
 from ftprl.errors import InvalidInput
 from ftprl.evaluation.blocks import Block
@@ -55,7 +56,8 @@ class Difference:
         """In words, with the better system first."""
         i = self.interval
         if self.better is None:
-            return f"{self.first} and {self.second}: not decided; the difference is {i.text()} per row"
+            text = f"{self.first} and {self.second}: not decided; the difference is {i.text()} per row"
+            return text + self._cut_rows(1.0)
         if i.lower > 0.0:
             i = MeanInterval(i.mean, i.lower, i.upper, i.level, i.rows)
             better, worse = self.second, self.first
@@ -63,7 +65,16 @@ class Difference:
             i = MeanInterval(-i.mean, -i.upper, -i.lower, i.level, i.rows)
             better, worse = self.first, self.second
         row = "" if self.decided is None else f", decided at row {self.decided:,}"
-        return f"{better} is better than {worse} by {i.text().replace(' (', ' per row (', 1)}{row}"
+        text = f"{better} is better than {worse} by {i.text().replace(' (', ' per row (', 1)}{row}"
+        return text + self._cut_rows(math.copysign(1.0, self.interval.mean))
+
+    def _cut_rows(self, sign: float) -> str:
+        """What the mean would be if no row had been cut."""
+        i = self.interval
+        if not i.cut_rows:
+            return ""
+        mean = fixed(sign * (i.mean + i.cut_off), digits_for(i.radius))
+        return f"; {i.cut_rows:,} {'row was' if i.cut_rows == 1 else 'rows were'} cut, {mean} without that"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -92,9 +103,10 @@ class Curve:
 class Comparison:
     """The losses of some systems on the same rows, and the differences of every two of them.
 
-    `rows` were compared; `left_out` had no prediction of some system, `unlabelled` no label or no weight. `baseline` is
-    the loss of predicting each row from the labels before it alone. `slices` has the differences for each value of a
-    column, with the number of its rows, the largest first.
+    `rows` were compared; `left_out` had no prediction of some system, `unlabelled` no label or no weight, and
+    `unit_rows` came first and settled where the losses of numbers are cut. `baseline` is the loss of predicting each
+    row from the labels before it alone. `slices` has the differences for each value of a column, with the number of
+    its rows, the largest first.
     """
 
     loss: str
@@ -107,6 +119,7 @@ class Comparison:
     rows: int
     left_out: int
     unlabelled: int
+    unit_rows: int
     by: str | None
     slices: tuple[tuple[str, int, tuple[Difference, ...]], ...]
 
@@ -121,11 +134,14 @@ class Comparison:
             lines += ["", f"by {self.by}, each with its own interval:"]
             widest = max(len(value) for value, *_ in self.slices)
             for value, rows, differences in self.slices:
+                if not differences:
+                    lines.append(f"{value:<{widest}}  too few rows: {_FIRST_ROWS} settle where losses are cut")
                 lines += [f"{value:<{widest}}  {rows:>9,} rows  {d.text()}" for d in differences]
         return "\n".join(lines)
 
     def _not_compared(self) -> str:
         parts = {"without a prediction of every system": self.left_out, "without a label or weight": self.unlabelled}
+        parts["at the start, which settle where losses are cut"] = self.unit_rows
         found = [f"{count:,} {what}" for what, count in parts.items() if count]
         return f"; left out: {', '.join(found)}" if found else ""
 
@@ -136,6 +152,7 @@ class Comparison:
             "rows": self.rows,
             "left_out": self.left_out,
             "unlabelled": self.unlabelled,
+            "unit_rows": self.unit_rows,
             "baseline": self.baseline,
             "systems": [
                 {"name": name, **interval.to_dict()} for name, interval in zip(self.systems, self.losses, strict=True)
@@ -166,7 +183,7 @@ class _Paired:
         self._error = (1.0 - LEVEL) / max(1, len(self.pairs))
         self._unit: float | None = 1.0 if loss.is_classification else None
         self._first: list[NDArray[np.float64]] = []
-        self.rows = self._units_rows = 0
+        self.rows = 0
         self.decided: list[int | None] = [None] * len(self.pairs)
         self._losses = [self._sequence("loss", 1.0 - LEVEL) for _ in range(systems)]
         self._differences = [self._sequence("difference", self._error) for _ in self.pairs]
@@ -203,6 +220,11 @@ class _Paired:
                 self._differences = [self._sequence("difference", self._error) for _ in self.pairs]
                 return losses[i + 1 :], weight[i + 1 :].copy(), rows[i + 1 :]
         return losses[:0], weight[:0], rows[:0]
+
+    @property
+    def unit_rows(self) -> int:
+        """How many rows settled the unit."""
+        return len(self._first)
 
     def losses(self) -> list[MeanInterval | None]:
         return [MeanInterval.of(sequence, LEVEL) for sequence in self._losses]
@@ -265,6 +287,7 @@ def compare_predictions(
         rows=paired.rows,
         left_out=left_out,
         unlabelled=unlabelled,
+        unit_rows=paired.unit_rows,
         by=by,
         slices=tuple(
             (value, one.rows, tuple(one.differences(names)))

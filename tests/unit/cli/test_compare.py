@@ -72,6 +72,42 @@ def test_a_table_says_who_is_better(files: Path, capsys: Capture) -> None:
     assert " rows  all.ftprl" in lines[9]
 
 
+def test_rows_that_were_cut_are_reported(files: Path, capsys: Capture) -> None:
+    """The difference is of losses cut at 2 nats; the means of the systems beside it are not."""
+    p = np.loadtxt("all.txt")
+    y = np.array([line.split(",")[0] == "1" for line in Path("clicks.csv").read_text().splitlines()[1:]])
+    p[0] = 0.001 if y[0] else 0.999
+    np.savetxt("miss.txt", p)
+    options = ("--data", "clicks.csv", "--label", "click")
+    found = compared(capsys, "miss.txt", "all.txt", *options)
+    first, second = found["systems"]
+    assert run(["compare", "miss.txt", "all.txt", *options]) == 0
+    text = capsys.readouterr().out.splitlines()[-1]
+    assert text.startswith("miss.txt and all.txt: not decided; ")
+    assert text.endswith(f"; 1 row was cut, {first['mean'] - second['mean']:.4f} without that")
+
+
+def test_the_first_rows_of_numbers_are_counted(files: Path, capsys: Capture) -> None:
+    options = ("--data", "clicks.csv", "--label", "click", "--loss", "squared")
+    found = compared(capsys, "all.txt", "few.txt", *options)
+    assert (found["rows"], found["unit_rows"], found["left_out"]) == (2968, 32, 0)
+    assert run(["compare", "all.txt", "few.txt", *options, "--by", "C1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    left_out = "left out: 32 at the start, which settle where losses are cut"
+    assert lines[0] == f"2,968 rows, squared loss per row; {left_out}"
+    assert lines[-1].endswith("  too few rows: 32 settle where losses are cut")
+
+
+def test_an_empty_line_is_left_out_and_counted(files: Path, capsys: Capture) -> None:
+    lines = Path("all.txt").read_text().splitlines()
+    lines[1] = lines[7] = ""
+    Path("gaps.txt").write_text("\n".join(lines) + "\n")
+    assert run(["compare", "gaps.txt", "few.txt", "all.ftprl", "--data", "clicks.csv"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "2,998 rows, log loss (nats) per row; left out: 2 without a prediction of every system"
+    assert len([line for line in out if " better than " in line or "not decided" in line]) == 3
+
+
 def test_an_identical_file_is_never_better(files: Path, capsys: Capture) -> None:
     found = compared(capsys, "all.txt", "all.txt", "--data", "clicks.csv", "--label", "click")
     assert found["differences"][0]["better"] is None

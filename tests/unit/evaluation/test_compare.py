@@ -44,7 +44,8 @@ def test_the_better_system_is_found() -> None:
     assert difference.decided is not None
     assert 20 < difference.decided < 2000
     assert difference.text().startswith("good is better than bad by 0.")
-    assert difference.text().endswith(f", decided at row {difference.decided:,}")
+    end = f", decided at row {difference.decided:,}; 3 rows were cut, {expected.mean():.3f} without that"
+    assert difference.text().endswith(end)
     assert found.losses[1].mean == pytest.approx(LOGISTIC.arrays(good, y)[0].mean())
     assert found.baseline == pytest.approx(np.log(2), abs=0.02)
 
