@@ -58,7 +58,14 @@ def _in_python(name: str) -> str:
 
 _TABLE = (
     # ---- data ----
-    Option("format", "data", "open", "TEXT", "File format: vw, libsvm, csv or tsv", "inferred from the file extension"),
+    Option(
+        "format",
+        "data",
+        "open",
+        "TEXT",
+        "File format: csv, tsv, jsonl, parquet, arrow, orc, vw, vwjson, libsvm or batches",
+        "inferred from the file extension",
+    ),
     Option("label", "data", "open", "COL", "Column with the label; csv and tsv files need one"),
     Option(
         "positive",

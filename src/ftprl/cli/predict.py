@@ -76,6 +76,7 @@ def predict(
     from ftprl.training.predictions import stdout
 
     startup.loaded()
+    output = None if output == Path("-") else output
     where = ClusterOptions(engine or "local", address, workers)
     where.check()
     if where.engine == "ray" and output is not None and output.is_dir():

@@ -27,9 +27,9 @@ def _has_probabilities(estimator: FTPRLClassifier) -> bool:
 class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     """A linear classifier that learns row by row, in one pass and without a learning rate to tune.
 
-    Several classes are learned together with the softmax loss. With `multi_class="ovr"` they are learned one against
-    the rest, in one model per class: the hinge losses and a receipt need that. Options are those of `ftprl.train`; an
-    option that is None has its default there. `passes="auto"` makes up to 20 passes, of which the one with the smallest
+    Three or more classes are learned one against the rest, in one model per class. With `multi_class="softmax"` they
+    are learned together, in one model with the softmax loss; not with the hinge losses or a receipt. Options are those
+    of `ftprl.train`; one that is None has its default there. `passes="auto"` makes up to 20 passes, of which the one with the smallest
     held-out loss is kept.
 
     >>> from sklearn.datasets import load_breast_cancer
@@ -62,7 +62,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         bits: int = 22,
         seed: int = 0,
         warm_start: bool = False,
-        multi_class: str = "softmax",
+        multi_class: str = "ovr",
     ) -> None:
         self.multi_class = multi_class
         self.loss = loss

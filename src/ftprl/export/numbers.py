@@ -33,7 +33,9 @@ def score_numbers(model: Model) -> ScoreNumbers:
     """The numbers of a model; all that is not among the cells has the weight `idle`."""
     engine = model.engine
     if engine.spec.classes:
-        raise InvalidInput(f"export needs a loss of one score, got a model with {engine.spec.loss} loss; use predict.")
+        raise InvalidInput(
+            f"export does not support several classes yet, got a model with {engine.spec.loss} loss; use predict."
+        )
     with engine.unchanged():
         cells = needed(engine)
         columns = [engine.weights_at(cells, k) for k in range(len(engine.spec.scales))]

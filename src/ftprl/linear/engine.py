@@ -82,7 +82,7 @@ class Engine:
         check.instance("spec", spec, Spec)
         if receipt and spec.classes:
             raise InvalidInput(
-                f"receipt= needs a loss of one score, got loss={spec.loss}, which has no receipt yet; drop one.",
+                f"receipt= does not support several classes yet, got loss={spec.loss}; drop one.",
                 option=("receipt", "loss"),
             )
         self._spec = spec
@@ -472,7 +472,7 @@ class Engine:
         """
         check.instance("batch", batch, Batch)
         if self._spec.classes:
-            raise InvalidInput(f"learn_late needs a loss of one score, got loss={self._spec.loss}; call learn.")
+            raise InvalidInput(f"learn_late does not support several classes, got loss={self._spec.loss}; call learn.")
         with self._changing:
             self._seen = False
             self._arrivals = (arrivals, arrival_of) if self._spec.several else None

@@ -25,7 +25,7 @@ class RowLearner:
 
     def __init__(self, model: Model) -> None:
         if getattr(model.engine.spec, "classes", 0):
-            raise InvalidInput("one row at a time needs a loss of one score, got several classes; use train.")
+            raise InvalidInput("one row at a time does not support several classes yet, got some; use train.")
         self.engine = model.engine
         self._obstacle = _obstacle(model)
         self._taken = 0  # rows that were learned here and are in the history of the model

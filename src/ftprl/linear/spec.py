@@ -100,8 +100,9 @@ class Spec:
         settle("classes", _classes(self.classes, self.scalar_loss()))
         if self.classes and self.bounds:
             raise InvalidInput(
-                f"bounds= needs a loss of one score, got loss={self.loss}; drop it, or pass lower= and upper=.",
-                option=("bounds", "loss"),
+                f"bounds= does not support several classes yet, got loss={self.loss};"
+                " drop it, or pass lower= and upper=.",
+                option=("bounds", "loss", "lower", "upper"),
             )
         settle("tau", check.number("tau=", self.tau))
         quantile(self.tau)

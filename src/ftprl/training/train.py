@@ -125,7 +125,8 @@ def train(
 
     Data options:
 
-    - `format`: File format: vw, libsvm, csv or tsv [default: inferred from the file extension]
+    - `format`: File format: csv, tsv, jsonl, parquet, arrow, orc, vw, vwjson, libsvm or batches [default:
+      inferred from the file extension]
     - `label`: Column with the label; csv and tsv files need one
     - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t]
     - `weight`: Column with the weight of the row [default: every weight is 1]
@@ -423,7 +424,7 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, 
         )
     if loss in CLASS_LOSSES:
         raise InvalidInput(
-            f"{name}= needs a loss of one score, got loss={loss}, whose labels cannot be late; drop one.",
+            f"{name}= does not support several classes yet, got loss={loss}; drop one.",
             option=(name, "loss"),
         )
     if bounds:  # they hold from the row of a name on, and rows would be learned in another order

@@ -20,7 +20,7 @@ Y = NAMES[NUMBERS]
 
 
 def test_softmax_is_one_model_and_that_of_train() -> None:
-    classifier = FTPRLClassifier().fit(X, Y)
+    classifier = FTPRLClassifier(multi_class="softmax").fit(X, Y)
     assert classifier.classes_.tolist() == sorted(NAMES)
     assert len(classifier.models_) == 1
     trained = ftprl.train(X, np.searchsorted(classifier.classes_, Y), loss="softmax")
@@ -30,8 +30,8 @@ def test_softmax_is_one_model_and_that_of_train() -> None:
 
 
 def test_rows_one_by_one_are_fit() -> None:
-    whole = FTPRLClassifier().fit(X[:300], Y[:300])
-    parts = FTPRLClassifier()
+    whole = FTPRLClassifier(multi_class="softmax").fit(X[:300], Y[:300])
+    parts = FTPRLClassifier(multi_class="softmax")
     for start in range(0, 300, 37):
         some = slice(start, min(start + 37, 300))
         parts.partial_fit(csr_matrix(X[some]), Y[some], classes=NAMES)
@@ -40,7 +40,7 @@ def test_rows_one_by_one_are_fit() -> None:
 
 
 def test_probabilities_scores_and_weights_agree() -> None:
-    classifier = FTPRLClassifier(scale=0.3).fit(X, Y)
+    classifier = FTPRLClassifier(multi_class="softmax", scale=0.3).fit(X, Y)
     chances = classifier.predict_proba(X)
     np.testing.assert_allclose(chances.sum(axis=1), 1.0)
     np.testing.assert_allclose(np.log(chances), classifier.predict_log_proba(X))
@@ -53,7 +53,7 @@ def test_probabilities_scores_and_weights_agree() -> None:
 
 
 def test_coefficients_of_a_mixture_are_near_its_scores() -> None:
-    classifier = FTPRLClassifier().fit(X, Y)
+    classifier = FTPRLClassifier(multi_class="softmax").fit(X, Y)
     linear = X @ classifier.coef_.T + classifier.intercept_
     assert np.corrcoef(linear.ravel(), classifier.decision_function(X).ravel())[0, 1] > 0.95
     assert classifier.sparsify().coef_.shape == (10, 64)
@@ -65,7 +65,7 @@ def test_one_against_the_rest_is_one_model_per_class() -> None:
     np.testing.assert_allclose(classifier.predict_proba(X).sum(axis=1), 1.0)
     assert len(FTPRLClassifier(loss="hinge").fit(X[:100], Y[:100]).models_) == 10
     with pytest.raises(InvalidInput, match=r"receipt= needs two classes or multi_class='ovr', got 10 classes"):
-        FTPRLClassifier(receipt=True).fit(X, Y)
+        FTPRLClassifier(multi_class="softmax", receipt=True).fit(X, Y)
     with pytest.raises(ValueError, match=r"multi_class needs 'softmax' or 'ovr', got 'x'"):
         FTPRLClassifier(multi_class="x").fit(X, Y)
 

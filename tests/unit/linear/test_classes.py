@@ -304,7 +304,7 @@ def test_weights_are_by_class() -> None:
 
 
 def test_a_receipt_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"receipt= needs a loss of one score, got loss=softmax"):
+    with pytest.raises(InvalidInput, match=r"receipt= does not support several classes yet, got loss=softmax"):
         Engine(Spec(loss="softmax", classes=3, dim=4), receipt=True)
 
 

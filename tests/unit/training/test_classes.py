@@ -250,12 +250,12 @@ def test_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
         (["--label", "kind", "--classes", "3"], "--classes needs a loss of several classes, got --loss logistic"),
         (
             ["--label", "kind", "--loss", "softmax", "--receipt"],
-            "--receipt needs a loss of one score, got --loss softmax",
+            "--receipt does not support several classes yet, got --loss softmax",
         ),
         (["--label", "kind", "--loss", "softmax", "--classes", "2"], ":"),
         (
             ["--label", "kind", "--loss", "softmax", "--delay", "5"],
-            "--delay needs a loss of one score, got --loss softmax",
+            "--delay does not support several classes yet, got --loss softmax",
         ),
         (["--label", "kind", "--loss", "softmax", "--positive", "red"], "--positive needs a loss with two classes"),
     ],
