@@ -29,8 +29,8 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
 
     Three or more classes are learned one against the rest, in one model per class. With `multi_class="softmax"` they
     are learned together, in one model with the softmax loss; not with the hinge losses or a receipt. Options are those
-    of `ftprl.train`; one that is None has its default there. `passes="auto"` makes up to 20 passes, of which the one with the smallest
-    held-out loss is kept.
+    of `ftprl.train`; one that is None has its default there. `passes="auto"` makes up to 20 passes, of which
+    the one with the smallest held-out loss is kept.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
