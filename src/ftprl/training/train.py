@@ -305,15 +305,16 @@ def train(
 
 def _run(trainer: Trainer, log: _EventLog, output: Path | None) -> None:
     """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
-    log.open(append=trainer.state.rows > 0)
-    try:
-        with trainer.signals, closing(trainer):
+    with trainer.signals, closing(trainer):
+        trainer.signals.hold()  # once the log exists, an interrupt is that of a run, which says what it keeps
+        log.open(append=trainer.state.rows > 0)
+        try:
             _train_and_save(trainer, output)
-    except (FtprlError, OSError) as wrong:
-        log.add({"event": "error", "rows": trainer.state.rows, "message": str(wrong) or type(wrong).__name__})
-        raise
-    finally:
-        log.close()
+        except (FtprlError, OSError) as wrong:
+            log.add({"event": "error", "rows": trainer.state.rows, "message": str(wrong) or type(wrong).__name__})
+            raise
+        finally:
+            log.close()
 
 
 def _train_and_save(trainer: Trainer, output: Path | None) -> None:

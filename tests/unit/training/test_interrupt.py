@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ftprl import data, errors, report
-from ftprl.runlog.events import read_events
+from ftprl.runlog.events import Writer, read_events
 from ftprl.training import train
 from ftprl.training.signals import REPEATED, SignalHold
 
@@ -99,6 +99,22 @@ def test_data_that_does_not_come_can_be_interrupted(tmp_path: Path) -> None:
         assert process.wait(timeout=60) == 130
         assert process.stderr is not None
         assert process.stderr.read() == "ftprl: interrupted after 0 rows; nothing was learned or written\n"
+
+
+def test_an_interrupt_when_the_log_has_just_been_made_is_that_of_a_run(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(path: Path, *, append: bool) -> Writer:
+        writer = Writer(path, append=append)
+        os.kill(os.getpid(), signal.SIGINT)
+        return writer
+
+    monkeypatch.setattr("ftprl.training.train.Writer", make)
+    with pytest.raises(errors.Interrupted, match=r"^interrupted after 0 rows; nothing was learned or written$"):
+        train(iter([{"x": 1.0}]), y=iter([[1.0]]), events=tmp_path / "e")
+    with pytest.raises(errors.Interrupted, match=r"^interrupted after \d+ rows, of which"):
+        train(log, bits=16, events=tmp_path / "e")
+    assert [event["event"] for event in read_events(tmp_path / "e")][-1] == "interrupted"
 
 
 def test_an_interrupt_at_any_time_prints_one_line(log: Path, tmp_path: Path) -> None:
