@@ -109,9 +109,9 @@ def test_an_interrupt_when_the_log_has_just_been_made_is_that_of_a_run(
         os.kill(os.getpid(), signal.SIGINT)
         return writer
 
-    monkeypatch.setattr("ftprl.training.train.Writer", make)
+    monkeypatch.setattr(sys.modules[train.__module__], "Writer", make)
     with pytest.raises(errors.Interrupted, match=r"^interrupted after 0 rows; nothing was learned or written$"):
-        train(iter([{"x": 1.0}]), y=iter([[1.0]]), events=tmp_path / "e")
+        train(iter([{"x": 1.0, "y": 1}]), label="y", events=tmp_path / "e")
     with pytest.raises(errors.Interrupted, match=r"^interrupted after \d+ rows, of which"):
         train(log, bits=16, events=tmp_path / "e")
     assert [event["event"] for event in read_events(tmp_path / "e")][-1] == "interrupted"
