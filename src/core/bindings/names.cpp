@@ -38,6 +38,17 @@ nb::object array_of(std::vector<T> numbers) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
+// Numbers that somebody else keeps: no copy is made of them.
+template <class T>
+nb::object array_of(const ftprl::GrowingList<T>& list) {
+    using View = typename ftprl::GrowingList<T>::View;
+    static const T nothing{};
+    auto* const view = new View(list.view());
+    const nb::capsule owner(view, [](void* p) noexcept { delete static_cast<View*>(p); });
+    const T* const data = view->size() == 0 ? &nothing : view->data();
+    return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(data, {view->size()}, owner));
+}
+
 std::size_t add_names(NameTable& table, const NewNames& names, std::size_t from, std::size_t to) {
     const nb::gil_scoped_release free;
     return table.add(names, from, to);
@@ -60,7 +71,7 @@ nb::bytes pack_names(const NewNames& names, std::size_t from, std::size_t to) {
     std::string text(reinterpret_cast<const char*>(&head), sizeof(head));
     for (std::size_t i = first; i < end; ++i) {
         const PackedName name{names[i].hash, names[i].row - static_cast<std::uint32_t>(from),
-                              names[i].size | (names[i].is_product ? PRODUCT : 0)};
+                              names[i].size | (names[i].is_product != 0 ? PRODUCT : 0)};
         text.append(reinterpret_cast<const char*>(&name), sizeof(name));
     }
     for (std::size_t i = first; i < end; ++i) {
@@ -104,24 +115,21 @@ nb::object slots_of(const NameTable& table, std::uint64_t dim) {
     const ftprl::Slots slot(dim, false);
     std::vector<std::uint32_t> slots;
     slots.reserve(table.hashes.size());
-    for (const std::uint64_t hash : table.hashes) slots.push_back(slot(hash));
+    for (std::size_t i = 0; i < table.hashes.size(); ++i) slots.push_back(slot(table.hashes[i]));
     return array_of(std::move(slots));
 }
 
-nb::bytes bytes_of(const std::vector<ftprl::Byte>& text) {
-    return nb::bytes(reinterpret_cast<const char*>(text.data()), text.size());
-}
-
 nb::bytes name_at(const NameTable& table, std::size_t i) {
-    if (i >= table.ends.size()) throw nb::index_error("no such name");
-    const std::uint64_t from = i == 0 ? 0 : table.ends[i - 1];
-    return nb::bytes(reinterpret_cast<const char*>(table.text.data()) + from, table.ends[i] - from);
+    const std::vector<std::uint64_t>& ends = table.ends();
+    if (i >= ends.size()) throw nb::index_error("no such name");
+    const std::uint64_t from = i == 0 ? 0 : ends[i - 1];
+    return nb::bytes(reinterpret_cast<const char*>(table.text.data()) + from, ends[i] - from);
 }
 
 // Names that were saved; false when they are not those of a table.
 bool load_names(NameTable& table, const Column<std::uint64_t>& hashes, const Column<std::uint32_t>& sizes,
                 const nb::bytes& text, bool is_full) {
-    if (hashes.size() != sizes.size() || !table.hashes.empty()) return false;
+    if (hashes.size() != sizes.size() || table.hashes.size() != 0) return false;
     const auto* const first = reinterpret_cast<const ftprl::Byte*>(text.c_str());
     std::size_t at = 0;
     for (std::size_t i = 0; i < hashes.size(); ++i) {
@@ -132,15 +140,6 @@ bool load_names(NameTable& table, const Column<std::uint64_t>& hashes, const Col
     }
     if (is_full) table.set_full();
     return at == text.size();
-}
-
-nb::object sizes_of(const NameTable& table) {
-    std::vector<std::uint32_t> sizes;
-    sizes.reserve(table.ends.size());
-    std::uint64_t before = 0;
-    for (const std::uint64_t end : table.ends)
-        sizes.push_back(static_cast<std::uint32_t>(end - std::exchange(before, end)));
-    return array_of(std::move(sizes));
 }
 
 using Pattern = std::tuple<std::string, double, double>;
@@ -248,8 +247,8 @@ void ftprl::bindings::bind_names(nb::module_& m) {
         .def("slots", &slots_of, nb::arg("dim"), "The cell of each name in a table of so many weights.")
         .def("name", &name_at, nb::arg("number"), "One name.")
         .def_prop_ro("hashes", [](const NameTable& table) { return array_of(table.hashes); })
-        .def_prop_ro("sizes", &sizes_of)
-        .def_prop_ro("text", [](const NameTable& table) { return bytes_of(table.text); })
+        .def_prop_ro("sizes", [](const NameTable& table) { return array_of(table.sizes); })
+        .def_prop_ro("text", [](const NameTable& table) { return array_of(table.text); })
         .def_prop_ro("bytes", &NameTable::bytes)
         .def_prop_ro("budget", &NameTable::budget)
         .def_prop_ro("is_full", &NameTable::is_full);

@@ -4,6 +4,7 @@
 // behind that: "column=text", "namespace^text". A name is put together when it is recorded for the first time.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +58,14 @@ protected:
 // cells they then share their cell, too, and of those that do one in 256 is not counted.
 inline constexpr std::uint64_t NAME_BITS = (std::uint64_t{1} << 30) - 1;
 
+inline void prefetch(const void* place) noexcept {
+#if defined(__GNUC__)
+    __builtin_prefetch(place);
+#else
+    (void)place;
+#endif
+}
+
 // Names that were met before, four in a set of 64 bits: a new one takes the place of the one that came longest ago.
 class NameFilter {
 public:
@@ -70,13 +79,7 @@ public:
 
     bool has(std::uint64_t hash) const noexcept { return has_tag(set_of(hash), tag_of(hash)); }
     void add(std::uint64_t hash) noexcept { set_of(hash) = set_of(hash) << 16 | tag_of(hash); }
-    void fetch(std::uint64_t hash) const noexcept {
-#if defined(__GNUC__)
-        __builtin_prefetch(&set_of(hash));
-#else
-        (void)hash;
-#endif
-    }
+    void fetch(std::uint64_t hash) const noexcept { prefetch(&set_of(hash)); }
 
 private:
     static constexpr std::uint64_t TAG_BITS = NAME_BITS >> 15;
@@ -95,6 +98,71 @@ private:
 
     std::unique_ptr<Memory> sets_;  // on a huge page, if it is that large: sets are met in any order
     std::size_t mask_ = 0;
+};
+
+// Names met lately, one at a place, each with the last row that had it: one look finds out whether a name has to be
+// recorded and whether a row may have a name twice. Small enough for the second-nearest cache.
+class RecentNames {
+public:
+    static constexpr std::uint64_t PLACES = std::uint64_t{1} << 17;
+
+    void allocate() {
+        places_ = std::make_unique<Memory>(PLACES * sizeof(std::uint32_t));
+        row_ = 0;
+    }
+    void release() noexcept { places_.reset(); }
+    bool is_allocated() const noexcept { return places_ != nullptr; }
+
+    // Meets the features of a row and writes the numbers of those that were not here to `unknown`; returns how many.
+    // `repeats` is set if two of them have the same place, as those with the same name do. Which are unknown is hard to
+    // guess, so there is no branch on it.
+    std::size_t meet(const Feature* features, std::size_t size, std::uint32_t* unknown, bool& repeats) noexcept {
+        next_row();
+        std::uint32_t* const places = this->places();
+        const std::uint32_t row = row_;
+        std::size_t count = 0;
+        unsigned met = 0;
+        for (std::size_t i = 0; i < size; ++i) {
+            const std::uint64_t hash = features[i].hash;
+            std::uint32_t& place = places[hash & (PLACES - 1)];
+            const std::uint32_t own = tag_of(hash) | row, before = place;
+            place = own;
+            met |= ((before ^ own) & ROWS) == 0 ? 1u : 0u;
+            unknown[count] = static_cast<std::uint32_t>(i);
+            count += (before ^ own) > ROWS ? 1 : 0;
+        }
+        repeats = met != 0;
+        return count;
+    }
+
+    // Where names are, for a look ahead.
+    struct View {
+        const std::uint32_t* places;
+        void fetch(std::uint64_t hash) const noexcept { prefetch(places + (hash & (PLACES - 1))); }
+    };
+    View view() const noexcept { return View{places()}; }
+
+    // Forgets a name.
+    void drop(std::uint64_t hash) noexcept { places()[hash & (PLACES - 1)] = 0; }
+
+private:
+    static constexpr std::uint32_t ROWS = 0xffffu;
+    static_assert(NAME_BITS >> 15 == 0x7fff, "a tag has 16 bits, one of which says that it is there");
+
+    std::uint32_t* places() const noexcept { return static_cast<std::uint32_t*>(places_->data()); }
+    static std::uint32_t tag_of(std::uint64_t hash) noexcept {
+        return (static_cast<std::uint32_t>(hash << 1) & 0x7fff0000u) | 0x80000000u;
+    }
+
+    // Rows are told apart by numbers of 16 bits, from 1 on.
+    void next_row() noexcept {
+        if (++row_ <= ROWS) return;
+        for (std::size_t i = 0; i < PLACES; ++i) places()[i] &= ~ROWS;
+        row_ = 1;
+    }
+
+    std::unique_ptr<Memory> places_;
+    std::uint32_t row_ = 0;
 };
 
 // Names in the order of their first rows: those that a parser met for the first time.
@@ -117,9 +185,9 @@ public:
     struct Entry {
         std::uint64_t hash;
         std::uint32_t row;  // within the batch
-        std::uint32_t size;
-        bool is_product;      // of an interaction
-        std::uint64_t begin;  // of its text
+        std::uint32_t size : 31;
+        std::uint32_t is_product : 1;  // of an interaction
+        std::uint64_t begin;           // of its text
     };
 
     // Whether every name is there that the rows have and none before had; otherwise one in some thousands may be
@@ -165,22 +233,6 @@ public:
         names_.push(Entry{hash, row, size, is_product, begin});
     }
 
-    // Leaves out names that a filter knows, and adds the others to it.
-    void keep_new(NameFilter& known) noexcept {
-        Entry* const entries = names_.data();
-        const std::size_t count = size();
-        std::size_t kept = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            if (i + AHEAD < count) known.fetch(entries[i + AHEAD].hash);
-            const std::uint64_t hash = entries[i].hash;
-            entries[kept] = entries[i];
-            if (known.has(hash)) continue;
-            known.add(hash);
-            ++kept;
-        }
-        names_.resize(kept);
-    }
-
     // The first name of a row or of one behind it.
     std::size_t first_of(std::size_t row) const noexcept {
         std::size_t low = 0, high = size();
@@ -196,8 +248,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t AHEAD = 16;
-
     static Byte* copy(const Byte* from, std::size_t size, Byte* to) noexcept {
         std::memcpy(to, from, size);
         return to + size;
@@ -220,7 +270,7 @@ public:
         begin_names();
         is_on_ = true;
     }
-    bool keeps_names() const noexcept { return frequent_.is_allocated(); }
+    bool keeps_names() const noexcept { return recent_.is_allocated(); }
     void set_texts(FeatureTexts& texts) noexcept { texts_ = &texts; }
     void set_interactions(const Interactions& interactions) {
         interactions_ = interactions;
@@ -265,6 +315,7 @@ public:
         factors_.clear();
         page_ = used_ = 0;
         page_size_ = PAGE;
+        texts_stay_ = false;
     }
 
     // How many grams of the first `size` features there may be; then each of them: add(feature).
@@ -316,25 +367,50 @@ public:
         return Feature{hash, nullptr, static_cast<std::uint32_t>(factors_.size() - 1), PRODUCT};
     }
 
-    // Records the names of a finished row of `size` features, except those that were recorded before. Most are found in
-    // the small filter; which are not is hard to guess, so it is found out without a branch first.
-    void record(std::size_t row, std::size_t size) {
-        if (!is_complete_ && !names_.are_wanted()) return;
-        const Feature* const features = features_.data();
-        if (unknown_.size() < size) unknown_.resize(2 * size);
-        std::uint32_t* const unknown = unknown_.data();
-        std::size_t count = 0;
-        for (std::size_t i = 0; i < size; ++i) {
-            unknown[count] = static_cast<std::uint32_t>(i);
-            count += is_known(features[i].hash) ? 0 : 1;
+    // Whether names are recorded now.
+    bool is_recording() const noexcept { return keeps_names() && (is_complete_ || names_.are_wanted()); }
+
+    // Where the names of a row are looked for, which goes better if the places are fetched before.
+    RecentNames::View recent() const noexcept { return recent_.view(); }
+
+    // Looks for the names of a row of `size` features that may have to be recorded, unless that was done. True when two
+    // features may agree in the lowest bits of their hashes, those that RecentNames has places for.
+    bool meet(std::size_t size) {
+        unknown_.resize(0);
+        unknown_.reserve(size);
+        bool repeats = true;
+        const std::size_t count = is_complete_ ? unknown_of_all(size, unknown_.data())
+                                               : recent_.meet(features_.data(), size, unknown_.data(), repeats);
+        unknown_.resize(count);
+        if (known_.is_allocated()) {
+            for (std::size_t i = 0; i < unknown_.size(); ++i) known_.fetch(unknown(i).hash);
         }
-        for (std::size_t i = 0; i < count; ++i) {
-            const Feature& feature = features[unknown[i]];
-            add_known(feature.hash);
-            if (feature.text == TEXT_LATER && !texts_->is_new(feature)) continue;
-            append(feature);
-            names_.end(row, feature.hash, feature.group == PRODUCT);
+        return repeats;
+    }
+    // The row that was met does not count.
+    void drop_row() noexcept {
+        if (is_complete_) return;
+        for (std::size_t i = 0; i < unknown_.size(); ++i) recent_.drop(unknown(i).hash);
+    }
+    // Records the names of the row that was met. If their texts stay where they are until `settle`, it is found out later
+    // which of them were recorded before: nothing waits for the memory then.
+    void record(std::size_t row) {
+        for (std::size_t i = 0; i < unknown_.size(); ++i) {
+            const Feature& feature = unknown(i);
+            if (texts_stay_ && feature.group < PASSING) {
+                put_off(feature, row);
+            } else {
+                settle();
+                record(feature, row);
+            }
         }
+        if (!texts_stay_) settle();
+        if (names_.size() > FEW && !known_.is_allocated() && !is_complete_) know_all();
+    }
+    // The texts of the present row, and the names of its groups, stay where they are until `settle`.
+    void set_texts_stay() noexcept { texts_stay_ = true; }
+    void settle() {
+        for (; first_put_off_ != end_put_off_; ++first_put_off_) settle(put_off_[first_put_off_ % put_off_.size()]);
     }
 
     // Stops recording together with another parser of the same data.
@@ -350,15 +426,13 @@ public:
 
     // The names since the last call. When no more are wanted, that ends the recording, unless none may be missed.
     NewNames take() {
+        settle();
         if (is_complete_) {
             names_.set_complete();
         } else if (keeps_names() && !names_.are_wanted()) {
-            frequent_.release();
+            recent_.release();
             known_.release();
             is_on_ = interactions_.any() || grams_.any();
-        } else if (keeps_names()) {
-            if (!known_.is_allocated() && names_.size() > FREQUENT_SETS / 8) known_.allocate(KNOWN_SETS);
-            if (known_.is_allocated()) names_.keep_new(known_);
         }
         return std::move(names_);
     }
@@ -366,13 +440,45 @@ public:
 private:
     static constexpr std::size_t PAGE = 1 << 16;
 
-    // 256 kB: with more the filter would be slower than the parser. And 2 MB, for names that it has forgotten; all
-    // those of a batch are looked up there at once, once there are many, so that none waits for the memory.
-    static constexpr std::size_t FREQUENT_SETS = std::size_t{1} << 15, KNOWN_SETS = std::size_t{1} << 18;
+    // A name of which it is not yet known whether it was recorded before.
+    struct PutOff {
+        Feature feature;  // its `group` is the row
+        const Byte* group;
+        std::uint32_t group_size;
+        Byte joint;
+    };
+
+    const Feature& unknown(std::size_t i) const noexcept { return features_.data()[unknown_.data()[i]]; }
+
+    void put_off(const Feature& feature, std::size_t row) {
+        if (end_put_off_ - first_put_off_ == put_off_.size()) settle(put_off_[first_put_off_++ % put_off_.size()]);
+        const FeatureGroup& group = groups_[feature.group];
+        const Feature with_row{feature.hash, feature.text, feature.size, static_cast<std::uint32_t>(row)};
+        put_off_[end_put_off_++ % put_off_.size()] = PutOff{with_row, group.name, group.size, group.joint};
+    }
+    void settle(const PutOff& name) {
+        if (is_known(name.feature.hash)) return;
+        names_.append(name.feature, FeatureGroup{name.group, name.group_size, name.joint});
+        names_.end(name.feature.group, name.feature.hash, false);
+    }
+    void record(const Feature& feature, std::size_t row) {
+        if (is_known(feature.hash)) return;
+        if (feature.text == TEXT_LATER && !texts_->is_new(feature)) return;
+        append(feature);
+        names_.end(row, feature.hash, feature.group == PRODUCT);
+    }
+
+    // 2 MB, for names that are not recent any more, once there are many in a batch.
+    static constexpr std::size_t KNOWN_SETS = std::size_t{1} << 18, FEW = 4096;
+
+    void know_all() {
+        known_.allocate(KNOWN_SETS);
+        for (std::size_t i = 0; i < names_.size(); ++i) known_.add(names_[i].hash);
+    }
 
     void begin_names() {
         whole_.assign(is_complete_ ? KNOWN : 0, 0);
-        frequent_.allocate(FREQUENT_SETS);
+        recent_.allocate();
         known_.release();
     }
 
@@ -510,17 +616,23 @@ private:
         return (number & PASSING) != 0 ? passing_[number & ~PASSING] : groups_[number];
     }
 
-    // Whether a name was recorded and is still known. Where none may be missed, its whole hash is compared.
-    bool is_known(std::uint64_t hash) const noexcept {
-        if (is_complete_) return whole_[hash & (KNOWN - 1)] == hash && hash != 0;
-        return frequent_.has(hash);
+    // Whether a name that is not recent was recorded and is still known; from now on it is.
+    bool is_known(std::uint64_t hash) noexcept {
+        if (is_complete_) return std::exchange(whole_[hash & (KNOWN - 1)], hash) == hash && hash != 0;
+        if (!known_.is_allocated()) return false;
+        if (known_.has(hash)) return true;
+        known_.add(hash);
+        return false;
     }
-    void add_known(std::uint64_t hash) noexcept {
-        if (is_complete_) {
-            whole_[hash & (KNOWN - 1)] = hash;
-        } else {
-            frequent_.add(hash);
+    // Writes the numbers of features whose whole hash is not found, where none may be missed; returns how many.
+    std::size_t unknown_of_all(std::size_t size, std::uint32_t* unknown) const noexcept {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < size; ++i) {
+            const std::uint64_t hash = features_.data()[i].hash;
+            unknown[count] = static_cast<std::uint32_t>(i);
+            count += whole_[hash & (KNOWN - 1)] == hash && hash != 0 ? 0 : 1;
         }
+        return count;
     }
 
     static constexpr std::uint64_t KNOWN = 1 << 17;  // whole hashes, 1 MB
@@ -541,9 +653,13 @@ private:
     std::vector<FeatureGroup> passing_;
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
-    NameFilter frequent_, known_;                         // names that were recorded
+    RecentNames recent_;                                  // names that were recorded
+    NameFilter known_;                                    // more of them
     std::vector<std::uint64_t> whole_;                    // their hashes, where none may be missed
-    std::vector<std::uint32_t> unknown_;                  // numbers of features of the row that is recorded
+    Buffer<std::uint32_t> unknown_;                       // numbers of features of the row that are not recent
+    bool texts_stay_ = false;
+    std::array<PutOff, 32> put_off_;
+    std::size_t first_put_off_ = 0, end_put_off_ = 0;
     NewNames names_;
 };
 

@@ -3,22 +3,89 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include "readers/features.hpp"
 #include "readers/scan.hpp"
+#include "support/memory.hpp"
 
 namespace ftprl {
+
+// Numbers that are added one by one. Growing a large block moves its pages, without a copy and without new pages; a
+// block that somebody looks at stays where it is.
+template <class T>
+class GrowingList {
+public:
+    // What is there now, as long as the view lasts.
+    class View {
+    public:
+        const T* data() const noexcept { return block_ == nullptr ? nullptr : block_->data; }
+        std::size_t size() const noexcept { return size_; }
+
+    private:
+        friend class GrowingList;
+        struct Block {
+            Block() = default;
+            Block(const Block&) = delete;
+            Block& operator=(const Block&) = delete;
+            ~Block() { std::free(data); }
+            T* data = nullptr;
+        };
+        std::shared_ptr<Block> block_;
+        std::size_t size_ = 0;
+    };
+
+    View view() const { return view_; }
+    const T* data() const noexcept { return view_.data(); }
+    std::size_t size() const noexcept { return view_.size_; }
+    T operator[](std::size_t i) const noexcept { return view_.block_->data[i]; }
+    void push(T value) {
+        reserve(1);
+        view_.block_->data[view_.size_++] = value;
+    }
+    void append(const T* values, std::size_t count) {
+        reserve(count);
+        if (count != 0) std::memcpy(view_.block_->data + view_.size_, values, count * sizeof(T));
+        view_.size_ += count;
+    }
+
+private:
+    using Block = typename View::Block;
+
+    void reserve(std::size_t more) {
+        if (capacity_ - view_.size_ < more) grow(more);
+    }
+    void grow(std::size_t more) {
+        const bool is_own = view_.block_.use_count() == 1;
+        auto grown = is_own ? view_.block_ : std::make_shared<Block>();
+        std::size_t wanted = capacity_ + capacity_ / 2 + 1024;
+        if (wanted < view_.size_ + more) wanted = view_.size_ + more;
+        auto* const data = static_cast<T*>(std::realloc(grown->data, wanted * sizeof(T)));
+        if (data == nullptr) throw std::bad_alloc();
+        grown->data = data;
+        if (!is_own && view_.size_ != 0) std::memcpy(data, view_.data(), view_.size_ * sizeof(T));
+        view_.block_ = std::move(grown);
+        capacity_ = wanted;
+    }
+
+    View view_;
+    std::size_t capacity_ = 0;
+};
 
 class NameTable {
 public:
     static constexpr std::size_t OVERHEAD = 12;  // bytes that a name counts for besides its own
 
-    explicit NameTable(std::uint64_t budget) : budget_(budget), places_(FIRST_PLACES) {}
+    explicit NameTable(std::uint64_t budget) : budget_(budget) { allocate(FIRST_PLACES); }
 
-    std::vector<std::uint64_t> hashes;
-    std::vector<std::uint64_t> ends;  // of the texts
-    std::vector<Byte> text;
+    GrowingList<std::uint64_t> hashes;
+    GrowingList<std::uint32_t> sizes;  // of the texts
+    GrowingList<Byte> text;
 
     std::uint64_t budget() const noexcept { return budget_; }
     std::uint64_t bytes() const noexcept { return text.size() + OVERHEAD * hashes.size(); }
@@ -39,18 +106,25 @@ public:
 
     // Adds one name, unless it is known; false when it does not fit.
     bool add(std::uint64_t hash, const Byte* name, std::size_t size) {
-        const std::size_t place = place_of(hash);
-        if (places_[place] != 0) return true;
+        std::uint64_t& place = places()[place_of(hash)];
+        if (place != 0) return true;
         if (is_full_ || bytes() + OVERHEAD + size > budget_ || hashes.size() == LOW) {
             is_full_ = true;
             return false;
         }
-        hashes.push_back(hash);
-        places_[place] = entry_of(hash, hashes.size());
-        text.insert(text.end(), name, name + size);
-        ends.push_back(text.size());
-        if (2 * hashes.size() > places_.size()) grow();
+        hashes.push(hash);
+        sizes.push(static_cast<std::uint32_t>(size));
+        text.append(name, size);
+        place = (hash & NAME_BITS) << 32 | hashes.size();
+        if (2 * hashes.size() > mask_) grow();
         return true;
+    }
+
+    // Where the text of each name ends. Made when it is asked for: only somebody who looks at names needs it.
+    const std::vector<std::uint64_t>& ends() const {
+        std::uint64_t end = ends_.empty() ? 0 : ends_.back();
+        for (std::size_t i = ends_.size(); i < sizes.size(); ++i) ends_.push_back(end += sizes[i]);
+        return ends_;
     }
 
 private:
@@ -58,37 +132,39 @@ private:
     static constexpr std::size_t AHEAD = 16;
     static constexpr std::uint64_t LOW = 0xffffffffu;
 
-    // What a name is known by, and 1 + its number.
-    static std::uint64_t entry_of(std::uint64_t hash, std::size_t number) noexcept {
-        return (hash & NAME_BITS) << 32 | number;
+    // A place is 0, or has what a name is known by, in the high half, and 1 + its number.
+    std::uint64_t* places() const noexcept { return static_cast<std::uint64_t*>(places_->data()); }
+    void allocate(std::size_t places) {
+        places_ = std::make_unique<Memory>(places * sizeof(std::uint64_t));
+        mask_ = places - 1;
     }
-
-    void fetch(std::uint64_t hash) const noexcept {
-#if defined(__GNUC__)
-        __builtin_prefetch(&places_[hash & (places_.size() - 1)]);
-#endif
-    }
+    void fetch(std::uint64_t hash) const noexcept { prefetch(&places()[hash & NAME_BITS & mask_]); }
 
     // The place of a hash, or where it would go.
     std::size_t place_of(std::uint64_t hash) const noexcept {
-        const std::size_t mask = places_.size() - 1;
-        std::size_t at = hash & mask;
-        while (places_[at] != 0 && !is_at(places_[at], hash)) at = (at + 1) & mask;
+        const std::uint64_t* const places = this->places();
+        std::size_t at = hash & NAME_BITS & mask_;
+        while (places[at] != 0 && (places[at] >> 32) != (hash & NAME_BITS)) at = (at + 1) & mask_;
         return at;
     }
-    static bool is_at(std::uint64_t entry, std::uint64_t hash) noexcept { return (entry >> 32) == (hash & NAME_BITS); }
 
+    // Names that were neighbours are neighbours again, so that memory is written in order.
     void grow() {
-        places_.assign(4 * places_.size(), 0);
-        for (std::size_t i = 0; i < hashes.size(); ++i) {
-            if (i + AHEAD < hashes.size()) fetch(hashes[i + AHEAD]);
-            places_[place_of(hashes[i])] = entry_of(hashes[i], i + 1);
+        static_assert(NAME_BITS >= LOW / 4, "what a name is known by says where it goes");
+        const std::unique_ptr<Memory> before = std::move(places_);
+        const std::size_t count = mask_ + 1;
+        allocate(2 * count);
+        const auto* const old = static_cast<const std::uint64_t*>(before->data());
+        for (std::size_t i = 0; i < count; ++i) {
+            if (old[i] != 0) places()[place_of(old[i] >> 32)] = old[i];
         }
     }
 
     std::uint64_t budget_;
     bool is_full_ = false;
-    std::vector<std::uint64_t> places_;  // by the low bits of a hash; 0 where there is none
+    std::unique_ptr<Memory> places_;  // by the low bits of a hash, as many as a power of two
+    std::size_t mask_ = 0;
+    mutable std::vector<std::uint64_t> ends_;
 };
 
 }  // namespace ftprl

@@ -39,6 +39,8 @@ public:
     // Whether a slot is the low bits of a hash and nothing else; then `mask` has them.
     bool masked() const noexcept { return power_ && !intercept(); }
     std::uint64_t mask() const noexcept { return dim_ - 1; }
+    // Whether hashes with the same slot agree modulo `places`, a power of two.
+    bool keep_bits(std::uint64_t places) const noexcept { return masked() && dim_ >= places; }
     std::uint64_t dim() const noexcept { return dim_; }
     bool intercept() const noexcept { return kept_ == dim_ - 1; }
     std::uint64_t feature_cells() const noexcept { return dim_ - (intercept() ? 1 : 0); }  // cells open to features
@@ -153,7 +155,9 @@ public:
     }
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
-        const bool may_have_repeats = may_repeat();
+        const bool records = log.is_recording();
+        const bool may_share_bits = !records || log.meet(size_);
+        const bool may_have_repeats = (may_share_bits || !slots_.keep_bits(RecentNames::PLACES)) && may_repeat();
         if (row_has_unit_values_ && (may_have_repeats || !has_unit_values_)) write_row_unit_values();
         const std::size_t n = may_have_repeats ? combine() : size_;
         bool fits = true;
@@ -168,12 +172,15 @@ public:
             narrow_values.reserve(n + LANES);
             fits = write(n, narrow_values);
         }
-        if (!fits) return false;
+        if (!fits) {
+            if (records) log.drop_row();
+            return false;
+        }
         indptr.push(static_cast<std::int64_t>(indices.size()));
         y.push(label);
         weight.push(importance);
         if (keeps_delays_) delay.push(row_delay_);
-        if (log.keeps_names()) log.record(count() - 1, size_);
+        if (records) log.record(count() - 1);
         return true;
     }
     // Takes the rows away and keeps their memory.

@@ -48,6 +48,7 @@ public:
             weights += column.kind == Column::Kind::weight ? 1 : 0;
             delays += column.kind == Column::Kind::delay ? 1 : 0;
         }
+        has_texts_ = std::any_of(columns.begin(), columns.end(), [](const Column& column) { return column.kind == Column::Kind::text; });
         has_fast_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1 && delays <= 1;
     }
 
@@ -135,6 +136,7 @@ private:
         Fault fault;
         if (!labels_.read(label.data, label.end, y, fault)) return nullptr;
         index_.done(delimiters + count);
+        if (!has_texts_) rows.log.set_texts_stay();
         finish(y, weight);
         if (problem.line == 0) ++line;
         return newline + 1;
@@ -260,6 +262,7 @@ private:
     std::vector<ColumnRun> runs_;
     std::size_t capacity_ = 0;  // features of a row, words of text aside
     bool has_fast_path_ = false;
+    bool has_texts_ = false;  // whose words last as long as the row
 };
 
 }  // namespace ftprl

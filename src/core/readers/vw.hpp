@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "readers/names.hpp"
 #include "readers/number.hpp"
@@ -35,7 +36,9 @@ protected:
         if (!parse_head(p, bar, y, weight, tag, tag_end)) return;
         const std::size_t capacity = static_cast<std::size_t>(eol - bar) / 2 + 1;
         rows.begin(capacity);
-        if (!parse_fast(bar, eol, end)) {
+        if (parse_fast(bar, eol, end)) {
+            rows.log.set_texts_stay();
+        } else {
             rows.begin(capacity);
             rows.log.clear_groups();
             while (bar != eol) {
@@ -90,14 +93,35 @@ private:
     // All features of a row without a fault, from delimiter to delimiter; false when `parse_names` must read them.
     bool parse_fast(const Byte* bar, const Byte* eol, const Byte* end) {
         if (!index_.cover(bar, eol, end)) return false;
-        const Slots slots = rows.slots();
-        const Masked masked{static_cast<std::uint32_t>(slots.mask())};
-        if (rows.log.is_on()) {
-            rows.log.clear_groups();
-            return slots.masked() ? features<Masked, true>(bar, eol, masked) : features<Slots, true>(bar, eol, slots);
-        }
-        return slots.masked() ? features<Masked, false>(bar, eol, masked) : features<Slots, false>(bar, eol, slots);
+        if (!rows.log.is_on()) return read_features(bar, eol, NoFeatures{});
+        rows.log.clear_groups();
+        if (!rows.log.is_recording()) return read_features(bar, eol, AllFeatures{rows.log.features()});
+        return read_features(bar, eol, FetchedFeatures{{rows.log.features()}, rows.log.recent()});
     }
+
+    template <class Log>
+    bool read_features(const Byte* bar, const Byte* eol, Log&& log) {
+        const Slots slots = rows.slots();
+        if (!slots.masked()) return features(bar, eol, slots, log);
+        return features(bar, eol, Masked{static_cast<std::uint32_t>(slots.mask())}, log);
+    }
+
+    // What becomes of a feature besides its slot and its value: nothing, or it is written down, perhaps with a look for
+    // its name ahead.
+    struct NoFeatures {
+        void add(const Feature& /*feature*/) noexcept {}
+    };
+    struct AllFeatures {
+        Feature* next;
+        void add(const Feature& feature) noexcept { *next++ = feature; }
+    };
+    struct FetchedFeatures : AllFeatures {
+        RecentNames::View recent;
+        void add(const Feature& feature) noexcept {
+            recent.fetch(feature.hash);
+            AllFeatures::add(feature);
+        }
+    };
 
     struct Masked {
         std::uint32_t mask;
@@ -107,13 +131,14 @@ private:
     // Names of up to 16 bytes without a value, each with a blank behind it: most of most rows. Returns how many there
     // are; `from` is then where the next name begins, and `delimiter` the delimiter behind it. Kept apart from the
     // rest, which would take the registers away from it.
-    template <class Slot, bool named>
+    template <class Slot, class Log>
 #if defined(__GNUC__)
     __attribute__((noinline))
 #endif
     static std::size_t unit_names(const Byte* base, std::size_t& from, std::uint32_t*& delimiter, std::size_t last,
-                                  std::uint64_t start, Slot slot, std::uint32_t* out, Feature* feature,
-                                  std::uint32_t group) noexcept {
+                                  std::uint64_t start, Slot slot, std::uint32_t* out, std::uint32_t group,
+                                  Log& log) noexcept {
+        Log own = log;  // in registers
         const std::uint32_t* const first = out;
         std::uint32_t* next = delimiter;
         std::size_t at = from;
@@ -123,25 +148,25 @@ private:
             if (to >= last || n - 1 > 15 || base[to] != ' ') break;
             const std::uint64_t hash = hash_short(start, base + at, n);
             *out++ = slot(hash);
-            if constexpr (named) *feature++ = Feature{hash, base + at, static_cast<std::uint32_t>(n), group};
+            own.add(Feature{hash, base + at, static_cast<std::uint32_t>(n), group});
             ++next;
             at = to + 1;
         }
         from = at;
         delimiter = next;
+        log = own;
         return static_cast<std::size_t>(out - first);
     }
 
     // No byte at eol is a bar or a colon: it is a blank or the end of a line. Values are written from the first one on
     // that is not 1; most rows have none.
-    template <class Slot, bool named>
-    bool features(const Byte* bar, const Byte* eol, const Slot slot) {
+    template <class Slot, class Log>
+    bool features(const Byte* bar, const Byte* eol, const Slot slot, Log& log) {
         const Byte* const base = index_.base();
         DelimiterWalk walk{index_.positions() + 1,
                            static_cast<std::size_t>(eol - base)};  // the first delimiter is the bar
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
-        Feature* const row_features = named ? rows.log.features() : nullptr;
         std::uint32_t group = 0;
         std::size_t size = 0;
         bool all_ones = true;
@@ -155,7 +180,7 @@ private:
             at = walk.next();
             std::uint64_t start = seed_start_;
             double scale = 1.0;
-            if constexpr (named) group = rows.log.add_group(group_of(base + from, base + at));
+            if constexpr (!std::is_same_v<Log, NoFeatures>) group = rows.log.add_group(group_of(base + from, base + at));
             if (at != from) {  // a namespace
                 start = hash_start(hash_inside(seed_start_, base + from, at - from));
                 if (base[at] == ':') {
@@ -170,9 +195,7 @@ private:
                 from = at + 1;
                 if (all_ones) {
                     std::uint32_t* delimiter = walk.next_delimiter;
-                    Feature* const next = named ? row_features + size : nullptr;
-                    size += unit_names<Slot, named>(base, from, delimiter, walk.last, start, slot, row_slots + size,
-                                                    next, group);
+                    size += unit_names(base, from, delimiter, walk.last, start, slot, row_slots + size, group, log);
                     walk.next_delimiter = delimiter;
                 }
                 at = walk.next();
@@ -182,9 +205,7 @@ private:
                 }
                 const std::uint64_t hash = hash_inside(start, base + from, at - from);
                 row_slots[size] = slot(hash);
-                if constexpr (named) {
-                    row_features[size] = Feature{hash, base + from, static_cast<std::uint32_t>(at - from), group};
-                }
+                log.add(Feature{hash, base + from, static_cast<std::uint32_t>(at - from), group});
                 if (base[at] == ':') {
                     if (all_ones) write_ones(size);
                     from = at + 1;

@@ -18,6 +18,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, final
 
@@ -34,6 +35,7 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 _MOST = 2**48  # a number of rows or bytes beyond this is damage, and below it no product leaves an int64
 _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "U32": np.dtype("<u4")}
 _PART = 1 << 19  # bytes that are written at once: more would take new memory each time
+_LARGE = 1 << 22  # bytes of a model from which on its digest is made by another thread
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 Tensors = dict[str, NDArray[Any]]
@@ -91,12 +93,51 @@ def _write(out: BinaryIO, header: bytes, at: int, tensors: Mapping[str, NDArray[
             out.write(part)
         return digest.hexdigest()
     out.write(header)
-    for part in _bytes(arrays):
-        digest.update(part)
-        out.write(part)
+    if sum(map(_nbytes, arrays.values())) < _LARGE:
+        for part in _bytes(arrays):
+            digest.update(part)
+            out.write(part)
+    else:
+        _write_large(out, _bytes(arrays), digest.update)
     out.seek(at)
     out.write(digest.hexdigest().encode())
     return digest.hexdigest()
+
+
+def _write_large(out: BinaryIO, parts: Iterator[memoryview], update: Callable[[memoryview], None]) -> None:
+    """Write the parts while another thread calls `update` with each of them and the disk takes those before."""
+    from queue import Queue
+    from threading import Thread
+
+    waiting = Queue[memoryview | None](8)
+
+    def work() -> None:
+        while (part := waiting.get()) is not None:
+            update(part)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        begun, end = out.tell(), out.tell()
+        for part in parts:
+            waiting.put(part)
+            end += out.write(part)
+            if end - begun >= _LARGE:
+                _start_writing(out, begun, end)
+                begun = end
+    finally:
+        waiting.put(None)
+        thread.join()
+
+
+def _start_writing(out: BinaryIO, first: int, end: int) -> None:
+    """Have the system write these bytes to the disk from now on, so that the sync at the end finds little to do.
+
+    Linux does that for what is said not to be needed; what is being written stays in memory nevertheless.
+    """
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):  # no file, or one that is kept in memory
+            os.posix_fadvise(out.fileno(), first, end - first, os.POSIX_FADV_DONTNEED)
 
 
 def _bytes(arrays: Mapping[str, NDArray[Any] | Picked]) -> Iterator[memoryview]:
@@ -137,9 +178,13 @@ def unpack(tensor: NDArray[Any]) -> Any:
     raise BadModel("expected canonical JSON in a tensor, got something else; train it again.")
 
 
-def pack_bytes(body: bytes) -> NDArray[np.uint32]:
+def pack_bytes(body: bytes | NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Bytes as a tensor: their number, then the bytes, filled up with zeros."""
-    return np.frombuffer(len(body).to_bytes(8, "little") + body + bytes(-len(body) % 4), dtype="<u4")
+    size = len(body)
+    packed = np.empty(2 + (size + 3) // 4, dtype="<u4")
+    packed[-1], packed[:2] = 0, np.frombuffer(size.to_bytes(8, "little"), dtype="<u4")
+    packed.view(np.uint8)[8 : 8 + size] = np.frombuffer(body, dtype=np.uint8)
+    return packed
 
 
 def unpack_bytes(tensor: NDArray[Any]) -> bytes:

@@ -123,7 +123,7 @@ class Names:
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The names as tensors of a model file."""
-        hashes = self._table.hashes.astype("<u8").view("<u4").reshape(-1, 2)
+        hashes = np.asarray(self._table.hashes, "<u8").view("<u4").reshape(-1, 2)
         return {HASHES: hashes, SIZES: self._table.sizes, TEXT: pack_bytes(self._table.text)}
 
     @classmethod
