@@ -172,6 +172,19 @@ FTPRL_LANES_INSIDE D predict_block(const Play& c, const Limits& limits, const Ce
     return x * v;
 }
 
+// Fetches four entries ahead; if they are of the row that is worked on, which is a long one, predicting needs them all.
+template <bool raise, class Record>
+FTPRL_INSIDE void fetch_predicting(const Record* cells, const std::uint32_t* next, bool of_this_row) {
+    for (int j = 0; j < SPLIT; ++j) fetch(cells + next[j]);
+    if (raise && !of_this_row) return;
+    for (int j = SPLIT; j < 4; ++j) fetch(cells + next[j]);
+}
+template <class Record>
+FTPRL_INSIDE void fetch_learning(const Record* cells, const std::uint32_t* next, bool of_this_row) {
+    if (of_this_row) return;
+    for (int j = SPLIT; j < 4; ++j) fetch(cells + next[j]);
+}
+
 // The score of entries [from, to) without the intercept. A row that will be learned leaves its blocks in `scratch`.
 template <class T, class V, bool unconstrained, bool raise, class Record>
 FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const BoxTable& boxes, const Record* cells,
@@ -185,7 +198,7 @@ FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const BoxTable& box
     D total = all(0.0);
     std::int64_t p = from;
     for (; p < whole; p += 4) {
-        for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
+        fetch_predicting<raise>(cells, next + p, p + AHEAD < to);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         Limits limits = limits_of(c);
         if constexpr (!unconstrained) {
@@ -339,7 +352,7 @@ FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std:
     Four<T> z, R;
     std::int64_t p = from;
     for (; p < whole; p += 4) {
-        for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
+        fetch_learning(cells, next + p, p + AHEAD < to);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         const D g = Step<T, unconstrained, receipt>::of(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));

@@ -131,7 +131,7 @@ inline double predict_labelled(const Rows& rows, const Play& c, const BoxTable& 
     D total = all(0.0), moved = all(0.0);
     std::int64_t p = from;
     for (; p < whole; p += 4) {
-        for (int j = 0; j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
+        fetch_predicting<raise>(cells, next + p, p + AHEAD < to);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         Limits limits = limits_of(c);
         if constexpr (!unconstrained) {
@@ -179,7 +179,7 @@ inline void learn_labelled_row(const Rows& rows, const Play& c, Record* cells, s
     };
     std::int64_t p = from;
     for (; p < whole; p += 4, ++scratch) {
-        for (int j = SPLIT; j < 4; ++j) fetch(cells + next[p + j]);
+        fetch_learning(cells, next + p, p + AHEAD < to);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         const D g = step_block();
         scatter(at, z, R, scratch->M, kappa);

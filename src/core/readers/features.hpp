@@ -349,22 +349,28 @@ public:
         }
     }
 
-    // How many products of the first `size` features there may be; then each of them: add(hash, factors, how many).
+    // How many products of the first `size` features there may be; then each of them: add(hash, factors, how many), or
+    // add_pairs(one, others, how many).
     std::size_t begin_products(std::size_t size) {
         return interactions_.begin(size, [this](std::size_t i) { return own_group(features_.data()[i]).terms; });
     }
-    template <class Add>
-    void each_product(const Add& add) {
-        interactions_.each([&](const Interactions::Factors& factors, std::size_t count) {
+    template <class Add, class AddPairs>
+    void each_product(const Add& add, const AddPairs& add_pairs) {
+        const auto add_one = [&](const Interactions::Factors& factors, std::size_t count) {
             std::uint64_t sum = 0;
             for (std::size_t k = 0; k < count; ++k) sum += features_.data()[factors[k]].hash;
             add(Interactions::hash(sum, count), factors, count);
-        });
+        };
+        interactions_.each(add_one, add_pairs);
     }
     // The entry of a product, whose name is put together of those of its factors.
     Feature product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
         factors_.emplace_back(factors, count);
         return Feature{hash, nullptr, static_cast<std::uint32_t>(factors_.size() - 1), PRODUCT};
+    }
+    Feature pair(std::uint64_t hash, std::uint32_t one, std::uint32_t other) {
+        if ((one | other) > 0xffffu) return product(hash, Interactions::Factors{one, other}, 2);
+        return Feature{hash, nullptr, one << 16 | other, PAIR};
     }
 
     // Whether names are recorded now.
@@ -465,7 +471,7 @@ private:
         if (is_known(feature.hash)) return;
         if (feature.text == TEXT_LATER && !texts_->is_new(feature)) return;
         append(feature);
-        names_.end(row, feature.hash, feature.group == PRODUCT);
+        names_.end(row, feature.hash, feature.group == PRODUCT || feature.group == PAIR);
     }
 
     // 2 MB, for names that are not recent any more, once there are many in a batch.
@@ -500,6 +506,7 @@ private:
     static constexpr std::uint32_t PASSING = 0x80000000u;
     static constexpr std::uint32_t PRODUCT = 0xffffffffu;
     static constexpr std::uint32_t GRAM = 0xfffffffeu;
+    static constexpr std::uint32_t PAIR = 0xfffffffdu;  // a product of the features size / 2^16 and size % 2^16
 
     // The features of one column or namespace, in their order.
     struct Sequence {
@@ -587,6 +594,10 @@ private:
                 if (k != 0) names_.append(Byte{'*'});
                 append(features_.data()[factors[k]]);
             }
+        } else if (feature.group == PAIR) {
+            append(features_.data()[feature.size >> 16]);
+            names_.append(Byte{'*'});
+            append(features_.data()[feature.size & 0xffffu]);
         } else if (feature.group == GRAM) {
             append_gram(made_[feature.size]);
         } else {

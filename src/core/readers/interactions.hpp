@@ -72,19 +72,14 @@ public:
         return total;
     }
 
-    // Calls make(factors, count) for each product.
-    template <class Make>
-    void each(const Make& make) {
+    // Calls make(factors, count) for each product, or make_pairs(one, others, how many) for several of two factors.
+    template <class Make, class MakePairs>
+    void each(const Make& make, const MakePairs& make_pairs) {
         for (const Product& product : products_) {
             Factors factors{};
             if (product.size == 2 && are_apart(product.terms[0], product.terms[1])) {
-                for (const std::uint32_t i : members_[product.terms[0]]) {
-                    for (const std::uint32_t j : members_[product.terms[1]]) {
-                        factors[0] = i;
-                        factors[1] = j;
-                        make(factors, std::size_t{2});
-                    }
-                }
+                const std::vector<std::uint32_t>& others = members_[product.terms[1]];
+                for (const std::uint32_t i : members_[product.terms[0]]) make_pairs(i, others.data(), others.size());
             } else {
                 choose(product, 0, factors, make);
             }

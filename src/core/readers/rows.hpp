@@ -142,15 +142,30 @@ public:
         if (most > Interactions::MOST_PRODUCTS) return false;
         reserve(most);
         double* const values = row_values();
-        const bool are_ones = row_has_unit_values_, keeps_names = log.keeps_names();
-        log.each_product([&](std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
+        const bool are_ones = row_has_unit_values_, has_names = log.is_recording();
+        const Slots slots = slots_;
+        const auto make = [&](std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
             double value = 1.0;
             for (std::size_t k = 0; !are_ones && k < count; ++k) value *= values[factors[k]];
-            if (keeps_names) log.features()[size_] = log.product(hash, factors, count);
-            row_slots()[size_] = slots_(hash);
+            if (has_names) log.features()[size_] = log.product(hash, factors, count);
+            row_slots()[size_] = slots(hash);
             if (!are_ones) values[size_] = value;
             ++size_;
-        });
+        };
+        const auto make_pairs = [&](std::uint32_t one, const std::uint32_t* others, std::size_t count) {
+            Feature* const features = log.features();
+            std::uint32_t* const out = row_slots() + size_;
+            const std::uint64_t own = features[one].hash;
+            for (std::size_t k = 0; k < count; ++k) {
+                out[k] = slots(Interactions::hash(own + features[others[k]].hash, 2));
+            }
+            for (std::size_t k = 0; !are_ones && k < count; ++k) values[size_ + k] = values[one] * values[others[k]];
+            for (std::size_t k = 0; has_names && k < count; ++k) {
+                features[size_ + k] = log.pair(Interactions::hash(own + features[others[k]].hash, 2), one, others[k]);
+            }
+            size_ += count;
+        };
+        log.each_product(make, make_pairs);
         return true;
     }
     // Ends a row. False, and no row, when a value is too large for the batch.
@@ -216,12 +231,23 @@ private:
         std::uint8_t* const seen = seen_.data();
         const std::uint8_t stamp = stamp_;
         const std::size_t size = size_;
-        unsigned met = 0;
+        std::array<std::uint32_t, MOST_DOUBTS> doubts;
+        std::size_t count = 0;
         for (std::size_t i = 0; i < size; ++i) {
             std::uint8_t& cell = seen[slots[i] % SEEN_CELLS];
-            met |= cell == stamp ? 1u : 0u;
+            doubts[count % MOST_DOUBTS] = static_cast<std::uint32_t>(i);
+            count += cell == stamp ? 1 : 0;
             cell = stamp;
         }
+        // A long row has a few cells that two coordinates share.
+        for (std::size_t i = 0; i < count && count <= MOST_DOUBTS; ++i) {
+            if (is_among(slots, doubts[i], slots[doubts[i]])) return true;
+        }
+        return count > MOST_DOUBTS;
+    }
+    static bool is_among(const std::uint32_t* slots, std::size_t count, std::uint32_t slot) noexcept {
+        unsigned met = 0;
+        for (std::size_t i = 0; i < count; ++i) met |= slots[i] == slot ? 1u : 0u;
         return met != 0;
     }
 
@@ -366,6 +392,7 @@ private:
     };
 
     static constexpr std::size_t LANES = 4;             // values are written so many at a time
+    static constexpr std::size_t MOST_DOUBTS = 16;
     static constexpr std::size_t SEEN_CELLS = 1 << 14;  // more cells doubt less, and leave less of the nearest cache
 
     Slots slots_;

@@ -150,6 +150,7 @@ private:
         Feature* const features = rows.log.is_on() ? rows.log.features() : nullptr;
         std::size_t size = rows.size();
         const std::size_t of_missing = marks_missing() ? 1 : 0;
+        const bool fetches = rows.log.is_recording();
         for (std::size_t i = run.first; i < run.end; ++i) {
             const std::size_t n = delimiters[i] - from;
             const bool is_there = n != 0;
@@ -157,6 +158,7 @@ private:
                 is_there ? columns_[i].with_value.inside(base + from, n) : columns_[i].missing_hash;
             row_slots[size] = slots(hash);
             row_values[size] = 1.0;
+            if (fetches) rows.log.recent().fetch(hash);
             if (features != nullptr) {
                 features[size] = is_there ? Feature{hash, base + from, static_cast<std::uint32_t>(n), columns_[i].group}
                                           : missing_of(columns_[i]);

@@ -68,7 +68,7 @@ public:
 
 private:
     static constexpr std::size_t SMALL = std::size_t{1} << 14;  // below this malloc does as well
-    static constexpr std::size_t MOST = std::size_t{1} << 24;   // bytes kept at most
+    static constexpr std::size_t MOST = std::size_t{1} << 26;   // bytes kept at most
 
     struct alignas(std::max_align_t) Head {
         std::size_t size;
