@@ -398,8 +398,8 @@ public:
         if (is_complete_) return;
         for (std::size_t i = 0; i < unknown_.size(); ++i) recent_.drop(unknown(i).hash);
     }
-    // Records the names of the row that was met. If their texts stay where they are until `settle`, it is found out later
-    // which of them were recorded before: nothing waits for the memory then.
+    // Records the names of the row that was met. If their texts stay where they are until `settle`, it is found out
+    // later which of them were recorded before: nothing waits for the memory then.
     void record(std::size_t row) {
         for (std::size_t i = 0; i < unknown_.size(); ++i) {
             const Feature& feature = unknown(i);

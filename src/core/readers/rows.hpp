@@ -391,7 +391,7 @@ private:
         std::size_t entry = 0;  // of the current row
     };
 
-    static constexpr std::size_t LANES = 4;             // values are written so many at a time
+    static constexpr std::size_t LANES = 4;  // values are written so many at a time
     static constexpr std::size_t MOST_DOUBTS = 16;
     static constexpr std::size_t SEEN_CELLS = 1 << 14;  // more cells doubt less, and leave less of the nearest cache
 

@@ -48,7 +48,8 @@ public:
             weights += column.kind == Column::Kind::weight ? 1 : 0;
             delays += column.kind == Column::Kind::delay ? 1 : 0;
         }
-        has_texts_ = std::any_of(columns.begin(), columns.end(), [](const Column& column) { return column.kind == Column::Kind::text; });
+        has_texts_ = std::any_of(columns.begin(), columns.end(),
+                                 [](const Column& column) { return column.kind == Column::Kind::text; });
         has_fast_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1 && delays <= 1;
     }
 

@@ -180,7 +180,8 @@ private:
             at = walk.next();
             std::uint64_t start = seed_start_;
             double scale = 1.0;
-            if constexpr (!std::is_same_v<Log, NoFeatures>) group = rows.log.add_group(group_of(base + from, base + at));
+            if constexpr (!std::is_same_v<Log, NoFeatures>)
+                group = rows.log.add_group(group_of(base + from, base + at));
             if (at != from) {  // a namespace
                 start = hash_start(hash_inside(seed_start_, base + from, at - from));
                 if (base[at] == ':') {
