@@ -11,6 +11,7 @@ import pytest
 import ftprl
 from ftprl import data
 from ftprl.errors import BadFormat, InvalidInput
+from ftprl.linear.names import Names
 
 
 @pytest.fixture
@@ -75,3 +76,29 @@ def test_too_many_products_are_refused(tmp_path: Path) -> None:
     path.write_text("1 |a " + " ".join(f"f{i}" for i in range(2000)) + "\n")
     with pytest.raises(BadFormat, match="expected at most 1048576 interactions in a row, got more"):
         list(data.open(path, interactions="a:a").batches())
+
+
+def test_pairs_of_a_row_with_more_features_than_16_bits_count(tmp_path: Path) -> None:
+    path, count = tmp_path / "a.vw", 66_000
+    path.write_text("1 |a x y |b " + " ".join(f"f{i}" for i in range(count)) + "\n")
+    source = data.open(path, dim=2**26, names=True, interactions="a:b")
+    (batch,) = source.batches()
+    names = Names()
+    names.add(batch, 0)
+    assert len(batch.indices) == pytest.approx(2 + 3 * count, rel=0.01)
+    kept = names.all()
+    assert kept[:3] == ["a^x", "a^y", "b^f0"]
+    assert kept[-1] == f"a^y*b^f{count - 1}"
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 3), (10, 10), (13, 26), (40, 40)])
+def test_a_long_row_has_all_products_once_and_repeats_are_summed(sizes: tuple[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "a.vw"
+    first, second = ([f"{letter}{i}" for i in range(size)] for letter, size in zip("pq", sizes, strict=True))
+    path.write_text(f"1 |a {' '.join(first)} |b {' '.join(second)}\n1 |a p0 {' '.join(first)} |b {' '.join(second)}\n")
+    (batch,) = data.open(path, dim=2**30, interactions="a:b", intercept=False).batches()
+    once, twice = batch[:1], batch[1:]
+    assert len(once.indices) == len(set(once.indices.tolist())) == sizes[0] + sizes[1] + sizes[0] * sizes[1]
+    assert (once.values == 1).all()
+    assert sorted(twice.indices.tolist()) == sorted(once.indices.tolist())
+    assert (twice.values == 2).sum() == 1 + sizes[1]

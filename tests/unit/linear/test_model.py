@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +115,38 @@ def test_a_failing_write_leaves_the_old_model(tmp_path: Path, monkeypatch: pytes
         trained(count=20).save(path)
     monkeypatch.undo()
     assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def large_tensors() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {name: rng.integers(0, 2**32, 900_000, dtype=np.uint32) for name in ("a", "b")}
+
+
+def test_a_large_file_has_the_digest_of_its_bytes(tmp_path: Path) -> None:
+    """From some size on another thread makes the digest."""
+    tensors = large_tensors()
+    digest = model_file.write(tmp_path / "m", {}, tensors)
+    _, found = model_file.read(tmp_path / "m")  # compares the digest
+    assert all(np.array_equal(found[name], tensors[name]) for name in tensors)
+    raw = (tmp_path / "m").read_bytes()
+    at = raw.index(digest.encode())
+    assert hashlib.sha256(raw[:at] + raw[at + 64 :]).hexdigest() == digest
+    assert model_file.to_bytes({}, tensors) == raw
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_large_file(tmp_path: Path) -> None:
+    (tmp_path / "m").write_bytes(b"before")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000_000, limit[1]))
+    before = threading.active_count()
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            model_file.write(tmp_path / "m", {}, large_tensors())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert threading.active_count() == before
+    assert (tmp_path / "m").read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["m"]
 
 

@@ -230,3 +230,28 @@ def test_dictionaries_that_grow_and_new_row_groups_keep_the_names_of_csv(threads
         kept.append(names.all())
     assert kept[0] == kept[1]
     assert len(kept[0]) > 10_000
+
+
+def names_of(path: Path, threads: int = 0, **options: object) -> list[str]:
+    names = Names()
+    for batch, position in data.open(path, names=True, **options).read(threads=threads):
+        names.add(batch, position.rows)
+    return names.all()
+
+
+def test_names_of_a_row_that_is_left_out_come_with_the_next_row_that_has_them(tmp_path: Path) -> None:
+    """A row may turn out to be bad after its names were met: in the middle of it, or at a value beyond a float32."""
+    path = tmp_path / "a.vw"
+    path.write_text("1 | a b:1e31 c\n1 | d e:x\n1 | b f\n1 | a d e\n1e31 | g\n1 | c g\n")
+    assert names_of(path, dim=2**20, on_bad_row="skip", dtype="float32") == ["b", "f", "a", "d", "e", "c", "g"]
+
+
+@pytest.mark.parametrize("dim", [2**20, 2**12, 1_000_003])
+def test_names_of_more_rows_than_are_told_apart(dim: int, tmp_path: Path) -> None:
+    path, rows = tmp_path / "a.vw", 70_000
+    path.write_text("".join(f"1 | n{i % 65_535 // 16} k{i % 5} n{i % 65_535 // 16}\n" for i in range(rows)))
+    expected = dict.fromkeys(name for i in range(rows) for name in (f"n{i % 65_535 // 16}", f"k{i % 5}"))
+    assert names_of(path, dim=dim) == list(expected)
+    values = np.concatenate([batch.values for batch in data.open(path, dim=dim, names=True).batches()])
+    assert values.sum() == 3 * rows
+    assert np.isin(values, (1, 2, 3)).all()
