@@ -93,6 +93,7 @@ def train(
     level: bool | None = None,
     coin: bool | None = None,
     dense: bool | None = None,
+    calibrate: str | None = None,
     retire: bool | None = None,
     admit: str | None = None,
     passes: int | None = None,
@@ -188,6 +189,8 @@ def train(
       penalties or bounds [default: True]
     - `dense`: Whether the combination of all scales also sees the columns of numbers that most rows have; not
       with penalties or bounds [default: True]
+    - `calibrate`: Calibrate probabilities while rows are learned: platt (three numbers), isotonic (bins of scores) or
+      none; with logistic loss, in one pass, without a receipt and without delays [default: none]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
     - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
@@ -276,6 +279,7 @@ def train(
         saved = None if old is None else old.checkpoint
         bounded = bool(model.engine.spec.bounds)
         run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt, bounds=bounded)
+        _check_calibrate(run_options, source, model.engine.spec.calibrate)
         model.check_size()
         log = _EventLog(events, listener, _settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
@@ -435,6 +439,23 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, 
     if options.passes > 1:
         raise InvalidInput(
             f"{name}= is for one pass over a stream, got passes={options.passes}; drop one.", option=(name, "passes")
+        )
+
+
+def _check_calibrate(options: RunOptions, source: readers.Source, calibrate: str) -> None:
+    """Refuse calibration where a prediction is of a row that was learned before, or older than the model that learns."""
+    if calibrate == "none":
+        return
+    if options.passes > 1:
+        raise InvalidInput(
+            f"calibrate= learns from predictions of rows that are new, got passes={options.passes}; drop one.",
+            option=("calibrate", "passes"),
+        )
+    name = "delay_column" if has_delay_column(source) else "delay"
+    if options.delay or name == "delay_column":
+        raise InvalidInput(
+            f"calibrate= does not support labels that arrive late yet, got {name}=; drop one.",
+            option=("calibrate", name),
         )
 
 
