@@ -48,8 +48,8 @@ def predict(
         bool,
         typer.Option(
             "--uncertainty",
-            help="Write behind each prediction, after a comma, how far one more such row could move its score: large for"
-            " features that were hardly seen",
+            help="Write behind each prediction, after a comma, how far one more such row could move its score: large"
+            " for features that were hardly seen",
             rich_help_panel="output",
         ),
     ] = False,

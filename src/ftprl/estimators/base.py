@@ -162,7 +162,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         checked, _ = self._checked(X, reset=False, labelled=False)
-        return np.max([model.uncertainty(checked) for model in self.models_], axis=0)
+        return np.asarray(np.max([model.uncertainty(checked) for model in self.models_], axis=0))
 
     # ---- what was learned ----
 

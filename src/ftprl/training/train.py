@@ -402,7 +402,7 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, 
 
 
 def _check_calibrate(options: RunOptions, source: readers.Source, calibrate: str) -> None:
-    """Refuse calibration where a prediction is of a row that was learned before, or older than the model that learns."""
+    """Refuse calibration where a prediction is of a row that was learned before, or where its label arrives later."""
     if calibrate == "none":
         return
     if options.passes > 1:
