@@ -44,14 +44,14 @@ def show(out: TextIO, *, quiet: bool = False) -> Listener:
 
 
 class _Warnings:
-    """One line for each column that looks like an identifier and each checkpoint that could not be written."""
+    """One line for each column that looks like an identifier, each checkpoint that could not be written, each death."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def hear(self, event: Event) -> None:
         """Write what is a warning."""
-        if event["event"] == "checkpoint_failed":
+        if event["event"] in ("checkpoint_failed", "learner_died"):
             self._line(f"ftprl: {shown(event['message'])}")
         elif event["event"] == "start":
             for column in event["data"]["profile"]:

@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.cluster.options import ClusterOptions
-from ftprl.data.files import STDIN
+from ftprl.data.files import STDIN, is_uri
 from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.losses import CLASS_LOSSES
 from ftprl.runlog.events import Event, Writer
+from ftprl.training.checkpoint import check_shared, load_resumed
 from ftprl.training.delay import has_delay_column, parse_memory
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass
@@ -34,6 +35,10 @@ Path = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
 
 _KEPT = ("passes", "holdout", "retire", "delay")  # options of a run that its checkpoint has
+_NAMED_HERE = (
+    *("data", "resume", "receipt", "classes", "names", "admit", "threads", "cache", "events"),
+    *("output", "checkpoint", "predictions"),
+)
 RECEIPT = False  # whether a receipt is kept by default: docs/adr/0008-receipts.md
 
 # A finished run may put its model where its checkpoint was, and a model may be resumed into its own file.
@@ -235,16 +240,32 @@ def train(
     for example because the disk is full, the last one stays, the run goes on, and the listener gets the event
     `checkpoint_failed`; without a listener there is a `RuntimeWarning`. `Run.failed_checkpoints` counts them.
     """
-    arguments, clock = dict(locals()), time.monotonic()
+    arguments = dict(locals())
+    if may_restart(arguments):
+        from ftprl.training.supervisor import supervised  # most runs do without
+
+        return supervised(arguments)
+    return train_here(arguments)
+
+
+def train_here(arguments: Mapping[str, Any]) -> Run:
+    """Do the work of `train`, whose arguments these are, in this process."""
+    clock = time.monotonic()
+    data, resume, receipt, classes, names, admit, threads, cache, events, output, checkpoint, predictions = (
+        arguments[name] for name in _NAMED_HERE
+    )
     lines = None if predictions in (None, STDOUT) else predictions
     targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
+    if checkpoint is not None and is_uri(os.fspath(checkpoint)):
+        check_shared(os.fspath(checkpoint))
+        targets["checkpoint="] = None  # no file of this machine
     for name, path in targets.items():
         check_target(name, path)
-    where = ClusterOptions(engine or "local", address, workers)
+    where = _where(arguments)
     where.check()
     # Before the model is read: it may be one of them.
     with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
-        old = None if resume is None else Model.load(resume)
+        old = None if resume is None else load_resumed(os.fspath(resume))
         data = readers.as_data(data)
         if old is None:
             model, source = new_model(
@@ -256,7 +277,8 @@ def train(
         set_admission(model, admit, is_new=old is None)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
-        check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
+        resumed_file = None if resume is None or is_uri(os.fspath(resume)) else resume
+        check_apart(targets, {**files, "the model to resume": resumed_file}, _MAY_BE_ONE)
         cluster = None
         if where.engine == "ray":
             from ftprl.cluster.connection import connect  # most runs do without
@@ -277,7 +299,7 @@ def train(
         bounded = bool(model.engine.spec.bounds)
         run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt, bounds=bounded)
         model.check_size()
-        log = _EventLog(events, listener, _settings(model, source, run_options))
+        log = _EventLog(events, arguments["listener"], _settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
         log.progressive = lambda: trainer.progressive
         log.reading = None if cluster is None else cluster.summary
@@ -301,6 +323,28 @@ def train(
         confidence=trainer.confidence,
         residuals=trainer.residuals,
     )
+
+
+def _where(arguments: Mapping[str, Any]) -> ClusterOptions:
+    """Where the work of a run is done."""
+    return ClusterOptions(arguments["engine"] or "local", arguments["address"], arguments["workers"])
+
+
+def may_restart(arguments: Mapping[str, Any]) -> bool:
+    """Whether a process of its own learns, and another takes over from the last checkpoint if it dies.
+
+    That needs checkpoints, data that can be named, and predictions that can be taken back. A run that puts its model
+    where its checkpoint is could not tell one from the other.
+    """
+    data, checkpoint = arguments["data"], arguments["checkpoint"]
+    if arguments["engine"] != "ray" or checkpoint is None or arguments["predictions"] == STDOUT:
+        return False
+    parts = data if isinstance(data, list | tuple) else [data]
+    are_paths = all(isinstance(path, str | os.PathLike) for path in parts)
+    has_vectors = arguments["y"] is not None or not isinstance(arguments["weight"], str | int | None)
+    output = arguments["output"]
+    is_apart = output is None or os.path.realpath(output) != os.path.realpath(checkpoint)
+    return are_paths and not has_vectors and is_apart
 
 
 def _run(trainer: Trainer, log: _EventLog, output: Path | None) -> None:
