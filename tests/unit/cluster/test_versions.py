@@ -72,7 +72,9 @@ def test_damage_is_seen(tmp_path: Path) -> None:
 def test_a_shared_path_that_is_missing(tmp_path: Path) -> None:
     clicks = tmp_path / "clicks.csv"
     ftprl.data.clicks.generate(100, seed=1, path=clicks)
-    with pytest.raises(InvalidInput, match=r"checkpoint= needs a shared path that exists, got 'file:.*/no/run'; create"):
+    with pytest.raises(
+        InvalidInput, match=r"checkpoint= needs a shared path that exists, got 'file:.*/no/run'; create"
+    ):
         ftprl.train(clicks, label="click", checkpoint=f"file://{tmp_path}/no/run")
     with pytest.raises(InvalidInput, match=r"resume= needs a path with a checkpoint, got 'file:.*/no/run' without one"):
         ftprl.train(clicks, resume=f"file://{tmp_path}/no/run")
