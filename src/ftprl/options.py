@@ -381,7 +381,7 @@ _TABLE = (
         "train",
         "PATH",
         "File to save the run to, so that it can be resumed, or a path of another file system, such as"
-        " s3://bucket/run, which becomes a folder; with {engine} ray a learner that dies is replaced from it",
+        " s3://bucket/run, which becomes a folder; on a cluster a learner that dies is replaced from it",
     ),
     Option(
         "every",

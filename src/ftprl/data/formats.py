@@ -59,10 +59,10 @@ _LINES = ("vw", "vwjson")  # formats of names without columns
 _NAMED = (*TABLES, *_LINES)  # formats of named features, all hashed alike
 OBJECT_FORMATS = (
     ObjectFormat("Batch objects", "ftprl.data.memory", None),
-    ObjectFormat("a Ray dataset", "ftprl.data.ray_dataset", _NAMED),
     ObjectFormat("a data frame (pandas, Polars, pyarrow, or any other that Arrow reads)", "ftprl.data.frames", _NAMED),
     ObjectFormat("dicts", "ftprl.data.records", _NAMED),
     ObjectFormat("a NumPy array or SciPy matrix", "ftprl.data.matrix", (ARRAYS, "libsvm")),
+    ObjectFormat("a Ray dataset", "ftprl.data.ray_dataset", _NAMED),
 )
 _UNNAMED = (
     "dim",

@@ -122,7 +122,8 @@ def train(
     """Learn a linear model from files or data in memory; each row is predicted before it is learned.
 
     `data` is a path, a folder, a pattern, several of these, "-" for standard input; a data frame (pandas, Polars,
-    pyarrow), dicts, a NumPy array, a SciPy matrix, or an iterator of these; a `ray.data.Dataset`; or a `Source` that `ftprl.data.open` made.
+    pyarrow), dicts, a NumPy array, a SciPy matrix, or an iterator of these; a Ray dataset; or a `Source` of
+    `ftprl.data.open`.
     `y` has the labels of data in memory, one per row; those of a frame or of dicts may also be a column, `label`. An
     option that is None has its default or, with `resume`, the value of the resumed model.
 
@@ -212,7 +213,7 @@ def train(
     - `receipt`: Whether to keep what `certify` needs to bound the regret; one pass learns the same model [default:
       False]
     - `checkpoint`: File to save the run to, so that it can be resumed, or a path of another file system, such as
-      s3://bucket/run, which becomes a folder; with `engine` ray a learner that dies is replaced from it
+      s3://bucket/run, which becomes a folder; on a cluster a learner that dies is replaced from it
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
     - `cache`: File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in
       later runs: as long as data and options are the same it is not parsed again
