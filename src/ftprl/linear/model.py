@@ -21,28 +21,24 @@ from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
 from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label
 from ftprl.linear.compact import compacted
-from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
-from ftprl.linear.content import content_shape
 from ftprl.linear.engine import Engine
-from ftprl.linear.names import TENSORS, Names
+from ftprl.linear.loaded import PROVENANCE, check_content, check_reading, classes_of, names_of, receipt_of
+from ftprl.linear.names import Names
 from ftprl.linear.one_row import RowLearner
 from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import restore, tensors_of
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.yardstick import compared
-from ftprl.schema import fields
 
 if TYPE_CHECKING:
     from ftprl.evaluation import ClassEvaluation, Evaluation
     from ftprl.linear.explain import Explanation
 
 Vector = NDArray[np.float64]
-PROVENANCE = "provenance"  # the tensor that holds it
-START = "start"  # likewise
+START = "start"  # the tensor that holds it
 ADMISSION = "admission"  # likewise
 WAITING = "waiting."  # how the names begin of those that hold rows whose labels have not arrived
 _LISTED = 0.9  # of the cells, below which a list of them is the smaller file
-_OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a receipt needs
 
 
 @final
@@ -393,19 +389,19 @@ class Model:
     def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
         content = loaded.content
         try:
-            _check_content(content)
+            check_content(content)
             spec = Spec.from_dict(content["spec"])
-            _check_reading(content["reading"], spec)
+            check_reading(content["reading"], spec)
             start = loaded.tensors.pop(START, None)
             waiting = [name for name in loaded.tensors if name.startswith(WAITING)]
             late = {name: loaded.tensors.pop(name) for name in waiting}
-            names = _names_of(content, loaded.tensors)
+            names = names_of(content, loaded.tensors)
             packed = loaded.tensors.pop(ADMISSION, None)
             admission = None
             if packed is not None:
                 admission = Admission.from_bytes(model_file.unpack_bytes(packed), spec.dim)
-            receipt, provenance, tensors = _receipt_of(content, loaded.tensors)
-            classes = _classes_of(content, spec)
+            receipt, provenance, tensors = receipt_of(content, loaded.tensors)
+            classes = classes_of(content, spec)
             engine = Engine(spec, receipt=receipt, classes=0 if classes is None else len(tensors["baseline.classes"]))
             restore(engine, tensors)
         except BadModel as wrong:
@@ -440,49 +436,3 @@ def _unpickled(body: bytes, retire: bool) -> Model:
 def load(path: str | os.PathLike[str]) -> Model:
     """The model in a file."""
     return Model.load(path)
-
-
-def _check_content(content: Mapping[str, Any]) -> None:
-    """Refuse a feature hash of another version and, by its name, a field that is not what it should be."""
-    version = content.get("hash_version")
-    if type(version) is int and version != HASH_VERSION:
-        raise BadModel(f"expected feature hash {HASH_VERSION}, got {version!r:.40}; use its own ftprl.")
-    if (wrong := content_shape(content)(content)) is not None:
-        raise BadModel(f"expected {wrong}; train it again.")
-
-
-def _receipt_of(
-    content: Mapping[str, Any], tensors: model_file.Tensors
-) -> tuple[bool, dict[str, Any] | None, model_file.Tensors]:
-    """Whether the sums of a receipt are kept, the provenance, and the tensors of the engine."""
-    rest = {key: a for key, a in tensors.items() if key != PROVENANCE}
-    if content["receipt"] and "rounding" not in rest:  # of a version whose receipts could not be proved: it predicts
-        return False, None, {key: a for key, a in rest.items() if key not in _OF_RECEIPTS}
-    provenance = content.get("record") if PROVENANCE not in tensors else model_file.unpack(tensors[PROVENANCE])
-    if provenance is not None and (wrong := fields(PROVENANCE_FIELDS)(provenance)) is not None:
-        raise BadModel(f"expected {PROVENANCE}: {wrong}; train it again.")
-    return content["receipt"], provenance, rest
-
-
-def _classes_of(content: Mapping[str, Any], spec: Spec) -> ClassTable | None:
-    """The classes of a file."""
-    if not spec.classes:
-        return None
-    labels = [label if isinstance(label, str) else float(label) for label in content["classes"]]
-    if len(set(labels)) != len(labels) or len(labels) > spec.classes:
-        raise BadModel(f"expected at most {spec.classes} different classes, got {labels!r:.80}; train it again.")
-    return ClassTable(spec.classes, labels)
-
-
-def _names_of(content: Mapping[str, Any], tensors: model_file.Tensors) -> Names | None:
-    """The names of the features, whose tensors are taken out of the others."""
-    if "names" not in content:
-        return None
-    return Names.restored(content["names"], {key: tensors.pop(key) for key in TENSORS})
-
-
-def _check_reading(reading: Mapping[str, Any], spec: Spec) -> None:
-    """Data is read for a table of the same size and hash."""
-    for name in ("dim", "seed"):
-        if reading.get(name, getattr(spec, name)) != getattr(spec, name):
-            raise InvalidInput(f"{name} {reading[name]!r:.40} for reading and {getattr(spec, name)} for learning")

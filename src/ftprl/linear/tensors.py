@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import LABEL_NUMBERS, Engine
+from ftprl.linear.engine import Engine
 from ftprl.linear.model_file import Picked, Tensors
+from ftprl.linear.state import LABEL_NUMBERS
 from ftprl.schema import MOST_ROWS
 
 BASELINE = "baseline"

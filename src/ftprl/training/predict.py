@@ -10,8 +10,8 @@ import numpy as np
 from ftprl._core import number_lines
 from ftprl.data import Batch, Source
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import RowRefused
 from ftprl.linear.model import Model, Vector
+from ftprl.linear.refusal import RowRefused
 from ftprl.training.refused import around_refused, located
 
 _SURE = 1e-15  # a probability is printed no nearer to 0 and 1 than this

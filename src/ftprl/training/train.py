@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from typing import Any, final
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -17,19 +16,16 @@ from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN, is_uri
 from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
-from ftprl.linear.model import Model
-from ftprl.linear.totals import LossTotals
 from ftprl.losses import CLASS_LOSSES
-from ftprl.runlog.events import Event, Writer
 from ftprl.training.checkpoint import check_shared, load_resumed
 from ftprl.training.delay import has_delay_column, parse_memory
+from ftprl.training.event_log import EventLog, settings
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass
 from ftprl.training.predictions import STDOUT
 from ftprl.training.run import Run
 from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model, set_admission
 from ftprl.training.trainer import Listener, Trainer
-from ftprl.version import __version__
 
 Path = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
@@ -301,7 +297,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         bounded = bool(model.engine.spec.bounds)
         run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt, bounds=bounded)
         model.check_size()
-        log = _EventLog(events, arguments["listener"], _settings(model, source, run_options))
+        log = EventLog(events, arguments["listener"], settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
         log.progressive = lambda: trainer.progressive
         log.reading = None if cluster is None else cluster.summary
@@ -349,7 +345,7 @@ def may_restart(arguments: Mapping[str, Any]) -> bool:
     return are_paths and not has_vectors and is_apart
 
 
-def _run(trainer: Trainer, log: _EventLog, output: Path | None) -> None:
+def _run(trainer: Trainer, log: EventLog, output: Path | None) -> None:
     """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
     with trainer.signals, closing(trainer):
         trainer.signals.hold()  # once the log exists, an interrupt is that of a run, which says what it keeps
@@ -380,44 +376,6 @@ def _complete(trainer: Trainer, output: Path | None, interrupt: KeyboardInterrup
     path = "" if output is None else f"; the model is complete: {os.fspath(output)}"
     number = getattr(interrupt, "signal", None) or trainer.signals.received or 2
     return Interrupted(f"interrupted after the last row{path}", signal=number, rows=trainer.state.rows)
-
-
-@final
-class _EventLog:
-    """The events of a run: collected, written to a file, and passed on to the listener."""
-
-    def __init__(self, path: Path | None, listener: Listener | None, settings: dict[str, Any]) -> None:
-        self.events: list[Event] = []
-        self._path, self._listener, self._settings = path, listener, settings
-        self._writer: Writer | None = None
-        self.progressive: Callable[[], LossTotals] | None = None  # of the first pass, once there is a trainer
-        self.reading: Callable[[], dict[str, Any]] | None = None  # what the workers of a cluster did
-
-    def open(self, *, append: bool) -> None:
-        """Open the file, if one was asked for."""
-        self._writer = None if self._path is None else Writer(self._path, append=append)
-
-    def add(self, event: Event) -> None:
-        """An event: the first also has the settings of the run, ticks are for the listener alone."""
-        if event["event"] in ("start", "resume"):
-            event = {**event, **self._settings}
-        if event["event"] == "end" and self.progressive is not None:
-            event = {**event, "above_baseline": self.progressive().above_baseline}
-        if event["event"] in ("progress", "end") and self.reading is not None:
-            event = {**event, "reading": self.reading()}
-        if event["event"] != "tick":
-            self.events.append(event)
-            if self._writer is not None:
-                self._writer.write(event)
-        if self._listener is not None:
-            self._listener(event)
-        elif event["event"] == "checkpoint_failed":
-            warnings.warn(event["message"], RuntimeWarning, stacklevel=2)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._writer is not None:
-            self._writer.close()
 
 
 def _run_options(
@@ -486,20 +444,3 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, 
 
 def _what_is_read_once(source: readers.Source) -> str:
     return "standard input or a pipe; save it to a file" if source.files else "an iterator; put its data into a list"
-
-
-def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict[str, Any]:
-    """What decides the result of the run, for its first event."""
-    return {
-        "version": __version__,
-        "spec": model.engine.spec.to_dict(),
-        **({} if model.classes is None else {"classes": list(model.classes)}),
-        "data": source.describe().to_dict(),
-        "passes": options.passes,
-        "holdout_every": options.holdout,
-        "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.engine.receipt,
-        "retire": options.retire,
-        "delay": "column" if has_delay_column(source) else options.delay,
-        "admit": None if model.admission is None else model.admission.rule,
-        "receipt": model.engine.receipt,
-    }
