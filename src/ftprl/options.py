@@ -384,7 +384,14 @@ _TABLE = (
         switch="--receipt/--no-receipt",
         switch_help="Keep what certify needs to bound the regret; one pass learns the same model [default: no-receipt]",
     ),
-    Option("checkpoint", "run", "train", "PATH", "File to save the run to, so that it can be resumed"),
+    Option(
+        "checkpoint",
+        "run",
+        "train",
+        "PATH",
+        "File to save the run to, so that it can be resumed, or a path of another file system, such as"
+        " s3://bucket/run, which becomes a folder; on a cluster a learner that dies is replaced from it",
+    ),
     Option(
         "every",
         "run",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, BinaryIO, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -334,6 +334,11 @@ class Model:
         with self.engine.unchanged():
             return model_file.write(path, self._content(), self._tensors())
 
+    def write(self, out: BinaryIO) -> str:
+        """Write the bytes of the file to a stream; returns their digest."""
+        with self.engine.unchanged():
+            return model_file.write_to(out, self._content(), self._tensors())
+
     def to_bytes(self, *, names: bool = True) -> bytes:
         """The bytes that `save` writes; `from_bytes` reads them. Those of the names may be left out."""
         with self.engine.unchanged():
@@ -400,9 +405,9 @@ class Model:
         return cls._from_file(os.fspath(path), model_file.load(path))
 
     @classmethod
-    def from_bytes(cls, body: bytes) -> Model:
-        """The model whose file has these bytes."""
-        return cls._from_file("bytes", model_file.parse(body, "bytes"))
+    def from_bytes(cls, body: bytes, name: str = "bytes") -> Model:
+        """The model whose file has these bytes; `name` is where they come from, for messages."""
+        return cls._from_file(name, model_file.parse(body, name))
 
     @classmethod
     def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
