@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ftprl {
@@ -39,6 +40,10 @@ struct OneRowView {
 // How many rows a learner has learned, after it has learned this one; a bad one is raised as RowError.
 double learn_row(Learner& learner, Baseline& baseline, const OneRowView& row);
 double score_row(const Learner& learner, const OneRowView& row);
+// Raises RowError for a row that cannot be learned.
+void check_row(const Learner& learner, const OneRowView& row);
+// Sets the bounds of the weights of some cells, a pair each; false when too many pairs differ.
+bool bound_cells(Learner& learner, const std::uint32_t* slots, std::size_t count, const double* ends);
 Learner& learner_of(nanobind::handle learner);
 Baseline& baseline_of(nanobind::handle baseline);
 

@@ -645,6 +645,14 @@ double ftprl::bindings::score_row(const Learner& learner, const OneRowView& row)
     return score;
 }
 
+void ftprl::bindings::check_row(const Learner& learner, const OneRowView& row) {
+    raise_fault(learner.find_fault(rows_of(row), row.wide, row.indptr[1], true), 0);
+}
+
+bool ftprl::bindings::bound_cells(Learner& learner, const std::uint32_t* slots, std::size_t count, const double* ends) {
+    return learner.put_boxes(slots, count, ends);
+}
+
 Learner& ftprl::bindings::learner_of(nb::handle learner) { return nb::cast<Learner&>(learner); }
 ftprl::Baseline& ftprl::bindings::baseline_of(nb::handle baseline) { return nb::cast<Baseline&>(baseline); }
 

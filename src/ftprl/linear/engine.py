@@ -194,7 +194,8 @@ class Engine(LearnerState):
 
         It learns as `learn` does, but for the decision about scales, which is left to `review_one_row`.
         """
-        row = OneRow(self._core, self._baseline, learning, scoring, self._reading, self._changing, names)
+        bounds = None if self._bounds is None else self._bounds.table
+        row = OneRow(self._core, self._baseline, learning, scoring, self._reading, self._changing, names, bounds)
         row.review_row = float(next_review(self.progress.rows, coin=self._spec.coin))
         return row
 
