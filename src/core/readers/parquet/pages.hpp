@@ -70,8 +70,11 @@ inline std::size_t text_size(const Byte* p, const Byte* end) {
 // The current page: which rows have a value, and the values.
 class Pages {
 public:
-    Pages(std::shared_ptr<const File> file, const Chunk& chunk, bool is_optional, Decompress decompress)
+    // `scratch` is used by all columns: memory that is new costs more than reading does.
+    Pages(std::shared_ptr<const File> file, const Chunk& chunk, bool is_optional, Decompress decompress,
+          Buffer<Byte>& scratch)
         : file_(std::move(file)),
+          scratch_(scratch),
           decompress_(std::move(decompress)),
           type_(static_cast<Physical>(chunk.type)),
           codec_(static_cast<Codec>(chunk.codec)),
@@ -114,47 +117,41 @@ public:
     }
 
 private:
-    static constexpr std::size_t HEAD = std::size_t{1} << 16;  // bytes in which the head of a page is looked for
+    static constexpr std::size_t HEAD = std::size_t{1} << 12;  // bytes in which the head of a page is looked for
 
-    // Where the bytes of the next page are, as they stand in the file.
+    // The bytes of the next page, as they stand in the file.
     const Byte* page_of(PageHead& head) {
-        std::size_t wanted = HEAD;
-        const Byte* page = nullptr;
+        std::size_t wanted = HEAD, size = 0;
         for (;;) {
-            fill(wanted);
+            const std::size_t there = std::min(wanted, left_);
+            fetch(there);
             try {
                 head = PageHead{};
-                page = read_page_head(window_.data() + at_, window_.data() + window_.size(), head);
+                size = static_cast<std::size_t>(read_page_head(scratch_.data(), scratch_.data() + there, head) -
+                                                scratch_.data());
                 break;
             } catch (const Damaged&) {
                 if (wanted > left_) throw;  // all there is was looked at
-                wanted *= 4;
+                wanted *= 8;
             }
         }
-        consume(static_cast<std::size_t>(page - window_.data()) - at_);
+        consume(size);
         const bool has_sizes = head.size >= 0 && head.full_size >= 0 && head.full_size <= INT32_MAX;
         if (!has_sizes || static_cast<std::uint64_t>(head.size) > left_) {
             throw Damaged("a page that is not within its column");
         }
-        fill(static_cast<std::size_t>(head.size));
-        return window_.data() + at_;
+        fetch(static_cast<std::size_t>(head.size));
+        return scratch_.data();
     }
 
-    // Has at least `size` bytes of the column in the window, or all that are left.
-    void fill(std::size_t size) {
-        size = std::min(size, left_);
-        const std::size_t there = window_.size() - at_;
-        if (there >= size && window_.data() != nullptr) return;
-        if (there > 0) std::memmove(window_.data(), window_.data() + at_, there);
-        window_.resize(there);
-        at_ = 0;
-        window_.reserve(size - there + SLACK);
-        file_->read(offset_ + static_cast<std::int64_t>(there), window_.data() + there, size - there);
-        window_.resize(size);
+    // Has the next bytes of the column in the scratch memory.
+    void fetch(std::size_t size) {
+        scratch_.resize(0);
+        scratch_.reserve(size + SLACK);
+        file_->read(offset_, scratch_.data(), size);
     }
 
     void consume(std::size_t size) noexcept {
-        at_ += size;
         left_ -= size;
         offset_ += static_cast<std::int64_t>(size);
     }
@@ -247,14 +244,13 @@ private:
     }
 
     std::shared_ptr<const File> file_;
+    Buffer<Byte>& scratch_;
     Decompress decompress_;
     Physical type_;
     Codec codec_;
     bool is_optional_;
     std::int64_t offset_;  // of what comes next in the file
     std::size_t left_;     // bytes of the column from there on
-    Buffer<Byte> window_;  // of the file; what comes next is at at_
-    std::size_t at_ = 0;
     Buffer<Byte> content_, levels_content_;
     Buffer<std::uint32_t> flags_;
     Runs levels_;

@@ -58,9 +58,12 @@ public:
         for (const Wanted& one : wanted) {
             const Leaf& leaf = metadata.leaves.at(one.leaf);
             const Chunk& chunk = metadata.groups[group].chunks.at(one.leaf);
-            columns_.push_back(Column{Pages(file, chunk, leaf.repetition == 1, decompress), one});
+            columns_.push_back(Column{Pages(file, chunk, leaf.repetition == 1, decompress, scratch_), one});
         }
     }
+
+    GroupReader(const GroupReader&) = delete;  // its columns share its memory
+    GroupReader& operator=(const GroupReader&) = delete;
 
     // The next rows, at most `most`; none at the end.
     std::shared_ptr<Rows> read(std::size_t most) {
@@ -263,6 +266,7 @@ private:
     }
 
     std::size_t left_;
+    Buffer<Byte> scratch_;
     std::vector<Column> columns_;
     Buffer<std::uint32_t> codes_;
 };
