@@ -410,6 +410,8 @@ private:
 
     // ---- rows whose features are all looked up in blocks, each by itself: as slots, without their hashes ----
 
+    // From one column to the next: were it a power of two, a row of many columns would not fit the nearest cache.
+    static constexpr std::size_t STRIDE = BLOCK + 16;
     static constexpr std::uint32_t UNMET = 0xffffffff, EMPTY = 0xfffffffe;  // of a dictionary's entry
 
     // The first cell with an entry of a dictionary, or one without a value: its name is to be recorded.
@@ -440,8 +442,8 @@ private:
             }
         }
         if (!has_slots_) return;
-        block_slots_.resize(block_places_.size() * BLOCK);
-        block_present_.resize(block_places_.size() * BLOCK);
+        block_slots_.resize(block_places_.size() * STRIDE);
+        block_present_.resize(block_places_.size() * STRIDE);
     }
 
     // The slots of a block of rows; false when there is a cell that is no feature.
@@ -451,8 +453,8 @@ private:
         bool is_good = true;
         for (std::size_t b = 0; is_good && b < block_places_.size(); ++b) {
             FrameColumn& column = columns_[block_places_[b]];
-            std::uint32_t* const out = block_slots_.data() + b * BLOCK;
-            std::uint8_t* const present = block_present_.data() + b * BLOCK;
+            std::uint32_t* const out = block_slots_.data() + b * STRIDE;
+            std::uint8_t* const present = block_present_.data() + b * STRIDE;
             std::fill(present, present + count, std::uint8_t{1});
             is_good = column.is_coded() ? load_coded(column, b, from, count, out, present)
                                         : load_others(column, from, count, out, present);
@@ -574,19 +576,19 @@ private:
         if (has_numbers_) {
             double* const values = rows.row_values();
             for (std::size_t b = 0; b < count; ++b) {
-                out[size] = slots[b * BLOCK];
+                out[size] = slots[b * STRIDE];
                 values[size] = columns_[block_places_[b]].values[i];
-                size += present[b * BLOCK];
+                size += present[b * STRIDE];
             }
         } else {
             rows.set_unit_values();
             if (has_gaps_) {
                 for (std::size_t b = 0; b < count; ++b) {
-                    out[size] = slots[b * BLOCK];
-                    size += present[b * BLOCK];
+                    out[size] = slots[b * STRIDE];
+                    size += present[b * STRIDE];
                 }
             } else {
-                for (; size < count; ++size) out[size] = slots[size * BLOCK];
+                for (; size < count; ++size) out[size] = slots[size * STRIDE];
             }
         }
         rows.set_size(size);
