@@ -41,6 +41,7 @@ class Learner:
         dense: bool = False,
         boxed: bool = False,
         classes: int = 0,
+        calibrate: str = "none",
     ) -> None: ...
     def learn(
         self,
@@ -75,7 +76,17 @@ class Learner:
         values: NDArray[np.float32] | NDArray[np.float64],
         scores: NDArray[np.float64],
         first_row: int = 0,
+        calibrated: bool = True,
     ) -> None: ...
+    def moves(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float32] | NDArray[np.float64],
+        out: NDArray[np.float64],
+        first_row: int = 0,
+    ) -> None: ...
+    def knots(self, out: NDArray[np.float64]) -> None: ...
     def touch(
         self,
         indptr: NDArray[np.int64],

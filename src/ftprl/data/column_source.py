@@ -18,18 +18,17 @@ from ftprl.data.digests import RowDigest
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.frame_opening import known_plan_of, settings_for_plan
-from ftprl.data.frame_source import FramePosition, FrameSettings, FrameSource, Job, ParsedBlock
+from ftprl.data.frame_source import FramePosition, FrameSettings
 from ftprl.data.options import ReadingOptions
 from ftprl.data.parquet import ParquetPages, open_pages
 from ftprl.data.protocol import BESIDE, Description, Position
+from ftprl.data.remote_columns import PartSource
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns
 from ftprl.data.text_tables import named_columns
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from ftprl.data.remote import Work, Workers
 
 
 @final
@@ -127,28 +126,12 @@ def flat_schema(opened: ColumnFile, name: str) -> list[pa.Field]:
 
 
 @final
-class ColumnSource(FrameSource):
+class ColumnSource(PartSource):
     """Files of columns as batches; `ftprl.data.open` makes one."""
 
     def __init__(self, reader: FileBlocks, settings: FrameSettings) -> None:
         super().__init__(reader, settings)
-        self._files, self._columns = reader.files, reader
-
-    def use_workers(self, workers: Workers | None) -> None:
-        """Have all rows parsed by these workers, in other processes; None for threads of this one."""
-        self._workers = workers
-
-    def _remote(self, start: FramePosition) -> tuple[Generator[Any], Work[Any, ParsedBlock]]:
-        from ftprl.data.remote_columns import ColumnWork, column_jobs
-
-        return column_jobs(self._columns, start), ColumnWork(self._columns, self._settings)
-
-    def _job_again(self, job: Job) -> Job:
-        block, at, stop = job
-        if self._workers is None:
-            return job
-        same = (one for one in self._columns.blocks_of_group(block.file, block.group) if one.first == block.first)
-        return next(same), at, stop
+        self._files = reader.files
 
     @property
     def files(self) -> tuple[str, ...]:

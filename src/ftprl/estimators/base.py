@@ -28,7 +28,21 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 AUTO_PASSES = 20  # at most so many with passes="auto"
-_OF_MODEL = ("loss", "tau", "scale", "beta", "l1", "l2", "lower", "upper", "bounds", "float64", "coin", "dense")
+_OF_MODEL = (
+    "loss",
+    "tau",
+    "scale",
+    "beta",
+    "l1",
+    "l2",
+    "lower",
+    "upper",
+    "bounds",
+    "float64",
+    "coin",
+    "dense",
+    "calibrate",
+)
 _OF_RUN = ("retire", "holdout")
 _OF_TABLES = ("bits", "seed")  # the features of arrays and matrices are not hashed
 
@@ -139,6 +153,16 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         checked, _ = self._checked(X, reset=False, labelled=False)
         return np.column_stack([model.predict(checked, raw=True) for model in self.models_])
+
+    def predict_uncertainty(self, X: Any) -> Vector:
+        """How far one more row like each could move its score: large for features that were hardly seen.
+
+        In log-odds with the logistic loss, otherwise in the unit of the score. With several models, one per class, the
+        largest of theirs.
+        """
+        check_is_fitted(self)
+        checked, _ = self._checked(X, reset=False, labelled=False)
+        return np.asarray(np.max([model.uncertainty(checked) for model in self.models_], axis=0))
 
     # ---- what was learned ----
 

@@ -63,6 +63,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         seed: int = 0,
         warm_start: bool = False,
         multi_class: str = "ovr",
+        calibrate: str = "none",
     ) -> None:
         self.multi_class = multi_class
         self.loss = loss
@@ -85,6 +86,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         self.bits = bits
         self.seed = seed
         self.warm_start = warm_start
+        self.calibrate = calibrate
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows in their order."""

@@ -48,6 +48,7 @@ class OnlineClassifier(OnlineModel):
         float64: bool = False,
         coin: bool | None = None,
         dense: bool | None = None,
+        calibrate: str | None = None,
         retire: bool = True,
         receipt: bool = False,
     ) -> None:
@@ -70,6 +71,7 @@ class OnlineClassifier(OnlineModel):
         self.float64 = float64
         self.coin = coin
         self.dense = dense
+        self.calibrate = calibrate
         self.retire = retire
         self.receipt = receipt
         if len(classes) != 2 or classes[0] == classes[1]:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, final
 from ftprl.confidence import RunMonitor
 from ftprl.data import Position, Source
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import Engine, RowRefused
+from ftprl.linear.engine import Engine
 from ftprl.linear.model import Vector
+from ftprl.linear.refusal import RowRefused
 from ftprl.linear.totals import LossTotals
 
 NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)

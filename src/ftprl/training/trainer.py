@@ -18,8 +18,8 @@ from ftprl._core import trim
 from ftprl.confidence import ResidualSummary, RunConfidence, RunMonitor
 from ftprl.data import Batch, Position, Source
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
-from ftprl.linear.engine import RowRefused
 from ftprl.linear.model import Model, Vector
+from ftprl.linear.refusal import RowRefused
 from ftprl.linear.relearn import forgetful
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
