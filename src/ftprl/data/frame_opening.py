@@ -34,7 +34,8 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
     plan = known_plan_of(options)
     if plan is None:
         flat = dict(nested.flat_columns(table.slice(0, SAMPLE_ROWS)))
-        plan = settle(*frames.decide(nested.flat_fields(table.schema), named, flat), named.bucket, options.missing)
+        heads = frames.heads_of(nested.flat_fields(table.schema), flat)
+        plan = settle(*frames.decide(heads, named), named.bucket, options.missing)
     label = _label_of(plan.kinds)
 
     def texts() -> list[str]:
