@@ -80,9 +80,9 @@ class Engine:
 
     def __init__(self, spec: Spec, *, receipt: bool = False, retire: bool = True, classes: int = 0) -> None:
         check.instance("spec", spec, Spec)
-        if receipt and spec.classes:
+        if receipt and spec.loss == "ovr":
             raise InvalidInput(
-                f"receipt= does not support several classes yet, got loss={spec.loss}; drop one.",
+                "receipt= needs a loss that is convex in the weights, got loss=ovr; drop it, or pass loss=softmax.",
                 option=("receipt", "loss"),
             )
         self._spec = spec
@@ -151,21 +151,41 @@ class Engine:
 
     @_reads
     def take_gradients(self, slots: NDArray[np.integer[Any]]) -> Vector:
-        """S = g_{1:t} of some cells, one row each and one column per scale; with a receipt only."""
+        """S = g_{1:t} of some cells, one row each and one column per scale; with a receipt only.
+
+        With several classes the scales of each column of `columns`, one after the other.
+        """
         some = self._checked(slots)
-        out = np.empty((len(some), len(self._spec.scales)))
+        out = np.empty((len(some), self._gradient_width))
         self._core.take_gradients(some, out)
         return out
 
     def put_gradients(self, slots: NDArray[np.integer[Any]], gradients: Vector) -> None:
         """Overwrite S of some cells that `put` has filled."""
         some, rows = self._checked(slots), np.ascontiguousarray(gradients, np.float64)
-        if rows.shape != (len(some), len(self._spec.scales)):
+        if rows.shape != (len(some), self._gradient_width):
             raise InvalidInput(
-                f"gradients need one row per slot and one column per scale, got {rows.shape}; pass those."
+                f"gradients need one row per slot and {self._gradient_width} columns, got {rows.shape}; pass those."
             )
         with self._changing:
             self._core.put_gradients(some, rows)
+
+    @property
+    def columns(self) -> int:
+        """Of classes, that a cell has: those known and one for all that may come; 1 with a loss of one score."""
+        return self.classes + (self.classes < self._spec.classes) if self._spec.classes else 1
+
+    @property
+    def copies(self) -> Vector:
+        """How many classes each column stands for."""
+        many = np.ones(self.columns)
+        if self.classes < self._spec.classes:
+            many[-1] = self._spec.classes - self.classes
+        return many
+
+    @property
+    def _gradient_width(self) -> int:
+        return self.columns * len(self._spec.scales)
 
     @property
     def counts_rows(self) -> bool:
@@ -227,6 +247,18 @@ class Engine:
         return out if self._spec.classes else np.asarray(out[0])
 
     @property
+    @_reads
+    def intercept_columns(self) -> Vector:
+        """The same, one array per column of classes, as `columns` counts them; S with a receipt only."""
+        if not self._spec.classes:
+            return self.intercept[np.newaxis]
+        K, saved = len(self._spec.scales), self._core.saved_arrays["intercept"]
+        out = np.zeros((self.columns, 4, K))
+        out[:, : len(saved)] = saved.reshape(len(saved), self.columns, K).transpose(1, 0, 2)
+        out[:, 3] = 1.0
+        return out
+
+    @property
     def state(self) -> dict[str, Vector]:
         """Views of the state of the mixture, by name (docs/model-file.md); with one scale: w, totals and sums."""
         return {name: array[0] for name, array in self._core.mixture.items()}
@@ -265,8 +297,9 @@ class Engine:
         """The loss of predicting each row from the labels before it alone, of the same rows as `progress`.
 
         The prediction is the base rate (n1 + 1/2) / (n + 1) for log loss, the mean for squared and Huber loss, its
-        logarithm for Poisson and gamma loss, a running median or quantile for absolute and quantile loss, and the
-        majority class for the hinge losses. NaN for a model that was saved without it.
+        logarithm for Poisson and gamma loss, a running median or quantile for absolute and quantile loss, the
+        majority class for the hinge losses, and the rate of each class with several. NaN for a model that was saved
+        without it.
         """
         now = self.progress
         return LossTotals(now.baseline, now.weight, now.rows, now.baseline, now.least)
@@ -748,10 +781,16 @@ class Engine:
 
     def expect_columns(self, columns: int, inputs: int) -> None:
         """Before `saved_arrays` are filled: so many dense columns, and so many inputs of a stack that sees them."""
-        own = len(self._spec.scales) + (2 if self._spec.level else 0) + 1
+        own = 1 if self._spec.classes else len(self._spec.scales) + (2 if self._spec.level else 0) + 1
         if not 0 <= columns <= MOST_DENSE or not (inputs == 0 or own <= inputs <= own + columns):
             raise InvalidInput(f"dense.u of {inputs} numbers for {columns} columns")
         self._core.expect_columns(columns, inputs)
+
+    @staticmethod
+    def columns_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int]:
+        """What `expect_columns` needs for these arrays of a file, or of another engine."""
+        inputs = arrays["dense.class_u"].shape[-1] if "dense.class_u" in arrays else len(arrays.get("dense.u", ()))
+        return len(arrays.get("dense.columns", ())), inputs
 
     def drop_coin(self) -> None:
         """Drop the coin, if there is one; the others share its weight."""

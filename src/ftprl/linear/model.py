@@ -361,6 +361,7 @@ class Model:
             **({} if self.names is None or not names else {"names": self.names.content()}),
             **({"compact": True} if self.is_compact else {}),
             **({} if self.class_table is None else {"classes": list(self.class_table.labels)}),
+            **({"declared_classes": True} if self.class_table is not None and self.class_table.declared else {}),
             "hash_version": HASH_VERSION,
             "history": self.history,
             "reading": self.reading,
@@ -466,7 +467,7 @@ def _classes_of(content: Mapping[str, Any], spec: Spec) -> ClassTable | None:
     labels = [label if isinstance(label, str) else float(label) for label in content["classes"]]
     if len(set(labels)) != len(labels) or len(labels) > spec.classes:
         raise BadModel(f"expected at most {spec.classes} different classes, got {labels!r:.80}; train it again.")
-    return ClassTable(spec.classes, labels)
+    return ClassTable(spec.classes, labels, declared=bool(content.get("declared_classes", False)))
 
 
 def _names_of(content: Mapping[str, Any], tensors: model_file.Tensors) -> Names | None:

@@ -16,13 +16,15 @@ from ftprl.data import Batch
 from ftprl.data.files import shown
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
+from ftprl.linear.classes import ClassTable
 from ftprl.linear.content import PROVENANCE
-from ftprl.receipt.audit import Audit, Comparator
+from ftprl.receipt.audit import Audit, Comparator, Replayed
 from ftprl.receipt.baseline_replay import BaselineReplay
 from ftprl.receipt.caveats import Comparison, caveats_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.checks import Check, checked, compare
+from ftprl.receipt.class_replay import ClassReplay
 from ftprl.receipt.confidence_replay import ConfidenceReplay
 from ftprl.receipt.digest import BatchDigest, digest_of_file
 from ftprl.receipt.document import Document, canonical, digest, first_spec, read_receipt, spec_to_dict
@@ -147,7 +149,8 @@ def verify_receipt(
     checks += digests
     if any(not one.ok for one in digests):  # other files: what they would give says nothing about the receipt
         return Verdict(tuple(checks), 0, False)
-    replaying = _Replaying(stated, provenance, learned, Replay(spec, retire=False, numpy=numpy), rows, listener)
+    replay: Replayed = Replay(spec, retire=False, numpy=numpy) if not spec.classes else _class_replay(stated, spec)
+    replaying = _Replaying(stated, provenance, learned, replay, rows, listener)
     try:
         checks += replaying.run(comparator)
     except FtprlError as error:  # the rows are not those that were learned
@@ -164,11 +167,50 @@ def _check_header(stated: Document) -> Iterator[Check]:
         yield checked(f"reading.{name}", stated["reading"][name], stated["spec"].get(name))
 
 
-def _check_model(model: Model, replay: Replay) -> list[Check]:
+def _class_replay(stated: Document, spec: Spec) -> ClassReplay:
+    labels, declared = stated.get("classes"), stated.get("declared_classes")
+    if labels is None or declared is None or len(labels) > spec.classes or (declared and len(labels) < spec.classes):
+        raise InvalidInput("a receipt of several classes needs their labels, got others; make it again.")
+    return ClassReplay(spec, retire=False, known=spec.classes if declared else 0)
+
+
+def _class_table(stated: Document, spec: Spec) -> ClassTable | None:
+    """The numbers of the classes; those that were not declared are found in the data, in the same order."""
+    if not spec.classes:
+        return None
+    labels = [label if isinstance(label, str) else float(label) for label in stated["classes"]]
+    return ClassTable(spec.classes, labels if stated["declared_classes"] else ())
+
+
+def _check_classes(model: Model, replay: ClassReplay) -> list[Check]:
+    """As `_check_model`, for each class."""
+    slots, engine, checks = replay.touched(), model.engine, []
+    if engine.classes != replay.known:
+        return [Check("model.classes", engine.classes, replay.known, False)]
+    for k, h in enumerate(replay.spec.scales):
+        theirs, ours = model.weights(k), np.zeros((replay.known, engine.spec.dim))
+        ours[:, slots] = replay.weights(slots, k)
+        theirs[:, np.setdiff1d(engine.touched(), slots)] += math.inf
+        checks.append(_check_learned(f"model.weights of scale {h:g}", theirs, ours))
+    arrays = engine.saved_arrays
+    pairs = {"mixture": (np.asarray(arrays["mixture.w"]), replay.state["w"])}
+    if replay.spec.stacked:
+        pairs["stack"] = np.asarray(arrays["mixture.u"]), replay.state["u"]
+    dense = replay.mixing.dense
+    if dense is not None:
+        n = sum(dense.counts[[0, 2]].astype(int).tolist()) if dense.started else 0
+        theirs = np.asarray(arrays.get("dense.class_u", np.zeros((replay.columns, 0))))
+        pairs["dense columns"] = theirs, np.ascontiguousarray(dense.u[:n].T)
+    return checks + [_check_learned(f"model.{name}", *pair) for name, pair in pairs.items()]
+
+
+def _check_model(model: Model, replay: Replayed) -> list[Check]:
     """Whether a model has the weights that the replay learned, scale by scale, and mixes them as it does."""
     scales = (model.engine.spec.scales, replay.spec.scales)
     if scales[0] != scales[1]:
         return [Check("model.scales", list(scales[0]), list(scales[1]), False)]
+    if isinstance(replay, ClassReplay):
+        return _check_classes(model, replay)
     slots, checks = replay.touched(), []
     for k, h in enumerate(scales[0]):
         theirs, ours = model.weights(k), np.zeros(model.engine.spec.dim)
@@ -241,14 +283,16 @@ class _Replaying:
         stated: Document,
         provenance: Provenance,
         learned: LearnedData,
-        replay: Replay,
+        replay: Replayed,
         rows: int | None,
         listener: Callable[[int], None] | None,
     ) -> None:
         self.stated, self.provenance, self.learned, self.rows = stated, provenance, learned, rows
         self.listener = listener or (lambda read: None)
         loss = replay.spec.scalar_loss()
-        self.replay, self.baseline, self.confidence = replay, BaselineReplay(loss), ConfidenceReplay(loss)
+        self.replay, self.confidence = replay, ConfidenceReplay(loss)
+        self.baseline = BaselineReplay(loss, replay.spec.classes)
+        self.classes = _class_table(stated, replay.spec)
         self.read = 0  # rows, in all passes
         self.rows_before = 0  # of the data of earlier runs
         self.unit_values = needs_unit_values(replay.spec)
@@ -285,7 +329,8 @@ class _Replaying:
             for batch, unfit in self.learned.batches(number, self.rows_before):
                 if number_of_pass == 0 and run["batches"] is not None:
                     digests.update(batch)
-                bad += unfit
+                batch, beyond = self._numbered(batch, skips=run["skip"])
+                bad += unfit + beyond
                 self.unit_values = self.unit_values and bool(((np.abs(batch.values) == 1) | (batch.values == 0)).all())
                 if not self._learn(batch, is_first_pass=number_of_pass == 0):
                     return False
@@ -298,6 +343,16 @@ class _Replaying:
             replayed["batches"] = digests.result()
         self.runs.append(replayed)
         return True
+
+    def _numbered(self, batch: Batch, *, skips: bool) -> tuple[Batch, int]:
+        """With several classes their numbers as labels, and how many rows have one too many, which are skipped."""
+        if self.classes is None:
+            return batch, 0
+        if not skips:
+            return self.classes.numbered(batch, batch.label_texts), 0
+        y = self.classes.numbers(batch.y, batch.label_texts)
+        beyond = y >= self.classes.most
+        return batch.replaced(y=np.where(beyond, np.nan, y)), int(beyond.sum())
 
     def _learn(self, batch: Batch, *, is_first_pass: bool) -> bool:
         """Replay rows up to each milestone; False at the last row that was asked for."""
@@ -337,10 +392,11 @@ class _Replaying:
         cells = CellGroups.of_data(learned.sources, learned.reading, spec.dim) if "named" in stated else None
         audit = Audit(self.replay, comparator, unit_values=self.unit_values, cells=cells)
         found, tolerances = audit.certificate(), _tolerances(audit)
-        if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
-            found |= self._exact(stated["exact"], comparator.radius)
-        if stated["floor"]["points"]:
-            found["floor"]["points"] = self._points(stated["floor"]["points"], audit.curve())
+        if isinstance(self.replay, Replay):  # of several classes no best weights are computed
+            if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
+                found |= self._exact(self.replay, stated["exact"], comparator.radius)
+            if stated["floor"]["points"]:
+                found["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
         found["caveats"] = self._caveats(audit, comparator, found)
         found["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
         checks = compare("certificate", {**stated, "confidence": None}, {**found, "confidence": None}, tolerances)
@@ -355,6 +411,8 @@ class _Replaying:
         bins = self.replay.calibration
         checks += compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
         checks += compare("runs", self.stated["runs"], self.runs, {})
+        if self.classes is not None:
+            checks += compare("classes", self.stated["classes"], list(self.classes.labels), {})
         checks += compare("unit_values", self.stated["unit_values"], self.unit_values, {})
         if first_spec(self.replay.spec).coin or "coin_retired" in self.stated:
             checks += compare("coin_retired", self.stated.get("coin_retired"), self.replay.spec.coin_retired, {})
@@ -388,14 +446,14 @@ class _Replaying:
         )
         return list(notes)
 
-    def _exact(self, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
+    def _exact(self, replay: Replay, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
         """The best fixed weights computed once more; the stated losses stand if they are as near as it gets.
 
         What is stated of the regret has to follow from them.
         """
         from ftprl.receipt.exact import best_of
 
-        solved, loss = best_of(self.replay, self.learned, radius), self.replay.row_sums(0).prediction_loss
+        solved, loss = best_of(replay, self.learned, radius), replay.row_sums(0).prediction_loss
         near = EXACT * max(abs(loss), 1.0)
         best, least = (
             stated[name] if _is_near(stated.get(name), solved[name], near) else solved[name]
@@ -405,11 +463,11 @@ class _Replaying:
         exact |= {"true_regret": loss - least, "true_regret_at_least": loss - best}
         return {"exact": exact, "true_regret": exact["true_regret"]}
 
-    def _points(self, stated: list[dict[str, float]], curve: FloorCurve) -> list[dict[str, float]]:
+    def _points(self, replay: Replay, stated: list[dict[str, float]], curve: FloorCurve) -> list[dict[str, float]]:
         """The best fixed weights of some lengths once more; those stated stand if they are as near as it gets."""
         from ftprl.receipt.exact_lengths import points_of
 
-        solved, total = points_of(self.replay, self.learned, curve), self.replay.row_sums(0).prediction_loss
+        solved, total = points_of(replay, self.learned, curve), replay.row_sums(0).prediction_loss
         near = {"length": EXACT_LENGTH, "loss": EXACT, "at_least": EXACT_LENGTH}
         size = {"length": 1.0, "loss": abs(total), "at_least": abs(total)}
         agree = len(stated) == len(solved) and all(
@@ -442,6 +500,8 @@ def _comparator(stated: Mapping[str, Any], other: str | os.PathLike[str] | None,
     if kind == "model":
         if other is None:
             raise InvalidInput("the receipt compares with another model, got none; name it with --against.")
+        if spec.classes:
+            raise InvalidInput("a receipt of several classes compares with no other model, got one; make it again.")
         model = other_model(spec, other)
         return Comparator(None, model.weights(), model.engine.bias(), model.file_digest, norm)
     if other is not None:
