@@ -116,9 +116,9 @@ class Spec:
         settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
         if self.level and not (self.stacked and self.scalar_loss().has_units):
             raise InvalidInput(
-                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss!r},"
-                f" scale={self.scale!r:.40} and stack={self.stack}; drop it.",
-                option="level",
+                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss},"
+                f" {'several scales' if self.several else 'one scale'} and stack={self.stack}; drop it.",
+                option=("level", "loss", "stack"),
             )
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):

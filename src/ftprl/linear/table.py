@@ -84,7 +84,9 @@ class CellTable:
     def know_classes(self, classes: int) -> None:
         """Make so many classes known, at least those that are; a new one starts as all that were not seen yet."""
         if not self.classes <= classes <= self._spec.classes:
-            raise InvalidInput(f"classes needs {self.classes} to {self._spec.classes}, got {classes!r}; pass that.")
+            raise InvalidInput(
+                f"classes needs {self.classes} to {self._spec.classes}, got {classes!r}; pass a number in that range."
+            )
         with self._changing:
             self._core.know_classes(classes)
 

@@ -15,6 +15,7 @@ from ftprl.linear.state import LABEL_NUMBERS
 from ftprl.schema import MOST_ROWS
 
 BASELINE = "baseline"
+PROVENANCE = "provenance"  # of a model with a receipt, packed
 GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
 LABELS = "labels"  # what is known of them, with other losses than the log loss
 BOUNDS = ("bounds.cells", "bounds.ends")  # of a model with bounds by name
