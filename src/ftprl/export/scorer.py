@@ -14,6 +14,7 @@ As a program it reads one JSON object per line and prints one prediction per lin
 """
 
 import base64
+import bisect
 import itertools
 import json
 import math
@@ -257,7 +258,7 @@ def score_cells(pairs):
         stored = value if SETTINGS["float64"] else struct.unpack("f", struct.pack("f", value))[0]
         if stored != 0.0:
             entries.append((cell, stored))
-    return _mixture(_scores(entries), dict(entries))
+    return _calibrated(_mixture(_scores(entries), dict(entries)))
 
 
 def _scores(entries):
@@ -368,6 +369,22 @@ def _mixed_mean(scores, values):
     for weight, one in zip(SETTINGS["w"], experts):
         mean += weight * one
     return mean
+
+
+def _calibrated(score):
+    """The score of a model that calibrates its probabilities."""
+    map = SETTINGS["calibration"]
+    if map is None:
+        return score
+    if "shift" in map:
+        return map["shift"] + score * (map["above"] if score >= 0.0 else map["below"])
+    x, odds = map["before"], map["after"]
+    if score < x[0]:
+        return score + (odds[0] - x[0])
+    if score >= x[-1]:
+        return score + (odds[-1] - x[-1])
+    i = bisect.bisect_right(x, score)
+    return odds[i - 1] + (odds[i] - odds[i - 1]) * ((score - x[i - 1]) / (x[i] - x[i - 1]))
 
 
 def score(row):
