@@ -16,10 +16,10 @@ from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import Bound, fits, parse_bounds
 from ftprl.linear.mean_weights import mean_class_weights, mean_weights
 from ftprl.linear.model import Model
+from ftprl.training.api import train
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
 from ftprl.training.setup import new_model, resumed_model
-from ftprl.training.train import train
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -59,7 +59,7 @@ def parse_bounds(value: object) -> tuple[Bound, ...]:
 def _wrong(value: object) -> InvalidInput:
     return InvalidInput(
         f"bounds= needs a name or pattern with a range, such as price*=0: (at least 0), x=:0 or x=-1:1, got"
-        f" {value!r:.80}; write it so."
+        f" {value!r:.80}; put the range behind the name, with = between them."
     )
 
 

@@ -19,6 +19,7 @@ LIMIT = LARGEST_LABEL  # options obey it too
 LARGEST_DIM = 2**32
 MOST_SCALES = 16
 MOST_CLASSES = 10_000
+MOST_DENSE_CLASSES = 256  # with more, the dense columns would take too much memory and time
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
 BETA = 0.3  # with several scales
 CALIBRATIONS = ("none", "platt", "isotonic")
@@ -120,15 +121,16 @@ class Spec:
         settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
         if self.level and not (self.stacked and self.scalar_loss().has_units):
             raise InvalidInput(
-                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss!r},"
-                f" scale={self.scale!r:.40} and stack={self.stack}; drop it.",
-                option="level",
+                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss},"
+                f" {'several scales' if self.several else 'one scale'} and stack={self.stack}; drop it.",
+                option=("level", "loss", "stack"),
             )
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):
                 stacked = " with a stack" if name == "dense" else ""
+                classes = f"at most {MOST_DENSE_CLASSES} classes" if name == "dense" else "no loss of several classes"
                 raise InvalidInput(
-                    f"{name}= needs several scales{stacked}, no penalty and no bound, and no loss of several classes,"
+                    f"{name}= needs several scales{stacked}, no penalty, no bound and {classes},"
                     f" got loss={self.loss}, scale={self.scale!r:.40}, stack={self.stack}, l1={self.l1}, l2={self.l2},"
                     f" lower={self.lower}, upper={self.upper}, bounds={self.bounds!r:.40}; drop it.",
                     option=name,
@@ -157,7 +159,8 @@ class Spec:
     def may_add(self, name: str) -> bool:
         """Whether `coin` or `dense` can be on: their weights know no penalty and no bound."""
         mixed = self.stacked if name == "dense" else self.several
-        return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded and self.classes == 0
+        fits = self.classes <= (MOST_DENSE_CLASSES if name == "dense" else 0)
+        return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded and fits
 
     @property
     def bounded(self) -> bool:
