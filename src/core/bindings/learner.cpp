@@ -46,7 +46,7 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
                                       const std::vector<double>& scales, double beta, double l1, double l2,
                                       double lower, double upper, bool intercept, double tau,
                                       std::optional<double> share, bool capped, bool stack, bool levels, bool coin,
-                                      bool dense, bool boxed, int classes) {
+                                      bool dense, bool boxed, int classes, std::int64_t round_rows) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
     if (classes < 0 || classes > ftprl::MOST_CLASSES) throw nb::value_error("classes needs to be at most 10000");
     if (classes == 0 ? outputs != 1 : outputs < 0 || outputs > classes)
@@ -60,11 +60,15 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     options.wide_cells = float64;
     options.receipt = receipt;
     options.boxed = boxed;
+    options.round_rows = round_rows;
     ftprl::ScaleConstants& c = options.constants;
     c.base.loss = ftprl::loss_named(loss);
     if (c.base.loss == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
     if ((c.base.loss->labels == ftprl::Labels::classes) != (classes > 0))
         throw nb::value_error("classes are for the losses of several classes");
+    const bool in_rounds = c.base.loss->rule == ftprl::LabelRule::none && classes == 0 && !coin && !dense;
+    if (round_rows < 1 || (round_rows & (round_rows - 1)) != 0 || (round_rows > 1 && !in_rounds))
+        throw nb::value_error("round_rows needs a power of two, and above 1 the log loss without coin and dense");
     c.base.beta = beta;
     c.base.l1 = l1;
     c.base.l2 = l2;
@@ -617,7 +621,7 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
                 nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"),
                 nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true,
                 nb::arg("levels") = false, nb::arg("coin") = false, nb::arg("dense") = false, nb::arg("boxed") = false,
-                nb::arg("classes") = 0);
+                nb::arg("classes") = 0, nb::arg("round_rows") = 1);
     learner.def("copy", &Learner::copy);
     bind_rows(learner);
     bind_cells(learner);

@@ -72,13 +72,15 @@ RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t si
 }
 
 Totals Learner::learn(const Rows& rows, bool wide_values, const RowOutputs& out) {
-    if (!calibrates()) return learn_rows(rows, wide_values, out);
+    const bool rounds = options_.round_rows > 1;
+    if (!calibrates()) return rounds ? learn_in_rounds(rows, wide_values, out) : learn_rows(rows, wide_values, out);
     RowOutputs with_losses = out;
     if (out.losses == nullptr) {
         if (losses_.size() < static_cast<std::size_t>(rows.count)) losses_.resize(static_cast<std::size_t>(rows.count));
         with_losses.losses = losses_.data();
     }
-    const Totals totals = learn_rows(rows, wide_values, with_losses);
+    const Totals totals =
+        rounds ? learn_in_rounds(rows, wide_values, with_losses) : learn_rows(rows, wide_values, with_losses);
     calibration_.add(rows, with_losses.losses);
     return totals;
 }
@@ -99,7 +101,8 @@ Learner::Learner(const Learner& other)
     : options_(other.options_),
       kernels_(other.kernels_),
       unconstrained_(other.unconstrained_),
-      calibration_(other.calibration_) {
+      calibration_(other.calibration_),
+      hot_(other.hot_) {
     std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
     std::copy(&other.rounding_[0][0], &other.rounding_[0][0] + ROUNDING_SUMS * MOST_SCALES, &rounding_[0][0]);
     std::copy(&other.row_sums_[0][0], &other.row_sums_[0][0] + ROW_SUMS * MOST_SCALES, &row_sums_[0][0]);

@@ -47,6 +47,8 @@ private:
         return cell;
     }
     GradientSums gradient_sums() const override { return {nullptr, 0}; }  // there are no receipts of classes
+    ScaleState round_state() const override { return {}; }                // and no rounds
+    double* regret_sum(int, int) override { return nullptr; }
 
     // The scales of some columns, in lanes filled up to a multiple of four.
     static int lanes_of(int columns, int scales) { return (columns * scales + 3) / 4 * 4; }
