@@ -309,6 +309,15 @@ _TABLE = (
         switch_help="Keep the columns of numbers that most rows have out of the combination of all scales",
     ),
     Option(
+        "round_rows",
+        "learning",
+        "Spec",
+        "INT",
+        "Most rows that are learned together, in rounds that grow with the rows learned so far: a power of two; above 1"
+        " with logistic loss alone, and without coin and dense",
+        "1",
+    ),
+    Option(
         "retire",
         "learning",
         "train",

@@ -61,7 +61,11 @@ ftprl::RoundRows rows_of(const Column<std::int64_t>& indptr, const Column<std::u
     const bool fit = std::all_of(coordinates.data(), coordinates.data() + coordinates.size(),
                                  [&](std::uint32_t i) { return i < count; });
     if (!fit) throw nb::value_error("a coordinate is none of the round");
-    return {static_cast<std::int64_t>(indptr.size()) - 1, indptr.data(), coordinates.data(), values.data(), nullptr,
+    return {static_cast<std::int64_t>(indptr.size()) - 1,
+            indptr.data(),
+            coordinates.data(),
+            values.data(),
+            nullptr,
             nullptr};
 }
 
@@ -141,7 +145,7 @@ void play_round(Learner& learner, const Column<std::uint32_t>& slots, const Colu
     check_length("squares", squares.size(), count);
     check_lanes(learner, "x", x, slots.size());
     const nb::gil_scoped_release free;
-    learner.play_round({count, slots.data(), nullptr, rows.data(), largest.data(), squares.data()}, x.data());
+    learner.play_round({count, slots.data(), nullptr, rows.data(), largest.data(), squares.data(), 0.0}, x.data());
 }
 
 void score_round(const Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& coordinates,
@@ -206,17 +210,20 @@ ftprl::ShardSums& shards_of(const ShardArray& sums) {
     return *reinterpret_cast<ftprl::ShardSums*>(sums.data());
 }
 
-void step_round(Learner& learner, const Column<std::uint32_t>& slots, const Column<double>& rows, const Matrix& x,
-                const Matrix& g, const ShardArray& sums) {
+void step_round(Learner& learner, const Column<std::uint32_t>& slots, const Column<double>& rows,
+                const Column<double>& largest, double heaviest, const Matrix& x, const Matrix& g,
+                const ShardArray& sums) {
     check_loss(learner);
     check_slots(learner, slots);
-    check_length("rows", rows.size(), static_cast<std::int64_t>(slots.size()));
+    const auto count = static_cast<std::int64_t>(slots.size());
+    check_length("rows", rows.size(), count);
+    check_length("largest", largest.size(), count);
     check_lanes(learner, "x", x, slots.size());
     check_lanes(learner, "g", g, slots.size());
     ftprl::ShardSums& to = shards_of(sums);
     const nb::gil_scoped_release free;
-    learner.step_round({static_cast<std::int64_t>(slots.size()), slots.data(), nullptr, rows.data(), nullptr, nullptr},
-                       x.data(), g.data(), to);
+    learner.step_round({count, slots.data(), nullptr, rows.data(), largest.data(), nullptr, heaviest}, x.data(),
+                       g.data(), to);
 }
 
 nb::tuple learn_round(Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
@@ -265,8 +272,9 @@ void ftprl::bindings::bind_rounds(nb::module_& m) {
     m.def("sum_round", &sum_round, nb::arg("learner"), array("indptr"), array("coordinates"), array("values"),
           array("y"), array("weight"), array("slopes"), array("sums"),
           "Add the gradients of a block of rows to the sums of their coordinates.");
-    m.def("step_round", &step_round, nb::arg("learner"), array("slots"), array("rows"), array("x"), array("g"),
-          array("sums"), "One step for each coordinate that `rows` are learned of; receipts add to `sums` by shard.");
+    m.def("step_round", &step_round, nb::arg("learner"), array("slots"), array("rows"), array("largest"),
+          nb::arg("heaviest"), array("x"), array("g"), array("sums"),
+          "One step for each coordinate that `rows` are learned of; receipts add to `sums` by shard.");
     m.def(
         "add_round_sums", [](Learner& learner, const ShardArray& sums) { learner.add_round_sums(shards_of(sums)); },
         nb::arg("learner"), array("sums"), "Add what `step_round` left, shard by shard, to the sums of a receipt.");
@@ -275,9 +283,11 @@ void ftprl::bindings::bind_rounds(nb::module_& m) {
           nb::arg("block") = ROUND_BLOCK, "Learn all rows as one round, which has to be without fault.");
     m.def("round_size", &ftprl::round_size, nb::arg("learned"), nb::arg("most"), nb::arg("growth") = ROUND_GROWTH,
           "How many rows a round has that begins when so many were learned.");
-    m.def("round_stride", [](const Learner& learner) { return learner.round_stride(); }, nb::arg("learner"),
-          "How many numbers arrays by lane have for each row or coordinate.");
-    m.def("hot_slots", [](const Learner& learner) { return copy_of(learner.hot()); }, nb::arg("learner"),
-          "The slots that are hot in the next round, in order.");
+    m.def(
+        "round_stride", [](const Learner& learner) { return learner.round_stride(); }, nb::arg("learner"),
+        "How many numbers arrays by lane have for each row or coordinate.");
+    m.def(
+        "hot_slots", [](const Learner& learner) { return copy_of(learner.hot()); }, nb::arg("learner"),
+        "The slots that are hot in the next round, in order.");
     m.def("set_hot_slots", &set_hot, nb::arg("learner"), array("slots"), "Replace them.");
 }

@@ -25,7 +25,7 @@ struct LearnerOptions {
     int most_classes = 0;  // with such a loss, as many as there may ever be
     bool wide_cells = false;
     bool receipt = false;
-    bool boxed = false;  // whether single weights have bounds of their own
+    bool boxed = false;           // whether single weights have bounds of their own
     std::int64_t round_rows = 1;  // at most so many rows are a round: rounds.hpp
     ScaleConstants constants = {};
 };

@@ -115,6 +115,9 @@ Totals Learner::learn_round(const Rows& rows, bool wide_values, const RowOutputs
     all.rows = met.data();
     all.largest = own.largest().data();
     all.squares = own.squares().data();
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        if (is_learned(rows, r)) all.heaviest = std::max(all.heaviest, rows.weight[r]);
+    }
     std::vector<double> x(count * stride), g(count * stride), part;
     play_round(all, x.data());
     for (std::size_t i = 0; i < count; ++i) {
@@ -142,8 +145,8 @@ Totals Learner::learn_round(const Rows& rows, bool wide_values, const RowOutputs
             }
             hot_indptr.push_back(static_cast<std::int64_t>(hot_slots.size()));
         }
-        const RoundRows these = {to - from, indptr.data(), own.coordinates().data(), own.values().data(),
-                                 rows.y + from, rows.weight + from};
+        const RoundRows these = {to - from,           indptr.data(), own.coordinates().data(),
+                                 own.values().data(), rows.y + from, rows.weight + from};
         scores.resize(static_cast<std::size_t>(to - from) * stride);
         slopes.resize(scores.size());
         score_round(these, x.data(), scores.data());

@@ -32,6 +32,7 @@ struct RoundCoordinates {
     const double* rows;          // the entries of learned rows that have it; 0: not learned, only scored
     const double* largest;       // of the |values| in these rows
     const double* squares;       // the sum of the squares of these values
+    double heaviest;             // the largest weight of the learned rows of the round
 };
 
 // Some rows by their coordinates in the round.

@@ -109,8 +109,8 @@ void play_round(const RoundCoordinates& all_of, const ScaleConstants& constants,
         const D unit = cells.unit(at);
         const Limits limits = limits_at(c.play[0], constants.base.boxes, at);
         for (int l = 0; l < Access::L; ++l) {
-            const D own =
-                rounded_play<typename Access::Type, unconstrained>(c.play[l], limits, cells.z(at, l), cells.R(at, l), unit);
+            const D own = rounded_play<typename Access::Type, unconstrained>(c.play[l], limits, cells.z(at, l),
+                                                                             cells.R(at, l), unit);
             Access::write(x, l, own);
         }
     }
@@ -182,6 +182,14 @@ void step_round(const RoundCoordinates& all_of, const double* x, const double* g
             step_cell<Access, unconstrained, receipt>(cells, c, all_of.cells[i], l, Access::read(g, l), one,
                                                       Access::read(x, l), sums);
             if constexpr (receipt) {
+                // What was played is up to half a unit in its last place off, and the sum of the gradients was rounded:
+                // no slope of the log loss is larger than the weight of its row.
+                if constexpr (sizeof(typename Access::Type) == sizeof(float)) {
+                    const D own = size(cut<float>(Access::read(g, l)));
+                    sums.drift += all(0x1p-24) * size(sums.linear) + all(0x1p-149) * own;
+                }
+                const D gradients = all(all_of.rows[i] * all_of.largest[i] * all_of.heaviest);
+                sums.linear_size = size(Access::read(x, l)) * gradients;
                 const D parts[STEP_SUMS] = {sums.linear, sums.proximal,    sums.stability,
                                             sums.drift,  sums.linear_size, sums.step_size};
                 for (int j = 0; j < STEP_SUMS; ++j) store(to[j] + 4 * l, load(to[j] + 4 * l) + parts[j]);
@@ -313,8 +321,7 @@ Totals chain_round(const RoundRows& rows, const HotEntries& hot, const double* s
             for (int l = 0; l < L; ++l) store(inputs + 4 * l, score[l]);
             chain_several<L>(row, constants, state, out, inputs, slope, batch);
         } else {
-            const double shift =
-                constants.base.intercept ? first(intercept_block(state.intercept, c.play[0]).x) : 0.0;
+            const double shift = constants.base.intercept ? first(intercept_block(state.intercept, c.play[0]).x) : 0.0;
             chain_one(row, constants, state, out, first(score[0]) + shift, slope, batch);
         }
         for (int l = 0; l < L; ++l) Access::write(slopes, l, slope[l]);
@@ -336,20 +343,17 @@ Totals chain_round(const RoundRows& rows, const HotEntries& hot, const double* s
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#define FTPRL_ROUND_SET(receipt, unconstrained, ...)                                                          \
-    {                                                                                                         \
-        FTPRL_ISA::play_round<FTPRL_ISA::__VA_ARGS__, unconstrained>,                                         \
-            FTPRL_ISA::score_round<FTPRL_ISA::__VA_ARGS__>,                                                   \
-            FTPRL_ISA::chain_round<FTPRL_ISA::__VA_ARGS__, unconstrained, receipt>,                           \
-            FTPRL_ISA::sum_round<FTPRL_ISA::__VA_ARGS__>,                                                     \
-            FTPRL_ISA::step_round<FTPRL_ISA::__VA_ARGS__, unconstrained, receipt>                             \
-    }
+#define FTPRL_ROUND_SET(receipt, unconstrained, ...)                                                               \
+    {FTPRL_ISA::play_round<FTPRL_ISA::__VA_ARGS__, unconstrained>, FTPRL_ISA::score_round<FTPRL_ISA::__VA_ARGS__>, \
+     FTPRL_ISA::chain_round<FTPRL_ISA::__VA_ARGS__, unconstrained, receipt>,                                       \
+     FTPRL_ISA::sum_round<FTPRL_ISA::__VA_ARGS__>,                                                                 \
+     FTPRL_ISA::step_round<FTPRL_ISA::__VA_ARGS__, unconstrained, receipt>}
 #define FTPRL_ROUND_ONE(T, receipt) \
     {FTPRL_ROUND_SET(receipt, false, OneScale<T, receipt>), FTPRL_ROUND_SET(receipt, true, OneScale<T, receipt>)}
-#define FTPRL_ROUND_LANES(T, receipt, unconstrained)                          \
-    {FTPRL_ROUND_SET(receipt, unconstrained, SeveralScales<T, 1, receipt>),   \
-     FTPRL_ROUND_SET(receipt, unconstrained, SeveralScales<T, 2, receipt>),   \
-     FTPRL_ROUND_SET(receipt, unconstrained, SeveralScales<T, 3, receipt>),   \
+#define FTPRL_ROUND_LANES(T, receipt, unconstrained)                        \
+    {FTPRL_ROUND_SET(receipt, unconstrained, SeveralScales<T, 1, receipt>), \
+     FTPRL_ROUND_SET(receipt, unconstrained, SeveralScales<T, 2, receipt>), \
+     FTPRL_ROUND_SET(receipt, unconstrained, SeveralScales<T, 3, receipt>), \
      FTPRL_ROUND_SET(receipt, unconstrained, SeveralScales<T, 4, receipt>)}
 #define FTPRL_ROUND_SEVERAL(T, receipt) {FTPRL_ROUND_LANES(T, receipt, false), FTPRL_ROUND_LANES(T, receipt, true)}
 

@@ -71,6 +71,7 @@ SPEC = fields(
         "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),
         "classes": whole(0, 10_000),
+        "round_rows": whole(1, 2**20),
     },
 )
 _READING: dict[str, Shape] = {
