@@ -19,8 +19,18 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl import _core
-from ftprl._core import Learner, RoundNumbering
+from ftprl._core import (
+    Learner,
+    RoundNumbering,
+    add_round_sums,
+    chain_round,
+    play_round,
+    round_size,
+    round_stride,
+    score_round,
+    step_round,
+    sum_round,
+)
 from ftprl.data import Batch
 
 Vector = NDArray[np.float64]
@@ -40,7 +50,7 @@ def round_end(learned: int, round_rows: int) -> int:
     >>> [round_end(t, 64) for t in (0, 127, 128, 130, 8192, 8200)]
     [1, 128, 130, 132, 8256, 8256]
     """
-    size = _core.round_size(learned, round_rows)
+    size = round_size(learned, round_rows)
     return learned + size - learned % size
 
 
@@ -126,14 +136,14 @@ class Block(NamedTuple):
 
     def scores(self, learner: Learner, x: Vector) -> Vector:
         """The products of the rows with what their coordinates play, 0 for hot ones; one column per lane."""
-        out = np.empty((len(self.y), _core.round_stride(learner)))
-        _core.score_round(learner, self.indptr, self.numbers, self.values, x, out)
+        out = np.empty((len(self.y), round_stride(learner)))
+        score_round(learner, self.indptr, self.numbers, self.values, x, out)
         return out
 
     def sums(self, learner: Learner, slopes: Vector) -> Vector:
         """The sums of the gradients of each coordinate."""
-        out = np.zeros((len(self.coordinates.slots), _core.round_stride(learner)))
-        _core.sum_round(learner, self.indptr, self.numbers, self.values, self.y, self.weight, slopes, out)
+        out = np.zeros((len(self.coordinates.slots), round_stride(learner)))
+        sum_round(learner, self.indptr, self.numbers, self.values, self.y, self.weight, slopes, out)
         return out
 
 
@@ -163,8 +173,8 @@ def is_hot_next(coordinates: Coordinates, learned_rows: int) -> NDArray[np.bool_
 
 def play(learner: Learner, coordinates: Coordinates) -> Vector:
     """Raise the units of coordinates by what the rows of a round have of them; what they play, one column per lane."""
-    x = np.empty((len(coordinates.slots), _core.round_stride(learner)))
-    _core.play_round(learner, *coordinates, x)
+    x = np.empty((len(coordinates.slots), round_stride(learner)))
+    play_round(learner, *coordinates, x)
     return x
 
 
@@ -185,7 +195,7 @@ def chain(learner: Learner, block: Block, hot: Slots, scores: Vector, *, mixture
     count = len(block.y)
     out = Chained(np.empty_like(scores), np.empty(count), np.empty(count))
     entries = block.hot_entries(hot)
-    _core.chain_round(learner, block.y, block.weight, *entries, scores, *out, mixture=mixture)
+    chain_round(learner, block.y, block.weight, *entries, scores, *out, mixture=mixture)
     return out
 
 
@@ -199,9 +209,9 @@ def step(learner: Learner, coordinates: Coordinates, heaviest: float, x: Vector,
 
     `heaviest` is the largest weight of the learned rows of the round, which only a receipt needs to know.
     """
-    _core.step_round(learner, coordinates.slots, coordinates.rows, coordinates.largest, heaviest, x, g, sums)
+    step_round(learner, coordinates.slots, coordinates.rows, coordinates.largest, heaviest, x, g, sums)
 
 
 def add_sums(learner: Learner, sums: Vector) -> None:
     """Add what `step` left in all tables, one shard after another, to the sums of the learner's receipt."""
-    _core.add_round_sums(learner, sums)
+    add_round_sums(learner, sums)
