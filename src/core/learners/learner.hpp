@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "learners/boxes.hpp"
+#include "learners/calibrator.hpp"
 #include "learners/kernel.hpp"
 #include "learners/ledger.hpp"
 #include "learners/numbering.hpp"
@@ -25,8 +26,9 @@ struct LearnerOptions {
     int most_classes = 0;  // with such a loss, as many as there may ever be
     bool wide_cells = false;
     bool receipt = false;
-    bool boxed = false;           // whether single weights have bounds of their own
-    std::int64_t round_rows = 1;  // at most so many rows are a round: rounds.hpp
+    bool boxed = false;                                   // whether single weights have bounds of their own
+    CalibrationKind calibration = CalibrationKind::none;  // of scores with the log loss
+    std::int64_t round_rows = 1;                          // at most so many rows are a round: rounds.hpp
     ScaleConstants constants = {};
 };
 
@@ -65,7 +67,10 @@ public:
         options_.constants.frozen = !mixture;
         options_.constants.weighs = !scales;
     }
-    virtual void score(const Rows& rows, bool wide_values, double* scores) const = 0;
+    // Scores are calibrated where there is a calibrator, unless they are asked for as they were before.
+    void score(const Rows& rows, bool wide_values, double* scores, bool calibrated = true) const;
+    // The largest step of the score in each lane (moves.hpp), rows by outputs times scales.
+    void moves(const Rows& rows, bool wide_values, double* out) const;
 
     // All rows as one round, whatever their number; `block` of those that are learned at a time are a block of it.
     Totals learn_round(const Rows& rows, bool wide_values, const RowOutputs& out, std::int64_t block);
@@ -151,6 +156,8 @@ public:
     bool labelled() const { return loss().rule != LabelRule::none; }
     // Whether a label is the number of a class.
     bool has_classes() const { return loss().labels == Labels::classes; }
+    // What calibrates the scores; null without it.
+    const Calibrator* calibrator() const { return calibrator_.get(); }
     // Whether predicted probabilities are compared with labels.
     bool calibrates() const { return receipt() && !labelled() && !has_classes(); }
 
@@ -159,6 +166,9 @@ protected:
     Learner(const Learner& other);
 
     virtual Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) = 0;
+    virtual void score_rows(const Rows& rows, bool wide_values, double* scores) const = 0;
+    // What is known of the labels; null with the log loss.
+    virtual const LabelState* labels() const = 0;
     virtual CellTable table() const = 0;
     // The number of a slot's cell, which has to be there to be written.
     virtual std::uint64_t cell_of(std::uint32_t slot) const = 0;
@@ -182,6 +192,7 @@ protected:
     double tallies_[TALLIES] = {};
     Calibration calibration_;
     std::unique_ptr<Boxes> boxes_;
+    std::unique_ptr<Calibrator> calibrator_;
     double rounding_[ROUNDING_SUMS][MOST_SCALES] = {};
     double row_sums_[ROW_SUMS][MOST_SCALES] = {};
 
@@ -189,9 +200,12 @@ private:
     const RoundSet& round_set() const;
     const std::uint32_t* claim_round_cells(const std::uint32_t* slots, std::size_t count);
     Totals learn_singly(const Rows& rows, bool wide_values, const RowOutputs& out);
+    Totals learn_rows_or_rounds(const Rows& rows, bool wide_values, const RowOutputs& out);
+    Totals learn_calibrated(const Rows& rows, bool wide_values, const RowOutputs& out);
     Totals learn_in_rounds(const Rows& rows, bool wide_values, const RowOutputs& out);
 
     std::vector<double> losses_;  // of a batch, for the calibration
+    std::vector<double> scores_;  // likewise, for the calibrator
     std::vector<std::uint32_t> hot_, round_cells_;
     std::unique_ptr<Numbering> numbering_;
     std::unique_ptr<Memory> round_buffer_;  // grows with the hot entries of a row

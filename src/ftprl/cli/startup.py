@@ -79,7 +79,7 @@ def expect_new(
     _prefault(cells, scales, float64, receipt)
 
 
-def expect_saved(data: Sequence[str], model: Path) -> None:
+def expect_saved(data: Sequence[str], model: str | Path) -> None:
     """Pre-fault the table of a saved model, as its header describes it."""
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         if not _is_large(data) or not os.path.isfile(model):

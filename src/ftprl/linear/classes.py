@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ftprl.data import Batch
 from ftprl.data.labels import plain_label
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import RowRefused
+from ftprl.linear.refusal import RowRefused
 from ftprl.linear.spec import MOST_CLASSES
 
 Label = str | float

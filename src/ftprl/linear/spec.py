@@ -22,6 +22,7 @@ MOST_CLASSES = 10_000
 MOST_ROUND_ROWS = 2**20
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
 BETA = 0.3  # with several scales
+CALIBRATIONS = ("none", "platt", "isotonic")
 
 
 @final
@@ -40,9 +41,10 @@ class Spec:
     the dense columns (docs/experts.md); neither goes with penalties or bounds. `bounds` are ranges of weights by the
     names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired` are
     scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for
-    several unless it is given. `round_rows` is how many rows are learned together (docs/rounds.md), a power of two;
-    above 1 with the log loss alone, without `coin`, `dense` and `bounds`. `classes` is how many classes there may be
-    with a loss of classes (docs/classes.md), otherwise 0.
+    several unless it is given. `classes` is how many classes there may be with a loss of classes (docs/classes.md),
+    otherwise 0. `calibrate` is "platt" or "isotonic" for probabilities that are calibrated while rows are learned
+    (docs/calibration.md); with the log loss. `round_rows` is how many rows are learned together (docs/rounds.md), a
+    power of two; above 1 with the log loss alone, without `coin`, `dense` and `bounds`.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -72,6 +74,7 @@ class Spec:
     classes: int = 0
     bounds: tuple[Bound, ...] = ()
     round_rows: int = 1
+    calibrate: str = "none"
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -110,6 +113,7 @@ class Spec:
         settle("round_rows", _round_rows(self.round_rows))
         if self.round_rows > 1:
             self._check_rounds()
+        _check_calibrate(self.calibrate, self.loss)
         settle("tau", check.number("tau=", self.tau))
         quantile(self.tau)
         settle("share", _share(self.share))
@@ -122,9 +126,9 @@ class Spec:
         settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
         if self.level and not (self.stacked and self.scalar_loss().has_units):
             raise InvalidInput(
-                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss!r},"
-                f" scale={self.scale!r:.40} and stack={self.stack}; drop it.",
-                option="level",
+                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss},"
+                f" {'several scales' if self.several else 'one scale'} and stack={self.stack}; drop it.",
+                option=("level", "loss", "stack"),
             )
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):
@@ -204,6 +208,8 @@ class Spec:
                 del plain[name]
         if self.round_rows == 1:
             del plain["round_rows"]
+        if self.calibrate == "none":
+            del plain["calibrate"]
         for name in ("lower", "upper"):
             plain[name] = _or_none(plain[name])
         plain["bounds"] = [[name, _or_none(lower), _or_none(upper)] for name, lower, upper in self.bounds]
@@ -271,6 +277,16 @@ def _round_rows(value: object) -> int:
     if not whole or not 1 <= value <= MOST_ROUND_ROWS or value & (value - 1):  # type: ignore[operator]
         raise InvalidInput(f"round_rows= needs a power of two from 1 to {MOST_ROUND_ROWS}, got {value!r}; pass one.")
     return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+def _check_calibrate(value: object, loss: str) -> None:
+    if value not in CALIBRATIONS:
+        raise InvalidInput(f"calibrate= needs one of {', '.join(CALIBRATIONS)}, got {value!r:.40}; pass one of them.")
+    if value != "none" and loss != "logistic":
+        raise InvalidInput(
+            f"calibrate= needs loss=logistic, got calibrate={value} and loss={loss}; drop it.",
+            option=("calibrate", "loss"),
+        )
 
 
 def _retired(value: object, scales: tuple[float, ...]) -> tuple[float, ...]:

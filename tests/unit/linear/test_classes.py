@@ -16,7 +16,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.classes import ClassTable, shown_label, table_of
 from ftprl.linear.compact import compacted
-from ftprl.linear.engine import RowRefused
+from ftprl.linear.refusal import RowRefused
 
 SCALES = (0.02, 0.16, 0.45, 1.28)
 OPTIONS = [
