@@ -59,7 +59,8 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     if (classes < 0 || classes > ftprl::MOST_CLASSES) throw nb::value_error("classes needs to be at most 10000");
     if (classes == 0 ? outputs != 1 : outputs < 0 || outputs > classes)
         throw nb::value_error("outputs needs to be 1, or the number of classes known so far");
-    if (classes > 0 && (receipt || boxed)) throw nb::value_error("several classes have no receipt and no boxes");
+    if (classes > 0 && boxed) throw nb::value_error("several classes have no boxes");
+    if (classes > ftprl::MOST_DENSE_CLASSES && dense) throw nb::value_error("so many classes have no dense columns");
     if (scales.empty() || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 1 to 16 numbers");
     ftprl::LearnerOptions options;
     options.dim = dim;
@@ -347,8 +348,8 @@ void put(Learner& learner, const Column<std::uint32_t>& slots,
 template <class Array>
 void check_gradients(const Learner& learner, const Column<std::uint32_t>& slots, const Array& gradients) {
     if (!learner.receipt()) throw nb::value_error("sums of gradients need a learner with a receipt");
-    if (gradients.shape(0) != slots.size() || gradients.shape(1) != static_cast<std::size_t>(learner.scales()))
-        throw nb::value_error("gradients needs a row for each slot and a column for each scale");
+    if (gradients.shape(0) != slots.size() || gradients.shape(1) != static_cast<std::size_t>(learner.gradient_width()))
+        throw nb::value_error("gradients needs a row for each slot and a column for each scale of each class");
     for (std::size_t i = 0; i < slots.size(); ++i) {
         if (slots.data()[i] >= learner.dim()) throw nb::value_error("a slot is outside the table");
     }
@@ -423,8 +424,7 @@ void ledger(const Learner& learner, const Target<3>& out, int leader,
     if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
     check_scale(learner, leader);
     const auto count = static_cast<std::size_t>(learner.scales());
-    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != ftprl::LEDGER_SUMS ||
-        out.shape(2) != count) {
+    if (out.shape(0) != 1 || out.shape(1) != ftprl::LEDGER_SUMS || out.shape(2) != count) {
         throw nb::value_error("out needs ten sums for each output and scale");
     }
     const std::int64_t* at = slots ? slots->data() : nullptr;
@@ -444,8 +444,7 @@ void groups(const Learner& learner, const Target<3>& out, int leader, int scale)
     if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
     check_scale(learner, leader);
     check_scale(learner, scale);
-    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != ftprl::GROUPS ||
-        out.shape(2) != 4) {
+    if (out.shape(0) != 1 || out.shape(1) != ftprl::GROUPS || out.shape(2) != 4) {
         throw nb::value_error("out needs 128 groups of four numbers for each output");
     }
     const nb::gil_scoped_release free;

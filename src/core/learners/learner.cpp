@@ -143,7 +143,7 @@ void Learner::moves(const Rows& rows, bool wide_values, double* out) const {
 }
 
 LedgerGroups Learner::groups(int leader, int scale) const {
-    return groups_of(table(), options_.constants.base, options_.constants.h, leader, scale);
+    return groups_of(table(), options_.constants.base, options_.constants.h, scales(), leader, scale);
 }
 
 std::vector<NamedArray> Learner::common_arrays() {
@@ -189,7 +189,7 @@ NamedArray Learner::rounding() { return {"rounding", &rounding_[0][0], ROUNDING_
 
 void Learner::take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const {
     const GradientSums S = gradient_sums();
-    const auto width = static_cast<std::size_t>(scales());
+    const auto width = static_cast<std::size_t>(gradient_width());
     for (std::size_t i = 0; i < count; ++i) {
         const double* from = S.first + cell_of(slots[i]) * S.stride;
         std::copy(from, from + width, out + i * width);
@@ -198,10 +198,11 @@ void Learner::take_gradients(const std::uint32_t* slots, std::size_t count, doub
 
 void Learner::put_gradients(const std::uint32_t* slots, std::size_t count, const double* from) {
     const GradientSums S = gradient_sums();
-    const auto width = static_cast<std::size_t>(scales());
+    const auto width = static_cast<std::size_t>(gradient_width());
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t cell = cell_of(slots[i]);
-        if (cell == 0 && scales() > 1) continue;  // of several scales, cell 0 belongs to slots that were never learned
+        // Of several scales or classes, cell 0 belongs to slots that were never learned.
+        if (cell == 0 && (scales() > 1 || has_classes())) continue;
         std::copy(from + i * width, from + (i + 1) * width, S.first + cell * S.stride);
     }
 }

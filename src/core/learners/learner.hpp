@@ -106,7 +106,9 @@ public:
     virtual std::size_t slot_bytes() const = 0;
     // Before the first cell is put: few of the cells of a large table will be used, so give none of them a huge page.
     virtual void use_small_pages() = 0;
-    // g_{1:t} of the slots in float64, a row each and a number for each scale; kept with a receipt only.
+    // g_{1:t} of the slots in float64, a row of `gradient_width` each: a number for each scale, and of several classes
+    // for each of their columns; kept with a receipt only.
+    virtual int gradient_width() const { return scales(); }
     void take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const;
     void put_gradients(const std::uint32_t* slots, std::size_t count, const double* from);
     // Between which numbers the weights of some slots have to be, a pair each; false when there are more than 2^16 - 1

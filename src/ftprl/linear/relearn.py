@@ -23,7 +23,7 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
     arrays = engine.saved_arrays
     slots = _dense_slots(engine)
     if engine.spec.dense:
-        new.expect_columns(len(slots), len(arrays["dense.u"]) if "dense.u" in arrays else 0)
+        new.expect_columns(*engine.columns_of(arrays))
     targets = new.saved_arrays
     for name in arrays:
         if name.startswith(_OF_THE_MIXTURE):

@@ -20,6 +20,7 @@ LARGEST_DIM = 2**32
 MOST_SCALES = 16
 MOST_CLASSES = 10_000
 MOST_ROUND_ROWS = 2**20
+MOST_DENSE_CLASSES = 256  # with more, the dense columns would take too much memory and time
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
 BETA = 0.3  # with several scales
 CALIBRATIONS = ("none", "platt", "isotonic")
@@ -133,8 +134,9 @@ class Spec:
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):
                 stacked = " with a stack" if name == "dense" else ""
+                classes = f"at most {MOST_DENSE_CLASSES} classes" if name == "dense" else "no loss of several classes"
                 raise InvalidInput(
-                    f"{name}= needs several scales{stacked}, no penalty and no bound, and no loss of several classes,"
+                    f"{name}= needs several scales{stacked}, no penalty, no bound and {classes},"
                     f" got loss={self.loss}, scale={self.scale!r:.40}, stack={self.stack}, l1={self.l1}, l2={self.l2},"
                     f" lower={self.lower}, upper={self.upper}, bounds={self.bounds!r:.40}; drop it.",
                     option=name,
@@ -179,8 +181,8 @@ class Spec:
     def may_add(self, name: str) -> bool:
         """Whether `coin` or `dense` can be on: their weights know no penalty, no bound and no rounds."""
         mixed = self.stacked if name == "dense" else self.several
-        alone = self.classes == 0 and self.round_rows == 1
-        return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded and alone
+        fits = self.classes <= (MOST_DENSE_CLASSES if name == "dense" else 0) and self.round_rows == 1
+        return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded and fits
 
     @property
     def bounded(self) -> bool:

@@ -52,7 +52,7 @@ def _picked(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
 def restore(engine: Engine, tensors: Tensors) -> None:
     """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
     if engine.spec.dense:
-        engine.expect_columns(len(tensors.get("dense.columns", _NONE)), len(tensors.get("dense.u", _NONE)))
+        engine.expect_columns(*engine.columns_of(tensors))
     arrays, table = engine.saved_arrays, _picked(engine, _NONE)
     slots = tensors.get("slots")
     if LABELS in arrays and LABELS not in tensors:
@@ -254,8 +254,8 @@ def _are_columns(t: Tensors) -> bool:
     if not _is_moderate(columns) or (columns[:, [2, 3, 5]] < 0).any() or len(np.unique(slots)) != len(slots):
         return False
     known = t["slots"] if "slots" in t else np.flatnonzero(N > 0)
-    own = len(t["mixture.u"]) + 1
-    active = len(t["dense.u"]) - own if "dense.u" in t else 0
+    own = 1 if "dense.class_u" in t else len(t["mixture.u"]) + 1
+    active = max(Engine.columns_of(t)[1] - own, 0)
     return bool(np.isin(slots, known).all() and (columns[:active, 2] > 0).all())
 
 
@@ -289,6 +289,8 @@ _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "dense.rows": lambda t: _is_positive(t["dense.rows"]),
     "dense.columns": _are_columns,
     "dense.P": lambda t: _is_stack(t["dense.P"]),
+    "dense.class_P": lambda t: all(map(_is_stack, np.split(t["dense.class_P"], len(t["dense.class_u"])))),
+    "dense.class_u": lambda t: bool((np.abs(t["dense.class_u"]) <= _LARGEST_STACK).all()),
     "dense.u": lambda t: bool((np.abs(t["dense.u"]) <= _LARGEST_STACK).all()),
     "calibrator.u": lambda t: _is_platt(t["calibrator.u"]),
     "calibrator.P": lambda t: _is_stack(t["calibrator.P"]),

@@ -109,4 +109,5 @@ def _fits(batch: Batch, spec: Spec) -> NDArray[np.bool_]:
     bad = np.repeat(np.arange(len(batch)), np.diff(batch.indptr))[~small]
     fits = np.ones(len(batch), np.bool_)
     fits[bad] = False
-    return fits & spec.scalar_loss().accepts(batch.y) & (batch.weight >= 0) & (batch.weight <= LIMIT)
+    labels = np.ones(len(batch), np.bool_) if spec.classes else spec.scalar_loss().accepts(batch.y)
+    return fits & labels & (batch.weight >= 0) & (batch.weight <= LIMIT)

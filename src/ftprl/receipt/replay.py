@@ -112,6 +112,16 @@ class Replay:
         return self._base
 
     @property
+    def intercept_columns(self) -> Vector:
+        """The same as the only one of an array with one per column of classes."""
+        return self._base[np.newaxis]
+
+    @property
+    def copies(self) -> Vector:
+        """How many classes each column stands for: there is one score."""
+        return np.ones(1)
+
+    @property
     def state(self) -> Mapping[str, Vector]:
         return {"w": np.ones(1), "totals": self.tallies[:1]} if self.mixing is None else self.mixing.state
 

@@ -121,7 +121,7 @@ def test_sample_weights_are_routed() -> None:
 def test_each_class_has_its_certificate() -> None:
     X, y = numbers()
     y = y + (X["b"].to_numpy() > 0.5)
-    three = FTPRLClassifier(receipt=True).fit(X, y)
+    three = FTPRLClassifier(receipt=True, multi_class="ovr").fit(X, y)
     assert len(three.certificates_) == len(three.classes_) == 3
     for certificate, model in zip(three.certificates_, three.models_, strict=True):
         assert certificate.regret <= certificate.bound * (1 + 1e-12)
