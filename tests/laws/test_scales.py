@@ -360,7 +360,7 @@ def test_losses_that_may_be_below_0_drop_scales_by_their_deviance(loss: str) -> 
     rng, rows = np.random.default_rng(8), 2**17 + 2**16
     x = rng.normal(size=(rows, 2)).astype(np.float32)
     mean = 40.0 * np.exp(0.3 * x[:, 0] - 0.2 * x[:, 1])
-    y = rng.poisson(mean).astype(np.float64) if loss == "poisson" else mean * rng.gamma(2.0, 0.01, size=rows)
+    y = rng.poisson(mean).astype(np.float64) if loss == "poisson" else mean * rng.gamma(2.0, 1e-3, size=rows)
     batch = Batch(np.arange(0, 2 * rows + 1, 2), np.tile(np.arange(2, dtype=np.uint32), rows), x.ravel(), y,
                   np.ones(rows), 0)  # fmt: skip
     s = Spec(loss, dim=2, scale=AUTO)
