@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, final
 
 from ftprl.data.remote import Work
@@ -28,10 +28,20 @@ class ReadingTotals:
     reading_seconds: float = 0.0
     waiting_seconds: float = 0.0
     deaths: int = 0
+    start: float = field(default_factory=time.perf_counter)
 
     def to_dict(self) -> dict[str, float]:
-        """As JSON values."""
-        return dict(vars(self))
+        """As JSON values, with rows per second: of one worker while it reads, and of the learner while it has rows."""
+        learning = time.perf_counter() - self.start - self.waiting_seconds
+        return {
+            **{name: value for name, value in vars(self).items() if name != "start"},
+            "rows_per_second_of_a_worker": _rate(self.rows, self.reading_seconds),
+            "rows_per_second_of_the_learner": _rate(self.rows, learning),
+        }
+
+
+def _rate(rows: int, seconds: float) -> float:
+    return rows / seconds if rows and seconds > 0.0 else 0.0
 
 
 def _do(work: Work[Any, Any], job: Any, skip: int) -> Iterator[tuple[Any, float]]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import NameTable, OneRow, RecordParser, state_lock
+from ftprl._core import NameTable, OneRow, RecordParser, hot_slots, set_hot_slots, state_lock
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear.core_learner import table_bytes
@@ -73,6 +73,9 @@ class Engine(LearnerState):
         With more than four scales, those that no longer contribute are dropped, unless `retire` is off. It is decided
         after row 2^17 and at each later power of two of the rows learned, however they are cut into batches.
 
+        With `round_rows` above 1 rows are learned in rounds (docs/rounds.md), and the last round ends with the batch:
+        cut a stream where `ftprl.linear.rounds.round_ends` says, and the model does not depend on the cuts.
+
         Other threads that learn, save or predict wait meanwhile. They may write to the arrays of a batch that is not
         `is_private`, which is copied before it is checked and learned, some rows at a time.
         """
@@ -96,9 +99,39 @@ class Engine(LearnerState):
         baselines: Vector | None,
         last_score: Vector | None,
     ) -> LossTotals:
+        if self._spec.round_rows > 1:
+            return self._learn_rounds(batch, scores, losses, baselines, last_score)
         if last_score is None or len(batch) < 2:
             return self._learn_all(batch, scores if last_score is None else last_score[: len(batch)], losses, baselines)
         return self._learn_and_score_last(batch, last_score, losses, baselines)
+
+    def _learn_rounds(
+        self,
+        batch: Batch,
+        scores: Vector | None,
+        losses: Vector | None,
+        baselines: Vector | None,
+        last_score: Vector | None,
+    ) -> LossTotals:
+        """Learn rows in rounds of several, which no cut within the batch may end."""
+        if last_score is not None:
+            scores = np.empty(len(batch))
+        totals = self._learn_and_review(batch.private(), scores, losses, baselines)
+        if last_score is not None and scores is not None and len(batch):
+            last_score[0] = scores[-1]
+        return totals
+
+    @property
+    @reads
+    def hot_slots(self) -> NDArray[np.uint32]:
+        """The cells that are learned row by row in the next round of several rows, in order (docs/rounds.md)."""
+        return hot_slots(self._core)
+
+    @hot_slots.setter
+    def hot_slots(self, slots: NDArray[np.integer[Any]]) -> None:
+        some = self._checked(slots)
+        with self._changing:
+            set_hot_slots(self._core, some)
 
     def _bounded_parts(self, batch: Batch) -> Iterator[slice]:
         """The rows of a batch in parts; before each, the bounds are set that hold from its first row on."""
@@ -145,6 +178,10 @@ class Engine(LearnerState):
         check.instance("batch", batch, Batch)
         if self._spec.classes:
             raise InvalidInput(f"learn_late does not support several classes, got loss={self._spec.loss}; call learn.")
+        if self._spec.calibrate != "none":
+            raise InvalidInput(
+                f"learn_late does not calibrate, got a model with calibrate={self._spec.calibrate}; call learn."
+            )
         with self._changing:
             self._seen = False
             self._arrivals = (arrivals, arrival_of) if self._spec.several else None
@@ -190,7 +227,8 @@ class Engine(LearnerState):
 
         It learns as `learn` does, but for the decision about scales, which is left to `review_one_row`.
         """
-        row = OneRow(self._core, self._baseline, learning, scoring, self._reading, self._changing, names)
+        bounds = None if self._bounds is None else self._bounds.table
+        row = OneRow(self._core, self._baseline, learning, scoring, self._reading, self._changing, names, bounds)
         row.review_row = float(next_review(self.progress.rows, coin=self._spec.coin))
         return row
 
@@ -289,7 +327,7 @@ class Engine(LearnerState):
         check.instance("batch", batch, Batch)
         self._check(batch.private())
 
-    def score(self, batch: Batch) -> Vector:
+    def score(self, batch: Batch, *, calibrated: bool = True) -> Vector:
         """x·v for each row, with the weights as they are: what `weights()` and the intercept say.
 
         With other losses than the log loss, the offset of the labels is added and the score is cut to their range
@@ -299,24 +337,42 @@ class Engine(LearnerState):
 
         With several classes an array with one row per row and one column per class that is known: the logarithms of
         their probabilities. Where other classes may still come, something is left for those.
+
+        A model with a calibrator gives calibrated log-odds, or with `calibrated=False` those before.
         """
         check.instance("batch", batch, Batch)
         with self._reading:
             scores = np.empty((len(batch), self._core.outputs) if self._spec.classes else len(batch))
             if batch.is_private:
-                self._score(batch, scores)
+                self._score(batch, scores, calibrated)
             else:
                 for start in range(0, len(batch), _COPIED_ROWS):
                     rows = slice(start, start + _COPIED_ROWS)
-                    self._score(batch[rows].private(), scores[rows])
+                    self._score(batch[rows].private(), scores[rows], calibrated)
         return scores
 
-    def _score(self, batch: Batch, scores: Vector) -> None:
+    def _score(self, batch: Batch, scores: Vector, calibrated: bool) -> None:
         try:
             target = scores if self._spec.classes else _column(scores)
-            self._core.score(batch.indptr, batch.indices, batch.values, target, batch.first_row)
+            self._core.score(batch.indptr, batch.indices, batch.values, target, batch.first_row, calibrated)
         except ValueError as error:
             raise refusal(batch, error) from None
+
+    def moves(self, batch: Batch) -> Vector:
+        """How far one more row like each could move the score of each scale, whatever its label; nothing is learned.
+
+        One row per row and one column per scale; with several classes one such block of columns per class, in order.
+        With other losses than those of probabilities the label is within the range of the labels so far.
+        """
+        check.instance("batch", batch, Batch)
+        rows = batch.private()
+        with self._reading:
+            out = np.empty((len(rows), self._core.outputs * len(self._spec.scales)))
+            try:
+                self._core.moves(rows.indptr, rows.indices, rows.values, out, rows.first_row)
+            except ValueError as error:
+                raise refusal(rows, error) from None
+        return out
 
     def _rows_until_review(self, batch: Batch) -> int:
         """How many rows of a batch come before the next decision about its scales; all when it is further off."""

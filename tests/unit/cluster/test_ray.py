@@ -27,7 +27,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    started = {"num_cpus": 3, "object_store_memory": 200_000_000, "include_dashboard": False}
+    ray.init(log_to_driver=False, configure_logging=False, **started)
     yield
     ray.shutdown()
 
@@ -81,20 +82,37 @@ def test_events_tell_what_was_read(clicks: Path, tmp_path: Path, cluster: None) 
     assert reading["rows"] == run.rows == 18_000
     assert reading["bytes"] > 100 * run.rows
     assert reading["deaths"] == 0
+    assert reading["rows_per_second_of_a_worker"] > 0.0
+    assert reading["rows_per_second_of_the_learner"] > 0.0
 
 
-def workers_at_work() -> list[int]:
-    """The processes that parse rows at the moment."""
+def processes(name: bytes) -> list[int]:
+    """The processes of a name."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                name = (entry / "cmdline").read_bytes()
+                command = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if name.startswith(b"ray::_do"):
+            if name in command:
                 found.append(int(entry.name))
     return found
+
+
+def workers_at_work() -> list[int]:
+    """The processes that parse rows at the moment."""
+    return processes(b"ray::_do")
+
+
+def parent_of(process: int) -> int:
+    """The parent of a process."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def learners() -> list[int]:
+    """The processes that learn for this one."""
+    return [one for one in processes(b"learner_process") if parent_of(one) == os.getpid()]
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds processes in /proc")
@@ -113,6 +131,44 @@ def test_killed_workers_change_nothing(clicks: Path, tmp_path: Path, cluster: No
     ftprl.train(source, output=tmp_path / "ray.ftprl", engine="ray", workers=2, listener=kill)
     assert killed
     assert (tmp_path / "ray.ftprl").read_bytes() == local
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds processes in /proc")
+def test_a_killed_learner_changes_nothing(clicks: Path, tmp_path: Path, cluster: None) -> None:
+    local = trained(clicks, tmp_path / "local.ftprl", receipt=True)
+    killed: list[int] = []
+
+    def kill(event: dict[str, Any]) -> None:
+        if event["event"] == "checkpoint" and not killed:
+            killed.extend(learners())
+            os.kill(killed[0], signal.SIGKILL)
+
+    options: dict[str, Any] = {"checkpoint": f"file://{tmp_path}/run", "every": 7_000, "listener": kill}
+    far = trained(clicks, tmp_path / "ray.ftprl", receipt=True, engine="ray", workers=2, **options)
+    assert len(killed) == 1
+    assert far == local
+
+
+def test_a_dataset_of_ray(clicks: Path, tmp_path: Path, cluster: None) -> None:
+    from pyarrow import csv, parquet
+
+    tables = [csv.read_csv(clicks / name) for name in ("a.csv", "c.csv")]
+    for number, table in enumerate(tables):
+        parquet.write_table(table, tmp_path / f"{number}.parquet")
+    data = ray.data.read_parquet(str(tmp_path), override_num_blocks=2)
+    local = ftprl.train(tables, label="click", bits=14)
+    for engine in ("local", "ray"):
+        run = ftprl.train(data, label="click", bits=14, engine=engine)
+        assert run.model.to_bytes() == local.model.to_bytes()
+    with pytest.raises(InvalidInput, match="y= is for data in memory, got a Ray dataset; name the column with label="):
+        ftprl.train(data, [1.0])
+
+
+def test_other_versions_are_refused(clicks: Path, cluster: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = ftprl.__version__
+    monkeypatch.setattr("ftprl.cluster.connection.__version__", "9.9")
+    with pytest.raises(InvalidInput, match=rf"engine=ray needs ftprl 9\.9 on every node, got version {here} on \S+;"):
+        ftprl.train(clicks, label="click", engine="ray")
 
 
 @pytest.mark.slow
@@ -196,6 +252,16 @@ def test_an_address_at_which_nobody_answers(clicks: Path) -> None:
         ray.shutdown()
     with pytest.raises(InvalidInput, match=r"address= needs a Ray cluster, got none at '127\.0\.0\.1:9'"):
         ftprl.train(clicks, label="click", engine="ray", address="127.0.0.1:9")
+
+
+def test_a_cluster_of_other_versions(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**options: Any) -> None:
+        raise RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.0\n    Python: 3.9")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(InvalidInput, match=r"Version mismatch: The cluster was started with: Ray: 2.0 Python: 3.9\);"):
+        ftprl.train(clicks, label="click", engine="ray", address="auto")
 
 
 def test_options_that_do_not_fit_together(clicks: Path) -> None:
