@@ -102,7 +102,8 @@ def test_a_stack_that_sees_columns_does_not_count_them_twice(tmp_path: Path, los
     columns[label] = np.where(score > 0, 1.0, -1.0) if loss == "logistic" else score
     path = written(tmp_path / "dense.csv", {name: c.tolist() for name, c in columns.items()})
     with_columns, without = (
-        train(path, label=label, loss=loss, delay=1000, dim=DIM, dense=dense).progressive_loss for dense in (True, False)
+        train(path, label=label, loss=loss, delay=1000, dim=DIM, dense=dense).progressive_loss
+        for dense in (True, False)
     )
     assert with_columns < 1.01 * without
 
