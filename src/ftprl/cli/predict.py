@@ -77,7 +77,7 @@ def predict(
     typed |= {"on_bad_row": on_bad_row, "max_row": max_row}
     startup.expect_saved(data, model)
     from ftprl.atomic import check_apart, check_target, replacing
-    from ftprl.cluster.connection import reading as read_by
+    from ftprl.cluster import reading as read_by
     from ftprl.data.packing import check_packing
     from ftprl.errors import InvalidInput
     from ftprl.linear import Model

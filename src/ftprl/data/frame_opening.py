@@ -118,7 +118,7 @@ def settings_for_plan(
 def settings_of_names(options: ReadingOptions) -> FrameSettings:
     """How dicts are read of which none is known yet: by the kinds that are named, all other keys by their values."""
     named = named_columns(options)
-    plan = settle(named.kinds(), {}, named.bucket, "ignore")
+    plan = settle(named.kinds(), {}, named.bucket, options.missing or "ignore")
     return settings_for_plan(options, plan._replace(profile=()), list, RECORDS)
 
 

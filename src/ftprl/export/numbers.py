@@ -91,7 +91,7 @@ def _mixing(engine: Engine) -> dict[str, Any]:
         "float64": spec.float64,
         "stack": spec.stacked,
         "stack_unit": unit,
-        "stack_gain": 4.0 if spec.loss == "hinge" else 1.0,
+        "stack_gain": loss.stack_gain,
         "classes": has_classes,
         "levels": state["hedge"][5:7].tolist() if spec.level else None,
         "u": state["u"].tolist() if spec.stacked else [],

@@ -417,6 +417,17 @@ def _unpacked(packed, width):
 
 _ROWS, _WEIGHTS = _unpacked(CELLS, len(SETTINGS.get("intercepts", ())))
 
+
+def _main():
+    """Predict the rows of standard input; one that cannot be read ends it with one line that says which."""
+    for number, line in enumerate(sys.stdin, 1):
+        try:
+            prediction = predict(json.loads(line))
+        except (AttributeError, TypeError, ValueError) as error:  # of JSON, too
+            reason = " ".join(str(error).split())[:200]
+            sys.exit(f"line {number}: expected a row as a JSON object, got {line.strip()[:80]!r} ({reason}).")
+        print(repr(prediction))
+
+
 if __name__ == "__main__":
-    for line in sys.stdin:
-        print(repr(predict(json.loads(line))))
+    _main()

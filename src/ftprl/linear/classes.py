@@ -36,10 +36,10 @@ def is_whole(label: Label) -> bool:
     return not isinstance(label, str) and float(label).is_integer() and abs(label) < 2**53
 
 
-def as_typed(labels: Sequence[Label]) -> tuple[Label, ...]:
+def whole_as_ints(labels: Sequence[Label]) -> tuple[Label, ...]:
     """Labels as users have them: whole numbers are ints, unless another number has a fraction.
 
-    >>> as_typed([0.0, 3.0, "cat"]), as_typed([0.0, 0.5])
+    >>> whole_as_ints([0.0, 3.0, "cat"]), whole_as_ints([0.0, 0.5])
     ((0, 3, 'cat'), (0.0, 0.5))
     """
     if not all(isinstance(label, str) or is_whole(label) for label in labels):
@@ -56,8 +56,8 @@ class ClassTable:
     ([1.0, nan, 1.0], ('cat', 7.0))
     """
 
-    def __init__(self, most: int, labels: Iterable[Label] = ()) -> None:
-        self.most = most
+    def __init__(self, most: int, labels: Iterable[Label] = (), *, declared: bool = False) -> None:
+        self.most, self.declared = most, declared  # whether all labels were known before the first row
         self._numbers: dict[Label, int] = {}
         for label in labels:
             self._numbers.setdefault(label, len(self._numbers))
@@ -154,7 +154,7 @@ def table_of(declared: Any, y: Any = None) -> ClassTable:
         raise InvalidInput(
             f"classes= needs 2 to {MOST_CLASSES} different labels, got {list(declared)!r:.80}; list each once."
         )
-    return ClassTable(len(labels), labels)
+    return ClassTable(len(labels), labels, declared=True)
 
 
 def unique_values(y: Any) -> list[Any]:

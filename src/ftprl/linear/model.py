@@ -12,28 +12,26 @@ from numpy.typing import NDArray
 
 from ftprl import data as readers
 from ftprl._core import HASH_VERSION
-from ftprl.confidence import RunConfidence, RunMonitor
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
 from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
-from ftprl.linear.classes import ClassTable, Label, as_typed, known_chances, shown_label
-from ftprl.linear.compact import compacted
+from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label, whole_as_ints
 from ftprl.linear.engine import Engine
-from ftprl.linear.loaded import PROVENANCE, check_content, check_reading, classes_of, names_of, receipt_of
 from ftprl.linear.names import Names
-from ftprl.linear.one_row import RowLearner
 from ftprl.linear.spec import Spec
-from ftprl.linear.tensors import restore, tensors_of
+from ftprl.linear.tensors import PROVENANCE, restore, tensors_of
 from ftprl.linear.totals import LossTotals
 from ftprl.linear.uncertainty import uncertainty
 from ftprl.runlog.yardstick import compared
 
 if TYPE_CHECKING:
+    from ftprl.confidence import RunConfidence
     from ftprl.evaluation import ClassEvaluation, Evaluation
     from ftprl.linear.explain import Explanation
+    from ftprl.linear.one_row import RowLearner
 
 Vector = NDArray[np.float64]
 START = "start"  # the tensor that holds it
@@ -141,7 +139,7 @@ class Model:
         A class is there once a row of it was learned, or if it was declared. Whole numbers are ints, unless another
         label has a fraction.
         """
-        return None if self.class_table is None else as_typed(self.class_table.labels[: self.engine.classes])
+        return None if self.class_table is None else whole_as_ints(self.class_table.labels[: self.engine.classes])
 
     @property
     def class_names(self) -> list[str]:
@@ -156,7 +154,11 @@ class Model:
     def confidence(self) -> RunConfidence | None:
         """What to expect of rows to come, from all rows it was trained on; None for a model without such a record."""
         numbers = self.history.get("monitor", ())
-        return RunMonitor(self.engine.spec.loss, numbers).confidence() if numbers else None
+        if not numbers:
+            return None
+        from ftprl.confidence import RunMonitor
+
+        return RunMonitor(self.engine.spec.loss, numbers).confidence()
 
     @property
     def shared_bounds(self) -> tuple[int, int | None]:
@@ -261,6 +263,8 @@ class Model:
         known = self._row_learner
         if known is None or known.engine is not self.engine:
             _ = self.history  # with the rows of the engine before
+            from ftprl.linear.one_row import RowLearner
+
             known = self._row_learner = RowLearner(self)
         return known
 
@@ -320,8 +324,9 @@ class Model:
     def weights_table(self) -> Any:
         """The weights by name as a pyarrow table, the largest first: docs/names.md.
 
-        Its columns are `name`, `cell`, `weight` (per value 1), `unit_weight` (with the feature at its unit), `unit`,
-        `seen` (rows that had the feature; null with a single scale) and `others` (other names in the same cell).
+        Its columns are `name`, `cell`, `weight` (the coefficient of its value), `unit_weight` (with the feature at its
+        unit), `unit`, `seen` (rows that had the feature; null with a single scale) and `others` (other names in the
+        same cell).
         """
         from ftprl.linear.explain import weights_table
 
@@ -356,6 +361,8 @@ class Model:
         >>> model.occupied, model.compact().occupied
         (2, 0)
         """
+        from ftprl.linear.compact import compacted
+
         small = Model(compacted(self.engine), self.reading, history=self.history, classes=self.class_table)
         small.is_compact = True
         return small
@@ -387,6 +394,7 @@ class Model:
             **({} if self.names is None or not names else {"names": self.names.content()}),
             **({"compact": True} if self.is_compact else {}),
             **({} if self.class_table is None else {"classes": list(self.class_table.labels)}),
+            **({"declared_classes": True} if self.class_table is not None and self.class_table.declared else {}),
             "hash_version": HASH_VERSION,
             "history": self.history,
             "reading": self.reading,
@@ -412,6 +420,8 @@ class Model:
 
     @classmethod
     def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
+        from ftprl.linear.loaded import check_content, check_reading, classes_of, names_of, receipt_of
+
         content = loaded.content
         try:
             check_content(content)

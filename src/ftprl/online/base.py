@@ -17,6 +17,7 @@ Row = Mapping[Any, Any]
 _OPTIONS = (
     *("loss", "tau", "scale", "beta", "l1", "l2", "lower", "upper", "intercept", "bits", "seed", "float64"),
     *("coin", "dense", "calibrate", "categorical", "text", "boolean", "date", "interactions"),
+    *("bounds", "ngrams", "skips", "char_ngrams", "missing", "numeric"),
 )
 
 

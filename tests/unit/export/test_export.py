@@ -218,6 +218,12 @@ def test_the_command(clicks: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_allclose(
         [float(x) for x in done.stdout.split()], ftprl.load("m").predict(clicks)[:20], rtol=1e-15
     )
+    for line in ("{", "3", '{"a": [}', ""):  # one line for what cannot be read, behind the predictions before it
+        failed = subprocess.run(command, input=f"{json.dumps(rows[0])}\n{line}\n", capture_output=True, text=True)
+        assert failed.returncode == 1
+        assert failed.stdout == done.stdout[: len(failed.stdout)] != ""
+        assert failed.stderr.startswith("line 2: expected a row as a JSON object, got ")
+        assert failed.stderr.count("\n") == 1
     for wrong in ("export m", "export m --python m", "export m --python a --onnx a", "export c.vw --python s.py"):
         assert run(wrong.split()) == 2
         assert capsys.readouterr().err.count("\n") == 1

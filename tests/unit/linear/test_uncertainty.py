@@ -16,6 +16,7 @@ from ftprl.data import Batch
 from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.uncertainty import uncertainty
 from ftprl.losses import SCALAR_LOSSES
+from ftprl.training.predict_files import predict_files
 from laws.strategies import SEEDS, law
 
 LOSSES = tuple(SCALAR_LOSSES)
@@ -172,3 +173,21 @@ def test_a_column_of_predict(
     np.testing.assert_array_equal(table, np.column_stack([own.predict("d.csv"), own.uncertainty("d.csv")]))
     assert run(["predict", "m", "d.vw", "--uncertainty", "--append", "-o", "a.csv"]) == 2
     assert "--append writes one column" in capsys.readouterr().err
+
+
+def test_files_that_workers_write_have_the_same_columns(tmp_path: Path) -> None:
+    class Here:
+        """Workers that are this process."""
+
+        def results(self, jobs: Any, work: Any, /) -> Any:
+            for job in jobs:
+                yield from work(job)
+
+    (tmp_path / "d.csv").write_text("y,x\n" + "".join(f"{i % 3},{i % 7}\n" for i in range(60)))
+    model = ftprl.train(tmp_path / "d.csv", label="y", loss="softmax", bits=8).model
+    (tmp_path / "out").mkdir()
+    columns = {"probabilities": True, "uncertainty": True}
+    workers: Any = Here()
+    (made,) = predict_files(model, [str(tmp_path / "d.csv")], tmp_path / "out", workers, **columns)
+    expected = np.column_stack([model.predict(tmp_path / "d.csv"), model.uncertainty(tmp_path / "d.csv")])
+    np.testing.assert_array_equal(np.loadtxt(made.output, delimiter=","), expected)
