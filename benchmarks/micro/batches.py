@@ -1,4 +1,4 @@
-"""Training from a file of batches against the kernel on the same batches in memory.
+"""Training from a file of batches against the kernel, and against training, on the same batches in memory.
 
 Short rows are generated clicks as CSV, long ones have some 300 words each. All kinds are timed in turn, and the fastest
 round of each counts, in seconds and in processor time of all threads: a thread reads a file in advance. The table of
@@ -54,7 +54,8 @@ def main() -> None:
         short, long = Path(folder, "short.csv"), Path(folder, "long.vw")
         data.clicks.generate(options.rows, seed=1, path=short)
         long_rows(long, options.rows // 10)
-        print(f"{'rows':<8}{'scales':<14}{'kernel':>12}{'from file':>12}{'from text':>12}  (rows/s)  file/kernel  processor")
+        heads = "".join(f"{head:>12}" for head in ("kernel", "in memory", "from file", "from text"))
+        print(f"{'rows':<8}{'scales':<14}{heads}  (rows/s)  file/kernel  file/memory  processor")
         for path, more in ((short, {"label": "click"}), (long, {})):
             compare(path, more, options.bits, options.rounds)
 
@@ -76,12 +77,15 @@ def compare(path: Path, more: dict[str, str], bits: int, rounds: int) -> None:
         def train(source: data.Source, engine: Engine = engine) -> None:
             Trainer(Model(engine, source.to_dict()), source, RunOptions(retire=False), lambda _: None).run()
 
-        kinds: tuple[Callable[[], None], ...] = (kernel, lambda: train(cached), lambda: train(text))
+        kept = data.open(batches)
+        kinds: tuple[Callable[[], None], ...] = (
+            *(kernel, lambda: train(kept), lambda: train(cached), lambda: train(text)),
+        )
         kernel()
         least = np.min([[seconds(kind) for kind in kinds] for _ in range(rounds)], axis=0)
         speed, processor = count / least[:, 0], count / least[:, 1]
         row = f"{path.stem:<8}{name:<14}" + "".join(f"{value:12,.0f}" for value in speed)
-        print(f"{row}  {speed[1] / speed[0]:21.2f}{processor[1] / processor[0]:11.2f}", flush=True)
+        print(f"{row}  {speed[2] / speed[0]:21.2f}{speed[2] / speed[1]:13.2f}{processor[2] / processor[0]:11.2f}")
 
 
 if __name__ == "__main__":
