@@ -13,6 +13,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,7 @@ def compare(path: Path, more: dict[str, str], bits: int, rounds: int) -> None:
     count = write_batches(file, text)
     cached = data.open(file)
     batches = list(cached.batches())
+    kept = data.open(batches)
     for name, scale in SCALES.items():
         engine = Engine(Spec(dim=2**bits, scale=scale), retire=False)
 
@@ -77,10 +79,8 @@ def compare(path: Path, more: dict[str, str], bits: int, rounds: int) -> None:
         def train(source: data.Source, engine: Engine = engine) -> None:
             Trainer(Model(engine, source.to_dict()), source, RunOptions(retire=False), lambda _: None).run()
 
-        kept = data.open(batches)
-        kinds: tuple[Callable[[], None], ...] = (
-            *(kernel, lambda: train(kept), lambda: train(cached), lambda: train(text)),
-        )
+        sources: tuple[data.Source, ...] = (kept, cached, text)
+        kinds = (kernel, *(partial(train, source) for source in sources))
         kernel()
         least = np.min([[seconds(kind) for kind in kinds] for _ in range(rounds)], axis=0)
         speed, processor = count / least[:, 0], count / least[:, 1]
