@@ -70,6 +70,7 @@ SPEC = fields(
         "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),
         "classes": whole(0, 10_000),
+        "round_rows": whole(1, 2**20),
         "calibrate": one_of("none", "platt", "isotonic"),
     },
 )

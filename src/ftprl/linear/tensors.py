@@ -19,6 +19,7 @@ PROVENANCE = "provenance"  # of a model with a receipt, packed
 GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
 LABELS = "labels"  # what is known of them, with other losses than the log loss
 BOUNDS = ("bounds.cells", "bounds.ends")  # of a model with bounds by name
+HOT = "rounds.hot"  # of a model that learns in rounds of several rows
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
@@ -34,6 +35,8 @@ def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, NDArray[Any] | Pi
         arrays |= engine.baseline_arrays
     if engine.bounds is not None:
         arrays |= dict(zip(BOUNDS, engine.bounds.cells(), strict=True))
+    if engine.spec.round_rows > 1:
+        arrays[HOT] = engine.hot_slots
     slots = engine.touched()
     if len(slots) < part * engine.spec.dim:
         return arrays | _picked(engine, slots) | {"slots": slots}
@@ -55,10 +58,13 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     if LABELS in arrays and LABELS not in tensors:
         raise InvalidInput(f"{engine.spec.loss} loss as an earlier version learned it, without the unit of the labels")
     known = arrays.keys() | table.keys() | set(() if engine.bounds is None else BOUNDS)
+    known |= {HOT} if engine.spec.round_rows > 1 else set()
     if tensors.keys() - {"slots", *engine.baseline_arrays} != known:
         raise InvalidInput(f"other tensors than {', '.join(sorted(known))}")
     if engine.bounds is not None:
         _check_bounds(engine, tensors[BOUNDS[0]], tensors[BOUNDS[1]])
+    if HOT in known:
+        _check_slots(tensors[HOT], engine.spec.dim)
     if slots is not None:
         _check_slots(slots, engine.spec.dim)
     for name, target in arrays.items():
@@ -79,6 +85,8 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     for name, target in baselines.items():
         target[...] = tensors[name] if BASELINE in tensors else np.nan  # an older file has none, and none is shown
     _put(engine, slots, tensors)
+    if HOT in known:
+        engine.hot_slots = tensors[HOT]
     if engine.bounds is not None:
         engine.put_bounds(*(tensors[name] for name in BOUNDS))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
 
 import numpy as np
 
-from ftprl.data import Batch
+from ftprl.data import Batch, Position
 from ftprl.linear.classes import ClassTable
+from ftprl.linear.round_buffer import RoundBuffer
+from ftprl.linear.rounds import learns
 from ftprl.linear.spec import Spec
 from ftprl.receipt.audit import Audit, Comparator, Replayed
 from ftprl.receipt.baseline_replay import BaselineReplay
@@ -72,6 +75,15 @@ class Replaying:
         self.stops = self._expected_milestones()
         self.checks: list[Check] = []
         self.answers: list[Answer] = []
+        self.refused: set[int] = set()  # the numbers of rows of a pass that cannot be learned
+        self.rounds: RoundBuffer | None = None
+        if replay.spec.round_rows > 1:
+            self.rounds = RoundBuffer(
+                replay.spec.round_rows,
+                lambda: int(replay.tallies[2]),
+                learns,
+                lambda batch: sorted(n for row in self.refused if 0 <= (n := row - batch.first_row) < len(batch)),
+            )
 
     @property
     def whole(self) -> bool:
@@ -98,16 +110,17 @@ class Replaying:
         digests = BatchDigest()
         passes = 0
         for number_of_pass in range(run["passes"]):
-            bad, passes = 0, number_of_pass + 1
-            for batch, unfit in self.learned.batches(number, self.rows_before):
+            beyond, passes = 0, number_of_pass + 1
+            self.refused.clear()
+            for batch in self._whole_rounds(number):
                 if number_of_pass == 0 and run["batches"] is not None:
                     digests.update(batch)
-                batch, beyond = self._numbered(batch, skips=run["skip"])
-                bad += unfit + beyond
+                batch, too_many = self._numbered(batch, skips=run["skip"])
+                beyond += too_many
                 self.unit_values = self.unit_values and bool(((np.abs(batch.values) == 1) | (batch.values == 0)).all())
                 if not self._learn(batch, is_first_pass=number_of_pass == 0):
                     return False
-            bad += self.learned.sources[number].bad_rows
+            bad = len(self.refused) + beyond + self.learned.sources[number].bad_rows
             if (self.read - began) * run["passes"] != passes * run["rows"]:
                 break  # other data, or other passes: there is no need to learn it all
         self.rows_before += (self.read - began) // run["passes"]
@@ -116,6 +129,17 @@ class Replaying:
             replayed["batches"] = digests.result()
         self.runs.append(replayed)
         return True
+
+    def _whole_rounds(self, number: int) -> Iterator[Batch]:
+        """The rows of one pass of a run; those of rounds of several rows in batches of whole rounds."""
+
+        def marked() -> Iterator[tuple[Batch, Position]]:
+            for batch, unfit, position in self.learned.batches(number, self.rows_before):
+                self.refused |= {batch.first_row + i for i in np.flatnonzero(unfit).tolist()}
+                yield batch, position
+
+        for batch, _ in marked() if self.rounds is None else self.rounds.whole(marked()):
+            yield batch
 
     def _numbered(self, batch: Batch, *, skips: bool) -> tuple[Batch, int]:
         """With several classes their numbers as labels, and how many rows have one too many, which are skipped."""
@@ -130,14 +154,17 @@ class Replaying:
     def _learn(self, batch: Batch, *, is_first_pass: bool) -> bool:
         """Replay rows up to each milestone; False at the last row that was asked for."""
         at = 0
+        ends = None if self.rounds is None else [*self.rounds.ends(batch), len(batch)]
         while at < len(batch):
             count = len(batch) - at
             if self.stops:
                 count = min(count, self.stops[0] - self.read)
             if self.rows is not None:
                 count = min(count, self.rows - self.read)
-                if count == 0:
+                if count <= 0:  # rounds of several rows may end behind it
                     return False
+            if ends is not None:  # a milestone is at the end of the round that it is in
+                count = ends[bisect_left(ends, at + count)] - at
             some = batch[at : at + count]
             losses, predictions = self.replay.learn(some)
             met = (some.weight > 0) & (some.y == some.y)
@@ -146,8 +173,8 @@ class Replaying:
             if is_first_pass:
                 self.confidence.add(losses, baselines, predictions, y, weight)
             at, self.read = at + count, self.read + count
-            if self.stops and self.read == self.stops[0]:
-                self.stops.pop(0)
+            if self.stops and self.read >= self.stops[0]:
+                self.stops = [row for row in self.stops if row > self.read]
                 self._check_milestone()
             self.listener(self.read)
         return True
