@@ -89,7 +89,8 @@ TABLE = {
                  "train - --format vw -o x --passes 2"],
     "--holdout": [f"{T} --holdout 1", f"{T} --holdout -3", "train c.vw -o x --resume k --holdout 5"],
     "--no-retire": [f"{T} --scale 1 --no-retire", "train c.vw -o x --resume k --no-retire"],
-    "--receipt": [f"{T} --receipt --calibrate platt", "train c.vw -o x --resume plain --receipt", "train c.vw -o x --resume m --no-receipt"],
+    "--receipt": [f"{T} --receipt --calibrate platt", "train c.vw -o x --resume plain --receipt",
+                  "train c.vw -o x --resume m --no-receipt"],
     "--checkpoint": [f"{T} --checkpoint d", f"{T} --checkpoint no/c", f"{T} --checkpoint c.vw"],
     "--every": [f"{T} --every 5", *(f"{T} --checkpoint c --every {value}" for value in ("0", "-5s", "5x", "''"))],
     "--resume": ["train c.csv -o x --resume k", "train c.vw c.vw -o x --resume k"]
