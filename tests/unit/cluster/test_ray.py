@@ -172,38 +172,43 @@ def test_other_versions_are_refused(clicks: Path, cluster: None, monkeypatch: py
 
 
 @pytest.mark.slow
-def test_forty_kills_of_workers_and_of_a_node(clicks: Path, tmp_path: Path) -> None:
-    """Ten runs on two nodes: in each, workers are killed at random rows, and once a whole node."""
+@pytest.mark.parametrize("number", range(10))
+def test_four_kills_of_workers_learner_and_node(number: int, clicks: Path, tmp_path: Path) -> None:
+    """On two nodes, at random rows and in random order: two workers, the process that learns, and a whole node."""
     from ray.cluster_utils import Cluster
 
+    if ray.is_initialized():
+        ray.shutdown()
     local = trained(clicks, tmp_path / "local.ftprl")
-    rng = np.random.default_rng(0)
-    total = 0
-    for number in range(10):
-        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-        other = nodes.add_node(num_cpus=2)
-        ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
-        killed: list[object] = []
+    rng = np.random.default_rng(number)
+    wanted = [str(one) for one in rng.permutation(["worker", "worker", "learner", "node"])]
+    killed: list[str] = []
+    store = {"object_store_memory": 200_000_000, "include_dashboard": False}
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, **store})
+    other = nodes.add_node(num_cpus=2, object_store_memory=200_000_000)
 
-        def kill(event: dict[str, Any], killed: list[object] = killed, nodes: Any = nodes, other: Any = other) -> None:
-            if event["event"] != "tick" or len(killed) >= 4 or rng.random() < 0.5:
+    def kill(event: dict[str, Any]) -> None:
+        if event["event"] != "tick" or len(killed) == len(wanted) or rng.random() < 0.7:
+            return
+        if wanted[len(killed)] == "node":
+            nodes.remove_node(other, allow_graceful=False)
+        else:
+            processes = learners() if wanted[len(killed)] == "learner" else workers_at_work()
+            if not processes:
                 return
-            if other is not None and other not in killed and len(killed) == 2:
-                nodes.remove_node(other, allow_graceful=False)
-                killed.append(other)
-            for pid in workers_at_work()[:1]:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
+            os.kill(processes[0], signal.SIGKILL)
+        killed.append(wanted[len(killed)])
 
-        try:
-            source = ftprl.data.open(clicks, label="click", dim=2**16, block_size=1 << 16, names=True)
-            ftprl.train(source, output=tmp_path / f"{number}.ftprl", engine="ray", workers=3, listener=kill)
-        finally:
-            ray.shutdown()
-            nodes.shutdown()
-        total += len(killed)
-        assert (tmp_path / f"{number}.ftprl").read_bytes() == local
-    assert total >= 30
+    try:
+        source = ftprl.data.open(clicks, label="click", dim=2**16, block_size=1 << 15, names=True)
+        options: dict[str, Any] = {"engine": "ray", "workers": 3, "address": nodes.address, "listener": kill}
+        options |= {"checkpoint": f"file://{tmp_path}/run", "every": 2_000}
+        run = ftprl.train(source, output=tmp_path / "ray.ftprl", **options)
+    finally:
+        nodes.shutdown()
+    assert killed == wanted
+    assert [event for event in run.events if event["event"] == "learner_died"]
+    assert (tmp_path / "ray.ftprl").read_bytes() == local
 
 
 def test_predictions_of_many_files(clicks: Path, tmp_path: Path, cluster: None) -> None:
