@@ -108,9 +108,10 @@ def _initialise(ray: Any, options: ClusterOptions) -> None:
         if address is not None:
             _check_answer(address)
         if address is None:
-            # One processor more than there are workers: they wait for this process most of the time.
+            # "local": Ray would take another cluster that runs on this machine. One processor more than there are
+            # workers: they wait for this process most of the time.
             count = _processors() if options.workers is None else options.workers
-            ray.init(num_cpus=count + 1, include_dashboard=False, **quiet)
+            ray.init("local", num_cpus=count + 1, include_dashboard=False, **quiet)
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
