@@ -29,36 +29,46 @@ import numpy as np
 
 import ftprl
 from ftprl.data import Batch
-from ftprl.linear import Engine, Spec
 
 FORMATS = ("csv", "vw", "parquet")
 STORE = 300_000_000  # bytes of the object store of each node
 BITS = 22
+FEW = 2_000  # rows of a run that is nothing but its start
 NAMES = ("ftprl-a", "ftprl-b")  # network namespaces
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 PORT = 6390
 
 
 class Stages(NamedTuple):
-    """Seconds of processor time a row needs in each stage, and its bytes."""
+    """Seconds that a row needs in each stage, and its bytes."""
 
     read: float  # by a worker: read, parse, hash
     send: float  # by a worker: into the object store
+    move: float  # by the object stores of two nodes: from one to the other
     take: float  # by the learner: out of the object store
-    learn: float  # by the learner
+    learn: float  # by the learner: learn, keep names, watch the losses
     size: float  # bytes of a parsed row
 
-    def rows_per_second(self, workers: int, link: float | None = None, cores: int | None = None) -> dict[str, float]:
+    def rows_per_second(
+        self, workers: int, *, link: float | None = None, cores: int | None = None, far: float = 1.0
+    ) -> dict[str, float]:
         """What each part of the cluster can do at most; the least of them is what it does.
 
-        `link` is the speed of the learner's network in bytes per second, `cores` those of one machine if all share it.
+        `link` is the speed of the learner's network in bytes per second, `cores` those of one machine if all share it,
+        `far` the part of the rows that come from other nodes.
         """
         limits = {"workers": workers / (self.read + self.send), "learner": 1.0 / (self.take + self.learn)}
+        limits["object stores"] = 1.0 / (far * self.move) if far else np.inf
         if link is not None:
-            limits["link"] = link / self.size
+            limits["link"] = link / (far * self.size)
         if cores is not None:
-            limits["cores"] = cores / sum(self[:4])
+            limits["cores"] = cores / (self.read + self.send + 2.0 * far * self.move + self.take + self.learn)
         return limits
+
+
+def with_start(rows: int, rate: float, start: float) -> float:
+    """Rows per second of a run of so many rows, with the seconds of its start."""
+    return rows / (start + rows / rate)
 
 
 # ---- rows ----
@@ -87,49 +97,74 @@ def options_of(path: Path) -> dict[str, Any]:
 def stages(folder: Path, rows: int) -> None:
     """Measure each stage by itself, in one thread."""
     found: dict[str, Any] = {}
-    with started(cpus=1) as ray:
+    learn = {str(scales): learned(folder, scales, rows) for scales in (1, 8)}
+    with two_nodes() as ray:
         for format in FORMATS:
             path = rows_of(folder, format, rows)
             source = ftprl.data.open(path, dim=1 << BITS, names=True, **options_of(path))
-            read, batches = min((parsed(source) for _ in range(2)), key=lambda one: one[0])
-            send, take = np.min([copied(ray, batches) for _ in range(3)], axis=0).tolist()
-            found[format] = {"read": read, "send": send, "take": take, "size": size_of(batches) / rows}
-            if format == FORMATS[0]:
-                learn = {str(scales): min(learned(batches, scales) for _ in range(2)) for scales in (1, 8)}
+            read, batches = min(parsed(source) for _ in range(2)), [batch for batch, _ in source.read(threads=0)]
+            send, take, move = np.min([copied(ray, batches) for _ in range(3)], axis=0).tolist()
+            found[format] = {"read": read, "send": send, "move": move, "take": take, "size": size_of(batches) / rows}
     result = {"rows": rows, "learn": learn, "formats": found}
     (folder / "stages.json").write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))
 
 
-def parsed(source: ftprl.data.Source) -> tuple[float, list[Batch]]:
-    """Seconds a row to read, parse and hash, in one thread, and the rows."""
+def parsed(source: ftprl.data.Source) -> float:
+    """Seconds a row to read, parse and hash, in one thread."""
     begin = time.process_time()
-    batches = [batch for batch, _ in source.read(threads=0)]
-    return (time.process_time() - begin) / sum(map(len, batches)), batches
-
-
-def learned(batches: list[Batch], scales: int) -> float:
-    """Seconds a row to learn, as training does it."""
-    grid = 0.1 if scales == 1 else tuple(0.01 * 4.0**k for k in range(scales))
-    engine = Engine(Spec(dim=1 << BITS, scale=grid))
-    rows, begin = sum(map(len, batches)), time.process_time()
-    for batch in batches:
-        engine.learn(batch, losses=np.empty(len(batch)), baselines=np.empty((len(batch), 2)))
+    rows = sum(len(batch) for batch, _ in source.read(threads=0))
     return (time.process_time() - begin) / rows
 
 
-def copied(ray: Any, batches: list[Batch]) -> tuple[float, float]:
-    """Seconds a row to put batches into the object store, and to take them out."""
-    rows, sent, taken = 0, 0.0, 0.0
-    for batch in batches[:40]:
+def learned(folder: Path, scales: int, rows: int) -> float:
+    """Seconds a row in training, without reading and without the start of a run."""
+    options = {"retire": False} if scales == 8 else {"scale": 0.1}
+    parsing = min(parsed(ftprl.data.open(rows_of(folder, "vw", rows), dim=1 << BITS, names=True)) for _ in range(2))
+    seconds = {}
+    for count in (FEW, rows):
+        path, spent = rows_of(folder, "vw", count), []
+        for _ in range(3):
+            begin = time.process_time()
+            ftprl.train(path, bits=BITS, threads=0, **options)
+            spent.append(time.process_time() - begin)
+        seconds[count] = min(spent)
+    return (seconds[rows] - seconds[FEW]) / (rows - FEW) - parsing
+
+
+def copied(ray: Any, batches: list[Batch]) -> tuple[float, float, float]:
+    """Seconds a row to put batches into the object store, to take them out, and to move them from another node."""
+    rows, sent, taken, moved = 0, 0.0, 0.0, 0.0
+    make = ray.remote(num_cpus=0, resources={"far": 0.001})(lambda batch: batch)
+    for batch in batches[:20]:
         begin = time.perf_counter()
         reference = ray.put(batch)
         middle = time.perf_counter()
         ray.get(reference)
-        taken += time.perf_counter() - middle
-        sent += middle - begin
-        rows += len(batch)
-    return sent / rows, taken / rows
+        end = time.perf_counter()
+        there = make.remote(reference)
+        ray.wait([there], fetch_local=False)
+        far = time.perf_counter()
+        ray.get(there)
+        moved += max(0.0, time.perf_counter() - far - (end - middle))
+        sent, taken, rows = sent + middle - begin, taken + end - middle, rows + len(batch)
+    return sent / rows, taken / rows, moved / rows
+
+
+@contextmanager
+def two_nodes() -> Iterator[Any]:
+    """A cluster of two nodes on this machine, the second with the resource `far`."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        cluster.add_node(num_cpus=1, resources={"far": 1}, object_store_memory=STORE)
+        with connected(cluster.address):
+            yield ray
+    finally:
+        cluster.shutdown()
 
 
 def size_of(batches: list[Batch]) -> int:
@@ -181,10 +216,12 @@ def nodes(folder: Path, rows: int, format: str) -> None:
             options = {"engine": "ray", "address": cluster.address, "workers": count}
             with connected(cluster.address):
                 trained(path, **options)  # workers start
+                start = min(FEW / trained(rows_of(folder, format, FEW), **options)[0] for _ in range(2))
                 rate, reading = max((trained(path, **options) for _ in range(2)), key=lambda one: one[0])
         finally:
             cluster.shutdown()
-        report(f"{count} nodes", rate, reading, costs.rows_per_second(count, cores=cores))
+        limits = costs.rows_per_second(count, cores=cores, far=(count - 1) / count)
+        report(f"{count} nodes", rate, reading, limits, rows, start)
 
 
 @contextmanager
@@ -198,11 +235,12 @@ def connected(address: str) -> Iterator[None]:
         ray.shutdown()
 
 
-def report(name: str, rate: float, reading: dict[str, Any], limits: dict[str, float]) -> None:
+def report(name: str, rate: float, reading: dict[str, Any], limits: dict[str, float], rows: int, start: float) -> None:
     least = min(limits, key=lambda one: limits[one])
+    computed = with_start(rows, limits[least], start)
     print(
-        f"{name}: {rate:,.0f} rows/s, {reading['bytes'] / reading['rows']:.0f} bytes per row, waited"
-        f" {reading['waiting_seconds']:.2f} s; computed {limits[least]:,.0f} ({least})",
+        f"{name}: {rate:,.0f} rows/s, {reading['bytes'] / reading['rows']:.0f} bytes per row; computed {computed:,.0f}"
+        f" (limit: {least} {limits[least]:,.0f}; start {start:.2f} s)",
         flush=True,
     )
 
@@ -232,11 +270,12 @@ def link(folder: Path, rows: int, format: str, speeds: list[int]) -> None:
         if done.returncode:
             raise SystemExit(done.stderr[-3000:])
         said = done.stdout.splitlines()[-1]
-        rate, reading = json.loads(said)
-        report(f"{mbit} Mbit/s", rate, reading, costs.rows_per_second(2, link=mbit * 1e6 / 8, cores=2))
+        rate, reading, start = json.loads(said)
+        limits = costs.rows_per_second(2, link=mbit * 1e6 / 8, cores=2)
+        report(f"{mbit} Mbit/s", rate, reading, limits, rows, start)
 
 
-def one(path: Path, address: str) -> None:
+def one(folder: Path, path: Path, address: str) -> None:
     """A run on a cluster that is there, for `link`."""
     import ray
 
@@ -247,7 +286,9 @@ def one(path: Path, address: str) -> None:
         while ray.cluster_resources().get("CPU", 0) < 2:
             time.sleep(0.2)
         trained(path, **options)
-        print(json.dumps(trained(path, **options)))
+        few = rows_of(folder, path.suffix[1:], FEW)
+        start = min(FEW / trained(few, **options)[0] for _ in range(2))
+        print(json.dumps([*trained(path, **options), start]))
 
 
 def await_node(host: str, port: int) -> None:
@@ -373,7 +414,7 @@ def main() -> None:
     elif args.command == "link":
         link(folder, args.rows, args.format, args.mbit)
     elif args.command == "one":
-        one(args.path, args.address)
+        one(folder, args.path, args.address)
     else:
         chart(folder, args.target)
 
