@@ -16,9 +16,11 @@ import ftprl
 from ftprl.cluster.connection import connect
 from ftprl.cluster.options import ClusterOptions
 from ftprl.errors import BadFormat, FtprlError, InvalidInput, Unsupported
+from ftprl.losses import CLASS_LOSSES, LOSSES
 from ftprl.training.predict_files import predict_files
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ftprl[ray]'")
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 pytestmark = [
     pytest.mark.xdist_group("ray"),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
@@ -28,7 +30,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     started = {"num_cpus": 3, "object_store_memory": 200_000_000, "include_dashboard": False}
-    ray.init(log_to_driver=False, configure_logging=False, **started)
+    ray.init("local", log_to_driver=False, configure_logging=False, **started)
     yield
     ray.shutdown()
 
@@ -172,6 +174,43 @@ def test_other_versions_are_refused(clicks: Path, cluster: None, monkeypatch: py
 
 
 @pytest.mark.slow
+def test_real_data_formats_and_losses(tmp_path: Path, cluster: None) -> None:
+    """With 1, 2 and 4 workers, with receipts where there are some."""
+    from pyarrow import csv, parquet
+
+    ftprl.data.clicks.generate(20_000, seed=1, path=tmp_path / "clicks.csv")
+    ftprl.data.clicks.generate(20_000, seed=1, path=tmp_path / "clicks.vw")
+    table = csv.read_csv(tmp_path / "clicks.csv")
+    parquet.write_table(table, tmp_path / "clicks.parquet", row_group_size=3_000)
+    label = {"label": "click"}
+    cases: list[tuple[Path, dict[str, Any]]] = [
+        (tmp_path / "clicks.csv", label | {"receipt": True}),
+        (tmp_path / "clicks.vw", {"receipt": True}),
+        (tmp_path / "clicks.parquet", label | {"receipt": True}),
+    ]
+    cases += [(tmp_path / "clicks.parquet", label | {"loss": "hinge"})]
+    numbers = sorted(name for name, loss in LOSSES.items() if not loss.binary and name not in CLASS_LOSSES)
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{1 + y},{x:.3f},{c}"
+        for y, x, c in zip(rng.poisson(3.0, 5_000), rng.random(5_000), "abcde" * 1_000, strict=True)
+    ]
+    (tmp_path / "numbers.csv").write_text("\n".join(["y,x,c", *lines]) + "\n")
+    cases += [(tmp_path / "numbers.csv", {"label": "y", "loss": loss}) for loss in (*numbers, *CLASS_LOSSES)]
+    shared = {
+        "criteo80k.vw.gz": {},
+        "a9a.libsvm.gz": {},
+        "sms.tsv.gz": {"label": "1", "text": "2", "header": False, "positive": "spam"},
+    }
+    cases += [(SHARED / name, options) for name, options in shared.items() if (SHARED / name).exists()]
+    for data, options in cases:
+        local = ftprl.train(data, bits=18, **options).model.to_bytes()
+        for workers in (1, 2, 4):
+            far = ftprl.train(data, bits=18, engine="ray", workers=workers, **options)
+            assert far.model.to_bytes() == local, (data.name, options, workers)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(10))
 def test_four_kills_of_workers_learner_and_node(number: int, clicks: Path, tmp_path: Path) -> None:
     """On two nodes, at random rows and in random order: two workers, the process that learns, and a whole node."""
@@ -300,7 +339,7 @@ def test_a_job_whose_workers_always_die(tmp_path: Path, cluster: None) -> None:
             return f"job {job}"
 
     if not ray.is_initialized():
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
     totals = ReadingTotals()
     results = OrderedResults(ray, Deadly(), 2, totals).results(iter([0, 1, 2]))
     assert next(results) == 0
