@@ -100,6 +100,7 @@ TESTED_TOGETHER = {
     "check": "unit/test_bad_input.py",
     "cli": "unit/cli, golden/test_train_golden.py, golden/test_demo_golden.py",
     "cluster": "unit/cluster, unit/data/test_remote.py",
+    "confidence/layout": "unit/confidence/test_run.py, unit/confidence/test_residuals.py",
     "data": "unit/data, laws/test_readers.py",
     "draw": "unit/draw",
     "errors": "unit/test_bad_input.py",

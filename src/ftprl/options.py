@@ -309,6 +309,15 @@ _TABLE = (
         switch_help="Keep the columns of numbers that most rows have out of the combination of all scales",
     ),
     Option(
+        "calibrate",
+        "learning",
+        "Spec",
+        "TEXT",
+        "Calibrate probabilities while rows are learned: platt (three numbers), isotonic (bins of scores) or none; with"
+        " logistic loss, in one pass, without a receipt and without delays",
+        "none",
+    ),
+    Option(
         "retire",
         "learning",
         "train",
@@ -477,7 +486,7 @@ OF_OTHER_COMMANDS = {
 }
 OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
 OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
-OF_OTHER_COMMANDS |= {"probabilities": "--probabilities"}
+OF_OTHER_COMMANDS |= {"probabilities": "--probabilities", "uncertainty": "--uncertainty"}
 
 BY_NAME = {option.name: option for option in _TABLE}
 TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`

@@ -121,4 +121,5 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_replay(m);
     ftprl::bindings::bind_frames(m);
     ftprl::bindings::bind_one_row(m);
+    ftprl::bindings::bind_parquet(m);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "learners/boxes.hpp"
+#include "learners/calibrator.hpp"
 #include "learners/kernel.hpp"
 #include "learners/ledger.hpp"
 #include "learners/rows.hpp"
@@ -22,7 +23,8 @@ struct LearnerOptions {
     int most_classes = 0;  // with such a loss, as many as there may ever be
     bool wide_cells = false;
     bool receipt = false;
-    bool boxed = false;  // whether single weights have bounds of their own
+    bool boxed = false;                                   // whether single weights have bounds of their own
+    CalibrationKind calibration = CalibrationKind::none;  // of scores with the log loss
     ScaleConstants constants = {};
 };
 
@@ -61,7 +63,10 @@ public:
         options_.constants.frozen = !mixture;
         options_.constants.weighs = !scales;
     }
-    virtual void score(const Rows& rows, bool wide_values, double* scores) const = 0;
+    // Scores are calibrated where there is a calibrator, unless they are asked for as they were before.
+    void score(const Rows& rows, bool wide_values, double* scores, bool calibrated = true) const;
+    // The largest step of the score in each lane (moves.hpp), rows by outputs times scales.
+    void moves(const Rows& rows, bool wide_values, double* out) const;
     // The weight of each slot in one scale, an output by a slot; and z, R, S and kappa of the intercept, an output by
     // four by a scale.
     virtual void weights(int scale, double* out) const = 0;
@@ -129,6 +134,8 @@ public:
     bool labelled() const { return loss().rule != LabelRule::none; }
     // Whether a label is the number of a class.
     bool has_classes() const { return loss().labels == Labels::classes; }
+    // What calibrates the scores; null without it.
+    const Calibrator* calibrator() const { return calibrator_.get(); }
     // Whether predicted probabilities are compared with labels.
     bool calibrates() const { return receipt() && !labelled() && !has_classes(); }
 
@@ -137,6 +144,9 @@ protected:
     Learner(const Learner& other);
 
     virtual Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) = 0;
+    virtual void score_rows(const Rows& rows, bool wide_values, double* scores) const = 0;
+    // What is known of the labels; null with the log loss.
+    virtual const LabelState* labels() const = 0;
     virtual CellTable table() const = 0;
     // The number of a slot's cell, which has to be there to be written.
     virtual std::uint64_t cell_of(std::uint32_t slot) const = 0;
@@ -157,11 +167,15 @@ protected:
     double tallies_[TALLIES] = {};
     Calibration calibration_;
     std::unique_ptr<Boxes> boxes_;
+    std::unique_ptr<Calibrator> calibrator_;
     double rounding_[ROUNDING_SUMS][MOST_SCALES] = {};
     double row_sums_[ROW_SUMS][MOST_SCALES] = {};
 
 private:
+    Totals learn_calibrated(const Rows& rows, bool wide_values, const RowOutputs& out);
+
     std::vector<double> losses_;  // of a batch, for the calibration
+    std::vector<double> scores_;  // likewise, for the calibrator
 };
 
 // Of the longest of some rows.

@@ -135,7 +135,7 @@ Totals MultiClassLearner::learn_rows(const Rows& rows, bool wide_values, const R
     return totals;
 }
 
-void MultiClassLearner::score(const Rows& rows, bool wide_values, double* scores) const {
+void MultiClassLearner::score_rows(const Rows& rows, bool wide_values, double* scores) const {
     // Several threads may score at once: each has its own.
     std::vector<std::uint32_t> cell_numbers(static_cast<std::size_t>(rows.indptr[rows.count]));
     slot_map_.find(rows.indices, rows.indptr[rows.count], cell_numbers.data());

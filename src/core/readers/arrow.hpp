@@ -204,6 +204,7 @@ public:
         if (type_ != Type::text || other.size_ == 0) return false;
         const auto* const ends = numbers<std::int32_t>(0);
         const auto* const others = other.numbers<std::int32_t>(0);
+        if (ends == others && bytes_[0] == other.bytes_[0]) return true;  // both are there: it is the same memory
         const auto count = static_cast<std::size_t>(other.size_);
         if (std::memcmp(ends, others, (count + 1) * sizeof(std::int32_t)) != 0) return false;
         const auto* const bytes = static_cast<const Byte*>(bytes_[0]);

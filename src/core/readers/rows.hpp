@@ -72,6 +72,7 @@ public:
         size_ = 0;
         row_has_unit_values_ = false;
         row_delay_ = 0.0;
+        named_ = ALL;
         if (log.is_on()) log.begin_row();
         reserve(capacity);
     }
@@ -80,6 +81,8 @@ public:
     bool keeps_delays() const noexcept { return keeps_delays_; }
     // That of the current row; 0 unless it is set.
     void set_delay(double rows) noexcept { row_delay_ = rows; }
+    // Only so many features of the current row stand in the log: the names of the others were recorded before.
+    void set_named(std::size_t count) noexcept { named_ = count; }
     // Every value of the current row is 1, and none was written.
     void set_unit_values() noexcept { row_has_unit_values_ = true; }
     // Whether every value of every row is 1: they are not written then, and one array of ones serves all batches.
@@ -173,7 +176,7 @@ public:
         y.push(label);
         weight.push(importance);
         if (keeps_delays_) delay.push(row_delay_);
-        if (log.keeps_names()) log.record(count() - 1, size_);
+        if (log.keeps_names()) log.record(count() - 1, named_ == ALL ? size_ : named_);
         return true;
     }
     // Takes the rows away and keeps their memory.
@@ -358,6 +361,7 @@ private:
         std::size_t entry = 0;  // of the current row
     };
 
+    static constexpr std::size_t ALL = std::numeric_limits<std::size_t>::max();
     static constexpr std::size_t LANES = 4;             // values are written so many at a time
     static constexpr std::size_t SEEN_CELLS = 1 << 14;  // more cells doubt less, and leave less of the nearest cache
 
@@ -366,6 +370,7 @@ private:
     // The current row: its slots stand behind those of the rows before, its values here until they are summed.
     Buffer<double> row_values_;
     std::size_t size_ = 0;
+    std::size_t named_ = ALL;
     bool row_has_unit_values_ = false;
     bool has_unit_values_ = true;
     bool keeps_delays_ = false;

@@ -68,7 +68,7 @@ public:
 
 private:
     static constexpr std::size_t SMALL = std::size_t{1} << 14;  // below this malloc does as well
-    static constexpr std::size_t MOST = std::size_t{1} << 24;   // bytes kept at most
+    static constexpr std::size_t MOST = std::size_t{1} << 26;   // bytes kept at most
 
     struct alignas(std::max_align_t) Head {
         std::size_t size;
@@ -83,7 +83,7 @@ private:
     }
 
     std::mutex mutex_;
-    std::array<Head*, 32> kept_{};  // the oldest first
+    std::array<Head*, 128> kept_{};  // the oldest first
     std::size_t count_ = 0;
     std::size_t bytes_ = 0;
 };

@@ -62,6 +62,7 @@ def train(
     level: Annotated[bool, option("level")] = False,
     no_coin: Annotated[bool, option("coin")] = False,
     no_dense: Annotated[bool, option("dense")] = False,
+    calibrate: Annotated[str | None, option("calibrate")] = None,
     no_retire: Annotated[bool, option("retire")] = False,
     admit: Annotated[str | None, option("admit")] = None,
     passes: Annotated[int | None, option("passes")] = None,

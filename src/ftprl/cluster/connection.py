@@ -46,17 +46,6 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def reading(options: ClusterOptions, source: Source) -> Iterator[Cluster | None]:
-    """The cluster that reads the data of a source; None where threads of this process do it."""
-    options.check()
-    if options.engine == "local":
-        yield None
-        return
-    with connect(options, source) as cluster:
-        yield cluster
-
-
-@contextlib.contextmanager
 def connect(options: ClusterOptions, source: Source) -> Iterator[Cluster]:
     """The cluster of a run, whose workers read the data of a source; batches, parsed before, are read here."""
     use_workers = _reader_of(source)

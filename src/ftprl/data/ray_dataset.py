@@ -92,7 +92,8 @@ def open_object(data: Any, options: ReadingOptions) -> PartSource:
     named, plan = named_columns(options), known_plan_of(options)
     if plan is None:
         sample = dict(nested.flat_columns(first.slice(0, SAMPLE_ROWS)))
-        plan = settle(*frames.decide(nested.flat_fields(first.schema), named, sample), named.bucket, options.missing)
+        heads = frames.heads_of(nested.flat_fields(first.schema), sample)
+        plan = settle(*frames.decide(heads, named), named.bucket, options.missing)
     label = next((name for name, kind in plan.kinds.items() if kind == "label"), "")
 
     def texts() -> list[str]:

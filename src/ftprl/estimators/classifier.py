@@ -59,10 +59,13 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         coin: bool | None = None,
         dense: bool | None = None,
         retire: bool | None = None,
+        categorical: str | Sequence[str] | None = None,
+        text: str | Sequence[str] | None = None,
         bits: int = 22,
         seed: int = 0,
         warm_start: bool = False,
         multi_class: str = "ovr",
+        calibrate: str = "none",
     ) -> None:
         self.multi_class = multi_class
         self.loss = loss
@@ -82,9 +85,12 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         self.coin = coin
         self.dense = dense
         self.retire = retire
+        self.categorical = categorical
+        self.text = text
         self.bits = bits
         self.seed = seed
         self.warm_start = warm_start
+        self.calibrate = calibrate
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows in their order."""

@@ -91,12 +91,13 @@ def _mixing(engine: Engine) -> dict[str, Any]:
         "float64": spec.float64,
         "stack": spec.stacked,
         "stack_unit": unit,
-        "stack_gain": 4.0 if spec.loss == "hinge" else 1.0,
+        "stack_gain": loss.stack_gain,
         "classes": has_classes,
         "levels": state["hedge"][5:7].tolist() if spec.level else None,
         "u": state["u"].tolist() if spec.stacked else [],
         "w": engine.saved_arrays["mixture.w"].tolist() if spec.several else [1.0],
         "behind": None,
+        "calibration": _calibration(engine),
         **_dense(engine),
     }
     if facts is not None:
@@ -107,6 +108,18 @@ def _mixing(engine: Engine) -> dict[str, Any]:
         seen = engine.saved_arrays["mixture.seen"]
         settings["behind"] = ((seen - seen.min()) / float(engine.saved_arrays["mixture.facts"][0])).tolist()
     return settings
+
+
+def _calibration(engine: Engine) -> dict[str, Any] | None:
+    """How log-odds are calibrated: a shift and two slopes, or log-odds before and after between which it is linear."""
+    if engine.spec.calibrate == "none":
+        return None
+    knots = engine.calibration_knots
+    if knots is not None:
+        before, after = knots.T.tolist()
+        return {"before": before, "after": after}
+    a, b, c = engine.saved_arrays["calibrator.u"].tolist()
+    return {"shift": b, "above": max(a + c, 0.0), "below": max(a - c, 0.0)}
 
 
 def _dense(engine: Engine) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def onnx_bytes(model: Model) -> bytes:
     numbers = score_numbers(model)
     graph = _Graph(onnx.helper, onnx.TensorProto)
     scores, values_of = _scores(graph, numbers)
-    score = _mixture(graph, numbers.settings, scores, values_of)
+    score = _calibrated(graph, numbers.settings["calibration"], _mixture(graph, numbers.settings, scores, values_of))
     graph.output("score", score)
     graph.output("prediction", _mean(graph, numbers.settings["link"], score))
     made = graph.model(onnx)
@@ -234,6 +234,22 @@ def _mean_of_experts(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -
     if s["coin"]:
         mean = g.node("Add", mean, g.node("Mul", g.cut(g.column(scores, count), low, high), g.constant(w[at + 1])))
     return mean
+
+
+def _calibrated(g: _Graph, map: dict[str, Any] | None, score: str) -> str:
+    """The calibrated log-odds: a slope on each side of 0, or pieces that are linear with slope 1 outside of them."""
+    if map is None:
+        return score
+    none = g.constant(0.0)
+    if "shift" in map:
+        above = g.node("Mul", g.node("Max", score, none), g.constant(map["above"]))
+        below = g.node("Mul", g.node("Min", score, none), g.constant(map["below"]))
+        return g.node("Add", g.node("Add", above, below), g.constant(map["shift"]))
+    x, odds = np.array(map["before"]), np.array(map["after"])
+    into = g.node("Max", g.node("Sub", _as_column(g, score), g.constant(x[:-1])), none)
+    pieces = g.node("Mul", g.node("Min", into, g.constant(np.diff(x))), g.constant(np.diff(odds) / np.diff(x)))
+    outside = g.node("Sub", score, g.cut(score, x[0], x[-1]))
+    return g.node("Add", g.node("Add", g.total(pieces), g.constant(odds[0])), outside)
 
 
 def _mean(g: _Graph, link: str, score: str) -> str:

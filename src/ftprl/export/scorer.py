@@ -14,6 +14,7 @@ As a program it reads one JSON object per line and prints one prediction per lin
 """
 
 import base64
+import bisect
 import itertools
 import json
 import math
@@ -257,7 +258,7 @@ def score_cells(pairs):
         stored = value if SETTINGS["float64"] else struct.unpack("f", struct.pack("f", value))[0]
         if stored != 0.0:
             entries.append((cell, stored))
-    return _mixture(_scores(entries), dict(entries))
+    return _calibrated(_mixture(_scores(entries), dict(entries)))
 
 
 def _scores(entries):
@@ -370,6 +371,22 @@ def _mixed_mean(scores, values):
     return mean
 
 
+def _calibrated(score):
+    """The score of a model that calibrates its probabilities."""
+    map = SETTINGS["calibration"]
+    if map is None:
+        return score
+    if "shift" in map:
+        return map["shift"] + score * (map["above"] if score >= 0.0 else map["below"])
+    x, odds = map["before"], map["after"]
+    if score < x[0]:
+        return score + (odds[0] - x[0])
+    if score >= x[-1]:
+        return score + (odds[-1] - x[-1])
+    i = bisect.bisect_right(x, score)
+    return odds[i - 1] + (odds[i] - odds[i - 1]) * ((score - x[i - 1]) / (x[i] - x[i - 1]))
+
+
 def score(row):
     """The score of a row."""
     return score_cells(cells_of(row))
@@ -400,6 +417,17 @@ def _unpacked(packed, width):
 
 _ROWS, _WEIGHTS = _unpacked(CELLS, len(SETTINGS.get("intercepts", ())))
 
+
+def _main():
+    """Predict the rows of standard input; one that cannot be read ends it with one line that says which."""
+    for number, line in enumerate(sys.stdin, 1):
+        try:
+            prediction = predict(json.loads(line))
+        except (AttributeError, TypeError, ValueError) as error:  # of JSON, too
+            reason = " ".join(str(error).split())[:200]
+            sys.exit(f"line {number}: expected a row as a JSON object, got {line.strip()[:80]!r} ({reason}).")
+        print(repr(prediction))
+
+
 if __name__ == "__main__":
-    for line in sys.stdin:
-        print(repr(predict(json.loads(line))))
+    _main()

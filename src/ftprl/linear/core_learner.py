@@ -52,4 +52,5 @@ def _make(spec: Spec, receipt: bool, dim: int, classes: int = 0) -> Learner:
         dense=spec.dense,
         classes=spec.classes,
         boxed=bool(spec.bounds),
+        calibrate=spec.calibrate,
     )

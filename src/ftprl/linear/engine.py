@@ -145,6 +145,10 @@ class Engine(LearnerState):
         check.instance("batch", batch, Batch)
         if self._spec.classes:
             raise InvalidInput(f"learn_late does not support several classes, got loss={self._spec.loss}; call learn.")
+        if self._spec.calibrate != "none":
+            raise InvalidInput(
+                f"learn_late does not calibrate, got a model with calibrate={self._spec.calibrate}; call learn."
+            )
         with self._changing:
             self._seen = False
             self._arrivals = (arrivals, arrival_of) if self._spec.several else None
@@ -190,7 +194,8 @@ class Engine(LearnerState):
 
         It learns as `learn` does, but for the decision about scales, which is left to `review_one_row`.
         """
-        row = OneRow(self._core, self._baseline, learning, scoring, self._reading, self._changing, names)
+        bounds = None if self._bounds is None else self._bounds.table
+        row = OneRow(self._core, self._baseline, learning, scoring, self._reading, self._changing, names, bounds)
         row.review_row = float(next_review(self.progress.rows, coin=self._spec.coin))
         return row
 
@@ -289,7 +294,7 @@ class Engine(LearnerState):
         check.instance("batch", batch, Batch)
         self._check(batch.private())
 
-    def score(self, batch: Batch) -> Vector:
+    def score(self, batch: Batch, *, calibrated: bool = True) -> Vector:
         """x·v for each row, with the weights as they are: what `weights()` and the intercept say.
 
         With other losses than the log loss, the offset of the labels is added and the score is cut to their range
@@ -299,24 +304,42 @@ class Engine(LearnerState):
 
         With several classes an array with one row per row and one column per class that is known: the logarithms of
         their probabilities. Where other classes may still come, something is left for those.
+
+        A model with a calibrator gives calibrated log-odds, or with `calibrated=False` those before.
         """
         check.instance("batch", batch, Batch)
         with self._reading:
             scores = np.empty((len(batch), self._core.outputs) if self._spec.classes else len(batch))
             if batch.is_private:
-                self._score(batch, scores)
+                self._score(batch, scores, calibrated)
             else:
                 for start in range(0, len(batch), _COPIED_ROWS):
                     rows = slice(start, start + _COPIED_ROWS)
-                    self._score(batch[rows].private(), scores[rows])
+                    self._score(batch[rows].private(), scores[rows], calibrated)
         return scores
 
-    def _score(self, batch: Batch, scores: Vector) -> None:
+    def _score(self, batch: Batch, scores: Vector, calibrated: bool) -> None:
         try:
             target = scores if self._spec.classes else _column(scores)
-            self._core.score(batch.indptr, batch.indices, batch.values, target, batch.first_row)
+            self._core.score(batch.indptr, batch.indices, batch.values, target, batch.first_row, calibrated)
         except ValueError as error:
             raise refusal(batch, error) from None
+
+    def moves(self, batch: Batch) -> Vector:
+        """How far one more row like each could move the score of each scale, whatever its label; nothing is learned.
+
+        One row per row and one column per scale; with several classes one such block of columns per class, in order.
+        With other losses than those of probabilities the label is within the range of the labels so far.
+        """
+        check.instance("batch", batch, Batch)
+        rows = batch.private()
+        with self._reading:
+            out = np.empty((len(rows), self._core.outputs * len(self._spec.scales)))
+            try:
+                self._core.moves(rows.indptr, rows.indices, rows.values, out, rows.first_row)
+            except ValueError as error:
+                raise refusal(rows, error) from None
+        return out
 
     def _rows_until_review(self, batch: Batch) -> int:
         """How many rows of a batch come before the next decision about its scales; all when it is further off."""

@@ -13,9 +13,9 @@ from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
 from ftprl.linear.content import content_shape
 from ftprl.linear.names import TENSORS, Names
 from ftprl.linear.spec import Spec
+from ftprl.linear.tensors import PROVENANCE
 from ftprl.schema import fields
 
-PROVENANCE = "provenance"  # the tensor that holds it
 _OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a receipt needs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, final
 
 import numpy as np
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ftprl import data as readers
 from ftprl._core import HASH_VERSION
-from ftprl.confidence import RunConfidence, RunMonitor
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
 from ftprl.data.protocol import BESIDE
@@ -20,19 +19,19 @@ from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
 from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label
-from ftprl.linear.compact import compacted
 from ftprl.linear.engine import Engine
-from ftprl.linear.loaded import PROVENANCE, check_content, check_reading, classes_of, names_of, receipt_of
 from ftprl.linear.names import Names
-from ftprl.linear.one_row import RowLearner
 from ftprl.linear.spec import Spec
-from ftprl.linear.tensors import restore, tensors_of
+from ftprl.linear.tensors import PROVENANCE, restore, tensors_of
 from ftprl.linear.totals import LossTotals
+from ftprl.linear.uncertainty import uncertainty
 from ftprl.runlog.yardstick import compared
 
 if TYPE_CHECKING:
+    from ftprl.confidence import RunConfidence
     from ftprl.evaluation import ClassEvaluation, Evaluation
     from ftprl.linear.explain import Explanation
+    from ftprl.linear.one_row import RowLearner
 
 Vector = NDArray[np.float64]
 START = "start"  # the tensor that holds it
@@ -105,6 +104,8 @@ class Model:
             rows.append(("features with a name", f"{len(self.names):,}"))
         if self.engine.receipt:
             rows.append(("receipt", "kept"))
+        if spec.calibrate != "none":
+            rows.append(("calibration", spec.calibrate))
         return card("Model", [*rows, ("reads", str(self.reading.get("format", "batches")))])
 
     @property
@@ -152,7 +153,11 @@ class Model:
     def confidence(self) -> RunConfidence | None:
         """What to expect of rows to come, from all rows it was trained on; None for a model without such a record."""
         numbers = self.history.get("monitor", ())
-        return RunMonitor(self.engine.spec.loss, numbers).confidence() if numbers else None
+        if not numbers:
+            return None
+        from ftprl.confidence import RunMonitor
+
+        return RunMonitor(self.engine.spec.loss, numbers).confidence()
 
     @property
     def shared_bounds(self) -> tuple[int, int | None]:
@@ -203,17 +208,38 @@ class Model:
 
         While another thread learns, each batch is predicted with the state between two of its calls of `Engine.learn`.
         """
-        if not isinstance(data, Batch):
-            source = data if isinstance(data, Source) else self.open(data)
-            shape = 0 if self.class_table is None else (0, self.engine.classes)
-            parts, left_out = [np.empty(shape)], Counter[int]()
-            for batch, _ in source.read():
-                parts.append(self.predict(batch, raw=raw))
-                left_out.update(source.take_left_out())
+
+        def of_batch(batch: Batch) -> Vector:
+            scores = self.engine.score(batch)
+            return scores if raw else self.mean(scores)
+
+        return self._of_rows(data, of_batch, np.empty(0 if self.class_table is None else (0, self.engine.classes)))
+
+    def _of_rows(self, data: Any, of_batch: Callable[[Batch], Vector], nothing: Vector) -> Vector:
+        """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""
+        if isinstance(data, Batch):
+            return of_batch(data)
+        source = data if isinstance(data, Source) else self.open(data)
+        parts, left_out = [nothing], Counter[int]()
+        for batch, _ in source.read():
+            parts.append(of_batch(batch))
             left_out.update(source.take_left_out())
-            return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
-        scores = self.engine.score(data)
-        return scores if raw else self.mean(scores)
+        left_out.update(source.take_left_out())
+        return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
+
+    def uncertainty(self, data: Any) -> Vector:
+        """How uncertain the prediction of each row is: how far one more such row could move its score.
+
+        In log-odds for probabilities, otherwise in the unit of the score (docs/calibration.md). `data` as in `predict`;
+        a row that is left out has NaN.
+
+        >>> model = Model(Engine(Spec(dim=4)))
+        >>> _ = model.engine.learn(Batch.from_rows([{0: 1.0}] * 9, y=[1] * 9))
+        >>> often, never = model.uncertainty(Batch.from_rows([{0: 1.0}, {3: 1.0}]))
+        >>> bool(often < never)
+        True
+        """
+        return self._of_rows(data, lambda batch: uncertainty(self.engine, batch), np.empty(0))
 
     def learn_one(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
         """Predict and learn one row, a dict by name: the same bits as training on the same rows (docs/one-row.md).
@@ -236,6 +262,8 @@ class Model:
         known = self._row_learner
         if known is None or known.engine is not self.engine:
             _ = self.history  # with the rows of the engine before
+            from ftprl.linear.one_row import RowLearner
+
             known = self._row_learner = RowLearner(self)
         return known
 
@@ -295,8 +323,9 @@ class Model:
     def weights_table(self) -> Any:
         """The weights by name as a pyarrow table, the largest first: docs/names.md.
 
-        Its columns are `name`, `cell`, `weight` (per value 1), `unit_weight` (with the feature at its unit), `unit`,
-        `seen` (rows that had the feature; null with a single scale) and `others` (other names in the same cell).
+        Its columns are `name`, `cell`, `weight` (the coefficient of its value), `unit_weight` (with the feature at its
+        unit), `unit`, `seen` (rows that had the feature; null with a single scale) and `others` (other names in the
+        same cell).
         """
         from ftprl.linear.explain import weights_table
 
@@ -331,6 +360,8 @@ class Model:
         >>> model.occupied, model.compact().occupied
         (2, 0)
         """
+        from ftprl.linear.compact import compacted
+
         small = Model(compacted(self.engine), self.reading, history=self.history, classes=self.class_table)
         small.is_compact = True
         return small
@@ -387,6 +418,8 @@ class Model:
 
     @classmethod
     def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
+        from ftprl.linear.loaded import check_content, check_reading, classes_of, names_of, receipt_of
+
         content = loaded.content
         try:
             check_content(content)

@@ -11,11 +11,12 @@ from ftprl.data.frame_source import FrameSource
 from ftprl.data.frames import text_of
 from ftprl.data.labels import sign_of
 from ftprl.errors import BadFormat, InvalidInput
+from ftprl.linear.bounds import too_many_ranges
 
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
 
-_REVIEW_DUE, _NAMES_FULL = 1, 2  # as in src/core/bindings/one_row.cpp
+_REVIEW_DUE, _NAMES_FULL, _BOUNDS_EMPTY, _BOUNDS_MANY = 1, 2, 4, 8  # as in src/core/bindings/one_row.cpp
 _MOST_LABELS = 1000  # that are remembered
 
 
@@ -33,7 +34,8 @@ class RowLearner:
         source = model.open([{}])
         assert isinstance(source, FrameSource)
         scoring = replace(source.settings, skip_bad_rows=False, batch_rows=2, names=False)
-        learning = replace(scoring, names=model.names is not None and model.names.full_row is None)
+        keeps_names = model.names is not None and model.names.full_row is None
+        learning = replace(scoring, names="all" if self.engine.bounds is not None else keeps_names)
         table = None if model.names is None else model.names.table
         self.core = self.engine.one_row(learning.parser(), scoring.parser(), table)
         self._before = int(model.history.get("rows", 0))
@@ -70,7 +72,14 @@ class RowLearner:
         return self.mean_of(self.score(x))
 
     def settle(self, due: int) -> None:
-        """What the core leaves to do after a row: to drop scales, and to note that no name fits any more."""
+        """What the core leaves to do after a row: to drop scales, and to note that no name fits any more.
+
+        Or to refuse the row, and all that follow, because of the bounds of a name in it.
+        """
+        if due & _BOUNDS_EMPTY and self.engine.bounds is not None:
+            raise self.engine.bounds.refusal()
+        if due & _BOUNDS_MANY:
+            raise too_many_ranges()
         if due & _REVIEW_DUE:
             self.engine.review_one_row(self.core)
         if due & _NAMES_FULL and self._names is not None:
@@ -103,7 +112,7 @@ def _obstacle(model: Model) -> str | None:
         return "is a checkpoint of an unfinished run"
     if model.admission is not None:
         return "leaves rare features out (admit=)"
-    return None if model.engine.bounds is None else "bounds weights by name (bounds=); train it on lists of dicts"
+    return None
 
 
 def _number(y: Any) -> float:

@@ -21,6 +21,7 @@ MOST_SCALES = 16
 MOST_CLASSES = 10_000
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
 BETA = 0.3  # with several scales
+CALIBRATIONS = ("none", "platt", "isotonic")
 
 
 @final
@@ -40,7 +41,8 @@ class Spec:
     names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired` are
     scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for
     several unless it is given. `classes` is how many classes there may be with a loss of classes (docs/classes.md),
-    otherwise 0.
+    otherwise 0. `calibrate` is "platt" or "isotonic" for probabilities that are calibrated while rows are learned
+    (docs/calibration.md); with the log loss.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -69,6 +71,7 @@ class Spec:
     coin_retired: bool = False
     classes: int = 0
     bounds: tuple[Bound, ...] = ()
+    calibrate: str = "none"
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -104,6 +107,7 @@ class Spec:
                 " drop it, or pass lower= and upper=.",
                 option=("bounds", "loss", "lower", "upper"),
             )
+        _check_calibrate(self.calibrate, self.loss)
         settle("tau", check.number("tau=", self.tau))
         quantile(self.tau)
         settle("share", _share(self.share))
@@ -116,9 +120,9 @@ class Spec:
         settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
         if self.level and not (self.stacked and self.scalar_loss().has_units):
             raise InvalidInput(
-                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss!r},"
-                f" scale={self.scale!r:.40} and stack={self.stack}; drop it.",
-                option="level",
+                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss},"
+                f" {'several scales' if self.several else 'one scale'} and stack={self.stack}; drop it.",
+                option=("level", "loss", "stack"),
             )
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):
@@ -179,6 +183,8 @@ class Spec:
         ):  # only where they are on: files of earlier versions have none
             if not plain[name]:
                 del plain[name]
+        if self.calibrate == "none":
+            del plain["calibrate"]
         for name in ("lower", "upper"):
             plain[name] = _or_none(plain[name])
         plain["bounds"] = [[name, _or_none(lower), _or_none(upper)] for name, lower, upper in self.bounds]
@@ -239,6 +245,16 @@ def _classes(value: object, loss: ScalarLoss) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 2 <= value <= MOST_CLASSES:
         raise InvalidInput(f"classes= needs a whole number from 2 to {MOST_CLASSES}, got {value!r}; pass one.")
     return int(value)
+
+
+def _check_calibrate(value: object, loss: str) -> None:
+    if value not in CALIBRATIONS:
+        raise InvalidInput(f"calibrate= needs one of {', '.join(CALIBRATIONS)}, got {value!r:.40}; pass one of them.")
+    if value != "none" and loss != "logistic":
+        raise InvalidInput(
+            f"calibrate= needs loss=logistic, got calibrate={value} and loss={loss}; drop it.",
+            option=("calibrate", "loss"),
+        )
 
 
 def _retired(value: object, scales: tuple[float, ...]) -> tuple[float, ...]:

@@ -39,6 +39,19 @@ class LearnerState(CellTable):
 
     @property
     @reads
+    def calibration_knots(self) -> Vector | None:
+        """Log-odds before and after isotonic calibration, one row per bin; None without it.
+
+        Between two rows the calibrated log-odds are interpolated, beyond the first and the last a constant is added.
+        """
+        if self._spec.calibrate != "isotonic":
+            return None
+        knots = np.empty((len(self._core.saved_arrays["calibrator.bins"]), 2))
+        self._core.knots(knots)
+        return knots
+
+    @property
+    @reads
     def expert_weights(self) -> tuple[list[float], list[float]]:
         """What decides how the experts are weighed: their weights, and the losses behind them where the share is 0."""
         return self.state["w"].tolist(), self.state.get("seen", _NOTHING).tolist()

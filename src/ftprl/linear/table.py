@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ftprl import check
 from ftprl._core import Hold, state_lock
 from ftprl.errors import InvalidInput
-from ftprl.linear.bounds import CellBounds
+from ftprl.linear.bounds import CellBounds, too_many_ranges
 from ftprl.linear.core_learner import core_learner
 from ftprl.linear.mixture import Cells, leader_of
 from ftprl.linear.spec import Spec
@@ -50,6 +50,12 @@ class CellTable:
                 f"receipt= does not support several classes yet, got loss={spec.loss}; drop one.",
                 option=("receipt", "loss"),
             )
+        if receipt and spec.calibrate != "none":
+            raise InvalidInput(
+                f"receipt= covers predictions as they are before calibration, got calibrate={spec.calibrate} as well;"
+                " drop one.",
+                option=("receipt", "calibrate"),
+            )
         self._spec = spec
         self._receipt = receipt
         self._core = core_learner(spec, receipt, classes)
@@ -84,7 +90,9 @@ class CellTable:
     def know_classes(self, classes: int) -> None:
         """Make so many classes known, at least those that are; a new one starts as all that were not seen yet."""
         if not self.classes <= classes <= self._spec.classes:
-            raise InvalidInput(f"classes needs {self.classes} to {self._spec.classes}, got {classes!r}; pass that.")
+            raise InvalidInput(
+                f"classes needs {self.classes} to {self._spec.classes}, got {classes!r}; pass a number in that range."
+            )
         with self._changing:
             self._core.know_classes(classes)
 
@@ -274,7 +282,7 @@ class CellTable:
 
     def _put_bounds(self, cells: NDArray[np.uint32], ends: Vector) -> None:
         if len(cells) and not self._core.put_boxes(cells, np.ascontiguousarray(ends)):
-            raise InvalidInput("bounds= needs at most 65535 different ranges of weights, got more; join some.")
+            raise too_many_ranges()
 
     @reads
     def limits_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:

@@ -15,6 +15,7 @@ from ftprl.linear.state import LABEL_NUMBERS
 from ftprl.schema import MOST_ROWS
 
 BASELINE = "baseline"
+PROVENANCE = "provenance"  # of a model with a receipt, packed
 GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
 LABELS = "labels"  # what is known of them, with other losses than the log loss
 BOUNDS = ("bounds.cells", "bounds.ends")  # of a model with bounds by name
@@ -198,6 +199,22 @@ def _is_labels(numbers: NDArray[Any]) -> bool:
     return sound and names["lowest"] <= names["highest"] and names["least"] <= names["most"]
 
 
+def _is_platt(u: NDArray[Any]) -> bool:
+    return _is_finite(u) and bool((np.abs(u) <= _LARGEST_STACK).all())
+
+
+def _is_bins(bins: NDArray[Any]) -> bool:
+    """Weight, positives and scores of each bin: no more positives than weight, and scores near the bin."""
+    weight, positive, scores = bins.T
+    middle = 0.5 * np.arange(len(bins)) - 8.0
+    near = np.abs(scores - middle * weight) <= 0.25 * weight * (1 + 1e-9) + 1e-9
+    return (
+        _is_positive(bins[:, :2])
+        and _is_moderate(scores)
+        and bool((positive <= weight * (1 + 1e-9)).all() and near.all())
+    )
+
+
 def _is_hedge(numbers: NDArray[Any]) -> bool:
     """Finite numbers, of which the levels of the stack may be negative."""
     return _is_moderate(numbers) and _is_positive(numbers[:5])
@@ -265,6 +282,9 @@ _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "dense.columns": _are_columns,
     "dense.P": lambda t: _is_stack(t["dense.P"]),
     "dense.u": lambda t: bool((np.abs(t["dense.u"]) <= _LARGEST_STACK).all()),
+    "calibrator.u": lambda t: _is_platt(t["calibrator.u"]),
+    "calibrator.P": lambda t: _is_stack(t["calibrator.P"]),
+    "calibrator.bins": lambda t: _is_bins(t["calibrator.bins"]),
     "mixture.block": lambda t: _is_moderate(t["mixture.block"]),
     "mixture.windows": lambda t: _is_moderate(t["mixture.windows"]),
     "mixture.sums": lambda t: _is_finite(t["mixture.sums"]),

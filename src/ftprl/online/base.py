@@ -16,7 +16,8 @@ from ftprl.training.setup import model_of_names, model_options
 Row = Mapping[Any, Any]
 _OPTIONS = (
     *("loss", "tau", "scale", "beta", "l1", "l2", "lower", "upper", "intercept", "bits", "seed", "float64"),
-    *("coin", "dense", "categorical", "text", "boolean", "date", "interactions"),
+    *("coin", "dense", "calibrate", "categorical", "text", "boolean", "date", "interactions"),
+    *("bounds", "ngrams", "skips", "char_ngrams", "missing", "numeric"),
 )
 
 

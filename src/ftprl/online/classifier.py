@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, final
 
+from ftprl.data.ngrams import GramsOption
 from ftprl.errors import InvalidInput
 from ftprl.linear.one_row import refusal
 from ftprl.online.base import OnlineModel, Row
@@ -37,17 +38,24 @@ class OnlineClassifier(OnlineModel):
         l2: float = 0.0,
         lower: float | None = None,
         upper: float | None = None,
+        bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
         intercept: bool = True,
         categorical: tuple[str, ...] | None = None,
+        numeric: tuple[str, ...] | None = None,
         text: tuple[str, ...] | None = None,
         boolean: tuple[str, ...] | None = None,
         date: tuple[str, ...] | None = None,
         interactions: tuple[str, ...] | None = None,
+        ngrams: GramsOption = None,
+        skips: GramsOption = None,
+        char_ngrams: GramsOption = None,
+        missing: str | None = None,
         bits: int = 22,
         seed: int = 0,
         float64: bool = False,
         coin: bool | None = None,
         dense: bool | None = None,
+        calibrate: str | None = None,
         retire: bool = True,
         receipt: bool = False,
     ) -> None:
@@ -59,17 +67,24 @@ class OnlineClassifier(OnlineModel):
         self.l2 = l2
         self.lower = lower
         self.upper = upper
+        self.bounds = bounds
         self.intercept = intercept
         self.categorical = categorical
+        self.numeric = numeric
         self.text = text
         self.boolean = boolean
         self.date = date
         self.interactions = interactions
+        self.ngrams = ngrams
+        self.skips = skips
+        self.char_ngrams = char_ngrams
+        self.missing = missing
         self.bits = bits
         self.seed = seed
         self.float64 = float64
         self.coin = coin
         self.dense = dense
+        self.calibrate = calibrate
         self.retire = retire
         self.receipt = receipt
         if len(classes) != 2 or classes[0] == classes[1]:

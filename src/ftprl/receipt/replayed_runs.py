@@ -158,12 +158,10 @@ class Replaying:
         found["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
         checks = compare("certificate", {**stated, "confidence": None}, {**found, "confidence": None}, tolerances)
         checks += self._check_confidence(stated.get("confidence"))
-        loss, told = (
-            self.replay.spec.scalar_loss(),
-            None if stated.get("confidence") is None else self.confidence.to_dict(),
-        )
+        loss = self.replay.spec.scalar_loss()
+        confidence = None if stated.get("confidence") is None else self.confidence.to_dict()
         offset = offset_in_words(loss) if loss.has_offset else ""
-        self.answers = four_answers(loss.name, found["baseline"], found["rates"], audit.curve(), offset, told)
+        self.answers = four_answers(loss.name, found["baseline"], found["rates"], audit.curve(), offset, confidence)
         checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
         bins = self.replay.calibration
         checks += compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})

@@ -81,8 +81,8 @@ class Verdict:
         """As JSON values."""
         refused = [{"name": one.name, "stated": one.stated, "found": one.found} for one in self.refused]
         numbers = {"checks": len(self.checks), "rows": self.rows, "whole": self.whole}
-        told = [one._asdict() for one in self.answers] if self.confirmed else []
-        return {"status": self.status, "confirmed": self.confirmed, **numbers, "refused": refused, "answers": told}
+        answers = [one._asdict() for one in self.answers] if self.confirmed else []
+        return {"status": self.status, "confirmed": self.confirmed, **numbers, "refused": refused, "answers": answers}
 
 
 def verify_receipt(

@@ -88,7 +88,8 @@ def _floor(log: RunLog) -> Figure:
     curve = log.floor
     if curve is None:
         return Figure(name, title, no_receipt(log))
-    base = None if log.first_pass is None or log.loss == "poisson" else log.first_pass.baseline
+    is_other_unit = log.loss in LOSSES and LOSSES[log.loss].divides_rows
+    base = None if log.first_pass is None or is_other_unit else log.first_pass.baseline
     lengths = [0.0, *([curve.beaten_length] if curve.beaten_length else []), *curve.named_lengths()]
     return Figure(
         name,
@@ -145,7 +146,7 @@ def _scales(log: RunLog) -> Figure:
         xlim=plots.span(rows),
         stacked=True,
         ylim=(0.0, 1.0),
-        marks=plots.changes(log),
+        vlines=plots.changes(log),
     )
     return Figure(
         name,

@@ -30,7 +30,7 @@ def main(number: int) -> None:
                 raise _Abandoned from None
 
         signal.signal(signal.SIGTERM, _stop)
-        from ftprl.training.train import train_here
+        from ftprl.training.api import train_here
 
         try:
             run = train_here({**arguments, "listener": listen})

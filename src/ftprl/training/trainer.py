@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ftprl._core import trim
-from ftprl.confidence import ResidualSummary, RunConfidence, RunMonitor
+from ftprl.confidence import RunMonitor
 from ftprl.data import Batch, Position, Source
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model, Vector
@@ -24,7 +24,7 @@ from ftprl.linear.relearn import forgetful
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
 from ftprl.training.checkpoint import Checkpoints
-from ftprl.training.delay import Waiting, waiting_of
+from ftprl.training.delay import Waiting, has_delay_column, waiting_of
 from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass, check_chosen, is_over, review
@@ -36,6 +36,7 @@ from ftprl.training.schedule import Schedule, Stop
 from ftprl.training.signals import SignalHold
 
 if TYPE_CHECKING:
+    from ftprl.confidence import ResidualSummary, RunConfidence
     from ftprl.receipt.recorder import ReceiptRecorder
 
 Listener = Callable[[Event], None]
@@ -97,6 +98,7 @@ class Trainer:
         self.failed_checkpoints = 0
         self.checkpoint_error: str | None = None  # of the first that failed
         self.has_ended = False  # the model is saved
+        self._is_shown = False  # whether the last of the rows that are being learned is shown in a progress event
         self._saved_rows = self.state.rows  # that a file has: a checkpoint, or the model that is resumed
         self._clock = time.monotonic()
 
@@ -265,6 +267,7 @@ class Trainer:
         while at < len(batch):
             stop = self._schedule.after(self.state.rows)
             end = min(len(batch), at + stop.row - self.state.rows)
+            self._is_shown = stop.progress and self.state.rows + end - at == stop.row
             self._learn_accepted(self._admitted(batch[at:end]), position)
             self._add_names(batch[at:end])
             self.state.advance(end - at, position.after(end))
@@ -322,7 +325,8 @@ class Trainer:
             losses, baselines = outcome.losses[held], outcome.baselines[held]
             self.state.holdout = add_losses(self.state.holdout, losses, baselines, batch.weight[held])
         self.state.see_labels(batch.y)
-        self._meter.see(batch[-1:], float(outcome.scores[-1]))
+        if len(outcome.scores):
+            self._meter.see(batch[-1:], float(outcome.scores[-1]))
         if self._written is not None:
             self._written.add(batch, outcome.scores)
 
@@ -346,12 +350,15 @@ class Trainer:
             return self._learned_late(rows, self._waiting)
         monitor, is_first_pass = self.state.monitor, self.state.passes_done == 0
         losses, baselines = np.empty(len(rows)), np.empty((len(rows), 2))
-        scores_all = monitor.needs_scores or self._written is not None
-        scores = np.empty(len(rows) if scores_all else 1)
+        # Several scales need much less time for a loss than for a score: then that of the last row is enough, where
+        # it is shown. A row that is refused is not shown: any row could be the last one before it.
+        scores_all = monitor.needs_scores or self._written is not None or not self.model.engine.spec.several
+        scores_last = not scores_all and (self._is_shown or self.source.skips_bad_rows)
+        scores = np.empty(len(rows) if scores_all else int(scores_last))
         self.model.engine.learn(
             rows,
             scores=scores if scores_all else None,
-            last_score=None if scores_all else scores,  # several scales need much less time for a loss
+            last_score=scores if scores_last else None,
             losses=losses,
             baselines=baselines,
             seen=self._is_mixture_kept and not is_first_pass,
@@ -396,12 +403,15 @@ class Trainer:
         goes_on = before.progressive == state.run_start and state.first_pass is not None
         total = state.first_pass if goes_on else None
         rows = before.rows + state.rows // max(1, state.passes_done)
+        own_delay = "column" if has_delay_column(self.source) else self.options.delay
+        delay = before.delay if own_delay is None else own_delay
         return TrainingHistory(
             rows,
             before.bad_rows + self.bad_rows,
             total or plus(before.progressive, progressive),
             state.holdout,
             () if state.is_partial else tuple(state.monitor.numbers),
+            delay,
         )
 
     def _save_checkpoint(self) -> None:

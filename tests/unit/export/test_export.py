@@ -32,6 +32,9 @@ SETTINGS: list[dict[str, Any]] = [
     {"scale": 0.3, "l1": 0.5, "l2": 0.1, "upper": 0.2},
     {"scale": "auto", "bounds": {"[01]": (0, None)}},
 ]
+CALIBRATED: list[dict[str, Any]] = [
+    {"scale": scale, "calibrate": kind} for scale in (3.0, "auto") for kind in ("platt", "isotonic")
+]
 
 
 def scorer(model: Model) -> dict[str, Any]:
@@ -73,7 +76,22 @@ def test_every_loss_and_mixture(loss: str, settings: dict[str, Any], tmp_path: P
     if settings.get("share") == 0.0 and loss != "logistic":
         settings = {**settings, "level": True}
     model = ftprl.train(X, y, loss=loss, **settings).model
-    own, probe = scorer(model), X[:60]
+    check_exports(model, X[:60], tmp_path)
+
+
+@pytest.mark.parametrize("settings", CALIBRATED, ids=str)
+def test_calibrated_scores(settings: dict[str, Any], tmp_path: Path) -> None:
+    X, y = arrays("logistic", 3)
+    y[::3] *= -1  # so that the probabilities need it
+    model = ftprl.train(X, y, **settings).model
+    (batch,) = model.open(X).batches()
+    assert not np.allclose(model.engine.score(batch, calibrated=False), model.engine.score(batch), atol=0.05)
+    wide = np.vstack([X[:40], 30 * X[:20]])  # scores beyond those that were seen
+    check_exports(model, wide, tmp_path)
+
+
+def check_exports(model: Model, probe: np.ndarray, tmp_path: Path) -> None:
+    own = scorer(model)
     expected = model.predict(probe, raw=True)
     assert [own["score"](row) for row in probe.tolist()] == expected.tolist()
     assert [own["score"](dict(enumerate(row))) for row in probe.tolist()] == expected.tolist()
@@ -200,6 +218,12 @@ def test_the_command(clicks: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_allclose(
         [float(x) for x in done.stdout.split()], ftprl.load("m").predict(clicks)[:20], rtol=1e-15
     )
+    for line in ("{", "3", '{"a": [}', ""):  # one line for what cannot be read, behind the predictions before it
+        failed = subprocess.run(command, input=f"{json.dumps(rows[0])}\n{line}\n", capture_output=True, text=True)
+        assert failed.returncode == 1
+        assert failed.stdout == done.stdout[: len(failed.stdout)] != ""
+        assert failed.stderr.startswith("line 2: expected a row as a JSON object, got ")
+        assert failed.stderr.count("\n") == 1
     for wrong in ("export m", "export m --python m", "export m --python a --onnx a", "export c.vw --python s.py"):
         assert run(wrong.split()) == 2
         assert capsys.readouterr().err.count("\n") == 1

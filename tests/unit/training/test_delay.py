@@ -351,3 +351,17 @@ def test_sizes() -> None:
     assert parse_size("x") is None
     with pytest.raises(InvalidInput, match="delay_memory="):
         parse_memory(0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [({**CHOSEN, "delay": 20}, "20 rows after their row"), (BY_COLUMN, "as a column says")]
+)
+def test_inspect_shows_late_labels_and_losses_at_arrival(
+    data: Path, tmp_path: Path, options: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    end = train(data, output=tmp_path / "m", **options).progressive
+    assert command(["inspect", str(tmp_path / "m")]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    assert words in lines["labels"]
+    assert f"mean loss {end.mean:.6f}, baseline {end.baseline_mean:.6f}" in lines["progressive"]
+    assert float(lines["baseline"].split()[1]) == pytest.approx(end.baseline_mean, abs=1e-6)

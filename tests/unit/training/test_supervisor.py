@@ -13,7 +13,7 @@ import pytest
 from ftprl import data
 from ftprl.errors import BadFormat, FtprlError, Interrupted
 from ftprl.training import supervisor, train
-from ftprl.training.train import may_restart
+from ftprl.training.api import may_restart
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds processes in /proc")
 

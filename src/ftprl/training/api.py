@@ -94,6 +94,7 @@ def train(
     level: bool | None = None,
     coin: bool | None = None,
     dense: bool | None = None,
+    calibrate: str | None = None,
     retire: bool | None = None,
     admit: str | None = None,
     passes: int | None = None,
@@ -190,6 +191,8 @@ def train(
       penalties or bounds [default: True]
     - `dense`: Whether the combination of all scales also sees the columns of numbers that most rows have; not
       with penalties or bounds [default: True]
+    - `calibrate`: Calibrate probabilities while rows are learned: platt (three numbers), isotonic (bins of scores) or
+      none; with logistic loss, in one pass, without a receipt and without delays [default: none]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
     - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
@@ -296,6 +299,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         saved = None if old is None else old.checkpoint
         bounded = bool(model.engine.spec.bounds)
         run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt, bounds=bounded)
+        _check_calibrate(run_options, source, model.engine.spec.calibrate)
         model.check_size()
         log = EventLog(events, arguments["listener"], settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
@@ -440,6 +444,23 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, 
     if options.passes > 1:
         raise InvalidInput(
             f"{name}= is for one pass over a stream, got passes={options.passes}; drop one.", option=(name, "passes")
+        )
+
+
+def _check_calibrate(options: RunOptions, source: readers.Source, calibrate: str) -> None:
+    """Refuse calibration where a prediction is of a row that was learned before, or where its label arrives later."""
+    if calibrate == "none":
+        return
+    if options.passes > 1:
+        raise InvalidInput(
+            f"calibrate= learns from predictions of rows that are new, got passes={options.passes}; drop one.",
+            option=("calibrate", "passes"),
+        )
+    name = "delay_column" if has_delay_column(source) else "delay"
+    if options.delay or name == "delay_column":
+        raise InvalidInput(
+            f"calibrate= does not support labels that arrive late yet, got {name}=; drop one.",
+            option=("calibrate", name),
         )
 
 
