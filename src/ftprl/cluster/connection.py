@@ -22,8 +22,9 @@ R = TypeVar("R")
 
 _ANSWER_SECONDS = 5
 _START_SECONDS = 120
-# Of Ray, unless the environment has others: no warning about GPUs at each start, and no statistics sent anywhere.
-_SETTINGS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+# Of Ray, unless the environment has others: no warning about GPUs at each start, no statistics sent anywhere, and
+# workers that wait no longer for a processor than the command itself (Ray gives them the lowest priority).
+_SETTINGS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 
 
 @final

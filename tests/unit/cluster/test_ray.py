@@ -19,6 +19,7 @@ from ftprl.errors import BadFormat, FtprlError, InvalidInput, Unsupported
 from ftprl.losses import CLASS_LOSSES, LOSSES
 from ftprl.training.predict_files import predict_files
 
+os.environ.setdefault("RAY_worker_niceness", "0")  # before Ray reads it: tests run beside others
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ftprl[ray]'")
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 pytestmark = [
