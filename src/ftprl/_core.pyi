@@ -11,6 +11,101 @@ HASH_VERSION: Final[int]
 def feature_hash(data: bytes | str, seed: int = 0) -> int: ...
 def feature_hashes(names: Sequence[str | bytes], seed: int = 0) -> NDArray[np.uint64]: ...
 
+# ---- rounds of several rows ----
+
+class RoundNumbering:
+    def __init__(self, dim: int) -> None: ...
+    def clear(self) -> None: ...
+    def add(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float32] | NDArray[np.float64],
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        block: int = 4096,
+    ) -> None: ...
+    @property
+    def slots(self) -> NDArray[np.uint32]: ...
+    @property
+    def rows(self) -> NDArray[np.float64]: ...
+    @property
+    def largest(self) -> NDArray[np.float64]: ...
+    @property
+    def squares(self) -> NDArray[np.float64]: ...
+    @property
+    def coordinates(self) -> NDArray[np.uint32]: ...
+    @property
+    def values(self) -> NDArray[np.float64]: ...
+    @property
+    def next_hot(self) -> NDArray[np.uint32]: ...
+
+def play_round(
+    learner: Learner,
+    slots: NDArray[np.uint32],
+    rows: NDArray[np.float64],
+    largest: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    x: NDArray[np.float64],
+) -> None: ...
+def score_round(
+    learner: Learner,
+    indptr: NDArray[np.int64],
+    coordinates: NDArray[np.uint32],
+    values: NDArray[np.float64],
+    x: NDArray[np.float64],
+    scores: NDArray[np.float64],
+) -> None: ...
+def chain_round(
+    learner: Learner,
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    hot_indptr: NDArray[np.int64],
+    hot_slots: NDArray[np.uint32],
+    hot_values: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    predictions: NDArray[np.float64] | None = None,
+    losses: NDArray[np.float64] | None = None,
+    mixture: bool = True,
+) -> tuple[float, float, int]: ...
+def sum_round(
+    learner: Learner,
+    indptr: NDArray[np.int64],
+    coordinates: NDArray[np.uint32],
+    values: NDArray[np.float64],
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None: ...
+def step_round(
+    learner: Learner,
+    slots: NDArray[np.uint32],
+    rows: NDArray[np.float64],
+    largest: NDArray[np.float64],
+    heaviest: float,
+    x: NDArray[np.float64],
+    g: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None: ...
+def add_round_sums(learner: Learner, sums: NDArray[np.float64]) -> None: ...
+def learn_round(
+    learner: Learner,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.uint32],
+    values: NDArray[np.float32] | NDArray[np.float64],
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    predictions: NDArray[np.float64] | None = None,
+    losses: NDArray[np.float64] | None = None,
+    block: int = 4096,
+) -> tuple[float, float, int]: ...
+def round_size(learned: int, most: int, growth: int = 64) -> int: ...
+def round_stride(learner: Learner) -> int: ...
+def hot_slots(learner: Learner) -> NDArray[np.uint32]: ...
+def set_hot_slots(learner: Learner, slots: NDArray[np.uint32]) -> None: ...
+
 # ---- the learner ----
 
 class RowError(ValueError):
@@ -41,6 +136,7 @@ class Learner:
         dense: bool = False,
         boxed: bool = False,
         classes: int = 0,
+        round_rows: int = 1,
         calibrate: str = "none",
     ) -> None: ...
     def learn(

@@ -318,6 +318,15 @@ _TABLE = (
         "none",
     ),
     Option(
+        "round_rows",
+        "learning",
+        "Spec",
+        "INT",
+        "Most rows that are learned together, in rounds that grow with the rows learned so far: a power of two; above 1"
+        " with logistic loss alone, and without coin and dense",
+        "1",
+    ),
+    Option(
         "retire",
         "learning",
         "train",

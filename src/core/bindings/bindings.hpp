@@ -27,6 +27,7 @@ void bind_lock(nanobind::module_& m);
 void bind_matrix(nanobind::module_& m);
 void bind_names(nanobind::module_& m);
 void bind_one_row(nanobind::module_& m);
+void bind_rounds(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
 
 // One row in the memory of a parser. Files that know parsers do not know learners, whose names they share.

@@ -53,12 +53,14 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
                                       const std::vector<double>& scales, double beta, double l1, double l2,
                                       double lower, double upper, bool intercept, double tau,
                                       std::optional<double> share, bool capped, bool stack, bool levels, bool coin,
-                                      bool dense, bool boxed, int classes, const char* calibrate) {
+                                      bool dense, bool boxed, int classes, const char* calibrate,
+                                      std::int64_t round_rows) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
     if (classes < 0 || classes > ftprl::MOST_CLASSES) throw nb::value_error("classes needs to be at most 10000");
     if (classes == 0 ? outputs != 1 : outputs < 0 || outputs > classes)
         throw nb::value_error("outputs needs to be 1, or the number of classes known so far");
-    if (classes > 0 && (receipt || boxed)) throw nb::value_error("several classes have no receipt and no boxes");
+    if (classes > 0 && boxed) throw nb::value_error("several classes have no boxes");
+    if (classes > ftprl::MOST_DENSE_CLASSES && dense) throw nb::value_error("so many classes have no dense columns");
     if (scales.empty() || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 1 to 16 numbers");
     ftprl::LearnerOptions options;
     options.dim = dim;
@@ -67,6 +69,7 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     options.wide_cells = float64;
     options.receipt = receipt;
     options.boxed = boxed;
+    options.round_rows = round_rows;
     options.calibration = calibration_of(calibrate);
     ftprl::ScaleConstants& c = options.constants;
     c.base.loss = ftprl::loss_named(loss);
@@ -76,6 +79,9 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     const bool logistic = classes == 0 && c.base.loss->rule == ftprl::LabelRule::none;
     if (options.calibration != ftprl::CalibrationKind::none && (receipt || !logistic))
         throw nb::value_error("scores are calibrated with the logistic loss alone, and without a receipt");
+    const bool in_rounds = logistic && !coin && !dense;
+    if (round_rows < 1 || (round_rows & (round_rows - 1)) != 0 || (round_rows > 1 && !in_rounds))
+        throw nb::value_error("round_rows needs a power of two, and above 1 the log loss without coin and dense");
     c.base.beta = beta;
     c.base.l1 = l1;
     c.base.l2 = l2;
@@ -342,8 +348,8 @@ void put(Learner& learner, const Column<std::uint32_t>& slots,
 template <class Array>
 void check_gradients(const Learner& learner, const Column<std::uint32_t>& slots, const Array& gradients) {
     if (!learner.receipt()) throw nb::value_error("sums of gradients need a learner with a receipt");
-    if (gradients.shape(0) != slots.size() || gradients.shape(1) != static_cast<std::size_t>(learner.scales()))
-        throw nb::value_error("gradients needs a row for each slot and a column for each scale");
+    if (gradients.shape(0) != slots.size() || gradients.shape(1) != static_cast<std::size_t>(learner.gradient_width()))
+        throw nb::value_error("gradients needs a row for each slot and a column for each scale of each class");
     for (std::size_t i = 0; i < slots.size(); ++i) {
         if (slots.data()[i] >= learner.dim()) throw nb::value_error("a slot is outside the table");
     }
@@ -418,8 +424,7 @@ void ledger(const Learner& learner, const Target<3>& out, int leader,
     if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
     check_scale(learner, leader);
     const auto count = static_cast<std::size_t>(learner.scales());
-    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != ftprl::LEDGER_SUMS ||
-        out.shape(2) != count) {
+    if (out.shape(0) != 1 || out.shape(1) != ftprl::LEDGER_SUMS || out.shape(2) != count) {
         throw nb::value_error("out needs ten sums for each output and scale");
     }
     const std::int64_t* at = slots ? slots->data() : nullptr;
@@ -439,8 +444,7 @@ void groups(const Learner& learner, const Target<3>& out, int leader, int scale)
     if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
     check_scale(learner, leader);
     check_scale(learner, scale);
-    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != ftprl::GROUPS ||
-        out.shape(2) != 4) {
+    if (out.shape(0) != 1 || out.shape(1) != ftprl::GROUPS || out.shape(2) != 4) {
         throw nb::value_error("out needs 128 groups of four numbers for each output");
     }
     const nb::gil_scoped_release free;
@@ -666,7 +670,7 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
                 nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"),
                 nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true,
                 nb::arg("levels") = false, nb::arg("coin") = false, nb::arg("dense") = false, nb::arg("boxed") = false,
-                nb::arg("classes") = 0, nb::arg("calibrate") = "none");
+                nb::arg("classes") = 0, nb::arg("calibrate") = "none", nb::arg("round_rows") = 1);
     learner.def("copy", &Learner::copy);
     bind_rows(learner);
     bind_cells(learner);

@@ -145,6 +145,7 @@ inline void learn_experts(const Rows& rows, bool wide_values, const ScaleConstan
         const C& cell = cells[rows.indices[p]];
         return cell.N >= DENSE_PART * t && fabs(value_of(rows, wide_values, p)) != cell.s;
     };
-    review_columns(rows, from, to, state.experts.slots, t, *state.mixture, stack_inputs, index, *state.experts.dense,
-                   may_be_dense);
+    DenseBlock& block = *state.experts.dense;
+    const auto settle = [&] { settle_columns(block, *state.mixture, stack_inputs); };
+    review_columns(rows, from, to, state.experts.slots, t, settle, index, block, may_be_dense);
 }

@@ -73,15 +73,19 @@ RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t si
                              *kernels_);
 }
 
+Totals Learner::learn_rows_or_rounds(const Rows& rows, bool wide_values, const RowOutputs& out) {
+    return options_.round_rows > 1 ? learn_in_rounds(rows, wide_values, out) : learn_rows(rows, wide_values, out);
+}
+
 Totals Learner::learn(const Rows& rows, bool wide_values, const RowOutputs& out) {
     if (calibrator_ != nullptr) return learn_calibrated(rows, wide_values, out);
-    if (!calibrates()) return learn_rows(rows, wide_values, out);
+    if (!calibrates()) return learn_rows_or_rounds(rows, wide_values, out);
     RowOutputs with_losses = out;
     if (out.losses == nullptr) {
         if (losses_.size() < static_cast<std::size_t>(rows.count)) losses_.resize(static_cast<std::size_t>(rows.count));
         with_losses.losses = losses_.data();
     }
-    const Totals totals = learn_rows(rows, wide_values, with_losses);
+    const Totals totals = learn_rows_or_rounds(rows, wide_values, with_losses);
     calibration_.add(rows, with_losses.losses);
     return totals;
 }
@@ -95,7 +99,7 @@ Totals Learner::learn_calibrated(const Rows& rows, bool wide_values, const RowOu
         own.scores = scores_.data();
     }
     const double before = tallies_[LOSS];
-    Totals totals = learn_rows(rows, wide_values, own);
+    Totals totals = learn_rows_or_rounds(rows, wide_values, own);
     tallies_[LOSS] = before;
     totals.loss = 0.0;
     const ScaleConstants& c = options_.constants;
@@ -139,7 +143,7 @@ void Learner::moves(const Rows& rows, bool wide_values, double* out) const {
 }
 
 LedgerGroups Learner::groups(int leader, int scale) const {
-    return groups_of(table(), options_.constants.base, options_.constants.h, leader, scale);
+    return groups_of(table(), options_.constants.base, options_.constants.h, scales(), leader, scale);
 }
 
 std::vector<NamedArray> Learner::common_arrays() {
@@ -161,7 +165,8 @@ Learner::Learner(const Learner& other)
     : options_(other.options_),
       kernels_(other.kernels_),
       unconstrained_(other.unconstrained_),
-      calibration_(other.calibration_) {
+      calibration_(other.calibration_),
+      hot_(other.hot_) {
     std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
     std::copy(&other.rounding_[0][0], &other.rounding_[0][0] + ROUNDING_SUMS * MOST_SCALES, &rounding_[0][0]);
     std::copy(&other.row_sums_[0][0], &other.row_sums_[0][0] + ROW_SUMS * MOST_SCALES, &row_sums_[0][0]);
@@ -184,7 +189,7 @@ NamedArray Learner::rounding() { return {"rounding", &rounding_[0][0], ROUNDING_
 
 void Learner::take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const {
     const GradientSums S = gradient_sums();
-    const auto width = static_cast<std::size_t>(scales());
+    const auto width = static_cast<std::size_t>(gradient_width());
     for (std::size_t i = 0; i < count; ++i) {
         const double* from = S.first + cell_of(slots[i]) * S.stride;
         std::copy(from, from + width, out + i * width);
@@ -193,10 +198,11 @@ void Learner::take_gradients(const std::uint32_t* slots, std::size_t count, doub
 
 void Learner::put_gradients(const std::uint32_t* slots, std::size_t count, const double* from) {
     const GradientSums S = gradient_sums();
-    const auto width = static_cast<std::size_t>(scales());
+    const auto width = static_cast<std::size_t>(gradient_width());
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t cell = cell_of(slots[i]);
-        if (cell == 0 && scales() > 1) continue;  // of several scales, cell 0 belongs to slots that were never learned
+        // Of several scales or classes, cell 0 belongs to slots that were never learned.
+        if (cell == 0 && (scales() > 1 || has_classes())) continue;
         std::copy(from + i * width, from + (i + 1) * width, S.first + cell * S.stride);
     }
 }

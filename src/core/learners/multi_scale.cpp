@@ -245,6 +245,8 @@ std::vector<Columns> MultiScaleLearner::columns() const {
 CellTable MultiScaleLearner::table() const {
     const int P = lanes();
     CellTable table{};
+    table.columns = 1;
+    table.copies = 1.0;
     table.cells = memory_.data();
     table.slot_map = slot_map_.data();
     table.dim = dim();

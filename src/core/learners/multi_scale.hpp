@@ -52,6 +52,8 @@ private:
         return cell;
     }
     GradientSums gradient_sums() const override;
+    ScaleState round_state() const override { return state(nullptr); }
+    double* regret_sum(int sum, int scale) override { return &mixture_.sums[sum][scale]; }
     int lanes() const { return (scales() + 3) / 4 * 4; }
     template <class T>
     std::size_t touched(std::uint32_t* out) const;

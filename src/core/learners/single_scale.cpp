@@ -140,6 +140,8 @@ std::vector<Columns> SingleScaleLearner::columns() const {
 
 CellTable SingleScaleLearner::table() const {
     CellTable table{};
+    table.columns = 1;
+    table.copies = 1.0;
     table.cells = memory_.data();
     table.dim = dim();
     table.bytes = stride_of(options_);

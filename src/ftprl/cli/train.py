@@ -63,6 +63,7 @@ def train(
     no_coin: Annotated[bool, option("coin")] = False,
     no_dense: Annotated[bool, option("dense")] = False,
     calibrate: Annotated[str | None, option("calibrate")] = None,
+    round_rows: Annotated[int | None, option("round_rows")] = None,
     no_retire: Annotated[bool, option("retire")] = False,
     admit: Annotated[str | None, option("admit")] = None,
     passes: Annotated[int | None, option("passes")] = None,

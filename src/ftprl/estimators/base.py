@@ -244,6 +244,8 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         from ftprl.receipt.certificate import own_certificate
 
         check_is_fitted(self)
+        if not all(model.engine.receipt for model in self.models_):  # who lists attributes expects this kind of error
+            raise AttributeError("a certificate needs receipt=True, got an estimator without it; fit it with that.")
         return [own_certificate(model.engine, unit_values=False) for model in self.models_]
 
     @property

@@ -40,8 +40,8 @@ class ClassTable:
     ([1.0, nan, 1.0], ('cat', 7.0))
     """
 
-    def __init__(self, most: int, labels: Iterable[Label] = ()) -> None:
-        self.most = most
+    def __init__(self, most: int, labels: Iterable[Label] = (), *, declared: bool = False) -> None:
+        self.most, self.declared = most, declared  # whether all labels were known before the first row
         self._numbers: dict[Label, int] = {}
         for label in labels:
             self._numbers.setdefault(label, len(self._numbers))
@@ -138,7 +138,7 @@ def table_of(declared: Any, y: Any = None) -> ClassTable:
         raise InvalidInput(
             f"classes= needs 2 to {MOST_CLASSES} different labels, got {list(declared)!r:.80}; list each once."
         )
-    return ClassTable(len(labels), labels)
+    return ClassTable(len(labels), labels, declared=True)
 
 
 def unique_values(y: Any) -> list[Any]:

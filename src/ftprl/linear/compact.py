@@ -20,10 +20,9 @@ def compacted(engine: Engine) -> Engine:
     with engine.unchanged():
         arrays, slots = engine.saved_arrays, needed(engine)
         if engine.spec.dense:
-            columns, inputs = (len(arrays.get(name, ())) for name in ("dense.columns", "dense.u"))
-            new.expect_columns(columns, inputs)
+            new.expect_columns(*engine.columns_of(arrays))
         for name, target in new.saved_arrays.items():
-            target[...] = arrays[name]
+            target[...] = arrays[name][: len(target)]  # the intercept of several classes without its S
         for name, target in new.baseline_arrays.items():
             target[...] = engine.baseline_arrays[name]
         new.expect_cells(len(slots))

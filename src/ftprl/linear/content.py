@@ -70,6 +70,7 @@ SPEC = fields(
         "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),
         "classes": whole(0, 10_000),
+        "round_rows": whole(1, 2**20),
         "calibrate": one_of("none", "platt", "isotonic"),
     },
 )
@@ -192,6 +193,7 @@ def content_shape(content: Mapping[str, Any]) -> Shape:
         {
             "classes": listed(either(number(), text(MOST_LABEL)), 10_000),
             "compact": flag,
+            "declared_classes": flag,
             "history": HISTORY,
             "names": fields({"budget": whole(0, 2**40), "full_row": either(nothing, whole(1))}),
             "record": either(nothing, json_value(6, MOST_RUNS)),  # of a receipt that no version checks any more

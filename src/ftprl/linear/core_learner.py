@@ -53,4 +53,5 @@ def _make(spec: Spec, receipt: bool, dim: int, classes: int = 0) -> Learner:
         classes=spec.classes,
         boxed=bool(spec.bounds),
         calibrate=spec.calibrate,
+        round_rows=spec.round_rows,
     )

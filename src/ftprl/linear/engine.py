@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import NameTable, OneRow, RecordParser, state_lock
+from ftprl._core import NameTable, OneRow, RecordParser, hot_slots, set_hot_slots, state_lock
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear.core_learner import table_bytes
@@ -73,6 +73,9 @@ class Engine(LearnerState):
         With more than four scales, those that no longer contribute are dropped, unless `retire` is off. It is decided
         after row 2^17 and at each later power of two of the rows learned, however they are cut into batches.
 
+        With `round_rows` above 1 rows are learned in rounds (docs/rounds.md), and the last round ends with the batch:
+        cut a stream where `ftprl.linear.rounds.round_ends` says, and the model does not depend on the cuts.
+
         Other threads that learn, save or predict wait meanwhile. They may write to the arrays of a batch that is not
         `is_private`, which is copied before it is checked and learned, some rows at a time.
         """
@@ -96,9 +99,39 @@ class Engine(LearnerState):
         baselines: Vector | None,
         last_score: Vector | None,
     ) -> LossTotals:
+        if self._spec.round_rows > 1:
+            return self._learn_rounds(batch, scores, losses, baselines, last_score)
         if last_score is None or len(batch) < 2:
             return self._learn_all(batch, scores if last_score is None else last_score[: len(batch)], losses, baselines)
         return self._learn_and_score_last(batch, last_score, losses, baselines)
+
+    def _learn_rounds(
+        self,
+        batch: Batch,
+        scores: Vector | None,
+        losses: Vector | None,
+        baselines: Vector | None,
+        last_score: Vector | None,
+    ) -> LossTotals:
+        """Learn rows in rounds of several, which no cut within the batch may end."""
+        if last_score is not None:
+            scores = np.empty(len(batch))
+        totals = self._learn_and_review(batch.private(), scores, losses, baselines)
+        if last_score is not None and scores is not None and len(batch):
+            last_score[0] = scores[-1]
+        return totals
+
+    @property
+    @reads
+    def hot_slots(self) -> NDArray[np.uint32]:
+        """The cells that are learned row by row in the next round of several rows, in order (docs/rounds.md)."""
+        return hot_slots(self._core)
+
+    @hot_slots.setter
+    def hot_slots(self, slots: NDArray[np.integer[Any]]) -> None:
+        some = self._checked(slots)
+        with self._changing:
+            set_hot_slots(self._core, some)
 
     def _bounded_parts(self, batch: Batch) -> Iterator[slice]:
         """The rows of a batch in parts; before each, the bounds are set that hold from its first row on."""

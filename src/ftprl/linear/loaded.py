@@ -48,7 +48,7 @@ def classes_of(content: Mapping[str, Any], spec: Spec) -> ClassTable | None:
     labels = [label if isinstance(label, str) else float(label) for label in content["classes"]]
     if len(set(labels)) != len(labels) or len(labels) > spec.classes:
         raise BadModel(f"expected at most {spec.classes} different classes, got {labels!r:.80}; train it again.")
-    return ClassTable(spec.classes, labels)
+    return ClassTable(spec.classes, labels, declared=bool(content.get("declared_classes", False)))
 
 
 def names_of(content: Mapping[str, Any], tensors: model_file.Tensors) -> Names | None:

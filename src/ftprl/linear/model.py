@@ -393,6 +393,7 @@ class Model:
             **({} if self.names is None or not names else {"names": self.names.content()}),
             **({"compact": True} if self.is_compact else {}),
             **({} if self.class_table is None else {"classes": list(self.class_table.labels)}),
+            **({"declared_classes": True} if self.class_table is not None and self.class_table.declared else {}),
             "hash_version": HASH_VERSION,
             "history": self.history,
             "reading": self.reading,

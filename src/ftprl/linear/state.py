@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -93,8 +94,8 @@ class LearnerState(CellTable):
         """The loss of predicting each row from the labels before it alone, of the same rows as `progress`.
 
         The prediction is the base rate (n1 + 1/2) / (n + 1) for log loss, the mean for squared and Huber loss, its
-        logarithm for Poisson and gamma loss, a running median or quantile for absolute and quantile loss, and the
-        majority class for the hinge losses. NaN for a model that was saved without it.
+        logarithm for Poisson and gamma loss, a running median or quantile for absolute and quantile loss, the
+        majority class for the hinge losses, and the rate of each class with several. NaN for a model without it.
         """
         now = self.progress
         return LossTotals(now.baseline, now.weight, now.rows, now.baseline, now.least)
@@ -171,10 +172,16 @@ class LearnerState(CellTable):
 
     def expect_columns(self, columns: int, inputs: int) -> None:
         """Before `saved_arrays` are filled: so many dense columns, and so many inputs of a stack that sees them."""
-        own = len(self._spec.scales) + (2 if self._spec.level else 0) + 1
+        own = 1 if self._spec.classes else len(self._spec.scales) + (2 if self._spec.level else 0) + 1
         if not 0 <= columns <= MOST_DENSE or not (inputs == 0 or own <= inputs <= own + columns):
             raise InvalidInput(f"dense.u of {inputs} numbers for {columns} columns")
         self._core.expect_columns(columns, inputs)
+
+    @staticmethod
+    def columns_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int]:
+        """What `expect_columns` needs for these arrays of a file, or of another engine."""
+        inputs = arrays["dense.class_u"].shape[-1] if "dense.class_u" in arrays else len(arrays.get("dense.u", ()))
+        return len(arrays.get("dense.columns", ())), inputs
 
     def drop_coin(self) -> None:
         """Drop the coin, if there is one; the others share its weight."""

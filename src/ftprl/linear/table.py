@@ -45,9 +45,9 @@ class CellTable:
 
     def __init__(self, spec: Spec, *, receipt: bool = False, classes: int = 0) -> None:
         check.instance("spec", spec, Spec)
-        if receipt and spec.classes:
+        if receipt and spec.loss == "ovr":
             raise InvalidInput(
-                f"receipt= does not support several classes yet, got loss={spec.loss}; drop one.",
+                "receipt= needs a loss that is convex in the weights, got loss=ovr; drop it, or pass loss=softmax.",
                 option=("receipt", "loss"),
             )
         if receipt and spec.calibrate != "none":
@@ -120,6 +120,23 @@ class CellTable:
         return parts if rounded is None else {**parts, "S": rounded}
 
     @property
+    def columns(self) -> int:
+        """Of classes, that a cell has: those known and one for all that may come; 1 with a loss of one score."""
+        return self.classes + (self.classes < self._spec.classes) if self._spec.classes else 1
+
+    @property
+    def copies(self) -> Vector:
+        """How many classes each column stands for."""
+        many = np.ones(self.columns)
+        if self.classes < self._spec.classes:
+            many[-1] = self._spec.classes - self.classes
+        return many
+
+    @property
+    def _gradient_width(self) -> int:
+        return self.columns * len(self._spec.scales)
+
+    @property
     def counts_rows(self) -> bool:
         """Whether cells count the rows that had their feature."""
         return "count" in self._core.columns
@@ -145,18 +162,21 @@ class CellTable:
 
     @reads
     def take_gradients(self, slots: NDArray[np.integer[Any]]) -> Vector:
-        """S = g_{1:t} of some cells, one row each and one column per scale; with a receipt only."""
+        """S = g_{1:t} of some cells, one row each and one column per scale; with a receipt only.
+
+        With several classes the scales of each column of `columns`, one after the other.
+        """
         some = self._checked(slots)
-        out = np.empty((len(some), len(self._spec.scales)))
+        out = np.empty((len(some), self._gradient_width))
         self._core.take_gradients(some, out)
         return out
 
     def put_gradients(self, slots: NDArray[np.integer[Any]], gradients: Vector) -> None:
         """Overwrite S of some cells that `put` has filled."""
         some, rows = self._checked(slots), np.ascontiguousarray(gradients, np.float64)
-        if rows.shape != (len(some), len(self._spec.scales)):
+        if rows.shape != (len(some), self._gradient_width):
             raise InvalidInput(
-                f"gradients need one row per slot and one column per scale, got {rows.shape}; pass those."
+                f"gradients need one row per slot and {self._gradient_width} columns, got {rows.shape}; pass those."
             )
         with self._changing:
             self._core.put_gradients(some, rows)
@@ -193,6 +213,18 @@ class CellTable:
         out = np.empty((self._core.outputs, 4, len(self._spec.scales)))
         self._core.intercept(out)
         return out if self._spec.classes else np.asarray(out[0])
+
+    @property
+    @reads
+    def intercept_columns(self) -> Vector:
+        """The same, one array per column of classes, as `columns` counts them; S with a receipt only."""
+        if not self._spec.classes:
+            return self.intercept[np.newaxis]
+        K, saved = len(self._spec.scales), self._core.saved_arrays["intercept"]
+        out = np.zeros((self.columns, 4, K))
+        out[:, : len(saved)] = saved.reshape(len(saved), self.columns, K).transpose(1, 0, 2)
+        out[:, 3] = 1.0
+        return out
 
     @property
     def state(self) -> dict[str, Vector]:

@@ -16,9 +16,10 @@ from ftprl.data.files import shown
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.linear.content import PROVENANCE
-from ftprl.receipt.audit import Comparator
+from ftprl.receipt.audit import Comparator, Replayed
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.checks import Check, checked, compare
+from ftprl.receipt.class_replay import ClassReplay
 from ftprl.receipt.digest import digest_of_file
 from ftprl.receipt.document import Document, canonical, digest, read_receipt, spec_to_dict
 from ftprl.receipt.learned_data import LearnedData
@@ -26,6 +27,7 @@ from ftprl.receipt.printed import answer_lines
 from ftprl.receipt.provenance import Provenance
 from ftprl.receipt.replay import Replay
 from ftprl.receipt.replayed_runs import Replaying
+from ftprl.receipt.round_replay import RoundReplay
 from ftprl.runlog.answers import Answer
 from ftprl.runlog.floor import Norm
 
@@ -126,7 +128,9 @@ def verify_receipt(
     checks += digests
     if any(not one.ok for one in digests):  # other files: what they would give says nothing about the receipt
         return Verdict(tuple(checks), 0, False)
-    replaying = Replaying(stated, provenance, learned, Replay(spec, retire=False, numpy=numpy), rows, listener)
+    plain = RoundReplay if spec.round_rows > 1 else Replay
+    replay: Replayed = _class_replay(stated, spec) if spec.classes else plain(spec, retire=False, numpy=numpy)
+    replaying = Replaying(stated, provenance, learned, replay, rows, listener)
     try:
         checks += replaying.run(comparator)
     except FtprlError as error:  # the rows are not those that were learned
@@ -143,11 +147,42 @@ def _check_header(stated: Document) -> Iterator[Check]:
         yield checked(f"reading.{name}", stated["reading"][name], stated["spec"].get(name))
 
 
-def _check_model(model: Model, replay: Replay) -> list[Check]:
+def _class_replay(stated: Document, spec: Spec) -> ClassReplay:
+    labels, declared = stated.get("classes"), stated.get("declared_classes")
+    if labels is None or declared is None or len(labels) > spec.classes or (declared and len(labels) < spec.classes):
+        raise InvalidInput("a receipt of several classes needs their labels, got others; make it again.")
+    return ClassReplay(spec, retire=False, known=spec.classes if declared else 0)
+
+
+def _check_classes(model: Model, replay: ClassReplay) -> list[Check]:
+    """As `_check_model`, for each class."""
+    slots, engine, checks = replay.touched(), model.engine, []
+    if engine.classes != replay.known:
+        return [Check("model.classes", engine.classes, replay.known, False)]
+    for k, h in enumerate(replay.spec.scales):
+        theirs, ours = model.weights(k), np.zeros((replay.known, engine.spec.dim))
+        ours[:, slots] = replay.weights(slots, k)
+        theirs[:, np.setdiff1d(engine.touched(), slots)] += math.inf
+        checks.append(_check_learned(f"model.weights of scale {h:g}", theirs, ours))
+    arrays = engine.saved_arrays
+    pairs = {"mixture": (np.asarray(arrays["mixture.w"]), replay.state["w"])}
+    if replay.spec.stacked:
+        pairs["stack"] = np.asarray(arrays["mixture.u"]), replay.state["u"]
+    dense = replay.mixing.dense
+    if dense is not None:
+        n = sum(dense.counts[[0, 2]].astype(int).tolist()) if dense.started else 0
+        theirs = np.asarray(arrays.get("dense.class_u", np.zeros((replay.columns, 0))))
+        pairs["dense columns"] = theirs, np.ascontiguousarray(dense.u[:n].T)
+    return checks + [_check_learned(f"model.{name}", *pair) for name, pair in pairs.items()]
+
+
+def _check_model(model: Model, replay: Replayed) -> list[Check]:
     """Whether a model has the weights that the replay learned, scale by scale, and mixes them as it does."""
     scales = (model.engine.spec.scales, replay.spec.scales)
     if scales[0] != scales[1]:
         return [Check("model.scales", list(scales[0]), list(scales[1]), False)]
+    if isinstance(replay, ClassReplay):
+        return _check_classes(model, replay)
     slots, checks = replay.touched(), []
     for k, h in enumerate(scales[0]):
         theirs, ours = model.weights(k), np.zeros(model.engine.spec.dim)
@@ -219,6 +254,8 @@ def _comparator(stated: Mapping[str, Any], other: str | os.PathLike[str] | None,
     if kind == "model":
         if other is None:
             raise InvalidInput("the receipt compares with another model, got none; name it with --against.")
+        if spec.classes:
+            raise InvalidInput("a receipt of several classes compares with no other model, got one; make it again.")
         model = other_model(spec, other)
         return Comparator(None, model.weights(), model.engine.bias(), model.file_digest, norm)
     if other is not None:

@@ -16,6 +16,7 @@ from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN, is_uri
 from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
+from ftprl.linear.spec import Spec
 from ftprl.losses import CLASS_LOSSES
 from ftprl.training.checkpoint import check_shared, load_resumed
 from ftprl.training.delay import has_delay_column, parse_memory
@@ -95,6 +96,7 @@ def train(
     coin: bool | None = None,
     dense: bool | None = None,
     calibrate: str | None = None,
+    round_rows: int | None = None,
     retire: bool | None = None,
     admit: str | None = None,
     passes: int | None = None,
@@ -193,6 +195,8 @@ def train(
       with penalties or bounds [default: True]
     - `calibrate`: Calibrate probabilities while rows are learned: platt (three numbers), isotonic (bins of scores) or
       none; with logistic loss, in one pass, without a receipt and without delays [default: none]
+    - `round_rows`: Most rows that are learned together, in rounds that grow with the rows learned so far: a power of
+      two; above 1 with logistic loss alone, and without coin and dense [default: 1]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
     - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
@@ -297,8 +301,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
                 source, os.fspath(cache), threads, names="all" if model.engine.spec.bounds else model.names is not None
             )
         saved = None if old is None else old.checkpoint
-        bounded = bool(model.engine.spec.bounds)
-        run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt, bounds=bounded)
+        run_options = _run_options(arguments, saved, source, model.engine.spec, receipt=model.engine.receipt)
         _check_calibrate(run_options, source, model.engine.spec.calibrate)
         model.check_size()
         log = EventLog(events, arguments["listener"], settings(model, source, run_options))
@@ -387,9 +390,9 @@ def _run_options(
     arguments: Mapping[str, Any],
     checkpoint: Mapping[str, Any] | None,
     source: readers.Source,
+    spec: Spec,
     *,
     receipt: bool,
-    bounds: bool,
 ) -> RunOptions:
     """The options of this run; those that were not passed again are as in the checkpoint it resumes."""
     passed = {name: arguments[name] for name in RUN if arguments[name] is not None}
@@ -409,7 +412,7 @@ def _run_options(
         passed["delay_memory"] = parse_memory(passed["delay_memory"])
     options = RunOptions(**{**kept, **passed})
     options.check()
-    _check_delay(options, source, receipt=receipt, bounds=bounds, loss=source.to_dict()["loss"])
+    _check_delay(options, source, spec, receipt=receipt)
     if options.holdout == 0:
         options = options._replace(holdout=None)
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
@@ -421,7 +424,7 @@ def _run_options(
     return options
 
 
-def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, bounds: bool, loss: str) -> None:
+def _check_delay(options: RunOptions, source: readers.Source, spec: Spec, *, receipt: bool) -> None:
     """Refuse late labels where rows are learned several times, or where a receipt counts each at its prediction."""
     name = "delay_column" if has_delay_column(source) else "delay"
     if options.delay is None and name == "delay":
@@ -432,6 +435,7 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, 
             " drop one.",
             option=(name, "receipt"),
         )
+    loss, bounds, round_rows = spec.loss, spec.bounds, spec.round_rows
     if loss in CLASS_LOSSES:
         raise InvalidInput(
             f"{name}= does not support several classes yet, got loss={loss}; drop one.",
@@ -440,6 +444,11 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, 
     if bounds:  # they hold from the row of a name on, and rows would be learned in another order
         raise InvalidInput(
             f"{name}= learns rows in another order than bounds= expects, got both; drop one.", option=(name, "bounds")
+        )
+    if round_rows > 1:
+        raise InvalidInput(
+            f"{name}= does not support rounds of several rows, got round_rows={round_rows}; drop one.",
+            option=(name, "round_rows"),
         )
     if options.passes > 1:
         raise InvalidInput(

@@ -141,7 +141,8 @@ def _names(source: readers.Source, budget: int) -> Names | None:
 
 def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with `coin` and `dense` on, where nothing was said of them and they can be."""
-    spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper", "bounds", *_of_classes(settings))))
+    deciding = ("scale", "stack", "l1", "l2", "lower", "upper", "bounds", "round_rows", *_of_classes(settings))
+    spec = Spec(**_pick(settings, deciding))
     wanted = {name: spec.may_add(name) for name in ("coin", "dense")}
     return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
 

@@ -121,7 +121,7 @@ def test_sample_weights_are_routed() -> None:
 def test_each_class_has_its_certificate() -> None:
     X, y = numbers()
     y = y + (X["b"].to_numpy() > 0.5)
-    three = FTPRLClassifier(receipt=True).fit(X, y)
+    three = FTPRLClassifier(receipt=True, multi_class="ovr").fit(X, y)
     assert len(three.certificates_) == len(three.classes_) == 3
     for certificate, model in zip(three.certificates_, three.models_, strict=True):
         assert certificate.regret <= certificate.bound * (1 + 1e-12)
@@ -130,5 +130,25 @@ def test_each_class_has_its_certificate() -> None:
         _ = three.certificate_
     two = FTPRLClassifier(receipt=True).fit(X, y > 0)
     assert two.certificate_.to_dict() == two.certificates_[0].to_dict()
-    with pytest.raises(InvalidInput, match="receipt"):
+    with pytest.raises(AttributeError, match="a certificate needs receipt=True"):
         _ = FTPRLClassifier().fit(X, y).certificates_
+
+
+def test_a_notebook_shows_every_estimator() -> None:
+    """scikit-learn reads all attributes that there are to show an estimator; those that there are not must say so."""
+    X, y = numbers()
+    data, labels = columns(60)
+    for estimator in (
+        FTPRLClassifier(),
+        FTPRLClassifier().fit(X, y),
+        FTPRLClassifier(receipt=True).fit(X, y),
+        FTPRLClassifier(receipt=True).fit(X, y + (X["b"] > 0)),
+        FTPRLClassifier(multi_class="softmax").fit(X, y + (X["b"] > 0)),
+        FTPRLClassifier(loss="hinge").fit(X, y),
+        FTPRLClassifier(text="text").fit(pandas.DataFrame(data), labels),
+        FTPRLRegressor().fit(X, y),
+        FTPRLRegressor().partial_fit(X, y),
+    ):
+        assert type(estimator).__name__ in estimator._repr_html_()
+        assert "fit" in dir(estimator)
+        repr(estimator)
