@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ftprl.online import OnlineClassifier, OnlineRegressor
     from ftprl.posthoc import best_bound
     from ftprl.schemes import john
+    from ftprl.training.api import train
     from ftprl.training.live import ProgressBar
     from ftprl.training.run import Run
-    from ftprl.training.train import train
 
 # Where each public name lives: it is imported when it is first used, so that `import ftprl` stays cheap.
 _NAMES = {

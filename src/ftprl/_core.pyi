@@ -1,6 +1,6 @@
 """The compiled core of ftprl."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +10,101 @@ HASH_VERSION: Final[int]
 
 def feature_hash(data: bytes | str, seed: int = 0) -> int: ...
 def feature_hashes(names: Sequence[str | bytes], seed: int = 0) -> NDArray[np.uint64]: ...
+
+# ---- rounds of several rows ----
+
+class RoundNumbering:
+    def __init__(self, dim: int) -> None: ...
+    def clear(self) -> None: ...
+    def add(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float32] | NDArray[np.float64],
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        block: int = 4096,
+    ) -> None: ...
+    @property
+    def slots(self) -> NDArray[np.uint32]: ...
+    @property
+    def rows(self) -> NDArray[np.float64]: ...
+    @property
+    def largest(self) -> NDArray[np.float64]: ...
+    @property
+    def squares(self) -> NDArray[np.float64]: ...
+    @property
+    def coordinates(self) -> NDArray[np.uint32]: ...
+    @property
+    def values(self) -> NDArray[np.float64]: ...
+    @property
+    def next_hot(self) -> NDArray[np.uint32]: ...
+
+def play_round(
+    learner: Learner,
+    slots: NDArray[np.uint32],
+    rows: NDArray[np.float64],
+    largest: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    x: NDArray[np.float64],
+) -> None: ...
+def score_round(
+    learner: Learner,
+    indptr: NDArray[np.int64],
+    coordinates: NDArray[np.uint32],
+    values: NDArray[np.float64],
+    x: NDArray[np.float64],
+    scores: NDArray[np.float64],
+) -> None: ...
+def chain_round(
+    learner: Learner,
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    hot_indptr: NDArray[np.int64],
+    hot_slots: NDArray[np.uint32],
+    hot_values: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    predictions: NDArray[np.float64] | None = None,
+    losses: NDArray[np.float64] | None = None,
+    mixture: bool = True,
+) -> tuple[float, float, int]: ...
+def sum_round(
+    learner: Learner,
+    indptr: NDArray[np.int64],
+    coordinates: NDArray[np.uint32],
+    values: NDArray[np.float64],
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None: ...
+def step_round(
+    learner: Learner,
+    slots: NDArray[np.uint32],
+    rows: NDArray[np.float64],
+    largest: NDArray[np.float64],
+    heaviest: float,
+    x: NDArray[np.float64],
+    g: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None: ...
+def add_round_sums(learner: Learner, sums: NDArray[np.float64]) -> None: ...
+def learn_round(
+    learner: Learner,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.uint32],
+    values: NDArray[np.float32] | NDArray[np.float64],
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    predictions: NDArray[np.float64] | None = None,
+    losses: NDArray[np.float64] | None = None,
+    block: int = 4096,
+) -> tuple[float, float, int]: ...
+def round_size(learned: int, most: int, growth: int = 64) -> int: ...
+def round_stride(learner: Learner) -> int: ...
+def hot_slots(learner: Learner) -> NDArray[np.uint32]: ...
+def set_hot_slots(learner: Learner, slots: NDArray[np.uint32]) -> None: ...
 
 # ---- the learner ----
 
@@ -41,6 +136,8 @@ class Learner:
         dense: bool = False,
         boxed: bool = False,
         classes: int = 0,
+        round_rows: int = 1,
+        calibrate: str = "none",
     ) -> None: ...
     def learn(
         self,
@@ -75,7 +172,17 @@ class Learner:
         values: NDArray[np.float32] | NDArray[np.float64],
         scores: NDArray[np.float64],
         first_row: int = 0,
+        calibrated: bool = True,
     ) -> None: ...
+    def moves(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.uint32],
+        values: NDArray[np.float32] | NDArray[np.float64],
+        out: NDArray[np.float64],
+        first_row: int = 0,
+    ) -> None: ...
+    def knots(self, out: NDArray[np.float64]) -> None: ...
     def touch(
         self,
         indptr: NDArray[np.int64],
@@ -303,6 +410,33 @@ class FrameParser(Parser):
     def set_batch(self, columns: list[tuple[int, bytes]], schema: object, array: object) -> None: ...
     def read(self, start: int, stop: int) -> int: ...
 
+class ParquetBatch:
+    @property
+    def num_rows(self) -> int: ...
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
+    def values(self, column: int) -> list[object]: ...
+
+class ParquetGroup:
+    def read(self, most: int) -> ParquetBatch | None: ...
+
+class ParquetFile:
+    def __init__(self, path: str) -> None: ...
+    @property
+    def leaves(self) -> list[tuple[bytes, int, int, int, int, int, int]]: ...
+    @property
+    def arrow_schema(self) -> bytes: ...
+    @property
+    def is_flat(self) -> bool: ...
+    @property
+    def groups(self) -> int: ...
+    def group(
+        self,
+        number: int,
+        columns: Sequence[tuple[int, bool]],
+        decompress: Callable[[bytes, int], object] | None,
+    ) -> ParquetGroup: ...
+    def close(self) -> None: ...
+
 class RecordParser(FrameParser):
     def set_names(self, names: list[tuple[int, bytes]], others: bool) -> None: ...
     def read_records(self, records: list[object], start: int, stop: int) -> int: ...
@@ -332,9 +466,11 @@ class OneRow:
         reading: Hold,
         changing: Hold,
         names: NameTable | None,
+        bounds: BoundTable | None,
     ) -> None: ...
     def learn(self, x: object, y: float, weight: float = 1.0) -> int: ...
     def score(self, x: object) -> float: ...
+    def score_classes(self, x: Any) -> list[float]: ...
 
 class Window:
     def __init__(self, size: int = ...) -> None: ...
@@ -380,7 +516,7 @@ def look_at(
 def look_at_json(
     data: bytes, last: bool, rows: int, label: bytes, distinct: int, keep: list[bytes]
 ) -> tuple[int, list[tuple[bytes, int, bool, ColumnCounts]], list[bytes]]: ...
-def sample_cells(schema: object, array: object, keep: bool) -> ColumnCounts: ...
+def sample_cells(parts: Sequence[tuple[object, object]], column: int | None, most: int, keep: bool) -> ColumnCounts: ...
 def whole_rows(data: bytes | memoryview, start: int, separator: int, quote: int) -> int: ...
 def text_fingerprint(data: bytes | bytearray | memoryview, start: int, end: int, offset: int) -> int: ...
 def feature_lines(

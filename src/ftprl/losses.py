@@ -59,6 +59,7 @@ class ScalarLoss:
     baseline: str = "mean"  # base_rate, mean, log_mean, median, quantile, majority or class_rates
     rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
     tau: float | None = None  # of the quantile loss
+    stack_gain: float = 1.0  # of the coefficients of a stack, as in src/core/learners/losses.cpp
     unit: str = ""
     explanation: str = ""
 
@@ -88,9 +89,19 @@ class ScalarLoss:
         return self.rule not in ("none", "classes")
 
     @property
+    def predicts_labels(self) -> bool:
+        """Whether scores are in the unit of the labels."""
+        return self.has_offset and self.link != "log"
+
+    @property
     def has_kink(self) -> bool:
         """Whether weights are in a unit of their own, kappa."""
         return self.rule in ("quantile", "median_of_unit")
+
+    @property
+    def divides_rows(self) -> bool:
+        """Whether a receipt divides each row by the mean of the labels up to it: counts (docs/receipt.md)."""
+        return self.rule == "log_mean"
 
     @property
     def is_probabilistic(self) -> bool:
@@ -243,6 +254,7 @@ _TABLE = (
         arrays=_hinge,
         labels="signs",
         baseline="majority",
+        stack_gain=4.0,
         unit="hinge loss",
     ),
     ScalarLoss(

@@ -309,6 +309,24 @@ _TABLE = (
         switch_help="Keep the columns of numbers that most rows have out of the combination of all scales",
     ),
     Option(
+        "calibrate",
+        "learning",
+        "Spec",
+        "TEXT",
+        "Calibrate probabilities while rows are learned: platt (three numbers), isotonic (bins of scores) or none; with"
+        " logistic loss, in one pass, without a receipt and without delays",
+        "none",
+    ),
+    Option(
+        "round_rows",
+        "learning",
+        "Spec",
+        "INT",
+        "Most rows that are learned together, in rounds that grow with the rows learned so far: a power of two; above 1"
+        " with logistic loss alone, and without coin and dense",
+        "1",
+    ),
+    Option(
         "retire",
         "learning",
         "train",
@@ -375,7 +393,14 @@ _TABLE = (
         switch="--receipt/--no-receipt",
         switch_help="Keep what certify needs to bound the regret; one pass learns the same model [default: no-receipt]",
     ),
-    Option("checkpoint", "run", "train", "PATH", "File to save the run to, so that it can be resumed"),
+    Option(
+        "checkpoint",
+        "run",
+        "train",
+        "PATH",
+        "File to save the run to, so that it can be resumed, or a path of another file system, such as"
+        " s3://bucket/run, which becomes a folder; on a cluster a learner that dies is replaced from it",
+    ),
     Option(
         "every",
         "run",
@@ -470,7 +495,7 @@ OF_OTHER_COMMANDS = {
 }
 OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
 OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
-OF_OTHER_COMMANDS |= {"probabilities": "--probabilities"}
+OF_OTHER_COMMANDS |= {"probabilities": "--probabilities", "uncertainty": "--uncertainty"}
 
 BY_NAME = {option.name: option for option in _TABLE}
 TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
+from scipy.sparse import bmat, diags, identity
 
 from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
@@ -93,6 +94,33 @@ def test_the_best_weights_are_not_below_it(loss: str, scale: str) -> None:
         length = float(np.linalg.norm(t)) / certificate.floors.unit
         met.append(hindsight(t)[0] - certificate.floor(length))
     assert min(met) > 0.0
+
+
+def pieces(loss: str, y: Vector, tau: float) -> list[tuple[Vector, Vector]]:
+    """Losses with kinks as the largest of slope times score plus constant."""
+    if loss == "hinge":
+        return [(-y, np.ones_like(y)), (np.zeros_like(y), np.zeros_like(y))]
+    tau, times = (0.5, 2.0) if loss == "absolute" else (tau, 1.0)
+    return [(np.full_like(y, times * slope), -times * slope * y) for slope in (-tau, 1.0 - tau)]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("loss", ["hinge", "absolute", "quantile"])
+def test_the_best_weights_in_a_box_by_linear_programming_are_not_below_it(loss: str, scale: str) -> None:
+    """Losses with kinks have no gradient to follow to their least: a linear program finds it in a box."""
+    certificate, hindsight = learned(loss, {}, 6, SCALES[scale])
+    assert np.ptp(hindsight.weight) > 0.0, "rows of different weights"
+    curve, (n, d) = certificate.with_norm("inf").curve, hindsight.X.shape
+    lines = pieces(loss, hindsight.y, spec(loss).tau)
+    A = bmat([[diags(slope) @ hindsight.X, -identity(n)] for slope, _ in lines])
+    b = np.concatenate([-constant - slope * hindsight.offset for slope, constant in lines])
+    cost = np.concatenate([np.zeros(d), hindsight.weight / hindsight.weight.sum()])
+    for length in (0.1, 1.0, 5.0):
+        side = length * certificate.floors.unit
+        best = linprog(cost, A, b, bounds=[(-side, side)] * d + [(None, None)] * n)
+        assert best.success
+        assert best.fun == pytest.approx(hindsight(best.x[:d])[0], rel=1e-7)
+        assert curve.at(length) <= best.fun * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from oracles.experts_twin import Columns, regrown
+
 STACK_CUT = 8.0
 LEAST_CHANCE = 2.0**-900
 LEAST_WEIGHT = 2.0**-1000
@@ -40,6 +42,7 @@ class ClassesTwin:
     ovr: bool = False
     stack: bool = True
     share: float | None = None  # None for min(2^-10, 1/(t+1))
+    dense: bool = False
     float64: bool = True
     cells: dict[int, Cell] = field(default_factory=dict)
 
@@ -52,6 +55,9 @@ class ClassesTwin:
         self.w, self.totals, self.largest = np.full(n, 1.0 / n), np.zeros(n), 1.0
         self.u, self.P = np.full(K, 1.0 / K), np.eye(K) / 4.0
         self.rows, self.loss = 0, 0.0
+        self.read_columns = Columns() if self.dense and self.stack else None
+        self.class_u, self.class_P = np.zeros((self.columns, 0)), np.zeros((self.columns, 0, 0))
+        self.inputs = np.zeros(0)  # a constant and the dense columns of a row, from the first column on
 
     @property
     def columns(self) -> int:
@@ -72,6 +78,8 @@ class ClassesTwin:
             add = self.columns - before
             cell.z = np.concatenate([cell.z, np.repeat(cell.z[-1:], add, axis=0)])
             cell.R = np.concatenate([cell.R, np.repeat(cell.R[-1:], add, axis=0)])
+        self.class_u = np.concatenate([self.class_u, np.repeat(self.class_u[-1:], add, axis=0)])
+        self.class_P = np.concatenate([self.class_P, np.repeat(self.class_P[-1:], add, axis=0)])
 
     def _stored(self, a):
         return a if self.float64 else np.asarray(a, np.float32).astype(np.float64)
@@ -119,19 +127,26 @@ class ClassesTwin:
         logs = self.log_chances(scores)
         if not self.stack:
             return logs
-        f = np.maximum(logs, -STACK_CUT) @ self.u
+        f = np.maximum(logs, -STACK_CUT) @ self.u + self.class_u @ self.inputs
         high = f.max()
         own = f - high - math.log(float(self.copies @ np.exp(f - high)))
         return np.column_stack([logs, own])
 
     def predict(self, row: dict[int, float]) -> np.ndarray:
         """The probability of one class of each column."""
+        if self.class_u.shape[1]:
+            known = self.read_columns
+            values = [(row.get(i, 0.0) - known.scaling[i][0]) / known.scaling[i][1] for i in known.active]
+            self.inputs = np.array([1.0, *np.clip(values, -8.0, 8.0)])
         return np.exp(self.experts(self.scores(row)[0])) @ self.w
 
     def learn(self, row: dict[int, float], y: int, c: float = 1.0) -> float:
         if y >= self.seen:
             self.grow(y + 1)
         scores, plays = self.scores(row, raise_units=True)
+        if self.read_columns is not None:
+            inputs = self.read_columns.read(list(row), np.array(list(row.values())))
+            self.inputs = inputs if self.class_u.shape[1] else np.zeros(0)
         logs = self.experts(scores)
         losses = -logs[y]
         if c > self.largest:
@@ -159,7 +174,15 @@ class ClassesTwin:
             self._step(self.cells[i], slope * v, x, self._stored)
         if self.intercept:
             self._step(self.bias, slope, self._play(self.bias, True), lambda a: a)
+        if self.read_columns is not None:
+            self._review()
         return loss
+
+    def _review(self) -> None:
+        started = self.class_u.shape[1] > 0
+        stay, joined = self.read_columns.review()
+        made = [regrown(u, P, 0, stay, joined, started) for u, P in zip(self.class_u, self.class_P, strict=True)]
+        self.class_u, self.class_P = (np.array(parts) for parts in zip(*made, strict=True))
 
     def _step(self, cell: Cell, g: np.ndarray, x: np.ndarray, stored) -> None:
         after = np.maximum(stored(np.sqrt(cell.R * cell.R + g * g)), cell.R)
@@ -178,3 +201,12 @@ class ClassesTwin:
             Pd = self.P @ d
             self.P = self.P - (b / (1.0 + b * max(float(d @ Pd), 0.0))) * np.outer(Pd, Pd)
         self.u = self.u - c * (self.P @ (mean - v[y]))
+        for j in range(self.columns if len(self.inputs) else 0):
+            self._newton_of_columns(j, math.exp(logs[j, -1]), j == y, c)
+
+    def _newton_of_columns(self, j: int, p: float, is_label: bool, c: float) -> None:
+        Pd = self.class_P[j] @ self.inputs
+        b = c * max(p * (1.0 - p), 2.0**-13)
+        d = 1.0 + b * max(float(self.inputs @ Pd), 0.0)
+        self.class_u[j] -= c * (p - is_label) / d * Pd
+        self.class_P[j] -= b / d * np.outer(Pd, Pd)

@@ -4,7 +4,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace ftprl {
 class Baseline;
@@ -26,6 +28,8 @@ void bind_lock(nanobind::module_& m);
 void bind_matrix(nanobind::module_& m);
 void bind_names(nanobind::module_& m);
 void bind_one_row(nanobind::module_& m);
+void bind_rounds(nanobind::module_& m);
+void bind_parquet(nanobind::module_& m);
 
 // One row in the memory of a parser. Files that know parsers do not know learners, whose names they share.
 struct OneRowView {
@@ -39,6 +43,12 @@ struct OneRowView {
 // How many rows a learner has learned, after it has learned this one; a bad one is raised as RowError.
 double learn_row(Learner& learner, Baseline& baseline, const OneRowView& row);
 double score_row(const Learner& learner, const OneRowView& row);
+// With several classes: a number for each class that is known.
+std::vector<double> score_classes(const Learner& learner, const OneRowView& row);
+// Raises RowError for a row that cannot be learned.
+void check_row(const Learner& learner, const OneRowView& row);
+// Sets the bounds of the weights of some cells, a pair each; false when too many pairs differ.
+bool bound_cells(Learner& learner, const std::uint32_t* slots, std::size_t count, const double* ends);
 Learner& learner_of(nanobind::handle learner);
 Baseline& baseline_of(nanobind::handle baseline);
 

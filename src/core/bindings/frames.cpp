@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -85,26 +86,54 @@ void set_names(ftprl::bindings::DictParser& parser, const nb::list& names, bool 
     parser.set_names(columns, others);
 }
 
-// What the cells of an Arrow array say of their column.
-nb::tuple sample_cells(nb::handle schema, nb::handle array, bool keep) {
-    const auto* const described = inside<ArrowSchema>(schema, "arrow_schema");
-    const auto* const held = inside<ArrowArray>(array, "arrow_array");
-    const ftprl::ArrowColumn cells(*described, *held, 0);
+// A cell that is text or a number, or the number of a dictionary's entry, or a moment.
+void add_cell(const ftprl::ArrowColumn& cells, std::size_t i, ftprl::ColumnSample& sample) {
+    char room[ftprl::LONGEST_VALUE];
+    if (cells.is_temporal() && !cells.is_missing(i)) {
+        sample.add_instant(cells.seconds(i));
+    } else {
+        sample.add(cells.written(i, room));
+    }
+}
+
+// The same for a column with a dictionary: each entry is looked at once.
+void add_entries(const ftprl::ArrowColumn& cells, std::size_t rows, ftprl::ColumnSample& sample) {
+    const ftprl::ArrowColumn& dictionary = *cells.dictionary();
+    std::vector<std::int64_t> counts(dictionary.size(), 0);
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < rows; ++i) {
+        const std::size_t entry = cells.is_missing(i) ? 0 : cells.entry(i);
+        if (cells.is_missing(i)) {
+            sample.add(Field{nullptr, nullptr, nullptr});
+        } else if (entry < counts.size() && counts[entry]++ == 0) {
+            order.push_back(entry);
+        }
+    }
+    char room[ftprl::LONGEST_VALUE];
+    for (const std::size_t entry : order) sample.add(dictionary.written(entry, room), counts[entry]);
+}
+
+// What the first cells of Arrow arrays say of their column: of the arrays themselves, or of one of their columns.
+nb::tuple sample_cells(const nb::list& parts, const nb::object& column, std::size_t most, bool keep) {
     ftprl::ColumnSample sample;
     sample.keeps_values = keep;
-    char room[ftprl::LONGEST_VALUE];
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-        if (cells.is_temporal() && !cells.is_missing(i)) {
-            sample.add_instant(cells.seconds(i));
-        } else if (cells.dictionary() != nullptr && !cells.is_missing(i)) {
-            const Field entry = cells.written(i, room);
-            double number = 0.0;
-            const bool is_there = ftprl::parse_number(entry.data, entry.end, number) == ftprl::Parsed::ok &&
-                                  number >= 0.0 && number < static_cast<double>(cells.dictionary()->size());
-            if (is_there) sample.add(cells.dictionary()->written(static_cast<std::size_t>(number), room));
-        } else {
-            sample.add(cells.written(i, room));
+    for (nb::handle part : parts) {
+        const auto* described = inside<ArrowSchema>(part[0], "arrow_schema");
+        const auto* held = inside<ArrowArray>(part[1], "arrow_array");
+        if (!column.is_none()) {
+            const auto place = nb::cast<std::int64_t>(column);
+            if (place < 0 || place >= described->n_children) throw nb::index_error("no such column");
+            described = described->children[place];
+            held = held->children[place];
         }
+        const ftprl::ArrowColumn cells(*described, *held, 0);
+        const std::size_t rows = std::min(most, cells.size());
+        if (cells.dictionary() != nullptr) {
+            add_entries(cells, rows, sample);
+        } else {
+            for (std::size_t i = 0; i < rows; ++i) add_cell(cells, i, sample);
+        }
+        most -= rows;
     }
     return ftprl::bindings::tuple_of(sample);
 }
@@ -134,8 +163,8 @@ void ftprl::bindings::bind_frames(nb::module_& m) {
              "The batch to read: the kind and name of each column, and the two capsules of __arrow_c_array__.")
         .def("read", &read_rows, nb::arg("start"), nb::arg("stop"),
              "Read rows [start, stop); returns where it stopped.");
-    m.def("sample_cells", &sample_cells, nb::arg("schema"), nb::arg("array"), nb::arg("keep"),
-          "What the cells of an Arrow array say of their column; with `keep` also their numbers.");
+    m.def("sample_cells", &sample_cells, nb::arg("parts"), nb::arg("column").none(), nb::arg("most"), nb::arg("keep"),
+          "What the first cells of Arrow arrays, or of one of their columns, say; with `keep` also their numbers.");
     nb::class_<DictParser, ftprl::FrameParser>(m, "RecordParser", "Rows from dicts.")
         .def("set_names", &set_names, nb::arg("names"), nb::arg("others"),
              "The kind of each known name, and whether others are read by their values.")

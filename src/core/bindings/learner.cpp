@@ -41,17 +41,26 @@ using Slots = nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::
 
 // ---- options ----
 
+ftprl::CalibrationKind calibration_of(const std::string& name) {
+    if (name == "none") return ftprl::CalibrationKind::none;
+    if (name == "platt") return ftprl::CalibrationKind::platt;
+    if (name == "isotonic") return ftprl::CalibrationKind::isotonic;
+    throw nb::value_error("calibrate needs to be none, platt or isotonic");
+}
+
 // What every learner is made with, numbers that Python has checked.
 std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float64, bool receipt, const char* loss,
                                       const std::vector<double>& scales, double beta, double l1, double l2,
                                       double lower, double upper, bool intercept, double tau,
                                       std::optional<double> share, bool capped, bool stack, bool levels, bool coin,
-                                      bool dense, bool boxed, int classes) {
+                                      bool dense, bool boxed, int classes, const char* calibrate,
+                                      std::int64_t round_rows) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
     if (classes < 0 || classes > ftprl::MOST_CLASSES) throw nb::value_error("classes needs to be at most 10000");
     if (classes == 0 ? outputs != 1 : outputs < 0 || outputs > classes)
         throw nb::value_error("outputs needs to be 1, or the number of classes known so far");
-    if (classes > 0 && (receipt || boxed)) throw nb::value_error("several classes have no receipt and no boxes");
+    if (classes > 0 && boxed) throw nb::value_error("several classes have no boxes");
+    if (classes > ftprl::MOST_DENSE_CLASSES && dense) throw nb::value_error("so many classes have no dense columns");
     if (scales.empty() || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 1 to 16 numbers");
     ftprl::LearnerOptions options;
     options.dim = dim;
@@ -60,11 +69,19 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     options.wide_cells = float64;
     options.receipt = receipt;
     options.boxed = boxed;
+    options.round_rows = round_rows;
+    options.calibration = calibration_of(calibrate);
     ftprl::ScaleConstants& c = options.constants;
     c.base.loss = ftprl::loss_named(loss);
     if (c.base.loss == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
     if ((c.base.loss->labels == ftprl::Labels::classes) != (classes > 0))
         throw nb::value_error("classes are for the losses of several classes");
+    const bool logistic = classes == 0 && c.base.loss->rule == ftprl::LabelRule::none;
+    if (options.calibration != ftprl::CalibrationKind::none && (receipt || !logistic))
+        throw nb::value_error("scores are calibrated with the logistic loss alone, and without a receipt");
+    const bool in_rounds = logistic && !coin && !dense;
+    if (round_rows < 1 || (round_rows & (round_rows - 1)) != 0 || (round_rows > 1 && !in_rounds))
+        throw nb::value_error("round_rows needs a power of two, and above 1 the log loss without coin and dense");
     c.base.beta = beta;
     c.base.l1 = l1;
     c.base.l2 = l2;
@@ -214,16 +231,40 @@ nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Colu
 }
 
 void score(const Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
-           const Values& values, const Target<2>& scores, std::int64_t first_row) {
+           const Values& values, const Target<2>& scores, std::int64_t first_row, bool calibrated) {
     const Entries e = entries_of(indptr, indices, values);
     check_scores(scores, e.rows.count, learner.outputs());
     ftprl::RowFault fault;
     {
         const nb::gil_scoped_release free;
         fault = learner.find_fault(e.rows, e.wide, e.size, false);
-        if (!fault) learner.score(e.rows, e.wide, scores.data());
+        if (!fault) learner.score(e.rows, e.wide, scores.data(), calibrated);
     }
     raise_fault(fault, first_row);
+}
+
+void moves(const Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
+           const Values& values, const Target<2>& out, std::int64_t first_row) {
+    const Entries e = entries_of(indptr, indices, values);
+    check_scores(out, e.rows.count, learner.outputs() * learner.scales());
+    ftprl::RowFault fault;
+    {
+        const nb::gil_scoped_release free;
+        fault = learner.find_fault(e.rows, e.wide, e.size, false);
+        if (!fault) learner.moves(e.rows, e.wide, out.data());
+    }
+    raise_fault(fault, first_row);
+}
+
+// A row for each bin of scores: log-odds before and after calibration.
+void knots(const Learner& learner, const Target<2>& out) {
+    if (learner.calibrator() == nullptr || out.shape(0) != ftprl::SCORE_BINS || out.shape(1) != 2)
+        throw nb::value_error("out needs two numbers for each bin of a calibrator");
+    const ftprl::CalibrationMap map = learner.calibrator()->map();
+    for (std::size_t b = 0; b < ftprl::SCORE_BINS; ++b) {
+        out.data()[2 * b] = map.x[b];
+        out.data()[2 * b + 1] = map.odds[b];
+    }
 }
 
 ftprl::Rows rows_of(const ftprl::bindings::OneRowView& row) {
@@ -307,8 +348,8 @@ void put(Learner& learner, const Column<std::uint32_t>& slots,
 template <class Array>
 void check_gradients(const Learner& learner, const Column<std::uint32_t>& slots, const Array& gradients) {
     if (!learner.receipt()) throw nb::value_error("sums of gradients need a learner with a receipt");
-    if (gradients.shape(0) != slots.size() || gradients.shape(1) != static_cast<std::size_t>(learner.scales()))
-        throw nb::value_error("gradients needs a row for each slot and a column for each scale");
+    if (gradients.shape(0) != slots.size() || gradients.shape(1) != static_cast<std::size_t>(learner.gradient_width()))
+        throw nb::value_error("gradients needs a row for each slot and a column for each scale of each class");
     for (std::size_t i = 0; i < slots.size(); ++i) {
         if (slots.data()[i] >= learner.dim()) throw nb::value_error("a slot is outside the table");
     }
@@ -383,8 +424,7 @@ void ledger(const Learner& learner, const Target<3>& out, int leader,
     if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
     check_scale(learner, leader);
     const auto count = static_cast<std::size_t>(learner.scales());
-    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != ftprl::LEDGER_SUMS ||
-        out.shape(2) != count) {
+    if (out.shape(0) != 1 || out.shape(1) != ftprl::LEDGER_SUMS || out.shape(2) != count) {
         throw nb::value_error("out needs ten sums for each output and scale");
     }
     const std::int64_t* at = slots ? slots->data() : nullptr;
@@ -404,8 +444,7 @@ void groups(const Learner& learner, const Target<3>& out, int leader, int scale)
     if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
     check_scale(learner, leader);
     check_scale(learner, scale);
-    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != ftprl::GROUPS ||
-        out.shape(2) != 4) {
+    if (out.shape(0) != 1 || out.shape(1) != ftprl::GROUPS || out.shape(2) != 4) {
         throw nb::value_error("out needs 128 groups of four numbers for each output");
     }
     const nb::gil_scoped_release free;
@@ -500,7 +539,13 @@ void bind_rows(nb::class_<Learner>& learner) {
              nb::arg("first_row") = 0, "Raise RowError for the first row that cannot be learned.")
         .def("score", &score, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), nb::arg("scores").noconvert(), nb::arg("first_row") = 0,
+             nb::arg("calibrated") = true,
              "The scores of the rows, a column for each output, with the weights as they are.")
+        .def("moves", &moves, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("values").noconvert(), nb::arg("out").noconvert(), nb::arg("first_row") = 0,
+             "How far one more such row could move each score: a column for each scale of each output.")
+        .def("knots", &knots, nb::arg("out").noconvert(),
+             "Log-odds before and after isotonic calibration, a row for each bin; between them it is linear.")
         .def("touch", &touch, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(),
              "The seconds it takes to read and write back every cell of the rows: the floor of a benchmark.");
@@ -596,12 +641,29 @@ double ftprl::bindings::learn_row(Learner& learner, Baseline& baseline, const On
     return learner.tallies()[ROWS];
 }
 
+std::vector<double> ftprl::bindings::score_classes(const Learner& learner, const OneRowView& row) {
+    const Entries e{rows_of(row), row.indptr[1], row.wide};
+    raise_fault(learner.find_fault(e.rows, e.wide, e.size, false), 0);
+    std::vector<double> scores(static_cast<std::size_t>(learner.outputs()));
+    learner.score(e.rows, e.wide, scores.data());
+    return scores;
+}
+
 double ftprl::bindings::score_row(const Learner& learner, const OneRowView& row) {
+    if (learner.has_classes()) throw nb::value_error("several classes have several scores");
     const Entries e{rows_of(row), row.indptr[1], row.wide};
     raise_fault(learner.find_fault(e.rows, e.wide, e.size, false), 0);
     double score = 0.0;
     learner.score(e.rows, e.wide, &score);
     return score;
+}
+
+void ftprl::bindings::check_row(const Learner& learner, const OneRowView& row) {
+    raise_fault(learner.find_fault(rows_of(row), row.wide, row.indptr[1], true), 0);
+}
+
+bool ftprl::bindings::bound_cells(Learner& learner, const std::uint32_t* slots, std::size_t count, const double* ends) {
+    return learner.put_boxes(slots, count, ends);
 }
 
 Learner& ftprl::bindings::learner_of(nb::handle learner) { return nb::cast<Learner&>(learner); }
@@ -617,7 +679,7 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
                 nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"),
                 nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true,
                 nb::arg("levels") = false, nb::arg("coin") = false, nb::arg("dense") = false, nb::arg("boxed") = false,
-                nb::arg("classes") = 0);
+                nb::arg("classes") = 0, nb::arg("calibrate") = "none", nb::arg("round_rows") = 1);
     learner.def("copy", &Learner::copy);
     bind_rows(learner);
     bind_cells(learner);

@@ -2,8 +2,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
 #include "bindings/bindings.hpp"
 #include "readers/buffer.hpp"
@@ -78,6 +81,17 @@ nb::tuple csr_rows(const Vector<Index>& indptr, const Vector<Index>& indices, co
     return made.take();
 }
 
+// Whether no value of a row is 0 once it is rounded; all are copied.
+template <class From, class To>
+bool copy_row(const From* from, std::size_t size, To* to) {
+    unsigned zeros = 0;
+    for (std::size_t j = 0; j < size; ++j) {
+        to[j] = static_cast<To>(from[j]);
+        zeros |= to[j] == To{0} ? 1u : 0u;
+    }
+    return zeros == 0;
+}
+
 template <class From, class To>
 nb::tuple dense_rows(const Table<From>& table, std::size_t first, std::size_t last) {
     if (first > last || last > table.shape(0)) throw nb::value_error("rows beyond the end of the array");
@@ -88,13 +102,21 @@ nb::tuple dense_rows(const Table<From>& table, std::size_t first, std::size_t la
         const From* value = table.data() + first * columns;
         std::uint32_t* const to_slots = made.indices.data();
         To* const to_values = made.values.data();
+        std::vector<std::uint32_t> every(columns);
+        std::iota(every.begin(), every.end(), 0u);
         std::size_t out = 0;
-        for (std::size_t r = first; r < last; ++r) {
-            for (std::size_t j = 0; j < columns; ++j) {
-                const To rounded = static_cast<To>(*value++);
-                to_slots[out] = static_cast<std::uint32_t>(j);
-                to_values[out] = rounded;
-                out += rounded != To{0} ? 1 : 0;
+        for (std::size_t r = first; r < last; ++r, value += columns) {
+            // Most arrays have no zero: then all is copied, several numbers at a time.
+            if (copy_row(value, columns, to_values + out)) {
+                std::copy(every.begin(), every.end(), to_slots + out);
+                out += columns;
+            } else {
+                for (std::size_t j = 0; j < columns; ++j) {
+                    const To rounded = static_cast<To>(value[j]);
+                    to_slots[out] = static_cast<std::uint32_t>(j);
+                    to_values[out] = rounded;
+                    out += rounded != To{0} ? 1 : 0;
+                }
             }
             made.indptr.push(static_cast<std::int64_t>(out));
         }

@@ -119,6 +119,8 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_names(m);
     ftprl::bindings::bind_readers(m);
     ftprl::bindings::bind_replay(m);
+    ftprl::bindings::bind_rounds(m);
     ftprl::bindings::bind_frames(m);
     ftprl::bindings::bind_one_row(m);
+    ftprl::bindings::bind_parquet(m);
 }

@@ -1,12 +1,15 @@
 // One row at a time: a dict of Python's is read, predicted and learned where it is, without an array.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <thread>
+#include <vector>
 
 #include "bindings/bindings.hpp"
 #include "bindings/lock.hpp"
 #include "bindings/records.hpp"
+#include "readers/bound_table.hpp"
 #include "readers/name_table.hpp"
 
 namespace nb = nanobind;
@@ -17,21 +20,22 @@ using ftprl::bindings::DictParser;
 using ftprl::bindings::Hold;
 using ftprl::bindings::OneRowView;
 
-// What is left to Python after a row was learned: bits of the result of `learn`.
-enum Due { REVIEW_DUE = 1, NAMES_FULL = 2 };
+// What is left to Python after a row was learned, or why it was not: bits of the result of `learn`.
+enum Due { REVIEW_DUE = 1, NAMES_FULL = 2, BOUNDS_EMPTY = 4, BOUNDS_MANY = 8 };
 
 // Its parsers have room for one row: who reads a dict, which may run code of Python's, has both until the row is done.
 class OneRow {
 public:
     OneRow(nb::handle learner, nb::handle baseline, DictParser& learning, DictParser& scoring, const Hold& reading,
-           const Hold& changing, ftprl::NameTable* names)
+           const Hold& changing, ftprl::NameTable* names, ftprl::BoundTable* bounds)
         : learner_(ftprl::bindings::learner_of(learner)),
           baseline_(ftprl::bindings::baseline_of(baseline)),
           learning_(learning),
           scoring_(scoring),
           reading_(reading),
           changing_(changing),
-          names_(names) {}
+          names_(names),
+          bounds_(bounds) {}
 
     double review_row = 0.0;  // number of labelled rows after which scales may be dropped
     std::int64_t rows = 0;    // that were passed to learn
@@ -42,9 +46,11 @@ public:
         learning_.rows.y.data()[0] = y;
         learning_.rows.weight.data()[0] = weight;
         const Entered entered(changing_);
+        const int full = meet_names(row);
+        if (refused_ != 0) return refused_;
         const double learned = ftprl::bindings::learn_row(learner_, baseline_, row);
         ++rows;
-        return (learned >= review_row ? REVIEW_DUE : 0) | keep_names();
+        return (learned >= review_row ? REVIEW_DUE : 0) | full;
     }
 
     double score(nb::handle x) {
@@ -52,6 +58,13 @@ public:
         const OneRowView row = read(scoring_, x);
         const Entered entered(reading_);
         return ftprl::bindings::score_row(learner_, row);
+    }
+
+    std::vector<double> score_classes(nb::handle x) {
+        const Turn turn(*this);
+        const OneRowView row = read(scoring_, x);
+        const Entered entered(reading_);
+        return ftprl::bindings::score_classes(learner_, row);
     }
 
 private:
@@ -93,11 +106,31 @@ private:
         return {rows.indptr.data(), rows.indices.data(), values, rows.wide(), rows.y.data(), rows.weight.data()};
     }
 
-    int keep_names() {
+    // Before a row is learned: the names that are new in it, and the bounds of their weights.
+    int meet_names(const OneRowView& row) {
         ftprl::FeatureLog& log = learning_.rows.log;
-        if (names_ == nullptr || !log.has_new()) return 0;
+        if ((names_ == nullptr && bounds_ == nullptr) || !log.has_new()) return 0;
+        ftprl::bindings::check_row(learner_, row);  // a row that is refused leaves no name behind
         const ftprl::NewNames fresh = log.take();
-        return names_->is_full() || names_->add(fresh, 0, 1) == 1 ? 0 : NAMES_FULL;
+        if (bounds_ != nullptr && refused_ == 0) bound(fresh);
+        if (names_ == nullptr || refused_ != 0 || names_->is_full()) return 0;
+        return names_->add(fresh, 0, 1) == 1 ? 0 : NAMES_FULL;
+    }
+
+    // A name without any weight left for it stops all learning: it would not be met as a new one again.
+    void bound(const ftprl::NewNames& fresh) {
+        if (!bounds_->add(fresh, 0, 1)) {
+            refused_ = BOUNDS_EMPTY;
+            return;
+        }
+        std::vector<std::uint32_t> slots;
+        std::vector<double> ends;
+        for (const auto& change : bounds_->changes) {
+            slots.push_back(change.slot);
+            ends.insert(ends.end(), {change.ends.lower, change.ends.upper});
+        }
+        if (!slots.empty() && !ftprl::bindings::bound_cells(learner_, slots.data(), slots.size(), ends.data()))
+            refused_ = BOUNDS_MANY;
     }
 
     ftprl::Learner& learner_;
@@ -106,6 +139,8 @@ private:
     DictParser& scoring_;
     Hold reading_, changing_;
     ftprl::NameTable* names_;
+    ftprl::BoundTable* bounds_;
+    int refused_ = 0;        // why no row is learned any more
     std::thread::id owner_;  // who has the parsers
 };
 
@@ -113,14 +148,17 @@ private:
 
 void ftprl::bindings::bind_one_row(nb::module_& m) {
     nb::class_<OneRow>(m, "OneRow", "A learner that is given one dict at a time.")
-        .def(nb::init<nb::handle, nb::handle, DictParser&, DictParser&, const Hold&, const Hold&, ftprl::NameTable*>(),
+        .def(nb::init<nb::handle, nb::handle, DictParser&, DictParser&, const Hold&, const Hold&, ftprl::NameTable*,
+                      ftprl::BoundTable*>(),
              nb::arg("learner"), nb::arg("baseline"), nb::arg("learning"), nb::arg("scoring"), nb::arg("reading"),
-             nb::arg("changing"), nb::arg("names").none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
-             nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 8>())
+             nb::arg("changing"), nb::arg("names").none(), nb::arg("bounds").none(), nb::keep_alive<1, 2>(),
+             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 8>(),
+             nb::keep_alive<1, 9>())
         .def("learn", &OneRow::learn, nb::arg("x"), nb::arg("y"), nb::arg("weight") = 1.0,
              "Predict and learn a row; 1 is added to the result when scales may be dropped, 2 when no name fits any "
-             "more.")
+             "more. 4 and 8: nothing was learned, since the bounds of a name leave no weight, or too many differ.")
         .def("score", &OneRow::score, nb::arg("x"), "The score of a row, with the weights as they are.")
+        .def("score_classes", &OneRow::score_classes, nb::arg("x"), "The same with several classes: one for each.")
         .def_rw("review_row", &OneRow::review_row, "After so many labelled rows scales may be dropped.")
         .def_ro("rows", &OneRow::rows, "How many rows were learned here.");
 }

@@ -114,14 +114,21 @@ struct BaseRate {
 };
 
 struct ClassRates {
-    double* weights;
-    double prior;  // C/2
+    std::vector<double>& weights;
+    double* met;  // how many classes have a weight
 
     double probability(const BaselineState& s, double y) const {
-        return (weights[static_cast<std::size_t>(y)] + 0.5) / (s.weight + prior);
+        const auto most = static_cast<double>(weights.size());
+        const double own = weights[static_cast<std::size_t>(y)];
+        const double total = s.weight + 0.5 * (*met + (*met < most ? 1.0 : 0.0));
+        return own > 0.0 ? (own + 0.5) / total : 0.5 / total / (most - *met);
     }
     RowLoss predict(const BaselineState& s, double y) const { return {-std::log(probability(s, y)), 0.0}; }
-    void learn(BaselineState&, double y, double c) const { weights[static_cast<std::size_t>(y)] += c; }
+    void learn(BaselineState&, double y, double c) const {
+        double& own = weights[static_cast<std::size_t>(y)];
+        if (own == 0.0) *met += 1.0;
+        own += c;
+    }
 };
 
 template <class Rule>
@@ -279,7 +286,9 @@ void Baseline::learn(const double* y, const double* weight, std::int64_t count, 
             state_ = learned(state_, Quantile(tau_, 1.0), y, weight, count, losses);
             break;
         case BaselineKind::class_rates: {
-            const ClassRates rates{class_weights_.data(), 0.5 * static_cast<double>(class_weights_.size())};
+            const auto met = [](double c) { return c > 0.0; };
+            auto classes = static_cast<double>(std::count_if(class_weights_.begin(), class_weights_.end(), met));
+            const ClassRates rates{class_weights_, &classes};
             state_ = learned(state_, rates, y, weight, count, losses);
             break;
         }

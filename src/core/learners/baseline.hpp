@@ -8,7 +8,8 @@
 //   quantile   a running quantile: the first label, then by steps q <- cut(q + 2 pin (c / W) (1 / (1 - tau) if the
 //              label lies above q, -1 / tau below); lowest, highest label), pin the mean pinball loss of q itself
 //   majority   +1 or -1, the class with more weight; 0 where neither has
-//   class_rates  p = (n_c + 1/2) / (n + C/2) for class c of at most C, n_c and n as for base_rate
+//   class_rates  p = (n_c + 1/2) / (n + (k + 1)/2) for each of the k classes met, n_c and n as for base_rate; what is
+//                left goes to the C - k that may come in equal parts; once all are met p = (n_c + 1/2) / (n + C/2)
 #pragma once
 
 #include <cstddef>

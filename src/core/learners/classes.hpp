@@ -6,7 +6,9 @@
 // float64: z and R of all lanes, and s and N, which all lanes share, as in scales.hpp.
 #pragma once
 
+#include "learners/experts.hpp"
 #include "learners/kernel.hpp"
+#include "learners/ledger.hpp"
 #include "learners/scales.hpp"
 
 namespace ftprl {
@@ -26,32 +28,66 @@ struct ClassConstants {
     const double* inverse;
 };
 
+// The stack with dense columns (experts.hpp): every column of classes has weights of its own for a constant and for the
+// dense columns, and an inverse Hessian of its own.
+struct ClassDense {
+    DenseBlock block;  // which dense columns there are; `inputs` is 1 from the first on, its u and P are not used
+    int columns;       // of classes
+    int stride;        // the inputs, filled up to a multiple of four
+    double* u;         // a row of inputs for each column
+    double* P;         // as many rows as there are inputs for each column
+};
+
+constexpr int MOST_DENSE_CLASSES = 256;  // with more, the inverse Hessians would take too much memory and time
+
+ClassDense* make_class_dense(int columns);
+ClassDense* copy_class_dense(const ClassDense& dense);
+void free_class_dense(ClassDense* dense);
+// New columns of classes are copies of the last one.
+void set_class_columns(ClassDense& dense, int columns);
+// So many inputs, or none, before they are read from a file.
+void set_class_inputs(ClassDense& dense, int inputs);
+// As settle_columns, for the inputs of every column of classes.
+void settle_class_columns(ClassDense& dense);
+
 struct ClassState {
     void* cells;
     double* z;  // of the intercept, whose unit is 1
     double* R;
+    double* S;
     double* tallies;
     Mixture* mixture;
+    ReceiptState receipt;        // its S has a number for each lane of a cell
+    ClassDense* dense;           // null without
+    const std::uint32_t* slots;  // of the entries of the batch, whose indices are cells
 };
 
 // Doubles of scratch for one row, besides the plays, which take a number for each lane and entry.
-constexpr int LANE_NUMBERS = 4;    // for each lane
-constexpr int COLUMN_NUMBERS = 2;  // for each lane again: there are no more columns than lanes
+constexpr int LANE_NUMBERS = 10;                 // for each lane: four, and the six sums of a receipt
+constexpr int COLUMN_NUMBERS = 2;                // for each lane again: there are no more columns than lanes
+constexpr int LEDGER_NUMBERS = LEDGER_SUMS + 2;  // for each lane, of `ledger`
 
 // Kernels for cells of one type. `buffer` holds LANE_NUMBERS + COLUMN_NUMBERS doubles for each lane, for `learn` also a
 // number for each lane and entry of the longest row, and is aligned to 32 bytes. The index is 1 when there is no l1, no
-// l2 and no bound. The score of a learned row is the number of the most probable class; `score` writes logarithms of
-// probabilities, one for each class that was seen.
+// l2 and no bound, and then for `learn` 1 with a receipt. `ledger` adds up cells as LedgerKernels do, over all columns
+// of classes, with LEDGER_NUMBERS for each lane in its buffer. The score of a learned row is the number of the most
+// probable class; `score` writes logarithms of probabilities, one for each class that was seen.
 struct ClassSet {
-    Totals (*learn[2])(const Rows&, bool wide, const ClassConstants&, const ClassState&, const RowOutputs&,
-                       double* buffer);
+    Totals (*learn[2][2])(const Rows&, bool wide, const ClassConstants&, const ClassState&, const RowOutputs&,
+                          double* buffer);
     void (*score[2])(const Rows&, bool wide, const ClassConstants&, const ClassState&, double* scores, double* buffer);
     void (*weights)(const ClassConstants&, const ClassState&, std::uint64_t cells, int lane, double* out);
+    void (*ledger)(const CellTable&, const ClassConstants&, int leader, const Coordinates&, LedgerSums&,
+                   double* buffer);
 };
 
 struct ClassKernels {
     ClassSet of[2];  // 1 for float64
 };
+
+// The `count` cells at `slots`, which rise, or all of them when null.
+LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const ClassConstants& constants, int leader,
+                     const std::int64_t* slots, std::int64_t count);
 
 extern const ClassKernels classes_portable;
 #if defined(FTPRL_X86)

@@ -12,13 +12,24 @@ constexpr double LOWEST_LOG = -8.0;  // the stack sees logarithms of probabiliti
 struct ClassRow {
     double *score, *logs, *chance, *slope;  // lanes
     double *stack_logs, *stack_chance;      // columns
+    RegretSums* sums;                       // of a receipt, four lanes each
     D* kept;                                // the plays: lanes of each entry
+    double* dense;                          // a 1 and the dense columns
 };
 
-inline ClassRow class_row(const ClassConstants& c, double* buffer) {
+inline ClassRow class_row(const ClassConstants& c, double* buffer, double* dense) {
     const auto part = [&](int number) { return buffer + number * c.lanes; };
-    static_assert(LANE_NUMBERS == 4 && COLUMN_NUMBERS == 2, "what the buffer is for");
-    return {part(0), part(1), part(2), part(3), part(4), part(5), reinterpret_cast<D*>(part(6))};
+    static_assert(LANE_NUMBERS == 10 && COLUMN_NUMBERS == 2 && sizeof(RegretSums) == 6 * sizeof(D),
+                  "what the buffer is for");
+    return {part(0),
+            part(1),
+            part(2),
+            part(3),
+            part(4),
+            part(5),
+            reinterpret_cast<RegretSums*>(part(6)),
+            reinterpret_cast<D*>(part(12)),
+            dense};
 }
 
 inline Play lane_play(const ClassConstants& c, int l) {
@@ -158,8 +169,19 @@ inline void log_sigmoids(const double* score, double* logs, double* scratch, int
 
 inline double stack_input(double log_chance) { return most(log_chance, LOWEST_LOG); }
 
+// Whether the stack has dense columns, or had.
+inline bool has_class_columns(const ClassDense* dense) { return dense != nullptr && dense->block.inputs > 0; }
+
+// What the constant and the dense columns add to the score of one column of classes.
+inline double class_columns_score(const ClassDense& dense, const double* inputs, int column) {
+    const double* u = dense.u + column * dense.stride;
+    D f = all(0.0);
+    for (int j = 0; j < dense.stride; j += 4) f += load(u + j) * load(inputs + j);
+    return sum(f);
+}
+
 // What every scale, and the stack, gives each class: logarithms and probabilities.
-inline void class_experts(const ClassConstants& c, const Mixture& m, const ClassRow& row) {
+inline void class_experts(const ClassConstants& c, const Mixture& m, const ClassDense* dense, const ClassRow& row) {
     const int K = c.scales->count, n = c.columns * K;
     if (c.one_vs_rest) {
         log_sigmoids(row.score, row.logs, row.chance, n);
@@ -171,7 +193,7 @@ inline void class_experts(const ClassConstants& c, const Mixture& m, const Class
     for (int column = 0; column < c.columns; ++column) {
         double f = 0.0;
         for (int k = 0; k < K; ++k) f += m.u[k] * stack_input(row.logs[column * K + k]);
-        row.stack_logs[column] = f;
+        row.stack_logs[column] = has_class_columns(dense) ? f + class_columns_score(*dense, row.dense, column) : f;
     }
     softmax(c, row.stack_logs, row.stack_chance, 1);
 }
@@ -255,6 +277,18 @@ inline void newton_classes(const ClassConstants& c, Mixture& m, const ClassRow& 
     }
 }
 
+// A Newton step of the weights of the dense columns, of each class as if it were learned against the rest.
+inline void newton_class_columns(const ClassConstants& c, ClassDense& dense, const ClassRow& row, int label,
+                                 double row_weight) {
+    const double weight = least(row_weight, STACK_WEIGHT);
+    const int inputs = dense.block.inputs + dense.block.active;
+    for (int column = 0; column < c.columns; ++column) {
+        const double p = row.stack_chance[column], curve = weight * most(p * (1.0 - p), LEAST_CURVE);
+        newton_step(dense.u + column * dense.stride, dense.P + static_cast<std::size_t>(column) * inputs * dense.stride,
+                    dense.stride, row.dense, inputs, column == label ? p - 1.0 : p, curve, weight);
+    }
+}
+
 // The weighted slope of each lane: its probability of its class, less 1 for the class of the label.
 inline void class_slopes(const ClassConstants& c, const ClassRow& row, int label, double weight) {
     const int K = c.scales->count, n = c.columns * K;
@@ -272,8 +306,8 @@ inline void class_slopes(const ClassConstants& c, const ClassRow& row, int label
 }
 
 // A row that is learned: the loss of the mixture, its new weights, and the slopes.
-inline double learn_class_mixture(const ClassConstants& c, Mixture& m, const ClassRow& row, int label, double weight,
-                                  double t) {
+inline double learn_class_mixture(const ClassConstants& c, Mixture& m, ClassDense* dense, const ClassRow& row,
+                                  int label, double weight, double t) {
     const int n = experts(*c.scales), K = c.scales->count;
     if (c.scales->frozen) {
         const double loss = mixed_loss(c, m, row, label);
@@ -292,6 +326,7 @@ inline double learn_class_mixture(const ClassConstants& c, Mixture& m, const Cla
     const bool direct = mixed_chance(c, m, row, label) >= LEAST_CHANCE;
     if (n > 1) share_out(*c.scales, m, l, weight, t, direct ? power : nullptr);
     if (c.scales->stack) newton_classes(c, m, row, label, weight);
+    if (has_class_columns(dense)) newton_class_columns(c, *dense, row, label, weight);
     keep_blocks(*c.scales, m, l, weight, static_cast<std::int64_t>(t));
     class_slopes(c, row, label, weight);
     return loss;
@@ -307,13 +342,16 @@ inline void weigh_classes(const ClassConstants& c, Mixture& m, const ClassRow& r
     weigh(m, n, heat_of(m));
 }
 
-template <class T, bool unconstrained>
+template <class T, bool unconstrained, bool receipt>
 inline void learn_class_entries(const Rows& rows, bool wide, const ClassConstants& c, const ClassState& state,
                                 std::int64_t from, std::int64_t to, const ClassRow& row) {
     T* cells = static_cast<T*>(state.cells);
     const int fours = c.lanes / 4;
     const D* kept = row.kept;
     RegretSums none = no_sums();
+    if constexpr (receipt) {
+        for (int l = 0; l < fours; ++l) row.sums[l] = none;
+    }
     for (std::int64_t p = from; p < to; ++p) {
         const ClassCell<T> cell(cells, rows.indices[p], c.cell_lanes);
         const D v = all(value_of(rows, wide, p));
@@ -321,10 +359,15 @@ inline void learn_class_entries(const Rows& rows, bool wide, const ClassConstant
         for (int l = 0; l < fours; ++l) {
             const Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
             Four<T> z, R;
-            Step<T, unconstrained, false>::of(lane_play(c, l), load(c.inverse + 4 * l), load(row.slope + 4 * l), b, z,
-                                              R, none);
+            const D g =
+                Step<T, unconstrained, receipt>::of(lane_play(c, l), load(c.inverse + 4 * l), load(row.slope + 4 * l),
+                                                    b, z, R, receipt ? row.sums[l] : none);
             store(cell.z + 4 * l, z);
             store(cell.R + 4 * l, R);
+            if constexpr (receipt) {
+                double* S = state.receipt.S + std::size_t{rows.indices[p]} * c.cell_lanes + 4 * l;
+                store(S, load(S) + g);
+            }
         }
     }
     if (!c.scales->base.intercept) return;
@@ -334,16 +377,62 @@ inline void learn_class_entries(const Rows& rows, bool wide, const ClassConstant
         Block<double> b = {load(state.z + 4 * l), load(state.R + 4 * l), one, one, one, one};
         b.x = play<true>(play_of_lanes, b.z, b.R, b.M);
         D z, R;
-        Step<double, true, false>::of(play_of_lanes, load(c.inverse + 4 * l), load(row.slope + 4 * l), b, z, R, none);
+        const D g = Step<double, true, receipt>::of(play_of_lanes, load(c.inverse + 4 * l), load(row.slope + 4 * l), b,
+                                                    z, R, receipt ? row.sums[l] : none);
         store(state.z + 4 * l, z);
         store(state.R + 4 * l, R);
+        if constexpr (receipt) store(state.S + 4 * l, load(state.S + 4 * l) + g);
     }
 }
 
-template <class T, bool unconstrained>
+// What a row adds to the sums of a receipt: of each scale over its classes, in their order.
+inline void add_class_sums(const ClassConstants& c, const ClassState& state, const ClassRow& row) {
+    const int K = c.scales->count;
+    const auto* numbers = reinterpret_cast<const double*>(row.sums);
+    double (*rounding)[MOST_SCALES] = state.receipt.rounding;
+    double* to[] = {state.mixture->sums[0], state.mixture->sums[1], state.mixture->sums[2],
+                    rounding[DRIFT],        rounding[LINEAR_SIZE],  rounding[STEP_SIZE]};
+    for (int k = 0; k < K; ++k) {
+        double total[6] = {}, slopes = 0.0;
+        for (int column = 0; column < c.columns; ++column) {
+            const int lane = column * K + k;
+            const double times = copies(c, column);
+            for (int part = 0; part < 6; ++part) total[part] += times * numbers[lane / 4 * 24 + part * 4 + lane % 4];
+            slopes += times * fabs(row.slope[lane]);
+        }
+        for (int part = 0; part < 6; ++part) to[part][k] += total[part];
+        rounding[SLOPES][k] += slopes;
+    }
+}
+
+// The dense columns of a row; those of one that is learned for the first time are counted.
+inline void read_class_columns(const Rows& rows, bool wide, const ClassState& state, const ColumnIndex& index,
+                               std::int64_t from, std::int64_t to, bool counts, const ClassRow& row) {
+    if (state.dense == nullptr) return;
+    read_columns(rows, wide, from, to, index, state.dense->block, counts, row.dense);
+}
+
+// After row t, which was learned for the first time.
+template <class T>
+inline void review_class_columns(const Rows& rows, bool wide, const ClassConstants& c, const ClassState& state,
+                                 ColumnIndex& index, std::int64_t from, std::int64_t to, double t) {
+    if (state.dense == nullptr) return;
+    const auto may_be_dense = [&](std::int64_t p) {
+        const ClassCell<T> cell(static_cast<T*>(state.cells), rows.indices[p], c.cell_lanes);
+        return cell.N() >= DENSE_PART * t && fabs(value_of(rows, wide, p)) != *cell.s;
+    };
+    review_columns(
+        rows, from, to, state.slots, t, [&] { settle_class_columns(*state.dense); }, index, state.dense->block,
+        may_be_dense);
+}
+
+template <class T, bool unconstrained, bool receipt>
 Totals learn_classes(const Rows& rows, bool wide, const ClassConstants& c, const ClassState& state,
                      const RowOutputs& out, double* buffer) {
-    const ClassRow row = class_row(c, buffer);
+    alignas(32) double dense[ROW_INPUTS];
+    const ClassRow row = class_row(c, buffer, dense);
+    ColumnIndex index;
+    if (state.dense != nullptr) index_columns(state.dense->block, index);
     const std::int64_t end = rows.indptr[rows.count];
     Mixture& m = *state.mixture;
     double* tallies = state.tallies;
@@ -359,14 +448,16 @@ Totals learn_classes(const Rows& rows, bool wide, const ClassConstants& c, const
         } else {
             predict_classes<T, unconstrained, false>(rows, wide, c, state, from, to, end, row);
         }
-        class_experts(c, m, row);
+        const bool learns = counts && !c.scales->weighs, first_time = learns && !c.scales->frozen;
+        read_class_columns(rows, wide, state, index, from, to, first_time, row);
+        class_experts(c, m, state.dense, row);
         if (out.scores != nullptr) out.scores[r] = best_class(c, m, row, r == 0 ? c.seen_before : c.seen);
-        if (!counts || c.scales->weighs) {
+        if (!learns) {
             if (out.losses != nullptr) out.losses[r] = labelled ? mixed_loss(c, m, row, label) : y;
             if (counts) weigh_classes(c, m, row, label, weight);
             continue;
         }
-        const double loss = learn_class_mixture(c, m, row, label, weight, tallies[ROWS] + 1.0);
+        const double loss = learn_class_mixture(c, m, state.dense, row, label, weight, tallies[ROWS] + 1.0);
         if (out.losses != nullptr) out.losses[r] = loss;
         batch.loss += weight * loss;
         batch.weight += weight;
@@ -374,7 +465,9 @@ Totals learn_classes(const Rows& rows, bool wide, const ClassConstants& c, const
         tallies[LOSS] += weight * loss;
         tallies[WEIGHT] += weight;
         tallies[ROWS] += 1.0;
-        learn_class_entries<T, unconstrained>(rows, wide, c, state, from, to, row);
+        learn_class_entries<T, unconstrained, receipt>(rows, wide, c, state, from, to, row);
+        if constexpr (receipt) add_class_sums(c, state, row);
+        if (first_time) review_class_columns<T>(rows, wide, c, state, index, from, to, tallies[ROWS]);
     }
     return batch;
 }
@@ -382,11 +475,15 @@ Totals learn_classes(const Rows& rows, bool wide, const ClassConstants& c, const
 template <class T, bool unconstrained>
 void score_classes(const Rows& rows, bool wide, const ClassConstants& c, const ClassState& state, double* scores,
                    double* buffer) {
-    const ClassRow row = class_row(c, buffer);
+    alignas(32) double dense[ROW_INPUTS];
+    const ClassRow row = class_row(c, buffer, dense);
+    ColumnIndex index;
+    if (state.dense != nullptr) index_columns(state.dense->block, index);
     const std::int64_t end = rows.indptr[rows.count];
     for (std::int64_t r = 0; r < rows.count; ++r) {
         predict_classes<T, unconstrained, false>(rows, wide, c, state, rows.indptr[r], rows.indptr[r + 1], end, row);
-        class_experts(c, *state.mixture, row);
+        read_class_columns(rows, wide, state, index, rows.indptr[r], rows.indptr[r + 1], false, row);
+        class_experts(c, *state.mixture, state.dense, row);
         for (int column = 0; column < c.seen; ++column) *scores++ = -mixed_loss(c, *state.mixture, row, column);
     }
 }
@@ -403,13 +500,59 @@ void weights_of_lane(const ClassConstants& c, const ClassState& state, std::uint
     }
 }
 
+// The sums of a receipt over cells, with u the play of scale `leader` in each column of classes. They are added up by
+// lane, and those of a scale over its columns at the end of a chunk.
+template <class T>
+void ledger_of_classes(const CellTable& t, const ClassConstants& c, int leader, const Coordinates& which,
+                       LedgerSums& all_sums, double* buffer) {
+    const int K = c.scales->count, fours = c.lanes / 4;
+    double *plays = buffer + LEDGER_SUMS * c.lanes, *compared = plays + c.lanes;
+    const auto clear = [&] {
+        for (int i = 0; i < LEDGER_SUMS * c.lanes; ++i) buffer[i] = 0.0;
+    };
+    const auto flush = [&] {
+        for (int j = 0; j < LEDGER_SUMS; ++j) {
+            for (int i = 0; i < c.columns * K; ++i) {
+                all_sums.sums[j][i % K] += copies(c, i / K) * buffer[(i / 4 * LEDGER_SUMS + j) * 4 + i % 4];
+            }
+        }
+        clear();
+    };
+    std::int64_t met = 0;
+    clear();
+    for (int i = 0; i < c.lanes; ++i) compared[i] = 0.0;
+    each_learned<T>(t, which, [&](const T* cell, const double* S, std::uint64_t) {
+        const auto unit = static_cast<double>(cell[t.unit]);
+        const D M = all(unit), over_M = all(unit > 0.0 ? 1.0 / unit : 0.0);  // a feature may have been 0 in every row
+        const auto curve = [&](int l) {
+            const Play constants = lane_play(c, l);
+            return curve_of(constants, limits_of(constants), load(c.inverse + 4 * l), wide_at(cell + t.z + 4 * l),
+                            wide_at(cell + t.R + 4 * l), M);
+        };
+        for (int l = 0; l < fours; ++l) store(plays + 4 * l, curve(l).x);
+        for (int i = 0; i < c.columns * K; ++i) compared[i] = plays[i / K * K + leader];
+        for (int l = 0; l < fours; ++l) {
+            D sums[LEDGER_SUMS];
+            double* own = buffer + l * LEDGER_SUMS * 4;
+            for (int j = 0; j < LEDGER_SUMS; ++j) sums[j] = load(own + 4 * j);
+            add_terms(lane_play(c, l), curve(l).H, wide_at(cell + t.z + 4 * l), wide_at(cell + t.R + 4 * l), M, over_M,
+                      load(S + 4 * l), load(plays + 4 * l), load(compared + 4 * l), sums);
+            for (int j = 0; j < LEDGER_SUMS; ++j) store(own + 4 * j, sums[j]);
+        }
+        if (++met % CHUNK == 0) flush();
+    });
+    flush();
+}
+
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#define FTPRL_CLASS_SET(T)                                                    \
-    {{FTPRL_ISA::learn_classes<T, false>, FTPRL_ISA::learn_classes<T, true>}, \
-     {FTPRL_ISA::score_classes<T, false>, FTPRL_ISA::score_classes<T, true>}, \
-     FTPRL_ISA::weights_of_lane<T>}
+#define FTPRL_CLASS_SET(T)                                                                   \
+    {{{FTPRL_ISA::learn_classes<T, false, false>, FTPRL_ISA::learn_classes<T, false, true>}, \
+      {FTPRL_ISA::learn_classes<T, true, false>, FTPRL_ISA::learn_classes<T, true, true>}},  \
+     {FTPRL_ISA::score_classes<T, false>, FTPRL_ISA::score_classes<T, true>},                \
+     FTPRL_ISA::weights_of_lane<T>,                                                          \
+     FTPRL_ISA::ledger_of_classes<T>}
 
 const ClassKernels FTPRL_CLASSES = {{FTPRL_CLASS_SET(float), FTPRL_CLASS_SET(double)}};
 

@@ -74,6 +74,8 @@ public:
     const MeanState& state() const { return state_; }
 
 private:
+    friend class Together;
+
     void add_unusual(double x, double weight);
     void start_epoch(double bound, double heaviest);
     void allow_weight(double weight);
@@ -86,6 +88,21 @@ private:
     double error_probability_;  // of both sides together
     double reach_;              // guesses are cut to this part of the bound
     MeanState state_ = {};
+};
+
+constexpr int TOGETHER = 4;
+
+// Four sequences of the same rows. A sum has to wait for the sum before it: those of four sequences wait together. Each
+// number is the same as if the rows were added to one sequence after the other.
+class Together {
+public:
+    explicit Together(MeanSequence* const (&sequences)[TOGETHER]);
+
+    // As `MeanSequence::add`, with the numbers of each sequence from x[k] + first on.
+    std::int64_t add(const double* const (&x)[TOGETHER], const double* weight, std::int64_t first, std::int64_t count);
+
+private:
+    MeanSequence* sequences_[TOGETHER];
 };
 
 // Saved as one array, too.

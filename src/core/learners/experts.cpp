@@ -30,12 +30,12 @@ void move_column(DenseBlock& b, int from, int to) {
     b.cells[to] = b.cells[from];
 }
 
-void drop_rare(DenseBlock& b, double rows) {
+void drop_rare(DenseBlock& b, double rows, ColumnChanges& changes) {
     for (int j = b.active - 1; j >= 0; --j) {
         if (b.columns[j][MET] >= 0.5 * DENSE_PART * rows) continue;
-        drop_input(b, b.inputs + j, b.inputs + b.active);
         for (int i = j; i + 1 < b.active + b.watched; ++i) move_column(b, i + 1, i);
         --b.active;
+        changes.left[changes.leaving++] = j;
     }
 }
 
@@ -75,23 +75,31 @@ void index_columns(const DenseBlock& b, ColumnIndex& index) {
     while (!fill_index(index, count)) index.multiplier += 2;
 }
 
-void settle_columns(DenseBlock& b, const Mixture& m, int stack_inputs) {
+ColumnChanges change_columns(DenseBlock& b) {
     const double rows = b.rows;
-    drop_rare(b, rows);
+    ColumnChanges changes = {};
+    drop_rare(b, rows, changes);
     const int first = b.active, watched = b.watched;
     b.watched = 0;
     for (int j = first; j < first + watched; ++j) {
         double* column = b.columns[j];
         if (!is_dense(column, rows)) continue;
-        if (b.inputs == 0) begin(b, m, stack_inputs);
         column[CENTRE] = column[MEAN];
         column[DEVIATION] = std::sqrt(column[SQUARES] / rows);
-        const int at = b.inputs + b.active;
-        b.P[at][at] = 1.0 / STACK_RIDGE;
         move_column(b, j, b.active++);
+        ++changes.joining;
     }
     for (int j = 0; j < b.active; ++j) b.columns[j][MET] = 0.0;
     b.rows = 0.0;
+    return changes;
+}
+
+void settle_columns(DenseBlock& b, const Mixture& m, int stack_inputs) {
+    int active = b.active;
+    const ColumnChanges changes = change_columns(b);
+    for (int i = 0; i < changes.leaving; ++i, --active) drop_input(b, b.inputs + changes.left[i], b.inputs + active);
+    if (changes.joining > 0 && b.inputs == 0) begin(b, m, stack_inputs);
+    for (int i = 0; i < changes.joining; ++i, ++active) b.P[b.inputs + active][b.inputs + active] = 1.0 / STACK_RIDGE;
 }
 
 void watch_column(DenseBlock& b, std::uint32_t slot, std::uint32_t cell) {

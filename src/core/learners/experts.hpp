@@ -68,8 +68,19 @@ struct Mixture;
 
 void index_columns(const DenseBlock& block, ColumnIndex& index);
 
+// What a review did to the active columns: the numbers of those that left, from the last to the first, and how many
+// joined behind the others.
+struct ColumnChanges {
+    int left[MOST_DENSE];
+    int leaving, joining;
+};
+
 // After a row whose number is a power of two: watched columns become active or are forgotten, active ones that have
-// become rare leave. With the first active one the stack goes on from its u and P in the mixture, `stack_inputs` each.
+// become rare leave.
+ColumnChanges change_columns(DenseBlock& block);
+
+// The same with the inputs of the stack. With the first active column it goes on from its u and P in the mixture,
+// `stack_inputs` each.
 void settle_columns(DenseBlock& block, const Mixture& mixture, int stack_inputs);
 
 void watch_column(DenseBlock& block, std::uint32_t slot, std::uint32_t cell);

@@ -43,14 +43,14 @@ inline void read_columns(const Rows& rows, bool wide, std::int64_t from, std::in
     }
 }
 
-// After row t: at powers of two columns come and go. `may_be_dense` says whether an entry's feature should be watched.
-template <class Test>
+// After row t: at powers of two columns come and go, by `settle`. `may_be_dense` says whether an entry's feature should
+// be watched.
+template <class Settle, class Test>
 inline void review_columns(const Rows& rows, std::int64_t from, std::int64_t to, const std::uint32_t* slots, double t,
-                           const Mixture& m, int stack_inputs, ColumnIndex& index, DenseBlock& b,
-                           const Test& may_be_dense) {
+                           const Settle& settle, ColumnIndex& index, DenseBlock& b, const Test& may_be_dense) {
     const auto row = static_cast<std::int64_t>(t);
     if (row < FIRST_WATCH || (row & (row - 1)) != 0) return;
-    settle_columns(b, m, stack_inputs);
+    settle();
     index_columns(b, index);
     for (std::int64_t p = from; p < to; ++p) {
         const std::uint32_t cell = rows.indices[p];
@@ -66,15 +66,16 @@ inline double columns_score(const DenseBlock& b, const double* dense) {
     return sum(f);
 }
 
-// A Newton step of the stack with columns, as `newton`. Inputs not used are zero and stay so; v has space for more.
-inline void dense_newton(DenseBlock& b, double* v, double slope, double curve, double weight) {
-    const int count = b.inputs + b.active, lanes = (count + 3) / 4;
+// A Newton step of `count` weights u with the inputs v, as `newton`; the rows of P are `stride` apart. Inputs not used,
+// up to a multiple of four, are zero and stay so.
+inline void newton_step(double* u, double* P, int stride, const double* v, int count, double slope, double curve,
+                        double weight) {
+    const int lanes = (count + 3) / 4;
     alignas(32) double Pv[DENSE_INPUTS];
-    for (int k = count; k < 4 * lanes; ++k) v[k] = 0.0;
     D products = all(0.0);
     for (int l = 0; l < lanes; ++l) {
         D part = all(0.0);
-        for (int k = 0; k < count; ++k) part += load(&b.P[k][4 * l]) * all(v[k]);
+        for (int k = 0; k < count; ++k) part += load(P + k * stride + 4 * l) * all(v[k]);
         store(Pv + 4 * l, part);
         products += part * load(v + 4 * l);
     }
@@ -83,14 +84,22 @@ inline void dense_newton(DenseBlock& b, double* v, double slope, double curve, d
     bool positive = true;
     for (int l = 0; l < lanes; ++l) {
         const D part = load(Pv + 4 * l);
-        store(b.u + 4 * l, load(b.u + 4 * l) - all(step) * part);
+        store(u + 4 * l, load(u + 4 * l) - all(step) * part);
         for (int k = 0; k < count; ++k) {
-            store(&b.P[k][4 * l], load(&b.P[k][4 * l]) - all(shrink) * (all(Pv[k]) * part));
+            double* row = P + k * stride + 4 * l;
+            store(row, load(row) - all(shrink) * (all(Pv[k]) * part));
         }
     }
-    for (int k = 0; k < count; ++k) positive = positive && b.P[k][k] > 0.0;
+    for (int k = 0; k < count; ++k) positive = positive && P[k * stride + k] > 0.0;
     if (positive) return;
     for (int k = 0; k < count; ++k) {
-        for (int j = 0; j < count; ++j) b.P[k][j] = j == k ? 1.0 / STACK_RIDGE : 0.0;
+        for (int j = 0; j < count; ++j) P[k * stride + j] = j == k ? 1.0 / STACK_RIDGE : 0.0;
     }
+}
+
+// A Newton step of the stack with columns; v has space for more inputs.
+inline void dense_newton(DenseBlock& b, double* v, double slope, double curve, double weight) {
+    const int count = b.inputs + b.active;
+    for (int k = count; k % 4 != 0; ++k) v[k] = 0.0;
+    newton_step(b.u, &b.P[0][0], DENSE_INPUTS, v, count, slope, curve, weight);
 }

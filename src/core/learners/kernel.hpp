@@ -132,6 +132,7 @@ struct Pair {
 struct ScaleKernels;   // scales.hpp
 struct LedgerKernels;  // ledger.hpp
 struct ClassKernels;   // classes.hpp
+struct RoundKernels;   // rounds.hpp
 
 // One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
 struct Kernels {
@@ -143,6 +144,7 @@ struct Kernels {
     const ScaleKernels* scales;                   // for several scales a coordinate
     const LedgerKernels* ledgers;                 // for receipts
     const ClassKernels* classes;                  // for several classes
+    const RoundKernels* rounds;                   // for rounds of several rows
 };
 
 extern const Kernels kernels_portable;

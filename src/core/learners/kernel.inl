@@ -1,6 +1,6 @@
 // The kernels, included once for each instruction set with FTPRL_ISA (a namespace), FTPRL_KERNELS (the
-// table), FTPRL_SCALES, FTPRL_LEDGERS and FTPRL_CLASSES (those of scales.inl, ledger.inl and classes.inl) defined. No
-// template or inline function of the standard library may be used here.
+// table), FTPRL_SCALES, FTPRL_LEDGERS, FTPRL_CLASSES and FTPRL_ROUNDS (those of scales.inl, ledger.inl, classes.inl and
+// rounds.inl) defined. No template or inline function of the standard library may be used here.
 //
 // All arithmetic is in double, whatever a cell stores; a stored number is rounded once, when it is stored.
 // A sum over a row adds every fourth entry from the first on, from the second on, and so on: four sums
@@ -16,6 +16,7 @@
 #include "learners/classes.hpp"
 #include "learners/kernel.hpp"
 #include "learners/ledger.hpp"
+#include "learners/rounds.hpp"
 #include "learners/scales.hpp"
 
 namespace ftprl {
@@ -590,6 +591,7 @@ const Kernels FTPRL_KERNELS = {
     &FTPRL_SCALES,
     &FTPRL_LEDGERS,
     &FTPRL_CLASSES,
+    &FTPRL_ROUNDS,
 };
 
 }  // namespace ftprl

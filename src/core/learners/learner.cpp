@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
+#include "learners/moves.hpp"
 #include "learners/multi_class.hpp"
 #include "learners/multi_scale.hpp"
 #include "learners/single_scale.hpp"
@@ -64,6 +65,7 @@ Learner::Learner(const LearnerOptions& options, std::uint64_t cells)
         boxes_ = std::make_unique<Boxes>(cells, options.constants.base.lower, options.constants.base.upper);
         options_.constants.base.boxes = boxes_->table();
     }
+    if (options.calibration != CalibrationKind::none) calibrator_ = std::make_unique<Calibrator>(options.calibration);
 }
 
 RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels) const {
@@ -71,24 +73,88 @@ RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t si
                              *kernels_);
 }
 
+Totals Learner::learn_rows_or_rounds(const Rows& rows, bool wide_values, const RowOutputs& out) {
+    return options_.round_rows > 1 ? learn_in_rounds(rows, wide_values, out) : learn_rows(rows, wide_values, out);
+}
+
 Totals Learner::learn(const Rows& rows, bool wide_values, const RowOutputs& out) {
-    if (!calibrates()) return learn_rows(rows, wide_values, out);
+    if (calibrator_ != nullptr) return learn_calibrated(rows, wide_values, out);
+    if (!calibrates()) return learn_rows_or_rounds(rows, wide_values, out);
     RowOutputs with_losses = out;
     if (out.losses == nullptr) {
         if (losses_.size() < static_cast<std::size_t>(rows.count)) losses_.resize(static_cast<std::size_t>(rows.count));
         with_losses.losses = losses_.data();
     }
-    const Totals totals = learn_rows(rows, wide_values, with_losses);
+    const Totals totals = learn_rows_or_rounds(rows, wide_values, with_losses);
     calibration_.add(rows, with_losses.losses);
     return totals;
 }
 
+// The learner goes on as without a calibrator; scores and losses, those that are added up too, are the calibrated ones.
+// The calibrator learns a row after it was predicted, and no row of a later pass.
+Totals Learner::learn_calibrated(const Rows& rows, bool wide_values, const RowOutputs& out) {
+    RowOutputs own = out;
+    if (out.scores == nullptr) {
+        if (scores_.size() < static_cast<std::size_t>(rows.count)) scores_.resize(static_cast<std::size_t>(rows.count));
+        own.scores = scores_.data();
+    }
+    const double before = tallies_[LOSS];
+    Totals totals = learn_rows_or_rounds(rows, wide_values, own);
+    tallies_[LOSS] = before;
+    totals.loss = 0.0;
+    const ScaleConstants& c = options_.constants;
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+        const double score = own.scores[r], calibrated = calibrator_->at(score), y = rows.y[r];
+        own.scores[r] = calibrated;
+        if (y != y) continue;
+        double tail = 0.0;
+        const double value = loss().at(calibrated, y, c.base.tau, tail).value, cost = total_loss(value, tail);
+        if (out.losses != nullptr) out.losses[r] = cost;
+        if (!(rows.weight[r] > 0.0) || c.weighs) continue;
+        totals.loss += rows.weight[r] * cost;
+        tallies_[LOSS] += rows.weight[r] * cost;
+        if (!c.frozen) calibrator_->learn(score, y, rows.weight[r]);
+    }
+    return totals;
+}
+
+void Learner::score(const Rows& rows, bool wide_values, double* scores, bool calibrated) const {
+    score_rows(rows, wide_values, scores);
+    if (calibrator_ == nullptr || !calibrated) return;
+    if (rows.count == 1) {
+        *scores = calibrator_->at(*scores);
+        return;
+    }
+    const CalibrationMap map = calibrator_->map();
+    for (std::int64_t r = 0; r < rows.count; ++r) scores[r] = map(scores[r]);
+}
+
+void Learner::moves(const Rows& rows, bool wide_values, double* out) const {
+    const int K = scales(), lanes = outputs() * K;
+    std::vector<double> cells(static_cast<std::size_t>(4 * lanes)), roots(static_cast<std::size_t>(lanes)), scores;
+    intercept(cells.data());
+    for (int l = 0; l < lanes; ++l)
+        roots[static_cast<std::size_t>(l)] = cells[static_cast<std::size_t>((4 * (l / K) + 1) * K + l % K)];
+    if (labels() != nullptr) {
+        scores.resize(static_cast<std::size_t>(rows.count));
+        score_rows(rows, wide_values, scores.data());
+    }
+    moves_of({table(), &options_.constants, roots.data(), labels(), lanes}, rows, wide_values, scores.data(), out);
+}
+
 LedgerGroups Learner::groups(int leader, int scale) const {
-    return groups_of(table(), options_.constants.base, options_.constants.h, leader, scale);
+    return groups_of(table(), options_.constants.base, options_.constants.h, scales(), leader, scale);
 }
 
 std::vector<NamedArray> Learner::common_arrays() {
     std::vector<NamedArray> arrays = {{"tallies", tallies_, 0, TALLIES, 0}};
+    if (calibrator_ != nullptr && calibrator_->kind == CalibrationKind::platt) {
+        arrays.push_back({"calibrator.u", calibrator_->u, 0, PLATT_NUMBERS, 0});
+        arrays.push_back({"calibrator.P", &calibrator_->P[0][0], PLATT_NUMBERS, PLATT_NUMBERS, PLATT_NUMBERS});
+    }
+    if (calibrator_ != nullptr && calibrator_->kind == CalibrationKind::isotonic) {
+        arrays.push_back({"calibrator.bins", &calibrator_->bins[0][0], SCORE_BINS, BIN_SUMS, BIN_SUMS});
+    }
     if (receipt()) arrays.push_back(rounding());
     if (receipt() && labelled()) arrays.push_back(row_sums());
     if (calibrates()) arrays.push_back({"calibration", &calibration_.bins[0][0], BINS, 3, 3});
@@ -99,10 +165,12 @@ Learner::Learner(const Learner& other)
     : options_(other.options_),
       kernels_(other.kernels_),
       unconstrained_(other.unconstrained_),
-      calibration_(other.calibration_) {
+      calibration_(other.calibration_),
+      hot_(other.hot_) {
     std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
     std::copy(&other.rounding_[0][0], &other.rounding_[0][0] + ROUNDING_SUMS * MOST_SCALES, &rounding_[0][0]);
     std::copy(&other.row_sums_[0][0], &other.row_sums_[0][0] + ROW_SUMS * MOST_SCALES, &row_sums_[0][0]);
+    if (other.calibrator_ != nullptr) calibrator_ = std::make_unique<Calibrator>(*other.calibrator_);
     if (other.boxes_ != nullptr) {
         boxes_ = std::make_unique<Boxes>(*other.boxes_);
         options_.constants.base.boxes = boxes_->table();
@@ -121,7 +189,7 @@ NamedArray Learner::rounding() { return {"rounding", &rounding_[0][0], ROUNDING_
 
 void Learner::take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const {
     const GradientSums S = gradient_sums();
-    const auto width = static_cast<std::size_t>(scales());
+    const auto width = static_cast<std::size_t>(gradient_width());
     for (std::size_t i = 0; i < count; ++i) {
         const double* from = S.first + cell_of(slots[i]) * S.stride;
         std::copy(from, from + width, out + i * width);
@@ -130,10 +198,11 @@ void Learner::take_gradients(const std::uint32_t* slots, std::size_t count, doub
 
 void Learner::put_gradients(const std::uint32_t* slots, std::size_t count, const double* from) {
     const GradientSums S = gradient_sums();
-    const auto width = static_cast<std::size_t>(scales());
+    const auto width = static_cast<std::size_t>(gradient_width());
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t cell = cell_of(slots[i]);
-        if (cell == 0 && scales() > 1) continue;  // of several scales, cell 0 belongs to slots that were never learned
+        // Of several scales or classes, cell 0 belongs to slots that were never learned.
+        if (cell == 0 && (scales() > 1 || has_classes())) continue;
         std::copy(from + i * width, from + (i + 1) * width, S.first + cell * S.stride);
     }
 }

@@ -5,11 +5,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "learners/boxes.hpp"
+#include "learners/calibrator.hpp"
 #include "learners/kernel.hpp"
 #include "learners/ledger.hpp"
+#include "learners/numbering.hpp"
+#include "learners/rounds.hpp"
 #include "learners/rows.hpp"
 #include "learners/scales.hpp"
 #include "support/memory.hpp"
@@ -22,7 +26,9 @@ struct LearnerOptions {
     int most_classes = 0;  // with such a loss, as many as there may ever be
     bool wide_cells = false;
     bool receipt = false;
-    bool boxed = false;  // whether single weights have bounds of their own
+    bool boxed = false;                                   // whether single weights have bounds of their own
+    CalibrationKind calibration = CalibrationKind::none;  // of scores with the log loss
+    std::int64_t round_rows = 1;                          // at most so many rows are a round: rounds.hpp
     ScaleConstants constants = {};
 };
 
@@ -61,7 +67,28 @@ public:
         options_.constants.frozen = !mixture;
         options_.constants.weighs = !scales;
     }
-    virtual void score(const Rows& rows, bool wide_values, double* scores) const = 0;
+    // Scores are calibrated where there is a calibrator, unless they are asked for as they were before.
+    void score(const Rows& rows, bool wide_values, double* scores, bool calibrated = true) const;
+    // The largest step of the score in each lane (moves.hpp), rows by outputs times scales.
+    void moves(const Rows& rows, bool wide_values, double* out) const;
+
+    // All rows as one round, whatever their number; `block` of those that are learned at a time are a block of it.
+    Totals learn_round(const Rows& rows, bool wide_values, const RowOutputs& out, std::int64_t block);
+    // The pieces of a round (rounds.hpp). Arrays by lane have round_stride() numbers for each row or coordinate; the
+    // cells of coordinates are found here.
+    int round_stride() const;
+    void play_round(RoundCoordinates coordinates, double* x);
+    void score_round(const RoundRows& rows, const double* x, double* scores) const;
+    Totals chain_round(const RoundRows& rows, const std::int64_t* hot_indptr, const std::uint32_t* hot_slots,
+                       const double* hot_values, const double* scores, const RowOutputs& out, double* slopes);
+    void sum_round(const RoundRows& rows, const double* slopes, double* sums) const;
+    void step_round(RoundCoordinates coordinates, const double* x, const double* g, ShardSums& sums);
+    void add_round_sums(const ShardSums& sums);
+    // The slots that are hot in the next round, in order.
+    const std::vector<std::uint32_t>& hot() const { return hot_; }
+    void set_hot(std::vector<std::uint32_t> slots) { hot_ = std::move(slots); }
+    std::int64_t round_rows() const { return options_.round_rows; }
+
     // The weight of each slot in one scale, an output by a slot; and z, R, S and kappa of the intercept, an output by
     // four by a scale.
     virtual void weights(int scale, double* out) const = 0;
@@ -79,7 +106,9 @@ public:
     virtual std::size_t slot_bytes() const = 0;
     // Before the first cell is put: few of the cells of a large table will be used, so give none of them a huge page.
     virtual void use_small_pages() = 0;
-    // g_{1:t} of the slots in float64, a row each and a number for each scale; kept with a receipt only.
+    // g_{1:t} of the slots in float64, a row of `gradient_width` each: a number for each scale, and of several classes
+    // for each of their columns; kept with a receipt only.
+    virtual int gradient_width() const { return scales(); }
     void take_gradients(const std::uint32_t* slots, std::size_t count, double* out) const;
     void put_gradients(const std::uint32_t* slots, std::size_t count, const double* from);
     // Between which numbers the weights of some slots have to be, a pair each; false when there are more than 2^16 - 1
@@ -129,6 +158,8 @@ public:
     bool labelled() const { return loss().rule != LabelRule::none; }
     // Whether a label is the number of a class.
     bool has_classes() const { return loss().labels == Labels::classes; }
+    // What calibrates the scores; null without it.
+    const Calibrator* calibrator() const { return calibrator_.get(); }
     // Whether predicted probabilities are compared with labels.
     bool calibrates() const { return receipt() && !labelled() && !has_classes(); }
 
@@ -137,12 +168,18 @@ protected:
     Learner(const Learner& other);
 
     virtual Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) = 0;
+    virtual void score_rows(const Rows& rows, bool wide_values, double* scores) const = 0;
+    // What is known of the labels; null with the log loss.
+    virtual const LabelState* labels() const = 0;
     virtual CellTable table() const = 0;
     // The number of a slot's cell, which has to be there to be written.
     virtual std::uint64_t cell_of(std::uint32_t slot) const = 0;
     // The same, for a slot that may have none yet.
     virtual std::uint64_t claim_cell(std::uint32_t slot) = 0;
     virtual GradientSums gradient_sums() const = 0;  // with a receipt
+    // What the pieces of a round work on, and one of the three sums of the regret of a scale. Not of several classes.
+    virtual ScaleState round_state() const = 0;
+    virtual double* regret_sum(int sum, int scale) = 0;
     ReceiptState receipt_state() const;
     const Loss& loss() const { return *options_.constants.base.loss; }
     std::size_t box_bytes() const {
@@ -157,12 +194,28 @@ protected:
     double tallies_[TALLIES] = {};
     Calibration calibration_;
     std::unique_ptr<Boxes> boxes_;
+    std::unique_ptr<Calibrator> calibrator_;
     double rounding_[ROUNDING_SUMS][MOST_SCALES] = {};
     double row_sums_[ROW_SUMS][MOST_SCALES] = {};
 
 private:
+    const RoundSet& round_set() const;
+    const std::uint32_t* claim_round_cells(const std::uint32_t* slots, std::size_t count);
+    Totals learn_singly(const Rows& rows, bool wide_values, const RowOutputs& out);
+    Totals learn_rows_or_rounds(const Rows& rows, bool wide_values, const RowOutputs& out);
+    Totals learn_calibrated(const Rows& rows, bool wide_values, const RowOutputs& out);
+    Totals learn_in_rounds(const Rows& rows, bool wide_values, const RowOutputs& out);
+
     std::vector<double> losses_;  // of a batch, for the calibration
+    std::vector<double> scores_;  // likewise, for the calibrator
+    std::vector<std::uint32_t> hot_, round_cells_;
+    std::unique_ptr<Numbering> numbering_;
+    std::unique_ptr<Memory> round_buffer_;  // grows with the hot entries of a row
 };
+
+// How many rows a round has that begins when so many were learned: a power of two, at most `most`, and with growth at
+// most 1 / growth of them. It ends at the next multiple of it.
+std::int64_t round_size(std::int64_t learned, std::int64_t most, std::int64_t growth);
 
 // Of the longest of some rows.
 std::int64_t longest_row(const Rows& rows);

@@ -1,5 +1,7 @@
 #include "learners/ledger.hpp"
 
+#include "learners/classes.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -7,6 +9,7 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace ftprl {
 namespace {
@@ -70,35 +73,41 @@ Sums in_parts(const CellTable& table, const std::int64_t* slots, std::int64_t si
 }
 
 template <class T>
-void grouped(const CellTable& t, const Constants& c, const double* h, int leader, int scale, const Coordinates& which,
-             LedgerGroups& all) {
+void grouped(const CellTable& t, const Constants& c, const double* h, int scales, int leader, int scale,
+             const Coordinates& which, LedgerGroups& all) {
     const double inverse = 1.0 / h[scale];
-    each_learned<T>(t, which, [&](const T* cell, const double* S, std::uint64_t number) {
+    const auto add = [&](const T* cell, const double* S, std::uint64_t number, int column) {
+        const double copies = column + 1 == t.columns ? t.copies : 1.0;
+        const T *all_z = cell + t.z + column * scales, *all_R = cell + t.R + column * scales;
         const double M = static_cast<double>(cell[t.unit]);
         const double kappa = t.kappa < 0 ? 1.0 : static_cast<double>(cell[t.kappa]);
-        const double led = static_cast<double>(cell[t.R + leader]);
-        const double u = play(c, number, h[leader], static_cast<double>(cell[t.z + leader]), M,
+        const double led = static_cast<double>(all_R[leader]);
+        const double u = play(c, number, h[leader], static_cast<double>(all_z[leader]), M,
                               scaled_strength(c, h[leader], led, M, kappa));
-        const double z = static_cast<double>(cell[t.z + scale]), R = static_cast<double>(cell[t.R + scale]);
-        const double Su = S[scale] * u, slope = R / M;
+        const double z = static_cast<double>(all_z[scale]), R = static_cast<double>(all_R[scale]);
+        const double Su = S[column * scales + scale] * u, slope = R / M;
         const double seen = t.counts ? static_cast<double>(cell[t.met]) : slope * slope;
         int level = RAREST;
         if (seen >= 0x1p-19) level = std::isfinite(seen) ? std::ilogb(seen) : RAREST + GROUPS - 1;
         double* to = all.sums[std::min(level - RAREST, GROUPS - 1)];
-        to[0] += 1.0;
-        to[1] -= Su;
-        to[2] += scaled_strength(c, h[scale], R, M, kappa) * inverse * (0.5 * (u * u)) - (Su - z * u) +
-                 c.l1 * M * std::fabs(u);
-        to[3] += 2.0 * std::fabs(u) * R;
+        to[0] += copies;
+        to[1] -= copies * Su;
+        to[2] += copies * (scaled_strength(c, h[scale], R, M, kappa) * inverse * (0.5 * (u * u)) - (Su - z * u) +
+                           c.l1 * M * std::fabs(u));
+        to[3] += copies * (2.0 * std::fabs(u) * R);
+    };
+    each_learned<T>(t, which, [&](const T* cell, const double* S, std::uint64_t number) {
+        for (int column = 0; column < t.columns; ++column) add(cell, S, number, column);
     });
 }
 
 }  // namespace
 
-LedgerGroups groups_of(const CellTable& table, const Constants& constants, const double* h, int leader, int scale) {
+LedgerGroups groups_of(const CellTable& table, const Constants& constants, const double* h, int scales, int leader,
+                       int scale) {
     const auto group = table.wide ? grouped<double> : grouped<float>;
     return in_parts<LedgerGroups>(table, nullptr, 0, [&](const Coordinates& which, LedgerGroups& out) {
-        group(table, constants, h, leader, scale, which, out);
+        group(table, constants, h, scales, leader, scale, which, out);
     });
 }
 
@@ -131,6 +140,15 @@ LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const Scale
             ->several[constants.base.loss->rule != LabelRule::none][table.wide][(constants.count + 3) / 4 - 1];
     return in_parts<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
         add(table, constants, leader, which, out);
+    });
+}
+
+LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const ClassConstants& constants, int leader,
+                     const std::int64_t* slots, std::int64_t count) {
+    const auto add = kernels.classes->of[table.wide].ledger;
+    return in_parts<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
+        std::vector<double> buffer(static_cast<std::size_t>(LEDGER_NUMBERS * constants.lanes));
+        add(table, constants, leader, which, out, buffer.data());
     });
 }
 

@@ -35,6 +35,8 @@ struct CellTable {
     bool wide;
     int z, R, unit;  // the first number of each in a cell
     int kappa;       // the unit of the weights; -1 where there is none
+    int columns;     // of classes, each with z and R of every scale; otherwise 1
+    double copies;   // classes that the last of them stands for; otherwise 1
     int met;         // a number that is above 0 in a cell that was learned
     bool counts;     // whether that is the number of rows; otherwise G / unit^2 stands for it
 };
@@ -80,6 +82,7 @@ struct LedgerGroups {
     double sums[GROUPS][4] = {};
 };
 
-LedgerGroups groups_of(const CellTable& table, const Constants& constants, const double* h, int leader, int scale);
+LedgerGroups groups_of(const CellTable& table, const Constants& constants, const double* h, int scales, int leader,
+                       int scale);
 
 }  // namespace ftprl

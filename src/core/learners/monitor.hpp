@@ -58,6 +58,7 @@ private:
     bool has_unit_;  // a bound is known before the first row
     double first_rows_ = 0.0, first_loss_ = 0.0, first_residual_ = 0.0;
     MeanSequence loss_, improvement_, calibration_, errors_;
+    MeanSequence unused_[2];  // in the place of those that the loss does not have
     DriftAlarm drift_;
     Residuals residuals_;
 };

@@ -6,8 +6,9 @@
 namespace ftprl {
 namespace {
 
-constexpr int FIRST_COLUMNS = 4;   // that a cell has space for, if there may be so many; then twice as many
-constexpr std::size_t AHEAD = 16;  // cells fetched ahead
+constexpr int INTERCEPT_PARTS = 3;  // z, R and S
+constexpr int FIRST_COLUMNS = 4;    // that a cell has space for, if there may be so many; then twice as many
+constexpr std::size_t AHEAD = 16;   // cells fetched ahead
 
 void divide_by_total(double* w, int count) {
     double total = 0.0;
@@ -31,7 +32,9 @@ MultiClassLearner::MultiClassLearner(const LearnerOptions& options) : Learner(op
     const int K = scales();
     cell_lanes_ = lanes_of(space_for(columns_in_use()), K);
     memory_ = std::make_unique<Memory>((dim() + 1) * cell_bytes());
-    intercept_.assign(2 * static_cast<std::size_t>(lanes_of(columns_in_use(), K)), 0.0);
+    if (receipt()) gradients_ = std::make_unique<Memory>((dim() + 1) * gradient_bytes(cell_lanes_));
+    if (options_.constants.dense) dense_.reset(make_class_dense(columns_in_use()));
+    intercept_.assign(INTERCEPT_PARTS * static_cast<std::size_t>(lanes_of(columns_in_use(), K)), 0.0);
     fill_lanes();
     mixture_.facts[LARGEST_WEIGHT] = 1.0;
     for (int j = 0; j < experts(); ++j) mixture_.w[j] = 1.0 / experts();
@@ -53,6 +56,11 @@ MultiClassLearner::MultiClassLearner(const MultiClassLearner& other)
       mixture_(other.mixture_) {
     slot_map_.copy_from(other.slot_map_);
     memory_->copy_from(*other.memory_, slot_map_.count() * cell_bytes());
+    if (other.gradients_ != nullptr) {
+        gradients_ = std::make_unique<Memory>(other.gradients_->size());
+        gradients_->copy_from(*other.gradients_, slot_map_.count() * gradient_bytes(cell_lanes_));
+    }
+    if (other.dense_ != nullptr) dense_.reset(copy_class_dense(*other.dense_));
 }
 
 std::unique_ptr<Learner> MultiClassLearner::copy() const {
@@ -85,10 +93,18 @@ ClassConstants MultiClassLearner::constants() const {
     return c;
 }
 
-ClassState MultiClassLearner::state() const {
+ClassState MultiClassLearner::state(const std::uint32_t* slots) const {
     // The kernels that do not learn leave the state alone.
     auto* z = const_cast<double*>(intercept_.data());
-    return {memory_->data(), z, z + h_.size(), const_cast<double*>(tallies_), const_cast<Mixture*>(&mixture_)};
+    return {memory_->data(),
+            z,
+            z + h_.size(),
+            z + 2 * h_.size(),
+            const_cast<double*>(tallies_),
+            const_cast<Mixture*>(&mixture_),
+            receipt_state(),
+            dense_.get(),
+            slots};
 }
 
 std::size_t MultiClassLearner::scratch() const { return (LANE_NUMBERS + COLUMN_NUMBERS) * h_.size() * sizeof(double); }
@@ -128,28 +144,28 @@ Totals MultiClassLearner::learn_rows(const Rows& rows, bool wide_values, const R
         targets.losses = out.losses == nullptr ? nullptr : out.losses + from;
         ClassConstants c = constants();
         c.seen_before = before;
-        const Totals learned =
-            set().learn[unconstrained_](part, wide_values, c, state(), targets, static_cast<double*>(buffer_->data()));
+        const Totals learned = set().learn[unconstrained_][receipt()](part, wide_values, c, state(rows.indices),
+                                                                      targets, static_cast<double*>(buffer_->data()));
         totals = {totals.loss + learned.loss, totals.weight + learned.weight, totals.rows + learned.rows};
     }
     return totals;
 }
 
-void MultiClassLearner::score(const Rows& rows, bool wide_values, double* scores) const {
+void MultiClassLearner::score_rows(const Rows& rows, bool wide_values, double* scores) const {
     // Several threads may score at once: each has its own.
     std::vector<std::uint32_t> cell_numbers(static_cast<std::size_t>(rows.indptr[rows.count]));
     slot_map_.find(rows.indices, rows.indptr[rows.count], cell_numbers.data());
     Rows of_cells = rows;
     of_cells.indices = cell_numbers.data();
     Memory buffer(scratch());
-    set().score[unconstrained_](of_cells, wide_values, constants(), state(), scores,
+    set().score[unconstrained_](of_cells, wide_values, constants(), state(rows.indices), scores,
                                 static_cast<double*>(buffer.data()));
 }
 
 void MultiClassLearner::weights(int scale, double* out) const {
     std::vector<double> of_cells(slot_map_.count());
     for (int column = 0; column < outputs(); ++column, out += dim()) {
-        set().weights(constants(), state(), slot_map_.count(), column * scales() + scale, of_cells.data());
+        set().weights(constants(), state(nullptr), slot_map_.count(), column * scales() + scale, of_cells.data());
         for (std::uint64_t i = 0; i < dim(); ++i) out[i] = of_cells[slot_map_[i]];
     }
 }
@@ -160,7 +176,7 @@ void MultiClassLearner::intercept(double* out) const {
         const double* z = intercept_.data() + column * K;
         std::copy(z, z + K, out);
         std::copy(z + h_.size(), z + h_.size() + K, out + K);
-        std::fill_n(out + 2 * K, K, 0.0);  // S is kept with a receipt only
+        std::copy(z + 2 * h_.size(), z + 2 * h_.size() + K, out + 2 * K);
         std::fill_n(out + 3 * K, K, 1.0);
     }
 }
@@ -211,6 +227,22 @@ void MultiClassLearner::put(const std::uint32_t* slots, std::size_t count, const
     slot_map_.claim(slots, static_cast<std::int64_t>(count), cell_numbers_.data());
     auto* cells = static_cast<unsigned char*>(memory_->data());
     for (std::size_t i = 0; i < count; ++i, cell += bytes) std::memcpy(cells + cell_numbers_[i] * bytes, cell, bytes);
+    link_columns();
+}
+
+// The cells of the dense columns, of which a file knows the slots.
+void MultiClassLearner::link_columns() {
+    if (dense_ == nullptr) return;
+    DenseBlock& b = dense_->block;
+    for (int j = 0; j < b.active + b.watched; ++j) {
+        b.cells[j] = slot_map_[static_cast<std::uint64_t>(b.columns[j][COLUMN_SLOT])];
+    }
+}
+
+void MultiClassLearner::expect_columns(int columns, int inputs) {
+    if (dense_ == nullptr) return;
+    set_class_inputs(*dense_, inputs);
+    dense_->block.watched = columns - dense_->block.active;
 }
 
 std::vector<Columns> MultiClassLearner::columns() const {
@@ -230,11 +262,15 @@ CellTable MultiClassLearner::table() const {
     table.met = 2 * cell_lanes_ + 1;
     table.counts = true;
     table.kappa = -1;
+    table.columns = columns_in_use();
+    table.copies = outputs() < most_classes() ? most_classes() - outputs() : 1.0;
+    if (receipt()) table.S = gradient_sums();
     return table;
 }
 
-// Several classes have no receipt: whoever makes a learner refuses to.
-LedgerSums MultiClassLearner::ledger(int, const std::int64_t*, std::int64_t) const { return {}; }
+LedgerSums MultiClassLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
+    return ledger_of(*kernels_, table(), constants(), leader, slots, count);
+}
 
 std::vector<NamedArray> MultiClassLearner::mixture() {
     const int K = scales(), windows = K > WINDOW ? K - WINDOW + 2 : 0;
@@ -264,7 +300,8 @@ std::vector<NamedArray> MultiClassLearner::saved_arrays() {
     const int K = scales();
     Mixture& m = mixture_;
     std::vector<NamedArray> arrays = common_arrays();
-    arrays.insert(arrays.end(), {{"intercept", intercept_.data(), 2, columns_in_use() * K, static_cast<int>(h_.size())},
+    const int parts = receipt() ? INTERCEPT_PARTS : INTERCEPT_PARTS - 1, stride = static_cast<int>(h_.size());
+    arrays.insert(arrays.end(), {{"intercept", intercept_.data(), parts, columns_in_use() * K, stride},
                                  {"mixture.w", m.w, 0, experts(), 0},
                                  {"mixture.totals", m.totals, 0, experts(), 0},
                                  {"mixture.seen", m.seen, 0, experts(), 0},
@@ -277,7 +314,22 @@ std::vector<NamedArray> MultiClassLearner::saved_arrays() {
         arrays.push_back({"mixture.block", m.block, 0, K, 0});
         arrays.push_back({"mixture.windows", &m.windows[0][0], 3, K - WINDOW + 2, MOST_WINDOWS});
     }
+    if (receipt()) arrays.push_back({"mixture.sums", &m.sums[0][0], 3, K, MOST_SCALES});
+    add_dense_arrays(arrays);
     return arrays;
+}
+
+void MultiClassLearner::add_dense_arrays(std::vector<NamedArray>& arrays) {
+    if (dense_ == nullptr) return;
+    DenseBlock& b = dense_->block;
+    arrays.push_back({"dense.rows", &b.rows, 0, 1, 0});
+    if (b.active + b.watched > 0) {
+        arrays.push_back({"dense.columns", &b.columns[0][0], b.active + b.watched, COLUMN_FACTS, COLUMN_FACTS});
+    }
+    if (b.inputs == 0) return;
+    const int inputs = b.inputs + b.active;
+    arrays.push_back({"dense.class_u", dense_->u, dense_->columns, inputs, dense_->stride});
+    arrays.push_back({"dense.class_P", dense_->P, dense_->columns * inputs, inputs, dense_->stride});
 }
 
 // How many columns a cell has space for: it depends on those in use alone, so that two learners have equal cells.
@@ -291,15 +343,18 @@ int MultiClassLearner::space_for(int columns) const {
 void MultiClassLearner::lay_out(int first, int count, int columns, int cell_lanes) {
     const int K = scales(), before = columns_in_use();
     auto memory = std::make_unique<Memory>((dim() + 1) * bytes_of(cell_lanes));
-    std::vector<double> intercept(2 * static_cast<std::size_t>(lanes_of(columns, count)));
+    std::vector<double> intercept(INTERCEPT_PARTS * static_cast<std::size_t>(lanes_of(columns, count)));
     if (wide_cells()) {
         move_cells<double>(*memory, first, count, columns, cell_lanes);
     } else {
         move_cells<float>(*memory, first, count, columns, cell_lanes);
     }
-    copy_columns(intercept_.data(), intercept.data(), K, before, first, count, columns);
-    copy_columns(intercept_.data() + h_.size(), intercept.data() + intercept.size() / 2, K, before, first, count,
-                 columns);
+    for (std::size_t part = 0; part < INTERCEPT_PARTS; ++part) {
+        copy_columns(intercept_.data() + part * h_.size(),
+                     intercept.data() + part * (intercept.size() / INTERCEPT_PARTS), K, before, first, count, columns);
+    }
+    if (receipt()) move_gradients(first, count, columns, cell_lanes);
+    if (dense_ != nullptr) set_class_columns(*dense_, columns);
     memory_ = std::move(memory);
     intercept_ = std::move(intercept);
     cell_lanes_ = cell_lanes;
@@ -317,6 +372,18 @@ void MultiClassLearner::move_cells(Memory& to, int first, int count, int columns
         b[2 * cell_lanes] = a[2 * cell_lanes_];
         b[2 * cell_lanes + 1] = a[2 * cell_lanes_ + 1];
     }
+}
+
+void MultiClassLearner::move_gradients(int first, int count, int columns, int cell_lanes) {
+    auto moved = std::make_unique<Memory>((dim() + 1) * gradient_bytes(cell_lanes));
+    const auto* from = static_cast<const double*>(gradients_->data());
+    auto* to = static_cast<double*>(moved->data());
+    for (std::uint64_t i = 1; i < slot_map_.count(); ++i) {
+        copy_columns(from + i * static_cast<std::uint64_t>(cell_lanes_),
+                     to + i * static_cast<std::uint64_t>(cell_lanes), scales(), columns_in_use(), first, count,
+                     columns);
+    }
+    gradients_ = std::move(moved);
 }
 
 void MultiClassLearner::know_classes(int classes) {
@@ -344,6 +411,8 @@ void MultiClassLearner::keep_scales(int first, int count) {
     keep(m.u, MOST_COLUMNS, 0);
     for (double* array : {m.w, m.totals, m.seen}) keep(array, MOST_EXPERTS, others);
     divide_by_total(m.w, count + others);
+    for (auto& sums : m.sums) keep(sums, MOST_SCALES, 0);
+    for (auto& sums : rounding_) keep(sums, MOST_SCALES, 0);
     std::fill(std::begin(m.block), std::end(m.block), 0.0);
     for (auto& windows : m.windows) std::fill(std::begin(windows), std::end(windows), 0.0);
     double* h = options_.constants.h;

@@ -138,7 +138,7 @@ Totals MultiScaleLearner::learn_rows(const Rows& rows, bool wide_values, const R
                                        static_cast<double*>(buffer_->data()));
 }
 
-void MultiScaleLearner::score(const Rows& rows, bool wide_values, double* scores) const {
+void MultiScaleLearner::score_rows(const Rows& rows, bool wide_values, double* scores) const {
     // Several threads may score at once: each has its own.
     std::vector<std::uint32_t> cell_numbers(static_cast<std::size_t>(rows.indptr[rows.count]));
     slot_map_.find(rows.indices, rows.indptr[rows.count], cell_numbers.data());
@@ -245,6 +245,8 @@ std::vector<Columns> MultiScaleLearner::columns() const {
 CellTable MultiScaleLearner::table() const {
     const int P = lanes();
     CellTable table{};
+    table.columns = 1;
+    table.copies = 1.0;
     table.cells = memory_.data();
     table.slot_map = slot_map_.data();
     table.dim = dim();

@@ -17,7 +17,6 @@ public:
     static void prefault(const LearnerOptions& options, const Kernels& kernels);
     std::unique_ptr<Learner> copy() const override;
 
-    void score(const Rows& rows, bool wide_values, double* scores) const override;
     void weights(int scale, double* out) const override;
     void intercept(double* out) const override;
     void touch(const Rows& rows) override;
@@ -43,6 +42,8 @@ public:
 private:
     MultiScaleLearner(const MultiScaleLearner& other);
     Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) override;
+    void score_rows(const Rows& rows, bool wide_values, double* scores) const override;
+    const LabelState* labels() const override { return labelled() ? &mixture_.labels : nullptr; }
     CellTable table() const override;
     std::uint64_t cell_of(std::uint32_t slot) const override { return slot_map_[slot]; }
     std::uint64_t claim_cell(std::uint32_t slot) override {
@@ -51,6 +52,8 @@ private:
         return cell;
     }
     GradientSums gradient_sums() const override;
+    ScaleState round_state() const override { return state(nullptr); }
+    double* regret_sum(int sum, int scale) override { return &mixture_.sums[sum][scale]; }
     int lanes() const { return (scales() + 3) / 4 * 4; }
     template <class T>
     std::size_t touched(std::uint32_t* out) const;

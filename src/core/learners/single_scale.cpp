@@ -72,7 +72,7 @@ Totals SingleScaleLearner::learn_rows(const Rows& rows, bool wide_values, const 
     return learn(own, options_.constants.base, state(), out, static_cast<double*>(buffer_->data()));
 }
 
-void SingleScaleLearner::score(const Rows& rows, bool wide_values, double* scores) const {
+void SingleScaleLearner::score_rows(const Rows& rows, bool wide_values, double* scores) const {
     const Pair& pair = kernels_->of[wide_cells()][wide_values];
     const auto score = (labelled() ? pair.score_labelled : pair.score)[unconstrained_][receipt()];
     score(rows, options_.constants.base, state(), scores);
@@ -140,6 +140,8 @@ std::vector<Columns> SingleScaleLearner::columns() const {
 
 CellTable SingleScaleLearner::table() const {
     CellTable table{};
+    table.columns = 1;
+    table.copies = 1.0;
     table.cells = memory_.data();
     table.dim = dim();
     table.bytes = stride_of(options_);

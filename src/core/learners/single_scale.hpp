@@ -16,7 +16,6 @@ public:
     static void prefault(const LearnerOptions& options);
     std::unique_ptr<Learner> copy() const override;
 
-    void score(const Rows& rows, bool wide_values, double* scores) const override;
     void weights(int scale, double* out) const override;
     void intercept(double* out) const override;
     void touch(const Rows& rows) override;
@@ -36,10 +35,21 @@ public:
 private:
     SingleScaleLearner(const SingleScaleLearner& other);
     Totals learn_rows(const Rows& rows, bool wide_values, const RowOutputs& out) override;
+    void score_rows(const Rows& rows, bool wide_values, double* scores) const override;
+    const LabelState* labels() const override { return labelled() ? &labels_ : nullptr; }
     CellTable table() const override;
     std::uint64_t cell_of(std::uint32_t slot) const override { return slot; }
     std::uint64_t claim_cell(std::uint32_t slot) override { return slot; }
     GradientSums gradient_sums() const override;
+    ScaleState round_state() const override {
+        return {memory_.data(),
+                const_cast<double*>(intercept_),
+                const_cast<double*>(tallies_),
+                nullptr,
+                receipt_state(),
+                {}};
+    }
+    double* regret_sum(int sum, int) override { return tallies_ + LINEAR + sum; }
     State state() const;
     unsigned char* cell(std::uint64_t slot) const;
 

@@ -33,22 +33,34 @@ public:
         columns_.reserve(columns.size());
         capacity_ = 0;
         for (auto& [column, cells] : columns) {
-            FrameColumn& added = columns_.emplace_back(reader_of(column), elements_of(column.name), std::move(cells));
+            FrameColumn* const same = columns_.size() < before.size() ? &before[columns_.size()] : nullptr;
+            const bool is_same =
+                same != nullptr && same->column.kind == column.kind && same->column.name == column.name;
+            FrameColumn& added =
+                is_same ? columns_.emplace_back(column, same->reader, same->elements, std::move(cells))
+                        : columns_.emplace_back(column, reader_of(column), elements_of(column.name), std::move(cells));
             added.hashes.fill(added.reader.hash);  // of a numeric column; others have their own, and the value 1
             added.values.fill(1.0);
-            const ArrowColumn* const dictionary = added.cells.dictionary();
-            added.has_high_bytes = dictionary != nullptr && dictionary->may_break_utf8(0, dictionary->size());
             added.form = form_of(added.reader, columns_.size() - 1);
             capacity_ += most_features(column.kind);
-            keep_entries(before, added);
+            const ArrowColumn* const dictionary = added.cells.dictionary();
+            if (!keep_entries(before, added) && dictionary != nullptr) {
+                added.has_high_bytes = dictionary->may_break_utf8(0, dictionary->size());
+            }
         }
+        arrange_slots();
     }
 
     // Reads rows [from, to) and returns where it stopped: at `to`, behind the row that filled the batch, or behind a
     // bad row (see `problem`). Row r is "line" r + 1.
     std::size_t read(std::size_t from, std::size_t to) {
+        const bool has_slots = has_slots_ && !rows.log.has_interactions() && !rows.log.has_grams();
         while (from < to && !full() && problem.line == 0) {
             const std::size_t count = std::min(BLOCK, to - from);
+            if (has_slots && load_slots(from, count)) {
+                from = rows_of_slots(from, count);
+                continue;
+            }
             for (FrameColumn& column : columns_) load(column, from, count);
             for (std::size_t i = 0; i < count && !full() && problem.line == 0; ++i, ++from) {
                 line = static_cast<std::int64_t>(from) + 1;
@@ -59,18 +71,25 @@ public:
     }
 
 protected:
-    static constexpr std::size_t BLOCK = 64;  // rows, so that the cells of a block stay in the cache
+    static constexpr std::size_t BLOCK = 256;  // rows, so that the cells of a block stay in the cache
     enum class State : std::uint8_t { absent = 0, present = 1, bad = 2, missing = 3 };  // an odd one is a feature
 
     struct FrameColumn {
-        FrameColumn(ColumnReader column, ElementReader of_lists, ArrowColumn data)
-            : reader(std::move(column)), elements(std::move(of_lists)), cells(std::move(data)) {}
+        FrameColumn(Column what, ColumnReader column_reader, ElementReader of_lists, ArrowColumn data)
+            : column(std::move(what)),
+              reader(std::move(column_reader)),
+              elements(std::move(of_lists)),
+              cells(std::move(data)) {}
         // Whether the cells of a block are looked up at once.
         bool is_loaded() const noexcept {
             const bool is_one = reader.kind == Column::Kind::categorical || reader.kind == Column::Kind::numeric ||
                                 reader.kind == Column::Kind::boolean || reader.kind == Column::Kind::bucket;
             return is_one && !cells.is_list();
         }
+        bool is_coded() const noexcept {
+            return reader.kind == Column::Kind::categorical && cells.dictionary() != nullptr;
+        }
+        Column column;
         ColumnReader reader;
         ElementReader elements;
         ArrowColumn cells;
@@ -79,6 +98,7 @@ protected:
         std::array<double, BLOCK> values{};
         Feature form{};                      // of its cells, but for the hash
         std::vector<std::uint64_t> entries;  // the hashes of a dictionary's entries, as far as they are known; else 0
+        std::vector<std::uint32_t> slots;    // the same as slots, or UNMET or EMPTY: see load_slots
         std::vector<bool> recorded;          // entries whose names were recorded
         bool has_high_bytes = false;         // whether an entry may be no text in UTF-8
     };
@@ -133,7 +153,7 @@ private:
     bool is_new(const Feature& feature) override {
         FrameColumn& column = columns_[feature.size];
         if (column.cells.dictionary() == nullptr || column.reader.kind != Column::Kind::categorical) return true;
-        column.recorded.resize(column.entries.size());
+        column.recorded.resize(column.cells.dictionary()->size());
         const std::size_t number = column.cells.entry(row_);
         const bool is_new = !column.recorded[number];
         column.recorded[number] = true;
@@ -141,20 +161,27 @@ private:
     }
 
     void forget() override {
-        for (FrameColumn& column : columns_) column.recorded.clear();
+        for (FrameColumn& column : columns_) {
+            column.recorded.clear();
+            std::fill(column.slots.begin(), column.slots.end(), UNMET);
+        }
     }
 
-    // What is known of a dictionary that the batch before had, too, perhaps with fewer entries.
-    void keep_entries(std::vector<FrameColumn>& before, FrameColumn& added) const {
+    // Takes over what is known of a dictionary that the batch before had, too, perhaps with fewer entries. True when it
+    // is the same, and nothing more has to be found out.
+    bool keep_entries(std::vector<FrameColumn>& before, FrameColumn& added) const {
         const std::size_t place = columns_.size() - 1;
-        if (place >= before.size() || added.cells.dictionary() == nullptr) return;
+        if (place >= before.size() || added.cells.dictionary() == nullptr) return false;
         FrameColumn& old = before[place];
         const bool goes_on = old.cells.dictionary() != nullptr && old.reader.kind == added.reader.kind &&
                              old.elements.name == added.elements.name &&
                              added.cells.dictionary()->begins_with(*old.cells.dictionary());
-        if (!goes_on) return;
+        if (!goes_on) return false;
         added.entries = std::move(old.entries);
+        added.slots = std::move(old.slots);
         added.recorded = std::move(old.recorded);
+        added.has_high_bytes = old.has_high_bytes;
+        return added.cells.dictionary()->size() == old.cells.dictionary()->size();
     }
 
     void row_of(std::size_t at, std::size_t i) {
@@ -295,16 +322,39 @@ private:
 
     void load_categories(FrameColumn& column, std::size_t from, std::size_t count) {
         if (column.cells.dictionary() != nullptr) return load_entries(column, from, count);
+        if (column.cells.is_view() && !column.cells.has_missing()) return load_views(column, from, count);
         const bool checks = column.cells.may_break_utf8(from, count);
+        for (std::size_t i = 0; i < count; ++i) load_category(column, from, i, checks);
+    }
+
+    void load_category(FrameColumn& column, std::size_t from, std::size_t i, bool checks) {
         char room[LONGEST_VALUE];
+        const Field field = column.cells.written(from + i, room);
+        const auto size = static_cast<std::size_t>(field.end - field.data);
+        column.states[i] = size == 0 ? State::absent : State::present;
+        if (size == 0) return;
+        if (checks && !is_utf8(field.data, field.end)) column.states[i] = State::bad;
+        column.hashes[i] = column.reader.with_value.quick(field.data, size, field.limit);
+    }
+
+    // The same for views, most of which have their text inside: all of it is looked at once.
+    void load_views(FrameColumn& column, std::size_t from, std::size_t count) {
+        const ArrowColumn& cells = column.cells;
+        const Prefix with_value = column.reader.with_value;
+        std::uint64_t bytes = 0;
         for (std::size_t i = 0; i < count; ++i) {
-            const Field field = column.cells.written(from + i, room);
-            const auto size = static_cast<std::size_t>(field.end - field.data);
-            column.states[i] = size == 0 ? State::absent : State::present;
-            if (size == 0) continue;
-            if (checks && !is_utf8(field.data, field.end)) column.states[i] = State::bad;
-            column.hashes[i] = column.reader.with_value.quick(field.data, size, field.limit);
+            const Byte* const view = cells.view_at(from + i);
+            const std::uint64_t size = detail::load4(view);
+            if (size - 1 >= ArrowColumn::LONGEST_INSIDE) {
+                load_category(column, from, i, cells.is_utf8());
+                continue;
+            }
+            bytes |= detail::load8(view + 4) | detail::load4(view + 12);  // zeros behind the text
+            column.states[i] = State::present;
+            column.hashes[i] = with_value.quick(view + 4, size, cells.limit());
         }
+        if (!cells.is_utf8() || (bytes & 0x8080808080808080u) == 0) return;
+        for (std::size_t i = 0; i < count; ++i) load_category(column, from, i, true);
     }
 
     void load_entries(FrameColumn& column, std::size_t from, std::size_t count) {
@@ -381,7 +431,222 @@ private:
         return is_absent(field) ? State::absent : State::bad;
     }
 
+    // ---- rows whose features are all looked up in blocks, each by itself: as slots, without their hashes ----
+
+    // From one column to the next: were it a power of two, a row of many columns would not fit the nearest cache.
+    static constexpr std::size_t STRIDE = BLOCK + 16;
+    static constexpr std::uint32_t UNMET = 0xffffffff, EMPTY = 0xfffffffe;  // of a dictionary's entry
+
+    // The first cell with an entry of a dictionary, or one without a value: its name is to be recorded.
+    struct FirstMet {
+        std::size_t row;    // of the block
+        std::size_t place;  // of the column
+        std::uint64_t hash;
+        std::uint64_t entry;
+        bool is_missing;
+    };
+
+    void arrange_slots() {
+        block_places_.clear();
+        beside_.clear();
+        has_slots_ = rows.slots().dim() < EMPTY;
+        has_numbers_ = false;
+        for (std::size_t place = 0; place < columns_.size(); ++place) {
+            const FrameColumn& column = columns_[place];
+            const Column::Kind kind = column.reader.kind;
+            if (column.is_loaded()) {
+                block_places_.push_back(place);
+                has_numbers_ = has_numbers_ || kind == Column::Kind::numeric;
+            } else if (!column.cells.is_list() && (kind == Column::Kind::label || kind == Column::Kind::weight ||
+                                                   kind == Column::Kind::delay || kind == Column::Kind::ignore)) {
+                beside_.push_back(place);
+            } else {
+                has_slots_ = false;
+            }
+        }
+        if (!has_slots_) return;
+        block_slots_.resize(block_places_.size() * STRIDE);
+        block_present_.resize(block_places_.size() * STRIDE);
+    }
+
+    // The slots of a block of rows; false when there is a cell that is no feature.
+    bool load_slots(std::size_t from, std::size_t count) {
+        has_gaps_ = false;
+        met_.clear();
+        bool is_good = true;
+        for (std::size_t b = 0; is_good && b < block_places_.size(); ++b) {
+            FrameColumn& column = columns_[block_places_[b]];
+            std::uint32_t* const out = block_slots_.data() + b * STRIDE;
+            std::uint8_t* const present = block_present_.data() + b * STRIDE;
+            std::fill(present, present + count, std::uint8_t{1});
+            is_good = column.is_coded() ? load_coded(column, b, from, count, out, present)
+                                        : load_others(column, from, count, out, present);
+        }
+        if (!is_good) forget_met(0);
+        if (met_.size() > 1) {
+            std::stable_sort(met_.begin(), met_.end(),
+                             [](const FirstMet& a, const FirstMet& b) { return a.row < b.row; });
+        }
+        return is_good;
+    }
+
+    bool load_others(FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out,
+                     std::uint8_t* present) {
+        load(column, from, count);
+        const Slots slots = rows.slots();
+        unsigned states = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            out[i] = slots(column.hashes[i]);
+            present[i] = static_cast<std::uint8_t>(column.states[i]) & 1;
+            states |= 1u << static_cast<unsigned>(column.states[i]);
+        }
+        has_gaps_ = has_gaps_ || (states & 1u << static_cast<unsigned>(State::absent)) != 0;
+        return (states & 1u << static_cast<unsigned>(State::bad)) == 0;
+    }
+
+    bool load_coded(FrameColumn& column, std::size_t b, std::size_t from, std::size_t count, std::uint32_t* out,
+                    std::uint8_t* present) {
+        const ArrowColumn& cells = column.cells;
+        column.slots.resize(cells.dictionary()->size(), UNMET);
+        const std::uint32_t* const known = column.slots.data();
+        const std::uint64_t size = column.slots.size();
+        std::uint32_t largest = 0;
+        cells.by_type([&](auto* type) {
+            const auto* const numbers = cells.template numbers<std::decay_t<decltype(*type)>>(from);
+            for (std::size_t i = 0; i < count; ++i) {
+                const auto number = static_cast<std::uint64_t>(numbers[i]);
+                const std::uint32_t slot = number < size ? known[number] : UNMET;
+                out[i] = slot;
+                largest = slot > largest ? slot : largest;
+            }
+        });
+        if (largest < EMPTY && !cells.has_missing()) return true;
+        for (std::size_t i = 0; i < count; ++i) {
+            const bool is_missing = cells.is_missing(from + i);
+            if (out[i] < EMPTY && !is_missing) continue;
+            const std::uint64_t number = is_missing ? 0 : cells.entry(from + i);
+            std::uint64_t hash = 0;
+            if (!is_missing && (number >= size || !meet(column, number, hash))) return false;
+            if (!is_missing && hash != 0) {
+                out[i] = column.slots[number];
+                if (rows.log.keeps_names()) met_.push_back({i, block_places_[b], hash, number, false});
+            } else if (!is_missing && column.slots[number] < EMPTY) {
+                out[i] = column.slots[number];  // met a few rows before
+            } else if (marks_missing()) {
+                out[i] = rows.slots()(column.reader.missing_hash);
+                if (rows.log.keeps_names()) met_.push_back({i, block_places_[b], 0, 0, true});
+            } else {
+                present[i] = 0;
+                has_gaps_ = true;
+            }
+        }
+        return true;
+    }
+
+    // Hashes an entry that is met for the first time; false when it is no text. `hash` stays 0 for one that is empty or
+    // known.
+    bool meet(FrameColumn& column, std::uint64_t number, std::uint64_t& hash) {
+        if (column.slots[number] != UNMET) return true;
+        char room[LONGEST_VALUE];
+        const Field field = column.cells.dictionary()->written(number, room);
+        const auto size = static_cast<std::size_t>(field.end - field.data);
+        if (column.has_high_bytes && !is_utf8(field.data, field.end)) return false;
+        if (size == 0) {
+            column.slots[number] = EMPTY;
+            return true;
+        }
+        hash = column.reader.with_value(field.data, size, field.limit);
+        column.slots[number] = rows.slots()(hash);
+        return true;
+    }
+
+    // What was met in rows of the block from one on counts as not met: they are not read, or not now.
+    void forget_met(std::size_t first_row) {
+        for (const FirstMet& one : met_) {
+            if (one.row >= first_row && !one.is_missing) columns_[one.place].slots[one.entry] = UNMET;
+        }
+    }
+
+    // The rows of a block whose slots are loaded; returns where it stopped.
+    std::size_t rows_of_slots(std::size_t from, std::size_t count) {
+        std::size_t i = 0;
+        next_met_ = 0;
+        for (; i < count && !full() && problem.line == 0; ++i) {
+            line = static_cast<std::int64_t>(from + i) + 1;
+            const std::size_t before = rows.count();
+            row_of_slots(from + i, i);
+            if (rows.count() == before && !met_.empty()) {  // its names were not recorded: another row may have them
+                forget_met(i);
+                return from + i + 1;
+            }
+        }
+        if (i < count) forget_met(i);
+        return from + i;
+    }
+
+    void row_of_slots(std::size_t at, std::size_t i) {
+        double y = MISSING, weight = 1.0;
+        row_ = at;
+        rows.begin(capacity_);
+        for (const std::size_t place : beside_) {
+            if (!read_cell(columns_[place], at, y, weight)) return;
+        }
+        const std::size_t count = block_places_.size();
+        const std::uint32_t* const slots = block_slots_.data() + i;
+        const std::uint8_t* const present = block_present_.data() + i;
+        std::uint32_t* const out = rows.row_slots();
+        std::size_t size = 0;
+        if (has_numbers_) {
+            double* const values = rows.row_values();
+            for (std::size_t b = 0; b < count; ++b) {
+                out[size] = slots[b * STRIDE];
+                values[size] = columns_[block_places_[b]].values[i];
+                size += present[b * STRIDE];
+            }
+        } else {
+            rows.set_unit_values();
+            if (has_gaps_) {
+                for (std::size_t b = 0; b < count; ++b) {
+                    out[size] = slots[b * STRIDE];
+                    size += present[b * STRIDE];
+                }
+            } else {
+                for (; size < count; ++size) out[size] = slots[size * STRIDE];
+            }
+        }
+        rows.set_size(size);
+        if (rows.log.keeps_names()) list_names(i);
+        finish(y, weight);
+    }
+
+    // Lists the features of a row whose names may be new.
+    void list_names(std::size_t i) {
+        Feature* const features = rows.log.features();
+        std::size_t size = 0;
+        for (const std::size_t place : block_places_) {  // in the order of the columns, as from a text file
+            const FrameColumn& column = columns_[place];
+            if (!column.is_coded()) {
+                if ((static_cast<unsigned>(column.states[i]) & 1) != 0) features[size++] = feature_of(column, i);
+            } else if (next_met_ < met_.size() && met_[next_met_].row == i && met_[next_met_].place == place) {
+                const FirstMet& one = met_[next_met_++];
+                features[size] = one.is_missing ? missing_of(column.reader) : column.form;
+                if (!one.is_missing) features[size].hash = one.hash;
+                ++size;
+            }
+        }
+        rows.set_named(size);
+    }
+
     std::vector<FrameColumn> columns_;
+    bool has_slots_ = false;
+    bool has_numbers_ = false;               // a column of values other than 1
+    bool has_gaps_ = false;                  // in the block
+    std::vector<std::size_t> block_places_;  // of columns that are loaded
+    std::vector<std::size_t> beside_;        // of labels, weights and delays
+    std::vector<std::uint32_t> block_slots_;
+    std::vector<std::uint8_t> block_present_;
+    std::vector<FirstMet> met_;  // in the block, by row
+    std::size_t next_met_ = 0;
     std::size_t row_ = 0;       // the present one
     std::size_t capacity_ = 0;  // features of a row, words of text aside
 };

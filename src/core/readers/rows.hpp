@@ -74,6 +74,7 @@ public:
         size_ = 0;
         row_has_unit_values_ = false;
         row_delay_ = 0.0;
+        named_ = ALL;
         if (log.is_on()) log.begin_row();
         reserve(capacity);
     }
@@ -82,6 +83,8 @@ public:
     bool keeps_delays() const noexcept { return keeps_delays_; }
     // That of the current row; 0 unless it is set.
     void set_delay(double rows) noexcept { row_delay_ = rows; }
+    // Only so many features of the current row stand in the log: the names of the others were recorded before.
+    void set_named(std::size_t count) noexcept { named_ = count; }
     // Every value of the current row is 1, and none was written.
     void set_unit_values() noexcept { row_has_unit_values_ = true; }
     // Whether every value of every row is 1: they are not written then, and one array of ones serves all batches.
@@ -171,7 +174,8 @@ public:
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
         const bool records = log.is_recording();
-        const bool may_share_bits = !records || log.meet(size_);
+        // Only of a row with all its names is known which of them share bits.
+        const bool may_share_bits = !records || log.meet(named_ == ALL ? size_ : named_) || named_ != ALL;
         const bool may_have_repeats = (may_share_bits || !slots_.keep_bits(RecentNames::PLACES)) && may_repeat();
         if (row_has_unit_values_ && (may_have_repeats || !has_unit_values_)) write_row_unit_values();
         const std::size_t n = may_have_repeats ? combine() : size_;
@@ -391,6 +395,7 @@ private:
         std::size_t entry = 0;  // of the current row
     };
 
+    static constexpr std::size_t ALL = std::numeric_limits<std::size_t>::max();
     static constexpr std::size_t LANES = 4;  // values are written so many at a time
     static constexpr std::size_t MOST_DOUBTS = 16;
     static constexpr std::size_t SEEN_CELLS = 1 << 14;  // more cells doubt less, and leave less of the nearest cache
@@ -400,6 +405,7 @@ private:
     // The current row: its slots stand behind those of the rows before, its values here until they are summed.
     Buffer<double> row_values_;
     std::size_t size_ = 0;
+    std::size_t named_ = ALL;
     bool row_has_unit_values_ = false;
     bool has_unit_values_ = true;
     bool keeps_delays_ = false;

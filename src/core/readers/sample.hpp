@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -80,6 +81,18 @@ struct ColumnSample {
         const Parsed parsed = parse_number(field.data, field.end, number);
         if (parsed != Parsed::malformed) return add_number(parsed == Parsed::ok, number);
         add_word(field);
+    }
+
+    // The same cell several times.
+    void add(const Field& cell, std::int64_t times_met) {
+        std::int64_t* const counts[] = {&cells,    &empty, &absent, &numbers, &whole,
+                                        &booleans, &dates, &times,  &commas,  &spaced};
+        std::int64_t before[std::size(counts)];
+        for (std::size_t i = 0; i < std::size(counts); ++i) before[i] = *counts[i];
+        const std::size_t kept = values.size();
+        add(cell);
+        for (std::size_t i = 0; i < std::size(counts); ++i) *counts[i] += (times_met - 1) * (*counts[i] - before[i]);
+        for (std::int64_t i = 1; i < times_met && values.size() > kept; ++i) values.push_back(values[kept]);
     }
 
     // A date or time that is no text.

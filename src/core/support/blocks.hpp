@@ -83,7 +83,7 @@ private:
     }
 
     std::mutex mutex_;
-    std::array<Head*, 32> kept_{};  // the oldest first
+    std::array<Head*, 128> kept_{};  // the oldest first
     std::size_t count_ = 0;
     std::size_t bytes_ = 0;
 };

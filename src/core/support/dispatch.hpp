@@ -2,6 +2,18 @@
 // asks here, so that one choice holds for all.
 #pragma once
 
+// What has to be compiled into its caller, and for the processor of its caller; the same in learners/kernel.inl.
+#if defined(__GNUC__)
+#define FTPRL_INSIDE inline __attribute__((always_inline))
+#else
+#define FTPRL_INSIDE inline
+#endif
+
+// A function for AVX2 in a file for all processors; what is to use AVX2 with it has to be inside.
+#if defined(FTPRL_X86)
+#define FTPRL_AVX2 __attribute__((target("avx2")))
+#endif
+
 namespace ftprl {
 
 enum class InstructionSet { portable, sse2, avx2 };

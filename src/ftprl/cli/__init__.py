@@ -20,6 +20,12 @@ def command() -> None:
     signals.listen()
     from ftprl.cli import startup
 
+    startup.with_room(_command)()
+
+
+def _command() -> None:
+    from ftprl.cli import startup
+
     args = sys.argv[1:]
     startup.begin(args)
     for name in ("stdout", "stderr"):

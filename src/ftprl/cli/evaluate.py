@@ -74,7 +74,7 @@ def evaluate(
     typed: dict[str, Any] = {"format": format, "label": label, "positive": positive, "weight": weight, "sep": sep}
     typed |= {"quote": quote, "no_header": no_header, "on_bad_row": on_bad_row, "max_row": max_row}
     from ftprl.atomic import check_apart, check_target, replacing
-    from ftprl.cluster.connection import reading as read_by
+    from ftprl.cluster import reading as read_by
     from ftprl.cluster.options import ClusterOptions
     from ftprl.errors import InvalidInput
     from ftprl.evaluation import ClassEvaluation, Evaluation, evaluate_classes, evaluate_predictions

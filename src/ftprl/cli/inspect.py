@@ -73,8 +73,12 @@ def _table(facts: dict[str, Any]) -> list[str]:
     lines += _sampled(columns, reading.get("sampled") or {})
     if columns:
         lines.append(f"{'missing':<14} {reading.get('missing', 'ignore')}")
+    lines += _combined(reading)
     if history:
         lines.append(f"{'rows':<14} {history['rows']}, {history['bad_rows']} bad ones left out")
+        if (delay := history.get("delay")) is not None:
+            after = "as a column says" if delay == "column" else f"{delay} row{'s'[: delay != 1]} after their row"
+            lines.append(f"{'labels':<14} arrived {after}; losses are those of the predictions at the row")
         rmse = LOSSES[spec["loss"]].rmse
         for name in ("progressive", "holdout"):
             if history[name][2]:
@@ -87,6 +91,17 @@ def _table(facts: dict[str, Any]) -> list[str]:
     lines += _names(facts["names"]) + _bounds(facts["bounds"])
     lines += _mixture(facts)
     return lines + _weights(facts["largest"])
+
+
+def _combined(reading: Mapping[str, Any]) -> list[str]:
+    """Features that are made of several words or columns."""
+    from ftprl.data.files import shown
+    from ftprl.data.ngrams import NAMES, as_passed
+
+    typed = [f"--{name.replace('_', '-')} {as_passed(reading[name])}" for name in NAMES if reading.get(name)]
+    pairs = ", ".join(":".join(map(shown, terms)) for terms in reading.get("interactions") or ())
+    lines = [f"{'n-grams':<14} {' '.join(typed)}"] if typed else []
+    return lines + ([f"{'interactions':<14} {pairs}"] if pairs else [])
 
 
 def _classes(facts: dict[str, Any]) -> list[str]:
@@ -107,14 +122,14 @@ def _classes(facts: dict[str, Any]) -> list[str]:
 
 
 def _weights(largest: list[dict[str, Any]]) -> list[str]:
-    """The weights with the features at their units, and per value 1 where that is another; names are escaped."""
+    """The weights with the features at their units, and the coefficients of their values; names are escaped."""
     from ftprl.data.files import shown
 
     if not largest:
         return []
     widest = max(len(shown(entry["label"] or "")) for entry in largest)
     head = "" if largest[0]["label"] is None else f"  {'class':<{max(widest, 5)}}"
-    lines = ["", f"{'weight':>12} {'per value 1':>12} {'rows':>10} {'other names':>12} {'cell':>10}{head}  feature"]
+    lines = ["", f"{'weight':>12} {'coefficient':>12} {'rows':>10} {'other names':>12} {'cell':>10}{head}  feature"]
     for entry in largest:
         seen = "-" if entry["seen"] is None else f"{entry['seen']:.0f}"
         others = f"{entry['others']} ({100 * entry['collision']:.0f} %)" if entry["others"] else "0"
@@ -182,7 +197,7 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
     for name, share, loss in zip(names, weights, losses, strict=True):
         lines.append(f"{name:>14} {share:>14.6g} {_mean(loss, facts['mixture_weight']):>14}")
     if math.isfinite(facts["baseline_loss"]):
-        lines.append(f"{'baseline':>14} {'':>14} {_mean(facts['baseline_loss'], facts['weight']):>14}")
+        lines.append(f"{'baseline':>14} {'':>14} {_mean(facts['baseline_loss'], facts['mixture_weight']):>14}")
     scales = facts["spec"]["scale"]
     if facts["spec"]["retired"]:
         lines.append(f"{'retired':>14} {', '.join(f'{h:g}' for h in facts['spec']['retired'])}")

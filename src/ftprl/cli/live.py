@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Mapping
 from typing import Any, TextIO
 
 from ftprl.cli.column_table import column_lines, kind_lines
@@ -44,14 +45,14 @@ def show(out: TextIO, *, quiet: bool = False) -> Listener:
 
 
 class _Warnings:
-    """One line for each column that looks like an identifier and each checkpoint that could not be written."""
+    """One line for each column that looks like an identifier, each checkpoint that could not be written, each death."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def hear(self, event: Event) -> None:
         """Write what is a warning."""
-        if event["event"] == "checkpoint_failed":
+        if event["event"] in ("checkpoint_failed", "learner_died"):
             self._line(f"ftprl: {shown(event['message'])}")
         elif event["event"] == "start":
             for column in event["data"]["profile"]:
@@ -104,6 +105,8 @@ class _Table(_Warnings):
             self._line(
                 f"{reason}pass {event['passes']} has the smallest held-out loss: now all rows are learned in {how}"
             )
+        if kind == "end" and event.get("reading") is not None:
+            self._line(_workers(event["reading"], event["seconds"]))
         if kind in ("progress", "end") and event.get("confidence") is not None:
             self._expect(RunConfidence.from_dict(event["confidence"]), is_end=kind == "end")
 
@@ -247,3 +250,13 @@ def _bound(name: str, lower: float | None, upper: float | None) -> str:
     from ftprl.data.files import shown
 
     return f"{shown(name)}={'' if lower is None else f'{lower:g}'}:{'' if upper is None else f'{upper:g}'}"
+
+
+def _workers(reading: Mapping[str, Any], seconds: float) -> str:
+    """What the workers of a cluster did, and who waited for whom."""
+    waited = min(1.0, reading["waiting_seconds"] / seconds) if seconds else 0.0
+    return (
+        f"{reading['workers']} workers read {reading['rows_per_second_of_a_worker']:,.0f} rows/s each"
+        f" and sent {reading['bytes'] / max(1, reading['rows']):,.0f} bytes per row; the learner takes"
+        f" {reading['rows_per_second_of_the_learner']:,.0f} rows/s and waited {waited:.0%} of the time for them"
+    )

@@ -44,6 +44,15 @@ def predict(
             rich_help_panel="output",
         ),
     ] = False,
+    uncertainty: Annotated[
+        bool,
+        typer.Option(
+            "--uncertainty",
+            help="Write behind each prediction, after a comma, how far one more such row could move its score: large"
+            " for features that were hardly seen",
+            rich_help_panel="output",
+        ),
+    ] = False,
     raw: Annotated[
         bool,
         typer.Option("--raw", help="Write scores, before the link function", rich_help_panel="output"),
@@ -68,7 +77,7 @@ def predict(
     typed |= {"on_bad_row": on_bad_row, "max_row": max_row}
     startup.expect_saved(data, model)
     from ftprl.atomic import check_apart, check_target, replacing
-    from ftprl.cluster.connection import reading as read_by
+    from ftprl.cluster import reading as read_by
     from ftprl.data.packing import check_packing
     from ftprl.errors import InvalidInput
     from ftprl.linear import Model
@@ -80,7 +89,8 @@ def predict(
     where = ClusterOptions(engine or "local", address, workers)
     where.check()
     if where.engine == "ray" and output is not None and output.is_dir():
-        _predict_files(model, data, output, where, append=append, raw=raw, **_given(typed))
+        columns = {"raw": raw, "probabilities": probabilities, "uncertainty": uncertainty}
+        _predict_files(model, data, output, where, append=append, columns=columns, **_given(typed))
         return
     check_target("--output", output)
     learned = Model.load(model)
@@ -92,12 +102,14 @@ def predict(
     check_packing("--output", path)
     if append and learned.classes is not None:
         raise InvalidInput("--append writes numbers, got a model of several classes; drop it.")
+    if append and uncertainty:
+        raise InvalidInput("--append writes one column, got --uncertainty as well; drop one.")
     if append:
         from ftprl.training.append import append as write_appended
         from ftprl.training.append import check_append
 
         check_append(source, path)
-    lines = Lines(learned, source, raw=raw, probabilities=probabilities)
+    lines = Lines(learned, source, raw=raw, probabilities=probabilities, uncertainty=uncertainty)
     with read_by(where, source), nullcontext(stdout()) if output is None else replacing(output) as target:
         if append:
             write_appended(lines, source, learned, path, target)
@@ -114,7 +126,14 @@ def _given(typed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _predict_files(
-    model: Path, data: list[str], folder: Path, where: ClusterOptions, *, append: bool, raw: bool, **reading: Any
+    model: Path,
+    data: list[str],
+    folder: Path,
+    where: ClusterOptions,
+    *,
+    append: bool,
+    columns: dict[str, bool],
+    **reading: Any,
 ) -> None:
     """One file of predictions per file of data, each written by a worker."""
     from ftprl.cluster.connection import connect
@@ -127,7 +146,7 @@ def _predict_files(
     learned = Model.load(model)
     source = learned.open(data, **reading)
     with connect(where, source) as cluster:
-        for result in predict_files(learned, source.files, folder, cluster, raw=raw, **reading):
+        for result in predict_files(learned, source.files, folder, cluster, **columns, **reading):
             print(f"{result.output}: {result.rows} rows")
             warn_of_bad_rows(result.bad_rows, result.first_bad)
 

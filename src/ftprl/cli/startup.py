@@ -23,17 +23,35 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import NoReturn
 
 from ftprl.cli import signals
 
 _LONG_LIVED = ("watch",)
 _LONGEST_HEADER = 1_000_000
+_ROOM = 70_000  # words: a little more than half a megabyte, so that a whole one is allocated
 _LARGEST_TABLE = 2**32
 LARGE_FILE = 1 << 22  # bytes; fewer rows are learned before the memory is ready
+
+
+def with_room(function: Callable[[], None]) -> Callable[[], None]:
+    """The same function, with room for the frames of all that it calls.
+
+    Python keeps frames in pieces of memory of 16 KB, and returns a piece to the system as soon as its last frame ends.
+    A loop in which each call crosses the border of two pieces then asks the system for memory at every call: `predict`
+    did so in one of NumPy's modules, with 1,700 page faults, which took 12 ms of processor time. Which loops are hit
+    changes with every function on the way to them. A frame that says it needs a large stack gets a large piece, and the
+    frames above it fit in there; memory that is not used is never touched.
+
+    >>> with_room(lambda: print("called"))()
+    called
+    """
+    code: CodeType = function.__code__.replace(co_stacksize=_ROOM)
+    return FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
 
 
 def is_short(args: Sequence[str]) -> bool:
@@ -79,7 +97,7 @@ def expect_new(
     _prefault(cells, scales, float64, receipt)
 
 
-def expect_saved(data: Sequence[str], model: Path) -> None:
+def expect_saved(data: Sequence[str], model: str | Path) -> None:
     """Pre-fault the table of a saved model, as its header describes it."""
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         if not _is_large(data) or not os.path.isfile(model):

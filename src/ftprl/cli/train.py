@@ -62,6 +62,8 @@ def train(
     level: Annotated[bool, option("level")] = False,
     no_coin: Annotated[bool, option("coin")] = False,
     no_dense: Annotated[bool, option("dense")] = False,
+    calibrate: Annotated[str | None, option("calibrate")] = None,
+    round_rows: Annotated[int | None, option("round_rows")] = None,
     no_retire: Annotated[bool, option("retire")] = False,
     admit: Annotated[str | None, option("admit")] = None,
     passes: Annotated[int | None, option("passes")] = None,
@@ -69,10 +71,10 @@ def train(
     delay: Annotated[int | None, option("delay")] = None,
     delay_memory: Annotated[str | None, option("delay_memory")] = None,
     receipt: Annotated[bool | None, option("receipt")] = None,
-    checkpoint: Annotated[Path | None, option("checkpoint")] = None,
+    checkpoint: Annotated[str | None, option("checkpoint")] = None,
     every: Annotated[str | None, option("every")] = None,
     cache: Annotated[Path | None, option("cache")] = None,
-    resume: Annotated[Path | None, option("resume")] = None,
+    resume: Annotated[str | None, option("resume")] = None,
     threads: Annotated[int | None, option("threads")] = None,
     engine: Annotated[str | None, option("engine")] = None,
     address: Annotated[str | None, option("address")] = None,
@@ -100,7 +102,9 @@ def train(
         raise InvalidInput("--predictions - and --json both write to stdout, got both; name a file for one of them.")
     del arguments["as_json"], arguments["quiet"], arguments["no_names"]
     arguments["names"] = budget(names, off=no_names)
-    if resume is None and classes is None and loss not in _OF_CLASSES:
+    if engine == "ray" and checkpoint is not None:
+        pass  # another process learns
+    elif resume is None and classes is None and loss not in _OF_CLASSES:
         startup.expect_new(data, bits, dim, scale, float64, bool(receipt))
     elif resume is not None:
         startup.expect_saved(data, resume)

@@ -21,8 +21,10 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 _ANSWER_SECONDS = 5
-# Of Ray, unless the environment has others: no warning about GPUs at each start, and no statistics sent anywhere.
-_SETTINGS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+_START_SECONDS = 120
+# Of Ray, unless the environment has others: no warning about GPUs at each start, no statistics sent anywhere, and
+# workers that wait no longer for a processor than the command itself (Ray gives them the lowest priority).
+_SETTINGS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 
 
 @final
@@ -42,17 +44,6 @@ class Cluster:
         ordered = OrderedResults(self._ray, work, self.workers, self.totals)
         with contextlib.closing(ordered):
             yield from ordered.results(jobs)
-
-
-@contextlib.contextmanager
-def reading(options: ClusterOptions, source: Source) -> Iterator[Cluster | None]:
-    """The cluster that reads the data of a source; None where threads of this process do it."""
-    options.check()
-    if options.engine == "local":
-        yield None
-        return
-    with connect(options, source) as cluster:
-        yield cluster
 
 
 @contextlib.contextmanager
@@ -107,15 +98,16 @@ def _initialise(ray: Any, options: ClusterOptions) -> None:
         if address is not None:
             _check_answer(address)
         if address is None:
-            # One processor more than there are workers: they wait for this process most of the time.
+            # "local": Ray would take another cluster that runs on this machine. One processor more than there are
+            # workers: they wait for this process most of the time.
             count = _processors() if options.workers is None else options.workers
-            ray.init(num_cpus=count + 1, include_dashboard=False, **quiet)
+            ray.init("local", num_cpus=count + 1, include_dashboard=False, **quiet)
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         where = "this machine" if address is None else repr(address)
         raise InvalidInput(
-            f"address= needs a Ray cluster, got none at {where} ({_first_line(error)});"
+            f"address= needs a Ray cluster, got none at {where} ({_one_line(error)});"
             " check the address and that the cluster runs the same versions of Ray and Python.",
             option="address",
         ) from None
@@ -128,9 +120,8 @@ def _check_answer(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:160]
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _processors() -> int:
@@ -152,16 +143,28 @@ def _check_versions(ray: Any) -> None:
             return ""
         return installed
 
-    try:
-        on_worker = ray.get(ray.remote(num_cpus=1, max_retries=3)(version).remote(), timeout=120)
-    except ray.exceptions.GetTimeoutError:
-        raise InvalidInput(
-            "engine=ray needs a free processor for a worker, got none within 120 s; wait, or add nodes.",
-            option="engine",
-        ) from None
-    if on_worker != __version__:
-        what = f"version {on_worker}" if on_worker else "none"
-        raise InvalidInput(
-            f"engine=ray needs ftprl {__version__} on every node, got {what} on a worker; install it there.",
-            option="engine",
-        )
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+
+    ask = ray.remote(num_cpus=0, max_retries=3)(version)
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    answers = {
+        node["NodeID"]: ask.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote() for node in nodes
+    }
+    for node in nodes:
+        try:
+            installed = ray.get(answers[node["NodeID"]], timeout=_START_SECONDS)
+        except ray.exceptions.GetTimeoutError:
+            raise InvalidInput(
+                f"engine=ray needs nodes that can start a worker, got none within {_START_SECONDS} s from"
+                f" {node['NodeManagerHostname']}; wait, or take it out of the cluster.",
+                option="engine",
+            ) from None
+        except ray.exceptions.RayError:
+            continue  # the node has just died: what it would read is read by others
+        if installed != __version__:
+            what = f"version {installed}" if installed else "none"
+            raise InvalidInput(
+                f"engine=ray needs ftprl {__version__} on every node, got {what} on {node['NodeManagerHostname']};"
+                " install it there.",
+                option="engine",
+            )

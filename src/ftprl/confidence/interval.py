@@ -54,6 +54,21 @@ class MeanInterval:
         digits = digits_for(scale * self.radius)
         return f"{fixed(scale * self.lower, digits)} to {fixed(scale * self.upper, digits)}{unit}"
 
+    def below(self, what: str) -> str:
+        """How far something lies below another, of which this is the difference.
+
+        >>> ends = ((0.1, 0.3), (-0.3, -0.1), (-0.1, 0.3))
+        >>> [MeanInterval(0.0, *both, 0.95, 10, 1.0).below("it") for both in ends]
+        ['0.10 to 0.30 below it', '0.10 to 0.30 above it', 'between 0.10 above and 0.30 below it']
+        """
+        digits = digits_for(self.radius)
+        lower, upper = fixed(abs(self.lower), digits), fixed(abs(self.upper), digits)
+        if self.lower >= 0.0:
+            return f"{lower} to {upper} below {what}"
+        if self.upper <= 0.0:
+            return f"{upper} to {lower} above {what}"
+        return f"between {lower} above and {upper} below {what}"
+
     def text(self, scale: float = 1.0, unit: str = "") -> str:
         """The mean and the interval."""
         mean = fixed(scale * self.mean, digits_for(scale * self.radius))

@@ -15,13 +15,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-# As in src/core/learners/residuals.hpp.
-PREDICTION_BINS, BINS_PER_OCTAVE, OCTAVES = 128, 16, 20
-_HEAD = ("rows", "weight", "absolute", "label", "label_squares", "width", "first", "last", "top", "near_zero")
-_RESIDUAL_BINS = BINS_PER_OCTAVE * OCTAVES
-NUMBERS = len(_HEAD) + 4 * PREDICTION_BINS + 2 * _RESIDUAL_BINS
+from ftprl.confidence.layout import PREDICTION_BINS, RESIDUAL_BINS, RESIDUAL_HEAD
 
+Vector = NDArray[np.float64]
 GROUPS = 20  # of predictions, with about as many rows each
 _WIDEST = 0.1  # of the range of the predictions: a wider group ends, unless it has few rows
 _FEWEST_ROWS = 20.0
@@ -92,11 +88,11 @@ class ResidualSummary:
 
 def summary_of(numbers: Sequence[float]) -> ResidualSummary | None:
     """What the numbers of a monitor say; None before the first row."""
-    head = dict(zip(_HEAD, numbers, strict=False))
+    head = dict(zip(RESIDUAL_HEAD, numbers, strict=False))
     weight = head["weight"]
     if not weight > 0.0:
         return None
-    rest = np.array(numbers[len(_HEAD) :])
+    rest = np.array(numbers[len(RESIDUAL_HEAD) :])
     bins = rest[: 4 * PREDICTION_BINS].reshape(-1, 4)[: int(head["last"] - head["first"]) + 1]
     below, above = rest[4 * PREDICTION_BINS :].reshape(2, -1)
     lows, highs, weights = _intervals(head["top"], below, above, head["near_zero"])
@@ -123,7 +119,7 @@ def summary_of(numbers: Sequence[float]) -> ResidualSummary | None:
 
 def _intervals(top: float, below: Vector, above: Vector, near_zero: float) -> tuple[Vector, Vector, Vector]:
     """The bins with a weight, from the lowest residuals to the highest: their ends and weights."""
-    keys = (top - np.arange(_RESIDUAL_BINS)).astype(np.int64)
+    keys = (top - np.arange(RESIDUAL_BINS)).astype(np.int64)
     real = keys >= 0
     low, high = (np.ldexp(1.0 + k % 16 / 16.0, k // 16 - 1023) for k in (keys[real], keys[real] + 1))
     lows = np.concatenate([-high, [0.0], low[::-1]])

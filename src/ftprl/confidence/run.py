@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl._core import Monitor
 from ftprl.confidence.interval import LEVEL, MeanInterval
-from ftprl.confidence.residuals import ResidualSummary, summary_of
+
+if TYPE_CHECKING:
+    from ftprl.confidence.residuals import ResidualSummary
 
 Vector = NDArray[np.float64]
 FALSE_ALARM = 0.01  # the probability of an alarm, at any row, in a stream whose expected loss never rises
-NUMBERS = 75  # of a monitor
 _ALARM_ROW = -1  # its place in the numbers of a monitor
 
 
@@ -84,7 +85,7 @@ class RunConfidence:
 
     def line(self) -> str:
         """The loss, the improvement and the alarm in one line."""
-        gain = "" if self.improvement is None else f", below the baseline's by {self.improvement.ends()}"
+        gain = "" if self.improvement is None else ", " + self.improvement.below("the baseline's")
         return (
             f"{100 * self.loss.level:g} % interval, at every row: mean loss {self.loss.ends()}{gain};"
             f" {self.drift.text()}"
@@ -148,7 +149,11 @@ class RunMonitor:
 
     def residuals(self) -> ResidualSummary | None:
         """How far labels were from predictions in this run; None for two classes, and before the first row."""
-        return summary_of(self._core.residuals) if self._core.has_residuals else None
+        if not self._core.has_residuals:
+            return None
+        from ftprl.confidence.residuals import summary_of
+
+        return summary_of(self._core.residuals)
 
     @property
     def drift(self) -> Drift:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
+from ftprl._core import ParquetBatch
 from ftprl.data import frames
 from ftprl.data.parts import ORIGIN, Parts, are_records, split
 from ftprl.data.vectors import RowVectors
@@ -28,7 +29,7 @@ class Block:
     first: int
     rows: int
     columns: list[tuple[int, bytes]]  # of the batch
-    batch: pa.RecordBatch
+    batch: pa.RecordBatch | ParquetBatch
     records: list[Any] | None = None
     file: int = 0
     group: int = 0

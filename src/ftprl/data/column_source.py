@@ -8,26 +8,28 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from ftprl._core import ParquetBatch
 from ftprl.data import frames, nested, partitions
 from ftprl.data.batch import Batch
 from ftprl.data.blocks import Block, block_of
 from ftprl.data.column_files import ColumnFile, open_column_file, read_part
-from ftprl.data.columns import settle
+from ftprl.data.columns import ColumnHead, settle
 from ftprl.data.digests import RowDigest
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.frame_opening import known_plan_of, settings_for_plan
-from ftprl.data.frame_source import FramePosition, FrameSettings, FrameSource, Job, ParsedBlock
+from ftprl.data.frame_source import FramePosition, FrameSettings
 from ftprl.data.options import ReadingOptions
+from ftprl.data.parquet import ParquetPages, open_pages
 from ftprl.data.protocol import BESIDE, Description, Position
-from ftprl.data.tables import SAMPLE_ROWS
+from ftprl.data.remote import check_here
+from ftprl.data.remote_columns import PartSource
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns
 from ftprl.data.text_tables import named_columns
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from ftprl.data.remote import Work, Workers
 
 
 @final
@@ -64,8 +66,17 @@ class FileBlocks:
         with closing(open_column_file(self.files[number], self.format)) as opened:
             return opened.groups
 
+    def check_here(self, number: int) -> None:
+        """Raise InvalidInput if this process, perhaps on another machine, does not have a file."""
+        check_here(self.files[number])
+
     def _blocks_of(self, number: int, first: int, stop: int | None = None, *, threads: bool = False) -> Iterator[Block]:
         file, name = self.files[number], shown(self.files[number])
+        pages = open_pages(file, self.kinds) if self.format == "parquet" else None
+        if pages is not None:
+            with closing(pages):
+                yield from self._blocks_of_pages(pages, number, first, stop)
+            return
         categories = [name for name, kind in self.kinds.items() if kind == "categorical"]
         with closing(open_column_file(file, self.format, categories)) as opened:
             keys = self._keys(file, opened)
@@ -79,6 +90,20 @@ class FileBlocks:
                     place: dict[str, Any] = {"file": number, "group": group, "origin": name, "part": part}
                     yield from block_of(cells, start, batch.num_rows, {}, {}, **place)
                     start += batch.num_rows
+
+    def _blocks_of_pages(self, pages: ParquetPages, number: int, first: int, stop: int | None) -> Iterator[Block]:
+        """The same of a file that the core reads itself."""
+        name = shown(self.files[number])
+        frames.check_names(pages.names, name)
+        frames.check_columns(pages.names, self.kinds, self.optional, name)
+        used = [one for one in pages.names if self.kinds.get(one, "ignore") != "ignore"]
+        columns = frames.codes([(self.kinds[one], one, None) for one in used])
+        for group in range(first, pages.groups if stop is None else stop):
+            start = 0
+            for batch in pages.batches(group, self.kinds):
+                part = f"{pages.part} {group}: "
+                yield Block(start, batch.num_rows, columns, batch, None, number, group, name, part)
+                start += batch.num_rows
 
     def _keys(self, file: str, opened: ColumnFile) -> dict[str, str | None]:
         """The partition of a file; a column of the file itself comes first."""
@@ -106,28 +131,12 @@ def flat_schema(opened: ColumnFile, name: str) -> list[pa.Field]:
 
 
 @final
-class ColumnSource(FrameSource):
+class ColumnSource(PartSource):
     """Files of columns as batches; `ftprl.data.open` makes one."""
 
     def __init__(self, reader: FileBlocks, settings: FrameSettings) -> None:
         super().__init__(reader, settings)
-        self._files, self._columns = reader.files, reader
-
-    def use_workers(self, workers: Workers | None) -> None:
-        """Have all rows parsed by these workers, in other processes; None for threads of this one."""
-        self._workers = workers
-
-    def _remote(self, start: FramePosition) -> tuple[Generator[Any], Work[Any, ParsedBlock]]:
-        from ftprl.data.remote_columns import ColumnWork, column_jobs
-
-        return column_jobs(self._columns, start), ColumnWork(self._columns, self._settings)
-
-    def _job_again(self, job: Job) -> Job:
-        block, at, stop = job
-        if self._workers is None:
-            return job
-        same = (one for one in self._columns.blocks_of_group(block.file, block.group) if one.first == block.first)
-        return next(same), at, stop
+        self._files = reader.files
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -196,13 +205,10 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
     options.refuse(("sep", "quote"), f" is for CSV and TSV files, got the format {options.format}; drop it.")
     named, plan = named_columns(options), known_plan_of(options)
     name = shown(files[0])
-    with closing(open_column_file(files[0], options.format)) as opened:
-        fields = flat_schema(opened, name)
-        first = _first_rows(files[0], options.format, opened, fields, named.ignore) if plan is None else {}
-        fields += [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
     try:
         if plan is None:
-            plan = settle(*frames.decide(fields, named, first), named.bucket, options.missing)
+            heads = _heads(files, options.format, named)
+            plan = settle(*frames.decide(heads, named), named.bucket, options.missing)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}", option=error.options) from None
     kinds = plan.kinds
@@ -213,6 +219,21 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
 
     settings = settings_for_plan(options, plan, label_texts, options.format)
     return ColumnSource(FileBlocks(files, options.format, kinds, optional), settings)
+
+
+def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> list[ColumnHead]:
+    """What is known of the columns by the first file."""
+    kinds = named.kinds()
+    pages = open_pages(files[0], kinds) if format == "parquet" and not any(map(partitions.keys_of, files)) else None
+    if pages is not None:
+        with closing(pages):
+            frames.check_names(pages.names, shown(files[0]))
+            return pages.heads(kinds, SAMPLE_ROWS)
+    with closing(open_column_file(files[0], format)) as opened:
+        fields = flat_schema(opened, shown(files[0]))
+        first = _first_rows(files[0], format, opened, fields, named.ignore)
+        fields += [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
+        return frames.heads_of(fields, first)
 
 
 def _first_rows(
@@ -236,14 +257,19 @@ def _first_rows(
 
 def _label_texts(reader: FileBlocks) -> list[str]:
     """The distinct labels of the first rows."""
-    import pyarrow as pa
-
     label = {name: kind for name, kind in reader.kinds.items() if kind == "label"}
-    cells: list[pa.Array] = []
     blocks = FileBlocks(reader.files, reader.format, label, ("label",)).blocks()
+    values: list[Any] = []
     with closing(blocks):
         for block in blocks if label else ():
-            cells += block.batch.columns if block.columns[0][1] else []
-            if sum(len(one) for one in cells) >= SAMPLE_ROWS:
+            values += _cells_of(block)[: SAMPLE_ROWS - len(values)]
+            if len(values) == SAMPLE_ROWS:
                 break
-    return frames.label_texts(next(iter(label)), pa.chunked_array(cells)) if cells else []
+    return frames.distinct_texts(list(dict.fromkeys(values)))
+
+
+def _cells_of(block: Block) -> list[Any]:
+    """The cells of a block of one column; none if the column is not there."""
+    if not block.columns or not block.columns[0][1]:
+        return []
+    return block.batch.values(0) if isinstance(block.batch, ParquetBatch) else block.batch.column(0).to_pylist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple, final
@@ -53,6 +53,22 @@ class ColumnSample(NamedTuple):
     def missing(self, kind: str) -> int:
         """Cells that are missing in a column of a kind."""
         return self.empty if kind in _LITERAL else self.absent
+
+
+@final
+class ColumnHead(NamedTuple):
+    """What is known of a column before its kind is decided.
+
+    `kind` is that of its type, None for a type that is no feature; `sample` gives what its first cells say, for a kind
+    and a number of cells, and is None where there are none. `refusal` is the error for a kind that it cannot have.
+    """
+
+    name: str
+    kind: str | None
+    is_text: bool
+    sample: Callable[[str, int | None], ColumnSample] | None = None
+    is_list: bool = False
+    refusal: InvalidInput | None = None
 
 
 @final

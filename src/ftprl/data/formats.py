@@ -62,6 +62,7 @@ OBJECT_FORMATS = (
     ObjectFormat("a data frame (pandas, Polars, pyarrow, or any other that Arrow reads)", "ftprl.data.frames", _NAMED),
     ObjectFormat("dicts", "ftprl.data.records", _NAMED),
     ObjectFormat("a NumPy array or SciPy matrix", "ftprl.data.matrix", (ARRAYS, "libsvm")),
+    ObjectFormat("a Ray dataset", "ftprl.data.ray_dataset", _NAMED),
 )
 _UNNAMED = (
     "dim",

@@ -34,7 +34,8 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
     plan = known_plan_of(options)
     if plan is None:
         flat = dict(nested.flat_columns(table.slice(0, SAMPLE_ROWS)))
-        plan = settle(*frames.decide(nested.flat_fields(table.schema), named, flat), named.bucket, options.missing)
+        heads = frames.heads_of(nested.flat_fields(table.schema), flat)
+        plan = settle(*frames.decide(heads, named), named.bucket, options.missing)
     label = _label_of(plan.kinds)
 
     def texts() -> list[str]:
@@ -117,7 +118,7 @@ def settings_for_plan(
 def settings_of_names(options: ReadingOptions) -> FrameSettings:
     """How dicts are read of which none is known yet: by the kinds that are named, all other keys by their values."""
     named = named_columns(options)
-    plan = settle(named.kinds(), {}, named.bucket, "ignore")
+    plan = settle(named.kinds(), {}, named.bucket, options.missing or "ignore")
     return settings_for_plan(options, plan._replace(profile=()), list, RECORDS)
 
 

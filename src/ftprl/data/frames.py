@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ftprl._core import sample_cells
 from ftprl.data import nested
-from ftprl.data.columns import FEATURES, ColumnSample, kind_of_text
+from ftprl.data.columns import FEATURES, ColumnHead, ColumnSample, kind_of_text
 from ftprl.data.files import shown
 from ftprl.data.parts import ORIGIN, Parts
 from ftprl.data.protocol import BESIDE, KINDS
@@ -103,26 +103,40 @@ def _has_text(type: pa.DataType) -> bool:
     return bool(types.is_temporal(type) or types.is_fixed_size_binary(type))
 
 
-def decide(
-    fields: Sequence[pa.Field], named: NamedColumns, first: Mapping[str, pa.ChunkedArray]
-) -> tuple[dict[str, str], dict[str, ColumnSample]]:
-    """The kind of every column, as named, else by its type and, of text, by its `first` cells; and their samples.
+def heads_of(fields: Sequence[pa.Field], first: Mapping[str, pa.ChunkedArray]) -> list[ColumnHead]:
+    """What the types of columns and their `first` cells say."""
+    return [_head(field, first.get(field.name)) for field in fields]
+
+
+def _head(field: pa.Field, cells: pa.ChunkedArray | None) -> ColumnHead:
+    name, type = field.name, field.type
+
+    def sample(kind: str, most: int | None) -> ColumnSample:
+        assert cells is not None
+        return sample_of(name, cells if most is None else cells.slice(0, most), kind)
+
+    own = None if cells is None else sample
+    return ColumnHead(name, kind_of(type), _is_text(type), own, nested.is_list(type), _no_feature(name, type))
+
+
+def decide(heads: Sequence[ColumnHead], named: NamedColumns) -> tuple[dict[str, str], dict[str, ColumnSample]]:
+    """The kind of every column, as named, else by its type and, of text, by its first cells; and their samples.
 
     A structure that is named gives its kind to all its fields.
     """
-    names = [field.name for field in fields]
+    names = [head.name for head in heads]
     kinds = for_structures(named.kinds(), names, "")
     samples: dict[str, ColumnSample] = {}
-    most = min(SAMPLE_ROWS, _SAMPLE_CELLS // max(1, len(fields)) + 1)
-    for field in fields:
-        name, type = field.name, field.type
-        chosen = kinds.get(name) or kind_of(type)
-        if chosen is None or (nested.is_list(type) and chosen in ("boolean", "date", "bucket")):
-            raise _no_feature(name, type)
-        if chosen != "ignore" and name in first:
-            decides = _is_text(type) or chosen in ("date", "bucket")
-            samples[name] = sample_of(name, first[name] if decides else first[name].slice(0, most), chosen)
-            if name not in kinds and _is_text(type):
+    most = min(SAMPLE_ROWS, _SAMPLE_CELLS // max(1, len(heads)) + 1)
+    for head in heads:
+        name, chosen = head.name, kinds.get(head.name) or head.kind
+        if chosen is None or (head.is_list and chosen in ("boolean", "date", "bucket")):
+            assert head.refusal is not None
+            raise head.refusal
+        if chosen != "ignore" and head.sample is not None:
+            decides = head.is_text or chosen in ("date", "bucket")
+            samples[name] = head.sample(chosen, None if decides else most)
+            if name not in kinds and head.is_text:
                 chosen = kind_of_text(samples[name], may_be_number=False)
         kinds[name] = chosen
     return {name: kinds[name] for name in dict.fromkeys((*names, *kinds))}, samples
@@ -134,8 +148,8 @@ def sample_of(name: str, column: pa.ChunkedArray, kind: str) -> ColumnSample:
         return ColumnSample(len(column), column.null_count, column.null_count, example=b"[...]")
     cells = column.combine_chunks()
     cells = cells.chunk(0) if hasattr(cells, "num_chunks") else cells
-    schema, array = readable(name, cells, kind).__arrow_c_array__()
-    return ColumnSample(*sample_cells(schema, array, kind == "bucket"))
+    read = readable(name, cells, kind)
+    return ColumnSample(*sample_cells([read.__arrow_c_array__()], None, len(read), kind == "bucket"))
 
 
 def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -> dict[str, str]:
@@ -164,8 +178,12 @@ def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
     """The distinct labels of the first rows, as text."""
     cells = column.slice(0, SAMPLE_ROWS)
     cells = cells.combine_chunks() if hasattr(cells, "combine_chunks") else cells
-    values = readable(name, cells, "label").unique().to_pylist()
-    return [text_of(value) for value in values[: _LABELS + 1] if value is not None and value == value][:_LABELS]
+    return distinct_texts(readable(name, cells, "label").unique().to_pylist())
+
+
+def distinct_texts(values: Sequence[Any]) -> list[str]:
+    """Distinct values as text, some of the first ones; None and NaN are left out."""
+    return [text_of(value) for value in values if value is not None and value == value][:_LABELS]
 
 
 def text_of(value: Any) -> str:

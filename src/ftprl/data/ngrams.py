@@ -60,6 +60,19 @@ class Grams(NamedTuple):
 NO_GRAMS = Grams()
 
 
+def as_passed(sizes: Mapping[str, Any]) -> str:
+    """Sizes by name as they are typed.
+
+    >>> as_passed({"*": 2}), as_passed({"body": (3, 5), "title": [3, 3]})
+    ('2', 'body=3-5,title=3')
+    """
+    shown_sizes = {
+        name: "-".join(map(str, dict.fromkeys(size))) if isinstance(size, list | tuple) else str(size)
+        for name, size in sizes.items()
+    }
+    return ",".join(size if name == ALL else f"{shown(name)}={size}" for name, size in shown_sizes.items())
+
+
 def _of(part: Mapping[str, Any], name: str) -> Any:
     return part.get(name, part.get(ALL))
 
@@ -77,9 +90,9 @@ def parse(ngrams: Any = None, skips: Any = None, char_ngrams: Any = None) -> Gra
     )
     for name in grams.skips:
         if _of(grams.ngrams, name) is None:
+            where = "" if name == ALL else f" for {shown(name)!r}"
             raise InvalidInput(
-                f"skips= is for n-grams, got {shown(name)!r} without one; pass ngrams= as well.",
-                option=("skips", "ngrams"),
+                f"skips= is for n-grams, got none{where}; pass ngrams= as well.", option=("skips", "ngrams")
             )
     return grams
 
@@ -108,7 +121,9 @@ def _entries(option: str, given: Any) -> dict[str, tuple[int, int]]:
         least, most = _RANGES[option]
         if not least <= low <= high <= most or (option != "char_ngrams" and low != high):
             shown_value = value if name == ALL else f"{shown(name)}={value}"
-            raise InvalidInput(f"{option}= needs {_WANTED[option]}, got {shown_value!r:.60}; pass that.", option=option)
+            raise InvalidInput(
+                f"{option}= needs {_WANTED[option]}, got {shown_value!r:.60}; choose one of those.", option=option
+            )
         if found.setdefault(name, (low, high)) != (low, high):
             raise InvalidInput(
                 f"{option}= needs one number for each column, got two for {shown(name)!r}; keep one.", option=option

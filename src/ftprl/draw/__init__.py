@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ftprl.draw.card import card
 from ftprl.draw.paint import bars, figure
-from ftprl.draw.shapes import COLOURS, MARKS, RAMP, Bar, Columns, Panel, Series
+from ftprl.draw.shapes import COLOURS, MARKERS, RAMP, Bar, Columns, Panel, Series
 from ftprl.draw.vector import SCHEMES, png, svg
 
 __all__ = [
     "Bar",
     "COLOURS",
     "Columns",
-    "MARKS",
+    "MARKERS",
     "Panel",
     "RAMP",
     "SCHEMES",

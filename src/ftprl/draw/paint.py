@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ftprl.draw.numbers import short
-from ftprl.draw.shapes import COLOURS, MARKS, RAMP, Bar, Columns, Panel, Series
+from ftprl.draw.shapes import COLOURS, MARKERS, RAMP, Bar, Columns, Panel, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,14 +105,14 @@ def _draw(ax: Axes, panel: Panel) -> None:
         )
     ax.set_xlabel(printable(panel.xlabel), parse_math=False)
     ax.set_ylabel(printable(panel.ylabel), parse_math=False)
-    _finish(ax, panel.title, pad=18.0 if panel.marks else 6.0)
+    _finish(ax, panel.title, pad=18.0 if panel.vlines else 6.0)
     _legend(ax, handles, [s.name for s in panel.series], panel.stacked)
 
 
 def _mark(ax: Axes, panel: Panel) -> None:
     """Vertical lines with labels above the axes; a label that would overlap the previous one is left out."""
     before = -1.0
-    for position, word in panel.marks:
+    for position, word in panel.vlines:
         across = float((ax.transData + ax.transAxes.inverted()).transform((position, ax.get_ylim()[0]))[0])
         if not 0.0 <= across <= 1.0:
             continue
@@ -145,7 +145,7 @@ def _shape(ax: Axes, i: int, s: Series | Columns, panel: Panel) -> Any:
         linestyle=("--" if s.dashed else "-") if s.line else "",
         linewidth=1.4 if s.dashed or s.thin else 4.0 if s.wide else 2.0,
         alpha=0.75 if s.thin else None,
-        marker=MARKS[i % len(MARKS)] if s.points or not s.line else "",
+        marker=MARKERS[i % len(MARKERS)] if s.points or not s.line else "",
         markersize=3.5 if s.thin else 5,
     )
     return drawn

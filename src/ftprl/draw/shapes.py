@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # From light to dark, for ordered series; also readable in greyscale.
 RAMP = ("#D6E6F4", "#B5D3E9", "#8EBCDB", "#649FCA", "#4082B6", "#24669F", "#134C82", "#0A3362")
-MARKS = "osD^vPX"
+MARKERS = "osD^vPX"
 
 
 @final
@@ -56,7 +56,7 @@ class Columns:
 class Panel:
     """One pair of axes with its lines; `log` makes both scales logarithmic, "x" or "y" one of them.
 
-    `note` is written into a corner: a fitted slope, a constant. `stacked` draws a stacked area plot. `marks` are
+    `note` is written into a corner: a fitted slope, a constant. `stacked` draws a stacked area plot. `vlines` are
     vertical lines with a label each, `ticks` labels of the x axis; `xlim` and `ylim` are fixed limits of the axes.
     """
 
@@ -67,7 +67,7 @@ class Panel:
     log: bool | Literal["x", "y"] = False
     note: str = ""
     stacked: bool = False
-    marks: Sequence[tuple[float, str]] = ()
+    vlines: Sequence[tuple[float, str]] = ()
     ticks: Sequence[tuple[float, str]] = ()
     xlim: tuple[float, float] | None = None
     ylim: tuple[float, float] | None = None

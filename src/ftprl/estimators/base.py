@@ -16,10 +16,10 @@ from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import Bound, fits, parse_bounds
 from ftprl.linear.mean_weights import mean_class_weights, mean_weights
 from ftprl.linear.model import Model
+from ftprl.training.api import train
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
 from ftprl.training.setup import new_model, resumed_model
-from ftprl.training.train import train
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,9 +28,23 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 AUTO_PASSES = 20  # at most so many with passes="auto"
-_OF_MODEL = ("loss", "tau", "scale", "beta", "l1", "l2", "lower", "upper", "bounds", "float64", "coin", "dense")
+_OF_MODEL = (
+    "loss",
+    "tau",
+    "scale",
+    "beta",
+    "l1",
+    "l2",
+    "lower",
+    "upper",
+    "bounds",
+    "float64",
+    "coin",
+    "dense",
+    "calibrate",
+)
 _OF_RUN = ("retire", "holdout")
-_OF_TABLES = ("bits", "seed")  # the features of arrays and matrices are not hashed
+_OF_TABLES = ("bits", "seed", "categorical", "text")  # the features of arrays and matrices are not hashed
 
 
 class LinearEstimator(BaseEstimator):  # type: ignore[misc]
@@ -95,7 +109,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _reading(self, X: Any, weight: Vector | None) -> dict[str, Any]:
         """How the rows are read: columns of a table are hashed, those of an array or a matrix are not."""
-        if is_table(X):
+        if self._is_table(X):
             options = self._chosen(_OF_TABLES)
             options["dim"] = 2 ** options.pop("bits")
         else:
@@ -108,12 +122,21 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any = None, *, reset: bool, labelled: bool = True, numeric: bool = False
     ) -> tuple[Any, Any]:
         """Data as it is read: a table with columns of any kind, or an array or a matrix of numbers."""
-        if is_table(X):
+        if self._is_table(X):
             return self._checked_table(X, y, reset=reset)
+        if self.categorical or self.text:
+            name = "categorical" if self.categorical else "text"
+            raise InvalidInput(
+                f"{name}= names columns of a data frame, got {type(X).__name__}; pass a frame, or drop it."
+            )
         wanted: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "reset": reset}
         if not labelled:
             return validate_data(self, X, **wanted), None
         return validate_data(self, X, y, y_numeric=numeric, **wanted)  # type: ignore[no-any-return]
+
+    def _is_table(self, X: Any) -> bool:
+        """Whether data is read by the names of its columns: some are no numbers, or are to be read as others."""
+        return is_table(X) or (is_frame(X) and bool(self.categorical or self.text))
 
     def _checked_table(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         names = [str(name) for name in getattr(X, "column_names", None) or X.columns]
@@ -130,7 +153,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         """One weight per row, or None where all are 1."""
         if sample_weight is None:
             return None
-        rows = np.empty((len(X), 0)) if is_table(X) else X
+        rows = np.empty((len(X), 0)) if self._is_table(X) else X
         weight: Vector = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
         return weight
 
@@ -139,6 +162,16 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         checked, _ = self._checked(X, reset=False, labelled=False)
         return np.column_stack([model.predict(checked, raw=True) for model in self.models_])
+
+    def predict_uncertainty(self, X: Any) -> Vector:
+        """How far one more row like each could move its score: large for features that were hardly seen.
+
+        In log-odds with the logistic loss, otherwise in the unit of the score. With several models, one per class, the
+        largest of theirs.
+        """
+        check_is_fitted(self)
+        checked, _ = self._checked(X, reset=False, labelled=False)
+        return np.asarray(np.max([model.uncertainty(checked) for model in self.models_], axis=0))
 
     # ---- what was learned ----
 
@@ -198,9 +231,22 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def certificate_(self) -> StreamCertificate:
         """The certificate of all rows learned, against the model's own weights; needs `receipt=True`."""
+        check_is_fitted(self)
+        if len(self.models_) > 1:
+            raise AttributeError(
+                f"there are {len(self.models_)} certificates, one per class; take them from certificates_."
+            )
+        return self.certificates_[0]
+
+    @property
+    def certificates_(self) -> list[StreamCertificate]:
+        """The certificate of each model: one, or with several classes one-vs-rest one per class, as in `classes_`."""
         from ftprl.receipt.certificate import own_certificate
 
-        return own_certificate(self.model_.engine, unit_values=False)
+        check_is_fitted(self)
+        if not all(model.engine.receipt for model in self.models_):  # who lists attributes expects this kind of error
+            raise AttributeError("a certificate needs receipt=True, got an estimator without it; fit it with that.")
+        return [own_certificate(model.engine, unit_values=False) for model in self.models_]
 
     @property
     def progressive_loss_(self) -> float:
@@ -224,6 +270,13 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def is_frame(X: Any) -> bool:
+    """Whether data is a frame of pandas, Polars or pyarrow."""
+    if issparse(X) or isinstance(X, np.ndarray):
+        return False
+    return hasattr(X, "column_names") or hasattr(X, "columns")
 
 
 def is_table(X: Any) -> bool:

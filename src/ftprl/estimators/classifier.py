@@ -12,7 +12,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
-from ftprl.errors import InvalidInput
 from ftprl.estimators.base import LinearEstimator, Vector
 
 _MOST_COUNTED = 100_000  # whole numbers between the least and the largest label
@@ -27,10 +26,10 @@ def _has_probabilities(estimator: FTPRLClassifier) -> bool:
 class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     """A linear classifier that learns row by row, in one pass and without a learning rate to tune.
 
-    Three or more classes are learned one against the rest, in one model per class. With `multi_class="softmax"` they
-    are learned together, in one model with the softmax loss; not with the hinge losses or a receipt. Options are those
-    of `ftprl.train`; one that is None has its default there. `passes="auto"` makes up to 20 passes, of which
-    the one with the smallest held-out loss is kept.
+    Three or more classes are learned together, in one model with the softmax loss; with the hinge losses, bounds, a
+    coin, calibration or `multi_class="ovr"` one against the rest, in one model per class. Options are those of
+    `ftprl.train`; one that is None has its default there. `passes="auto"` makes up to 20 passes, of which the one with
+    the smallest held-out loss is kept.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -59,10 +58,13 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         coin: bool | None = None,
         dense: bool | None = None,
         retire: bool | None = None,
+        categorical: str | Sequence[str] | None = None,
+        text: str | Sequence[str] | None = None,
         bits: int = 22,
         seed: int = 0,
         warm_start: bool = False,
-        multi_class: str = "ovr",
+        multi_class: str = "auto",
+        calibrate: str = "none",
     ) -> None:
         self.multi_class = multi_class
         self.loss = loss
@@ -82,9 +84,12 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         self.coin = coin
         self.dense = dense
         self.retire = retire
+        self.categorical = categorical
+        self.text = text
         self.bits = bits
         self.seed = seed
         self.warm_start = warm_start
+        self.calibrate = calibrate
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows in their order."""
@@ -119,19 +124,16 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     @property
     def _is_softmax(self) -> bool:
         """Whether one model has all classes."""
-        if self.multi_class not in ("softmax", "ovr"):
-            raise ValueError(f"multi_class needs 'softmax' or 'ovr', got {self.multi_class!r}; pass one of them.")
-        return len(self.classes_) > 2 and self.loss == "logistic" and self.multi_class == "softmax"
+        if self.multi_class not in ("auto", "softmax", "ovr"):
+            raise ValueError(f"multi_class needs 'auto', 'softmax' or 'ovr', got {self.multi_class!r}; pass one.")
+        several = len(self.classes_) > 2 and self.loss == "logistic"
+        fits = not self.bounds and not self.coin and self.calibrate == "none"  # what softmax does not have
+        return several and (self.multi_class == "softmax" or (self.multi_class == "auto" and fits))
 
     def _class_options(self) -> dict[str, Any]:
         """Classes are numbered in the order of `classes_`."""
         if not self._is_softmax:
             return {}
-        if self.receipt:
-            raise InvalidInput(
-                f"receipt= needs two classes or multi_class='ovr', got {len(self.classes_)} classes with softmax;"
-                " pass multi_class='ovr'."
-            )
         return {"loss": "softmax", "classes": [float(number) for number in range(len(self.classes_))]}
 
     def _outputs(self, labels: NDArray[Any]) -> list[Vector]:

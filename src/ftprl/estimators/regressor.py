@@ -44,6 +44,8 @@ class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         coin: bool | None = None,
         dense: bool | None = None,
         retire: bool | None = None,
+        categorical: str | Sequence[str] | None = None,
+        text: str | Sequence[str] | None = None,
         bits: int = 22,
         seed: int = 0,
         warm_start: bool = False,
@@ -65,6 +67,8 @@ class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.coin = coin
         self.dense = dense
         self.retire = retire
+        self.categorical = categorical
+        self.text = text
         self.bits = bits
         self.seed = seed
         self.warm_start = warm_start

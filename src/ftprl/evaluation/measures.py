@@ -170,7 +170,7 @@ class _NumberMeasures:
         found = {_loss_name(self._loss): moments.metric(_mean(LOSS), baseline)}
         if self._loss.link == "log":
             least = float(moments.sums[LEAST] / moments.sums[WEIGHT])
-            name = f"mean {self._loss.name.capitalize() if self._loss.name == 'poisson' else self._loss.name} deviance"
+            name = f"mean {self._loss.unit.removesuffix(' loss')} deviance"
             deviance = moments.metric(
                 lambda s: 2.0 * (s[LOSS] - s[LEAST]) / s[WEIGHT], 2.0 * (baseline - least), low=0.0
             )

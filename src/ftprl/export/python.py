@@ -11,6 +11,7 @@ from importlib import resources
 import numpy as np
 
 from ftprl.atomic import replacing
+from ftprl.data.ngrams import as_passed
 from ftprl.errors import InvalidInput
 from ftprl.export.numbers import score_numbers
 from ftprl.linear.model import Model
@@ -32,8 +33,8 @@ def python_source(model: Model) -> str:
     for name in ("ngrams", "char_ngrams"):
         if model.reading.get(name):
             raise InvalidInput(
-                f"a scorer in Python makes no n-grams, got a model with {name}={model.reading[name]!r:.60}; export it"
-                " to ONNX, which takes cells.",
+                f"a scorer in Python makes no n-grams, got a model with {name}={as_passed(model.reading[name]):.60};"
+                " export it to ONNX, which takes the cells of a row instead of its text.",
                 option=name,
             )
     numbers = score_numbers(model)

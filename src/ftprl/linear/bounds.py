@@ -59,7 +59,7 @@ def parse_bounds(value: object) -> tuple[Bound, ...]:
 def _wrong(value: object) -> InvalidInput:
     return InvalidInput(
         f"bounds= needs a name or pattern with a range, such as price*=0: (at least 0), x=:0 or x=-1:1, got"
-        f" {value!r:.80}; write it so."
+        f" {value!r:.80}; put the range behind the name, with = between them."
     )
 
 
@@ -126,6 +126,11 @@ def fits(pattern: str, name: str, is_product: bool) -> bool:
     return name == pattern or (not is_product and name.startswith((f"{pattern}=", f"{pattern}^")))
 
 
+def too_many_ranges() -> InvalidInput:
+    """The error of more ranges than cells can have."""
+    return InvalidInput("bounds= needs at most 65535 different ranges of weights, got more; join some.")
+
+
 @final
 class BoundStep(NamedTuple):
     """Bounds that some cells have from a row of a batch on: a pair of ends for each cell."""
@@ -141,7 +146,7 @@ class CellBounds:
 
     def __init__(self, bounds: tuple[Bound, ...], dim: int, lower: float, upper: float) -> None:
         self._bounds = bounds
-        self._table = BoundTable(dim, lower, upper, list(bounds))
+        self.table = BoundTable(dim, lower, upper, list(bounds))
         self._dim = dim
         self._marks: NDArray[np.bool_] | None = None  # of cells that are looked up in a batch
         self.is_named = False  # whether features have names; otherwise they are called by the numbers of their cells
@@ -158,11 +163,11 @@ class CellBounds:
                 raise InvalidInput(
                     'bounds= needs the names of all features, got rows without them; open the data with names="all".'
                 )
-            found = self._table.add_numbers(np.ascontiguousarray(batch.indices))
+            found = self.table.add_numbers(np.ascontiguousarray(batch.indices))
         else:
-            found = self._table.add(names.new, names.first, names.last)
+            found = self.table.add(names.new, names.first, names.last)
         if found is None:
-            raise self._refusal()
+            raise self.refusal()
         rows, cells, seen, ends = found
         pairs, starts = ends.reshape(-1, 2), np.where(self._are_in_use(batch, rows, cells, seen), rows, 0)
         return [
@@ -187,8 +192,9 @@ class CellBounds:
         used[which] = [begins.get(cell, end) < end for cell, end in zip(cells[which].tolist(), ends, strict=True)]
         return used
 
-    def _refusal(self) -> InvalidInput:
-        name, cell, *ends = self._table.refused
+    def refusal(self) -> InvalidInput:
+        """The error of a name whose bounds leave no weight."""
+        name, cell, *ends = self.table.refused
         lower, upper, own_lower, own_upper = ends
         shown = name.decode("utf-8", "backslashreplace")
         if own_lower > own_upper:
@@ -206,20 +212,20 @@ class CellBounds:
     @property
     def matches(self) -> dict[str, int]:
         """How many names each pattern was found to fit, repeats included."""
-        return {name: count for (name, _, _), count in zip(self._bounds, self._table.matches, strict=True)}
+        return {name: count for (name, _, _), count in zip(self._bounds, self.table.matches, strict=True)}
 
     def cells(self) -> tuple[NDArray[np.uint32], Vector]:
         """The cells that have bounds of their own, rising, and a pair of ends for each."""
-        cells, ends = self._table.bounded
+        cells, ends = self.table.bounded
         return cells, ends.reshape(-1, 2)
 
     def load(self, cells: NDArray[np.uint32], ends: Vector) -> None:
         """Take over what `cells` gave."""
-        self._table.load(np.ascontiguousarray(cells, np.uint32), np.ascontiguousarray(ends, np.float64).reshape(-1))
+        self.table.load(np.ascontiguousarray(cells, np.uint32), np.ascontiguousarray(ends, np.float64).reshape(-1))
 
     def copy(self) -> CellBounds:
         """A second one in the same state."""
         twin = object.__new__(CellBounds)
-        twin._bounds, twin._table, twin.is_named = self._bounds, self._table.copy(), self.is_named
+        twin._bounds, twin.table, twin.is_named = self._bounds, self.table.copy(), self.is_named
         twin._dim, twin._marks = self._dim, None
         return twin

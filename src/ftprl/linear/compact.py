@@ -20,10 +20,9 @@ def compacted(engine: Engine) -> Engine:
     with engine.unchanged():
         arrays, slots = engine.saved_arrays, needed(engine)
         if engine.spec.dense:
-            columns, inputs = (len(arrays.get(name, ())) for name in ("dense.columns", "dense.u"))
-            new.expect_columns(columns, inputs)
+            new.expect_columns(*engine.columns_of(arrays))
         for name, target in new.saved_arrays.items():
-            target[...] = arrays[name]
+            target[...] = arrays[name][: len(target)]  # the intercept of several classes without its S
         for name, target in new.baseline_arrays.items():
             target[...] = engine.baseline_arrays[name]
         new.expect_cells(len(slots))
@@ -40,8 +39,10 @@ def needed(engine: Engine) -> NDArray[np.uint32]:
         return slots
     idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
     used = np.zeros(len(slots), np.bool_)
-    for k in range(len(spec.scales)):
-        used |= (engine.weights_at(slots, k) != idle).reshape(-1, len(slots)).any(axis=0)
+    if spec.classes:  # those that may come have weights, too
+        used |= (engine.class_weights_at(slots) != idle).reshape(len(slots), -1).any(axis=1)
+    for k in range(0 if spec.classes else len(spec.scales)):
+        used |= engine.weights_at(slots, k) != idle
     columns: Any = engine.saved_arrays.get("dense.columns")
     if columns is not None:  # the stack reads these rows by their cells
         used |= np.isin(slots, columns[:, 0].astype(np.uint32))

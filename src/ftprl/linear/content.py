@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ftprl.confidence.residuals import NUMBERS as RESIDUAL_NUMBERS
-from ftprl.confidence.run import NUMBERS
+from ftprl.confidence.layout import MONITOR_NUMBERS, RESIDUAL_NUMBERS
 from ftprl.data.protocol import KINDS
 from ftprl.linear.bounds import MOST as MOST_BOUNDS
 from ftprl.losses import LOSSES
@@ -71,6 +70,8 @@ SPEC = fields(
         "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),
         "classes": whole(0, 10_000),
+        "round_rows": whole(1, 2**20),
+        "calibrate": one_of("none", "platt", "isotonic"),
     },
 )
 _READING: dict[str, Shape] = {
@@ -102,12 +103,12 @@ READING_OF_RECEIPT = fields(_READING, _TABLE)  # written by `train`, which knows
 _WEIGHT = number(0.0)
 # Loss, weight and rows, then the loss of the baseline and the least possible loss, which older files have not.
 _TOTALS = either(row(number(), _WEIGHT, whole()), row(number(), _WEIGHT, whole(), number(), number()))
-_MONITOR = listed(number(), NUMBERS)  # of `ftprl.confidence.RunMonitor`; none in an older file
+_MONITOR = listed(number(), MONITOR_NUMBERS)  # of `ftprl.confidence.RunMonitor`; none in an older file
 HISTORY = either(
     fields({}),
     fields(
         {"rows": whole(), "bad_rows": whole(), "progressive": _TOTALS, "holdout": _TOTALS},
-        {"monitor": _MONITOR},
+        {"monitor": _MONITOR, "delay": either(whole(), one_of("column"))},  # if labels were late
     ),
 )
 
@@ -192,6 +193,7 @@ def content_shape(content: Mapping[str, Any]) -> Shape:
         {
             "classes": listed(either(number(), text(MOST_LABEL)), 10_000),
             "compact": flag,
+            "declared_classes": flag,
             "history": HISTORY,
             "names": fields({"budget": whole(0, 2**40), "full_row": either(nothing, whole(1))}),
             "record": either(nothing, json_value(6, MOST_RUNS)),  # of a receipt that no version checks any more

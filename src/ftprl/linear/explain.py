@@ -87,7 +87,7 @@ def class_scores(logs: Vector) -> Vector:
 
 def _scores(engine: Engine, batch: Batch, column: int | None = None) -> Vector:
     """The scores of some rows; with several classes those of all classes, or of one."""
-    scores = engine.score(batch)
+    scores = engine.score(batch, calibrated=False)
     if not engine.spec.classes:
         return scores
     return class_scores(scores) if column is None else np.asarray(class_scores(scores)[:, column])
@@ -179,7 +179,10 @@ def explain(model: Model, row: Any, label: Any = None) -> Explanation:
     entries.sort(key=lambda entry: -abs(entry.contribution))
     remainder = score - math.fsum([intercept, *added.tolist()])
     if column is None or model.classes is None:
-        return Explanation(score, float(model.mean(np.array([score]))[0]), intercept, tuple(entries), remainder)
+        prediction = float(
+            model.predict(whole)[0]
+        )  # a calibrator changes the prediction, not what adds up to the score
+        return Explanation(score, prediction, intercept, tuple(entries), remainder)
     chance = float(model.mean(model.engine.score(whole))[0, column])
     return Explanation(score, chance, intercept, tuple(entries), remainder, model.classes[column])
 

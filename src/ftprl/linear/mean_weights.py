@@ -40,7 +40,7 @@ def mean_weights(engine: Engine, slots: NDArray[np.integer[Any]]) -> MeanWeights
             return MeanWeights(engine.weights_at(slots, 0), engine.bias(0) + offset)
         experts = dict(zip(mixture.names, mixture.weights, strict=True))
         loss = engine.spec.scalar_loss()
-        unit = labels["unit"] if labels is not None and loss.link == "identity" and loss.has_offset else 1.0
+        unit = labels["unit"] if labels is not None and loss.predicts_labels else 1.0
         stack = experts.get("stack", 0.0) * _STACK_GAIN.get(engine.spec.loss, 1.0)
         weights, intercept = _of_scales(engine, slots, mixture.weights, stack)
         for more in (
@@ -65,6 +65,9 @@ def mean_class_weights(engine: Engine, slots: NDArray[np.integer[Any]]) -> tuple
             shares = np.array(mixture.weights[:count]) + stack * engine.state["u"][:count]
         weights = sum(part * engine.weights_at(slots, k) for k, part in enumerate(shares))
         intercepts = sum(part * engine.biases(k) for k, part in enumerate(shares))
+        if mixture is not None and "dense.class_u" in engine.saved_arrays:
+            more, constants = _of_class_columns(engine, slots)
+            weights, intercepts = weights + stack * more, intercepts + stack * constants
         return np.asarray(weights - np.mean(weights, axis=0)), np.asarray(intercepts - np.mean(intercepts))
 
 
@@ -90,6 +93,18 @@ def _of_columns(engine: Engine, slots: NDArray[Any], part: float) -> MeanWeights
     for slot, weight in zip(columns[:, _SLOT], raw, strict=True):
         weights[np.asarray(slots) == slot] += part * weight
     return MeanWeights(weights, float(part * (constant - raw @ columns[:, _CENTRE])))
+
+
+def _of_class_columns(engine: Engine, slots: NDArray[Any]) -> tuple[Vector, Vector]:
+    """The same for several classes: one row each."""
+    arrays = engine.saved_arrays
+    constants, slopes = np.split(arrays["dense.class_u"][: engine.classes], [1], axis=1)
+    columns = arrays["dense.columns"][: slopes.shape[1]] if slopes.shape[1] else np.empty((0, 3))
+    raw = slopes / columns[:, _DEVIATION]
+    weights = np.zeros((engine.classes, len(slots)))
+    for slot, own in zip(columns[:, _SLOT], raw.T, strict=True):
+        weights[:, np.asarray(slots) == slot] += own[:, np.newaxis]
+    return weights, constants[:, 0] - raw @ columns[:, _CENTRE]
 
 
 def _of_coin(engine: Engine, slots: NDArray[Any], part: float) -> MeanWeights:

@@ -4,45 +4,40 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import data as readers
 from ftprl._core import HASH_VERSION
-from ftprl.confidence import RunConfidence, RunMonitor
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
 from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
-from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label
-from ftprl.linear.compact import compacted
-from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
-from ftprl.linear.content import content_shape
+from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label, whole_as_ints
 from ftprl.linear.engine import Engine
-from ftprl.linear.names import TENSORS, Names
-from ftprl.linear.one_row import RowLearner
+from ftprl.linear.names import Names
 from ftprl.linear.spec import Spec
-from ftprl.linear.tensors import restore, tensors_of
+from ftprl.linear.tensors import PROVENANCE, restore, tensors_of
 from ftprl.linear.totals import LossTotals
+from ftprl.linear.uncertainty import uncertainty
 from ftprl.runlog.yardstick import compared
-from ftprl.schema import fields
 
 if TYPE_CHECKING:
+    from ftprl.confidence import RunConfidence
     from ftprl.evaluation import ClassEvaluation, Evaluation
     from ftprl.linear.explain import Explanation
+    from ftprl.linear.one_row import RowLearner
 
 Vector = NDArray[np.float64]
-PROVENANCE = "provenance"  # the tensor that holds it
-START = "start"  # likewise
+START = "start"  # the tensor that holds it
 ADMISSION = "admission"  # likewise
 WAITING = "waiting."  # how the names begin of those that hold rows whose labels have not arrived
 _LISTED = 0.9  # of the cells, below which a list of them is the smaller file
-_OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a receipt needs
 
 
 @final
@@ -109,6 +104,8 @@ class Model:
             rows.append(("features with a name", f"{len(self.names):,}"))
         if self.engine.receipt:
             rows.append(("receipt", "kept"))
+        if spec.calibrate != "none":
+            rows.append(("calibration", spec.calibrate))
         return card("Model", [*rows, ("reads", str(self.reading.get("format", "batches")))])
 
     @property
@@ -139,9 +136,10 @@ class Model:
     def classes(self) -> tuple[Label, ...] | None:
         """The labels of the classes, numbers or text, in the order of their columns; None with a loss of one score.
 
-        A class is there once a row of it was learned, or if it was declared.
+        A class is there once a row of it was learned, or if it was declared. Whole numbers are ints, unless another
+        label has a fraction.
         """
-        return None if self.class_table is None else self.class_table.labels[: self.engine.classes]
+        return None if self.class_table is None else whole_as_ints(self.class_table.labels[: self.engine.classes])
 
     @property
     def class_names(self) -> list[str]:
@@ -156,7 +154,11 @@ class Model:
     def confidence(self) -> RunConfidence | None:
         """What to expect of rows to come, from all rows it was trained on; None for a model without such a record."""
         numbers = self.history.get("monitor", ())
-        return RunMonitor(self.engine.spec.loss, numbers).confidence() if numbers else None
+        if not numbers:
+            return None
+        from ftprl.confidence import RunMonitor
+
+        return RunMonitor(self.engine.spec.loss, numbers).confidence()
 
     @property
     def shared_bounds(self) -> tuple[int, int | None]:
@@ -207,17 +209,38 @@ class Model:
 
         While another thread learns, each batch is predicted with the state between two of its calls of `Engine.learn`.
         """
-        if not isinstance(data, Batch):
-            source = data if isinstance(data, Source) else self.open(data)
-            shape = 0 if self.class_table is None else (0, self.engine.classes)
-            parts, left_out = [np.empty(shape)], Counter[int]()
-            for batch, _ in source.read():
-                parts.append(self.predict(batch, raw=raw))
-                left_out.update(source.take_left_out())
+
+        def of_batch(batch: Batch) -> Vector:
+            scores = self.engine.score(batch)
+            return scores if raw else self.mean(scores)
+
+        return self._of_rows(data, of_batch, np.empty(0 if self.class_table is None else (0, self.engine.classes)))
+
+    def _of_rows(self, data: Any, of_batch: Callable[[Batch], Vector], nothing: Vector) -> Vector:
+        """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""
+        if isinstance(data, Batch):
+            return of_batch(data)
+        source = data if isinstance(data, Source) else self.open(data)
+        parts, left_out = [nothing], Counter[int]()
+        for batch, _ in source.read():
+            parts.append(of_batch(batch))
             left_out.update(source.take_left_out())
-            return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
-        scores = self.engine.score(data)
-        return scores if raw else self.mean(scores)
+        left_out.update(source.take_left_out())
+        return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
+
+    def uncertainty(self, data: Any) -> Vector:
+        """How uncertain the prediction of each row is: how far one more such row could move its score.
+
+        In log-odds for probabilities, otherwise in the unit of the score (docs/calibration.md). `data` as in `predict`;
+        a row that is left out has NaN.
+
+        >>> model = Model(Engine(Spec(dim=4)))
+        >>> _ = model.engine.learn(Batch.from_rows([{0: 1.0}] * 9, y=[1] * 9))
+        >>> often, never = model.uncertainty(Batch.from_rows([{0: 1.0}, {3: 1.0}]))
+        >>> bool(often < never)
+        True
+        """
+        return self._of_rows(data, lambda batch: uncertainty(self.engine, batch), np.empty(0))
 
     def learn_one(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
         """Predict and learn one row, a dict by name: the same bits as training on the same rows (docs/one-row.md).
@@ -233,13 +256,25 @@ class Model:
     def predict_one(self, x: Mapping[Any, Any], *, raw: bool = False) -> float:
         """The mean or probability of one row, a dict by name; with `raw` the score."""
         row = self.row_learner()
+        if self.class_table is not None:
+            raise InvalidInput("predict_one needs a loss of one score, got several classes; call predict_proba_one.")
         return row.score(x) if raw else row.mean(x)
+
+    def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Label, float]:
+        """With several classes the probability of each that is known, by its label."""
+        if self.classes is None:
+            raise InvalidInput(
+                f"predict_proba_one needs a loss of several classes, got {self.engine.spec.loss}; call predict_one."
+            )
+        return dict(zip(self.classes, self.row_learner().chances(x), strict=True))
 
     def row_learner(self) -> RowLearner:
         """What learns and scores dicts, for as long as the engine is the same."""
         known = self._row_learner
         if known is None or known.engine is not self.engine:
             _ = self.history  # with the rows of the engine before
+            from ftprl.linear.one_row import RowLearner
+
             known = self._row_learner = RowLearner(self)
         return known
 
@@ -299,8 +334,9 @@ class Model:
     def weights_table(self) -> Any:
         """The weights by name as a pyarrow table, the largest first: docs/names.md.
 
-        Its columns are `name`, `cell`, `weight` (per value 1), `unit_weight` (with the feature at its unit), `unit`,
-        `seen` (rows that had the feature; null with a single scale) and `others` (other names in the same cell).
+        Its columns are `name`, `cell`, `weight` (the coefficient of its value), `unit_weight` (with the feature at its
+        unit), `unit`, `seen` (rows that had the feature; null with a single scale) and `others` (other names in the
+        same cell).
         """
         from ftprl.linear.explain import weights_table
 
@@ -313,6 +349,11 @@ class Model:
         """
         with self.engine.unchanged():
             return model_file.write(path, self._content(), self._tensors())
+
+    def write(self, out: BinaryIO) -> str:
+        """Write the bytes of the file to a stream; returns their digest."""
+        with self.engine.unchanged():
+            return model_file.write_to(out, self._content(), self._tensors())
 
     def to_bytes(self, *, names: bool = True) -> bytes:
         """The bytes that `save` writes; `from_bytes` reads them. Those of the names may be left out."""
@@ -330,6 +371,8 @@ class Model:
         >>> model.occupied, model.compact().occupied
         (2, 0)
         """
+        from ftprl.linear.compact import compacted
+
         small = Model(compacted(self.engine), self.reading, history=self.history, classes=self.class_table)
         small.is_compact = True
         return small
@@ -361,6 +404,7 @@ class Model:
             **({} if self.names is None or not names else {"names": self.names.content()}),
             **({"compact": True} if self.is_compact else {}),
             **({} if self.class_table is None else {"classes": list(self.class_table.labels)}),
+            **({"declared_classes": True} if self.class_table is not None and self.class_table.declared else {}),
             "hash_version": HASH_VERSION,
             "history": self.history,
             "reading": self.reading,
@@ -380,27 +424,29 @@ class Model:
         return cls._from_file(os.fspath(path), model_file.load(path))
 
     @classmethod
-    def from_bytes(cls, body: bytes) -> Model:
-        """The model whose file has these bytes."""
-        return cls._from_file("bytes", model_file.parse(body, "bytes"))
+    def from_bytes(cls, body: bytes, name: str = "bytes") -> Model:
+        """The model whose file has these bytes; `name` is where they come from, for messages."""
+        return cls._from_file(name, model_file.parse(body, name))
 
     @classmethod
     def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
+        from ftprl.linear.loaded import check_content, check_reading, classes_of, names_of, receipt_of
+
         content = loaded.content
         try:
-            _check_content(content)
+            check_content(content)
             spec = Spec.from_dict(content["spec"])
-            _check_reading(content["reading"], spec)
+            check_reading(content["reading"], spec)
             start = loaded.tensors.pop(START, None)
             waiting = [name for name in loaded.tensors if name.startswith(WAITING)]
             late = {name: loaded.tensors.pop(name) for name in waiting}
-            names = _names_of(content, loaded.tensors)
+            names = names_of(content, loaded.tensors)
             packed = loaded.tensors.pop(ADMISSION, None)
             admission = None
             if packed is not None:
                 admission = Admission.from_bytes(model_file.unpack_bytes(packed), spec.dim)
-            receipt, provenance, tensors = _receipt_of(content, loaded.tensors)
-            classes = _classes_of(content, spec)
+            receipt, provenance, tensors = receipt_of(content, loaded.tensors)
+            classes = classes_of(content, spec)
             engine = Engine(spec, receipt=receipt, classes=0 if classes is None else len(tensors["baseline.classes"]))
             restore(engine, tensors)
         except BadModel as wrong:
@@ -435,49 +481,3 @@ def _unpickled(body: bytes, retire: bool) -> Model:
 def load(path: str | os.PathLike[str]) -> Model:
     """The model in a file."""
     return Model.load(path)
-
-
-def _check_content(content: Mapping[str, Any]) -> None:
-    """Refuse a feature hash of another version and, by its name, a field that is not what it should be."""
-    version = content.get("hash_version")
-    if type(version) is int and version != HASH_VERSION:
-        raise BadModel(f"expected feature hash {HASH_VERSION}, got {version!r:.40}; use its own ftprl.")
-    if (wrong := content_shape(content)(content)) is not None:
-        raise BadModel(f"expected {wrong}; train it again.")
-
-
-def _receipt_of(
-    content: Mapping[str, Any], tensors: model_file.Tensors
-) -> tuple[bool, dict[str, Any] | None, model_file.Tensors]:
-    """Whether the sums of a receipt are kept, the provenance, and the tensors of the engine."""
-    rest = {key: a for key, a in tensors.items() if key != PROVENANCE}
-    if content["receipt"] and "rounding" not in rest:  # of a version whose receipts could not be proved: it predicts
-        return False, None, {key: a for key, a in rest.items() if key not in _OF_RECEIPTS}
-    provenance = content.get("record") if PROVENANCE not in tensors else model_file.unpack(tensors[PROVENANCE])
-    if provenance is not None and (wrong := fields(PROVENANCE_FIELDS)(provenance)) is not None:
-        raise BadModel(f"expected {PROVENANCE}: {wrong}; train it again.")
-    return content["receipt"], provenance, rest
-
-
-def _classes_of(content: Mapping[str, Any], spec: Spec) -> ClassTable | None:
-    """The classes of a file."""
-    if not spec.classes:
-        return None
-    labels = [label if isinstance(label, str) else float(label) for label in content["classes"]]
-    if len(set(labels)) != len(labels) or len(labels) > spec.classes:
-        raise BadModel(f"expected at most {spec.classes} different classes, got {labels!r:.80}; train it again.")
-    return ClassTable(spec.classes, labels)
-
-
-def _names_of(content: Mapping[str, Any], tensors: model_file.Tensors) -> Names | None:
-    """The names of the features, whose tensors are taken out of the others."""
-    if "names" not in content:
-        return None
-    return Names.restored(content["names"], {key: tensors.pop(key) for key in TENSORS})
-
-
-def _check_reading(reading: Mapping[str, Any], spec: Spec) -> None:
-    """Data is read for a table of the same size and hash."""
-    for name in ("dim", "seed"):
-        if reading.get(name, getattr(spec, name)) != getattr(spec, name):
-            raise InvalidInput(f"{name} {reading[name]!r:.40} for reading and {getattr(spec, name)} for learning")

@@ -74,10 +74,15 @@ def write(
         return _write(out, *header, tensors)
 
 
+def write_to(out: BinaryIO, content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]) -> str:
+    """Write to a stream; returns the digest."""
+    return _write(out, *_header(content, dict(sorted(tensors.items()))), tensors)
+
+
 def to_bytes(content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]) -> bytes:
     """The bytes that `write` writes."""
     out = io.BytesIO()
-    _write(out, *_header(content, dict(sorted(tensors.items()))), tensors)
+    write_to(out, content, tensors)
     return out.getvalue()
 
 

@@ -7,15 +7,19 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from ftprl.data.frame_source import FrameSource
 from ftprl.data.frames import text_of
-from ftprl.data.labels import sign_of
+from ftprl.data.labels import plain_label, sign_of
 from ftprl.errors import BadFormat, InvalidInput
+from ftprl.linear.bounds import too_many_ranges
+from ftprl.linear.classes import known_chances
 
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
 
-_REVIEW_DUE, _NAMES_FULL = 1, 2  # as in src/core/bindings/one_row.cpp
+_REVIEW_DUE, _NAMES_FULL, _BOUNDS_EMPTY, _BOUNDS_MANY = 1, 2, 4, 8  # as in src/core/bindings/one_row.cpp
 _MOST_LABELS = 1000  # that are remembered
 
 
@@ -24,8 +28,6 @@ class RowLearner:
     """Learns and scores dicts with the engine of a model, which reads them as the data that it was trained on."""
 
     def __init__(self, model: Model) -> None:
-        if getattr(model.engine.spec, "classes", 0):
-            raise InvalidInput("one row at a time does not support several classes yet, got some; use train.")
         self.engine = model.engine
         self._obstacle = _obstacle(model)
         self._taken = 0  # rows that were learned here and are in the history of the model
@@ -33,7 +35,8 @@ class RowLearner:
         source = model.open([{}])
         assert isinstance(source, FrameSource)
         scoring = replace(source.settings, skip_bad_rows=False, batch_rows=2, names=False)
-        learning = replace(scoring, names=model.names is not None and model.names.full_row is None)
+        keeps_names = model.names is not None and model.names.full_row is None
+        learning = replace(scoring, names="all" if self.engine.bounds is not None else keeps_names)
         table = None if model.names is None else model.names.table
         self.core = self.engine.one_row(learning.parser(), scoring.parser(), table)
         self._before = int(model.history.get("rows", 0))
@@ -41,6 +44,7 @@ class RowLearner:
         self.mean_of = loss.mean_of
         self._loss, self._positive = loss.name, model.reading.get("positive")
         self._signs: dict[Hashable, float] | None = {} if loss.binary else None
+        self._classes = model.class_table
 
     def learn(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
         """Predict and learn one row."""
@@ -65,12 +69,31 @@ class RowLearner:
         except (TypeError, ValueError) as wrong:
             raise refusal(wrong) from None
 
+    def log_chances(self, x: Mapping[Any, Any]) -> list[float]:
+        """With several classes the logarithms of the probabilities of those that are known."""
+        try:
+            return self.core.score_classes(x)
+        except (TypeError, ValueError) as wrong:
+            raise refusal(wrong) from None
+
+    def chances(self, x: Mapping[Any, Any]) -> list[float]:
+        """The probabilities of the classes that are known, which sum to 1."""
+        logs = self.log_chances(x)
+        return known_chances(np.array([logs]))[0].tolist() if logs else []
+
     def mean(self, x: Mapping[Any, Any]) -> float:
         """What that score predicts."""
         return self.mean_of(self.score(x))
 
     def settle(self, due: int) -> None:
-        """What the core leaves to do after a row: to drop scales, and to note that no name fits any more."""
+        """What the core leaves to do after a row: to drop scales, and to note that no name fits any more.
+
+        Or to refuse the row, and all that follow, because of the bounds of a name in it.
+        """
+        if due & _BOUNDS_EMPTY and self.engine.bounds is not None:
+            raise self.engine.bounds.refusal()
+        if due & _BOUNDS_MANY:
+            raise too_many_ranges()
         if due & _REVIEW_DUE:
             self.engine.review_one_row(self.core)
         if due & _NAMES_FULL and self._names is not None:
@@ -79,6 +102,8 @@ class RowLearner:
     def _label(self, y: Any) -> float:
         """The label as the loss takes it."""
         signs = self._signs
+        if self._classes is not None:
+            return self._number_of_class(y)
         if signs is None:
             return _number(y)
         try:
@@ -94,6 +119,19 @@ class RowLearner:
             signs[y] = sign
         return sign
 
+    def _number_of_class(self, y: Any) -> float:
+        assert self._classes is not None
+        label = plain_label(y) if y is not None and y == y else ""
+        if label == "":
+            raise InvalidInput(f"y needs the label of a class, got {y!r:.40}; leave the row out, or call predict_one.")
+        number = self._classes.number(label)
+        if number is None:
+            raise InvalidInput(
+                f"y needs one of at most {self._classes.most} classes ({', '.join(self._classes.names[:6])}, ...), got"
+                f" {y!r:.40}; allow more with classes=."
+            )
+        return float(number)
+
 
 def _obstacle(model: Model) -> str | None:
     """Why a model cannot learn row by row; it can still predict."""
@@ -103,7 +141,7 @@ def _obstacle(model: Model) -> str | None:
         return "is a checkpoint of an unfinished run"
     if model.admission is not None:
         return "leaves rare features out (admit=)"
-    return None if model.engine.bounds is None else "bounds weights by name (bounds=); train it on lists of dicts"
+    return None
 
 
 def _number(y: Any) -> float:

@@ -23,7 +23,7 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
     arrays = engine.saved_arrays
     slots = _dense_slots(engine)
     if engine.spec.dense:
-        new.expect_columns(len(slots), len(arrays["dense.u"]) if "dense.u" in arrays else 0)
+        new.expect_columns(*engine.columns_of(arrays))
     targets = new.saved_arrays
     for name in arrays:
         if name.startswith(_OF_THE_MIXTURE):
@@ -49,6 +49,8 @@ def _take_over(new: Engine, start: Engine) -> None:
             targets[name][...] = array
     for name, target in new.baseline_arrays.items():
         target[...] = start.baseline_arrays[name]
+    if spec.round_rows > 1:
+        new.hot_slots = start.hot_slots
     slots = start.touched()
     new.expect_cells(len(slots))
     new.put(slots, start.take(slots))

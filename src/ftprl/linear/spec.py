@@ -19,8 +19,11 @@ LIMIT = LARGEST_LABEL  # options obey it too
 LARGEST_DIM = 2**32
 MOST_SCALES = 16
 MOST_CLASSES = 10_000
+MOST_ROUND_ROWS = 2**20
+MOST_DENSE_CLASSES = 256  # with more, the dense columns would take too much memory and time
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
 BETA = 0.3  # with several scales
+CALIBRATIONS = ("none", "platt", "isotonic")
 
 
 @final
@@ -40,7 +43,9 @@ class Spec:
     names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired` are
     scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for
     several unless it is given. `classes` is how many classes there may be with a loss of classes (docs/classes.md),
-    otherwise 0.
+    otherwise 0. `calibrate` is "platt" or "isotonic" for probabilities that are calibrated while rows are learned
+    (docs/calibration.md); with the log loss. `round_rows` is how many rows are learned together (docs/rounds.md), a
+    power of two; above 1 with the log loss alone, without `coin`, `dense` and `bounds`.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -69,6 +74,8 @@ class Spec:
     coin_retired: bool = False
     classes: int = 0
     bounds: tuple[Bound, ...] = ()
+    round_rows: int = 1
+    calibrate: str = "none"
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -104,6 +111,10 @@ class Spec:
                 " drop it, or pass lower= and upper=.",
                 option=("bounds", "loss", "lower", "upper"),
             )
+        settle("round_rows", _round_rows(self.round_rows))
+        if self.round_rows > 1:
+            self._check_rounds()
+        _check_calibrate(self.calibrate, self.loss)
         settle("tau", check.number("tau=", self.tau))
         quantile(self.tau)
         settle("share", _share(self.share))
@@ -116,15 +127,16 @@ class Spec:
         settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
         if self.level and not (self.stacked and self.scalar_loss().has_units):
             raise InvalidInput(
-                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss!r},"
-                f" scale={self.scale!r:.40} and stack={self.stack}; drop it.",
-                option="level",
+                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss},"
+                f" {'several scales' if self.several else 'one scale'} and stack={self.stack}; drop it.",
+                option=("level", "loss", "stack"),
             )
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):
                 stacked = " with a stack" if name == "dense" else ""
+                classes = f"at most {MOST_DENSE_CLASSES} classes" if name == "dense" else "no loss of several classes"
                 raise InvalidInput(
-                    f"{name}= needs several scales{stacked}, no penalty and no bound, and no loss of several classes,"
+                    f"{name}= needs several scales{stacked}, no penalty, no bound and {classes},"
                     f" got loss={self.loss}, scale={self.scale!r:.40}, stack={self.stack}, l1={self.l1}, l2={self.l2},"
                     f" lower={self.lower}, upper={self.upper}, bounds={self.bounds!r:.40}; drop it.",
                     option=name,
@@ -134,6 +146,28 @@ class Spec:
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
             raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
+
+    def _check_rounds(self) -> None:
+        """Refuse what cannot be learned in rounds of several rows."""
+        if self.loss != "logistic":
+            raise InvalidInput(
+                f"round_rows= above 1 needs loss=logistic, got round_rows={self.round_rows} and loss={self.loss};"
+                " drop one.",
+                option=("round_rows", "loss"),
+            )
+        for name in ("coin", "dense", "bounds"):
+            if getattr(self, name):
+                raise InvalidInput(
+                    f"round_rows= above 1 does not support {name}=, got round_rows={self.round_rows} and"
+                    f" {name}={getattr(self, name)!r:.40}; drop one.",
+                    option=("round_rows", name),
+                )
+        if self.calibrate != "none":  # it learns each row before the next one is predicted
+            raise InvalidInput(
+                f"round_rows= above 1 does not support calibrate=, got round_rows={self.round_rows} and"
+                f" calibrate={self.calibrate}; drop one.",
+                option=("round_rows", "calibrate"),
+            )
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -151,9 +185,10 @@ class Spec:
         return self.several and self.stack
 
     def may_add(self, name: str) -> bool:
-        """Whether `coin` or `dense` can be on: their weights know no penalty and no bound."""
+        """Whether `coin` or `dense` can be on: their weights know no penalty, no bound and no rounds."""
         mixed = self.stacked if name == "dense" else self.several
-        return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded and self.classes == 0
+        fits = self.classes <= (MOST_DENSE_CLASSES if name == "dense" else 0) and self.round_rows == 1
+        return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded and fits
 
     @property
     def bounded(self) -> bool:
@@ -179,6 +214,10 @@ class Spec:
         ):  # only where they are on: files of earlier versions have none
             if not plain[name]:
                 del plain[name]
+        if self.round_rows == 1:
+            del plain["round_rows"]
+        if self.calibrate == "none":
+            del plain["calibrate"]
         for name in ("lower", "upper"):
             plain[name] = _or_none(plain[name])
         plain["bounds"] = [[name, _or_none(lower), _or_none(upper)] for name, lower, upper in self.bounds]
@@ -239,6 +278,23 @@ def _classes(value: object, loss: ScalarLoss) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 2 <= value <= MOST_CLASSES:
         raise InvalidInput(f"classes= needs a whole number from 2 to {MOST_CLASSES}, got {value!r}; pass one.")
     return int(value)
+
+
+def _round_rows(value: object) -> int:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not 1 <= value <= MOST_ROUND_ROWS or value & (value - 1):  # type: ignore[operator]
+        raise InvalidInput(f"round_rows= needs a power of two from 1 to {MOST_ROUND_ROWS}, got {value!r}; pass one.")
+    return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+def _check_calibrate(value: object, loss: str) -> None:
+    if value not in CALIBRATIONS:
+        raise InvalidInput(f"calibrate= needs one of {', '.join(CALIBRATIONS)}, got {value!r:.40}; pass one of them.")
+    if value != "none" and loss != "logistic":
+        raise InvalidInput(
+            f"calibrate= needs loss=logistic, got calibrate={value} and loss={loss}; drop it.",
+            option=("calibrate", "loss"),
+        )
 
 
 def _retired(value: object, scales: tuple[float, ...]) -> tuple[float, ...]:

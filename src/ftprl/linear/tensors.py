@@ -9,14 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import LABEL_NUMBERS, Engine
+from ftprl.linear.engine import Engine
 from ftprl.linear.model_file import Picked, Tensors
+from ftprl.linear.state import LABEL_NUMBERS
 from ftprl.schema import MOST_ROWS
 
 BASELINE = "baseline"
+PROVENANCE = "provenance"  # of a model with a receipt, packed
 GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
 LABELS = "labels"  # what is known of them, with other losses than the log loss
 BOUNDS = ("bounds.cells", "bounds.ends")  # of a model with bounds by name
+HOT = "rounds.hot"  # of a model that learns in rounds of several rows
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
@@ -32,6 +35,8 @@ def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, NDArray[Any] | Pi
         arrays |= engine.baseline_arrays
     if engine.bounds is not None:
         arrays |= dict(zip(BOUNDS, engine.bounds.cells(), strict=True))
+    if engine.spec.round_rows > 1:
+        arrays[HOT] = engine.hot_slots
     slots = engine.touched()
     if len(slots) < part * engine.spec.dim:
         return arrays | _picked(engine, slots) | {"slots": slots}
@@ -47,16 +52,19 @@ def _picked(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
 def restore(engine: Engine, tensors: Tensors) -> None:
     """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
     if engine.spec.dense:
-        engine.expect_columns(len(tensors.get("dense.columns", _NONE)), len(tensors.get("dense.u", _NONE)))
+        engine.expect_columns(*engine.columns_of(tensors))
     arrays, table = engine.saved_arrays, _picked(engine, _NONE)
     slots = tensors.get("slots")
     if LABELS in arrays and LABELS not in tensors:
         raise InvalidInput(f"{engine.spec.loss} loss as an earlier version learned it, without the unit of the labels")
     known = arrays.keys() | table.keys() | set(() if engine.bounds is None else BOUNDS)
+    known |= {HOT} if engine.spec.round_rows > 1 else set()
     if tensors.keys() - {"slots", *engine.baseline_arrays} != known:
         raise InvalidInput(f"other tensors than {', '.join(sorted(known))}")
     if engine.bounds is not None:
         _check_bounds(engine, tensors[BOUNDS[0]], tensors[BOUNDS[1]])
+    if HOT in known:
+        _check_slots(tensors[HOT], engine.spec.dim)
     if slots is not None:
         _check_slots(slots, engine.spec.dim)
     for name, target in arrays.items():
@@ -77,6 +85,8 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     for name, target in baselines.items():
         target[...] = tensors[name] if BASELINE in tensors else np.nan  # an older file has none, and none is shown
     _put(engine, slots, tensors)
+    if HOT in known:
+        engine.hot_slots = tensors[HOT]
     if engine.bounds is not None:
         engine.put_bounds(*(tensors[name] for name in BOUNDS))
 
@@ -197,14 +207,30 @@ def _is_labels(numbers: NDArray[Any]) -> bool:
     return sound and names["lowest"] <= names["highest"] and names["least"] <= names["most"]
 
 
+def _is_platt(u: NDArray[Any]) -> bool:
+    return _is_finite(u) and bool((np.abs(u) <= _LARGEST_STACK).all())
+
+
+def _is_bins(bins: NDArray[Any]) -> bool:
+    """Weight, positives and scores of each bin: no more positives than weight, and scores near the bin."""
+    weight, positive, scores = bins.T
+    middle = 0.5 * np.arange(len(bins)) - 8.0
+    near = np.abs(scores - middle * weight) <= 0.25 * weight * (1 + 1e-9) + 1e-9
+    return (
+        _is_positive(bins[:, :2])
+        and _is_moderate(scores)
+        and bool((positive <= weight * (1 + 1e-9)).all() and near.all())
+    )
+
+
 def _is_hedge(numbers: NDArray[Any]) -> bool:
     """Finite numbers, of which the levels of the stack may be negative."""
     return _is_moderate(numbers) and _is_positive(numbers[:5])
 
 
 def _is_row_sums(sums: NDArray[Any]) -> bool:
-    """Finite numbers; row terms, weights and sizes of at least 0."""
-    return _is_finite(sums) and _is_positive(sums[[0, 3, 4]])
+    """Finite numbers; weights and sizes of at least 0."""
+    return _is_finite(sums) and _is_positive(sums[[3, 4]])
 
 
 def _is_baseline(numbers: NDArray[Any]) -> bool:
@@ -228,8 +254,8 @@ def _are_columns(t: Tensors) -> bool:
     if not _is_moderate(columns) or (columns[:, [2, 3, 5]] < 0).any() or len(np.unique(slots)) != len(slots):
         return False
     known = t["slots"] if "slots" in t else np.flatnonzero(N > 0)
-    own = len(t["mixture.u"]) + 1
-    active = len(t["dense.u"]) - own if "dense.u" in t else 0
+    own = 1 if "dense.class_u" in t else len(t["mixture.u"]) + 1
+    active = max(Engine.columns_of(t)[1] - own, 0)
     return bool(np.isin(slots, known).all() and (columns[:active, 2] > 0).all())
 
 
@@ -263,7 +289,12 @@ _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "dense.rows": lambda t: _is_positive(t["dense.rows"]),
     "dense.columns": _are_columns,
     "dense.P": lambda t: _is_stack(t["dense.P"]),
+    "dense.class_P": lambda t: all(map(_is_stack, np.split(t["dense.class_P"], len(t["dense.class_u"])))),
+    "dense.class_u": lambda t: bool((np.abs(t["dense.class_u"]) <= _LARGEST_STACK).all()),
     "dense.u": lambda t: bool((np.abs(t["dense.u"]) <= _LARGEST_STACK).all()),
+    "calibrator.u": lambda t: _is_platt(t["calibrator.u"]),
+    "calibrator.P": lambda t: _is_stack(t["calibrator.P"]),
+    "calibrator.bins": lambda t: _is_bins(t["calibrator.bins"]),
     "mixture.block": lambda t: _is_moderate(t["mixture.block"]),
     "mixture.windows": lambda t: _is_moderate(t["mixture.windows"]),
     "mixture.sums": lambda t: _is_finite(t["mixture.sums"]),

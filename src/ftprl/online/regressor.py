@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import final
 
+from ftprl.data.ngrams import GramsOption
 from ftprl.online.base import OnlineModel, Row
 
 
@@ -35,12 +36,18 @@ class OnlineRegressor(OnlineModel):
         l2: float = 0.0,
         lower: float | None = None,
         upper: float | None = None,
+        bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
         intercept: bool = True,
         categorical: tuple[str, ...] | None = None,
+        numeric: tuple[str, ...] | None = None,
         text: tuple[str, ...] | None = None,
         boolean: tuple[str, ...] | None = None,
         date: tuple[str, ...] | None = None,
         interactions: tuple[str, ...] | None = None,
+        ngrams: GramsOption = None,
+        skips: GramsOption = None,
+        char_ngrams: GramsOption = None,
+        missing: str | None = None,
         bits: int = 22,
         seed: int = 0,
         float64: bool = False,
@@ -57,12 +64,18 @@ class OnlineRegressor(OnlineModel):
         self.l2 = l2
         self.lower = lower
         self.upper = upper
+        self.bounds = bounds
         self.intercept = intercept
         self.categorical = categorical
+        self.numeric = numeric
         self.text = text
         self.boolean = boolean
         self.date = date
         self.interactions = interactions
+        self.ngrams = ngrams
+        self.skips = skips
+        self.char_ngrams = char_ngrams
+        self.missing = missing
         self.bits = bits
         self.seed = seed
         self.float64 = float64

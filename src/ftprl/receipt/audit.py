@@ -23,10 +23,12 @@ from numpy.typing import NDArray
 
 from ftprl.linear.spec import Spec
 from ftprl.receipt.audit_floor import DualSums, audited_floor, audited_rates
+from ftprl.receipt.class_replay import ClassReplay
 from ftprl.receipt.replay import Replay
 from ftprl.runlog.floor import FloorCurve, Norm
 
 Vector = NDArray[np.float64]
+Replayed = Replay | ClassReplay
 _AT_ONCE = 1 << 14  # coordinates
 _SMALLEST = 1e-300  # weights up to this, where float64 underflows, count as 0
 _FEWEST = 2.0**-19  # coordinates seen less often are one group
@@ -69,7 +71,7 @@ class Audit:
 
     def __init__(
         self,
-        replay: Replay,
+        replay: Replayed,
         comparator: Comparator,
         *,
         unit_values: bool = False,
@@ -88,7 +90,7 @@ class Audit:
         h, spec = np.array(self._replay.spec.scales), self._replay.spec
         free = c.slots is None
         l1, l2 = (0.0 if free else spec.l1) * c.unit, (0.0 if free else spec.l2) * c.unit**2  # in units of the feature
-        low, high = (np.full((1, 1), side * math.inf) for side in (-1.0, 1.0))
+        low, high = (np.full((len(c.z), 1), side * math.inf) for side in (-1.0, 1.0))
         if c.slots is not None:
             low, high = (ends[:, None] for ends in self._replay.limits_at(c.slots))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -113,6 +115,9 @@ class Audit:
             "pull": pull,
             "pull2": pull**2,
         }
+        if c.copies is not None:
+            terms = {name: values * c.copies for name, values in terms.items()}
+            H_u = H_u * c.copies
         totals = {name: _sums(values.T).tolist() for name, values in terms.items()}
         for k, sums in enumerate(self._scales):
             sums.largest = max(sums.largest, float(pull[:, k].max(initial=0.0)))
@@ -120,7 +125,7 @@ class Audit:
                 getattr(sums, name).append(own[k])
         self._add_groups(c, counted, np.stack([-terms["Su"], H_u - terms["Su"], math.sqrt(2.0) * terms["DR"]]))
         if self._cells is not None:
-            labels = ["(intercept)"] if c.slots is None else self._cells(c.slots)
+            labels = ["(intercept)"] * len(c.z) if c.slots is None else self._cells(c.slots)
             self._add_named(labels, np.stack([-terms["Su"], H_u - terms["Su"], math.sqrt(2.0) * terms["DR"]]))
         self._nonzero += int(np.count_nonzero(np.abs(u[:, 0]) > _SMALLEST))
         if c.slots is not None and len(c.unit):
@@ -147,7 +152,7 @@ class Audit:
         """Coordinates by how often they were seen: in rows, or with one scale by what their gradients add up to."""
         if c.slots is None:
             for k, groups in enumerate(self._groups):
-                groups[None] = [1.0, *shares[:, 0, k].tolist()]
+                groups[None] = [float(_counts(c).sum()), *shares[:, :, k].sum(axis=1).tolist()]
             return
         seen = c.rows if c.rows is not None else counted[:, 0]
         levels = np.floor(np.log2(np.maximum(seen, _FEWEST / 2)))
@@ -155,7 +160,7 @@ class Audit:
             own = levels == level
             sums = _sums(shares[:, own].transpose(0, 2, 1))
             for k, groups in enumerate(self._groups):
-                add = [float(own.sum()), *sums[:, k].tolist()]
+                add = [float(_counts(c)[own].sum()), *sums[:, k].tolist()]
                 groups[level] = [a + b for a, b in zip(groups.get(level, [0.0] * 4), add, strict=True)]
 
     def _add_named(self, labels: list[str], shares: Vector) -> None:
@@ -312,11 +317,13 @@ class Audit:
         over_rows = error.linear_size + abs(totals.proximal) + totals.stability + self._replay.row_sums(k).sizes
         stalled = min(math.exp(min(n * (2.0**-51 if self._replay.spec.float64 else 2.0**-22), 700.0)), max(n, 1.0))
         by_slopes = 16.0 * (1 + 2.0**-20) * error.slopes * self._of(k, "reach")
-        units_move = self._replay.spec.scalar_loss().has_units
-        of_S = by_slopes if units_move else min(by_slopes, math.sqrt(n * stalled) * self._of(k, "DR"))
+        spec = self._replay.spec
+        in_rounds = spec.round_rows > 1
+        of_R = math.inf if in_rounds or spec.scalar_loss().has_units else math.sqrt(n * stalled) * self._of(k, "DR")
+        of_S = min(by_slopes, of_R)
         units = (n + m + 64) * over_rows + (m + 64) * self._of(k, "size") + (n + 64) * of_S
         steps = error.step_size + 3.0 * error.linear_size + 2.0 * (abs(totals.proximal) + totals.stability)
-        return 1.01 * 2.0**-53 * (units + (64 + 16 + (n + m + 64) * 2.0**-22) * steps)
+        return 1.01 * 2.0**-53 * (units + (64 + (64 if in_rounds else 16) + (n + m + 64) * 2.0**-22) * steps)
 
 
 @final
@@ -331,10 +338,18 @@ class _Coordinates:
     unit: Vector
     kappa: Vector
     rows: Vector | None  # how many rows had each; None where they are not counted
+    copies: Vector | None = None  # of several classes, how many each stands for
 
 
-def _coordinates(replay: Replay) -> Iterator[_Coordinates]:
+def _counts(c: _Coordinates) -> Vector:
+    return np.ones(len(c.z)) if c.copies is None else c.copies[:, 0]
+
+
+def _coordinates(replay: Replayed) -> Iterator[_Coordinates]:
     slots = replay.touched()
+    if isinstance(replay, ClassReplay):
+        yield from _class_coordinates(replay, slots)
+        return
     for at in range(0, len(slots), _AT_ONCE):
         some = slots[at : at + _AT_ONCE]
         parts = {name: np.asarray(part, np.float64) for name, part in replay.parts_at(some).items()}
@@ -347,6 +362,30 @@ def _coordinates(replay: Replay) -> Iterator[_Coordinates]:
     if replay.spec.intercept:
         z, R, S, kappa = replay.intercept
         yield _Coordinates(None, z[None], R[None], S[None], np.ones((1, 1)), kappa[None, :1], None)
+
+
+def _class_coordinates(replay: ClassReplay, slots: NDArray[np.intp]) -> Iterator[_Coordinates]:
+    """A feature of one class is a coordinate; classes that may come are one that counts for each of them."""
+    copies = replay.copies[:, None]
+    n = len(copies)
+    for at in range(0, len(slots), max(1, _AT_ONCE // n)):
+        some = slots[at : at + max(1, _AT_ONCE // n)]
+        z, R, S, unit, rows = replay.cells_at(some)
+        z, R, S = (a.reshape(-1, a.shape[-1]) for a in (z, R, S))
+        yield _Coordinates(
+            np.repeat(some, n),
+            z,
+            R,
+            S,
+            np.repeat(unit, n)[:, None],
+            np.ones((len(some) * n, 1)),
+            np.repeat(rows, n),
+            np.tile(copies, (len(some), 1)),
+        )
+    if replay.spec.intercept:
+        one = np.ones((n, 1))
+        z, R, S = replay.base
+        yield _Coordinates(None, z, R, S, one, one, None, copies)
 
 
 def _sums(values: Vector) -> Vector:

@@ -9,8 +9,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
+from ftprl.receipt.class_replay import ClassReplay
 from ftprl.receipt.replay import Replay
 
+Replayed = Replay | ClassReplay
 E = 2.0**-53
 
 
@@ -26,11 +28,11 @@ class DualSums:
     count: float
 
 
-def audited_floor(replay: Replay, sums: list[DualSums], norm: str, length: float | None) -> dict[str, Any]:
+def audited_floor(replay: Replayed, sums: list[DualSums], norm: str, length: float | None) -> dict[str, Any]:
     """The floor as a certificate states it; `length` is that of the fixed weights, before it is put into units."""
     loss = replay.spec.scalar_loss()
     unit = 1.0
-    if loss.has_offset and loss.link != "log" and replay.label_unit > 0.0:
+    if loss.predicts_labels and replay.label_unit > 0.0:
         unit = replay.label_unit
     lines = [_line(replay, k, own, unit) for k, own in enumerate(sums)]
     least = None if loss.link == "log" else 0.0
@@ -48,7 +50,7 @@ def audited_floor(replay: Replay, sums: list[DualSums], norm: str, length: float
     }
 
 
-def _line(replay: Replay, k: int, own: DualSums, unit: float) -> dict[str, float]:
+def _line(replay: Replayed, k: int, own: DualSums, unit: float) -> dict[str, float]:
     rows, error, n, m = replay.row_sums(k), replay.rounding_sums(k), float(replay.tallies[2]), own.count
     rounded = 2.02 * E * (n + m + 64) * (error.linear_size + rows.sizes)
     line = {"scale": replay.spec.scales[k], "start": rows.scale_loss - rows.terms - replay.sums_of(k).linear - rounded}
@@ -74,12 +76,12 @@ def _last_above(lines: list[dict[str, float]], norm: str, level: float) -> float
     return longest if math.isfinite(longest) else None
 
 
-def audited_rates(replay: Replay) -> dict[str, Any] | None:
+def audited_rates(replay: Replayed) -> dict[str, Any] | None:
     """The best scale with its loss, and what the mixture is guaranteed to lose at most to it."""
-    spec, mixing = replay.spec, replay.mixing
-    if mixing is None:
+    spec, state = replay.spec, replay.state
+    if not spec.several:
         return None
-    totals = mixing.state["totals"].tolist()[: len(spec.scales)]
+    totals = state["totals"].tolist()[: len(spec.scales)]
     k, T, promised = totals.index(min(totals)), float(replay.tallies[2]), None
     if not spec.scalar_loss().has_units:
         experts = len(spec.scales) + len(spec.retired) + spec.stacked + (spec.coin or spec.coin_retired)
@@ -90,5 +92,5 @@ def audited_rates(replay: Replay) -> dict[str, Any] | None:
             promised += math.log(T + 1.0)
         else:
             promised += T * math.log(1.0 / (1.0 - float(spec.share)))
-        promised *= float(mixing.state["facts"][0])
+        promised *= float(state["facts"][0])
     return {"scale": spec.scales[k], "loss": totals[k], "mixture": float(replay.tallies[0]), "guaranteed": promised}

@@ -17,12 +17,13 @@ Vector = NDArray[np.float64]
 class BaselineReplay:
     """The total loss of predicting each label from those before it, and the least loss there is (docs/events.md)."""
 
-    def __init__(self, loss: ScalarLoss) -> None:
+    def __init__(self, loss: ScalarLoss, classes: int = 0) -> None:
         self.loss = loss
         self.total = self.least = 0.0
         self._rows = 0
         self._weight = self._positive = self._sum = 0.0
         self._tau = loss.tau if loss.baseline == "quantile" and loss.tau is not None else 0.5
+        self._classes = np.zeros(classes)  # the weight of each
         self._quantile = self._since = self._pinball = self._low = self._high = 0.0
 
     def learn(self, y: Vector, weight: Vector) -> Vector:
@@ -38,6 +39,8 @@ class BaselineReplay:
 
     def _scores(self, y: Vector, weight: Vector) -> Vector:
         kind = self.loss.baseline
+        if kind == "class_rates":
+            return np.array([self._count(int(a), c) for a, c in zip(y.tolist(), weight.tolist(), strict=True)])
         if kind in ("median", "quantile"):
             return np.array([self._follow(a, c) for a, c in zip(y.tolist(), weight.tolist(), strict=True)])
         n, self._weight = _before(self._weight, weight)
@@ -52,6 +55,14 @@ class BaselineReplay:
             return mean
         rows = self._rows + np.arange(len(y))
         return np.where(mean > 0, np.log(np.where(mean > 0, mean, 1.0)), -np.log(rows + 1.0))
+
+    def _count(self, y: int, c: float) -> float:
+        """The logarithm of the share of a class among those met, or of what is left for each of the others."""
+        own, met, most = float(self._classes[y]), int(np.count_nonzero(self._classes)), len(self._classes)
+        total = self._weight + 0.5 * (met + (met < most))
+        self._classes[y] += c
+        self._weight += c
+        return math.log((own + 0.5) / total if own > 0.0 else 0.5 / total / (most - met))
 
     def _follow(self, y: float, c: float) -> float:
         """The running quantile before a label, and one step towards that."""

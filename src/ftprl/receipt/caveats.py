@@ -75,6 +75,10 @@ def caveats_of(
             f"what fixed weights predict is added to {offset_in_words(loss_function)} up to each row, as with the"
             " predictions of this run"
         )
+    if spec.classes:
+        notes.append(
+            f"weights are of all {spec.classes} classes that there may be (--classes), and a length is over all of them"
+        )
     if loss_function.rule == "log_mean":
         notes.append("losses here are divided by the mean of the labels up to their row")
     if len(spec.scales) > 1:

@@ -371,8 +371,8 @@ def rounding_of(engine: Certifiable, k: int, sums: StreamLedger) -> float:
     totals, error, spec = engine.sums_of(k), engine.rounding_sums(k), engine.spec
     numbers = (float(a[k]) for a in (sums.size, sums.reach, sums.DR))
     size, reach, DR = numbers
-    if spec.scalar_loss().has_units:
-        DR = math.inf  # R is not sqrt(G)
+    if spec.scalar_loss().has_units or spec.round_rows > 1:
+        DR = math.inf  # R is not sqrt(G), or that of the sums of several rows
     return rounding_bound(
         rows=engine.progress.rows,
         coordinates=float(sums.count[k]),
@@ -385,4 +385,5 @@ def rounding_of(engine: Certifiable, k: int, sums: StreamLedger) -> float:
         reach=reach,
         DR=DR,
         losses=engine.row_sums(k).sizes,
+        in_rounds=spec.round_rows > 1,
     )

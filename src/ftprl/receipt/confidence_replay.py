@@ -217,11 +217,13 @@ class ConfidenceReplay:
         self.calibration = MeanReplay(1.0, signed=True, grows=not loss.binary)
         self.errors = MeanReplay(1.0, signed=False, grows=False)
         self.drift = DriftReplay()
-        self._first: list[tuple[float, float]] | None = None if loss.binary else []
+        self._first: list[tuple[float, float]] | None = None if loss.binary or loss.has_classes else []
 
     def add(self, losses: Vector, baselines: Vector, predictions: Vector, y: Vector, weight: Vector) -> None:
         """Rows that were learned: their losses, the baseline's, and what was predicted (for the log loss nothing)."""
-        if self._loss.is_probabilistic:
+        if self._loss.has_classes:  # a prediction is the number of a class
+            residuals, margins = np.zeros_like(losses), np.where(predictions == y, 1.0, -1.0)
+        elif self._loss.is_probabilistic:
             chance = np.exp(-losses)
             residuals, margins = y * (chance - 1.0), chance - 0.5
         else:
@@ -229,9 +231,9 @@ class ConfidenceReplay:
             residuals, margins = means - y, predictions * y
         first = self._settle(losses, residuals)
         numbers = {"loss": losses, "improvement": baselines - losses}
-        if self._loss.rule != "classes":
+        if self._loss.rule != "classes" and not self._loss.has_classes:
             numbers["calibration"] = residuals
-        if self._loss.binary:
+        if self._loss.binary or self._loss.has_classes:
             numbers["errors"] = 0.5 * (1.0 - np.sign(margins))
         for name, x in numbers.items():
             at, sequence = first, getattr(self, name)

@@ -14,11 +14,12 @@ from ftprl.atomic import replacing
 from ftprl.data.files import shown
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear import Model, Spec
-from ftprl.linear.content import PROVENANCE, READING_OF_RECEIPT, SPEC
+from ftprl.linear.content import MOST_LABEL, PROVENANCE, READING_OF_RECEIPT, SPEC
+from ftprl.linear.spec import MOST_CLASSES
 from ftprl.receipt.certificate import StreamCertificate
 from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.schema import CALIBRATION, CERTIFICATE
-from ftprl.schema import check_shape, fields, flag, listed, number, one_of, sha256, version, whole
+from ftprl.schema import check_shape, either, fields, flag, listed, number, one_of, sha256, text, version, whole
 
 FORMAT, FORMAT_VERSION = "ftprl-receipt", 5
 LARGEST = 256_000_000  # bytes of a receipt that is read
@@ -36,7 +37,13 @@ FIELDS = {
     "version": version,
     **PROVENANCE,
 }
-OPTIONAL = {"coin_retired": flag}  # of models that began with a coin: whether it was dropped
+# Of models that began with a coin: whether it was dropped. Of several classes: their labels, and whether all of them
+# were known before the first row.
+OPTIONAL = {
+    "coin_retired": flag,
+    "classes": listed(either(number(), text(MOST_LABEL)), MOST_CLASSES),
+    "declared_classes": flag,
+}
 Document = dict[str, Any]
 
 
@@ -96,6 +103,8 @@ def make_receipt(model: Model, certificate: StreamCertificate) -> Document:
     }
     if first_spec(model.engine.spec).coin:
         receipt["coin_retired"] = model.engine.spec.coin_retired
+    if model.class_table is not None:
+        receipt |= {"classes": list(model.class_table.labels), "declared_classes": model.class_table.declared}
     receipt = json.loads(canonical(receipt))  # lists throughout, as a reader of JSON gets them
     return {**receipt, "sha256": digest(receipt)}
 

@@ -227,7 +227,7 @@ class Problem:
             # With an offset, which follows the labels, every pass has rows of its own.
             passes, times = (run["passes"], 1) if self._loss.has_offset else (1, run["passes"])
             for _ in range(passes):
-                for batch, _ in self._data.batches(number, before):
+                for batch, _, _ in self._data.batches(number, before):
                     learned = (batch.weight > 0) & (batch.y == batch.y)
                     y, weight = batch.y[learned], batch.weight[learned] * times
                     offsets, shares = offsets_of(facts, y, weight)

@@ -71,7 +71,7 @@ class CoinReplay:
         self.cells[at, WON] = np.clip(won - g * self._x, -top, top)
         if self.intercept:
             bet = self._own_bet()
-            base[WON] -= slope * bet
+            base[WON] = np.clip(base[WON] - slope * bet, -_CUT[np.float64], _CUT[np.float64])
             base[THETA] -= slope
             base[SIZES] += abs(slope)
         base[BOUND] = max(float(base[BOUND]), abs(row_slope))
@@ -79,11 +79,12 @@ class CoinReplay:
 
 @final
 class ColumnsReplay:
-    """The dense columns, and the stack from the first one on."""
+    """The dense columns, and the stack from the first one on; of several classes u and P have them as a last axis."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: int | None = None) -> None:
         self.columns, self.counts = np.zeros((MOST, FACTS)), np.zeros(4)
-        self.u, self.P = np.zeros(INPUTS), np.zeros((INPUTS, INPUTS))
+        own = () if classes is None else (classes,)
+        self.u, self.P = np.zeros((INPUTS, *own)), np.zeros((INPUTS, INPUTS, *own))
 
     @property
     def started(self) -> bool:

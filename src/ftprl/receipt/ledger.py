@@ -6,7 +6,8 @@ every u that the learner could have played, with q = S - z and the sums k of sig
     sum g·x - S·u  <=  ½ ((Q + l2)·u² - 2 q·u + k) + l1 |u|₁ + ½ stab.
 
 With other losses than the log loss the row terms are added to both sides, and Q is divided by kappa, the unit of the
-weights (docs/labels.md).
+weights (docs/labels.md). With several classes a coordinate is a feature of one class; those that may come are one
+coordinate that counts for each of them (docs/classes.md).
 
 Coordinates are taken some thousands at a time, in the order of their cells, so that the numbers are the same bits
 however the rows were cut into batches.
@@ -32,6 +33,7 @@ Slots = NDArray[np.integer[Any]]
 
 _AT_ONCE = 1 << 14  # coordinates at a time: their arrays stay in the cache
 SMALLEST = 1e-300  # weights up to this, where float64 underflows, count as 0
+_COUNT = 8  # of the terms of a ledger: how many coordinates
 _RAREST = -20  # below 2^-19 all sums of squared slopes are one group
 
 
@@ -43,7 +45,9 @@ class Certifiable(Protocol):
     @property
     def receipt(self) -> bool: ...
     @property
-    def intercept(self) -> Vector: ...
+    def intercept_columns(self) -> Vector: ...
+    @property
+    def copies(self) -> Vector: ...
     @property
     def state(self) -> Mapping[str, Vector]: ...
     @property
@@ -76,6 +80,7 @@ class CoordinateBlock:
     seen: Vector  # rows, or G / unit² where they are not counted
     spec: Spec
     limits: tuple[Vector, Vector]  # of each weight; one column
+    copies: Vector | None = None  # how many classes each stands for; one column
 
     @property
     def free(self) -> bool:
@@ -122,28 +127,30 @@ Comparator = Callable[
 
 def coordinate_blocks(engine: Certifiable, slots: Slots | None = None) -> Iterator[CoordinateBlock]:
     """All coordinates that were ever learned, and last the intercept; `slots` are cells that may have been."""
-    spec = engine.spec
+    spec, K = engine.spec, len(engine.spec.scales)
     slots = engine.touched() if slots is None else slots
-    for at in range(0, len(slots), _AT_ONCE):
-        own = slots[at : at + _AT_ONCE]
+    copies = engine.copies
+    C, at_once = len(copies), max(1, _AT_ONCE // len(copies))
+    of_classes = copies[:, None] if spec.classes else None
+    for at in range(0, len(slots), at_once):
+        own = slots[at : at + at_once]
         parts = engine.parts_at(own)
         met = parts["count" if engine.counts_rows else "unit"] > 0
         own = own[met]
         numbers = {**parts, "kappa": parts.get("kappa", np.ones(len(met)))}
-        z, R, S, M, kappa = (
-            numbers[name][met].astype(np.float64).reshape(len(own), -1) for name in ("z", "R", "S", "unit", "kappa")
-        )
+        z, R, S = (numbers[name][met].astype(np.float64).reshape(len(own) * C, K) for name in "zRS")
+        M, kappa = (np.repeat(numbers[name][met].astype(np.float64), C)[:, None] for name in ("unit", "kappa"))
         with np.errstate(over="ignore"):
-            often = parts["count"][met].astype(np.float64)[:, None] if engine.counts_rows else (R / M) ** 2
-        lower, upper = engine.limits_at(own)
-        yield CoordinateBlock(own, z, R, S, M, kappa, often, spec, (lower[:, None], upper[:, None]))
+            counted = np.repeat(parts["count"][met].astype(np.float64), C)[:, None] if engine.counts_rows else None
+            often = (R / M) ** 2 if counted is None else counted
+        lower, upper = (np.repeat(ends, C)[:, None] for ends in engine.limits_at(own))
+        many = None if of_classes is None else np.tile(of_classes, (len(own), 1))
+        yield CoordinateBlock(np.repeat(own, C), z, R, S, M, kappa, often, spec, (lower, upper), many)
     if spec.intercept:
-        one = np.ones((1, 1))
-        cell = engine.intercept
+        one, cell = np.ones((C, 1)), engine.intercept_columns
+        z, R, S, kappa = (cell[:, part] for part in range(4))
         rows = one * engine.progress.rows
-        yield CoordinateBlock(
-            None, cell[:1], cell[1:2], cell[2:3], one, cell[3:4, :1], rows, spec, (-np.inf * one, np.inf * one)
-        )
+        yield CoordinateBlock(None, z, R, S, one, kappa[:, :1], rows, spec, (-np.inf * one, np.inf * one), of_classes)
 
 
 def own_weights(engine: Certifiable) -> Comparator:
@@ -161,7 +168,7 @@ def fixed_weights(weights: Vector, bias: float) -> Comparator:
     """Weights that are passed in, in the smallest box around 0 that contains them."""
 
     def choose(b: CoordinateBlock) -> tuple[Vector, Vector]:
-        u = np.full((1, 1), bias) if b.slots is None else weights[b.slots, None]
+        u = np.full((len(b.z), 1), bias) if b.slots is None else weights[b.slots, None]
         low, high = b.limits
         if ((u < low) | (u > high)).any():
             worst = int(np.argmax(np.maximum(low - u, u - high)))
@@ -241,13 +248,13 @@ def stream_ledger(
         nonzero += int(np.count_nonzero(np.abs(u[:, 0]) > SMALLEST))
         if b.slots is not None and len(b.slots):
             low, high = min(low, float(b.unit.min())), max(high, float(b.unit.max()))
-        terms = _terms(b, u, D)
+        terms = _counted_terms(b, u, D)
         sums += [np.add.reduce(np.broadcast_to(a, b.z.shape), axis=0) for a in terms]
         largest = np.maximum(largest, np.abs(b.pull()).max(axis=0, initial=0.0))
         if grouped is not None:
             _group(groups, b, grouped, terms)
             if cells is not None:
-                labels = [INTERCEPT] if b.slots is None else cells(b.slots)
+                labels = [INTERCEPT] * len(b.z) if b.slots is None else cells(b.slots)
                 add_shares(named, labels, np.stack(_shares(b, grouped, terms), axis=1))
     by_name = listed(named, has_units=engine.spec.scalar_loss().has_units)
     return _ledger_of(np.vstack([sums, largest]), (low, high), nonzero, _in_order(groups, engine.spec), by_name)
@@ -271,7 +278,8 @@ def own_stream_ledger(engine: Engine, slots: Slots | None = None) -> StreamLedge
         raise InvalidInput("a certificate needs a model trained with --receipt, got one without; train it again.")
     sums = engine.own_sums(slots)
     for b in coordinate_blocks(engine, np.empty(0, np.intp)):
-        sums += [np.broadcast_to(a, b.z.shape)[0] for a in _terms(b, *own_weights(engine)(b))[: len(sums)]]
+        terms = _counted_terms(b, *own_weights(engine)(b))[: len(sums)]
+        sums += [np.add.reduce(np.broadcast_to(a, b.z.shape), axis=0) for a in terms]
     unknown = np.full((2, sums.shape[1]), np.nan)
     return _ledger_of(np.vstack([sums, unknown]), (np.nan, np.nan), None, [], [])
 
@@ -280,11 +288,17 @@ def own_groups(engine: Engine, scale: int) -> list[dict[str, Any]]:
     """The groups of `stream_ledger` against the engine's own weights, by the compiled core."""
     groups: dict[int | None, Vector] = {}
     for b in coordinate_blocks(engine, np.empty(0, np.intp)):
-        _group(groups, b, scale, _terms(b, *own_weights(engine)(b)))
+        _group(groups, b, scale, _counted_terms(b, *own_weights(engine)(b)))
     sums_of_groups = engine.own_groups(scale)
     sums_of_groups[:, 3] *= np.sqrt(2.0)
     met = np.flatnonzero(sums_of_groups[:, 0]).tolist()
     return _in_order(groups | {j + _RAREST: sums_of_groups[j] for j in met}, engine.spec)
+
+
+def _counted_terms(b: CoordinateBlock, u: Vector, D: Vector) -> list[Vector]:
+    """The same, each as often as there are classes that it stands for."""
+    terms = _terms(b, u, D)
+    return terms if b.copies is None else [np.asarray(a * b.copies) for a in terms]
 
 
 def _terms(b: CoordinateBlock, u: Vector, D: Vector) -> list[Vector]:
@@ -307,15 +321,15 @@ def _shares(b: CoordinateBlock, k: int, terms: list[Vector]) -> list[Vector]:
 
 
 def _group(groups: dict[int | None, Vector], b: CoordinateBlock, k: int, terms: list[Vector]) -> None:
-    shares = _shares(b, k, terms)
+    shares, counts = _shares(b, k, terms), np.broadcast_to(terms[_COUNT], b.z.shape)[:, k]
     if b.slots is None:
-        groups[None] = np.array([1.0, *(a[0] for a in shares)])
+        groups[None] = np.array([np.add.reduce(a) for a in (counts, *shares)])
         return
     level = np.maximum(np.frexp(b.seen[:, 0])[1] - 1, _RAREST)  # the whole part of log2
     level[b.seen[:, 0] == 0] = _RAREST
     for j in np.unique(level).tolist():
         own = level == j
-        add = np.array([own.sum(), *(np.add.reduce(a[own]) for a in shares)])
+        add = np.array([np.add.reduce(a[own]) for a in (counts, *shares)])
         groups[j] = groups.get(j, np.zeros(4)) + add
 
 

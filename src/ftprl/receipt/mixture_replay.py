@@ -168,7 +168,7 @@ class Mixing:
         own = added([a * b for a, b in zip(columns.u[: self.K].tolist(), seen, strict=True)])
         return [*scores, own + columns.score(inputs), *bet]
 
-    def _mixed(self, losses: Floats) -> float:
+    def mixed(self, losses: Floats) -> float:
         """-ln sum w e^-l; the weights of the Bayes mixture are taken from the totals, where none is 0."""
         if self.spec.share != 0.0:
             low = min(losses)
@@ -182,7 +182,7 @@ class Mixing:
     def tell(self, scores: Floats, y: float) -> tuple[float, float]:
         """The mixture's score, and its loss (NaN without a label)."""
         experts = self._experts(scores)
-        yes, no = (self._mixed([softplus(-side * s) for s in experts]) for side in (1.0, -1.0))
+        yes, no = (self.mixed([softplus(-side * s) for s in experts]) for side in (1.0, -1.0))
         return no - yes, (yes if y > 0 else no) if y == y else y
 
     def learn(self, scores: Floats, y: float, weight: float, t: int) -> tuple[float, float]:
@@ -191,16 +191,16 @@ class Mixing:
         experts = self._experts(scores)
         losses = [softplus(-y * s) for s in experts]
         if weight > facts[0]:
-            self._cool(float(facts[0]) / weight, weight)
+            self.admit(weight)
         prediction = self.tell(scores, y)
         chances = [_chance(y * s) for s in experts]
         total = added([a * b for a, b in zip(self._w, chances, strict=True)])
         directly = self.spec.share != 0.0 and total >= LEAST_CHANCE
         if directly:
             loss = -math.log(total)
-            prediction = y * (self._mixed([softplus(y * s) for s in experts]) - loss), loss
+            prediction = y * (self.mixed([softplus(y * s) for s in experts]) - loss), loss
         state["seen"] += [weight * a for a in losses]
-        self._share(losses, weight, t, chances if directly else None)
+        self.share(losses, weight, t, chances if directly else None)
         if self.spec.stacked:
             self._newton(scores, experts[self.K], y, weight)
         if self.additions.bet is not None:
@@ -217,14 +217,17 @@ class Mixing:
         seen, heat = self.state["seen"].tolist(), self._heat()
         self._weigh([math.exp((min(seen) - a) / heat) if heat > 0 else 1.0 for a in seen])
 
-    def _cool(self, ratio: float, weight: float) -> None:
+    def admit(self, weight: float) -> None:
+        """A new largest weight."""
+        ratio = float(self.state["facts"][0]) / weight
         self.state["facts"][0] = weight
         if self.spec.share == 0.0:
             self._bayes()
         else:
             self._weigh([a**ratio for a in self._w])
 
-    def _share(self, losses: Floats, weight: float, t: int, chances: Floats | None = None) -> None:
+    def share(self, losses: Floats, weight: float, t: int, chances: Floats | None = None) -> None:
+        """The weights after row t, in which the experts had these losses; `chances` are e^-loss, if known."""
         if self.spec.share == 0.0:
             return self._bayes()
         heat, low = self._heat(), min(losses)

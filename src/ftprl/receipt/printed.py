@@ -49,9 +49,9 @@ def certificate_text(c: StreamCertificate) -> str:
     return "\n".join([*lines, *_floor(c), *_details(c), *_named(c), *(f"  note: {caveat}" for caveat in c.caveats)])
 
 
-def answer_lines(told: Sequence[Answer]) -> list[str]:
+def answer_lines(answers: Sequence[Answer]) -> list[str]:
     """Questions and answers for a terminal."""
-    return [line for question, answer in told for line in (f"  {question}", *_indented(answer))]
+    return [line for question, answer in answers for line in (f"  {question}", *_indented(answer))]
 
 
 def _indented(text: str) -> list[str]:

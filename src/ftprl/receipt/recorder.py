@@ -14,7 +14,7 @@ from ftprl.errors import BadModel
 from ftprl.linear.model import Model
 from ftprl.receipt.certificate import StreamCertificate, running_certificate
 from ftprl.receipt.digest import BatchDigest, FileDigests
-from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values, provenance_of
+from ftprl.receipt.provenance import Provenance, needs_unit_values, provenance_of
 from ftprl.receipt.soundness import not_finite
 
 _FULL_SCAN = 2**13  # rows from which on a certificate goes through the whole table
@@ -54,9 +54,7 @@ class ReceiptRecorder:
             self.provenance = replace(self.provenance, unit_values=False)
 
     def milestone(self, rows: int) -> dict[str, Any]:
-        """What a progress event after `rows` rows of this run reports; nothing unless that is a milestone."""
-        if not is_milestone(rows):
-            return {}
+        """What a progress event after `rows` rows of this run reports, at a milestone."""
         if rows >= _FULL_SCAN:
             self._slots = None
         elif self._slots is None:

@@ -29,14 +29,14 @@ from ftprl.receipt.mixture_replay import Mixing
 Vector = NDArray[np.float64]
 _BINS = 20
 _FIRST_CELLS = 1 << 12
-_CUT = {np.float32: 2.0**96, np.float64: 2.0**400}
+CUT = {np.float32: 2.0**96, np.float64: 2.0**400}
 
 
 def _doubled(a: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([a, np.zeros_like(a)])
 
 
-def _total(terms: Vector) -> Vector:
+def total(terms: Vector) -> Vector:
     """A sum over the entries of a row for each scale: every fourth term from the first, the second, ... on."""
     n, K = terms.shape
     whole = np.zeros((-(-n // 4) * 4, K))
@@ -58,7 +58,6 @@ class _Column:
         return values
 
 
-@final
 class Replay:
     """A learner with one scale or several, whose state has the names that it has in an `Engine`."""
 
@@ -111,6 +110,16 @@ class Replay:
     def intercept(self) -> Vector:
         """z, R, S and kappa of the intercept, one row each with one column per scale."""
         return self._base
+
+    @property
+    def intercept_columns(self) -> Vector:
+        """The same as the only one of an array with one per column of classes."""
+        return self._base[np.newaxis]
+
+    @property
+    def copies(self) -> Vector:
+        """How many classes each column stands for: there is one score."""
+        return np.ones(1)
 
     @property
     def state(self) -> Mapping[str, Vector]:
@@ -265,7 +274,7 @@ class Replay:
         kappa = self._kappa[at].astype(np.float64)[:, None] if self.loss.has_kink else np.ones_like(unit)
         limits = self._lower[at][:, None], self._upper[at][:, None]
         x, column = self._cells.played(z, R, unit, kappa, *limits), v[:, None]
-        scores = _total(x * column)
+        scores = total(x * column)
         if self._labelled:
             scores = scores + self.facts.offset
         base = self._cells.played_base(*self._base[[0, 1, 3]]) if self.spec.intercept else None
@@ -273,7 +282,7 @@ class Replay:
         self.additions.read(at, v)
         self.tallies[2] += 1.0
         if self._labelled:
-            reach = _total((column * column) * self._cells.rate(R, unit))
+            reach = total((column * column) * self._cells.rate(R, unit))
             if base is not None:
                 reach = reach + self._cells.rate(self._base[1], np.ones(1))
             prediction, value, unweighted = self._learn_label(scores.tolist(), reach.tolist(), y, weight)
@@ -283,7 +292,7 @@ class Replay:
         if unweighted is not None:
             slopes = weight * unweighted
             terms = self._stepped(at, z, R, unit, kappa, x, slopes * column, column != 0.0)
-            sums = [_total(a) for a in terms]
+            sums = [total(a) for a in terms]
             if base is not None:
                 own = self._stepped_base(base, slopes)
                 sums = [a + b for a, b in zip(sums, own, strict=True)]
@@ -292,12 +301,16 @@ class Replay:
         elif self.mixing is None:
             self._unit[at] = before  # one scale: such a row leaves its cells alone
         self._learn_additions(at, v)
+        self._settle(value, y, weight)
+        return value, prediction
+
+    def _settle(self, value: float, y: float, weight: float) -> None:
+        """Add up the loss of a row, and where its predicted probability was."""
         self.tallies[:2] += [weight * value, weight]
         if self.calibration is not None:
             chance = math.exp(-value)
             p = chance if y > 0 else 1.0 - chance
             self.calibration[min(int(p * _BINS), _BINS - 1)] += [weight, weight * p, weight if y > 0 else 0.0]
-        return value, prediction
 
     @property
     def facts(self) -> LabelFacts:
@@ -321,7 +334,7 @@ class Replay:
     def _slope(self, row: LabelledRow, score: float, reach: float) -> float:
         if not row.teaches:
             return 0.0
-        return implicit_slope(self.facts, row.cut(score), row.y, row.weight * self.facts.kappa * reach)
+        return implicit_slope(self.facts, row.start(self.loss, score), row.y, row.weight * self.facts.kappa * reach)
 
     def _mixed_loss(self, scores: list[float], y: float, weight: float) -> float:
         if not isinstance(self.mixing, Mixing):
@@ -355,7 +368,7 @@ class Replay:
         g: Vector,
         met: NDArray[np.bool_],
     ) -> tuple[Vector, ...]:
-        top, most = _CUT[self.kind], float(np.finfo(self.kind).max)
+        top, most = CUT[self.kind], float(np.finfo(self.kind).max)
         g = np.clip(g, -top, top)
         per_psi = np.clip(g * (1.0 / self.facts.psi), -top, top) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi).astype(self.kind), R)
@@ -376,8 +389,8 @@ class Replay:
 
     def _stepped_base(self, x: Vector, g: Vector) -> tuple[Vector, ...]:
         z, R, S, kappa = self._base.copy()
-        g = np.clip(g, -_CUT[np.float64], _CUT[np.float64])
-        per_psi = np.clip(g * (1.0 / self.facts.psi), -_CUT[np.float64], _CUT[np.float64]) if self._labelled else g
+        g = np.clip(g, -CUT[np.float64], CUT[np.float64])
+        per_psi = np.clip(g * (1.0 / self.facts.psi), -CUT[np.float64], CUT[np.float64]) if self._labelled else g
         new = np.maximum(np.sqrt(R * R + per_psi * per_psi), R)
         sigma = self._cells.rise(R, new, np.ones(1), kappa, self.facts.kappa) * self._cells.inverse
         moved = z + (g - sigma * x)

@@ -12,47 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl.data import Batch
 from ftprl.data.files import shown
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.linear.content import PROVENANCE
-from ftprl.receipt.audit import Audit, Comparator
-from ftprl.receipt.baseline_replay import BaselineReplay
-from ftprl.receipt.caveats import Comparison, caveats_of, offset_in_words
-from ftprl.receipt.cell_groups import CellGroups
+from ftprl.receipt.audit import Comparator, Replayed
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.checks import Check, checked, compare
-from ftprl.receipt.confidence_replay import ConfidenceReplay
-from ftprl.receipt.digest import BatchDigest, digest_of_file
-from ftprl.receipt.document import Document, canonical, digest, first_spec, read_receipt, spec_to_dict
+from ftprl.receipt.class_replay import ClassReplay
+from ftprl.receipt.digest import digest_of_file
+from ftprl.receipt.document import Document, canonical, digest, read_receipt, spec_to_dict
 from ftprl.receipt.learned_data import LearnedData
-from ftprl.receipt.printed import answer_lines, four_answers
-from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
+from ftprl.receipt.printed import answer_lines
+from ftprl.receipt.provenance import Provenance
 from ftprl.receipt.replay import Replay
-from ftprl.receipt.soundness import broken_link
+from ftprl.receipt.replayed_runs import Replaying
+from ftprl.receipt.round_replay import RoundReplay
 from ftprl.runlog.answers import Answer
-from ftprl.runlog.floor import FloorCurve, Norm
+from ftprl.runlog.floor import Norm
 
 Vector = NDArray[np.float64]
-ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
-DIFFERENCES = {
-    "regret",
-    "tight",
-    "bound",
-    "theorem",
-    "excess",
-    "worst_case",
-    "closed_form",
-    "closed_form_strong",
-    "drift",
-    "start",
-}
 WEIGHTS = 1e-6  # of a weight, or of 1: for weights of another machine
 SHOWN = 5  # failed checks that are printed
-EXACT = 1e-6  # of the total loss, for what an optimiser computed
-INTERVAL = 1e-11  # of the largest number of an interval: the core takes exponentials to 13 digits
-EXACT_LENGTH = 1e-4  # likewise, of a length, and of what is proved at it
 
 
 @final
@@ -102,8 +83,8 @@ class Verdict:
         """As JSON values."""
         refused = [{"name": one.name, "stated": one.stated, "found": one.found} for one in self.refused]
         numbers = {"checks": len(self.checks), "rows": self.rows, "whole": self.whole}
-        told = [one._asdict() for one in self.answers] if self.confirmed else []
-        return {"status": self.status, "confirmed": self.confirmed, **numbers, "refused": refused, "answers": told}
+        answers = [one._asdict() for one in self.answers] if self.confirmed else []
+        return {"status": self.status, "confirmed": self.confirmed, **numbers, "refused": refused, "answers": answers}
 
 
 def verify_receipt(
@@ -147,7 +128,9 @@ def verify_receipt(
     checks += digests
     if any(not one.ok for one in digests):  # other files: what they would give says nothing about the receipt
         return Verdict(tuple(checks), 0, False)
-    replaying = _Replaying(stated, provenance, learned, Replay(spec, retire=False, numpy=numpy), rows, listener)
+    plain = RoundReplay if spec.round_rows > 1 else Replay
+    replay: Replayed = _class_replay(stated, spec) if spec.classes else plain(spec, retire=False, numpy=numpy)
+    replaying = Replaying(stated, provenance, learned, replay, rows, listener)
     try:
         checks += replaying.run(comparator)
     except FtprlError as error:  # the rows are not those that were learned
@@ -164,11 +147,42 @@ def _check_header(stated: Document) -> Iterator[Check]:
         yield checked(f"reading.{name}", stated["reading"][name], stated["spec"].get(name))
 
 
-def _check_model(model: Model, replay: Replay) -> list[Check]:
+def _class_replay(stated: Document, spec: Spec) -> ClassReplay:
+    labels, declared = stated.get("classes"), stated.get("declared_classes")
+    if labels is None or declared is None or len(labels) > spec.classes or (declared and len(labels) < spec.classes):
+        raise InvalidInput("a receipt of several classes needs their labels, got others; make it again.")
+    return ClassReplay(spec, retire=False, known=spec.classes if declared else 0)
+
+
+def _check_classes(model: Model, replay: ClassReplay) -> list[Check]:
+    """As `_check_model`, for each class."""
+    slots, engine, checks = replay.touched(), model.engine, []
+    if engine.classes != replay.known:
+        return [Check("model.classes", engine.classes, replay.known, False)]
+    for k, h in enumerate(replay.spec.scales):
+        theirs, ours = model.weights(k), np.zeros((replay.known, engine.spec.dim))
+        ours[:, slots] = replay.weights(slots, k)
+        theirs[:, np.setdiff1d(engine.touched(), slots)] += math.inf
+        checks.append(_check_learned(f"model.weights of scale {h:g}", theirs, ours))
+    arrays = engine.saved_arrays
+    pairs = {"mixture": (np.asarray(arrays["mixture.w"]), replay.state["w"])}
+    if replay.spec.stacked:
+        pairs["stack"] = np.asarray(arrays["mixture.u"]), replay.state["u"]
+    dense = replay.mixing.dense
+    if dense is not None:
+        n = sum(dense.counts[[0, 2]].astype(int).tolist()) if dense.started else 0
+        theirs = np.asarray(arrays.get("dense.class_u", np.zeros((replay.columns, 0))))
+        pairs["dense columns"] = theirs, np.ascontiguousarray(dense.u[:n].T)
+    return checks + [_check_learned(f"model.{name}", *pair) for name, pair in pairs.items()]
+
+
+def _check_model(model: Model, replay: Replayed) -> list[Check]:
     """Whether a model has the weights that the replay learned, scale by scale, and mixes them as it does."""
     scales = (model.engine.spec.scales, replay.spec.scales)
     if scales[0] != scales[1]:
         return [Check("model.scales", list(scales[0]), list(scales[1]), False)]
+    if isinstance(replay, ClassReplay):
+        return _check_classes(model, replay)
     slots, checks = replay.touched(), []
     for k, h in enumerate(scales[0]):
         theirs, ours = model.weights(k), np.zeros(model.engine.spec.dim)
@@ -232,208 +246,6 @@ def _check_digests(learned: LearnedData) -> Iterator[Check]:
             yield from compare(f"runs.{number}.files.{i}", run["files"][i], digest_of_file(file), {})
 
 
-@final
-class _Replaying:
-    """The replay of all runs, compared with the receipt at its milestones and at the end."""
-
-    def __init__(
-        self,
-        stated: Document,
-        provenance: Provenance,
-        learned: LearnedData,
-        replay: Replay,
-        rows: int | None,
-        listener: Callable[[int], None] | None,
-    ) -> None:
-        self.stated, self.provenance, self.learned, self.rows = stated, provenance, learned, rows
-        self.listener = listener or (lambda read: None)
-        loss = replay.spec.scalar_loss()
-        self.replay, self.baseline, self.confidence = replay, BaselineReplay(loss), ConfidenceReplay(loss)
-        self.read = 0  # rows, in all passes
-        self.rows_before = 0  # of the data of earlier runs
-        self.unit_values = needs_unit_values(replay.spec)
-        self.runs: list[dict[str, Any]] = []  # as they were replayed
-        self.milestones = list(provenance.milestones)  # that are still to come
-        self.stops = self._expected_milestones()
-        self.checks: list[Check] = []
-        self.answers: list[Answer] = []
-
-    @property
-    def whole(self) -> bool:
-        return len(self.runs) == len(self.provenance.runs)
-
-    def run(self, comparator: Comparator) -> list[Check]:
-        for number in range(len(self.provenance.runs)):
-            if not self._run(number):
-                return self.checks
-        left = [Check(f"milestones.{entry['read']}", "a row that was read", None, False) for entry in self.milestones]
-        return self.checks + left + self._check_end(comparator)
-
-    def _expected_milestones(self) -> list[int]:
-        """The numbers of rows of the first run after which a receipt has to have a certificate."""
-        rows = self.provenance.runs[0]["rows"] if self.provenance.runs else 0
-        return [2**k for k in range(rows.bit_length()) if is_milestone(2**k)]
-
-    def _run(self, number: int) -> bool:
-        """Replay one run; False when the last row that was asked for is in it."""
-        run, began, bad = self.provenance.runs[number], self.read, 0
-        self.replay.retire = run["retire"]
-        digests = BatchDigest()
-        passes = 0
-        for number_of_pass in range(run["passes"]):
-            bad, passes = 0, number_of_pass + 1
-            for batch, unfit in self.learned.batches(number, self.rows_before):
-                if number_of_pass == 0 and run["batches"] is not None:
-                    digests.update(batch)
-                bad += unfit
-                self.unit_values = self.unit_values and bool(((np.abs(batch.values) == 1) | (batch.values == 0)).all())
-                if not self._learn(batch, is_first_pass=number_of_pass == 0):
-                    return False
-            bad += self.learned.sources[number].bad_rows
-            if (self.read - began) * run["passes"] != passes * run["rows"]:
-                break  # other data, or other passes: there is no need to learn it all
-        self.rows_before += (self.read - began) // run["passes"]
-        replayed = {**run, "passes": passes, "rows": self.read - began, "bad_rows": bad}
-        if run["batches"] is not None:
-            replayed["batches"] = digests.result()
-        self.runs.append(replayed)
-        return True
-
-    def _learn(self, batch: Batch, *, is_first_pass: bool) -> bool:
-        """Replay rows up to each milestone; False at the last row that was asked for."""
-        at = 0
-        while at < len(batch):
-            count = len(batch) - at
-            if self.stops:
-                count = min(count, self.stops[0] - self.read)
-            if self.rows is not None:
-                count = min(count, self.rows - self.read)
-                if count == 0:
-                    return False
-            some = batch[at : at + count]
-            losses, predictions = self.replay.learn(some)
-            met = (some.weight > 0) & (some.y == some.y)
-            y, weight = some.y[met], some.weight[met]
-            baselines = self.baseline.learn(y, weight)
-            if is_first_pass:
-                self.confidence.add(losses, baselines, predictions, y, weight)
-            at, self.read = at + count, self.read + count
-            if self.stops and self.read == self.stops[0]:
-                self.stops.pop(0)
-                self._check_milestone()
-            self.listener(self.read)
-        return True
-
-    def _check_milestone(self) -> None:
-        stated = self.milestones.pop(0) if self.milestones else None
-        audit = Audit(self.replay, Comparator())
-        brief = {"read": self.read, **audit.brief()}
-        self.checks += compare(f"milestones.{self.read}", stated, brief, _tolerances(audit))
-
-    def _check_end(self, comparator: Comparator) -> list[Check]:
-        """All that can be checked when every row was replayed."""
-        stated = self.stated["certificate"]
-        spec, learned = self.replay.spec, self.learned
-        cells = CellGroups.of_data(learned.sources, learned.reading, spec.dim) if "named" in stated else None
-        audit = Audit(self.replay, comparator, unit_values=self.unit_values, cells=cells)
-        found, tolerances = audit.certificate(), _tolerances(audit)
-        if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
-            found |= self._exact(stated["exact"], comparator.radius)
-        if stated["floor"]["points"]:
-            found["floor"]["points"] = self._points(stated["floor"]["points"], audit.curve())
-        found["caveats"] = self._caveats(audit, comparator, found)
-        found["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
-        checks = compare("certificate", {**stated, "confidence": None}, {**found, "confidence": None}, tolerances)
-        checks += self._check_confidence(stated.get("confidence"))
-        loss, told = (
-            self.replay.spec.scalar_loss(),
-            None if stated.get("confidence") is None else self.confidence.to_dict(),
-        )
-        offset = offset_in_words(loss) if loss.has_offset else ""
-        self.answers = four_answers(loss.name, found["baseline"], found["rates"], audit.curve(), offset, told)
-        checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
-        bins = self.replay.calibration
-        checks += compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
-        checks += compare("runs", self.stated["runs"], self.runs, {})
-        checks += compare("unit_values", self.stated["unit_values"], self.unit_values, {})
-        if first_spec(self.replay.spec).coin or "coin_retired" in self.stated:
-            checks += compare("coin_retired", self.stated.get("coin_retired"), self.replay.spec.coin_retired, {})
-        return checks + compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
-
-    def _check_confidence(self, stated: Mapping[str, Any] | None) -> list[Check]:
-        """What to expect of rows to come; the receipt of a model of an earlier version says nothing of it."""
-        if stated is None:
-            return []
-        found, checks = self.confidence.to_dict() or {}, []
-        for name in sorted({*stated, *found}):
-            entry = found.get(name)
-            size = entry["bound"] if isinstance(entry, Mapping) and "bound" in entry else 0.0
-            near = dict.fromkeys(("mean", "lower", "upper", "cut_off"), INTERVAL * size)
-            checks += compare(f"certificate.confidence.{name}", stated.get(name), entry, near)
-        return checks
-
-    def _caveats(self, audit: Audit, comparator: Comparator, forms: Mapping[str, Any]) -> list[str]:
-        """The words that belong to the numbers."""
-        kind = "box" if comparator.radius is not None else "weights"
-        comparison = Comparison(kind, radius=comparator.radius)
-        notes = caveats_of(
-            self.replay.spec,
-            forms["scale"],
-            audit.units,
-            comparison,
-            self.unit_values,
-            forms,
-            regret=forms["regret"],
-            loss=forms["loss"],
-        )
-        return list(notes)
-
-    def _exact(self, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
-        """The best fixed weights computed once more; the stated losses stand if they are as near as it gets.
-
-        What is stated of the regret has to follow from them.
-        """
-        from ftprl.receipt.exact import best_of
-
-        solved, loss = best_of(self.replay, self.learned, radius), self.replay.row_sums(0).prediction_loss
-        near = EXACT * max(abs(loss), 1.0)
-        best, least = (
-            stated[name] if _is_near(stated.get(name), solved[name], near) else solved[name]
-            for name in ("best_loss", "best_loss_at_least")
-        )
-        exact = {"best_loss": best, "best_loss_at_least": least}
-        exact |= {"true_regret": loss - least, "true_regret_at_least": loss - best}
-        return {"exact": exact, "true_regret": exact["true_regret"]}
-
-    def _points(self, stated: list[dict[str, float]], curve: FloorCurve) -> list[dict[str, float]]:
-        """The best fixed weights of some lengths once more; those stated stand if they are as near as it gets."""
-        from ftprl.receipt.exact_lengths import points_of
-
-        solved, total = points_of(self.replay, self.learned, curve), self.replay.row_sums(0).prediction_loss
-        near = {"length": EXACT_LENGTH, "loss": EXACT, "at_least": EXACT_LENGTH}
-        size = {"length": 1.0, "loss": abs(total), "at_least": abs(total)}
-        agree = len(stated) == len(solved) and all(
-            abs(a[name] - b[name]) <= near[name] * max(size[name], 1.0)
-            for a, b in zip(stated, solved, strict=True)
-            for name in near
-        )
-        return stated if agree and all(a["at_least"] <= a["loss"] for a in stated) else solved
-
-
-def _is_near(stated: Any, value: float, near: float) -> bool:
-    return type(stated) in (int, float) and abs(stated - value) <= near
-
-
-def _tolerances(audit: Audit) -> dict[str, float]:
-    """What may differ, by name, besides the relative tolerance: the last digits of differences of large sums."""
-    slack, numbers = ABSOLUTE * audit.size, audit.certificate()
-    best = numbers["post_hoc"]["diagonal"]
-    slopes = [line[f"slope_{numbers['floor']['norm']}"] for line in numbers["floor"]["lines"]]
-    lengths = slack / min((a for a in slopes if a > 0.0), default=math.inf)
-    tolerances = dict.fromkeys(DIFFERENCES, slack) | {"ratio": slack / best if best else 0.0}
-    return tolerances | dict.fromkeys(("beaten_length", "informative_length"), lengths)
-
-
 def _comparator(stated: Mapping[str, Any], other: str | os.PathLike[str] | None, spec: Spec) -> Comparator:
     """The fixed weights that a receipt names: its own, a box, or those of another model."""
     named = stated.get("comparator")
@@ -442,6 +254,8 @@ def _comparator(stated: Mapping[str, Any], other: str | os.PathLike[str] | None,
     if kind == "model":
         if other is None:
             raise InvalidInput("the receipt compares with another model, got none; name it with --against.")
+        if spec.classes:
+            raise InvalidInput("a receipt of several classes compares with no other model, got one; make it again.")
         model = other_model(spec, other)
         return Comparator(None, model.weights(), model.engine.bias(), model.file_digest, norm)
     if other is not None:

@@ -50,7 +50,7 @@ def _panel(difference: Difference, curve: Curve) -> Panel:
             Series("no difference", rows, [0.0] * len(rows), colour=6, thin=True),
         ],
         log="x",
-        marks=decided,
+        vlines=decided,
         ylim=_limits(ends),
     )
 

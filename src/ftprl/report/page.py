@@ -85,8 +85,8 @@ def _head(log: RunLog, name: str) -> str:
 def _answers(log: RunLog) -> str:
     """The four questions; a receipt whose numbers contradict each other comes first."""
     wrong = tag("p", esc(sentences.verdict(log)), class_="verdict bad") if sentences.inconsistent(log) else ""
-    told = [tag("div", tag("dt", esc(a.question)), tag("dd", esc(a.answer))) for a in sentences.answers(log)]
-    return wrong + (tag("dl", *told, class_="answers") if told else "")
+    entries = [tag("div", tag("dt", esc(a.question)), tag("dd", esc(a.answer))) for a in sentences.answers(log)]
+    return wrong + (tag("dl", *entries, class_="answers") if entries else "")
 
 
 def _tiles(log: RunLog) -> list[str]:

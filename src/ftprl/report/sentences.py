@@ -33,20 +33,20 @@ _BASELINES = {
 def answers(log: RunLog) -> list[Answer]:
     """The four questions, each with its answer."""
     first, loss = log.first_pass, LOSSES.get(log.loss)
-    told = []
+    listed = []
     if first is not None and first.loss is not None:
-        told.append(guessing(log.loss, first.loss, first.baseline, first.improvement))
+        listed.append(guessing(log.loss, first.loss, first.baseline, first.improvement))
     several = any(p.weights for p in log.points)
     weight = log.receipt.get("weight", 0.0) if "loss" in log.rates else 0.0
     if weight > 0.0 and {"scale", "loss", "mixture"} <= set(log.rates):
-        told.append(learning_rate(log.rates, weight))
+        listed.append(learning_rate(log.rates, weight))
     elif log.points and not several:
-        told.append(learning_rate(None, 0.0))
+        listed.append(learning_rate(None, 0.0))
     offset = "" if loss is None or not loss.has_offset else offset_in_words(scalar_loss(log.loss, _tau(log)))
     may_have_receipt = loss is None or not loss.has_classes
     if log.floor is not None or (log.keeps_receipt is False and may_have_receipt):
-        told.append(fixed_weights(log.floor, offset))
-    return [*told, tomorrow(log.confidence)] if log.confidence else told
+        listed.append(fixed_weights(log.floor, offset))
+    return [*listed, tomorrow(log.confidence)] if log.confidence else listed
 
 
 def _tau(log: RunLog) -> float:

@@ -31,6 +31,8 @@ _DESCRIPTIONS = {
     "level": "predictions follow the level of the latest labels",
     "coin": "a coin-betting expert",
     "dense": "the stack sees the columns of numbers that most rows have",
+    "round_rows": "most rows that are learned together",
+    "calibrate": "how probabilities are calibrated",
     "retired": "scales that were dropped",
     "coin_retired": "whether the coin-betting expert was dropped",
     "missing": "what a missing value of a column becomes",

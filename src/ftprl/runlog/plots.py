@@ -63,7 +63,7 @@ def loss(log: RunLog) -> Panel | None:
         f"{_unit(log.loss)} per row",
         series,
         log="x",
-        marks=changes(log),
+        vlines=changes(log),
         xlim=span([p.rows for p in (*points, *ends)]),
         ylim=limits(settled),
     )
@@ -95,8 +95,8 @@ def floor(
         losses = [point["loss"] / curve.weight for point in points]
         lengths = [point["length"] for point in points]
         series.append(Series("best fixed weights", lengths, losses, colour=1, points=True, line=False))
-    marks = [(own, "the model's weights")] if own is not None and 0.0 < own <= far else []
-    return Panel("Any fixed weights", "length of the weights", "loss per row", series, marks=marks, xlim=(0.0, far))
+    vlines = [(own, "the model's weights")] if own is not None and 0.0 < own <= far else []
+    return Panel("Any fixed weights", "length of the weights", "loss per row", series, vlines=vlines, xlim=(0.0, far))
 
 
 def _or_nan(value: float | None) -> float:
@@ -171,4 +171,4 @@ def regret(log: RunLog) -> Panel | None:
     positive = [p.receipt["regret"] > 0.0 for p in points if "regret" in p.receipt and p.rows >= 32]
     both = bool(positive) and sum(positive) >= 0.9 * len(positive)
     log_axes: bool | Literal["x"] = True if both else "x"
-    return Panel("Regret and its bounds", "rows", "total loss", series, log=log_axes, marks=changes(log), xlim=xlim)
+    return Panel("Regret and its bounds", "rows", "total loss", series, log=log_axes, vlines=changes(log), xlim=xlim)

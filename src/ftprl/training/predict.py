@@ -10,8 +10,8 @@ import numpy as np
 from ftprl._core import number_lines
 from ftprl.data import Batch, Source
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import RowRefused
 from ftprl.linear.model import Model, Vector
+from ftprl.linear.refusal import RowRefused
 from ftprl.training.refused import around_refused, located
 
 _SURE = 1e-15  # a probability is printed no nearer to 0 and 1 than this
@@ -73,6 +73,12 @@ def _text(numbers: Vector | Sequence[bytes], tags: Sequence[str] | None) -> byte
     return b"".join(number + (b" " + tag.encode() if tag else b"") + b"\n" for number, tag in pairs)
 
 
+def _beside(first: Vector | Sequence[bytes], second: Vector) -> list[bytes]:
+    """Two columns with a comma between them."""
+    own = number_lines(np.ascontiguousarray(first)).split(b"\n") if isinstance(first, np.ndarray) else first
+    return [b",".join(pair) for pair in zip(own, number_lines(second).split(b"\n")[:-1], strict=False)]
+
+
 def shown_predictions(model: Model, scores: Vector) -> Vector | list[bytes]:
     """What scores predict, as it is printed: a probability is never 0 or 1, and the number of a class is its label."""
     if model.class_table is not None:
@@ -87,7 +93,8 @@ class Lines:
     """Predictions as blocks of text, one line per row; an empty line for a bad row where the source skips them.
 
     With several classes a line has the most probable class, with `probabilities` the probability of each, or with `raw`
-    its logarithm, with commas between them in the order of `Model.classes`.
+    its logarithm, with commas between them in the order of `Model.classes`. With `uncertainty` that of the row follows,
+    behind another comma.
     """
 
     def __init__(
@@ -97,10 +104,11 @@ class Lines:
         *,
         raw: bool = False,
         probabilities: bool = False,
+        uncertainty: bool = False,
         threads: int | None = None,
     ) -> None:
         self._model, self._source, self._raw, self._threads = model, source, raw, threads
-        self._probabilities = probabilities
+        self._probabilities, self._uncertainty = probabilities, uncertainty
         if probabilities and model.classes is None and not model.engine.spec.scalar_loss().is_probabilistic:
             raise InvalidInput(
                 f"probabilities= needs a loss that has them, got a model with {model.engine.spec.loss} loss; drop it.",
@@ -136,9 +144,13 @@ class Lines:
 
     def _text(self, batch: Batch) -> bytes:
         scores = self._model.engine.score(batch)
+        numbers: Vector | Sequence[bytes]
         if self._model.classes is not None:
-            return self._aligned.lines(batch.first_row, self._of_classes(scores), batch.tags)
-        numbers = scores if self._raw else shown_predictions(self._model, scores)
+            numbers = self._of_classes(scores)
+        else:
+            numbers = scores if self._raw else shown_predictions(self._model, scores)
+        if self._uncertainty:
+            numbers = _beside(numbers, self._model.uncertainty(batch))
         return self._aligned.lines(batch.first_row, numbers, batch.tags)
 
     def _of_classes(self, logs: Vector) -> list[bytes]:

@@ -38,13 +38,13 @@ class FileResult(NamedTuple):
 class PredictWork:
     """Predicts all rows of a file; the model travels as the bytes of its file."""
 
-    def __init__(self, model: bytes, reading: Mapping[str, Any], *, raw: bool) -> None:
-        self._model, self._reading, self._raw = model, dict(reading), raw
+    def __init__(self, model: bytes, reading: Mapping[str, Any], columns: Mapping[str, bool]) -> None:
+        self._model, self._reading, self._columns = model, dict(reading), dict(columns)
 
     def __call__(self, job: FileJob, /) -> Iterator[FileResult]:
         """One result, once the file of predictions is whole."""
         model = Model.from_bytes(self._model)
-        lines = Lines(model, model.open(job.file, **self._reading), raw=self._raw)
+        lines = Lines(model, model.open(job.file, **self._reading), **self._columns)
         rows = 0
         with replacing(job.output) as target, packed(target, job.output) as out:
             for text in lines:
@@ -68,12 +68,15 @@ def predict_files(
     workers: Workers,
     *,
     raw: bool = False,
+    probabilities: bool = False,
+    uncertainty: bool = False,
     **reading: Any,
 ) -> Iterator[FileResult]:
     """Write the predictions of each file to one of the same name in a folder, in the order of the files."""
+    columns = {"raw": raw, "probabilities": probabilities, "uncertainty": uncertainty}
     jobs = [FileJob(file, target) for file, target in zip(files, _targets(files, Path(folder)), strict=True)]
     Path(folder).mkdir(parents=True, exist_ok=True)
-    yield from workers.results(iter(jobs), PredictWork(model.to_bytes(), reading, raw=raw))
+    yield from workers.results(iter(jobs), PredictWork(model.to_bytes(), reading, columns))
 
 
 def _targets(files: Sequence[str], folder: Path) -> list[str]:

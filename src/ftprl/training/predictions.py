@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import TYPE_CHECKING, Any, BinaryIO, final
 
 from ftprl.atomic import beside, replacing
 from ftprl.data import Batch, Source
@@ -21,9 +21,11 @@ from ftprl.data.compression import ERRORS, compression_of, decompressed
 from ftprl.data.packing import check_packing, packed
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model, Vector
-from ftprl.training.options import RunOptions
 from ftprl.training.predict import AlignedLines, shown_predictions
-from ftprl.training.run_state import RunState
+
+if TYPE_CHECKING:
+    from ftprl.training.options import RunOptions
+    from ftprl.training.run_state import RunState
 
 STDOUT = "-"
 _BLOCK = 1 << 20

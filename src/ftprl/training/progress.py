@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ftprl.confidence import ResidualSummary, RunConfidence
 from ftprl.data import Batch
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.training.run_state import RunState, minus
+
+if TYPE_CHECKING:
+    from ftprl.confidence import ResidualSummary, RunConfidence
 
 
 def loss_fields(totals: LossTotals, name: str = "loss") -> dict[str, float]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from ftprl.data import Batch, Position, Source
-from ftprl.linear.engine import RowRefused
+from ftprl.linear.refusal import RowRefused
 
 T = TypeVar("T")
 

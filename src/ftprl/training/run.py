@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from ftprl.confidence import ResidualSummary, RunConfidence
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -16,6 +15,7 @@ from ftprl.training.progress import confidence_fields
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from ftprl.confidence import ResidualSummary, RunConfidence
     from ftprl.receipt.certificate import StreamCertificate
 
 

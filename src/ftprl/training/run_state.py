@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, final
 from ftprl.confidence import RunMonitor
 from ftprl.data import Position, Source
 from ftprl.errors import InvalidInput
-from ftprl.linear.engine import Engine, RowRefused
+from ftprl.linear.engine import Engine
 from ftprl.linear.model import Vector
+from ftprl.linear.refusal import RowRefused
 from ftprl.linear.totals import LossTotals
 
 NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)
@@ -35,7 +36,8 @@ def minus(a: LossTotals, b: LossTotals) -> LossTotals:
 class TrainingHistory(NamedTuple):
     """What a model has read in all its runs: rows (each counted once, not once a pass), bad rows and losses.
 
-    `monitor` has the numbers of the `RunMonitor`, none in a model of an earlier version.
+    `monitor` has the numbers of the `RunMonitor`, none in a model of an earlier version. `delay` is after how many rows
+    labels arrived in the last run that had late ones, "column" where each row said it; None without.
     """
 
     rows: int = 0
@@ -43,6 +45,7 @@ class TrainingHistory(NamedTuple):
     progressive: LossTotals = NO_LOSS
     holdout: LossTotals = NO_LOSS
     monitor: tuple[float, ...] = ()
+    delay: int | str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -52,6 +55,7 @@ class TrainingHistory(NamedTuple):
             "progressive": self.progressive.to_list(),
             "holdout": self.holdout.to_list(),
             **({"monitor": list(self.monitor)} if self.monitor else {}),
+            **({} if self.delay is None else {"delay": self.delay}),
         }
 
     @classmethod
@@ -59,9 +63,9 @@ class TrainingHistory(NamedTuple):
         """The history that `to_dict` wrote; an empty one for a model that was not made by `train`."""
         if not values:
             return cls()
-        progressive, holdout = _totals(values["progressive"]), _totals(values["holdout"])
+        progressive, holdout = totals_of(values["progressive"]), totals_of(values["holdout"])
         monitor = tuple(map(float, values.get("monitor", ())))
-        return cls(int(values["rows"]), int(values["bad_rows"]), progressive, holdout, monitor)
+        return cls(int(values["rows"]), int(values["bad_rows"]), progressive, holdout, monitor, values.get("delay"))
 
 
 @final
@@ -171,9 +175,9 @@ class RunState:
         monitor.restore(values.get("monitor", ()))
         monitor.restore_residuals(values.get("residuals", ()))
         return cls(
-            run_start=_totals(values["began"]),
-            pass_start=_totals(values["pass_began"]),
-            holdout=_totals(values["held"]),
+            run_start=totals_of(values["began"]),
+            pass_start=totals_of(values["pass_began"]),
+            holdout=totals_of(values["held"]),
             passes_done=int(values["passed"]),
             rows=int(values["rows"]),
             refused_rows=int(values["refused"]),
@@ -182,16 +186,17 @@ class RunState:
             position=source.position(values["place"]),
             monitor=monitor,
             is_partial="monitor" not in values,
-            first_pass=None if first_pass is None else _totals(first_pass),
+            first_pass=None if first_pass is None else totals_of(first_pass),
             data_digest=values["digest"],
-            reviews=[_totals(entry) for entry in values.get("reviews", ())],
+            reviews=[totals_of(entry) for entry in values.get("reviews", ())],
             chosen=_weights(values.get("chosen")),
             relearn_passes=int(values.get("relearn", 0)),
-            arrived=None if values.get("arrived") is None else _totals(values["arrived"]),
+            arrived=None if values.get("arrived") is None else totals_of(values["arrived"]),
         )
 
 
-def _totals(values: Any) -> LossTotals:
+def totals_of(values: Any) -> LossTotals:
+    """The totals that `LossTotals.to_list` wrote."""
     loss, weight, rows, *yardstick = values  # an older file has no baseline
     baseline, least = yardstick or (math.nan, 0.0)
     return LossTotals(float(loss), float(weight), int(rows), float(baseline), float(least))

@@ -31,6 +31,21 @@ class Stop(NamedTuple):
     receipt: bool
     checkpoint: bool
 
+    @property
+    def doubled(self) -> bool:
+        """Whether the row is a power of two."""
+        return self.row & (self.row - 1) == 0
+
+    def merged(self, later: Stop) -> Stop:
+        """Both stops as one, for rows that are learned together: the row of a doubling, otherwise the later one."""
+        row = self.row if self.doubled and not later.doubled else later.row
+        return Stop(
+            row,
+            progress=self.progress or later.progress,
+            receipt=self.receipt or later.receipt,
+            checkpoint=self.checkpoint or later.checkpoint,
+        )
+
 
 @final
 class Schedule(NamedTuple):

@@ -9,9 +9,8 @@ import numpy as np
 
 from ftprl import data as readers
 from ftprl.data.columns import bucket_entry
-from ftprl.data.frame_opening import settings_of_names
 from ftprl.data.interactions import parse as parse_interactions
-from ftprl.data.ngrams import NAMES
+from ftprl.data.ngrams import NAMES, as_passed
 from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM
 from ftprl.data.parts import Parts
@@ -21,7 +20,6 @@ from ftprl.linear.admission import Admission
 from ftprl.linear.admission import parse as parse_admission
 from ftprl.linear.bounds import parse_bounds
 from ftprl.linear.classes import ClassTable, table_of
-from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.names import BUDGET, Names, parse_budget
@@ -121,17 +119,23 @@ def _class_table(data: Any, options: Options, settings: Options, classes: Any) -
     return None
 
 
-def model_of_names(options: Options, receipt: bool) -> Model:
-    """A model that has learned nothing, for dicts that come one at a time."""
+def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Model:
+    """A model that has learned nothing, for dicts that come one at a time; `classes` are the labels of several."""
     settings = {"scale": "auto", "dim": DIM, **_pick(options, SPEC)}
     _check_tau(settings)
+    table = None if classes is None else table_of(classes)
+    if table is not None:
+        settings |= {"loss": "softmax", "classes": table.most}
     spec = Spec(**_with_additions(settings))
+    from ftprl.data.frame_opening import settings_of_names  # only here: training on files does without
+
     dtype = "float64" if spec.float64 else "float32"
     reading = readers.ReadingOptions(
         dim=spec.dim, seed=spec.seed, loss=spec.loss, dtype=dtype, names=True, **_pick(options, _OPEN)
     )
     reading.check()
-    return Model(Engine(spec, receipt=receipt), settings_of_names(reading).to_dict(), names=Names(BUDGET))
+    engine = Engine(spec, receipt=receipt, classes=0 if table is None else len(table))
+    return Model(engine, settings_of_names(reading).to_dict(), names=Names(BUDGET), classes=table)
 
 
 def _names(source: readers.Source, budget: int) -> Names | None:
@@ -141,7 +145,8 @@ def _names(source: readers.Source, budget: int) -> Names | None:
 
 def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with `coin` and `dense` on, where nothing was said of them and they can be."""
-    spec = Spec(**_pick(settings, ("scale", "stack", "l1", "l2", "lower", "upper", "bounds", *_of_classes(settings))))
+    deciding = ("scale", "stack", "l1", "l2", "lower", "upper", "bounds", "round_rows", *_of_classes(settings))
+    spec = Spec(**_pick(settings, deciding))
     wanted = {name: spec.may_add(name) for name in ("coin", "dense")}
     return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
 
@@ -158,7 +163,7 @@ def _has_own_labels(data: Any, options: Options) -> bool:
 def _check_tau(settings: Options) -> None:
     """Refuse a quantile for a loss that estimates none."""
     loss = settings.get("loss", "logistic")
-    if "tau" in settings and loss != "quantile" and loss in LOSSES:
+    if "tau" in settings and loss in LOSSES and LOSSES[loss].tau is None:
         raise InvalidInput(
             f"tau= needs loss=quantile, got tau={settings['tau']} and loss={loss}; drop it, or pass loss=quantile.",
             option=("tau", "loss"),
@@ -222,6 +227,8 @@ def resumed_model(
             " of.",
             option="resume",
         )
+    from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version  # of models that were loaded
+
     if old.checkpoint is not None and (version := checkpoint_version(old.checkpoint)) != CHECKPOINT_VERSION:
         raise BadModel(
             f"resume= needs a checkpoint of this version: expected checkpoint format {CHECKPOINT_VERSION}, got"
@@ -336,5 +343,18 @@ def _has_buckets(reading: Options, column: str, count: int) -> bool:
 
 def _changed(name: str, value: object, kept: object) -> InvalidInput:
     return InvalidInput(
-        f"{name}= needs to be what the model was trained with, got {value!r} instead of {kept!r}; drop it."
+        f"{name}= needs to be what the model was trained with, got {_shown(value)} instead of {_shown(kept)}; drop it."
     )
+
+
+def _shown(value: object) -> str:
+    """The value of an option as it could be typed.
+
+    >>> _shown(("a:b", "c")), _shown([["a", "b"]]), _shown({"*": 2}), _shown({}), _shown("x")
+    ("'a:b, c'", "'a:b'", "'2'", 'none', "'x'")
+    """
+    if isinstance(value, Mapping):
+        value = as_passed(value)
+    elif isinstance(value, list | tuple):
+        value = ", ".join(":".join(one) if isinstance(one, list) else str(one) for one in value)
+    return "none" if value in ("", None) else repr(value)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ftprl.linear.explain import WeightRow, Weights, names_of, weight_rows, weights_of
 from ftprl.linear.model import Model
+from ftprl.linear.totals import LossTotals
 from ftprl.training.progress import loss_fields
-from ftprl.training.run_state import TrainingHistory
+from ftprl.training.run_state import TrainingHistory, totals_of
 
 _LOOKED_AT = 4096  # names that are matched at a time
 
@@ -38,6 +39,7 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         used |= (model.engine.weights_at(cells, k) != 0.0).reshape(-1, len(cells)).any(axis=0)
     nonzero = np.count_nonzero(used) + (spec.dim - len(cells) if idle else 0)
     saved, history = model.checkpoint, TrainingHistory.from_dict(model.history)
+    mixed = _mixture_totals(model, history)
     return {
         "file": path,
         "bytes": model.file_size,
@@ -49,8 +51,8 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "holdout": loss_fields(history.holdout) if history.holdout.rows else None,
         "unfinished": None if saved is None else {"rows": saved["standing"]["rows"], "passes": saved["passes"]},
         "weight": model.engine.progress.weight,
-        "mixture_weight": _mixture_weight(model, history),
-        "baseline_loss": model.engine.baseline.loss,
+        "mixture_weight": mixed.weight,
+        "baseline_loss": mixed.baseline,
         "compact": model.is_compact,
         "occupied": len(occupied),
         "nonzero": int(nonzero),
@@ -102,14 +104,15 @@ def _names(model: Model, occupied: NDArray[np.uint32]) -> dict[str, Any]:
     }
 
 
-def _mixture_weight(model: Model, history: TrainingHistory) -> float:
-    """The weight of the rows that the losses of the experts are of: without a receipt those of first passes alone."""
+def _mixture_totals(model: Model, history: TrainingHistory) -> LossTotals:
+    """The totals of the rows that the losses of the experts are of: without a receipt those of first passes alone."""
     if model.engine.receipt or not (history.progressive.rows or model.checkpoint):
-        return model.engine.progress.weight
-    first = None if model.checkpoint is None else model.checkpoint["standing"]["progressive"]
+        return model.engine.progress
     if model.checkpoint is None:
-        return history.progressive.weight
-    return model.engine.progress.weight if first is None else float(first[1])
+        return history.progressive
+    state = model.checkpoint["standing"]
+    known = state["progressive"] or state.get("arrived")
+    return model.engine.progress if known is None else totals_of(known)
 
 
 def _free_cells(occupied: NDArray[np.uint32], dim: int, count: int) -> NDArray[np.uint32]:

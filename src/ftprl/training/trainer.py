@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import signal
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ftprl._core import trim
-from ftprl.confidence import ResidualSummary, RunConfidence, RunMonitor
+from ftprl.confidence import RunMonitor
 from ftprl.data import Batch, Position, Source
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
-from ftprl.linear.engine import RowRefused
+from ftprl.linear import rounds
 from ftprl.linear.model import Model, Vector
+from ftprl.linear.refusal import RowRefused
 from ftprl.linear.relearn import forgetful
+from ftprl.linear.round_buffer import JoinedPosition, RoundBuffer
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
 from ftprl.training.checkpoint import Checkpoints
-from ftprl.training.delay import Waiting, waiting_of
+from ftprl.training.delay import Waiting, has_delay_column, waiting_of
 from ftprl.training.holdout import add_losses, held_out, only_scored
 from ftprl.training.options import RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass, check_chosen, is_over, review
@@ -36,6 +40,7 @@ from ftprl.training.schedule import Schedule, Stop
 from ftprl.training.signals import SignalHold
 
 if TYPE_CHECKING:
+    from ftprl.confidence import ResidualSummary, RunConfidence
     from ftprl.receipt.recorder import ReceiptRecorder
 
 Listener = Callable[[Event], None]
@@ -93,10 +98,16 @@ class Trainer:
         self._meter = ProgressMeter(model, self.state)
         self._recorder, receipt_rows = _recorder(model, source)
         self._schedule = Schedule(options.checkpoint_rows, receipt_rows)
+        self._rounds: RoundBuffer | None = None
+        if model.engine.spec.round_rows > 1:
+            self._rounds = RoundBuffer(
+                model.engine.spec.round_rows, lambda: self.model.engine.progress.rows, self._learns, self._refused
+            )
         self.signals = SignalHold()
         self.failed_checkpoints = 0
         self.checkpoint_error: str | None = None  # of the first that failed
         self.has_ended = False  # the model is saved
+        self._is_shown = False  # whether the last of the rows that are being learned is shown in a progress event
         self._saved_rows = self.state.rows  # that a file has: a checkpoint, or the model that is resumed
         self._clock = time.monotonic()
 
@@ -191,7 +202,7 @@ class Trainer:
         with closing(self.source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
             if waits_for_data:
                 self.signals.release()
-            for batch, position in reading:
+            for batch, position in reading if self._rounds is None else self._rounds.whole(reading):
                 self.signals.hold()
                 self._learn_batch(batch, position)
                 self.signals.deliver()
@@ -260,21 +271,53 @@ class Trainer:
             self._save_checkpoint()
 
     def _learn_to_stops(self, batch: Batch, position: Position) -> None:
-        """Learn a batch, cut at the stops of the schedule."""
+        """Learn a batch, cut at the stops of the schedule; a round of several rows with a stop is learned first."""
         at = 0
+        ends = None if self._rounds is None else [*self._rounds.ends(batch), len(batch)]
         while at < len(batch):
             stop = self._schedule.after(self.state.rows)
             end = min(len(batch), at + stop.row - self.state.rows)
+            if ends is not None:
+                end = ends[bisect_left(ends, end)]
+            self._is_shown = stop.progress and self.state.rows + end - at >= stop.row
             self._learn_accepted(self._admitted(batch[at:end]), position)
-            self._add_names(batch[at:end])
+            self._add_names(batch, position, at, end)
             self.state.advance(end - at, position.after(end))
-            if self.state.rows == stop.row:
+            while stop.row < self.state.rows and (later := self._schedule.after(stop.row)).row <= self.state.rows:
+                stop = stop.merged(later)
+            if self.state.rows >= stop.row:
                 self._at_stop(stop)
             at = end
 
-    def _add_names(self, batch: Batch) -> None:
-        if self.model.names is not None:
-            self.model.names.add(batch, self._before.rows + self.state.rows)
+    def _learns(self, batch: Batch) -> NDArray[np.bool_]:
+        """Which rows are learned unless they are refused."""
+        rows = rounds.learns(batch)
+        every = None if self.state.relearn_passes else self.options.holdout
+        if every is not None:
+            rows[held_out(batch, every, self._before.rows, compares=self._is_reviewed)] = False
+        return rows
+
+    def _refused(self, batch: Batch) -> list[int]:
+        """Which rows will be refused."""
+        found, start = [], 0
+        while start < len(batch):
+            try:
+                self.model.engine.check_rows(batch[start:])
+                break
+            except RowRefused as refusal:
+                found.append(refusal.row - batch.first_row)
+                start = found[-1] + 1
+        return found
+
+    def _add_names(self, batch: Batch, position: Position, first: int, last: int) -> None:
+        """Keep the names of the features of some rows of a batch, which are about to be counted."""
+        if self.model.names is None:
+            return
+        before = self._before.rows + self.state.rows
+        parts = position.parts(first, last) if isinstance(position, JoinedPosition) else [batch[first:last]]
+        for rows in parts:
+            self.model.names.add(rows, before)
+            before += len(rows)
 
     def _admitted(self, batch: Batch) -> Batch:
         """The rows without the features that are too rare so far; later passes admit no others."""
@@ -306,7 +349,7 @@ class Trainer:
 
     def _at_stop(self, stop: Stop) -> None:
         if stop.progress:
-            self._emit_progress(stop.receipt)
+            self._emit_progress(stop)
         if stop.checkpoint:
             self._save_checkpoint()
 
@@ -322,7 +365,8 @@ class Trainer:
             losses, baselines = outcome.losses[held], outcome.baselines[held]
             self.state.holdout = add_losses(self.state.holdout, losses, baselines, batch.weight[held])
         self.state.see_labels(batch.y)
-        self._meter.see(batch[-1:], float(outcome.scores[-1]))
+        if len(outcome.scores):
+            self._meter.see(batch[-1:], float(outcome.scores[-1]))
         if self._written is not None:
             self._written.add(batch, outcome.scores)
 
@@ -346,12 +390,15 @@ class Trainer:
             return self._learned_late(rows, self._waiting)
         monitor, is_first_pass = self.state.monitor, self.state.passes_done == 0
         losses, baselines = np.empty(len(rows)), np.empty((len(rows), 2))
-        scores_all = monitor.needs_scores or self._written is not None
-        scores = np.empty(len(rows) if scores_all else 1)
+        # Several scales need much less time for a loss than for a score: then that of the last row is enough, where
+        # it is shown. A row that is refused is not shown: any row could be the last one before it.
+        scores_all = monitor.needs_scores or self._written is not None or not self.model.engine.spec.several
+        scores_last = not scores_all and (self._is_shown or self.source.skips_bad_rows)
+        scores = np.empty(len(rows) if scores_all else int(scores_last))
         self.model.engine.learn(
             rows,
             scores=scores if scores_all else None,
-            last_score=None if scores_all else scores,  # several scales need much less time for a loss
+            last_score=scores if scores_last else None,
             losses=losses,
             baselines=baselines,
             seen=self._is_mixture_kept and not is_first_pass,
@@ -396,12 +443,15 @@ class Trainer:
         goes_on = before.progressive == state.run_start and state.first_pass is not None
         total = state.first_pass if goes_on else None
         rows = before.rows + state.rows // max(1, state.passes_done)
+        own_delay = "column" if has_delay_column(self.source) else self.options.delay
+        delay = before.delay if own_delay is None else own_delay
         return TrainingHistory(
             rows,
             before.bad_rows + self.bad_rows,
             total or plus(before.progressive, progressive),
             state.holdout,
             () if state.is_partial else tuple(state.monitor.numbers),
+            delay,
         )
 
     def _save_checkpoint(self) -> None:
@@ -450,11 +500,11 @@ class Trainer:
 
     # ---- events ----
 
-    def _emit_progress(self, with_receipt: bool) -> None:
+    def _emit_progress(self, stop: Stop) -> None:
         held = loss_fields(self.holdout, "holdout") if self.options.holdout else {"holdout": None}
-        entry = self._recorder.milestone(self.state.rows) if with_receipt and self._recorder is not None else {}
-        is_power_of_two = self.state.rows & (self.state.rows - 1) == 0  # at other rows it would take too much time
-        known = {**confidence_fields(self.confidence), **residual_fields(self.residuals)} if is_power_of_two else {}
+        entry = self._recorder.milestone(self.state.rows) if stop.receipt and self._recorder is not None else {}
+        # At other rows it would take too much time.
+        known = {**confidence_fields(self.confidence), **residual_fields(self.residuals)} if stop.doubled else {}
         self._emit("progress", **self._meter.losses(), **held, **known, **entry, **self._meter.example())
 
     def _emit(self, kind: str, **fields: Any) -> None:

@@ -26,7 +26,7 @@ Writer = Callable[[Batch, list[Any]], bytes]
 def vw_writer(source: Source) -> Writer:
     """What makes lines of VW text of some rows and their text or values."""
     format, described = source.describe().format, source.describe()
-    kinds, marks = described.columns or {}, described.missing == "indicator"
+    kinds, indicators = described.columns or {}, described.missing == "indicator"
     if isinstance(source, TextSource) and format == "vw":
         source.keep_records()
         return lambda _, records: b"".join(record + b"\n" for record in records)
@@ -49,9 +49,9 @@ def vw_writer(source: Source) -> Writer:
     if isinstance(source, TextSource):
         source.keep_records()
     if isinstance(source, TextSource) and source.dialect is not None:
-        return lambda batch, records: _lines(batch, _of_text(source, kinds, records, marks))
+        return lambda batch, records: _lines(batch, _of_text(source, kinds, records, indicators))
     others = format == JSON_LINES and bool(source.to_dict().get("other_columns", True))
-    return lambda batch, rows: _lines(batch, (_of_values(row, kinds, marks, others) for row in rows))
+    return lambda batch, rows: _lines(batch, (_of_values(row, kinds, indicators, others) for row in rows))
 
 
 def number_text(value: float) -> str:
@@ -73,18 +73,18 @@ def _lines(batch: Batch, features: Iterator[str]) -> bytes:
     return "".join(f"{begin}{row}\n" for begin, row in zip(_begins(batch), features, strict=True)).encode()
 
 
-def _of_text(source: TextSource, kinds: Mapping[str, str], records: Sequence[bytes], marks: bool) -> Iterator[str]:
+def _of_text(source: TextSource, kinds: Mapping[str, str], records: Sequence[bytes], indicators: bool) -> Iterator[str]:
     """The features of rows of CSV or TSV."""
     table = table_of(source, kinds, ())
     for fields in table.values(records):
         pairs = zip(table.names, fields, strict=True)
-        yield "".join(_feature(name, kinds.get(name, "ignore"), field.strip(), marks) for name, field in pairs)
+        yield "".join(_feature(name, kinds.get(name, "ignore"), field.strip(), indicators) for name, field in pairs)
 
 
-def _of_values(row: Any, kinds: Mapping[str, str], marks: bool, others: bool) -> str:
+def _of_values(row: Any, kinds: Mapping[str, str], indicators: bool, others: bool) -> str:
     """The features of a dict, or of the text of an object: known columns in their order, then others by their value."""
     flat = dict(flattened(object_of(row) if isinstance(row, bytes) else row))
-    known = "".join(_cell(name, kind, flat.get(name), marks) for name, kind in kinds.items())
+    known = "".join(_cell(name, kind, flat.get(name), indicators) for name, kind in kinds.items())
     if not others:
         return known
     return known + "".join(_cell(name, _kind(value), value, False) for name, value in flat.items() if name not in kinds)
@@ -96,11 +96,11 @@ def _kind(value: Any) -> str:
     return "numeric" if is_number else "categorical"
 
 
-def _cell(name: str, kind: str, value: Any, marks: bool) -> str:
+def _cell(name: str, kind: str, value: Any, indicators: bool) -> str:
     """The features of a value of any type."""
     if isinstance(value, list) and kind not in (*BESIDE, "ignore"):
         return "".join(_element(name, kind, place, one) for place, one in enumerate(value) if one is not None)
-    return _feature(name, kind, _text(value, kind), marks)
+    return _feature(name, kind, _text(value, kind), indicators)
 
 
 def _element(name: str, kind: str, place: int, value: Any) -> str:
@@ -127,12 +127,12 @@ def _text(value: Any, kind: str) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _feature(name: str, kind: str, field: str, marks: bool) -> str:
+def _feature(name: str, kind: str, field: str, indicators: bool) -> str:
     """The features of a field, each behind a space."""
     if kind in ("ignore", *BESIDE):
         return ""
     if not field or (kind in ("numeric", "boolean") and field.lower() in _ABSENT):
-        return f" {_safe(f'{name} is missing')}" if marks else ""
+        return f" {_safe(f'{name} is missing')}" if indicators else ""
     if kind == "numeric":
         return f" {_safe(name)}:{field}"
     if kind == "categorical":

@@ -227,7 +227,7 @@ def test_a_cache_has_them(tmp_path: Path) -> None:
         ({"ngrams": "2-3"}, "ngrams= needs the longest n-gram"),
         ({"ngrams": ["body=2", "body=3"]}, "ngrams= needs one number for each column, got two for 'body'"),
         ({"ngrams": "y=2"}, "ngrams= needs columns of text, got 'y'; pass it with text= as well"),
-        ({"skips": 1}, r"skips= is for n-grams, got '\*' without one; pass ngrams= as well"),
+        ({"skips": 1}, r"skips= is for n-grams, got none; pass ngrams= as well"),
         ({"ngrams": "body=2", "skips": 9}, "skips= needs how many words a gram may leave out, 1 to 8"),
         ({"char_ngrams": "5-3"}, "char_ngrams= needs a number of characters from 1 to 16"),
         ({"char_ngrams": 17}, "char_ngrams= needs a number of characters from 1 to 16"),
@@ -269,7 +269,13 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert reading["ngrams"] == {"body": 2, "title": 3}
     assert reading["char_ngrams"] == {"*": [3, 4]}
     assert command(["inspect", str(tmp_path / "m"), "--top", "5"]) == 0
-    assert "body=free ^ prize" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "body=free ^ prize" in shown
+    assert "--ngrams body=2,title=3 --skips title=1 --char-ngrams 3-4" in shown
+    assert (
+        command(["train", str(path), "--resume", str(tmp_path / "m"), "-o", str(tmp_path / "n"), "--ngrams", "3"]) == 2
+    )
+    assert "got '3' instead of 'body=2,title=3'" in capsys.readouterr().err
     assert command([*own, "--ngrams", "1"]) == 2
     assert "--ngrams needs the longest n-gram, 2 to 8 words" in capsys.readouterr().err
 

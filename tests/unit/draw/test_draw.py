@@ -111,9 +111,9 @@ def test_columns_may_be_faint_or_hollow_and_have_names_below() -> None:
     assert len(ax.get_legend().get_texts()) == 2, "what has no name is not in the legend"
 
 
-def test_marks_stand_above_the_axes_and_do_not_run_into_one_another() -> None:
-    marks = [(10.0, "pass 2"), (10.5, "pass 3"), (50.0, "resumed"), (1e9, "far off")]
-    ax = figure([Panel("", "x", "y", [Series("a", [1, 100], [1, 2])], log="x", marks=marks)]).axes[0]
+def test_vertical_lines_stand_above_the_axes_and_do_not_run_into_one_another() -> None:
+    vlines = [(10.0, "pass 2"), (10.5, "pass 3"), (50.0, "resumed"), (1e9, "far off")]
+    ax = figure([Panel("", "x", "y", [Series("a", [1, 100], [1, 2])], log="x", vlines=vlines)]).axes[0]
     assert [text.get_text() for text in ax.texts] == ["pass 2", "resumed"]
 
 

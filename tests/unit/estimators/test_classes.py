@@ -12,7 +12,6 @@ from sklearn.metrics import log_loss
 
 import ftprl
 from ftprl import FTPRLClassifier
-from ftprl.errors import InvalidInput
 
 X, NUMBERS = load_digits(return_X_y=True)
 NAMES = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
@@ -64,9 +63,10 @@ def test_one_against_the_rest_is_one_model_per_class() -> None:
     assert len(classifier.models_) == 10
     np.testing.assert_allclose(classifier.predict_proba(X).sum(axis=1), 1.0)
     assert len(FTPRLClassifier(loss="hinge").fit(X[:100], Y[:100]).models_) == 10
-    with pytest.raises(InvalidInput, match=r"receipt= needs two classes or multi_class='ovr', got 10 classes"):
-        FTPRLClassifier(multi_class="softmax", receipt=True).fit(X, Y)
-    with pytest.raises(ValueError, match=r"multi_class needs 'softmax' or 'ovr', got 'x'"):
+    certificate = FTPRLClassifier(multi_class="softmax", receipt=True).fit(X[:500], Y[:500]).certificate_
+    assert certificate.regret <= certificate.bound
+    assert (certificate.beaten_length or 0.0) > 0.0
+    with pytest.raises(ValueError, match=r"multi_class needs 'auto', 'softmax' or 'ovr', got 'x'"):
         FTPRLClassifier(multi_class="x").fit(X, Y)
 
 

@@ -16,7 +16,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.classes import ClassTable, shown_label, table_of
 from ftprl.linear.compact import compacted
-from ftprl.linear.engine import RowRefused
+from ftprl.linear.refusal import RowRefused
 
 SCALES = (0.02, 0.16, 0.45, 1.28)
 OPTIONS = [
@@ -29,17 +29,19 @@ OPTIONS = [
     {"lower": -0.1, "upper": 0.2},
     {"share": 0.001},
     {"float64": False},
+    {"dense": True},
+    {"dense": True, "loss": "ovr", "float64": False},
 ]
 
 
 def stream(rows: int, classes: int, seed: int = 0, *, weights: bool = False) -> tuple[list[dict[int, float]], Batch]:
-    """Rows with few of twelve features, whose classes appear one after the other."""
+    """Rows with the first two and few others of twelve features, whose classes appear one after the other."""
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(12, classes))
     features, y = [], []
     first: dict[int, float] = {}
     for _ in range(rows):
-        chosen = rng.choice(12, rng.integers(1, 6), replace=False)
+        chosen = sorted({0, 1, *rng.choice(12, rng.integers(1, 6), replace=False).tolist()})
         row = {int(i): float(np.round(rng.normal() * 10.0 ** (i % 3), 3)) or 1.0 for i in chosen}
         score = sum(W[i] * v / 10.0 ** (i % 3) for i, v in row.items()) + rng.gumbel(size=classes)
         features.append(row)
@@ -49,9 +51,9 @@ def stream(rows: int, classes: int, seed: int = 0, *, weights: bool = False) -> 
 
 
 def engine_of(**options: object) -> Engine:
-    known = options.pop("known", 0)
+    known, receipt = options.pop("known", 0), bool(options.pop("receipt", False))
     defaults = {"loss": "softmax", "dim": 12, "scale": SCALES, "classes": 5, "float64": True}
-    return Engine(Spec(**{**defaults, **options}), classes=known)  # type: ignore[arg-type]
+    return Engine(Spec(**{**defaults, **options}), classes=known, receipt=receipt)  # type: ignore[arg-type]
 
 
 def twin_of(engine: Engine, known: int = 0) -> ClassesTwin:
@@ -70,6 +72,7 @@ def twin_of(engine: Engine, known: int = 0) -> ClassesTwin:
         stack=spec.stack,
         share=None if isinstance(spec.share, str) else spec.share,
         float64=spec.float64,
+        dense=spec.dense,
     )
 
 
@@ -92,12 +95,15 @@ def test_learns_what_plain_numpy_does(options: dict[str, object], known: int) ->
     if mixture is not None:
         np.testing.assert_allclose(mixture.weights, twin.w, rtol=0, atol=close)
         np.testing.assert_allclose(mixture.losses, twin.totals, rtol=close * 10)
+    if engine.spec.dense:
+        assert twin.class_u.shape == (5, 3)
+        np.testing.assert_allclose(engine.saved_arrays["dense.class_u"], twin.class_u, rtol=0, atol=close * 10)
 
 
 def test_classes_to_come_are_as_if_each_had_a_column() -> None:
     """The column that stands for all of them is an exact saving: a model that knows them all predicts the same."""
     _, batch = stream(200, 4)
-    few, many = engine_of(classes=9), engine_of(classes=9, known=9)
+    few, many = engine_of(classes=9, dense=True), engine_of(classes=9, known=9, dense=True)
     losses = [np.empty(200), np.empty(200)]
     for engine, own in zip((few, many), losses, strict=True):
         engine.learn(batch, losses=own)
@@ -111,7 +117,7 @@ def test_classes_to_come_are_as_if_each_had_a_column() -> None:
 @pytest.mark.parametrize("cuts", [(1,) * 120, (7,) * 18, (60, 60)], ids=["rows", "sevens", "halves"])
 def test_same_bits_for_any_cut(cuts: tuple[int, ...]) -> None:
     _, batch = stream(120, 5, weights=True)
-    whole, parts = engine_of(), engine_of()
+    whole, parts = (engine_of(dense=True, receipt=True) for _ in range(2))
     whole.learn(batch)
     at = 0
     for size in cuts:
@@ -120,6 +126,7 @@ def test_same_bits_for_any_cut(cuts: tuple[int, ...]) -> None:
     for name, array in whole.saved_arrays.items():
         np.testing.assert_array_equal(array, parts.saved_arrays[name], err_msg=name)
     np.testing.assert_array_equal(whole.cells, parts.cells)
+    np.testing.assert_array_equal(whole.parts["S"], parts.parts["S"])
     np.testing.assert_array_equal(whole.baseline_arrays["baseline.classes"], parts.baseline_arrays["baseline.classes"])
 
 
@@ -270,7 +277,9 @@ def test_scales_are_dropped_in_a_long_run() -> None:
     assert len(engine.spec.retired) == 4
 
 
-@pytest.mark.parametrize("options", [{}, {"float64": False}, {"scale": 0.3}, {"l1": 5.0}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"float64": False}, {"scale": 0.3}, {"l1": 5.0}, {"dense": True, "receipt": True}], ids=str
+)
 def test_a_file_brings_back_every_bit(options: dict[str, object]) -> None:
     _, batch = stream(100, 5)
     model = Model(engine_of(classes=8, **options), classes=ClassTable(8, ["a", 2.0, "c", "d", "e"]))
@@ -303,9 +312,26 @@ def test_weights_are_by_class() -> None:
     np.testing.assert_allclose(engine.score(batch), logs, rtol=1e-9, atol=1e-12)
 
 
-def test_a_receipt_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"receipt= does not support several classes yet, got loss=softmax"):
-        Engine(Spec(loss="softmax", classes=3, dim=4), receipt=True)
+def test_a_receipt_of_one_against_the_rest_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"receipt= needs a loss that is convex in the weights, got loss=ovr"):
+        Engine(Spec(loss="ovr", dim=4, classes=3), receipt=True)
+
+
+@pytest.mark.parametrize("cut", [1, 7, 40])
+def test_the_baseline_counts_classes_that_were_met(cut: int) -> None:
+    """(n_c + 1/2) / (n + (k + 1)/2) for k classes met, the rest in equal parts to those that may come."""
+    _, batch = stream(40, 4, weights=True)
+    engine, losses, own, n = engine_of(classes=4), np.empty((40, 2)), [], np.zeros(4)
+    for at in range(0, 40, cut):
+        engine.learn(batch[at : at + cut], baselines=losses[at : at + cut])
+    for y, c in zip(batch.y.astype(int), batch.weight, strict=True):
+        k = np.count_nonzero(n)
+        shares = np.where(n > 0, n + 0.5, 0.5 / max(4 - k, 1)) / (n.sum() + 0.5 * (k + (k < 4)))
+        assert shares.sum() == pytest.approx(1.0)
+        own.append(-math.log(shares[y]))
+        n[y] += c
+    np.testing.assert_allclose(losses[:, 0], own, rtol=1e-12)
+    assert engine.baseline.loss == pytest.approx(float(batch.weight @ own))
 
 
 @pytest.mark.parametrize(

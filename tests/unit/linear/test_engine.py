@@ -12,7 +12,7 @@ from ftprl._core import Learner, RowError, has_units, use_instruction_set
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, LossTotals, Spec
-from ftprl.linear.engine import RowRefused
+from ftprl.linear.refusal import RowRefused
 from ftprl.linear.totals import RoundingSums
 
 SMALL = Spec(dim=8, float64=True)

@@ -132,9 +132,6 @@ def test_models_that_cannot_learn_one_row(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="got one that was made compact"):
         compact.learn_one({"a": 1.0}, 1)
     assert 0.0 < compact.predict_one({"a": 1.0}) < 1.0
-    bounded = ftprl.train(rows, [1, 0] * 4, bits=8, bounds={"a": (0, None)}).model
-    with pytest.raises(InvalidInput, match="got one that bounds weights by name"):
-        bounded.learn_one({"a": 1.0}, 1)
     numbered = ftprl.train(np.eye(4), [1, 0, 1, 0]).model
     with pytest.raises(InvalidInput, match="which has numbers for them and no names"):
         numbered.predict_one({"a": 1.0})

@@ -74,7 +74,7 @@ def test_numbers_become_plain() -> None:
 def test_from_dict_takes_defaults_and_refuses_strangers() -> None:
     assert Spec.from_dict({"dim": 7}) == Spec(dim=7)
     with pytest.raises(
-        InvalidInput, match="no field 'bits'; it has beta, bounds, classes, coin, coin_retired, dense, "
+        InvalidInput, match="no field 'bits'; it has beta, bounds, calibrate, classes, coin, coin_retired, "
     ):
         Spec.from_dict({"bits": 7})
 

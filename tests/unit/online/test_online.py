@@ -29,6 +29,36 @@ def test_classes_of_any_kind() -> None:
         OnlineClassifier(classes=(1, 1))
 
 
+def test_more_than_two_classes_have_the_bits_of_a_run() -> None:
+    labels = ("small", "large", "huge")
+    rows = [(x, labels[int(x["size"]) - 1]) for x, _ in ROWS]
+    model = OnlineClassifier(classes=labels, receipt=True)
+    assert model.predict_proba_one(rows[0][0]) == pytest.approx(dict.fromkeys(labels, 1 / 3))
+    for x, y in rows:
+        model.learn_one(x, y)
+    run = ftprl.train([x for x, _ in rows], [y for _, y in rows], loss="softmax", classes=labels, receipt=True).model
+    assert model.model.state_digest() == run.state_digest()
+    x = rows[-1][0]
+    assert list(model.predict_proba_one(x).values()) == run.predict([x])[0].tolist()
+    assert model.predict_one(x) == "huge" == max(run.predict_proba_one(x).items(), key=lambda item: item[1])[0]
+    assert ftprl.receipt.certify_model(model.model).regret < ftprl.receipt.certify_model(model.model).bound
+    twin = pickle.loads(pickle.dumps(model))
+    twin.learn_one(x, "small")
+    assert twin.predict_proba_one(x) != model.predict_proba_one(x)
+    run.learn_one(x, "small")
+    assert run.predict_proba_one(x) == twin.predict_proba_one(x)
+    with pytest.raises(InvalidInput, match=r"y needs one of the classes \('small'.*got 'tiny'; name all in classes="):
+        model.learn_one(x, "tiny")
+    with pytest.raises(InvalidInput, match=r"y needs one of at most 3 classes \(small, large, huge"):
+        run.learn_one(x, "tiny")
+    with pytest.raises(InvalidInput, match="y needs the label of a class, got None"):
+        run.learn_one(x, None)
+    with pytest.raises(InvalidInput, match="call predict_proba_one"):
+        run.predict_one(x)
+    with pytest.raises(InvalidInput, match="loss= needs two classes"):
+        OnlineClassifier(classes=labels, loss="hinge")
+
+
 def test_no_probabilities_without_log_loss() -> None:
     model = OnlineClassifier(loss="hinge")
     for x, y in ROWS:
@@ -84,3 +114,74 @@ def test_a_saved_model_predicts_files(tmp_path: Any) -> None:
     (tmp_path / "rows.csv").write_text("city,size\nUlm,3\n")
     with pytest.raises(InvalidInput, match="got csv files; pass jsonl or parquet files"):
         loaded.predict(str(tmp_path / "rows.csv"))
+
+
+# ---- options of reading and bounds: the same bits as a list of dicts ----
+
+TEXTS = ["win cash now", "see you at home", "cash for you", "at home now", "win win win"]
+
+
+def _rows() -> tuple[list[dict[str, Any]], list[int]]:
+    rows = [
+        {"text": TEXTS[i % 5], "price": 1.0 + i % 4, "size": float(i % 3) - 1.0, "city": ("Ulm", "Bonn")[i % 2]}
+        for i in range(120)
+    ]
+    return rows, [int(i * 37 % 100 < 20 * (i % 5)) for i in range(120)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"text": ("text",), "ngrams": 2},
+        {"text": ("text",), "ngrams": {"text": 3}, "skips": {"text": 1}, "char_ngrams": "3-4"},
+        {"bounds": {"price": (0, None), "city": (None, 0.1)}},
+        {"bounds": {"*": (-0.05, 0.05)}, "interactions": ("city:price",), "scale": 0.5, "receipt": True},
+        {"bounds": {"price": (0.1, None)}, "bits": 2, "text": ("text",)},  # cells that several names share
+    ],
+    ids=str,
+)
+def test_options_of_reading_and_bounds(options: dict[str, Any]) -> None:
+    rows, y = _rows()
+    options = {"bits": 10, **options}
+    model = OnlineClassifier(**options, classes=(0, 1))
+    for x, label in zip(rows, y, strict=True):
+        model.learn_one(x, label)
+    same = ftprl.train(rows, y, missing="ignore", **options).model
+    assert model.model.state_digest() == same.state_digest()
+    assert model.predict_proba_one(rows[3])[1] == same.predict(rows[3:4])[0]
+    loaded = ftprl.Model.from_bytes(model.model.to_bytes())  # goes on with its bounds
+    for one in (loaded, same):
+        one.learn_one({**rows[0], "new": 3.0}, 1)
+    assert loaded.state_digest() == same.state_digest()
+
+
+def test_weights_stay_within_bounds() -> None:
+    rows, y = _rows()
+    model = OnlineRegressor(bounds={"price": (0.5, 0.75), "size": (None, 0)}, bits=12, scale=2.0)
+    for x, label in zip(rows, y, strict=True):
+        model.learn_one(x, float(label))
+    weights = {row["name"]: row["weight"] for row in model.model.weights_table().to_pylist()}
+    assert 0.5 <= weights["price"] <= 0.75
+    assert weights["size"] <= 0.0
+
+
+def test_a_name_without_a_weight_stops_the_learning() -> None:
+    model = OnlineClassifier(bounds={"a*": (1, None), "*b": (None, 0)}, bits=8)
+    model.learn_one({"a": 1.0}, True)
+    before = model.model.state_digest()
+    for x in ({"ab": 1.0}, {"ab": 1.0}, {"a": 1.0}):
+        with pytest.raises(InvalidInput, match="bounds= leaves no weight for 'ab'"):
+            model.learn_one(x, True)
+    assert model.model.state_digest() == before
+    with pytest.raises(InvalidInput, match="bounds= needs a pair"):
+        OnlineClassifier(bounds={"a": 3}).learn_one({"a": 1.0}, True)  # type: ignore[dict-item]
+
+
+def test_missing_values_of_named_keys() -> None:
+    model = OnlineRegressor(missing="indicator", numeric=("size",), categorical=("city",), bits=10)
+    for x in ({"size": 1.0, "city": "Ulm"}, {"size": None}, {"other": None}):
+        model.learn_one(x, 1.0)
+    names = set(model.model.weights_table()["name"].to_pylist())
+    assert names == {"size", "city=Ulm", "size is missing", "city is missing"}
+    with pytest.raises(InvalidInput, match="missing= needs"):
+        OnlineRegressor(missing="zero").learn_one({"a": 1.0}, 1.0)

@@ -118,5 +118,5 @@ def test_the_curve_is_drawn_under_the_run() -> None:
     panel = floor(CURVE, points=[{"length": 2.0, "loss": 55.0, "at_least": 54.0}], own=3.0, base=0.7)
     names = [series.name for series in panel.series]
     assert names == ["this run", "baseline: labels alone", "floor: no fixed weights are below", "best fixed weights"]
-    assert panel.marks == [(3.0, "the model's weights")]
+    assert panel.vlines == [(3.0, "the model's weights")]
     assert floor(FloorCurve("2", 0.0, 0.0, 1.0, ((0.0, 0.0),))).xlim == (0.0, 1.0)

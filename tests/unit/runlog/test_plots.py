@@ -49,7 +49,7 @@ def test_the_mean_begins_anew_with_each_pass() -> None:
     mean = next(series for series in panel.series if series.name == "mean of the pass")
     np.testing.assert_array_equal(mean.x, [100, 120, 200, 200, 240])
     np.testing.assert_array_equal(mean.y, [0.51, 0.4, math.nan, 0.505, 0.3])
-    assert panel.marks == [(120.0, "pass 2")]
+    assert panel.vlines == [(120.0, "pass 2")]
 
 
 def test_the_axis_shows_where_the_loss_settles() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from ftprl import data, errors, report
 from ftprl.runlog.events import Writer, read_events
-from ftprl.training import train
+from ftprl.training import event_log, train
 from ftprl.training.signals import REPEATED, SignalHold
 
 ROWS = 40_000
@@ -109,7 +109,7 @@ def test_an_interrupt_when_the_log_has_just_been_made_is_that_of_a_run(
         os.kill(os.getpid(), signal.SIGINT)
         return writer
 
-    monkeypatch.setattr(sys.modules[train.__module__], "Writer", make)
+    monkeypatch.setattr(event_log, "Writer", make)
     with pytest.raises(errors.Interrupted, match=r"^interrupted after 0 rows; nothing was learned or written$"):
         train(iter([{"x": 1.0, "y": 1}]), label="y", events=tmp_path / "e")
     with pytest.raises(errors.Interrupted, match=r"^interrupted after \d+ rows, of which"):

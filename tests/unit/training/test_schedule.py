@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ftprl.data import Batch
-from ftprl.linear.engine import RowRefused
+from ftprl.linear.refusal import RowRefused
 from ftprl.training.holdout import held_out, only_scored
 from ftprl.training.refused import around_refused
 from ftprl.training.schedule import Schedule, Stop, next_progress

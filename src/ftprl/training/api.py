@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from typing import Any, final
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.cluster.options import ClusterOptions
-from ftprl.data.files import STDIN
+from ftprl.data.files import STDIN, is_uri
 from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
-from ftprl.linear.model import Model
-from ftprl.linear.totals import LossTotals
+from ftprl.linear.spec import Spec
 from ftprl.losses import CLASS_LOSSES
-from ftprl.runlog.events import Event, Writer
+from ftprl.training.checkpoint import check_shared, load_resumed
 from ftprl.training.delay import has_delay_column, parse_memory
+from ftprl.training.event_log import EventLog, settings
 from ftprl.training.options import RUN, CheckpointInterval, RunOptions
 from ftprl.training.passes import HOLDOUT, best_pass
 from ftprl.training.predictions import STDOUT
 from ftprl.training.run import Run
 from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model, set_admission
 from ftprl.training.trainer import Listener, Trainer
-from ftprl.version import __version__
 
 Path = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
 
 _KEPT = ("passes", "holdout", "retire", "delay")  # options of a run that its checkpoint has
+_NAMED_HERE = (
+    *("data", "resume", "receipt", "classes", "names", "admit", "threads", "cache", "events"),
+    *("output", "checkpoint", "predictions"),
+)
 RECEIPT = False  # whether a receipt is kept by default: docs/adr/0008-receipts.md
 
 # A finished run may put its model where its checkpoint was, and a model may be resumed into its own file.
@@ -93,6 +95,8 @@ def train(
     level: bool | None = None,
     coin: bool | None = None,
     dense: bool | None = None,
+    calibrate: str | None = None,
+    round_rows: int | None = None,
     retire: bool | None = None,
     admit: str | None = None,
     passes: int | None = None,
@@ -117,7 +121,8 @@ def train(
     """Learn a linear model from files or data in memory; each row is predicted before it is learned.
 
     `data` is a path, a folder, a pattern, several of these, "-" for standard input; a data frame (pandas, Polars,
-    pyarrow), dicts, a NumPy array, a SciPy matrix, or an iterator of these; or a `Source` that `ftprl.data.open` made.
+    pyarrow), dicts, a NumPy array, a SciPy matrix, or an iterator of these; a Ray dataset; or a `Source` of
+    `ftprl.data.open`.
     `y` has the labels of data in memory, one per row; those of a frame or of dicts may also be a column, `label`. An
     option that is None has its default or, with `resume`, the value of the resumed model.
 
@@ -188,6 +193,10 @@ def train(
       penalties or bounds [default: True]
     - `dense`: Whether the combination of all scales also sees the columns of numbers that most rows have; not
       with penalties or bounds [default: True]
+    - `calibrate`: Calibrate probabilities while rows are learned: platt (three numbers), isotonic (bins of scores) or
+      none; with logistic loss, in one pass, without a receipt and without delays [default: none]
+    - `round_rows`: Most rows that are learned together, in rounds that grow with the rows learned so far: a power of
+      two; above 1 with logistic loss alone, and without coin and dense [default: 1]
     - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
       True]
     - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
@@ -206,7 +215,8 @@ def train(
     - `delay_memory`: Memory for the rows that wait for their labels: a size such as 4GB [default: 1GB]
     - `receipt`: Whether to keep what `certify` needs to bound the regret; one pass learns the same model [default:
       False]
-    - `checkpoint`: File to save the run to, so that it can be resumed
+    - `checkpoint`: File to save the run to, so that it can be resumed, or a path of another file system, such as
+      s3://bucket/run, which becomes a folder; on a cluster a learner that dies is replaced from it
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
     - `cache`: File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in
       later runs: as long as data and options are the same it is not parsed again
@@ -235,16 +245,32 @@ def train(
     for example because the disk is full, the last one stays, the run goes on, and the listener gets the event
     `checkpoint_failed`; without a listener there is a `RuntimeWarning`. `Run.failed_checkpoints` counts them.
     """
-    arguments, clock = dict(locals()), time.monotonic()
+    arguments = dict(locals())
+    if may_restart(arguments):
+        from ftprl.training.supervisor import supervised  # most runs do without
+
+        return supervised(arguments)
+    return train_here(arguments)
+
+
+def train_here(arguments: Mapping[str, Any]) -> Run:
+    """Do the work of `train`, whose arguments these are, in this process."""
+    clock = time.monotonic()
+    data, resume, receipt, classes, names, admit, threads, cache, events, output, checkpoint, predictions = (
+        arguments[name] for name in _NAMED_HERE
+    )
     lines = None if predictions in (None, STDOUT) else predictions
     targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
+    if checkpoint is not None and is_uri(os.fspath(checkpoint)):
+        check_shared(os.fspath(checkpoint))
+        targets["checkpoint="] = None  # no file of this machine
     for name, path in targets.items():
         check_target(name, path)
-    where = ClusterOptions(engine or "local", address, workers)
+    where = _where(arguments)
     where.check()
     # Before the model is read: it may be one of them.
     with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
-        old = None if resume is None else Model.load(resume)
+        old = None if resume is None else load_resumed(os.fspath(resume))
         data = readers.as_data(data)
         if old is None:
             model, source = new_model(
@@ -256,7 +282,8 @@ def train(
         set_admission(model, admit, is_new=old is None)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
-        check_apart(targets, {**files, "the model to resume": resume}, _MAY_BE_ONE)
+        resumed_file = None if resume is None or is_uri(os.fspath(resume)) else resume
+        check_apart(targets, {**files, "the model to resume": resumed_file}, _MAY_BE_ONE)
         cluster = None
         if where.engine == "ray":
             from ftprl.cluster.connection import connect  # most runs do without
@@ -274,10 +301,10 @@ def train(
                 source, os.fspath(cache), threads, names="all" if model.engine.spec.bounds else model.names is not None
             )
         saved = None if old is None else old.checkpoint
-        bounded = bool(model.engine.spec.bounds)
-        run_options = _run_options(arguments, saved, source, receipt=model.engine.receipt, bounds=bounded)
+        run_options = _run_options(arguments, saved, source, model.engine.spec, receipt=model.engine.receipt)
+        _check_calibrate(run_options, source, model.engine.spec.calibrate)
         model.check_size()
-        log = _EventLog(events, listener, _settings(model, source, run_options))
+        log = EventLog(events, arguments["listener"], settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
         log.progressive = lambda: trainer.progressive
         log.reading = None if cluster is None else cluster.summary
@@ -303,7 +330,30 @@ def train(
     )
 
 
-def _run(trainer: Trainer, log: _EventLog, output: Path | None) -> None:
+def _where(arguments: Mapping[str, Any]) -> ClusterOptions:
+    """Where the work of a run is done."""
+    return ClusterOptions(arguments["engine"] or "local", arguments["address"], arguments["workers"])
+
+
+def may_restart(arguments: Mapping[str, Any]) -> bool:
+    """Whether a process of its own learns, and another takes over from the last checkpoint if it dies.
+
+    That needs checkpoints, data that can be named, and predictions that can be taken back. A run that puts its model
+    where its checkpoint is could not tell one from the other.
+    """
+    data, checkpoint = arguments["data"], arguments["checkpoint"]
+    if arguments["engine"] != "ray" or checkpoint is None or arguments["predictions"] == STDOUT:
+        return False
+    parts = data if isinstance(data, list | tuple) else [data]
+    has_files = isinstance(data, readers.Source) and bool(data.files)
+    are_paths = has_files or all(isinstance(path, str | os.PathLike) for path in parts)
+    has_vectors = arguments["y"] is not None or not isinstance(arguments["weight"], str | int | None)
+    output = arguments["output"]
+    is_apart = output is None or os.path.realpath(output) != os.path.realpath(checkpoint)
+    return are_paths and not has_vectors and is_apart
+
+
+def _run(trainer: Trainer, log: EventLog, output: Path | None) -> None:
     """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
     with trainer.signals, closing(trainer):
         trainer.signals.hold()  # once the log exists, an interrupt is that of a run, which says what it keeps
@@ -336,51 +386,13 @@ def _complete(trainer: Trainer, output: Path | None, interrupt: KeyboardInterrup
     return Interrupted(f"interrupted after the last row{path}", signal=number, rows=trainer.state.rows)
 
 
-@final
-class _EventLog:
-    """The events of a run: collected, written to a file, and passed on to the listener."""
-
-    def __init__(self, path: Path | None, listener: Listener | None, settings: dict[str, Any]) -> None:
-        self.events: list[Event] = []
-        self._path, self._listener, self._settings = path, listener, settings
-        self._writer: Writer | None = None
-        self.progressive: Callable[[], LossTotals] | None = None  # of the first pass, once there is a trainer
-        self.reading: Callable[[], dict[str, Any]] | None = None  # what the workers of a cluster did
-
-    def open(self, *, append: bool) -> None:
-        """Open the file, if one was asked for."""
-        self._writer = None if self._path is None else Writer(self._path, append=append)
-
-    def add(self, event: Event) -> None:
-        """An event: the first also has the settings of the run, ticks are for the listener alone."""
-        if event["event"] in ("start", "resume"):
-            event = {**event, **self._settings}
-        if event["event"] == "end" and self.progressive is not None:
-            event = {**event, "above_baseline": self.progressive().above_baseline}
-        if event["event"] in ("progress", "end") and self.reading is not None:
-            event = {**event, "reading": self.reading()}
-        if event["event"] != "tick":
-            self.events.append(event)
-            if self._writer is not None:
-                self._writer.write(event)
-        if self._listener is not None:
-            self._listener(event)
-        elif event["event"] == "checkpoint_failed":
-            warnings.warn(event["message"], RuntimeWarning, stacklevel=2)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._writer is not None:
-            self._writer.close()
-
-
 def _run_options(
     arguments: Mapping[str, Any],
     checkpoint: Mapping[str, Any] | None,
     source: readers.Source,
+    spec: Spec,
     *,
     receipt: bool,
-    bounds: bool,
 ) -> RunOptions:
     """The options of this run; those that were not passed again are as in the checkpoint it resumes."""
     passed = {name: arguments[name] for name in RUN if arguments[name] is not None}
@@ -400,7 +412,7 @@ def _run_options(
         passed["delay_memory"] = parse_memory(passed["delay_memory"])
     options = RunOptions(**{**kept, **passed})
     options.check()
-    _check_delay(options, source, receipt=receipt, bounds=bounds, loss=source.to_dict()["loss"])
+    _check_delay(options, source, spec, receipt=receipt)
     if options.holdout == 0:
         options = options._replace(holdout=None)
     if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
@@ -412,7 +424,7 @@ def _run_options(
     return options
 
 
-def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, bounds: bool, loss: str) -> None:
+def _check_delay(options: RunOptions, source: readers.Source, spec: Spec, *, receipt: bool) -> None:
     """Refuse late labels where rows are learned several times, or where a receipt counts each at its prediction."""
     name = "delay_column" if has_delay_column(source) else "delay"
     if options.delay is None and name == "delay":
@@ -423,6 +435,7 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, 
             " drop one.",
             option=(name, "receipt"),
         )
+    loss, bounds, round_rows = spec.loss, spec.bounds, spec.round_rows
     if loss in CLASS_LOSSES:
         raise InvalidInput(
             f"{name}= does not support several classes yet, got loss={loss}; drop one.",
@@ -432,28 +445,33 @@ def _check_delay(options: RunOptions, source: readers.Source, *, receipt: bool, 
         raise InvalidInput(
             f"{name}= learns rows in another order than bounds= expects, got both; drop one.", option=(name, "bounds")
         )
+    if round_rows > 1:
+        raise InvalidInput(
+            f"{name}= does not support rounds of several rows, got round_rows={round_rows}; drop one.",
+            option=(name, "round_rows"),
+        )
     if options.passes > 1:
         raise InvalidInput(
             f"{name}= is for one pass over a stream, got passes={options.passes}; drop one.", option=(name, "passes")
         )
 
 
+def _check_calibrate(options: RunOptions, source: readers.Source, calibrate: str) -> None:
+    """Refuse calibration where a prediction is of a row that was learned before, or where its label arrives later."""
+    if calibrate == "none":
+        return
+    if options.passes > 1:
+        raise InvalidInput(
+            f"calibrate= learns from predictions of rows that are new, got passes={options.passes}; drop one.",
+            option=("calibrate", "passes"),
+        )
+    name = "delay_column" if has_delay_column(source) else "delay"
+    if options.delay or name == "delay_column":
+        raise InvalidInput(
+            f"calibrate= does not support labels that arrive late yet, got {name}=; drop one.",
+            option=("calibrate", name),
+        )
+
+
 def _what_is_read_once(source: readers.Source) -> str:
     return "standard input or a pipe; save it to a file" if source.files else "an iterator; put its data into a list"
-
-
-def _settings(model: Model, source: readers.Source, options: RunOptions) -> dict[str, Any]:
-    """What decides the result of the run, for its first event."""
-    return {
-        "version": __version__,
-        "spec": model.engine.spec.to_dict(),
-        **({} if model.classes is None else {"classes": list(model.classes)}),
-        "data": source.describe().to_dict(),
-        "passes": options.passes,
-        "holdout_every": options.holdout,
-        "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.engine.receipt,
-        "retire": options.retire,
-        "delay": "column" if has_delay_column(source) else options.delay,
-        "admit": None if model.admission is None else model.admission.rule,
-        "receipt": model.engine.receipt,
-    }

@@ -1,0 +1,274 @@
+// Rows of a row group, as columns of numbers, of texts, and of numbers of dictionary entries.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "readers/parquet/pages.hpp"
+
+namespace ftprl::parquet {
+
+// The cells of a column; places are within the memory of its rows.
+struct Cells {
+    enum class Form : std::uint8_t { numbers, booleans, texts, codes };
+    Form form = Form::numbers;
+    std::size_t leaf = 0;
+    std::size_t missing = 0;
+    std::size_t data = 0;          // the first number; of texts, where each begins, and where the last ends
+    std::size_t valid = 0;         // a bit for each row, where some are missing
+    std::size_t texts = 0;         // the bytes of all texts
+    Buffer<std::int64_t> offsets;  // in place of those at `data`, for texts that begin as numbers of entries
+    std::shared_ptr<const Dictionary> dictionary;
+};
+
+struct Rows {
+    std::size_t count = 0;
+    std::vector<Cells> columns;
+    Buffer<Byte> fixed;  // what has a size that is known before
+    Buffer<Byte> texts;
+
+    const Byte* data(const Cells& cells) const noexcept {
+        const auto* const own = reinterpret_cast<const Byte*>(cells.offsets.data());
+        return own != nullptr ? own : fixed.data() + cells.data;
+    }
+    const Byte* valid(const Cells& cells) const noexcept {
+        return cells.missing == 0 ? nullptr : fixed.data() + cells.valid;
+    }
+    bool is_missing(const Cells& cells, std::size_t row) const noexcept {
+        return cells.missing != 0 && (valid(cells)[row / 8] >> (row % 8) & 1) == 0;
+    }
+};
+
+// A column that is read: which one, and whether its texts may come as numbers of dictionary entries.
+struct Wanted {
+    std::size_t leaf;
+    bool as_codes;
+};
+
+class GroupReader {
+public:
+    GroupReader(const std::shared_ptr<const File>& file, const Metadata& metadata, std::size_t group,
+                const std::vector<Wanted>& wanted, const Decompress& decompress)
+        : left_(static_cast<std::size_t>(metadata.groups.at(group).rows)) {
+        for (const Wanted& one : wanted) {
+            const Leaf& leaf = metadata.leaves.at(one.leaf);
+            const Chunk& chunk = metadata.groups[group].chunks.at(one.leaf);
+            columns_.push_back(Column{Pages(file, chunk, leaf.repetition == 1, decompress, scratch_), one});
+        }
+    }
+
+    GroupReader(const GroupReader&) = delete;  // its columns share its memory
+    GroupReader& operator=(const GroupReader&) = delete;
+
+    // The next rows, at most `most`; none at the end.
+    std::shared_ptr<Rows> read(std::size_t most) {
+        auto rows = std::make_shared<Rows>();
+        rows->count = std::min(most, left_);
+        if (rows->count == 0) return rows;
+        rows->columns.resize(columns_.size());
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < columns_.size(); ++i) size = arrange(columns_[i], *rows, rows->columns[i], size);
+        rows->fixed.reserve(size + SLACK);
+        rows->fixed.resize(size);
+        for (std::size_t i = 0; i < columns_.size(); ++i) read_column(columns_[i].pages, *rows, rows->columns[i]);
+        left_ -= rows->count;
+        return rows;
+    }
+
+private:
+    using Form = Cells::Form;
+
+    struct Column {
+        Pages pages;
+        Wanted wanted;
+    };
+
+    static std::size_t aligned(std::size_t size) noexcept { return (size + 63) / 64 * 64; }
+
+    // Which form a column has, and its places behind `at`; returns where the next one may begin.
+    static std::size_t arrange(Column& column, const Rows& rows, Cells& cells, std::size_t at) {
+        Pages& pages = column.pages;
+        pages.advance();
+        const std::size_t count = rows.count, width = width_of(pages.type());
+        cells.leaf = column.wanted.leaf;
+        cells.form = width != 0                                 ? Form::numbers
+                     : pages.type() == Physical::boolean        ? Form::booleans
+                     : pages.is_coded && column.wanted.as_codes ? Form::codes
+                                                                : Form::texts;
+        if (cells.form == Form::codes) cells.dictionary = pages.dictionary;
+        cells.valid = at;
+        cells.data = at + aligned((count + 7) / 8);
+        const std::size_t size = cells.form == Form::numbers    ? count * width
+                                 : cells.form == Form::booleans ? (count + 7) / 8
+                                 : cells.form == Form::codes    ? count * 4
+                                                                : (count + 1) * 8;
+        return cells.data + aligned(size);
+    }
+
+    void read_column(Pages& pages, Rows& rows, Cells& cells) {
+        Byte* const valid = rows.fixed.data() + cells.valid;
+        std::memset(valid, 0xff, (rows.count + 7) / 8);
+        if (cells.form == Form::booleans) std::memset(rows.fixed.data() + cells.data, 0, (rows.count + 7) / 8);
+        cells.texts = rows.texts.size();
+        std::size_t row = 0;
+        while (row < rows.count) {
+            pages.advance();
+            const std::size_t part = std::min(rows.count - row, pages.rows);
+            const std::uint32_t* const levels = pages.levels(part);
+            std::size_t present = part;
+            if (levels != nullptr) {
+                present = 0;
+                for (std::size_t i = 0; i < part; ++i) {
+                    present += levels[i];
+                    if (levels[i] == 0) valid[(row + i) / 8] &= static_cast<Byte>(~(1u << ((row + i) % 8)));
+                }
+                cells.missing += part - present;
+            }
+            if (cells.form == Form::codes && (!pages.is_coded || pages.dictionary != cells.dictionary)) {
+                spell_out(rows, cells, row);
+            }
+            read_part(pages, rows, cells, row, part, present == part ? nullptr : levels, present);
+            pages.rows -= part;
+            row += part;
+        }
+        if (cells.form == Form::texts) offsets_of(rows, cells)[rows.count] = text_end(rows, cells);
+    }
+
+    void read_part(Pages& pages, Rows& rows, Cells& cells, std::size_t row, std::size_t part,
+                   const std::uint32_t* levels, std::size_t present) {
+        switch (cells.form) {
+            case Form::codes: {
+                auto* const out = reinterpret_cast<std::uint32_t*>(rows.fixed.data() + cells.data) + row;
+                read_codes(pages, out, present);
+                return spread(out, part, levels, present);
+            }
+            case Form::numbers:
+                return width_of(pages.type()) == 4
+                           ? read_numbers<std::uint32_t>(pages, rows, cells, row, part, levels, present)
+                           : read_numbers<std::uint64_t>(pages, rows, cells, row, part, levels, present);
+            case Form::booleans:
+                return read_booleans(pages, rows.fixed.data() + cells.data, row, part, levels, present);
+            case Form::texts:
+                return read_texts(pages, rows, cells, row, part, levels, present);
+        }
+    }
+
+    // The numbers of `count` entries, all of them within the dictionary.
+    static void read_codes(Pages& pages, std::uint32_t* out, std::size_t count) {
+        pages.codes.read(out, count);
+        std::uint32_t largest = 0;
+        for (std::size_t i = 0; i < count; ++i) largest = out[i] > largest ? out[i] : largest;
+        if (count > 0 && largest >= pages.dictionary->size) throw Damaged("a value that its dictionary does not have");
+    }
+
+    // Puts values to the rows that have one; the others become 0.
+    template <class T>
+    static void spread(T* out, std::size_t part, const std::uint32_t* levels, std::size_t present) noexcept {
+        if (levels == nullptr) return;
+        for (std::size_t i = part; i-- > 0;) out[i] = levels[i] != 0 ? out[--present] : T{0};
+    }
+
+    template <class T>
+    void read_numbers(Pages& pages, Rows& rows, Cells& cells, std::size_t row, std::size_t part,
+                      const std::uint32_t* levels, std::size_t present) {
+        auto* const out = reinterpret_cast<T*>(rows.fixed.data() + cells.data) + row;
+        if (pages.is_coded) {
+            read_codes(pages, codes(present), present);
+            const auto* const known = reinterpret_cast<const T*>(pages.dictionary->bytes.data());
+            for (std::size_t i = 0; i < present; ++i) out[i] = known[codes_.data()[i]];
+        } else {
+            const std::size_t size = present * sizeof(T);
+            if (size > static_cast<std::size_t>(pages.values_end - pages.values)) throw too_short();
+            if (size != 0) std::memcpy(out, pages.values, size);
+            pages.values += size;
+        }
+        spread(out, part, levels, present);
+    }
+
+    void read_booleans(Pages& pages, Byte* out, std::size_t row, std::size_t part, const std::uint32_t* levels,
+                       std::size_t present) {
+        std::uint32_t* const found = codes(present);
+        if (pages.has_runs) {
+            pages.codes.read(found, present);
+        } else {
+            if (pages.is_coded) throw Damaged("a page in another form than the end of the file says");
+            if (present > 8 * static_cast<std::size_t>(pages.values_end - pages.values) - pages.bit) throw too_short();
+            for (std::size_t i = 0; i < present; ++i, ++pages.bit) {
+                found[i] = pages.values[pages.bit / 8] >> (pages.bit % 8) & 1u;
+            }
+        }
+        for (std::size_t i = 0, next = 0; i < part; ++i) {
+            if (levels != nullptr && levels[i] == 0) continue;
+            if (found[next++] != 0) out[(row + i) / 8] |= static_cast<Byte>(1u << ((row + i) % 8));
+        }
+    }
+
+    void read_texts(Pages& pages, Rows& rows, Cells& cells, std::size_t row, std::size_t part,
+                    const std::uint32_t* levels, std::size_t present) {
+        std::int64_t* const offsets = offsets_of(rows, cells);
+        if (pages.is_coded) read_codes(pages, codes(present), present);
+        for (std::size_t i = 0, next = 0; i < part; ++i) {
+            offsets[row + i] = text_end(rows, cells);
+            if (levels != nullptr && levels[i] == 0) continue;
+            if (pages.is_coded) {
+                add_entry(rows, *pages.dictionary, codes_.data()[next++]);
+            } else {
+                const std::size_t size = text_size(pages.values, pages.values_end);
+                add_text(rows, pages.values + 4, size);
+                pages.values += 4 + size;
+            }
+        }
+    }
+
+    // Cells that were numbers of entries, up to a row, become texts.
+    static void spell_out(Rows& rows, Cells& cells, std::size_t row) {
+        cells.offsets.reserve(rows.count + 1);
+        cells.offsets.resize(rows.count + 1);
+        const auto* const numbers = reinterpret_cast<const std::uint32_t*>(rows.fixed.data() + cells.data);
+        const Byte* const valid = rows.fixed.data() + cells.valid;
+        for (std::size_t i = 0; i < row; ++i) {
+            cells.offsets.data()[i] = text_end(rows, cells);
+            if ((valid[i / 8] >> (i % 8) & 1) != 0) add_entry(rows, *cells.dictionary, numbers[i]);
+        }
+        cells.form = Form::texts;
+        cells.dictionary.reset();
+    }
+
+    static void add_entry(Rows& rows, const Dictionary& dictionary, std::uint32_t entry) {
+        const std::int32_t* const ends = dictionary.ends.data() + entry;
+        add_text(rows, dictionary.bytes.data() + ends[0], static_cast<std::size_t>(ends[1] - ends[0]));
+    }
+
+    static void add_text(Rows& rows, const Byte* text, std::size_t size) {
+        rows.texts.reserve(size + SLACK);
+        if (size != 0) std::memcpy(rows.texts.data() + rows.texts.size(), text, size);
+        rows.texts.resize(rows.texts.size() + size);
+    }
+
+    static std::int64_t* offsets_of(Rows& rows, Cells& cells) noexcept {
+        if (cells.offsets.data() != nullptr) return cells.offsets.data();
+        return reinterpret_cast<std::int64_t*>(rows.fixed.data() + cells.data);
+    }
+    static std::int64_t text_end(const Rows& rows, const Cells& cells) noexcept {
+        return static_cast<std::int64_t>(rows.texts.size() - cells.texts);
+    }
+    static Damaged too_short() { return Damaged("a page that ends too early"); }
+
+    std::uint32_t* codes(std::size_t count) {
+        codes_.resize(0);
+        codes_.reserve(count + 1);
+        return codes_.data();
+    }
+
+    std::size_t left_;
+    Buffer<Byte> scratch_;
+    std::vector<Column> columns_;
+    Buffer<std::uint32_t> codes_;
+};
+
+}  // namespace ftprl::parquet

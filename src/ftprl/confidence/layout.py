@@ -1,0 +1,10 @@
+"""How many numbers a run keeps of its confidence sequences and of its residuals, as in src/core/learners."""
+
+from __future__ import annotations
+
+MONITOR_NUMBERS = 75
+# Of residuals: those of all rows, by name, and two kinds of bins.
+RESIDUAL_HEAD = ("rows", "weight", "absolute", "label", "label_squares", "width", "first", "last", "top", "near_zero")
+PREDICTION_BINS, BINS_PER_OCTAVE, OCTAVES = 128, 16, 20
+RESIDUAL_BINS = BINS_PER_OCTAVE * OCTAVES
+RESIDUAL_NUMBERS = len(RESIDUAL_HEAD) + 4 * PREDICTION_BINS + 2 * RESIDUAL_BINS

@@ -1,0 +1,65 @@
+"""The parts of a model from what its file has, each checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ftprl._core import HASH_VERSION
+from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear import model_file
+from ftprl.linear.classes import ClassTable
+from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
+from ftprl.linear.content import content_shape
+from ftprl.linear.names import TENSORS, Names
+from ftprl.linear.spec import Spec
+from ftprl.linear.tensors import PROVENANCE
+from ftprl.schema import fields
+
+_OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a receipt needs
+
+
+def check_content(content: Mapping[str, Any]) -> None:
+    """Refuse a feature hash of another version and, by its name, a field that is not what it should be."""
+    version = content.get("hash_version")
+    if type(version) is int and version != HASH_VERSION:
+        raise BadModel(f"expected feature hash {HASH_VERSION}, got {version!r:.40}; use its own ftprl.")
+    if (wrong := content_shape(content)(content)) is not None:
+        raise BadModel(f"expected {wrong}; train it again.")
+
+
+def receipt_of(
+    content: Mapping[str, Any], tensors: model_file.Tensors
+) -> tuple[bool, dict[str, Any] | None, model_file.Tensors]:
+    """Whether the sums of a receipt are kept, the provenance, and the tensors of the engine."""
+    rest = {key: a for key, a in tensors.items() if key != PROVENANCE}
+    if content["receipt"] and "rounding" not in rest:  # of a version whose receipts could not be proved: it predicts
+        return False, None, {key: a for key, a in rest.items() if key not in _OF_RECEIPTS}
+    provenance = content.get("record") if PROVENANCE not in tensors else model_file.unpack(tensors[PROVENANCE])
+    if provenance is not None and (wrong := fields(PROVENANCE_FIELDS)(provenance)) is not None:
+        raise BadModel(f"expected {PROVENANCE}: {wrong}; train it again.")
+    return content["receipt"], provenance, rest
+
+
+def classes_of(content: Mapping[str, Any], spec: Spec) -> ClassTable | None:
+    """The classes of a file."""
+    if not spec.classes:
+        return None
+    labels = [label if isinstance(label, str) else float(label) for label in content["classes"]]
+    if len(set(labels)) != len(labels) or len(labels) > spec.classes:
+        raise BadModel(f"expected at most {spec.classes} different classes, got {labels!r:.80}; train it again.")
+    return ClassTable(spec.classes, labels, declared=bool(content.get("declared_classes", False)))
+
+
+def names_of(content: Mapping[str, Any], tensors: model_file.Tensors) -> Names | None:
+    """The names of the features, whose tensors are taken out of the others."""
+    if "names" not in content:
+        return None
+    return Names.restored(content["names"], {key: tensors.pop(key) for key in TENSORS})
+
+
+def check_reading(reading: Mapping[str, Any], spec: Spec) -> None:
+    """Data is read for a table of the same size and hash."""
+    for name in ("dim", "seed"):
+        if reading.get(name, getattr(spec, name)) != getattr(spec, name):
+            raise InvalidInput(f"{name} {reading[name]!r:.40} for reading and {getattr(spec, name)} for learning")

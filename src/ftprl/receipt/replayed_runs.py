@@ -1,0 +1,298 @@
+"""The runs of a receipt learned again: its numbers compared at the milestones and after the last row."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, final
+
+import numpy as np
+
+from ftprl.data import Batch, Position
+from ftprl.linear.classes import ClassTable
+from ftprl.linear.round_buffer import RoundBuffer
+from ftprl.linear.rounds import learns
+from ftprl.linear.spec import Spec
+from ftprl.receipt.audit import Audit, Comparator, Replayed
+from ftprl.receipt.baseline_replay import BaselineReplay
+from ftprl.receipt.caveats import Comparison, caveats_of, offset_in_words
+from ftprl.receipt.cell_groups import CellGroups
+from ftprl.receipt.checks import Check, compare
+from ftprl.receipt.confidence_replay import ConfidenceReplay
+from ftprl.receipt.digest import BatchDigest
+from ftprl.receipt.document import Document, first_spec
+from ftprl.receipt.learned_data import LearnedData
+from ftprl.receipt.printed import four_answers
+from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
+from ftprl.receipt.replay import Replay
+from ftprl.receipt.soundness import broken_link
+from ftprl.runlog.answers import Answer
+from ftprl.runlog.floor import FloorCurve
+
+ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
+DIFFERENCES = {
+    "regret",
+    "tight",
+    "bound",
+    "theorem",
+    "excess",
+    "worst_case",
+    "closed_form",
+    "closed_form_strong",
+    "drift",
+    "start",
+}
+EXACT = 1e-6  # of the total loss, for what an optimiser computed
+INTERVAL = 1e-11  # of the largest number of an interval: the core takes exponentials to 13 digits
+EXACT_LENGTH = 1e-4  # likewise, of a length, and of what is proved at it
+
+
+@final
+class Replaying:
+    """The replay of all runs, compared with the receipt at its milestones and at the end."""
+
+    def __init__(
+        self,
+        stated: Document,
+        provenance: Provenance,
+        learned: LearnedData,
+        replay: Replayed,
+        rows: int | None,
+        listener: Callable[[int], None] | None,
+    ) -> None:
+        self.stated, self.provenance, self.learned, self.rows = stated, provenance, learned, rows
+        self.listener = listener or (lambda read: None)
+        loss = replay.spec.scalar_loss()
+        self.replay, self.confidence = replay, ConfidenceReplay(loss)
+        self.baseline = BaselineReplay(loss, replay.spec.classes)
+        self.classes = _class_table(stated, replay.spec)
+        self.read = 0  # rows, in all passes
+        self.rows_before = 0  # of the data of earlier runs
+        self.unit_values = needs_unit_values(replay.spec)
+        self.runs: list[dict[str, Any]] = []  # as they were replayed
+        self.milestones = list(provenance.milestones)  # that are still to come
+        self.stops = self._expected_milestones()
+        self.checks: list[Check] = []
+        self.answers: list[Answer] = []
+        self.refused: set[int] = set()  # the numbers of rows of a pass that cannot be learned
+        self.rounds: RoundBuffer | None = None
+        if replay.spec.round_rows > 1:
+            self.rounds = RoundBuffer(
+                replay.spec.round_rows,
+                lambda: int(replay.tallies[2]),
+                learns,
+                lambda batch: sorted(n for row in self.refused if 0 <= (n := row - batch.first_row) < len(batch)),
+            )
+
+    @property
+    def whole(self) -> bool:
+        """Whether every run was replayed to its end."""
+        return len(self.runs) == len(self.provenance.runs)
+
+    def run(self, comparator: Comparator) -> list[Check]:
+        """Replay all rows that were asked for; every check that was made."""
+        for number in range(len(self.provenance.runs)):
+            if not self._run(number):
+                return self.checks
+        left = [Check(f"milestones.{entry['read']}", "a row that was read", None, False) for entry in self.milestones]
+        return self.checks + left + self._check_end(comparator)
+
+    def _expected_milestones(self) -> list[int]:
+        """The numbers of rows of the first run after which a receipt has to have a certificate."""
+        rows = self.provenance.runs[0]["rows"] if self.provenance.runs else 0
+        return [2**k for k in range(rows.bit_length()) if is_milestone(2**k)]
+
+    def _run(self, number: int) -> bool:
+        """Replay one run; False when the last row that was asked for is in it."""
+        run, began, bad = self.provenance.runs[number], self.read, 0
+        self.replay.retire = run["retire"]
+        digests = BatchDigest()
+        passes = 0
+        for number_of_pass in range(run["passes"]):
+            beyond, passes = 0, number_of_pass + 1
+            self.refused.clear()
+            for batch in self._whole_rounds(number):
+                if number_of_pass == 0 and run["batches"] is not None:
+                    digests.update(batch)
+                batch, too_many = self._numbered(batch, skips=run["skip"])
+                beyond += too_many
+                self.unit_values = self.unit_values and bool(((np.abs(batch.values) == 1) | (batch.values == 0)).all())
+                if not self._learn(batch, is_first_pass=number_of_pass == 0):
+                    return False
+            bad = len(self.refused) + beyond + self.learned.sources[number].bad_rows
+            if (self.read - began) * run["passes"] != passes * run["rows"]:
+                break  # other data, or other passes: there is no need to learn it all
+        self.rows_before += (self.read - began) // run["passes"]
+        replayed = {**run, "passes": passes, "rows": self.read - began, "bad_rows": bad}
+        if run["batches"] is not None:
+            replayed["batches"] = digests.result()
+        self.runs.append(replayed)
+        return True
+
+    def _whole_rounds(self, number: int) -> Iterator[Batch]:
+        """The rows of one pass of a run; those of rounds of several rows in batches of whole rounds."""
+
+        def marked() -> Iterator[tuple[Batch, Position]]:
+            for batch, unfit, position in self.learned.batches(number, self.rows_before):
+                self.refused |= {batch.first_row + i for i in np.flatnonzero(unfit).tolist()}
+                yield batch, position
+
+        for batch, _ in marked() if self.rounds is None else self.rounds.whole(marked()):
+            yield batch
+
+    def _numbered(self, batch: Batch, *, skips: bool) -> tuple[Batch, int]:
+        """With several classes their numbers as labels, and how many rows have one too many, which are skipped."""
+        if self.classes is None:
+            return batch, 0
+        if not skips:
+            return self.classes.numbered(batch, batch.label_texts), 0
+        y = self.classes.numbers(batch.y, batch.label_texts)
+        beyond = y >= self.classes.most
+        return batch.replaced(y=np.where(beyond, np.nan, y)), int(beyond.sum())
+
+    def _learn(self, batch: Batch, *, is_first_pass: bool) -> bool:
+        """Replay rows up to each milestone; False at the last row that was asked for."""
+        at = 0
+        ends = None if self.rounds is None else [*self.rounds.ends(batch), len(batch)]
+        while at < len(batch):
+            count = len(batch) - at
+            if self.stops:
+                count = min(count, self.stops[0] - self.read)
+            if self.rows is not None:
+                count = min(count, self.rows - self.read)
+                if count <= 0:  # rounds of several rows may end behind it
+                    return False
+            if ends is not None:  # a milestone is at the end of the round that it is in
+                count = ends[bisect_left(ends, at + count)] - at
+            some = batch[at : at + count]
+            losses, predictions = self.replay.learn(some)
+            met = (some.weight > 0) & (some.y == some.y)
+            y, weight = some.y[met], some.weight[met]
+            baselines = self.baseline.learn(y, weight)
+            if is_first_pass:
+                self.confidence.add(losses, baselines, predictions, y, weight)
+            at, self.read = at + count, self.read + count
+            if self.stops and self.read >= self.stops[0]:
+                self.stops = [row for row in self.stops if row > self.read]
+                self._check_milestone()
+            self.listener(self.read)
+        return True
+
+    def _check_milestone(self) -> None:
+        stated = self.milestones.pop(0) if self.milestones else None
+        audit = Audit(self.replay, Comparator())
+        brief = {"read": self.read, **audit.brief()}
+        self.checks += compare(f"milestones.{self.read}", stated, brief, _tolerances(audit))
+
+    def _check_end(self, comparator: Comparator) -> list[Check]:
+        """All that can be checked when every row was replayed."""
+        stated = self.stated["certificate"]
+        spec, learned = self.replay.spec, self.learned
+        cells = CellGroups.of_data(learned.sources, learned.reading, spec.dim) if "named" in stated else None
+        audit = Audit(self.replay, comparator, unit_values=self.unit_values, cells=cells)
+        found, tolerances = audit.certificate(), _tolerances(audit)
+        if isinstance(self.replay, Replay):  # of several classes no best weights are computed
+            if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
+                found |= self._exact(self.replay, stated["exact"], comparator.radius)
+            if stated["floor"]["points"]:
+                found["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
+        found["caveats"] = self._caveats(audit, comparator, found)
+        found["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
+        checks = compare("certificate", {**stated, "confidence": None}, {**found, "confidence": None}, tolerances)
+        checks += self._check_confidence(stated.get("confidence"))
+        loss = self.replay.spec.scalar_loss()
+        confidence = None if stated.get("confidence") is None else self.confidence.to_dict()
+        offset = offset_in_words(loss) if loss.has_offset else ""
+        self.answers = four_answers(loss.name, found["baseline"], found["rates"], audit.curve(), offset, confidence)
+        checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
+        bins = self.replay.calibration
+        checks += compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
+        checks += compare("runs", self.stated["runs"], self.runs, {})
+        if self.classes is not None:
+            checks += compare("classes", self.stated["classes"], list(self.classes.labels), {})
+        checks += compare("unit_values", self.stated["unit_values"], self.unit_values, {})
+        if first_spec(self.replay.spec).coin or "coin_retired" in self.stated:
+            checks += compare("coin_retired", self.stated.get("coin_retired"), self.replay.spec.coin_retired, {})
+        return checks + compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
+
+    def _check_confidence(self, stated: Mapping[str, Any] | None) -> list[Check]:
+        """What to expect of rows to come; the receipt of a model of an earlier version says nothing of it."""
+        if stated is None:
+            return []
+        found, checks = self.confidence.to_dict() or {}, []
+        for name in sorted({*stated, *found}):
+            entry = found.get(name)
+            size = entry["bound"] if isinstance(entry, Mapping) and "bound" in entry else 0.0
+            near = dict.fromkeys(("mean", "lower", "upper", "cut_off"), INTERVAL * size)
+            checks += compare(f"certificate.confidence.{name}", stated.get(name), entry, near)
+        return checks
+
+    def _caveats(self, audit: Audit, comparator: Comparator, forms: Mapping[str, Any]) -> list[str]:
+        """The words that belong to the numbers."""
+        kind = "box" if comparator.radius is not None else "weights"
+        comparison = Comparison(kind, radius=comparator.radius)
+        notes = caveats_of(
+            self.replay.spec,
+            forms["scale"],
+            audit.units,
+            comparison,
+            self.unit_values,
+            forms,
+            regret=forms["regret"],
+            loss=forms["loss"],
+        )
+        return list(notes)
+
+    def _exact(self, replay: Replay, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
+        """The best fixed weights computed once more; the stated losses stand if they are as near as it gets.
+
+        What is stated of the regret has to follow from them.
+        """
+        from ftprl.receipt.exact import best_of
+
+        solved, loss = best_of(replay, self.learned, radius), replay.row_sums(0).prediction_loss
+        near = EXACT * max(abs(loss), 1.0)
+        best, least = (
+            stated[name] if _is_near(stated.get(name), solved[name], near) else solved[name]
+            for name in ("best_loss", "best_loss_at_least")
+        )
+        exact = {"best_loss": best, "best_loss_at_least": least}
+        exact |= {"true_regret": loss - least, "true_regret_at_least": loss - best}
+        return {"exact": exact, "true_regret": exact["true_regret"]}
+
+    def _points(self, replay: Replay, stated: list[dict[str, float]], curve: FloorCurve) -> list[dict[str, float]]:
+        """The best fixed weights of some lengths once more; those stated stand if they are as near as it gets."""
+        from ftprl.receipt.exact_lengths import points_of
+
+        solved, total = points_of(replay, self.learned, curve), replay.row_sums(0).prediction_loss
+        near = {"length": EXACT_LENGTH, "loss": EXACT, "at_least": EXACT_LENGTH}
+        size = {"length": 1.0, "loss": abs(total), "at_least": abs(total)}
+        agree = len(stated) == len(solved) and all(
+            abs(a[name] - b[name]) <= near[name] * max(size[name], 1.0)
+            for a, b in zip(stated, solved, strict=True)
+            for name in near
+        )
+        return stated if agree and all(a["at_least"] <= a["loss"] for a in stated) else solved
+
+
+def _is_near(stated: Any, value: float, near: float) -> bool:
+    return type(stated) in (int, float) and abs(stated - value) <= near
+
+
+def _tolerances(audit: Audit) -> dict[str, float]:
+    """What may differ, by name, besides the relative tolerance: the last digits of differences of large sums."""
+    slack, numbers = ABSOLUTE * audit.size, audit.certificate()
+    best = numbers["post_hoc"]["diagonal"]
+    slopes = [line[f"slope_{numbers['floor']['norm']}"] for line in numbers["floor"]["lines"]]
+    lengths = slack / min((a for a in slopes if a > 0.0), default=math.inf)
+    tolerances = dict.fromkeys(DIFFERENCES, slack) | {"ratio": slack / best if best else 0.0}
+    return tolerances | dict.fromkeys(("beaten_length", "informative_length"), lengths)
+
+
+def _class_table(stated: Document, spec: Spec) -> ClassTable | None:
+    """The numbers of the classes; those that were not declared are found in the data, in the same order."""
+    if not spec.classes:
+        return None
+    labels = [label if isinstance(label, str) else float(label) for label in stated["classes"]]
+    return ClassTable(spec.classes, labels if stated["declared_classes"] else ())

@@ -1,0 +1,229 @@
+"""Parquet read by the core itself, against pyarrow: the same cells, whatever a writer chooses."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ftprl
+from ftprl import data
+from ftprl.data.parquet import ParquetPages, open_pages
+from ftprl.errors import BadFormat, FtprlError
+
+TEXTS = ["", "a", "Rome", "São Paulo", "x" * 70, "a,b", "10", "true"]
+
+
+def columns(rows: int, seed: int, missing: float) -> pa.Table:
+    rng = np.random.default_rng(seed)
+
+    def of(type: pa.DataType, values: Any) -> pa.Array:
+        cells = [None if rng.random() < missing else value for value in values]
+        return pa.array(cells, type)
+
+    days = [dt.date(2020, 1, 1) + dt.timedelta(int(day)) for day in rng.integers(-40000, 40000, rows)]
+    times = [dt.datetime(2020, 1, 1) + dt.timedelta(seconds=int(s)) for s in rng.integers(-(10**9), 10**9, rows)]
+    return pa.table(
+        {
+            "i64": of(pa.int64(), rng.integers(-(2**62), 2**62, rows).tolist()),
+            "few": of(pa.int64(), rng.integers(0, 3, rows).tolist()),
+            "i8": of(pa.int8(), rng.integers(-128, 127, rows).tolist()),
+            "u8": of(pa.uint8(), rng.integers(0, 255, rows).tolist()),
+            "u32": of(pa.uint32(), rng.integers(0, 2**32, rows).tolist()),
+            "u64": of(pa.uint64(), [int(n) * 2**33 for n in rng.integers(0, 2**31, rows)]),
+            "f32": of(pa.float32(), rng.normal(size=rows).tolist()),
+            "f64": of(pa.float64(), rng.normal(size=rows).round(1).tolist()),
+            "yes": of(pa.bool_(), (rng.random(rows) < 0.5).tolist()),
+            "day": of(pa.date32(), days),
+            "us": of(pa.timestamp("us"), times),
+            "ms": of(pa.timestamp("ms", "UTC"), times),
+            "words": of(pa.string(), rng.choice(TEXTS, rows).tolist()),
+            "many": of(pa.string(), [f"name-{n}" for n in rng.integers(0, 10 * rows + 1, rows)]),
+            "bytes": of(pa.binary(), [bytes([n % 256, 255]) for n in rng.integers(0, 300, rows)]),
+            "view": of(pa.large_string(), rng.choice(TEXTS, rows).tolist()),
+            "all": pa.array(rng.choice(TEXTS, rows).tolist(), pa.string()),
+            "none": pa.array([None] * rows, pa.string()),
+        }
+    )
+
+
+def read(pages: ParquetPages, group: int, kind: str) -> pa.Table:
+    """All cells of a row group, as pyarrow has them."""
+    kinds = {leaf.name: kind if leaf.type == "text" else leaf.kind for leaf in pages.leaves}
+    batches = [pa.record_batch(batch) for batch in pages.batches(group, kinds)]
+    for batch in batches:
+        batch.validate(full=True)
+    names = pages.names
+    plain = [[_plain(batch.column(name)) for name in names] for batch in batches]
+    return pa.concat_tables(pa.table(dict(zip(names, columns, strict=True))) for columns in plain)
+
+
+def _plain(cells: pa.Array) -> pa.Array:
+    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
+
+
+def check_same(found: pa.Table, expected: pa.Table) -> None:
+    assert found.column_names == expected.column_names
+    for name in expected.column_names:
+        ours, theirs = found[name].combine_chunks(), expected[name].combine_chunks()
+        assert ours.cast(theirs.type).equals(theirs), name
+
+
+options = st.fixed_dictionaries(
+    {
+        "rows": st.sampled_from([1, 7, 8, 9, 100, 999]),
+        "seed": st.integers(0, 2**31),
+        "missing": st.sampled_from([0.0, 0.01, 0.5]),
+        "use_dictionary": st.booleans(),
+        "compression": st.sampled_from(["none", "snappy", "gzip", "zstd", "brotli", "lz4"]),
+        "data_page_version": st.sampled_from(["1.0", "2.0"]),
+        "data_page_size": st.sampled_from([1, 300, 2**20]),
+        "write_batch_size": st.sampled_from([1, 10, 1024]),
+        "dictionary_pagesize_limit": st.sampled_from([40, 400, 2**20]),  # beyond it, texts follow as they are
+        "row_group_size": st.sampled_from([50, 2000]),
+        "store_schema": st.booleans(),
+    }
+)
+
+
+@given(options, st.sampled_from(["categorical", "text"]))
+@settings(max_examples=40, deadline=None)
+def test_cells_are_those_of_pyarrow(tmp_path_factory: pytest.TempPathFactory, given: Any, kind: str) -> None:
+    path = tmp_path_factory.mktemp("parquet") / "a.parquet"
+    table = columns(given.pop("rows"), given.pop("seed"), given.pop("missing"))
+    pq.write_table(table, path, **given)
+    pages = open_pages(str(path), {})
+    assert pages is not None
+    with closing(pages), pq.ParquetFile(path) as file:
+        assert pages.groups == file.num_row_groups
+        for group in range(pages.groups):
+            check_same(read(pages, group, kind), file.read_row_group(group))
+
+
+def test_columns_that_need_a_value_have_no_levels(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("n", pa.int32(), nullable=False), pa.field("t", pa.string(), nullable=False)])
+    table = pa.table({"n": [3, 1, 2] * 50, "t": ["a", "", "ccc"] * 50}, schema)
+    pq.write_table(table, tmp_path / "a.parquet")
+    pages = open_pages(str(tmp_path / "a.parquet"), {})
+    assert pages is not None
+    check_same(read(pages, 0, "text"), table)
+
+
+def test_long_texts_of_every_kind_of_copy(tmp_path: Path) -> None:
+    random.seed(1)
+    pieces = ["ab", "abc" * 30, "x" * 5000, "".join(random.choices("01", k=3000)), random.randbytes(9000).hex()]
+    table = pa.table({"t": ["".join(random.choices(pieces, k=8)) for _ in range(60)]})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
+    pages = open_pages(str(tmp_path / "a.parquet"), {})
+    assert pages is not None
+    check_same(read(pages, 0, "text"), table)
+
+
+# ---- the same model, whoever reads ----
+
+
+def same_model(table: pa.Table, path: Path, **options: Any) -> None:
+    own = ftprl.train(path, label="y", bits=12, **options).model.state_digest()
+    assert own == ftprl.train(table, label="y", bits=12, **options).model.state_digest()
+
+
+def labelled(rows: int = 300, seed: int = 1) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return columns(rows, seed, 0.1).append_column("y", pa.array(rng.integers(0, 2, rows)))
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("names", ["64MB", "0"])
+def test_a_file_gives_the_model_of_the_table(tmp_path: Path, threads: int, names: str) -> None:
+    table = labelled().drop_columns(["none", "bytes"])
+    pq.write_table(table, tmp_path / "a.parquet", dictionary_pagesize_limit=500, row_group_size=120)
+    assert open_pages(str(tmp_path / "a.parquet"), {}) is not None
+    same_model(table, tmp_path / "a.parquet", threads=threads, names=names, text="words", bucket="f32", numeric="few")
+
+
+def test_categories_of_a_frame_stay_categories(tmp_path: Path) -> None:
+    colours = pa.array(["true", "false", None] * 40).dictionary_encode()
+    table = pa.table({"c": colours, "y": [0, 1, 1] * 40})
+    pq.write_table(table, tmp_path / "a.parquet")
+    pages = open_pages(str(tmp_path / "a.parquet"), {})
+    assert pages is not None
+    assert pages.leaves[0].is_category
+    assert data.open(tmp_path / "a.parquet", label="y").describe().columns == {"c": "categorical", "y": "label"}
+    same_model(table, tmp_path / "a.parquet")
+
+
+OTHERS: dict[str, Any] = {
+    "lists": pa.array([[1, 2], [], None] * 10),
+    "structure": pa.array([{"a": 1}, None, {"a": 2}] * 10),
+    "decimal": pa.array([1, 2, None] * 10, pa.decimal128(9, 2)),
+    "numbers with a dictionary": pa.array([5, 6, None] * 10).dictionary_encode(),
+    "nothing": pa.nulls(30),
+    "half": pa.array(np.array([1, 2, 3] * 10, np.float16)),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_other_columns_are_left_to_pyarrow(tmp_path: Path, what: str) -> None:
+    table = pa.table({"x": OTHERS[what], "y": [0, 1, 1] * 10})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert open_pages(str(tmp_path / "a.parquet"), {}) is None
+    same_model(pq.read_table(tmp_path / "a.parquet"), tmp_path / "a.parquet")
+
+
+def test_other_encodings_and_dates_as_text_are_left_to_pyarrow(tmp_path: Path) -> None:
+    table = pa.table({"n": list(range(30)), "d": [dt.date(2020, 1, 1 + i) for i in range(30)], "y": [0, 1, 1] * 10})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False, column_encoding={"n": "DELTA_BINARY_PACKED"})
+    assert open_pages(str(tmp_path / "a.parquet"), {}) is None
+    same_model(table, tmp_path / "a.parquet")
+    pq.write_table(table, tmp_path / "b.parquet")
+    assert open_pages(str(tmp_path / "b.parquet"), {"d": "categorical"}) is None
+    same_model(table, tmp_path / "b.parquet", categorical="d")
+
+
+def test_labels_are_looked_for_beyond_small_files(tmp_path: Path) -> None:
+    for number, label in enumerate(("no", "yes")):
+        pq.write_table(pa.table({"a": ["x", "y"], "y": [label, label]}), tmp_path / f"{number}.parquet")
+    assert ftprl.train(tmp_path, label="y", bits=8).rows == 4
+
+
+# ---- damage ----
+
+
+def test_damage_is_an_error_or_is_not_noticed_but_never_more(tmp_path: Path) -> None:
+    path, rng = tmp_path / "a.parquet", random.Random(1)
+    for version, compression in (("1.0", "snappy"), ("2.0", "none"), ("1.0", "none")):
+        pq.write_table(labelled(200), path, data_page_version=version, compression=compression, data_page_size=200)
+        whole = path.read_bytes()
+        for _ in range(150):
+            body = bytearray(whole)
+            for _ in range(rng.choice([1, 1, 3])):
+                body[rng.randrange(4, len(body) - 8)] ^= 1 << rng.randrange(8)
+            path.write_bytes(body)
+            pages = open_pages(str(path), {})
+            if pages is None:
+                continue
+            with closing(pages):
+                for group in range(pages.groups):
+                    with suppress(FtprlError, pa.ArrowInvalid):  # bytes that are no UTF-8 are the parser's to refuse
+                        read(pages, group, rng.choice(["categorical", "text"]))
+
+
+def test_damaged_pages_name_the_file_and_the_row_group(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(labelled(200), path, row_group_size=100, compression="none")
+    start = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
+    body = bytearray(path.read_bytes())
+    body[start : start + 12] = b"\xff" * 12
+    path.write_bytes(body)
+    message = r"a.parquet: row group 1: expected a Parquet file, got other bytes \(.+\); check the file."
+    with pytest.raises(BadFormat, match=message):
+        ftprl.train(path, label="y", bits=8)
