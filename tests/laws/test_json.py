@@ -76,6 +76,61 @@ def test_json_lines_are_their_twin(given_data: st.DataObject, may_break: bool, b
     same(found, expected)
 
 
+@st.composite
+def alike(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Rows with the same keys in the same order, mostly; what most files have is read in another way than the rest."""
+    names = draw(st.lists(KEYS.filter(lambda name: name != "y"), unique=True, min_size=1, max_size=4))
+    inside = draw(st.sampled_from([None, *names]))
+    rows = []
+    for _ in range(draw(st.integers(3, 8))):
+        row = {name: draw(SCALARS) for name in names}
+        if inside is not None:
+            row[inside] = {"a": draw(SCALARS), "b": draw(SCALARS)}
+        if draw(st.integers(0, 7)) == 0:
+            row[draw(st.sampled_from(names))] = draw(VALUES)
+        rows.append({**row, "y": draw(st.sampled_from([1, 0, 1.0, "1", None, "x"]))})
+    return rows
+
+
+@LAW
+@given(alike())
+def test_rows_alike_are_their_twin(rows: list[dict[str, Any]]) -> None:
+    twin, expected, bad, texts = Twin(dim=1 << 20, intercept=False), [], 0, []
+    for row in rows:
+        texts.append(json.dumps(row))
+        try:
+            expected.append(read_json_line(texts[-1], twin, "y", {"b"}))
+        except Bad:
+            bad += 1
+    content = "".join(text + "\n" for text in texts).encode()
+    try:
+        found, left_out = read(content, ".jsonl", columns={"y": "label", "b": "ignore"}, dim=1 << 20)
+    except InvalidInput:
+        assume(False)
+    assert left_out == bad
+    same(found, expected)
+
+
+@LAW
+@given(alike(), st.sampled_from(["indicator", "ignore"]), st.permutations(["categorical", "numeric", "text", "ignore"]))
+def test_rows_alike_do_not_depend_on_their_blanks(rows: list[dict[str, Any]], missing: str, kinds: list[str]) -> None:
+    columns = {"y": "label", **dict(zip(("a", "b", "name", "é"), kinds, strict=True))}
+    separators = [(",", ":"), (", ", ": ")]
+    regular = "".join(json.dumps(row) + "\n" for row in rows)
+    mixed = "".join(json.dumps(row, separators=separators[i % 2]) + "\n" for i, row in enumerate(rows))
+    found: list[Any] = []
+    for text in (regular, mixed):
+        try:
+            found.append(read(text.encode(), ".jsonl", columns=columns, dim=1 << 20, missing=missing))
+        except InvalidInput:
+            found.append(None)
+    if None in found:
+        assert found == [None, None]
+        return
+    same(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
 VW_KEYS = st.text("abé1", min_size=1, max_size=10)
 VW_VALUES = st.recursive(
     st.one_of(

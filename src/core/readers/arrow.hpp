@@ -94,6 +94,7 @@ public:
             dictionary_ = std::make_unique<ArrowColumn>(*schema.dictionary, *array.dictionary, 0);
         }
         if (is_list()) set_elements(schema, array);
+        if (type_ == Type::text_view) limit_ = data_ + 16 * (array.offset + array.length);
         if (is_text() && type_ != Type::text_view && size_ > 0) {
             limit_ = field(static_cast<std::size_t>(array.length - offset) - 1).end;
         }
@@ -193,10 +194,20 @@ public:
         return Field{bytes + ends[0], bytes + ends[1], limit_};
     }
 
+    // A view has sixteen bytes: the length, and then the text itself, up to twelve bytes, or where it is.
+    static constexpr std::uint64_t LONGEST_INSIDE = 12;
+    bool is_view() const noexcept { return type_ == Type::text_view; }
+    const Byte* view_at(std::size_t i) const noexcept { return data_ + 16 * (static_cast<std::size_t>(offset_) + i); }
+    const Byte* limit() const noexcept { return limit_; }  // bytes up to here may be read
+
     // Whether the texts of cells [from, from + count) promise to be UTF-8 and are not all ASCII, or may not be.
     bool may_break_utf8(std::size_t from, std::size_t count) const noexcept {
         if (!is_utf8_ || count == 0) return false;
-        return type_ == Type::text_view || !is_ascii(field(from).data, field(from + count - 1).end);
+        if (type_ != Type::text_view) return !is_ascii(field(from).data, field(from + count - 1).end);
+        for (std::size_t i = from; i < from + count; ++i) {
+            if (!is_missing(i) && !is_ascii(field(i).data, field(i).end)) return true;
+        }
+        return false;
     }
     // Whether this begins with the texts of another column: the dictionaries of the batches of a file often do.
     bool begins_with(const ArrowColumn& other) const noexcept {
@@ -294,10 +305,10 @@ private:
 
     // Sixteen bytes each: the length, and then the text itself or its first bytes, its buffer and its place there.
     Field viewed(std::size_t i) const noexcept {
-        const Byte* view = data_ + 16 * (static_cast<std::size_t>(offset_) + i);
+        const Byte* const view = view_at(i);
         std::int32_t size = 0, buffer = 0, place = 0;
         std::memcpy(&size, view, 4);
-        if (size <= 12) return Field{view + 4, view + 4 + size, view + 16};
+        if (size <= static_cast<std::int32_t>(LONGEST_INSIDE)) return Field{view + 4, view + 4 + size, limit_};
         std::memcpy(&buffer, view + 8, 4);
         std::memcpy(&place, view + 12, 4);
         const Byte* first = static_cast<const Byte*>(bytes_[buffer]) + place;

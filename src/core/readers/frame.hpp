@@ -322,16 +322,39 @@ private:
 
     void load_categories(FrameColumn& column, std::size_t from, std::size_t count) {
         if (column.cells.dictionary() != nullptr) return load_entries(column, from, count);
+        if (column.cells.is_view() && !column.cells.has_missing()) return load_views(column, from, count);
         const bool checks = column.cells.may_break_utf8(from, count);
+        for (std::size_t i = 0; i < count; ++i) load_category(column, from, i, checks);
+    }
+
+    void load_category(FrameColumn& column, std::size_t from, std::size_t i, bool checks) {
         char room[LONGEST_VALUE];
+        const Field field = column.cells.written(from + i, room);
+        const auto size = static_cast<std::size_t>(field.end - field.data);
+        column.states[i] = size == 0 ? State::absent : State::present;
+        if (size == 0) return;
+        if (checks && !is_utf8(field.data, field.end)) column.states[i] = State::bad;
+        column.hashes[i] = column.reader.with_value.quick(field.data, size, field.limit);
+    }
+
+    // The same for views, most of which have their text inside: all of it is looked at once.
+    void load_views(FrameColumn& column, std::size_t from, std::size_t count) {
+        const ArrowColumn& cells = column.cells;
+        const Prefix with_value = column.reader.with_value;
+        std::uint64_t bytes = 0;
         for (std::size_t i = 0; i < count; ++i) {
-            const Field field = column.cells.written(from + i, room);
-            const auto size = static_cast<std::size_t>(field.end - field.data);
-            column.states[i] = size == 0 ? State::absent : State::present;
-            if (size == 0) continue;
-            if (checks && !is_utf8(field.data, field.end)) column.states[i] = State::bad;
-            column.hashes[i] = column.reader.with_value.quick(field.data, size, field.limit);
+            const Byte* const view = cells.view_at(from + i);
+            const std::uint64_t size = detail::load4(view);
+            if (size - 1 >= ArrowColumn::LONGEST_INSIDE) {
+                load_category(column, from, i, cells.is_utf8());
+                continue;
+            }
+            bytes |= detail::load8(view + 4) | detail::load4(view + 12);  // zeros behind the text
+            column.states[i] = State::present;
+            column.hashes[i] = with_value.quick(view + 4, size, cells.limit());
         }
+        if (!cells.is_utf8() || (bytes & 0x8080808080808080u) == 0) return;
+        for (std::size_t i = 0; i < count; ++i) load_category(column, from, i, true);
     }
 
     void load_entries(FrameColumn& column, std::size_t from, std::size_t count) {
@@ -600,17 +623,16 @@ private:
     void list_names(std::size_t i) {
         Feature* const features = rows.log.features();
         std::size_t size = 0;
-        for (; next_met_ < met_.size() && met_[next_met_].row == i; ++next_met_) {
-            const FirstMet& one = met_[next_met_];
-            const FrameColumn& column = columns_[one.place];
-            features[size] = one.is_missing ? missing_of(column.reader) : column.form;
-            if (!one.is_missing) features[size].hash = one.hash;
-            ++size;
-        }
-        for (const std::size_t place : block_places_) {
+        for (const std::size_t place : block_places_) {  // in the order of the columns, as from a text file
             const FrameColumn& column = columns_[place];
-            if (column.is_coded() || (static_cast<unsigned>(column.states[i]) & 1) == 0) continue;
-            features[size++] = feature_of(column, i);
+            if (!column.is_coded()) {
+                if ((static_cast<unsigned>(column.states[i]) & 1) != 0) features[size++] = feature_of(column, i);
+            } else if (next_met_ < met_.size() && met_[next_met_].row == i && met_[next_met_].place == place) {
+                const FirstMet& one = met_[next_met_++];
+                features[size] = one.is_missing ? missing_of(column.reader) : column.form;
+                if (!one.is_missing) features[size].hash = one.hash;
+                ++size;
+            }
         }
         rows.set_named(size);
     }

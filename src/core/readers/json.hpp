@@ -83,6 +83,10 @@ public:
 
     std::string fault;
 
+    static bool is_of_number(Byte byte) {
+        return (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == '+' || byte == 'e' || byte == 'E';
+    }
+
 private:
     bool expected(const char* what) {
         fault = std::string("expected ") + what + ", got " + (p_ == end_ ? "the end of the line" : quoted(p_, end_));
@@ -172,10 +176,6 @@ private:
         if (static_cast<std::size_t>(end_ - p_) < size || std::memcmp(p_, text, size) != 0) return expected("a value");
         p_ += size;
         return true;
-    }
-
-    static bool is_of_number(Byte byte) {
-        return (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == '+' || byte == 'e' || byte == 'E';
     }
 
     bool number(Scope scope, std::ptrdiff_t place) {

@@ -19,6 +19,7 @@
 
 #include "readers/elements.hpp"
 #include "readers/json.hpp"
+#include "readers/json_shape.hpp"
 #include "readers/values.hpp"
 
 namespace ftprl {
@@ -54,6 +55,8 @@ public:
     void set_names(const std::vector<Column>& names) {
         kinds_.clear();
         nodes_.clear();
+        shape_.forget();
+        failures_ = 0;
         order_.clear();
         known_.clear();
         known_capacity_ = 0;
@@ -84,6 +87,7 @@ private:
     using Kind = Column::Kind;
     static constexpr std::size_t MOST_NEW_NAMES = 100'000;  // that are remembered: there is no end to names
     static constexpr std::size_t LONGEST_ORDER = 4096;
+    static constexpr int MOST_FAILURES = 16;  // one after the other: then rows have no common shape
     static constexpr std::size_t UNRANKED = ~std::size_t{0};
     struct Known {
         Kind kind;
@@ -91,22 +95,98 @@ private:
     };
 
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
-        y_ = MISSING;
-        weight_ = 1.0;
         line_ = p;
         line_end_ = eol;
-        next_ = 0;
-        passing_.clear();
-        current_ = &root_;
-        pieces_.clear();
-        rows.begin(static_cast<std::size_t>(eol - p) / 2 + 1 + known_capacity_);
+        if (shape_.is_known()) {
+            begin();
+            const Read read = read_shape(p, eol, end);
+            if (read == Read::whole) return finish(y_, weight_);
+            if (read == Read::refused) return;
+        }
+        begin();
+        is_regular_ = true;
         if (walk_(p, eol, end, &root_)) {
+            if (is_regular_ && failures_ < MOST_FAILURES) learn_shape(p, eol);
             if (marks_missing()) arrange();
             return finish(y_, weight_);
         }
         if (walk_.fault.empty()) return;
         const std::string& name = current_->reader.name;
         refuse(walk_.fault + (current_ == &root_ ? std::string() : " in column " + name));
+    }
+
+    void begin() {
+        y_ = MISSING;
+        weight_ = 1.0;
+        next_ = 0;
+        passing_.clear();
+        current_ = &root_;
+        pieces_.clear();
+        rows.begin(static_cast<std::size_t>(line_end_ - line_) / 2 + 1 + known_capacity_);
+    }
+
+    // ---- rows like those before ----
+
+    enum class Read : std::uint8_t { whole, refused, other };
+
+    // Reads a row that has the same bytes between its values as one before; any other is read by a walk.
+    Read read_shape(const Byte* p, const Byte* eol, const Byte* end) {
+        for (const auto& step : shape_.steps()) {
+            if (!step.is_at(p, eol, end)) return Read::other;
+            p += step.before.size();
+            Node* const node = step.node;
+            if (node == nullptr) break;
+            if (p == eol) return Read::other;
+            current_ = node;
+            if (*p == '"') {
+                Field text{};
+                if (!JsonShape<Node>::text_at(p + 1, eol, end, text)) return Read::other;
+                p = text.end + 1;
+                if (node->reader.kind == Kind::categorical && !node->by_value) {
+                    category(node->reader, text);
+                } else if (!skips(node) && !field(*node, text, NO_PLACE)) {
+                    return Read::refused;
+                }
+            } else if (*p == '-' || (*p >= '0' && *p <= '9')) {
+                const Byte* const first = p;
+                while (p != eol && JsonWalk<JsonLinesParser>::is_of_number(*p)) ++p;
+                if (!skips(node) && !number(node, Field{first, p, end}, NO_PLACE)) return Read::refused;
+            } else if (is_word(p, eol, "null")) {
+                p += 4;
+                if (!skips(node)) count_missing(node, NO_PLACE);
+            } else if (is_word(p, eol, "true") || is_word(p, eol, "false")) {
+                const bool value = *p == 't';
+                p += value ? 4 : 5;
+                if (!skips(node) && !boolean(node, value, NO_PLACE)) return Read::refused;
+            } else {
+                return Read::other;
+            }
+        }
+        return p == eol ? Read::whole : Read::other;
+    }
+
+    static bool is_word(const Byte* p, const Byte* end, const char* word) noexcept {
+        const std::size_t size = std::strlen(word);
+        return static_cast<std::size_t>(end - p) >= size && std::memcmp(p, word, size) == 0;
+    }
+
+    // Learns it of a row that had the keys of the row before. Where missing values have features, columns have to be in
+    // their order, each of them.
+    void learn_shape(const Byte* p, const Byte* eol) {
+        bool is_good = shape_.learn(p, eol, order_.data(), next_);
+        std::size_t rank = 0;
+        for (const auto& step : shape_.steps()) {
+            const Node* const node = step.node;
+            if (node == nullptr || !marks_missing()) continue;
+            const bool has_features = node->rank != UNRANKED || (node->by_value && reads_others);
+            is_good = is_good && (node->rank == UNRANKED ? !has_features || rank == known_.size() : node->rank == rank);
+            rank += node->rank != UNRANKED ? 1 : 0;
+        }
+        std::size_t ranked = 0;
+        for (const Piece& one : pieces_) ranked += one.rank != UNRANKED ? 1 : 0;
+        is_good = is_good && (!marks_missing() || (rank == known_.size() && ranked == rank));
+        failures_ = is_good ? 0 : failures_ + 1;
+        if (!is_good) shape_.forget();
     }
 
     Node node(Kind kind, const std::string& path, std::string key, const Node* parent, bool by_value = false,
@@ -179,6 +259,7 @@ private:
     Scope enter_expected(Scope) { return piece(order_[next_++]); }
 
     Scope enter(Scope object, const Field& key) {
+        is_regular_ = false;
         if (object->role == Node::Role::entry) return entry_part(key);
         return piece(look_up(object, std::string(key.data, key.end)));
     }
@@ -414,6 +495,9 @@ private:
     Node root_;
     std::vector<Node*> order_;  // the keys of the row before
     std::size_t next_ = 0;      // how many keys the current row has so far
+    bool is_regular_ = false;   // they are those of the row before
+    JsonShape<Node> shape_;
+    int failures_ = 0;          // to learn it
     std::deque<Node> passing_;  // keys of the current row that are not remembered; a deque, since others point to them
     std::string path_;
     Node* current_ = nullptr;  // the key that was met last

@@ -29,6 +29,7 @@ from ftprl.data.ngrams import NAMES
 from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import ReadingOptions, column_names
 from ftprl.data.parsing import LeftOut
+from ftprl.data.prefetch import prefetched, usual_threads
 from ftprl.data.protocol import Description, Position, Source
 from ftprl.errors import BadFormat, InvalidInput
 
@@ -209,24 +210,27 @@ class BatchesSource(Source):
     def read(
         self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
     ) -> Generator[tuple[Batch, RowPosition]]:
-        """Batches from a position on, each with the position of its first row; no threads are needed."""
+        """Batches from a position on, each with the position of its first row; threads read and check in advance."""
         if not isinstance(start, RowPosition | None):
             raise InvalidInput(f"start needs a position of this file, got {type(start).__name__}; pass one.")
-        return self._read(0 if start is None else start.rows)
+        return self._read(0 if start is None else start.rows, usual_threads() if threads is None else threads)
 
-    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
+    def _read(self, start: int, threads: int) -> Generator[tuple[Batch, RowPosition]]:
         self._left_out, self._bad_rows = LeftOut(), 0
         left_out = deque(sorted(self._left_out_rows.items()))
         first = max(0, bisect_right(self._starts, start) - 1)
         handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             reader = _Reader(handle, self._path, self._blocks, self._starts, self.to_dict()["dtype"], self._wants_names)
-            for number in range(first, len(self._blocks)):
-                batch, skipped = reader.read(number), max(0, start - self._starts[number])
-                batch = batch.replaced(label_texts=self._label_texts) if self._label_texts else batch
-                self._leave_out(left_out, self._starts[number + 1])
-                if skipped < len(batch):
-                    yield batch.numbered(batch.first_row, skipped), RowPosition(batch.first_row + skipped)
+            numbers = range(first, len(self._blocks))
+            in_advance = prefetched(numbers, reader.read, threads) if threads else (reader.read(one) for one in numbers)
+            with closing(in_advance) as batches:
+                for number, batch in zip(numbers, batches, strict=True):
+                    skipped = max(0, start - self._starts[number])
+                    batch = batch.replaced(label_texts=self._label_texts) if self._label_texts else batch
+                    self._leave_out(left_out, self._starts[number + 1])
+                    if skipped < len(batch):
+                        yield batch.numbered(batch.first_row, skipped), RowPosition(batch.first_row + skipped)
             self._leave_out(left_out, self.rows)
         finally:
             os.close(handle)
@@ -274,7 +278,7 @@ class BatchesSource(Source):
 
     def check_before(self, position: Position) -> None:
         """Read all blocks before a position and compare their fingerprints."""
-        for batch, _ in self._read(0):
+        for batch, _ in self._read(0, 0):
             if batch.first_row >= position.rows:
                 break
 

@@ -28,7 +28,23 @@ def shown_label(label: Label) -> str:
     """
     if isinstance(label, str):
         return label
-    return str(int(label)) if label.is_integer() and abs(label) < 2**53 else repr(label)
+    return str(int(label)) if is_whole(label) else repr(label)
+
+
+def is_whole(label: Label) -> bool:
+    """Whether a label is a whole number that a float has exactly."""
+    return not isinstance(label, str) and float(label).is_integer() and abs(label) < 2**53
+
+
+def whole_as_ints(labels: Sequence[Label]) -> tuple[Label, ...]:
+    """Labels as users have them: whole numbers are ints, unless another number has a fraction.
+
+    >>> whole_as_ints([0.0, 3.0, "cat"]), whole_as_ints([0.0, 0.5])
+    ((0, 3, 'cat'), (0.0, 0.5))
+    """
+    if not all(isinstance(label, str) or is_whole(label) for label in labels):
+        return tuple(labels)
+    return tuple(label if isinstance(label, str) else int(label) for label in labels)
 
 
 @final
@@ -75,6 +91,12 @@ class ClassTable:
                 self._numbers[label] = len(self._numbers)
             own[i] = self._numbers.get(label, self.most)
         return np.asarray(own[inverse.reshape(-1)])
+
+    def number(self, label: Label) -> int | None:
+        """The number of one label, which gets the next one if it has none; None for one too many."""
+        if label not in self._numbers and len(self._numbers) < self.most:
+            self._numbers[label] = len(self._numbers)
+        return self._numbers.get(label)
 
     def known(self, y: NDArray[np.float64], texts: Mapping[float, str]) -> NDArray[np.float64]:
         """The number of each label that has one already; NaN for the others."""

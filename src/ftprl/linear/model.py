@@ -18,7 +18,7 @@ from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
-from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label
+from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label, whole_as_ints
 from ftprl.linear.engine import Engine
 from ftprl.linear.names import Names
 from ftprl.linear.spec import Spec
@@ -136,9 +136,10 @@ class Model:
     def classes(self) -> tuple[Label, ...] | None:
         """The labels of the classes, numbers or text, in the order of their columns; None with a loss of one score.
 
-        A class is there once a row of it was learned, or if it was declared.
+        A class is there once a row of it was learned, or if it was declared. Whole numbers are ints, unless another
+        label has a fraction.
         """
-        return None if self.class_table is None else self.class_table.labels[: self.engine.classes]
+        return None if self.class_table is None else whole_as_ints(self.class_table.labels[: self.engine.classes])
 
     @property
     def class_names(self) -> list[str]:
@@ -255,7 +256,17 @@ class Model:
     def predict_one(self, x: Mapping[Any, Any], *, raw: bool = False) -> float:
         """The mean or probability of one row, a dict by name; with `raw` the score."""
         row = self.row_learner()
+        if self.class_table is not None:
+            raise InvalidInput("predict_one needs a loss of one score, got several classes; call predict_proba_one.")
         return row.score(x) if raw else row.mean(x)
+
+    def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Label, float]:
+        """With several classes the probability of each that is known, by its label."""
+        if self.classes is None:
+            raise InvalidInput(
+                f"predict_proba_one needs a loss of several classes, got {self.engine.spec.loss}; call predict_one."
+            )
+        return dict(zip(self.classes, self.row_learner().chances(x), strict=True))
 
     def row_learner(self) -> RowLearner:
         """What learns and scores dicts, for as long as the engine is the same."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ftprl
 from ftprl import data
 from ftprl._core import words
 from ftprl.errors import BadFormat, InvalidInput
@@ -245,3 +246,14 @@ def test_sms() -> None:
     rows, share, _ = totals(source)
     assert rows == 5_574
     assert share == pytest.approx(0.134, abs=1e-3)
+
+
+def test_text_in_another_encoding_is_read_as_bytes(tmp_path: Path) -> None:
+    for name, encoding in (("a", "utf-8"), ("b", "latin-1")):
+        (tmp_path / f"{name}.csv").write_bytes("y,drink\n1,café\n0,tea\n".encode(encoding))
+    columns = {"y": "label", "drink": "categorical"}
+    found = [next(iter(data.open(tmp_path / f"{name}.csv", columns=columns).batches())).indices for name in "ab"]
+    assert found[0][0] != found[1][0]
+    assert found[0][-1] == found[1][-1]
+    model = ftprl.train(tmp_path / "b.csv", label="y", bits=10).model
+    assert r"drink=caf\xe9" in {str(entry["name"]) for entry in model.weights_table().to_pylist()}

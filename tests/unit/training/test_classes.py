@@ -305,3 +305,16 @@ def test_explain_and_weights_are_of_one_class() -> None:
     own = {(row["name"], row["class"]): row["unit_weight"] for row in table}
     assert own["cloud", "rain"] > 0 > own["cloud", "sun"]
     assert sum(own["cloud", kind] for kind in ("sun", "rain", "snow")) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_whole_numbers_stay_ints_and_others_floats(tmp_path: Path) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": ["x", "y", "z"] * 20, "y": [5, 7, 9] * 20})
+    run = ftprl.train(frame, label="y", loss="softmax", bits=8, output=tmp_path / "model")
+    for model in (run.model, ftprl.load(tmp_path / "model")):
+        assert model.classes == (5, 7, 9)
+        assert [type(label) for label in model.classes or ()] == [int, int, int]
+        assert {type(label) for label in model.predict_classes(frame)} == {int}
+    halves = ftprl.train(frame.assign(y=frame["y"] / 2), label="y", loss="softmax", bits=8).model
+    assert [type(label) for label in halves.classes or ()] == [float, float, float]

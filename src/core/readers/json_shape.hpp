@@ -1,0 +1,128 @@
+// The bytes between the values of an object: most rows of a file have the same ones, and then only the values have to
+// be looked at.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/scan.hpp"
+#include "readers/split.hpp"
+#include "readers/utf8.hpp"
+
+namespace ftprl {
+
+template <class Node>
+class JsonShape {
+public:
+    // What stands in front of a value, from the end of the one before, and the key it belongs to; null behind the last.
+    struct Step {
+        Node* node;
+        std::string before;
+
+        // Whether it stands at p. Bytes up to `limit` may be read.
+        bool is_at(const Byte* p, const Byte* end, const Byte* limit) const noexcept {
+            const std::size_t size = before.size();
+            if (static_cast<std::size_t>(end - p) < size) return false;
+#if defined(FTPRL_SSE2)
+            if (size <= 16 && limit - p >= 16) {
+                const __m128i own = _mm_loadu_si128(reinterpret_cast<const __m128i*>(word_));
+                const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+                const auto same = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(own, text)));
+                return (same & mask_) == mask_;
+            }
+#else
+            (void)limit;
+#endif
+            return std::memcmp(p, before.data(), size) == 0;
+        }
+
+        Step(Node* key, std::string text) : node(key), before(std::move(text)) {
+            if (before.size() > 16) return;
+            std::memcpy(word_, before.data(), before.size());
+            mask_ = (1u << before.size()) - 1;
+        }
+
+    private:
+        Byte word_[16] = {};
+        unsigned mask_ = 0;
+    };
+
+    bool is_known() const noexcept { return !steps_.empty(); }
+    void forget() noexcept { steps_.clear(); }
+    const std::vector<Step>& steps() const noexcept { return steps_; }
+
+    // Learns it from [p, end), a good object with `count` keys, those of objects within it too. False, and nothing is
+    // known, where a value is an array.
+    bool learn(const Byte* p, const Byte* end, Node* const* keys, std::size_t count) {
+        steps_.clear();
+        std::size_t key = 0;
+        const Byte* from = p;
+        while (p != end) {
+            if (*p != '"') {
+                ++p;
+                continue;
+            }
+            p = behind_text(p, end);
+            while (p != end && (*p == ':' || is_blank(*p) || *p == '\r')) ++p;
+            if (p == end || *p == '[' || key == count) break;
+            Node* const node = keys[key++];
+            if (*p == '{') continue;
+            steps_.emplace_back(node, std::string(from, p));
+            if (*p == '"') {
+                p = behind_text(p, end);
+            } else {
+                while (p != end && *p != ',' && *p != '}' && !is_blank(*p) && *p != '\r') ++p;
+            }
+            from = p;
+        }
+        if (p != end || key != count || steps_.empty()) {
+            steps_.clear();
+            return false;
+        }
+        steps_.emplace_back(nullptr, std::string(from, end));
+        return true;
+    }
+
+    // The text behind the quote at p - 1, up to its closing quote; false where it has escapes, is not closed before
+    // `end`, or is not in UTF-8. Bytes up to `limit` may be read.
+    static bool text_at(const Byte* p, const Byte* end, const Byte* limit, Field& out) noexcept {
+        const Byte* stop = nullptr;
+        bool is_plain = false;
+#if defined(FTPRL_SSE2)
+        if (limit - p >= 16) {
+            const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+            const __m128i stops =
+                _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')), _mm_cmpeq_epi8(text, _mm_set1_epi8('\\')));
+            const auto found = static_cast<unsigned>(_mm_movemask_epi8(stops));
+            if (found != 0) {
+                const unsigned size = detail::lowest_bit(found);
+                const auto high = static_cast<unsigned>(_mm_movemask_epi8(text));
+                stop = p + size;
+                is_plain = (high & ((1u << size) - 1)) == 0;
+            }
+        }
+#endif
+        if (stop == nullptr) {
+            stop = p;
+            while (stop < end && *stop != '"' && *stop != '\\') ++stop;
+        }
+        out = Field{p, stop, limit};
+        return stop < end && *stop == '"' && (is_plain || is_utf8(p, stop));
+    }
+
+private:
+    // From the opening quote to behind the closing one.
+    static const Byte* behind_text(const Byte* p, const Byte* end) noexcept {
+        for (++p; p != end && *p != '"'; ++p) {
+            if (*p == '\\' && end - p > 1) ++p;
+        }
+        return p == end ? end : p + 1;
+    }
+
+    std::vector<Step> steps_;
+};
+
+}  // namespace ftprl
