@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -85,7 +87,23 @@ def drift(rows: int = 5_000, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
     return X, (scores + rng.gumbel(size=(rows, 4))).argmax(axis=1)
 
 
-STREAMS = {f.__name__: f for f in (digits, covertype_like, topics, rare, late, in_order, drift)}
+def mixed(classes: int, seed: int, rows: int = 3_000) -> tuple[np.ndarray, np.ndarray]:
+    """Six numbers of different sizes and means, two categories of 12 and 30 values; each class half as frequent."""
+    rng = np.random.default_rng(seed)
+    sizes, means = 10.0 ** rng.uniform(-2, 3, 6), rng.uniform(-3, 3, 6)
+    z = rng.normal(size=(rows, 6))
+    colour, place = (rng.choice(n, rows, p=rng.dirichlet(np.ones(n))) for n in (12, 30))
+    X = np.hstack([(z + means) * sizes, np.eye(12)[colour], np.eye(30)[place]])
+    W = rng.normal(size=(48, classes)) * np.r_[np.full(6, 0.8), np.full(42, 1.0)][:, None]
+    scores = np.hstack([z, X[:, 6:]]) @ W - np.log(2.0) * np.arange(classes) + rng.gumbel(size=(rows, classes))
+    return X, scores.argmax(axis=1)
+
+
+STREAMS: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
+    **{f.__name__: f for f in (digits, covertype_like, topics, rare, late, in_order, drift)},
+    **{f"covertype_like, seed {seed}": partial(covertype_like, 4_000, seed) for seed in (11, 12)},
+    **{f"mixed, {n} classes": partial(mixed, n, 20 + n) for n in (3, 4, 5, 7)},
+}
 
 
 def of_vw(X: np.ndarray, y: np.ndarray, classes: int, rate: float) -> float:

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace ftprl {
 class Baseline;
@@ -42,6 +43,8 @@ struct OneRowView {
 // How many rows a learner has learned, after it has learned this one; a bad one is raised as RowError.
 double learn_row(Learner& learner, Baseline& baseline, const OneRowView& row);
 double score_row(const Learner& learner, const OneRowView& row);
+// With several classes: a number for each class that is known.
+std::vector<double> score_classes(const Learner& learner, const OneRowView& row);
 // Raises RowError for a row that cannot be learned.
 void check_row(const Learner& learner, const OneRowView& row);
 // Sets the bounds of the weights of some cells, a pair each; false when too many pairs differ.

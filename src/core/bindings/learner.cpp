@@ -641,7 +641,16 @@ double ftprl::bindings::learn_row(Learner& learner, Baseline& baseline, const On
     return learner.tallies()[ROWS];
 }
 
+std::vector<double> ftprl::bindings::score_classes(const Learner& learner, const OneRowView& row) {
+    const Entries e{rows_of(row), row.indptr[1], row.wide};
+    raise_fault(learner.find_fault(e.rows, e.wide, e.size, false), 0);
+    std::vector<double> scores(static_cast<std::size_t>(learner.outputs()));
+    learner.score(e.rows, e.wide, scores.data());
+    return scores;
+}
+
 double ftprl::bindings::score_row(const Learner& learner, const OneRowView& row) {
+    if (learner.has_classes()) throw nb::value_error("several classes have several scores");
     const Entries e{rows_of(row), row.indptr[1], row.wide};
     raise_fault(learner.find_fault(e.rows, e.wide, e.size, false), 0);
     double score = 0.0;

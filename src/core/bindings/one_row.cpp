@@ -1,5 +1,6 @@
 // One row at a time: a dict of Python's is read, predicted and learned where it is, without an array.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <thread>
@@ -57,6 +58,13 @@ public:
         const OneRowView row = read(scoring_, x);
         const Entered entered(reading_);
         return ftprl::bindings::score_row(learner_, row);
+    }
+
+    std::vector<double> score_classes(nb::handle x) {
+        const Turn turn(*this);
+        const OneRowView row = read(scoring_, x);
+        const Entered entered(reading_);
+        return ftprl::bindings::score_classes(learner_, row);
     }
 
 private:
@@ -150,6 +158,7 @@ void ftprl::bindings::bind_one_row(nb::module_& m) {
              "Predict and learn a row; 1 is added to the result when scales may be dropped, 2 when no name fits any "
              "more. 4 and 8: nothing was learned, since the bounds of a name leave no weight, or too many differ.")
         .def("score", &OneRow::score, nb::arg("x"), "The score of a row, with the weights as they are.")
+        .def("score_classes", &OneRow::score_classes, nb::arg("x"), "The same with several classes: one for each.")
         .def_rw("review_row", &OneRow::review_row, "After so many labelled rows scales may be dropped.")
         .def_ro("rows", &OneRow::rows, "How many rows were learned here.");
 }

@@ -32,12 +32,13 @@ class ScoreNumbers:
 def score_numbers(model: Model) -> ScoreNumbers:
     """The numbers of a model; all that is not among the cells has the weight `idle`."""
     engine = model.engine
-    if engine.spec.classes:
-        raise InvalidInput(
-            f"export does not support several classes yet, got a model with {engine.spec.loss} loss; use predict."
-        )
+    if engine.spec.classes and not engine.classes:
+        raise InvalidInput("export needs a model that has met a class, got one without any; train it first.")
     with engine.unchanged():
         cells = needed(engine)
+        if engine.spec.classes:
+            weights = engine.class_weights_at(cells).reshape(len(cells), -1)
+            return ScoreNumbers(cells, weights, _mixing_of_classes(model) | _reading(model))
         columns = [engine.weights_at(cells, k) for k in range(len(engine.spec.scales))]
         if engine.spec.coin:
             columns.append(_bets(engine, cells))
@@ -108,6 +109,41 @@ def _mixing(engine: Engine) -> dict[str, Any]:
         seen = engine.saved_arrays["mixture.seen"]
         settings["behind"] = ((seen - seen.min()) / float(engine.saved_arrays["mixture.facts"][0])).tolist()
     return settings
+
+
+def _mixing_of_classes(model: Model) -> dict[str, Any]:
+    """What makes the probabilities of the classes of the scores of every class and scale."""
+    engine, spec = model.engine, model.engine.spec
+    arrays, K = engine.saved_arrays, len(engine.spec.scales)
+    z, R = (engine.intercept_columns[:, part] for part in range(2))
+    h, held = np.array(spec.scales), spec.beta + R
+    own = np.divide(z * -h, held, out=np.zeros_like(held), where=held > 0) * spec.intercept
+    idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
+    u: list[list[float]] = arrays["dense.class_u"].tolist() if "dense.class_u" in arrays else []
+    columns = arrays["dense.columns"][: len(u[0]) - 1, :3].tolist() if u and len(u[0]) > 1 else []
+    behind = None
+    if spec.several and spec.share == 0.0:  # the weights follow from the losses
+        seen = arrays["mixture.seen"]
+        behind = ((seen - seen.min()) / float(arrays["mixture.facts"][0])).tolist()
+    return {
+        "loss": spec.loss,
+        "link": "classes",
+        "scales": K,
+        "idle": [idle] * (engine.columns * K),
+        "intercepts": own.reshape(-1).tolist(),
+        "labels": None,
+        "coin": False,
+        "float64": spec.float64,
+        "class_labels": list(model.classes or ()),
+        "copies": engine.copies.tolist(),
+        "stack": spec.stacked,
+        "u": engine.state["u"][:K].tolist() if spec.stacked else [],
+        "w": arrays["mixture.w"].tolist() if spec.several else [1.0],
+        "behind": behind,
+        "calibration": None,
+        "dense": [[int(cell), mean, deviation] for cell, mean, deviation in columns],
+        "dense_u": u,
+    }
 
 
 def _calibration(engine: Engine) -> dict[str, Any] | None:

@@ -25,7 +25,8 @@ def write_onnx(model: Model, path: str | os.PathLike[str]) -> None:
     A model of arrays or libsvm files with at most 65536 columns has the input `X`, float32, (rows, columns). Others
     have `cells`, int64, and `values`, float32, both (rows, entries): the cells of the features of each row, filled
     up with entries of value 0. The outputs are `score` and `prediction` (a probability, or the mean of the label), of
-    shape (rows,).
+    shape (rows,); with several classes (rows, classes), the logarithms of the probabilities and the probabilities of
+    the classes in the order of `Model.classes`.
     """
     with replacing(path) as out:
         out.write(onnx_bytes(model))
@@ -42,9 +43,18 @@ def onnx_bytes(model: Model) -> bytes:
     numbers = score_numbers(model)
     graph = _Graph(onnx.helper, onnx.TensorProto)
     scores, values_of = _scores(graph, numbers)
+    if numbers.settings["link"] == "classes":
+        logs = _log_chances(graph, numbers.settings, scores, values_of)
+        graph.output("score", logs, "classes")
+        graph.output("prediction", graph.node("Softmax", logs, axis=1), "classes")
+        return _finished(onnx, graph)
     score = _calibrated(graph, numbers.settings["calibration"], _mixture(graph, numbers.settings, scores, values_of))
     graph.output("score", score)
     graph.output("prediction", _mean(graph, numbers.settings["link"], score))
+    return _finished(onnx, graph)
+
+
+def _finished(onnx: Any, graph: _Graph) -> bytes:
     made = graph.model(onnx)
     onnx.checker.check_model(made)
     return bytes(made.SerializeToString())
@@ -66,9 +76,9 @@ class _Graph:
         self._inputs.append(self._helper.make_tensor_value_info(name, getattr(self._types, type), shape))
         return name
 
-    def output(self, name: str, source: str) -> None:
+    def output(self, name: str, source: str, *columns: str) -> None:
         self._nodes.append(self._helper.make_node("Identity", [source], [name]))
-        self._outputs.append(self._helper.make_tensor_value_info(name, self._types.DOUBLE, ["rows"]))
+        self._outputs.append(self._helper.make_tensor_value_info(name, self._types.DOUBLE, ["rows", *columns]))
 
     def constant(self, value: Any, dtype: type = np.float64) -> str:
         array: NDArray[Any] = np.asarray(value, dtype)
@@ -213,6 +223,41 @@ def _mixed_odds(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str
         loss = g.node("Add", g.node("Max", g.node("Neg", side), none), tail)
         sides.append(g.node("ReduceLogSumExp", g.node("Sub", g.constant(logs), loss), axes=[1], keepdims=0))
     return g.node("Sub", sides[0], sides[1])
+
+
+def _log_softmax(g: _Graph, numbers: str, logs_of_copies: str) -> str:
+    """ln of the softmax over the classes, (rows, classes, experts); some stand for several classes."""
+    total = g.node("ReduceLogSumExp", g.node("Add", numbers, logs_of_copies), axes=[1], keepdims=1)
+    return g.node("Sub", numbers, total)
+
+
+def _log_chances(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str:
+    """The logarithms of the mixed probabilities of the classes that are known."""
+    count, columns, known = s["scales"], len(s["copies"]), len(s["class_labels"])
+    t = g.node("Reshape", scores, g.constant([-1, columns, count], np.int64))
+    if s["loss"] == "ovr":
+        tail = g.node("Log", g.node("Add", g.constant(1.0), g.node("Exp", g.node("Neg", g.node("Abs", t)))))
+        t = g.node("Sub", g.node("Min", t, g.constant(0.0)), tail)
+    copies = g.constant(np.log(np.array(s["copies"]))[:, None])
+    logs = _log_softmax(g, t, copies)
+    if s["stack"]:
+        seen = g.node("Max", logs, g.constant(-_CUT))
+        f = g.node("ReduceSum", g.node("Mul", seen, g.constant(s["u"])), g.constant([2], np.int64), keepdims=1)
+        if s["dense_u"]:
+            own = np.array(s["dense_u"])
+            added = g.constant(own[:, :1])
+            for u, (cell, centre, deviation) in zip(own[:, 1:].T, s["dense"], strict=True):
+                distance = g.node("Sub", value_of(cell), g.constant(centre))
+                value = g.cut(g.node("Div", distance, g.constant(deviation)), -_CUT, _CUT)
+                value = g.node("Unsqueeze", value, g.constant([1, 2], np.int64))
+                added = g.node("Add", added, g.node("Mul", value, g.constant(u[:, None])))
+            f = g.node("Add", f, added)
+        logs = g.node("Concat", logs, _log_softmax(g, f, copies), axis=2)
+    w = np.array(s["w"]) if s["behind"] is None else np.exp(-np.array(s["behind"]))
+    with np.errstate(divide="ignore"):
+        weights = g.constant(np.maximum(np.log(w / w.sum()), -1e300))
+    mixed = g.node("ReduceLogSumExp", g.node("Add", logs, weights), axes=[2], keepdims=0)
+    return _columns_of(g, mixed, 0, known)
 
 
 def _mean_of_experts(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str:

@@ -5,6 +5,9 @@
     predict({"price": 3.5, "city": "Oslo"})  # the probability, or the mean of the label
     score({"price": 3.5, "city": "Oslo"})  # the score: log-odds, the log of the mean, or the mean itself
 
+With several classes `predict` gives a dict with the probability of each, and `score` the logarithms of what the model
+gives the classes that it knows, in their order.
+
 A row is a dict: of columns for a model of tables or dicts; of features for a model of VW text, such as
 {"user^42": 1, "price": 3.5}, a feature of a namespace with ^ between them. For a model of arrays or libsvm files it is
 a dict of column numbers, or a sequence with a number for each column. `score_cells` takes pairs of a cell of the table
@@ -34,6 +37,9 @@ _K1 = math.isqrt(3 << 128) & _MASK  # and of sqrt(3)
 _LARGEST = 1e30
 _STACK_CUT = _DENSE_CUT = 8.0
 _LOG_SCORE = 60.0
+_SHIFT = 1.5 * 2.0**52
+_LN2 = (float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33"))
+_FACTORIALS = [1.0 / math.factorial(n) for n in range(13, 2, -1)] + [0.5, 1.0, 1.0]
 # log(1 + e) is 2 atanh(e / (2 + e)), by this polynomial.
 _ATANH = [
     float.fromhex(digits)
@@ -258,6 +264,8 @@ def score_cells(pairs):
         stored = value if SETTINGS["float64"] else struct.unpack("f", struct.pack("f", value))[0]
         if stored != 0.0:
             entries.append((cell, stored))
+    if SETTINGS["link"] == "classes":
+        return _log_chances(entries)
     return _calibrated(_mixture(_scores(entries), dict(entries)))
 
 
@@ -287,13 +295,13 @@ def _cut(value, low, high):
     return low if value < low else high if value > high else value
 
 
-def _columns_score(values):
+def _columns_score(values, weights):
     """What the constant and the dense columns add to the score of the stack."""
     inputs = [1.0]
     for cell, centre, deviation in SETTINGS["dense"]:
         inputs.append(_cut((values.get(cell, 0.0) - centre) / deviation, -_DENSE_CUT, _DENSE_CUT))
     sums = [0.0, 0.0, 0.0, 0.0]
-    for i, (u, value) in enumerate(zip(SETTINGS["dense_u"], inputs)):
+    for i, (u, value) in enumerate(zip(weights, inputs)):
         sums[i % 4] += u * value
     return (sums[0] + sums[1]) + (sums[2] + sums[3])
 
@@ -313,7 +321,7 @@ def _mixed_odds(scores, values):
         f = 0.0
         for k in range(count):
             f += u[k] * _cut(scores[k], -_STACK_CUT, _STACK_CUT)
-        experts.append(f + _columns_score(values) if SETTINGS["dense_u"] else f)
+        experts.append(f + _columns_score(values, SETTINGS["dense_u"]) if SETTINGS["dense_u"] else f)
     experts += scores[count:]
     yes, no = [], []
     for s in experts:
@@ -359,7 +367,7 @@ def _mixed_mean(scores, values):
             total += u[k] * (seen - offset)
         f = offset + total
         if SETTINGS["dense_u"]:
-            f = f + SETTINGS["stack_unit"] * _columns_score(values)
+            f = f + SETTINGS["stack_unit"] * _columns_score(values, SETTINGS["dense_u"])
         if SETTINGS["levels"]:
             f = f + SETTINGS["stack_unit"] * (u[count] * SETTINGS["levels"][0] + u[count + 1] * SETTINGS["levels"][1])
         experts.append(_cut(SETTINGS["stack_gain"] * f, low, high))
@@ -369,6 +377,69 @@ def _mixed_mean(scores, values):
     for weight, one in zip(SETTINGS["w"], experts):
         mean += weight * one
     return mean
+
+
+# ---- several classes ----
+
+
+def _exp_below(x):
+    """e^x of a number of at most 0, by a polynomial; e^-700 below that."""
+    t = x if x > -700.0 else -700.0
+    whole = (t * 1.4426950408889634 + _SHIFT) - _SHIFT
+    r = (t - whole * _LN2[0]) - whole * _LN2[1]
+    p = _FACTORIALS[0]
+    for term in _FACTORIALS[1:]:
+        p = p * r + term
+    return math.ldexp(p, int(whole))
+
+
+def _softmax(numbers):
+    """Logarithms and values of the softmax over all classes; the last number may stand for several."""
+    high = max(numbers)
+    logs = [t - high for t in numbers]
+    chances = [_exp_below(t) for t in logs]
+    total = 0.0
+    for times, chance in zip(SETTINGS["copies"], chances):
+        total += times * chance
+    low = math.log(total)
+    return [t - low for t in logs], [chance / total for chance in chances]
+
+
+def _class_scores(entries):
+    """The score of each class by each scale."""
+    intercepts, idle = SETTINGS["intercepts"], SETTINGS["idle"]
+    found = [(_ROWS.get(cell), value) for cell, value in entries]
+    scores = []
+    for k in range(len(intercepts)):
+        total = 0.0
+        for row, value in found:
+            total += (idle[k] if row is None else _WEIGHTS[row + k]) * value
+        scores.append(total + intercepts[k])
+    return scores
+
+
+def _log_chances(entries):
+    """The logarithms of the probabilities of the classes that are known."""
+    count, columns, scores = SETTINGS["scales"], len(SETTINGS["copies"]), _class_scores(entries)
+    if SETTINGS["loss"] == "ovr":
+        scores = [min(s, 0.0) - math.log1p(_exp_below(-abs(s))) for s in scores]
+    experts = [_softmax([scores[c * count + k] for c in range(columns)]) for k in range(count)]
+    if SETTINGS["stack"]:
+        values, f = dict(entries), []
+        for c in range(columns):
+            total = 0.0
+            for u, (logs, _) in zip(SETTINGS["u"], experts):
+                total += u * max(logs[c], -_STACK_CUT)
+            f.append(total + _columns_score(values, SETTINGS["dense_u"][c]) if SETTINGS["dense_u"] else total)
+        experts.append(_softmax(f))
+    result = []
+    for c in range(len(SETTINGS["class_labels"])):
+        total = 0.0
+        for w, (_, chances) in zip(SETTINGS["w"], experts):
+            total += w * chances[c]
+        direct = SETTINGS["behind"] is None and total >= 2.0**-900
+        result.append(math.log(total) if direct else -_mixed_loss([-logs[c] for logs, _ in experts]))
+    return result
 
 
 def _calibrated(score):
@@ -400,8 +471,12 @@ def mean_of(score):
 
 
 def predict(row):
-    """The probability of the positive class, or the mean of the label."""
-    return mean_of(score(row))
+    """The probability of the positive class, or the mean of the label; with several classes that of each, as a dict."""
+    if SETTINGS["link"] != "classes":
+        return mean_of(score(row))
+    logs = score(row)
+    chances = [math.exp(log - max(logs)) for log in logs]
+    return {label: chance / math.fsum(chances) for label, chance in zip(SETTINGS["class_labels"], chances)}
 
 
 def _unpacked(packed, width):
@@ -426,7 +501,7 @@ def _main():
         except (AttributeError, TypeError, ValueError) as error:  # of JSON, too
             reason = " ".join(str(error).split())[:200]
             sys.exit(f"line {number}: expected a row as a JSON object, got {line.strip()[:80]!r} ({reason}).")
-        print(repr(prediction))
+        print(json.dumps(prediction) if isinstance(prediction, dict) else repr(prediction))
 
 
 if __name__ == "__main__":

@@ -92,6 +92,12 @@ class ClassTable:
             own[i] = self._numbers.get(label, self.most)
         return np.asarray(own[inverse.reshape(-1)])
 
+    def number(self, label: Label) -> int | None:
+        """The number of one label, which gets the next one if it has none; None for one too many."""
+        if label not in self._numbers and len(self._numbers) < self.most:
+            self._numbers[label] = len(self._numbers)
+        return self._numbers.get(label)
+
     def known(self, y: NDArray[np.float64], texts: Mapping[float, str]) -> NDArray[np.float64]:
         """The number of each label that has one already; NaN for the others."""
         codes, inverse = np.unique(y, return_inverse=True)

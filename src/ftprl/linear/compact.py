@@ -39,8 +39,10 @@ def needed(engine: Engine) -> NDArray[np.uint32]:
         return slots
     idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
     used = np.zeros(len(slots), np.bool_)
-    for k in range(len(spec.scales)):
-        used |= (engine.weights_at(slots, k) != idle).reshape(-1, len(slots)).any(axis=0)
+    if spec.classes:  # those that may come have weights, too
+        used |= (engine.class_weights_at(slots) != idle).reshape(len(slots), -1).any(axis=1)
+    for k in range(0 if spec.classes else len(spec.scales)):
+        used |= engine.weights_at(slots, k) != idle
     columns: Any = engine.saved_arrays.get("dense.columns")
     if columns is not None:  # the stack reads these rows by their cells
         used |= np.isin(slots, columns[:, 0].astype(np.uint32))

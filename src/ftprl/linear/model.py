@@ -256,7 +256,17 @@ class Model:
     def predict_one(self, x: Mapping[Any, Any], *, raw: bool = False) -> float:
         """The mean or probability of one row, a dict by name; with `raw` the score."""
         row = self.row_learner()
+        if self.class_table is not None:
+            raise InvalidInput("predict_one needs a loss of one score, got several classes; call predict_proba_one.")
         return row.score(x) if raw else row.mean(x)
+
+    def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Label, float]:
+        """With several classes the probability of each that is known, by its label."""
+        if self.classes is None:
+            raise InvalidInput(
+                f"predict_proba_one needs a loss of several classes, got {self.engine.spec.loss}; call predict_one."
+            )
+        return dict(zip(self.classes, self.row_learner().chances(x), strict=True))
 
     def row_learner(self) -> RowLearner:
         """What learns and scores dicts, for as long as the engine is the same."""

@@ -7,11 +7,14 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from ftprl.data.frame_source import FrameSource
 from ftprl.data.frames import text_of
-from ftprl.data.labels import sign_of
+from ftprl.data.labels import plain_label, sign_of
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear.bounds import too_many_ranges
+from ftprl.linear.classes import known_chances
 
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
@@ -25,8 +28,6 @@ class RowLearner:
     """Learns and scores dicts with the engine of a model, which reads them as the data that it was trained on."""
 
     def __init__(self, model: Model) -> None:
-        if getattr(model.engine.spec, "classes", 0):
-            raise InvalidInput("one row at a time does not support several classes yet, got some; use train.")
         self.engine = model.engine
         self._obstacle = _obstacle(model)
         self._taken = 0  # rows that were learned here and are in the history of the model
@@ -43,6 +44,7 @@ class RowLearner:
         self.mean_of = loss.mean_of
         self._loss, self._positive = loss.name, model.reading.get("positive")
         self._signs: dict[Hashable, float] | None = {} if loss.binary else None
+        self._classes = model.class_table
 
     def learn(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
         """Predict and learn one row."""
@@ -67,6 +69,18 @@ class RowLearner:
         except (TypeError, ValueError) as wrong:
             raise refusal(wrong) from None
 
+    def log_chances(self, x: Mapping[Any, Any]) -> list[float]:
+        """With several classes the logarithms of the probabilities of those that are known."""
+        try:
+            return self.core.score_classes(x)
+        except (TypeError, ValueError) as wrong:
+            raise refusal(wrong) from None
+
+    def chances(self, x: Mapping[Any, Any]) -> list[float]:
+        """The probabilities of the classes that are known, which sum to 1."""
+        logs = self.log_chances(x)
+        return known_chances(np.array([logs]))[0].tolist() if logs else []
+
     def mean(self, x: Mapping[Any, Any]) -> float:
         """What that score predicts."""
         return self.mean_of(self.score(x))
@@ -88,6 +102,8 @@ class RowLearner:
     def _label(self, y: Any) -> float:
         """The label as the loss takes it."""
         signs = self._signs
+        if self._classes is not None:
+            return self._number_of_class(y)
         if signs is None:
             return _number(y)
         try:
@@ -102,6 +118,19 @@ class RowLearner:
         if len(signs) < _MOST_LABELS:
             signs[y] = sign
         return sign
+
+    def _number_of_class(self, y: Any) -> float:
+        assert self._classes is not None
+        label = plain_label(y) if y is not None and y == y else ""
+        if label == "":
+            raise InvalidInput(f"y needs the label of a class, got {y!r:.40}; leave the row out, or call predict_one.")
+        number = self._classes.number(label)
+        if number is None:
+            raise InvalidInput(
+                f"y needs one of at most {self._classes.most} classes ({', '.join(self._classes.names[:6])}, ...), got"
+                f" {y!r:.40}; allow more with classes=."
+            )
+        return float(number)
 
 
 def _obstacle(model: Model) -> str | None:

@@ -187,6 +187,18 @@ class CellTable:
         slots = np.empty(self._spec.dim, dtype=np.uint32)  # takes up memory only where something is written
         return slots[: self._core.touched(slots)]
 
+    @reads
+    def class_weights_at(self, slots: NDArray[np.integer[Any]]) -> Vector:
+        """The weights of some cells in every column of `columns` and every scale, of a model with several classes."""
+        spec, parts = self._spec, self.parts_at(slots)
+        h, shape = np.array(spec.scales), (len(parts["unit"]), self.columns, len(spec.scales))
+        z, R = (parts[name].astype(np.float64).reshape(shape) for name in "zR")
+        s = parts["unit"].astype(np.float64)[:, None, None]
+        held = s * (spec.beta * s + R) + (h * spec.l2) * (s * s)
+        pull = np.copysign(np.maximum(np.abs(z) - spec.l1 * s, 0.0), -z) * h
+        x = np.divide(pull, held, out=np.zeros(shape), where=held > 0)
+        return np.asarray(np.clip(x, spec.lower, spec.upper))
+
     def expect_cells(self, count: int) -> None:
         """Prepare an empty table for so many cells: few cells of a large one are spread over small pages of memory."""
         size = self._kind().itemsize * self._core.width * self._spec.dim

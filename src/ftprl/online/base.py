@@ -50,9 +50,14 @@ class OnlineModel:
         if self._own_model is None:
             named = {name: getattr(self, name, None) for name in _OPTIONS}
             options = model_options(dict.fromkeys(_UNUSED) | named)
-            self._own_model = model_of_names(options, self.receipt)
+            self._own_model = model_of_names(options, self.receipt, self._several_classes)
             self._own_model.engine.retire = self.retire
         return self._own_model
+
+    @property
+    def _several_classes(self) -> list[Any] | None:
+        """The labels of a classifier of more than two classes."""
+        return None
 
     def _start(self) -> RowLearner:
         """What learns and scores rows, kept until the model is asked for: a row should cost little more than itself."""
@@ -97,9 +102,12 @@ class OnlineModel:
     # ---- what River's pipelines and checks ask for ----
 
     _supervised = True
-    _multiclass = False
     _is_stochastic = False
     _mutable_attributes: frozenset[str] = frozenset()
+
+    @property
+    def _multiclass(self) -> bool:
+        return self._several_classes is not None
 
     @property
     def _tags(self) -> set[str]:

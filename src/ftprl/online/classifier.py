@@ -1,4 +1,4 @@
-"""`OnlineClassifier`: two classes, one dict at a time."""
+"""`OnlineClassifier`: two classes or more, one dict at a time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ftprl.online.base import OnlineModel, Row
 
 @final
 class OnlineClassifier(OnlineModel):
-    """A linear classifier of two classes that learns one dict at a time, with the methods of River's classifiers.
+    """A linear classifier that learns one dict at a time, with the methods of River's classifiers.
 
-    `classes` are the two labels, the positive one last. The value of a key is a number, or a category if it is text,
-    and words if `text` names it. Other parameters are options of `ftprl.train`; one that is None has its default there.
+    `classes` are the two labels, the positive one last, or all of more than two, which are learned with softmax. The
+    value of a key is a number, or a category if it is text, and words if `text` names it. Other parameters are options
+    of `ftprl.train`; one that is None has its default there.
 
     >>> model = OnlineClassifier()
     >>> for city, size, bought in [("Ulm", 2.0, True), ("Bonn", 1.0, False)] * 5:
@@ -30,7 +31,7 @@ class OnlineClassifier(OnlineModel):
     def __init__(
         self,
         *,
-        classes: tuple[Any, Any] = (False, True),
+        classes: tuple[Any, ...] = (False, True),
         loss: str = "logistic",
         scale: float | Sequence[float] | str = "auto",
         beta: float | None = None,
@@ -87,15 +88,31 @@ class OnlineClassifier(OnlineModel):
         self.calibrate = calibrate
         self.retire = retire
         self.receipt = receipt
-        if len(classes) != 2 or classes[0] == classes[1]:
-            raise InvalidInput(f"classes= needs two labels, the positive one last, got {classes!r:.60}; pass two.")
+        if len(classes) < 2 or len(set(classes)) < len(classes):
+            raise InvalidInput(
+                f"classes= needs two labels, the positive one last, or more, got {classes!r:.60}; list each once."
+            )
+        if len(classes) > 2 and loss != "logistic":
+            raise InvalidInput(f"loss= needs two classes, got loss={loss!r} with {len(classes)}; drop it.")
         super().__init__()
+
+    @property
+    def _several_classes(self) -> list[Any] | None:
+        return list(self.classes) if len(self.classes) > 2 else None
+
+    def _signed(self, y: Hashable) -> float:
+        """The label as the model has it: its number among several, or a sign."""
+        if len(self.classes) == 2:
+            return 1.0 if y == self.classes[1] else self._negative(y)
+        if y not in self.classes:
+            raise InvalidInput(f"y needs one of the classes {self.classes!r:.60}, got {y!r:.40}; name all in classes=.")
+        return float(self.classes.index(y))
 
     def learn_one(self, x: Row, y: Hashable, w: float = 1.0) -> None:
         """Learn one row; `w` is its weight."""
         learner = self._learner or self._start()
         try:
-            due = learner.core.learn(x, 1.0 if y == self.classes[1] else self._negative(y), w)
+            due = learner.core.learn(x, self._signed(y), w)
         except (TypeError, ValueError) as wrong:
             raise refusal(wrong, w) from None
         if due:
@@ -111,9 +128,14 @@ class OnlineClassifier(OnlineModel):
         if self.loss != "logistic":
             raise NotImplementedError(f"probabilities need loss='logistic', got loss={self.loss!r}")
         learner = self._learner or self._start()
+        if len(self.classes) > 2:
+            return dict(zip(self.classes, learner.chances(x), strict=True))
         positive = learner.mean_of(learner.score(x))
         return {self.classes[0]: 1.0 - positive, self.classes[1]: positive}
 
     def predict_one(self, x: Row) -> Any:
-        """The class that is more probable."""
+        """The most probable class."""
+        if len(self.classes) > 2:
+            logs = (self._learner or self._start()).log_chances(x)
+            return self.classes[logs.index(max(logs))]
         return self.classes[1] if (self._learner or self._start()).score(x) > 0.0 else self.classes[0]

@@ -96,7 +96,7 @@ def _floor(log: RunLog) -> Figure:
         title,
         "Dashed green: the floor, a loss that no fixed linear model up to that length can be below, proved from sums "
         "of this run. Where it is above the blue line, the run was better than all of them. The length of a model is "
-        "the root of the sum of squares of weight times size of its feature.",
+        f"the root of the sum of squares of weight times size of its feature{_over_classes(log)}.",
         replace(plots.floor(curve, base=base), title=title),
         ("length", "no fixed weights are below", "at most better than the run"),
         [
@@ -177,10 +177,18 @@ def _weight(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
+def _over_classes(log: RunLog) -> str:
+    return ", over all classes" if log.loss in LOSSES and LOSSES[log.loss].has_classes else ""
+
+
 def _calibration(log: RunLog) -> Figure:
     name, title = "calibration", "Calibration"
     bins = log.calibration
     if not bins:
+        if log.loss in LOSSES and LOSSES[log.loss].has_classes:
+            return Figure(
+                name, title, "it is drawn for two classes; ftprl evaluate has precision and recall of each class."
+            )
         if log.loss in LOSSES and not LOSSES[log.loss].is_probabilistic:
             return Figure(name, title, f"it needs predicted probabilities, and this run has {log.loss} loss.")
         return Figure(name, title, no_receipt(log))

@@ -119,10 +119,13 @@ def _class_table(data: Any, options: Options, settings: Options, classes: Any) -
     return None
 
 
-def model_of_names(options: Options, receipt: bool) -> Model:
-    """A model that has learned nothing, for dicts that come one at a time."""
+def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Model:
+    """A model that has learned nothing, for dicts that come one at a time; `classes` are the labels of several."""
     settings = {"scale": "auto", "dim": DIM, **_pick(options, SPEC)}
     _check_tau(settings)
+    table = None if classes is None else table_of(classes)
+    if table is not None:
+        settings |= {"loss": "softmax", "classes": table.most}
     spec = Spec(**_with_additions(settings))
     from ftprl.data.frame_opening import settings_of_names  # only here: training on files does without
 
@@ -131,7 +134,8 @@ def model_of_names(options: Options, receipt: bool) -> Model:
         dim=spec.dim, seed=spec.seed, loss=spec.loss, dtype=dtype, names=True, **_pick(options, _OPEN)
     )
     reading.check()
-    return Model(Engine(spec, receipt=receipt), settings_of_names(reading).to_dict(), names=Names(BUDGET))
+    engine = Engine(spec, receipt=receipt, classes=0 if table is None else len(table))
+    return Model(engine, settings_of_names(reading).to_dict(), names=Names(BUDGET), classes=table)
 
 
 def _names(source: readers.Source, budget: int) -> Names | None:

@@ -17,7 +17,7 @@ import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import InvalidInput
 from ftprl.export import python_source, write_onnx
-from ftprl.linear import Model
+from ftprl.linear import Engine, Model, Spec
 from ftprl.losses import SCALAR_LOSSES
 from laws.strategies import SEEDS, law
 
@@ -88,6 +88,51 @@ def test_calibrated_scores(settings: dict[str, Any], tmp_path: Path) -> None:
     assert not np.allclose(model.engine.score(batch, calibrated=False), model.engine.score(batch), atol=0.05)
     wide = np.vstack([X[:40], 30 * X[:20]])  # scores beyond those that were seen
     check_exports(model, wide, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"loss": "ovr"},
+        {"scale": 0.5, "classes": 9},
+        {"stack": False, "classes": 9},
+        {"share": 0.0},
+        {"dense": False, "float64": True, "intercept": False},
+        {"l1": 0.5, "l2": 0.1, "upper": 0.2, "lower": 0.01},
+    ],
+    ids=str,
+)
+def test_several_classes(settings: dict[str, Any], tmp_path: Path) -> None:
+    X, score = arrays("squared", 5)
+    y = np.digitize(score, np.quantile(score, [0.2, 0.7]))
+    model = ftprl.train(X, y, **{"loss": "softmax", **settings}).model
+    own, probe = scorer(model), X[:60]
+    expected, chances = model.predict(probe, raw=True), model.predict(probe)
+    assert [own["score"](row) for row in probe.tolist()] == expected.tolist()
+    labels = list(model.classes or ())
+    for row, wanted in zip(probe.tolist(), chances, strict=True):
+        assert own["predict"](row) == pytest.approx(dict(zip(labels, wanted, strict=True)), rel=1e-14)
+    narrow = probe.astype(np.float32)
+    for found, raw in zip(session(model, tmp_path)(X=narrow), (True, False), strict=True):
+        np.testing.assert_allclose(found, model.predict(narrow.astype(np.float64), raw=raw), rtol=1e-9, atol=1e-9)
+
+
+def test_several_classes_by_name(tmp_path: Path) -> None:
+    rows = [{**row, "y": ("red", "green", "blue")[i % 3]} for i, row in enumerate(rows_of(3))]
+    model = ftprl.train(rows, label="y", loss="softmax", bits=12, **KINDS).model
+    plain = [{name: value for name, value in row.items() if name != "y"} for row in rows[:30]]
+    own, (batch,) = scorer(model), list(model.open(plain).batches())
+    assert [own["score"](row) for row in plain] == model.engine.score(batch).tolist()
+    assert set(own["predict"](plain[0])) == {"red", "green", "blue"}
+    (tmp_path / "scorer.py").write_text(python_source(model))
+    done = subprocess.run(
+        [sys.executable, tmp_path / "scorer.py"], input=json.dumps(plain[0]), capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == own["predict"](plain[0])
+    empty = Model(Engine(Spec(loss="softmax", classes=3, dim=4)))
+    with pytest.raises(InvalidInput, match="export needs a model that has met a class"):
+        python_source(empty)
 
 
 def check_exports(model: Model, probe: np.ndarray, tmp_path: Path) -> None:

@@ -29,6 +29,36 @@ def test_classes_of_any_kind() -> None:
         OnlineClassifier(classes=(1, 1))
 
 
+def test_more_than_two_classes_have_the_bits_of_a_run() -> None:
+    labels = ("small", "large", "huge")
+    rows = [(x, labels[int(x["size"]) - 1]) for x, _ in ROWS]
+    model = OnlineClassifier(classes=labels, receipt=True)
+    assert model.predict_proba_one(rows[0][0]) == pytest.approx(dict.fromkeys(labels, 1 / 3))
+    for x, y in rows:
+        model.learn_one(x, y)
+    run = ftprl.train([x for x, _ in rows], [y for _, y in rows], loss="softmax", classes=labels, receipt=True).model
+    assert model.model.state_digest() == run.state_digest()
+    x = rows[-1][0]
+    assert list(model.predict_proba_one(x).values()) == run.predict([x])[0].tolist()
+    assert model.predict_one(x) == "huge" == max(run.predict_proba_one(x).items(), key=lambda item: item[1])[0]
+    assert ftprl.receipt.certify_model(model.model).regret < ftprl.receipt.certify_model(model.model).bound
+    twin = pickle.loads(pickle.dumps(model))
+    twin.learn_one(x, "small")
+    assert twin.predict_proba_one(x) != model.predict_proba_one(x)
+    run.learn_one(x, "small")
+    assert run.predict_proba_one(x) == twin.predict_proba_one(x)
+    with pytest.raises(InvalidInput, match=r"y needs one of the classes \('small'.*got 'tiny'; name all in classes="):
+        model.learn_one(x, "tiny")
+    with pytest.raises(InvalidInput, match=r"y needs one of at most 3 classes \(small, large, huge"):
+        run.learn_one(x, "tiny")
+    with pytest.raises(InvalidInput, match="y needs the label of a class, got None"):
+        run.learn_one(x, None)
+    with pytest.raises(InvalidInput, match="call predict_proba_one"):
+        run.predict_one(x)
+    with pytest.raises(InvalidInput, match="loss= needs two classes"):
+        OnlineClassifier(classes=labels, loss="hinge")
+
+
 def test_no_probabilities_without_log_loss() -> None:
     model = OnlineClassifier(loss="hinge")
     for x, y in ROWS:
