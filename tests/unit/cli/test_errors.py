@@ -82,8 +82,10 @@ TABLE = {
     "--share": [f"{T} --share {value}" for value in ("2", "x", "-1", "1e-40", "0.1 --scale 1", "capped --scale 1")],
     "--no-stack": [f"{T} --scale 1 --no-stack"],
     "--level": [f"{T} --level"],
-    "--round-rows": [f"{T} --round-rows {value}" for value in ("0", "3", "-2", "2 --loss squared")],
-    "--calibrate": [f"{T} --calibrate {value}" for value in ("often", "platt --loss squared")]
+    "--round-rows": [
+        f"{T} --round-rows {value}" for value in ("0", "3", "-2", "2 --loss squared", "4 --calibrate platt")
+    ],
+    "--calibrate": [f"{T} --calibrate {value}" for value in ("often", "platt --loss squared", "isotonic --delay 3")]
     + [f"{T} --calibrate isotonic --passes 2", "train c.vw -o x --resume m --calibrate platt"],
     "--passes": [f"{T} --passes 0", f"{T} --passes -1", "train c.vw -o x --resume k --passes 3",
                  "train - --format vw -o x --passes 2"],
