@@ -51,22 +51,8 @@ def _units() -> list[tuple[Path, list[str]]]:
     own: list[tuple[Path, list[str]]] = [(NATIVE / f"{name}.cpp", []) for name in ("main", "mutate")]
     own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
     tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning", "kernels", "scales")]
-    core = (
-        "learners/experts",
-        "learners/labels",
-        "learners/learner",
-        "learners/ledger",
-        "learners/losses",
-        "learners/multi_class",
-        "learners/multi_scale",
-        "learners/rows",
-        "learners/single_scale",
-        "readers/delimiters",
-        "readers/fingerprint",
-        "support/dispatch",
-        "support/memory",
-    )
-    tested += [(CORE / f"{name}.cpp", COVERED) for name in core]
+    core = [file for part in ("learners", "readers", "support") for file in sorted((CORE / part).glob("*.cpp"))]
+    tested += [(file, COVERED) for file in core if not file.stem.endswith(("_portable", "_sse2", "_avx2"))]
     learners, readers = CORE / "learners", CORE / "readers"
     kernels = [(learners / "kernel_portable.cpp", [*COVERED, *KERNEL]), (readers / "delimiters_portable.cpp", COVERED)]
     if platform.machine().lower() in ("x86_64", "amd64"):

@@ -206,3 +206,20 @@ def test_import_costs_at_most_twice_numpy() -> None:
     rounds = [(cost("ftprl"), cost("numpy")) for _ in range(7)]
     ours, numpy = (min(column) for column in zip(*rounds, strict=True))
     assert ours <= 2 * numpy, f"import ftprl: {ours:.3f} s, import numpy: {numpy:.3f} s"
+
+
+def test_wheels_and_the_conda_recipe_follow_the_project() -> None:
+    """cibuildwheel builds for the versions of Python that are declared; conda's packages are the dependencies."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    declared = re.findall(r"Python :: 3\.(\d+)", "\n".join(project["project"]["classifiers"]))
+    assert project["tool"]["cibuildwheel"]["build"] == [f"cp3{minor}-*" for minor in declared]
+    assert project["project"]["requires-python"] == f">=3.{declared[0]}"
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+    run = recipe.partition("  run:\n")[2].partition("\n\n")[0].replace("matplotlib-base", "matplotlib")
+    packages = {line.strip(" -").replace(" ", "") for line in run.splitlines()}
+    assert packages == {*project["project"]["dependencies"], f"python{project['project']['requires-python']}"}
+    host = recipe.partition("  host:\n")[2].partition("  run:\n")[0]
+    assert {line.strip(" -").replace(" ", "") for line in host.splitlines()} == {
+        *("python", "pip"),
+        *project["build-system"]["requires"],
+    }

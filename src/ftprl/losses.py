@@ -89,6 +89,11 @@ class ScalarLoss:
         return self.rule not in ("none", "classes")
 
     @property
+    def predicts_labels(self) -> bool:
+        """Whether scores are in the unit of the labels."""
+        return self.has_offset and self.link != "log"
+
+    @property
     def has_kink(self) -> bool:
         """Whether weights are in a unit of their own, kappa."""
         return self.rule in ("quantile", "median_of_unit")

@@ -354,6 +354,28 @@ def test_scales_are_dropped_at_the_same_row_however_rows_are_cut(unlearned: str)
         np.testing.assert_array_equal(array, pieces.state[name])
 
 
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+def test_losses_that_may_be_below_0_drop_scales_by_their_deviance(loss: str) -> None:
+    """And the loss of the rows after that is not worse for it."""
+    rng, rows = np.random.default_rng(8), 2**17 + 2**16
+    x = rng.normal(size=(rows, 2)).astype(np.float32)
+    mean = 40.0 * np.exp(0.3 * x[:, 0] - 0.2 * x[:, 1])
+    y = rng.poisson(mean).astype(np.float64) if loss == "poisson" else mean * rng.gamma(2.0, 1e-3, size=rows)
+    batch = Batch(np.arange(0, 2 * rows + 1, 2), np.tile(np.arange(2, dtype=np.uint32), rows), x.ravel(), y,
+                  np.ones(rows), 0)  # fmt: skip
+    s = Spec(loss, dim=2, scale=AUTO)
+    own, kept = Engine(s), Engine(s, retire=False)
+    losses = {engine: np.empty(rows) for engine in (own, kept)}
+    for engine in (own, kept):
+        engine.learn(batch, losses=losses[engine])
+    least = float((y * (1.0 - np.log(np.maximum(y, 1e-9))) if loss == "poisson" else 1.0 + np.log(y))[-(2**16) :].sum())
+    assert losses[kept].sum() < 0.0
+    assert (kept.state["windows"][2] > 0.0).all()
+    assert len(own.spec.scales) == 4
+    after, without = (float(losses[engine][-(2**16) :].sum()) - least for engine in (own, kept))
+    assert after <= 1.001 * without
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
 @pytest.mark.parametrize("stack", [True, False])
 def test_scales_that_stay_without_any_weight_begin_with_equal_weights(loss: str, stack: bool) -> None:

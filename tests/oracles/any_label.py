@@ -22,6 +22,7 @@ LEAST_RATES = (0.5, 0.125)  # of the two levels
 KINKED = ("absolute", "quantile", "huber")
 MARGIN = ("hinge", "squared_hinge")
 LOG_LINK = ("poisson", "gamma")
+FIRST_REVIEW = 16  # row; then its doublings
 
 
 def cut(a: float, low: float, high: float) -> float:
@@ -195,6 +196,8 @@ class AnyLabel:
         old = (L.m, L.U, L.lo, L.hi)
         first = L.rows == 0
         L.learn(y, c)
+        if self.K > 1 and self.rows >= FIRST_REVIEW and self.rows & (self.rows - 1) == 0:
+            self._review(y, c)
         if (first and self.loss not in MARGIN) or L.U == 0.0:
             if self.K == 1:  # nothing of the row is kept but its label
                 for i, s in zip(slots, units, strict=True):
@@ -203,8 +206,24 @@ class AnyLabel:
         hull = (min(old[2], L.lo), max(old[3], L.hi)) if not first else (L.lo, L.hi)
         if self.K > 1:
             self._newton(seen, (old[0], old[1], *hull), base, f, y, c)
-        self.step_scales(slots, values, x, x0, np.clip(scores, *hull), y, c)
+        cut_scores = np.clip(scores, *hull)
+        if self.loss in KINKED or self.loss == "squared":
+            excess = scores - cut_scores  # what is more than the width of the range beyond it counts
+            cut_scores += np.sign(excess) * np.maximum(np.abs(excess) - (hull[1] - hull[0]), 0.0)
+        self.step_scales(slots, values, x, x0, cut_scores, y, c)
         return prediction
+
+    def _review(self, y: float, c: float) -> None:
+        """A D above all that was paid since the last review comes from labels long past: begin anew."""
+        if self.loss not in KINKED and self.loss != "squared":
+            return
+        if self.paid_before < self.D:
+            self.C = self.D = 0.0
+            L = self.labels
+            L.squares *= c / L.weight
+            L.weight, L.since = c, min(L.since, c)
+            L.mean = L.least = L.most = L.q = L.m = L.lo = L.hi = y
+        self.paid_before = 0.0
 
     def _raise(self, slots: list[int], sizes: Vector) -> None:
         for i, a in zip(slots, sizes.tolist(), strict=True):

@@ -17,7 +17,7 @@ from ftprl.data import Batch
 from ftprl.linear import LossTotals
 from ftprl.linear.spec import Spec
 from ftprl.receipt.expert_replay import Additions
-from ftprl.receipt.mixture_replay import Mixing
+from ftprl.receipt.mixture_replay import CURVE, HEAVY, Mixing, added, newton
 from oracles.linear_twin import CUT, play, step, total
 
 Vector = NDArray[np.float64]
@@ -91,6 +91,19 @@ class ReferenceScales:
         zero = np.zeros(1)
         return x, [play(b, one) if one.intercept else zero for b, one in zip(bases, self.free, strict=True)]
 
+    def _stack(self) -> tuple[Vector, Vector]:
+        return self.mixing.state["P"].copy(), self.mixing.state["u"].copy()
+
+    def _learn_stack(self, before: tuple[Vector, Vector], scores: list[float], y: float, weight: float) -> None:
+        """The Newton step from the stack as it was before the row, at other scores than the mixture judges."""
+        state = self.mixing.state
+        state["P"][...], state["u"][...] = before
+        v, weight = [min(max(s, -8.0), 8.0) for s in scores], min(weight, HEAVY)
+        f = added([a * b for a, b in zip(state["u"].tolist(), v, strict=True)])
+        e = math.exp(-abs(f))
+        p = (1.0 if f >= 0 else e) / (1.0 + e)
+        newton(state["P"], state["u"], v, self.loss.slope(f, y), weight * max(p * (1.0 - p), CURVE), weight)
+
     def learn(
         self,
         batch: Batch,
@@ -101,7 +114,8 @@ class ReferenceScales:
     ) -> LossTotals:
         """Predict and then learn each row that has a label and a weight above 0.
 
-        Rows with a number in `late` are predicted first and learned later: the mixture goes by what was said then.
+        Rows with a number in `late` are predicted first and learned later: the mixture goes by what was said then,
+        the stack learns from what the scales say now.
         """
         loss, heavy, rows = 0.0, 0.0, 0
         for r in range(len(batch)):
@@ -117,8 +131,10 @@ class ReferenceScales:
                 self.said[late[r]] = told
             if learns:
                 self.tallies[2] += 1.0
-                judged = told if late is None else self.said.pop(late[r])
+                judged, stack = told if late is None else self.said.pop(late[r]), self._stack()
                 score, value = self.mixing.learn(judged, y, weight, int(self.tallies[2]))
+                if late is not None:
+                    self._learn_stack(stack, told, y, weight)
             else:
                 score, value = self.mixing.tell(told, y)
             if scores is not None:

@@ -48,6 +48,9 @@ inline D values_of(const Rows& rows, bool wide_values, std::int64_t p, int count
     return load(v);
 }
 
+// What the intercept may win, as a cell of doubles: labels that only rise double it row by row.
+constexpr double MOST_WON = 0x1p400;
+
 // The weight of the intercept, a coordinate of value 1.
 inline double intercept_bet(const double* own) {
     const double bound = own[COIN_FACTS];
@@ -104,7 +107,7 @@ void learn_coin(const Rows& rows, const ExpertState& state, bool intercept, std:
         scatter(at, theta, sizes, won, kept->largest);
     }
     if (intercept) {
-        own[WON] -= g * intercept_bet(own);
+        own[WON] = within(own[WON] - g * intercept_bet(own), MOST_WON);
         own[THETA] -= g;
         own[SIZES] += fabs(g);
     }

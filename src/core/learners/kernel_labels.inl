@@ -219,11 +219,25 @@ inline LabelledRow learn_row_label(const Constants& c, LabelState& labels, doubl
     return row;
 }
 
+// The score at which the slope is taken: within the range of the labels, but what is more than its width beyond it
+// counts. Weights that one label far from all others has made would hardly move by the slope at the end of the range.
+inline double start_of(const Loss& loss, const LabelledRow& row, double score) {
+    const double s = cut_to(score, row.low, row.high), beyond = fabs(score - s) - (row.high - row.low);
+    if (!(beyond > 0.0) || !loss.predicts_labels()) return s;
+    return score < s ? s - beyond : s + beyond;
+}
+
 // The slope of a row for weight 1; `reach` is by how much a slope of 1 moves the score, without the weight and kappa.
 inline double slope_of(const Constants& c, const LabelState& labels, const LabelledRow& row, double score,
                        double reach) {
     const double A = row.weight * labels.kappa * reach;
-    return c.loss->implicit(cut_to(score, row.low, row.high), row.y, A, labels.unit, c.tau);
+    return c.loss->implicit(start_of(*c.loss, row, score), row.y, A, labels.unit, c.tau);
+}
+
+// Whether the slope was that of a score beyond the range: the row term is then that of a longer step, of which the cut
+// takes back more.
+inline bool is_far(const Loss& loss, const LabelledRow& row, double score) {
+    return start_of(loss, row, score) != cut_to(score, row.low, row.high);
 }
 
 // The size of a loss before anything cancels out.
@@ -247,7 +261,7 @@ inline void add_row_sums(const Constants& c, const LabelState& labels, const Lab
     const double value = loss.at(s, row.y, c.tau, tail).value;
     const double label = loss.has_log_link() ? 0.0 : fabs(row.y);
     const double losses = size_of_loss(loss, value, s, row.y) + size_of_loss(loss, prediction_loss, prediction, row.y);
-    sums[ROW_TERMS][k] += row.weight * (term.value + (beyond > 0.0 ? beyond : 0.0));
+    sums[ROW_TERMS][k] += row.weight * (term.value + (beyond > 0.0 || is_far(loss, row, score) ? beyond : 0.0));
     sums[SCALE_LOSS][k] += row.weight * (value * over_unit);
     sums[PREDICTION_LOSS][k] += row.weight * (prediction_loss * over_unit);
     sums[ROW_WEIGHT][k] += row.weight * over_unit;

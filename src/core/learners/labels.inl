@@ -38,6 +38,15 @@ inline void learn_quantile(LabelState& s, double tau, double y, double c) {
     s.quantile = below(above(s.quantile + step, s.least), s.most);
 }
 
+// Forget where the labels were; their unit stays, and follows those to come sooner. y is the latest, of weight c.
+inline void begin_anew(LabelState& s, double y, double c) {
+    s.squares *= c / s.weight;
+    s.weight = c;
+    s.since = below(s.since, c);
+    s.mean = s.least = s.most = s.quantile = y;
+    s.offset = s.lowest = s.highest = y;
+}
+
 inline void follow_counts(LabelState& s) {
     s.offset = s.mean > 0.0 ? log_of_label(s.mean) : -log(s.rows + 1.0);
     s.unit = usable_unit(s.mean);

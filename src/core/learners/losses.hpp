@@ -63,6 +63,8 @@ struct Loss {
     double stack_gain;  // the stack predicts its score times this
 
     bool has_kink() const { return rule == LabelRule::quantile || rule == LabelRule::median_of_unit; }
+    // Whether scores are in the unit of the labels.
+    bool predicts_labels() const { return rule == LabelRule::mean || has_kink(); }
     bool has_log_link() const { return rule == LabelRule::log_mean || rule == LabelRule::log_ratio; }
 };
 

@@ -207,11 +207,19 @@ inline void newton_log_loss(const ScaleConstants& c, Mixture& m, const double* s
     dense_newton(*m.dense, v, slope, curve, weight);
 }
 
-inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, double y,
-                                      double weight, double t, bool asked, double* l, double* slopes) {
+// The stack's step where the label was late, at the scores of now.
+inline void newton_now(const ScaleConstants& c, Mixture& m, const double* scores, double y, double weight) {
+    double s[MOST_EXPERTS], e = 0.0;
+    expert_scores(c, m, scores, s);
+    const double slope = c.base.loss->at(s[c.count], y, c.base.tau, e).slope;
+    newton_log_loss(c, m, scores, s[c.count], e, slope, weight);
+}
+
+inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged,
+                                      double y, double weight, double t, bool asked, double* l, double* slopes) {
     const int n = experts(c);
     double e[MOST_EXPERTS] = {}, other[MOST_EXPERTS] = {}, power[MOST_EXPERTS], s[MOST_EXPERTS], slope[MOST_EXPERTS];
-    expert_scores(c, m, scores, s);
+    expert_scores(c, m, judged, s);
     for (int j = 0; j < n; ++j) {
         const LossAtScore row_loss = c.base.loss->at(s[j], y, c.base.tau, e[j]);
         l[j] = row_loss.value;
@@ -236,7 +244,11 @@ inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const
     if (asked) prediction.score = y * (mixed(c, m, other) - prediction.loss);
     for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
     share_out(c, m, l, weight, t, direct ? power : nullptr);
-    if (c.stack) newton_log_loss(c, m, scores, s[c.count], e[c.count], slope[c.count], weight);
+    if (c.stack && judged != scores) {
+        newton_now(c, m, scores, y, weight);
+    } else if (c.stack) {
+        newton_log_loss(c, m, scores, s[c.count], e[c.count], slope[c.count], weight);
+    }
     return prediction;
 }
 
@@ -330,7 +342,8 @@ inline const double* judged_inputs(const ScaleConstants& c, const RowOutputs& ou
 }
 
 // A row that is learned with the log loss: the prediction of the mixture and its loss, its new weights, and the
-// weighted slope of each scale and then of the coin. `judged` are its inputs by which the experts are weighed.
+// weighted slope of each scale and then of the coin. `judged` are its inputs by which the experts are weighed; the
+// stack learns as the scales do, from the scores of now.
 MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged, double y,
                               double weight, double t, bool asked, double* slopes) {
     if (c.frozen) {
@@ -338,7 +351,7 @@ MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double*
         return predict_mixture(c, m, scores, y);
     }
     double l[MOST_EXPERTS] = {};
-    const MixedPrediction prediction = learn_log_loss(c, m, judged, y, weight, t, asked, l, slopes);
+    const MixedPrediction prediction = learn_log_loss(c, m, scores, judged, y, weight, t, asked, l, slopes);
     if (judged != scores) learn_slopes(c, scores, y, weight, slopes);
     for (int j = 0; j < experts(c); ++j) m.totals[j] += weight * l[j];
     keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));

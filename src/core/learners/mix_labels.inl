@@ -2,6 +2,7 @@
 // Included by mix.inl; rules as there.
 
 constexpr double LEVEL_RATES[] = {0.5, 0.125};
+constexpr std::int64_t FIRST_REVIEW = 16;
 constexpr double LEAST_GAP = 0x1p-30;  // part of the loss so far below which a gap is rounding
 
 // What the experts and the stack say of a row.
@@ -105,6 +106,25 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double
     for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * most(m.w[j], LEAST_WEIGHT) + a / n;
 }
 
+// After rows 16, 32, 64, ...: a D that is more than all that was paid since the last of them comes from labels long
+// past, such as a single one far from all others. Neither could losses as they are now move the weights, nor does that
+// range tell where labels are: both are learned anew.
+inline void review_past(const ScaleConstants& c, Mixture& m, double y, double weight, double t) {
+    const auto row = static_cast<std::int64_t>(t);
+    if (!c.base.loss->predicts_labels() || row < FIRST_REVIEW || (row & (row - 1)) != 0) return;
+    if (m.hedge[LARGEST_GAP] > m.hedge[PAID]) {
+        m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = 0.0;
+        begin_anew(m.labels, y, weight);
+    }
+    m.hedge[PAID] = 0.0;
+}
+
+// The least loss that any score has. It may be below 0 where the link is a logarithm.
+inline double least_loss(const Loss& loss, double y) {
+    if (loss.rule == LabelRule::log_mean) return y > 0.0 ? y - y * log(y) : 0.0;
+    return loss.rule == LabelRule::log_ratio ? 1.0 + log(y) : 0.0;
+}
+
 // The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one; `inputs` has
 // the levels and the dense columns of the row.
 inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, const double* inputs,
@@ -164,6 +184,16 @@ inline void weigh_labelled(const ScaleConstants& c, Mixture& m, const Opinions& 
     weigh_experts(m, experts(c), l, weight * log(static_cast<double>(experts(c))) / D);
 }
 
+// What the stack learns from where the label was late: the scores of now. The levels are those of its arrival, which
+// are as old when a row is predicted; `room` is for the inputs.
+inline Opinions opinions_now(const ScaleConstants& c, const Mixture& m, const double* scores, const double* judged,
+                             double* room) {
+    for (int k = 0; k < ROW_INPUTS; ++k) room[k] = scores[k];
+    room[LEVELS_AT] = judged[LEVELS_AT];
+    room[LEVELS_AT + 1] = judged[LEVELS_AT + 1];
+    return opinions_of(c, m, room);
+}
+
 // As learn_mixture for the log loss: slopes are for weight 1; `judged` as there. Whether the scales learn from the row
 // is `row.teaches`.
 MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged,
@@ -176,15 +206,28 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
         l[j] = value_at(c, o.expert[j], y);
         m.totals[j] += weight * l[j];
     }
+    const bool late = judged != scores;
+    alignas(32) double room[ROW_INPUTS];
+    Opinions now;
+    if (late) now = opinions_now(c, m, scores, judged, room);
     if (t > 1.0 && !c.frozen) hedge(c, m, o, y, weight, t);
-    if (!c.frozen) keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
+    if (!c.frozen) {
+        if (c.base.loss->has_log_link()) {
+            const double least = least_loss(*c.base.loss, y);
+            for (int k = 0; k < c.count; ++k) l[k] -= least;
+        }
+        keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
+    }
     const LabelState before = m.labels;
     row = learn_row_label(c.base, m.labels, y, weight);
+    if (!c.frozen) review_past(c, m, y, weight, t);
     if (!row.teaches) {
         for (int k = 0; k <= c.count; ++k) slopes[k] = 0.0;
         return prediction;
     }
-    if (c.stack && !c.frozen) learn_stack(c, m, o, judged, before, row.low, row.high, y, weight, t);
+    if (c.stack && !c.frozen) {
+        learn_stack(c, m, late ? now : o, late ? room : judged, before, row.low, row.high, y, weight, t);
+    }
     if (c.coin) slopes[c.count] = coin_slope(c, m, scores[c.count], row, y);
     for (int k = 0; k < c.count; ++k) slopes[k] = slope_of(c.base, m.labels, row, scores[k], reach[k]);
     return prediction;

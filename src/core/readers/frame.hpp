@@ -623,17 +623,16 @@ private:
     void list_names(std::size_t i) {
         Feature* const features = rows.log.features();
         std::size_t size = 0;
-        for (; next_met_ < met_.size() && met_[next_met_].row == i; ++next_met_) {
-            const FirstMet& one = met_[next_met_];
-            const FrameColumn& column = columns_[one.place];
-            features[size] = one.is_missing ? missing_of(column.reader) : column.form;
-            if (!one.is_missing) features[size].hash = one.hash;
-            ++size;
-        }
-        for (const std::size_t place : block_places_) {
+        for (const std::size_t place : block_places_) {  // in the order of the columns, as from a text file
             const FrameColumn& column = columns_[place];
-            if (column.is_coded() || (static_cast<unsigned>(column.states[i]) & 1) == 0) continue;
-            features[size++] = feature_of(column, i);
+            if (!column.is_coded()) {
+                if ((static_cast<unsigned>(column.states[i]) & 1) != 0) features[size++] = feature_of(column, i);
+            } else if (next_met_ < met_.size() && met_[next_met_].row == i && met_[next_met_].place == place) {
+                const FirstMet& one = met_[next_met_++];
+                features[size] = one.is_missing ? missing_of(column.reader) : column.form;
+                if (!one.is_missing) features[size].hash = one.hash;
+                ++size;
+            }
         }
         rows.set_named(size);
     }

@@ -300,7 +300,7 @@ void Learner::learn_coin(const Row& row, double row_slope) {
     }
     if (s_.intercept) {
         const double bet = own_bet(base);
-        base[2] -= slope * bet;
+        base[2] = cut(base[2] - slope * bet, -cut_of<double>(), cut_of<double>());
         base[0] -= slope;
         base[1] += std::fabs(slope);
     }
@@ -336,8 +336,8 @@ bool Learner::learn_labelled(const Row& row, const double* scores, const double*
                                      : learn_label(s_, state, row.y, row.weight);
     value = loss_value(s_, prediction, row.y);
     for (int k = 0; k < s_.count(); ++k) {
-        const double score = cut(scores[k], own.low, own.high), A = row.weight * state.kappa * reach[k];
-        slopes[k] = own.teaches ? implicit_slope(s_, state, score, row.y, A) : 0.0;
+        const double A = row.weight * state.kappa * reach[k];
+        slopes[k] = own.teaches ? implicit_slope(s_, state, start_of(s_, own, scores[k]), row.y, A) : 0.0;
         add_row_sums(s_, state, own, row.y, row.weight, scores[k], slopes[k], prediction, value, totals_.row_sums + k,
                      s_.count());
     }

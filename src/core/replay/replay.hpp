@@ -37,6 +37,7 @@ inline bool has_offset(Name loss) {
     return loss != Name::logistic && loss != Name::hinge && loss != Name::squared_hinge;
 }
 inline bool has_log_link(Name loss) { return loss == Name::poisson || loss == Name::gamma; }
+inline bool predicts_labels(Name loss) { return has_offset(loss) && !has_log_link(loss); }
 inline double quantile_of(const Settings& s) { return s.loss == Name::quantile ? s.tau : 0.5; }
 
 // The cells that were met: z, R (count numbers each) and S, unit, rows and kappa of each place; float or double.
@@ -149,6 +150,10 @@ struct LabelledRow {
     bool teaches;  // more than the label
 };
 LabelledRow learn_label(const Settings& s, LabelState& state, double y, double weight);
+// Forget where the labels were; y is the latest, of weight c.
+void begin_anew(LabelState& a, double y, double c);
+// The score at which a slope is taken: what is more than the width of the range beyond it counts.
+double start_of(const Settings& s, const LabelledRow& row, double score);
 double implicit_slope(const Settings& s, const LabelState& state, double score, double y, double A);
 void add_row_sums(const Settings& s, const LabelState& state, const LabelledRow& row, double y, double weight,
                   double score, double slope, double prediction, double prediction_loss, double* sums, int stride);
@@ -176,6 +181,7 @@ void newton_step(const MixtureState& m, const double* v, int size, double slope,
 void stack_step(const MixtureState& m, const RowExperts& x, double* v, int size, double ratio, double slope,
                 double curvature, double weight);
 // Losses in blocks of rows, by which it is decided which scales stay.
+inline bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 void add_block(const MixtureState& m, const double* losses, double weight, int K, std::int64_t t);
 
 // A 1 and the values of the active columns, in deviations from their means; the row is counted.

@@ -12,6 +12,7 @@ constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose w
 constexpr double LEAST_GAP = 0x1p-30;       // part of the loss so far below which a gap is rounding
 constexpr double FLAT = 0.125;              // a kinked loss is taken for this part of the density at its kink
 constexpr double LEAST_LOSS = 0x1p-10;      // in units
+constexpr std::int64_t FIRST_REVIEW = 16;   // row; then its doublings
 enum Hedge { GAP, LARGEST_GAP, PAID, STACK_LOSS, STACK_WEIGHT, LEVEL };
 
 struct Opinions {
@@ -20,7 +21,7 @@ struct Opinions {
     int count;
 };
 
-double unit_of(const Settings& s, double unit) { return has_offset(s.loss) && !has_log_link(s.loss) ? unit : 1.0; }
+double unit_of(const Settings& s, double unit) { return predicts_labels(s.loss) ? unit : 1.0; }
 
 double chance_of(double v) {
     const double e = std::exp(-std::fabs(v));
@@ -104,6 +105,21 @@ void charge(const Settings& s, const MixtureState& m, const LabelState& labels, 
     for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * std::max(w[j] / whole, LEAST_WEIGHT) + a / n;
 }
 
+// The least loss that any score has.
+double least_loss(const Settings& s, double y) {
+    if (s.loss == Name::poisson) return y > 0.0 ? y - y * std::log(y) : 0.0;
+    return s.loss == Name::gamma ? 1.0 + std::log(y) : 0.0;
+}
+
+// D above all that was paid since the last review comes from labels long past: rate and place are learned anew.
+void review_past(const MixtureState& m, LabelState& labels, double y, double weight) {
+    if (m.hedge[LARGEST_GAP] > m.hedge[PAID]) {
+        m.hedge[GAP] = m.hedge[LARGEST_GAP] = 0.0;
+        begin_anew(labels, y, weight);
+    }
+    m.hedge[PAID] = 0.0;
+}
+
 struct StackSlope {
     double slope, curvature, level;  // in units; the last is how far the label is above the base
 };
@@ -180,8 +196,12 @@ LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelS
         m.totals[j] += weight * losses[j];
     }
     if (t > 1.0) charge(s, m, labels, o, y, weight, t);
-    add_block(m, losses, weight, s.count(), static_cast<std::int64_t>(t));
+    const auto number = static_cast<std::int64_t>(t);
+    const double least = least_loss(s, y);
+    for (int k = 0; k < s.count(); ++k) losses[k] -= least;
+    add_block(m, losses, weight, s.count(), number);
     const LabelledRow row = learn_label(s, labels, y, weight);
+    if (predicts_labels(s.loss) && number >= FIRST_REVIEW && is_power_of_two(number)) review_past(m, labels, y, weight);
     if (row.teaches && s.stacked) learn_stack(s, m, labels, o, x, row, y, weight, t);
     if (s.coin) x.slope = row.teaches ? weight * coin_slope(s, labels, row, o.bet, y) : 0.0;
     prediction = o.prediction;

@@ -187,6 +187,19 @@ LabelledRow learn_label(const Settings& s, LabelState& state, double y, double w
     return {before.offset, before.unit, low, high, !first && state.unit != 0.0 && state.kappa >= least_kappa};
 }
 
+void begin_anew(LabelState& a, double y, double c) {
+    a.squares *= c / a.weight;
+    a.weight = c;
+    a.since = std::min(a.since, c);
+    a.mean = a.least = a.most = a.quantile = a.offset = a.low = a.high = y;
+}
+
+double start_of(const Settings& s, const LabelledRow& row, double score) {
+    const double own = cut(score, row.low, row.high), beyond = std::fabs(score - own) - (row.high - row.low);
+    if (!predicts_labels(s.loss) || !(beyond > 0.0)) return own;
+    return score < own ? own - beyond : own + beyond;
+}
+
 double implicit_slope(const Settings& s, const LabelState& state, double score, double y, double A) {
     const double d = score - y, gap = margin(score, y), tau = quantile_of(s);
     switch (s.loss) {
@@ -224,7 +237,7 @@ void add_row_sums(const Settings& s, const LabelState& state, const LabelledRow&
     const double label = has_log_link(s.loss) ? 0.0 : std::fabs(y);
     const double losses = size_of(s, value, own, y) + size_of(s, prediction_loss, prediction, y);
     const double spread = std::fabs(slope) * (std::fabs(own) + std::fabs(score) + std::fabs(row.offset) + label);
-    sums[0] += weight * (term.value + std::max(beyond, 0.0));
+    sums[0] += weight * (term.value + (start_of(s, row, score) != own ? beyond : std::max(beyond, 0.0)));
     sums[stride] += weight * (value * over);
     sums[2 * stride] += weight * (prediction_loss * over);
     sums[3 * stride] += weight * over;

@@ -89,8 +89,6 @@ void learn_stack(const Settings& s, const MixtureState& m, const double* scores,
     stack_step(m, x, v, s.count(), 1.0, log_slope(f, y), weight * std::max(p * (1.0 - p), FLATTEST), weight);
 }
 
-bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
-
 }  // namespace
 
 double share_after(const Settings& s, double t) {

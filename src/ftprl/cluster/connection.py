@@ -22,8 +22,9 @@ R = TypeVar("R")
 
 _ANSWER_SECONDS = 5
 _START_SECONDS = 120
-# Of Ray, unless the environment has others: no warning about GPUs at each start, and no statistics sent anywhere.
-_SETTINGS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+# Of Ray, unless the environment has others: no warning about GPUs at each start, no statistics sent anywhere, and
+# workers that wait no longer for a processor than the command itself (Ray gives them the lowest priority).
+_SETTINGS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 
 
 @final
@@ -97,9 +98,10 @@ def _initialise(ray: Any, options: ClusterOptions) -> None:
         if address is not None:
             _check_answer(address)
         if address is None:
-            # One processor more than there are workers: they wait for this process most of the time.
+            # "local": Ray would take another cluster that runs on this machine. One processor more than there are
+            # workers: they wait for this process most of the time.
             count = _processors() if options.workers is None else options.workers
-            ray.init(num_cpus=count + 1, include_dashboard=False, **quiet)
+            ray.init("local", num_cpus=count + 1, include_dashboard=False, **quiet)
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -16,6 +17,8 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 _WAITING = 8  # results of a job that may wait for the learner; then its worker waits
+_AHEAD = 2  # results that are on this node before they are learned
+_LAST_SECONDS = 10  # for threads to end
 _MOST_DEATHS = 5  # of workers, one after the other, without a result between them
 
 
@@ -105,8 +108,9 @@ class OrderedResults(Generic[J, R]):
         self._do, self._do_again = (ray.remote(num_cpus=count, **streaming)(_do) for count in (1, 0))
         self._queue: queue.SimpleQueue[_Running[J] | BaseException | None] = queue.SimpleQueue()
         self._free = threading.Semaphore(workers)
+        self._ready: queue.Queue[tuple[R, float] | BaseException | None] = queue.Queue(_AHEAD)
         self._is_closed = False
-        self._feeder: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     def start(self, job: J, skip: int = 0, *, again: bool = False) -> Any:
         """The results of a job, as references.
@@ -119,37 +123,63 @@ class OrderedResults(Generic[J, R]):
 
     def results(self, jobs: Iterator[J]) -> Generator[R]:
         """All results, in order."""
-        # A thread of its own finds the jobs: it may have to read the files for that.
-        self._feeder = threading.Thread(target=self._feed, args=(jobs,), name="ftprl-jobs", daemon=True)
-        self._feeder.start()
-        while (running := self._queue.get()) is not None:
-            if isinstance(running, BaseException):
-                raise running
+        # One thread finds the jobs, for which it may have to read the files; another one brings results to this node
+        # while others are learned.
+        for task, name in ((lambda: self._feed(jobs), "ftprl-jobs"), (self._bring, "ftprl-results")):
+            self._threads.append(threading.Thread(target=task, name=name, daemon=True))
+            self._threads[-1].start()
+        while True:
             clock = time.perf_counter()
-            for result, seconds in running.results():
-                rows, size = self.work.size(result)
-                self.totals.rows += rows
-                self.totals.bytes += size
-                self.totals.reading_seconds += seconds
-                self.totals.waiting_seconds += time.perf_counter() - clock
-                yield result
-                clock = time.perf_counter()
-            self._free.release()
+            outcome = self._ready.get()
+            self.totals.waiting_seconds += time.perf_counter() - clock
+            if outcome is None:
+                return
+            if isinstance(outcome, BaseException):
+                raise outcome
+            result, seconds = outcome
+            rows, size = self.work.size(result)
+            self.totals.rows += rows
+            self.totals.bytes += size
+            self.totals.reading_seconds += seconds
+            yield result
 
     def _feed(self, jobs: Iterator[J]) -> None:
         last: BaseException | None = None
         try:
             for job in jobs:
-                while not self._free.acquire(timeout=0.1):
-                    if self._is_closed:
-                        return
+                while not self._is_closed and not self._free.acquire(timeout=0.1):
+                    pass
+                if self._is_closed:
+                    break
                 self._queue.put(_Running(self, job))
         except BaseException as error:  # raised where the results are taken, behind those of the jobs before
             last = error
         self._queue.put(last)
 
+    def _bring(self) -> None:
+        last: BaseException | None = None
+        try:
+            while (running := self._queue.get()) is not None:
+                if isinstance(running, BaseException):
+                    raise running
+                for outcome in running.results():
+                    self._hand_over(outcome)
+                    if self._is_closed:
+                        return
+                self._free.release()
+        except BaseException as error:
+            last = error
+        self._hand_over(last)
+
+    def _hand_over(self, outcome: tuple[R, float] | BaseException | None) -> None:
+        """Wait until the learner has space for an outcome, or wants no more."""
+        while not self._is_closed:
+            with contextlib.suppress(queue.Full):
+                self._ready.put(outcome, timeout=0.1)
+                return
+
     def close(self) -> None:
         """Stop: no more results are wanted."""
         self._is_closed = True
-        if self._feeder is not None:
-            self._feeder.join()
+        for thread in self._threads:
+            thread.join(_LAST_SECONDS)  # one may wait for a worker that is slow

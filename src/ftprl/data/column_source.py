@@ -22,6 +22,7 @@ from ftprl.data.frame_source import FramePosition, FrameSettings
 from ftprl.data.options import ReadingOptions
 from ftprl.data.parquet import ParquetPages, open_pages
 from ftprl.data.protocol import BESIDE, Description, Position
+from ftprl.data.remote import check_here
 from ftprl.data.remote_columns import PartSource
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns
 from ftprl.data.text_tables import named_columns
@@ -64,6 +65,10 @@ class FileBlocks:
         """How many parts a file has."""
         with closing(open_column_file(self.files[number], self.format)) as opened:
             return opened.groups
+
+    def check_here(self, number: int) -> None:
+        """Raise InvalidInput if this process, perhaps on another machine, does not have a file."""
+        check_here(self.files[number])
 
     def _blocks_of(self, number: int, first: int, stop: int | None = None, *, threads: bool = False) -> Iterator[Block]:
         file, name = self.files[number], shown(self.files[number])

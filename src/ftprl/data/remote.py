@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ftprl.data.batch import Batch
+from ftprl.data.files import is_uri, shown
+from ftprl.errors import InvalidInput
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -32,6 +36,15 @@ class Workers(Protocol):
 
     def results(self, jobs: Iterator[J], work: Work[J, R]) -> Generator[R]:
         """The results of all jobs, in the order of the jobs; a job whose worker dies is done again."""
+
+
+def check_here(file: str) -> None:
+    """Refuse a file that the process that learns has found and this one, on another machine, does not have."""
+    if not is_uri(file) and not os.path.exists(file):
+        raise InvalidInput(
+            f"{shown(file)}: not there on a worker of the cluster, on {socket.gethostname()}; put the data on a path"
+            " that all nodes have."
+        )
 
 
 def size_of(batches: Iterable[Batch]) -> tuple[int, int]:

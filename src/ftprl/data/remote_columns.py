@@ -34,6 +34,9 @@ class BlocksInParts(Blocks, Protocol):
     def blocks_of_group(self, file: int, group: int, /) -> Iterator[Block]:
         """The blocks of one part."""
 
+    def check_here(self, number: int, /) -> None:
+        """Raise InvalidInput if this process does not have a file."""
+
 
 @final
 class ColumnJob(NamedTuple):
@@ -62,6 +65,7 @@ class ColumnWork:
 
     def __call__(self, job: ColumnJob, /) -> Iterator[ParsedBlock]:
         """The rows of the part."""
+        self._reader.check_here(job.file)
         parser = BlockParser(self._settings)
         for block in self._reader.blocks_of_group(job.file, job.group):
             for part in jobs_of(block, job.start):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from ftprl.data.chunks import BufferPool, Chunk, TextPosition, chunks
 from ftprl.data.files import SharedFile, is_compressed, is_uri, shown
 from ftprl.data.parsing import ChunkParser, ParsedChunk
-from ftprl.data.remote import size_of
-from ftprl.errors import FtprlError, InvalidInput
+from ftprl.data.remote import check_here, size_of
+from ftprl.errors import FtprlError
 
 if TYPE_CHECKING:
     from ftprl.data.text_settings import TextSettings
@@ -75,6 +75,8 @@ class TextWork:
 
     def __call__(self, job: TextJob, /) -> Iterator[ParsedChunk]:
         """The rows of each chunk."""
+        if job.start is not None or any(not part.block for part in job.parts):
+            check_here(self._files[job.file])
         core = self._settings.parser()
         parser = ChunkParser(core, wants_fingerprint=self._digest, keeps_records=self._keeps_records)
         with closing(self._chunks(job)) as text:
@@ -105,14 +107,8 @@ class TextWork:
             yield part._replace(shared_file=shared)
 
     def _opened(self, number: int) -> SharedFile:
-        try:
-            with open(self._files[number], "rb", buffering=0) as raw:
-                return SharedFile(raw.fileno())
-        except OSError as error:
-            raise InvalidInput(
-                f"{shown(self._files[number])}: {error.strerror} on a worker of the cluster;"
-                " put the data on a path that all nodes have."
-            ) from None
+        with open(self._files[number], "rb", buffering=0) as raw:
+            return SharedFile(raw.fileno())
 
 
 def text_again(files: tuple[str, ...], settings: TextSettings, chunk: Chunk) -> Chunk:

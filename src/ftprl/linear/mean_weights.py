@@ -40,7 +40,7 @@ def mean_weights(engine: Engine, slots: NDArray[np.integer[Any]]) -> MeanWeights
             return MeanWeights(engine.weights_at(slots, 0), engine.bias(0) + offset)
         experts = dict(zip(mixture.names, mixture.weights, strict=True))
         loss = engine.spec.scalar_loss()
-        unit = labels["unit"] if labels is not None and loss.link == "identity" and loss.has_offset else 1.0
+        unit = labels["unit"] if labels is not None and loss.predicts_labels else 1.0
         stack = experts.get("stack", 0.0) * _STACK_GAIN.get(engine.spec.loss, 1.0)
         weights, intercept = _of_scales(engine, slots, mixture.weights, stack)
         for more in (

@@ -162,6 +162,12 @@ class Spec:
                     f" {name}={getattr(self, name)!r:.40}; drop one.",
                     option=("round_rows", name),
                 )
+        if self.calibrate != "none":  # it learns each row before the next one is predicted
+            raise InvalidInput(
+                f"round_rows= above 1 does not support calibrate=, got round_rows={self.round_rows} and"
+                f" calibrate={self.calibrate}; drop one.",
+                option=("round_rows", "calibrate"),
+            )
 
     @property
     def scales(self) -> tuple[float, ...]:

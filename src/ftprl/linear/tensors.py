@@ -229,8 +229,8 @@ def _is_hedge(numbers: NDArray[Any]) -> bool:
 
 
 def _is_row_sums(sums: NDArray[Any]) -> bool:
-    """Finite numbers; row terms, weights and sizes of at least 0."""
-    return _is_finite(sums) and _is_positive(sums[[0, 3, 4]])
+    """Finite numbers; weights and sizes of at least 0."""
+    return _is_finite(sums) and _is_positive(sums[[3, 4]])
 
 
 def _is_baseline(numbers: NDArray[Any]) -> bool:

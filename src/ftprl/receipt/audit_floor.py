@@ -32,7 +32,7 @@ def audited_floor(replay: Replayed, sums: list[DualSums], norm: str, length: flo
     """The floor as a certificate states it; `length` is that of the fixed weights, before it is put into units."""
     loss = replay.spec.scalar_loss()
     unit = 1.0
-    if loss.has_offset and loss.link != "log" and replay.label_unit > 0.0:
+    if loss.predicts_labels and replay.label_unit > 0.0:
         unit = replay.label_unit
     lines = [_line(replay, k, own, unit) for k, own in enumerate(sums)]
     least = None if loss.link == "log" else 0.0

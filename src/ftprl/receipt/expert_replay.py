@@ -71,7 +71,7 @@ class CoinReplay:
         self.cells[at, WON] = np.clip(won - g * self._x, -top, top)
         if self.intercept:
             bet = self._own_bet()
-            base[WON] -= slope * bet
+            base[WON] = np.clip(base[WON] - slope * bet, -_CUT[np.float64], _CUT[np.float64])
             base[THETA] -= slope
             base[SIZES] += abs(slope)
         base[BOUND] = max(float(base[BOUND]), abs(row_slope))

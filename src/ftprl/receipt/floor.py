@@ -66,7 +66,7 @@ def floor_lines(engine: Certifiable, sums: StreamLedger) -> FloorLines:
 def unit_of_length(spec: Spec, label_unit: float) -> float:
     """What a length is divided by: the unit of the labels where weights are in it, so that it does not matter."""
     loss = spec.scalar_loss()
-    in_unit = loss.has_offset and loss.link != "log" and label_unit > 0.0
+    in_unit = loss.predicts_labels and label_unit > 0.0
     return label_unit if in_unit else 1.0
 
 

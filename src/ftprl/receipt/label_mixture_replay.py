@@ -19,6 +19,7 @@ Floats = list[float]
 
 RATES = (0.5, 0.125)  # of the two levels
 LEAST_WEIGHT = 2.0**-1000  # without a share an expert whose weight is 0 could never come back
+FIRST_REVIEW = 16  # row; then its doublings
 LEAST_GAP = 2.0**-30  # part of the loss so far below which a gap is rounding
 FLAT = 0.125  # a kinked loss is taken for this part of the density at its kink
 LEAST_LOSS = 2.0**-10  # in units
@@ -87,7 +88,7 @@ class LabelMixing:
         return mean, experts, seen, base, f
 
     def _unit(self, unit: float) -> float:
-        return unit if self.loss.has_offset and self.loss.link != "log" else 1.0
+        return unit if self.loss.predicts_labels else 1.0
 
     def learn(self, scores: Floats, y: float, weight: float, t: int) -> tuple[float, float, LabelledRow]:
         """The prediction for row t, counted from 1, its loss, and the row as the scales learn it."""
@@ -97,8 +98,11 @@ class LabelMixing:
         self.state["totals"] += [weight * a for a in losses]
         if t > 1:
             self.charge(mean, experts, y, weight, t)
-        self.blocks.add([weight * a for a in losses[: self.K]], t)
+        least = self._least_loss(y)
+        self.blocks.add([weight * (a - least) for a in losses[: self.K]], t)
         row = learn_row_label(self.facts, y, weight, self.least_kappa)
+        if self.loss.predicts_labels and t >= FIRST_REVIEW and t & (t - 1) == 0:
+            self._review_past(y, weight)
         if row.teaches and self.spec.stacked:
             self._stack(seen, base, f, row, t)
         if self.additions.bet is not None:
@@ -109,6 +113,20 @@ class LabelMixing:
         """The slope at the coin's score, in units of the labels."""
         s = row.cut(self._bet)
         return self._slope(self.facts, s, s, row.y, 1.0)[0] if self.loss.has_offset else self.loss.slope(s, row.y)
+
+    def _least_loss(self, y: float) -> float:
+        """The least loss that any score has."""
+        if self.loss.rule == "log_mean":
+            return y - y * math.log(y) if y > 0 else 0.0
+        return 1.0 + math.log(y) if self.loss.rule == "log_ratio" else 0.0
+
+    def _review_past(self, y: float, weight: float) -> None:
+        """D above all that was paid since the last review is that of labels long past: it is learned anew."""
+        hedge = self.state["hedge"]
+        if hedge[LARGEST] > hedge[PAID]:
+            hedge[GAP] = hedge[LARGEST] = 0.0
+            self.facts.begin_anew(y, weight)
+        hedge[PAID] = 0.0
 
     def known_label(self, y: float) -> float:
         """A label within the range that was known before it."""

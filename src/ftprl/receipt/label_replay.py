@@ -75,6 +75,12 @@ class LabelFacts:
         self.low, self.high = self.least, self.most
         return None
 
+    def begin_anew(self, y: float, c: float) -> None:
+        """Forget where the labels were; y is the latest, of weight c. The unit stays."""
+        self.squares *= c / self.weight
+        self.weight, self.since = c, min(self.since, c)
+        self.mean = self.least = self.most = self.quantile = self.offset = self.low = self.high = y
+
     def _moments(self, y: float, c: float) -> None:
         first = self.rows == 0.0
         self.rows += 1.0
@@ -121,6 +127,14 @@ class LabelledRow:
 
     def cut(self, score: float) -> float:
         return cut(score, self.low, self.high)
+
+    def start(self, loss: ScalarLoss, score: float) -> float:
+        """The score at which the slope is taken: what is more than the width of the range beyond it counts."""
+        s = self.cut(score)
+        beyond = abs(score - s) - (self.high - self.low)
+        if not loss.predicts_labels or not beyond > 0:
+            return s
+        return s - beyond if score < s else s + beyond
 
 
 def learn_row_label(facts: LabelFacts, y: float, weight: float, least_kappa: float) -> LabelledRow:
@@ -218,7 +232,7 @@ def row_sums(
     losses = _size(loss, value, s, row.y) + _size(loss, prediction_loss, prediction, row.y)
     spread = abs(slope) * (abs(s) + abs(score) + abs(row.offset) + label)
     return (
-        row.weight * (term + max(beyond, 0.0)),
+        row.weight * (term + (beyond if row.start(loss, score) != s else max(beyond, 0.0))),
         row.weight * (value * over_unit),
         row.weight * (prediction_loss * over_unit),
         row.weight * over_unit,

@@ -345,7 +345,8 @@ def may_restart(arguments: Mapping[str, Any]) -> bool:
     if arguments["engine"] != "ray" or checkpoint is None or arguments["predictions"] == STDOUT:
         return False
     parts = data if isinstance(data, list | tuple) else [data]
-    are_paths = all(isinstance(path, str | os.PathLike) for path in parts)
+    has_files = isinstance(data, readers.Source) and bool(data.files)
+    are_paths = has_files or all(isinstance(path, str | os.PathLike) for path in parts)
     has_vectors = arguments["y"] is not None or not isinstance(arguments["weight"], str | int | None)
     output = arguments["output"]
     is_apart = output is None or os.path.realpath(output) != os.path.realpath(checkpoint)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 import sys
+import traceback
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from types import FrameType
@@ -36,11 +38,22 @@ def main(number: int) -> None:
             run = train_here({**arguments, "listener": listen})
         except _Abandoned:
             return
-        except (FtprlError, OSError, MemoryError, Interrupted, KeyboardInterrupt) as error:
-            supervisor.send(("error", error))
+        except BaseException as error:
+            supervisor.send(("error", _sendable(error)))
             return
         body = run.model.to_bytes() if arguments["output"] is None else None
         supervisor.send(("done", (replace(run, model=None), body)))  # type: ignore[arg-type]
+
+
+def _sendable(error: BaseException) -> BaseException:
+    """An error that can be sent; one that nobody raised on purpose says where it came from."""
+    try:
+        sent: BaseException = pickle.loads(pickle.dumps(error))
+    except Exception:  # of a class that cannot be pickled, or not read again
+        sent = RuntimeError(f"{type(error).__name__}: {error}")
+    if not isinstance(error, FtprlError | OSError | MemoryError | KeyboardInterrupt):
+        sent.add_note("In the process that learns:\n" + "".join(traceback.format_exception(error)))
+    return sent
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -82,11 +82,17 @@ TABLE = {
     "--share": [f"{T} --share {value}" for value in ("2", "x", "-1", "1e-40", "0.1 --scale 1", "capped --scale 1")],
     "--no-stack": [f"{T} --scale 1 --no-stack"],
     "--level": [f"{T} --level"],
+    "--round-rows": [
+        f"{T} --round-rows {value}" for value in ("0", "3", "-2", "2 --loss squared", "4 --calibrate platt")
+    ],
+    "--calibrate": [f"{T} --calibrate {value}" for value in ("often", "platt --loss squared", "isotonic --delay 3")]
+    + [f"{T} --calibrate isotonic --passes 2", "train c.vw -o x --resume m --calibrate platt"],
     "--passes": [f"{T} --passes 0", f"{T} --passes -1", "train c.vw -o x --resume k --passes 3",
                  "train - --format vw -o x --passes 2"],
     "--holdout": [f"{T} --holdout 1", f"{T} --holdout -3", "train c.vw -o x --resume k --holdout 5"],
     "--no-retire": [f"{T} --scale 1 --no-retire", "train c.vw -o x --resume k --no-retire"],
-    "--receipt": ["train c.vw -o x --resume plain --receipt", "train c.vw -o x --resume m --no-receipt"],
+    "--receipt": [f"{T} --receipt --calibrate platt", "train c.vw -o x --resume plain --receipt",
+                  "train c.vw -o x --resume m --no-receipt"],
     "--checkpoint": [f"{T} --checkpoint d", f"{T} --checkpoint no/c", f"{T} --checkpoint c.vw"],
     "--every": [f"{T} --every 5", *(f"{T} --checkpoint c --every {value}" for value in ("0", "-5s", "5x", "''"))],
     "--resume": ["train c.csv -o x --resume k", "train c.vw c.vw -o x --resume k"]

@@ -16,9 +16,12 @@ import ftprl
 from ftprl.cluster.connection import connect
 from ftprl.cluster.options import ClusterOptions
 from ftprl.errors import BadFormat, FtprlError, InvalidInput, Unsupported
+from ftprl.losses import CLASS_LOSSES, LOSSES
 from ftprl.training.predict_files import predict_files
 
+os.environ.setdefault("RAY_worker_niceness", "0")  # before Ray reads it: tests run beside others
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ftprl[ray]'")
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 pytestmark = [
     pytest.mark.xdist_group("ray"),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
@@ -28,7 +31,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     started = {"num_cpus": 3, "object_store_memory": 200_000_000, "include_dashboard": False}
-    ray.init(log_to_driver=False, configure_logging=False, **started)
+    ray.init("local", log_to_driver=False, configure_logging=False, **started)
     yield
     ray.shutdown()
 
@@ -172,38 +175,80 @@ def test_other_versions_are_refused(clicks: Path, cluster: None, monkeypatch: py
 
 
 @pytest.mark.slow
-def test_forty_kills_of_workers_and_of_a_node(clicks: Path, tmp_path: Path) -> None:
-    """Ten runs on two nodes: in each, workers are killed at random rows, and once a whole node."""
+def test_real_data_formats_and_losses(tmp_path: Path, cluster: None) -> None:
+    """With 1, 2 and 4 workers, with receipts where there are some."""
+    from pyarrow import csv, parquet
+
+    ftprl.data.clicks.generate(20_000, seed=1, path=tmp_path / "clicks.csv")
+    ftprl.data.clicks.generate(20_000, seed=1, path=tmp_path / "clicks.vw")
+    table = csv.read_csv(tmp_path / "clicks.csv")
+    parquet.write_table(table, tmp_path / "clicks.parquet", row_group_size=3_000)
+    label = {"label": "click"}
+    cases: list[tuple[Path, dict[str, Any]]] = [
+        (tmp_path / "clicks.csv", label | {"receipt": True}),
+        (tmp_path / "clicks.vw", {"receipt": True}),
+        (tmp_path / "clicks.parquet", label | {"receipt": True}),
+    ]
+    cases += [(tmp_path / "clicks.parquet", label | {"loss": "hinge"})]
+    numbers = sorted(name for name, loss in LOSSES.items() if not loss.binary and name not in CLASS_LOSSES)
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{1 + y},{x:.3f},{c}"
+        for y, x, c in zip(rng.poisson(3.0, 5_000), rng.random(5_000), "abcde" * 1_000, strict=True)
+    ]
+    (tmp_path / "numbers.csv").write_text("\n".join(["y,x,c", *lines]) + "\n")
+    cases += [(tmp_path / "numbers.csv", {"label": "y", "loss": loss}) for loss in (*numbers, *CLASS_LOSSES)]
+    shared = {
+        "criteo80k.vw.gz": {},
+        "a9a.libsvm.gz": {},
+        "sms.tsv.gz": {"label": "1", "text": "2", "header": False, "positive": "spam"},
+    }
+    cases += [(SHARED / name, options) for name, options in shared.items() if (SHARED / name).exists()]
+    for data, options in cases:
+        local = ftprl.train(data, bits=18, **options).model.to_bytes()
+        for workers in (1, 2, 4):
+            far = ftprl.train(data, bits=18, engine="ray", workers=workers, **options)
+            assert far.model.to_bytes() == local, (data.name, options, workers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(10))
+def test_four_kills_of_workers_learner_and_node(number: int, clicks: Path, tmp_path: Path) -> None:
+    """On two nodes, at random rows and in random order: two workers, the process that learns, and a whole node."""
     from ray.cluster_utils import Cluster
 
+    if ray.is_initialized():
+        ray.shutdown()
     local = trained(clicks, tmp_path / "local.ftprl")
-    rng = np.random.default_rng(0)
-    total = 0
-    for number in range(10):
-        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-        other = nodes.add_node(num_cpus=2)
-        ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
-        killed: list[object] = []
+    rng = np.random.default_rng(number)
+    wanted = [str(one) for one in rng.permutation(["worker", "worker", "learner", "node"])]
+    killed: list[str] = []
+    store = {"object_store_memory": 200_000_000, "include_dashboard": False}
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, **store})
+    other = nodes.add_node(num_cpus=2, object_store_memory=200_000_000)
 
-        def kill(event: dict[str, Any], killed: list[object] = killed, nodes: Any = nodes, other: Any = other) -> None:
-            if event["event"] != "tick" or len(killed) >= 4 or rng.random() < 0.5:
+    def kill(event: dict[str, Any]) -> None:
+        if event["event"] != "tick" or len(killed) == len(wanted) or rng.random() < 0.7:
+            return
+        if wanted[len(killed)] == "node":
+            nodes.remove_node(other, allow_graceful=False)
+        else:
+            processes = learners() if wanted[len(killed)] == "learner" else workers_at_work()
+            if not processes:
                 return
-            if other is not None and other not in killed and len(killed) == 2:
-                nodes.remove_node(other, allow_graceful=False)
-                killed.append(other)
-            for pid in workers_at_work()[:1]:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
+            os.kill(processes[0], signal.SIGKILL)
+        killed.append(wanted[len(killed)])
 
-        try:
-            source = ftprl.data.open(clicks, label="click", dim=2**16, block_size=1 << 16, names=True)
-            ftprl.train(source, output=tmp_path / f"{number}.ftprl", engine="ray", workers=3, listener=kill)
-        finally:
-            ray.shutdown()
-            nodes.shutdown()
-        total += len(killed)
-        assert (tmp_path / f"{number}.ftprl").read_bytes() == local
-    assert total >= 30
+    try:
+        source = ftprl.data.open(clicks, label="click", dim=2**16, block_size=1 << 15, names=True)
+        options: dict[str, Any] = {"engine": "ray", "workers": 3, "address": nodes.address, "listener": kill}
+        options |= {"checkpoint": f"file://{tmp_path}/run", "every": 2_000}
+        run = ftprl.train(source, output=tmp_path / "ray.ftprl", **options)
+    finally:
+        nodes.shutdown()
+    assert killed == wanted
+    assert [event for event in run.events if event["event"] == "learner_died"]
+    assert (tmp_path / "ray.ftprl").read_bytes() == local
 
 
 def test_predictions_of_many_files(clicks: Path, tmp_path: Path, cluster: None) -> None:
@@ -295,7 +340,7 @@ def test_a_job_whose_workers_always_die(tmp_path: Path, cluster: None) -> None:
             return f"job {job}"
 
     if not ray.is_initialized():
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
     totals = ReadingTotals()
     results = OrderedResults(ray, Deadly(), 2, totals).results(iter([0, 1, 2]))
     assert next(results) == 0

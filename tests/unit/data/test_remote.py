@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import re
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -192,18 +193,24 @@ def test_a_truncated_file_is_reported_as_at_home(tmp_path: Path) -> None:
     assert messages[0] == messages[1]
 
 
-def test_a_file_that_a_worker_does_not_have(tmp_path: Path) -> None:
-    (tmp_path / "a.vw").write_text(vw(900))
-    source = data.open(tmp_path / "a.vw", block_size=2048)
+@pytest.mark.parametrize("name", ["a.vw", "a.vw.gz", "a.parquet"])
+def test_a_file_that_a_worker_does_not_have(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    if name.endswith("parquet"):
+        pq.write_table(pa.table({"x": [1.0, 2.0], "click": [0, 1]}), file)
+    else:
+        file.write_bytes(gzip.compress(vw(900).encode()) if name.endswith("gz") else vw(900).encode())
+    source = data.open(file, block_size=2048, label="click" if name.endswith("parquet") else None)
 
     class Gone(Elsewhere):
         def results(self, jobs: Iterator[Any], work: Work[Any, Any]) -> Generator[Any]:
             todo = list(jobs)
-            (tmp_path / "a.vw").unlink()
+            file.unlink()
             yield from super().results(iter(todo), work)
 
     source.use_workers(Gone())  # type: ignore[attr-defined]
-    with pytest.raises(FtprlError, match=r"a\.vw: .* on a worker of the cluster; put the data on a path"):
+    what = rf"{re.escape(name)}: not there on a worker of the cluster, on \S+; put the data on a path that all nodes"
+    with pytest.raises(FtprlError, match=what):
         list(source.read())
 
 

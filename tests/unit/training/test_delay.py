@@ -88,7 +88,24 @@ def test_several_scales_learn_as_the_twin_does(tmp_path: Path, delay: int, float
     np.testing.assert_array_equal(predicted, np.clip(run.model.mean(scores), 1e-15, 1 - 1e-15))
     for name in ("z", "R"):
         np.testing.assert_array_equal(run.model.engine.parts[name], twin.parts[name])
-    np.testing.assert_array_equal(run.model.engine.state["w"], twin.mixing.state["w"])
+    for name in ("w", "u", "P"):
+        np.testing.assert_array_equal(run.model.engine.state[name], twin.mixing.state[name])
+
+
+@pytest.mark.parametrize(("loss", "label"), [("logistic", "y"), ("squared", "count"), ("absolute", "count")])
+def test_a_stack_that_sees_columns_does_not_count_them_twice(tmp_path: Path, loss: str, label: str) -> None:
+    """Labels that come late meet scales that knew nothing yet: a stack that learned from what these said would put all
+    of it on the columns, and predict with both once the scales have learned."""
+    rng = np.random.default_rng(5)
+    columns = {f"x{j}": rng.normal(size=4000) for j in range(5)}
+    score = 1.5 - sum(columns.values()) + rng.normal(size=4000)
+    columns[label] = np.where(score > 0, 1.0, -1.0) if loss == "logistic" else score
+    path = written(tmp_path / "dense.csv", {name: c.tolist() for name, c in columns.items()})
+    with_columns, without = (
+        train(path, label=label, loss=loss, delay=1000, dim=DIM, dense=dense).progressive_loss
+        for dense in (True, False)
+    )
+    assert with_columns < 1.01 * without
 
 
 @pytest.mark.parametrize(("loss", "label"), [("logistic", "y"), ("squared", "count"), ("absolute", "count")])

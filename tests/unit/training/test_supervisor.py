@@ -90,6 +90,14 @@ def test_errors_are_those_of_the_learner(clicks: Path, tmp_path: Path) -> None:
     assert (str(raised.value), raised.value.options) == (str(here.value), here.value.options)
 
 
+def test_errors_that_nobody_expects_end_the_run_too(clicks: Path, tmp_path: Path) -> None:
+    options = arguments(clicks, label="click", checkpoint=tmp_path / "run.ck")
+    del options["bits"]
+    with pytest.raises(KeyError, match="bits") as raised:
+        supervisor.supervised(options)
+    assert "In the process that learns:" in raised.value.__notes__[0]
+
+
 def test_an_error_of_the_listener_ends_the_run(clicks: Path, tmp_path: Path) -> None:
     class Enough(Exception):
         pass
