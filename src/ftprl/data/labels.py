@@ -59,6 +59,11 @@ def of_numbers(loss: str, positive: str | None) -> LabelRule:
     return LabelRule("positive", positive) if positive is not None else LabelRule("sign" if binary else "number")
 
 
+def needs_values(loss: str, positive: str | None) -> bool:
+    """Whether the rule of a column depends on the values that its first rows hold."""
+    return is_binary(loss, positive) and positive is None
+
+
 def of_values(loss: str, positive: str | None, column: str, values: Sequence[str]) -> LabelRule:
     """The rule of a column, given the values that its first rows hold."""
     check_positive(positive)

@@ -7,7 +7,7 @@ from ftprl.data.chunks import Started
 from ftprl.data.columns import bucket_entry, known_plan, settle
 from ftprl.data.files import Stream, lasts
 from ftprl.data.interactions import checked
-from ftprl.data.labels import LabelRule
+from ftprl.data.labels import LabelRule, needs_values
 from ftprl.data.options import ReadingOptions, column_name, column_names
 from ftprl.data.text import TextSource
 from ftprl.data.text_settings import TextSettings, settings_of
@@ -74,7 +74,9 @@ def _settle(
     label = named.label if known is None else next((name for name, kind in known.items() if kind == "label"), None)
     at = header.names.index(label) if label in header.names else len(header.names)
     keep = [header.names.index(name) for name in named.bucket if name in header.names]
-    sample = tables.sample(stream, dialect, header, size, at, keep)
+    sample = tables.Sample(header.data, [], [])
+    if known is None or (at < len(header.names) and needs_values(settings.loss, settings.positive)):
+        sample = tables.sample(stream, dialect, header, size, at, keep)
     if known is None:
         kinds = tables.decide(header.names, named, sample.columns, stream.name, dialect)
         plan = settle(kinds, dict(zip(header.names, sample.columns, strict=True)), named.bucket, options.missing)

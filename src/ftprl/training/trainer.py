@@ -107,6 +107,7 @@ class Trainer:
         self.failed_checkpoints = 0
         self.checkpoint_error: str | None = None  # of the first that failed
         self.has_ended = False  # the model is saved
+        self._numbers: Vector = np.empty(0)  # for `_arrays`
         self._is_shown = False  # whether the last of the rows that are being learned is shown in a progress event
         self._saved_rows = self.state.rows  # that a file has: a checkpoint, or the model that is resumed
         self._clock = time.monotonic()
@@ -389,12 +390,12 @@ class Trainer:
         if self._waiting is not None:
             return self._learned_late(rows, self._waiting)
         monitor, is_first_pass = self.state.monitor, self.state.passes_done == 0
-        losses, baselines = np.empty(len(rows)), np.empty((len(rows), 2))
+        losses, baselines, scores = self._arrays(len(rows))
         # Several scales need much less time for a loss than for a score: then that of the last row is enough, where
         # it is shown. A row that is refused is not shown: any row could be the last one before it.
         scores_all = monitor.needs_scores or self._written is not None or not self.model.engine.spec.several
         scores_last = not scores_all and (self._is_shown or self.source.skips_bad_rows)
-        scores = np.empty(len(rows) if scores_all else int(scores_last))
+        scores = scores[: len(rows) if scores_all else int(scores_last)]
         self.model.engine.learn(
             rows,
             scores=scores if scores_all else None,
@@ -406,6 +407,13 @@ class Trainer:
         if is_first_pass:
             monitor.add(losses, baselines, scores if monitor.needs_scores else None, rows.y, rows.weight)
         return _Outcome(losses, baselines, scores)
+
+    def _arrays(self, rows: int) -> _Outcome:
+        """Room for how so many rows are predicted: the same memory for every batch, which the system has given once."""
+        if len(self._numbers) < 4 * rows:
+            self._numbers = np.empty(4 * rows)
+        losses, baselines, scores = np.split(self._numbers[: 4 * rows], [rows, 3 * rows])
+        return _Outcome(losses, baselines.reshape(rows, 2), scores)
 
     def _learned_late(self, rows: Batch, waiting: Waiting) -> _Outcome:
         """Predict rows, and learn those whose labels arrive meanwhile; the losses are those of the predictions."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ftprl
+from ftprl._core import MeanSequence, use_instruction_set
 from ftprl.confidence import MeanInterval, RunConfidence, RunMonitor
 from ftprl.errors import Interrupted
 from ftprl.losses import SCALAR_LOSSES
@@ -69,6 +70,36 @@ def test_the_sequences_are_those_of_the_twin(loss: str) -> None:
         got = (interval.mean, interval.lower, interval.upper)
         np.testing.assert_allclose(got, twin.interval(), rtol=1e-7, atol=1e-9, err_msg=name)
         assert interval.rows == known.sum() - first
+
+
+@pytest.mark.parametrize("loss", SCALAR_LOSSES)
+def test_sequences_added_together_are_those_of_one_alone_to_the_bit(loss: str) -> None:
+    """With rows that are cut, heavier than all before, or without a label, in batches of any size."""
+    rng, kind, n = np.random.default_rng(3), SCALAR_LOSSES[loss], 3000
+    y = rng.choice([-1.0, 1.0], n) if kind.binary else rng.gamma(2.0, 1.0, n) + 0.01
+    scores, weight = rng.normal(0.3, 1.0, n), rng.choice([0.0, 0.5, 1.0], n) * 2.0 ** (np.arange(n) // 900)
+    losses = np.array([kind.value(s, t) for s, t in zip(scores, y, strict=True)])
+    losses[::400], y[::170] = 50.0 * (1.0 + losses[::400]), np.nan
+    baselines = np.column_stack([rng.random(n), np.zeros(n)])
+    numbers = []
+    try:
+        for name in ("avx2", "sse2", "portable"):
+            if not use_instruction_set(name):
+                continue
+            monitor, start = RunMonitor(loss), 0
+            while start < n:
+                part = slice(start, start := start + int(rng.integers(1, 700)))
+                own = scores[part] if monitor.needs_scores else None
+                monitor.add(losses[part], baselines[part], own, y[part], weight[part])
+            numbers.append(monitor.numbers)
+    finally:
+        use_instruction_set("")
+    assert all(one == numbers[0] for one in numbers)
+    known = (weight > 0) & (y == y)
+    alone = MeanSequence(10.0, False, True, 0.05)
+    alone.add(losses[known], weight[known])
+    if kind.binary:
+        assert numbers[0][3 : 3 + len(alone.numbers)] == list(alone.numbers)
 
 
 def test_a_run_has_the_loss_of_its_rows(tmp_path: Path) -> None:
