@@ -50,7 +50,10 @@ def _brief(value: Any) -> str:
         return f"a {'list' if isinstance(value, list) else 'mapping'} of {len(value)}"
     if type(value) is int and value.bit_length() > 200:
         return f"a whole number of {value.bit_length()} bits"
-    return ascii(value[:60] if isinstance(value, str) else value)
+    if isinstance(value, str):
+        text = ascii(value[:60])
+        return text if len(text) <= 80 else f"{text[:76]}...{text[0]}"  # escapes are longer than what they stand for
+    return ascii(value)
 
 
 def _unless(sound: bool, expected: str, value: Any) -> Mismatch | None:

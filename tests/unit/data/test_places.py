@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,19 @@ OPTIONS: dict[str, Any] = {"label": "y", "bits": 10}
 
 
 @pytest.fixture
-def memory() -> Any:
-    """A file system that is no disk."""
+def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A file system that is no disk; whoever opens a file has a position of their own in it, as elsewhere."""
     fsspec = pytest.importorskip("fsspec")
     system = fsspec.filesystem("memory")
     system.store.clear()
     system.pseudo_dirs[:] = [""]
+    open_one = type(system)._open
+
+    def open_own(self: Any, path: str, mode: str = "rb", **options: Any) -> Any:
+        file = open_one(self, path, mode, **options)
+        return io.BytesIO(file.getvalue()) if mode == "rb" else file
+
+    monkeypatch.setattr(type(system), "_open", open_own)
     return system
 
 

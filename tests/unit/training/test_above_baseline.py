@@ -47,7 +47,7 @@ def test_the_last_line_says_so(quiet: list[str], capsys: Capture) -> None:
 def test_a_short_or_a_good_run_does_not(data: str, options: list[str], capsys: Capture) -> None:
     assert run([*TRAIN, data, *options]) == 0
     out, err = capsys.readouterr()
-    assert "above the baseline" not in err
+    assert "is above the baseline" not in err
     assert json.loads(out)["above_baseline"] is False
     assert json.loads(Path("run.jsonl").read_text().splitlines()[-1])["above_baseline"] is False
     assert run(["report", "run.jsonl", "-o", "r.html"]) == 0
