@@ -26,13 +26,13 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
     system = fsspec.filesystem("memory")
     system.store.clear()
     system.pseudo_dirs[:] = [""]
-    open_one = type(system)._open
+    open_one = type(system).open
 
     def open_own(self: Any, path: str, mode: str = "rb", **options: Any) -> Any:
         file = open_one(self, path, mode, **options)
         return io.BytesIO(file.getvalue()) if mode == "rb" else file
 
-    monkeypatch.setattr(type(system), "_open", open_own)
+    monkeypatch.setattr(type(system), "open", open_own)
     return system
 
 
