@@ -17,7 +17,6 @@ from ftprl.data.files import STDIN, is_uri
 from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.spec import Spec
-from ftprl.losses import CLASS_LOSSES
 from ftprl.training.checkpoint import check_shared, load_resumed
 from ftprl.training.delay import has_delay_column, parse_memory
 from ftprl.training.event_log import EventLog, settings
@@ -435,12 +434,7 @@ def _check_delay(options: RunOptions, source: readers.Source, spec: Spec, *, rec
             " drop one.",
             option=(name, "receipt"),
         )
-    loss, bounds, round_rows = spec.loss, spec.bounds, spec.round_rows
-    if loss in CLASS_LOSSES:
-        raise InvalidInput(
-            f"{name}= does not support several classes yet, got loss={loss}; drop one.",
-            option=(name, "loss"),
-        )
+    bounds, round_rows = spec.bounds, spec.round_rows
     if bounds:  # they hold from the row of a name on, and rows would be learned in another order
         raise InvalidInput(
             f"{name}= learns rows in another order than bounds= expects, got both; drop one.", option=(name, "bounds")
