@@ -194,6 +194,10 @@ public:
         return Field{bytes + ends[0], bytes + ends[1], limit_};
     }
 
+    // Texts whose places have eight bytes each, and where these places count from.
+    bool is_large_text() const noexcept { return type_ == Type::large_text; }
+    const Byte* bytes() const noexcept { return static_cast<const Byte*>(bytes_[0]); }
+
     // A view has sixteen bytes: the length, and then the text itself, up to twelve bytes, or where it is.
     static constexpr std::uint64_t LONGEST_INSIDE = 12;
     bool is_view() const noexcept { return type_ == Type::text_view; }
