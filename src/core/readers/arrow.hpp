@@ -233,6 +233,10 @@ public:
         if (is_missing(i)) return Field{nullptr, nullptr, nullptr};
         if (is_text()) return field(i);
         const auto* const first = reinterpret_cast<const Byte*>(room);
+        if (type_ == Type::i64 && static_cast<std::uint64_t>(*numbers<std::int64_t>(i)) <= 9) {  // most labels
+            room[0] = static_cast<char>('0' + *numbers<std::int64_t>(i));
+            return Field{first, first + 1, first + 1};
+        }
         const auto* const end = reinterpret_cast<const Byte*>(write(i, room));
         return Field{first, end, end};
     }
