@@ -22,6 +22,7 @@ using Decompress = std::function<void(const Byte* p, const Byte* end, Byte* out,
 
 // The distinct values of a column: texts one behind the other, or numbers.
 struct Dictionary {
+    explicit Dictionary(Buffer<Byte>&& content) noexcept : bytes(std::move(content)) {}
     std::size_t size = 0;
     Buffer<std::int32_t> ends;  // of texts: one more than there are, from 0
     Buffer<Byte> bytes;
@@ -180,36 +181,43 @@ private:
         open(static_cast<std::size_t>(head.size), true, head.full_size);
         prepare(static_cast<std::size_t>(head.full_size));
         const auto there = static_cast<std::size_t>(values_end - values);
-        auto made = std::make_shared<Dictionary>();
-        made->size = static_cast<std::size_t>(head.values);
         const std::size_t width = width_of(type_);
-        if (width != 0) {
-            if (there / width < made->size) throw Damaged("a dictionary that ends too early");
-            made->bytes.reserve(there + SLACK);
-            if (there != 0) std::memcpy(made->bytes.data(), values, made->size * width);
-            made->bytes.resize(made->size * width);
+        const auto size = static_cast<std::size_t>(head.values);
+        if (there / (width == 0 ? 4 : width) < size) throw Damaged("a dictionary that ends too early");
+        if (in_window_ != 0 || there == 0) {
+            content_.resize(0);
+            content_.reserve(there + SLACK);
+            if (there != 0) std::memcpy(content_.data(), values, there);
+        }
+        auto made = std::make_shared<Dictionary>(std::move(content_));  // memory that is new costs more than reading does
+        made->size = size;
+        if (width == 0) {
+            made->bytes.resize(set_ends(*made, made->bytes.data() + there));
         } else {
-            if (there / 4 < made->size) throw Damaged("a dictionary that ends too early");
-            made->ends.reserve(made->size + 1);
-            made->bytes.reserve(there + SLACK);
-            std::int32_t* const ends = made->ends.data();
-            ends[0] = 0;
-            Byte* const first = made->bytes.data();
-            Byte* out = first;
-            const Byte* p = values;
-            for (std::size_t i = 0; i < made->size; ++i) {
-                const std::size_t size = text_size(p, values_end);
-                copy_text(out, p + 4, size);
-                out += size;
-                ends[i + 1] = static_cast<std::int32_t>(out - first);
-                p += 4 + size;
-            }
-            made->ends.resize(made->size + 1);
-            made->bytes.resize(static_cast<std::size_t>(out - first));
+            made->bytes.resize(size * width);
         }
         dictionary = std::move(made);
         rows = 0;
         skip(0);
+    }
+
+    // Removes the lengths that stand before the texts, up to `end`. Returns how many bytes stay.
+    static std::size_t set_ends(Dictionary& made, const Byte* end) {
+        made.ends.reserve(made.size + 1);
+        std::int32_t* const ends = made.ends.data();
+        Byte* const first = made.bytes.data();
+        Byte* out = first;
+        const Byte* p = first;
+        ends[0] = 0;
+        for (std::size_t i = 0; i < made.size; ++i) {
+            const std::size_t size = text_size(p, end);
+            std::memmove(out, p + 4, size);
+            out += size;
+            ends[i + 1] = static_cast<std::int32_t>(out - first);
+            p += 4 + size;
+        }
+        made.ends.resize(made.size + 1);
+        return static_cast<std::size_t>(out - first);
     }
 
     void set_page(const PageHead& head) {
