@@ -41,6 +41,8 @@ def table_of(data: Any) -> pa.Table:
     try:
         if _is_pandas(data):
             table = pa.Table.from_pandas(data, preserve_index=False)
+        elif hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
+            table = pa.RecordBatchReader.from_stream(data).read_all()  # pa.table would import pandas first
         else:
             table = data if isinstance(data, pa.Table) else pa.table(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
