@@ -726,10 +726,10 @@ private:
 
     std::vector<FrameColumn> columns_;
     bool has_slots_ = false;
-    bool has_numbers_ = false;               // a column of values other than 1
-    bool has_gaps_ = false;                  // in the block
-    bool never_repeats_ = false;             // no row has a slot twice
-    std::size_t slot_block_ = BLOCK;         // rows whose slots are loaded at once
+    bool has_numbers_ = false;        // a column of values other than 1
+    bool has_gaps_ = false;           // in the block
+    bool never_repeats_ = false;      // no row has a slot twice
+    std::size_t slot_block_ = BLOCK;  // rows whose slots are loaded at once
     std::size_t stride_ = BLOCK;  // from one column to the next: were it a power of two, a row would not fit the cache
     std::vector<std::size_t> block_places_;  // of columns that are loaded
     std::vector<std::size_t> beside_;        // of labels, weights and delays

@@ -189,7 +189,8 @@ private:
             content_.reserve(there + SLACK);
             if (there != 0) std::memcpy(content_.data(), values, there);
         }
-        auto made = std::make_shared<Dictionary>(std::move(content_));  // memory that is new costs more than reading does
+        auto made =
+            std::make_shared<Dictionary>(std::move(content_));  // memory that is new costs more than reading does
         made->size = size;
         if (width == 0) {
             made->bytes.resize(set_ends(*made, made->bytes.data() + there));

@@ -22,8 +22,7 @@ inline void unpack_groups(const Byte* p, std::size_t groups, std::uint32_t* out)
     constexpr std::uint64_t MASK = (std::uint64_t{1} << WIDTH) - 1;
     for (; groups > 0; --groups, p += WIDTH, out += 8) {
         for (unsigned i = 0; i < 8; ++i) {
-            out[i] =
-                static_cast<std::uint32_t>(ftprl::detail::load8(p + i * WIDTH / 8) >> (i * WIDTH % 8) & MASK);
+            out[i] = static_cast<std::uint32_t>(ftprl::detail::load8(p + i * WIDTH / 8) >> (i * WIDTH % 8) & MASK);
         }
     }
 }
@@ -77,7 +76,7 @@ public:
 private:
     static constexpr std::uint64_t MOST = std::uint64_t{1} << 32;  // numbers of a run, and more than any page has
 
-    static constexpr std::size_t HEAD = 14;                        // bytes at most: a length, and the number of a run
+    static constexpr std::size_t HEAD = 14;  // bytes at most: a length, and the number of a run
 
     void need(std::size_t size) {
         if (source_ == nullptr) return;

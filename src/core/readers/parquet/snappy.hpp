@@ -28,9 +28,11 @@ constexpr std::array<CopyTag, 256> copy_tags() noexcept {
     std::array<CopyTag, 256> tags{};
     for (unsigned tag = 0; tag < 256; ++tag) {
         if ((tag & 3) == 1) {
-            tags[tag] = {static_cast<std::uint8_t>((tag >> 2 & 7) + 4), 1, static_cast<std::uint16_t>((tag & 0xe0) << 3)};
+            tags[tag] = {static_cast<std::uint8_t>((tag >> 2 & 7) + 4), 1,
+                         static_cast<std::uint16_t>((tag & 0xe0) << 3)};
         } else if ((tag & 3) != 0) {
-            tags[tag] = {static_cast<std::uint8_t>((tag >> 2) + 1), static_cast<std::uint8_t>((tag & 3) == 2 ? 2 : 4), 0};
+            tags[tag] = {static_cast<std::uint8_t>((tag >> 2) + 1), static_cast<std::uint8_t>((tag & 3) == 2 ? 2 : 4),
+                         0};
         }
     }
     return tags;

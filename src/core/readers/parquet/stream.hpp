@@ -71,7 +71,8 @@ public:
     void consume(std::size_t size) noexcept { at_ += size; }
 
 private:
-    static constexpr std::size_t PIECE = std::size_t{1} << 16;  // bytes: more of each column would not stay in the cache
+    static constexpr std::size_t PIECE = std::size_t{1}
+                                         << 16;  // bytes: more of each column would not stay in the cache
 
     std::shared_ptr<const File> file_;
     std::int64_t offset_;  // of what stands behind the window
