@@ -5,9 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ftprl.cli import startup
+from ftprl.cli.declared import argument
 from ftprl.cli.options import budget, keywords, option, warn_of_bad_rows
 from ftprl.errors import InvalidInput
 
@@ -18,7 +17,7 @@ _OF_CLASSES = ("softmax", "ovr")  # losses whose tables are not pre-faulted: the
 
 
 def train(
-    data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input")],
+    data: Annotated[list[str], argument("Files, folders, patterns, or - for standard input")],
     *,
     format: Annotated[str | None, option("format")] = None,
     label: Annotated[str | None, option("label")] = None,
@@ -86,7 +85,7 @@ def train(
     events: Annotated[Path | None, option("events")] = None,
     as_json: Annotated[bool, option("as_json")] = False,
     quiet: Annotated[bool, option("quiet")] = False,
-) -> None:
+) -> int:
     """Learn a linear model from tables, JSON lines, VW text or libsvm files, predicting each row before it is learned.
 
     ftprl train clicks.vw.gz -o clicks.ftprl
@@ -125,8 +124,7 @@ def train(
         print(f"ftprl: {worse_than_baseline(run.progressive_loss, run.baseline)}", file=sys.stderr)
     if as_json:
         print(line({**run.to_dict(), "above_baseline": run.progressive.above_baseline}))
-    if run.failed_checkpoints:
-        raise typer.Exit(4)
+    return 4 if run.failed_checkpoints else 0
 
 
 def _warn_of_bounds(model: "Model") -> None:
