@@ -57,7 +57,8 @@ def arguments_of(command: Callable[..., Any], typed: Sequence[str]) -> dict[str,
     """The keywords for a call of a command; None where Typer has to read what was typed.
 
     >>> from typing import Annotated
-    >>> def count(data: Annotated[list[str], argument("Files")], bits: Annotated[int | None, option("bits")] = None): ...
+    >>> Bits = Annotated[int | None, option("bits")]
+    >>> def count(data: Annotated[list[str], argument("Files")], bits: Bits = None): ...
     >>> arguments_of(count, ["a.vw", "--bits", "10", "b.vw"])
     {'bits': 10, 'data': ['a.vw', 'b.vw']}
     >>> arguments_of(count, ["a.vw", "--bits", "ten"]) is arguments_of(count, ["--help"]) is None

@@ -26,7 +26,7 @@ from ftprl.linear.refusal import RowRefused
 from ftprl.linear.relearn import forgetful
 from ftprl.linear.round_buffer import JoinedPosition, RoundBuffer
 from ftprl.linear.totals import LossTotals
-from ftprl.runlog.events import Event
+from ftprl.runlog.events import Listener
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.delay import Waiting, has_delay_column, waiting_of
 from ftprl.training.holdout import add_losses, held_out, only_scored
@@ -42,8 +42,6 @@ from ftprl.training.signals import SignalHold
 if TYPE_CHECKING:
     from ftprl.confidence import ResidualSummary, RunConfidence
     from ftprl.receipt.recorder import ReceiptRecorder
-
-Listener = Callable[[Event], None]
 
 
 def _recorder(model: Model, source: Source) -> tuple[ReceiptRecorder | None, Callable[[int], bool] | None]:
@@ -367,7 +365,7 @@ class Trainer:
             self.state.holdout = add_losses(self.state.holdout, losses, baselines, batch.weight[held])
         self.state.see_labels(batch.y)
         if len(outcome.scores):
-            self._meter.see(batch[-1:], float(outcome.scores[-1]))
+            self._meter.see(batch, float(outcome.scores[-1]))
         if self._written is not None:
             self._written.add(batch, outcome.scores)
 
@@ -412,8 +410,8 @@ class Trainer:
         """Room for how so many rows are predicted: the same memory for every batch, which the system has given once."""
         if len(self._numbers) < 4 * rows:
             self._numbers = np.empty(4 * rows)
-        losses, baselines, scores = np.split(self._numbers[: 4 * rows], [rows, 3 * rows])
-        return _Outcome(losses, baselines.reshape(rows, 2), scores)
+        numbers = self._numbers
+        return _Outcome(numbers[:rows], numbers[rows : 3 * rows].reshape(rows, 2), numbers[3 * rows : 4 * rows])
 
     def _learned_late(self, rows: Batch, waiting: Waiting) -> _Outcome:
         """Predict rows, and learn those whose labels arrive meanwhile; the losses are those of the predictions."""

@@ -72,9 +72,11 @@ def test_the_short_way_reads_what_typer_reads(name: str, typed: str) -> None:
 
 
 WORDS = st.sampled_from(
-    ["a.vw", "b", "-", "", "-o", "m", "--output", "--bits", "10", "ten", "--bits=9", "-q", "--json", "--json=1"]
-    + ["--ignore", "a,b", "--scale", "0.1", "--help", "--", "--lab", "--label", "y", "-om", "-qo", "--receipt", "-1"]
-    + ["--no-receipt", "--l1", "1_0", " 5", "nan", "--tau", "--every", "--no-header", "--header", "--raw"]
+    [
+        *("a.vw", "b", "-", "", "-o", "m", "--output", "--bits", "10", "ten", "--bits=9", "-q", "--json", "--json=1"),
+        *("--ignore", "a,b", "--scale", "0.1", "--help", "--", "--lab", "--label", "y", "-om", "-qo", "--receipt"),
+        *("-1", "--no-receipt", "--l1", "1_0", " 5", "nan", "--tau", "--every", "--no-header", "--header", "--raw"),
+    ]
 )
 
 
