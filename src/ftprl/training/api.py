@@ -112,6 +112,7 @@ def train(
     engine: str | None = None,
     address: str | None = None,
     workers: int | None = None,
+    servers: int | None = None,
     names: str | int | None = None,
     output: Path | None = None,
     predictions: Path | None = None,
@@ -229,6 +230,9 @@ def train(
       machine, started for the run]
     - `workers`: With `engine` ray: number of files, or parts of files, that are read at the same time [default: the
       processors of the cluster, one of them left out]
+    - `servers`: With `engine` ray and `round_rows`: number of servers that share the table, for one that is larger than
+      the memory of a machine, or for more rows per second than one process learns; the result is that of `round_rows`
+      [default: none, one process has the table]
     - `names`: Memory for the names of features, which `inspect` shows: a size such as 64MB; 0 for no names [default:
       64MB]
 
@@ -270,7 +274,9 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
     where.check()
     # Before the model is read: it may be one of them.
     with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
-        old = None if resume is None else load_resumed(os.fspath(resume))
+        old, version = None, None
+        if resume is not None:
+            old, version = load_resumed(os.fspath(resume), apart=where.servers is not None)
         data = readers.as_data(data)
         if old is None:
             model, source = new_model(
@@ -280,6 +286,10 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
             model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
         check_mixture_options(model.engine.spec, arguments)
         set_admission(model, admit, is_new=old is None)
+        if where.servers is not None:
+            from ftprl.training.servers import check_servers
+
+            check_servers(model)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         resumed_file = None if resume is None or is_uri(os.fspath(resume)) else resume
@@ -289,6 +299,11 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
             from ftprl.cluster.connection import connect  # most runs do without
 
             cluster = connections.enter_context(connect(where, source))
+        if cluster is not None and where.servers is not None:
+            from ftprl.training.servers import spread_over
+
+            saved_cells = None if version is None else (os.fspath(resume), version)
+            model.engine = connections.enter_context(spread_over(cluster, where.servers, model.engine, saved_cells))
         if cache is not None:
             from ftprl.training.cache import cached  # most runs do without
 
@@ -309,6 +324,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         log.progressive = lambda: trainer.progressive
         log.reading = None if cluster is None else cluster.summary
         _run(trainer, log, output)
+        model.engine = model.engine.gathered()
     only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
         model=model,
@@ -332,7 +348,9 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
 
 def _where(arguments: Mapping[str, Any]) -> ClusterOptions:
     """Where the work of a run is done."""
-    return ClusterOptions(arguments["engine"] or "local", arguments["address"], arguments["workers"])
+    return ClusterOptions(
+        arguments["engine"] or "local", arguments["address"], arguments["workers"], arguments["servers"]
+    )
 
 
 def may_restart(arguments: Mapping[str, Any]) -> bool:

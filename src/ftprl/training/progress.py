@@ -90,6 +90,6 @@ class ProgressMeter:
         if self._row is not None:
             fields["label"] = self._shown(float(self._row.y[0]))
             fields["prediction"] = self._shown(float(self._score[0]), is_score=True)
-            fields["features"] = len(self._row.indices)
+            fields["features"] = int(self._row.indptr[-1])
         mixture = self._model.engine.mixture
         return fields if mixture is None else {**fields, "mixture": mixture.to_dict()}

@@ -203,7 +203,8 @@ class Trainer:
         with closing(self.source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
             if waits_for_data:
                 self.signals.release()
-            for batch, position in reading if self._rounds is None else self._rounds.whole(reading):
+            whole = reading if self._rounds is None else self._rounds.whole(self._received(reading))
+            for batch, position in whole:
                 self.signals.hold()
                 self._learn_batch(batch, position)
                 self.signals.deliver()
@@ -217,6 +218,11 @@ class Trainer:
                 with self._retirement():
                     self.model.engine.learn_late(rows, said, np.arange(len(rows)))
         self._end_pass()
+
+    def _received(self, reading: Iterator[tuple[Batch, Position]]) -> Iterator[tuple[Batch, Position]]:
+        """What a source reads, with the entries of rows where they are learned."""
+        for batch, position in reading:
+            yield self.model.engine.received(batch), position
 
     def _end_pass(self) -> None:
         """After the last row of a pass: the held-out rows, and what comes next."""
@@ -256,7 +262,7 @@ class Trainer:
         """Forget what the scales have learned: they learn all rows in the best number of passes, mixed as was best."""
         model, state = self.model, self.state
         start = None if model.start is None else Model.from_bytes(model.start).engine
-        model.engine, model.start = forgetful(model.engine, start), None
+        model.engine, model.start = model.engine.renewed(forgetful(model.engine, start)), None
         assert state.chosen is not None
         model.engine.expert_weights = state.chosen
         state.relearn_passes, state.pass_start = passes, model.engine.progress
@@ -265,7 +271,8 @@ class Trainer:
 
     def _learn_batch(self, batch: Batch, position: Position) -> None:
         if self._recorder is not None:
-            self._recorder.observe(batch, self.state.rows)
+            engine = self.model.engine
+            self._recorder.observe(engine.entries_here(batch) if engine.learns_here else batch, self.state.rows)
         self._learn_to_stops(batch, position)
         self._emit("tick", **self._meter.mean_losses())
         if self._checkpoints.is_due():
