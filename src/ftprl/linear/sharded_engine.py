@@ -91,6 +91,7 @@ class ExchangeTotals:
     entries: int = 0  # of rows that came from other machines, or here
     expected: int = 0
     alone: int = 0  # of rows that one process learned alone, before; not counted otherwise
+    spread: int = 0  # of cells that were given to the servers then; likewise
 
     @property
     def bytes(self) -> int:
@@ -150,7 +151,7 @@ class ShardedEngine(Engine):
         if self._is_far:
             return
         self._places.open(self._spec, receipt=self._receipt)
-        hot = self.hot_slots
+        hot, before = self.hot_slots, self.exchange.cells
         if self._load is not None:
             self._load()
             self._load = None
@@ -161,6 +162,7 @@ class ShardedEngine(Engine):
             self._forget()
         self._is_far = True
         self._bring(hot)
+        self.exchange.spread, self.exchange.cells = self.exchange.cells - before, before
 
     def _forget(self) -> None:
         """Have a table without cells, with all else as it is: the memory is free for others."""

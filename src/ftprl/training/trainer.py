@@ -291,8 +291,9 @@ class Trainer:
             self._learn_accepted(self._admitted(batch[at:end]), position)
             self._add_names(batch, position, at, end)
             self.state.advance(end - at, position.after(end))
-            while stop.row < self.state.rows and (later := self._schedule.after(stop.row)).row <= self.state.rows:
-                stop = stop.merged(later)
+            reached = stop.row
+            while reached < self.state.rows and (later := self._schedule.after(reached)).row <= self.state.rows:
+                stop, reached = stop.merged(later), later.row
             if self.state.rows >= stop.row:
                 self._at_stop(stop)
             at = end
