@@ -118,6 +118,8 @@ def train(
     run = learn(**arguments, listener=show(sys.stderr, quiet=quiet))
     warn_of_bad_rows(run.bad_rows, run.first_bad)
     _warn_of_bounds(run.model)
+    if not quiet and classes is None and resume is None:
+        _suggest_classes(run.model)
     if run.only_class is not None:
         print(f"ftprl: every label was {run.only_class}; check the labels, and --positive", file=sys.stderr)
     if not quiet:
@@ -128,6 +130,17 @@ def train(
         print(line({**run.to_dict(), "above_baseline": run.progressive.above_baseline}))
     if run.failed_checkpoints:
         raise typer.Exit(4)
+
+
+def _suggest_classes(model: "Model") -> None:
+    """Print a line about classes that were expected and never came: each was given a probability in every row."""
+    most, known = model.engine.spec.classes, len(model.classes or ())
+    if 1 < known < most:
+        print(
+            f"ftprl: {known} classes were met, and up to {most} were expected; if these are all, --classes {known}"
+            " predicts better",
+            file=sys.stderr,
+        )
 
 
 def _warn_of_bounds(model: "Model") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -17,7 +17,6 @@ from ftprl.data.files import STDIN, is_uri
 from ftprl.data.ngrams import GramsOption
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.spec import Spec
-from ftprl.losses import CLASS_LOSSES
 from ftprl.training.checkpoint import check_shared, load_resumed
 from ftprl.training.delay import has_delay_column, parse_memory
 from ftprl.training.event_log import EventLog, settings
@@ -321,28 +320,30 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         model.check_size()
         log = EventLog(events, arguments["listener"], settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
-        log.progressive = lambda: trainer.progressive
+        run = trainer.run
+        log.progressive = lambda: run.progressive
         log.reading = None if cluster is None else cluster.summary
         _run(trainer, log, output)
         model.engine = model.engine.gathered()
-    only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
+    state = run.state
+    only_class = state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
         model=model,
         events=tuple(log.events),
-        progressive=trainer.progressive,
-        holdout=trainer.holdout if run_options.holdout else None,
-        reviews=tuple(trainer.state.reviews),
-        best_pass=best_pass(trainer.state.reviews),
-        rows=trainer.state.rows,
-        bad_rows=trainer.bad_rows,
-        first_bad=source.first_bad or trainer.state.first_refusal,
+        progressive=run.progressive,
+        holdout=run.holdout if run_options.holdout else None,
+        reviews=tuple(state.reviews),
+        best_pass=best_pass(state.reviews),
+        rows=state.rows,
+        bad_rows=run.bad_rows,
+        first_bad=source.first_bad or state.first_refusal,
         only_class=only_class,
-        failed_checkpoints=trainer.failed_checkpoints,
-        checkpoint_error=trainer.checkpoint_error,
+        failed_checkpoints=trainer.checkpoints.failed,
+        checkpoint_error=trainer.checkpoints.first_error,
         seconds=time.monotonic() - clock,
         path=None if output is None else os.fspath(output),
-        confidence=trainer.confidence,
-        residuals=trainer.residuals,
+        confidence=state.monitor.confidence(),
+        residuals=state.monitor.residuals(),
     )
 
 
@@ -373,13 +374,13 @@ def may_restart(arguments: Mapping[str, Any]) -> bool:
 
 def _run(trainer: Trainer, log: EventLog, output: Path | None) -> None:
     """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
-    with trainer.signals, closing(trainer):
+    with trainer.signals, closing(trainer.predictions) if trainer.predictions else nullcontext():
         trainer.signals.hold()  # once the log exists, an interrupt is that of a run, which says what it keeps
-        log.open(append=trainer.state.rows > 0)
+        log.open(append=trainer.run.state.rows > 0)
         try:
             _train_and_save(trainer, output)
         except (FtprlError, OSError) as wrong:
-            log.add({"event": "error", "rows": trainer.state.rows, "message": str(wrong) or type(wrong).__name__})
+            log.add({"event": "error", "rows": trainer.run.state.rows, "message": str(wrong) or type(wrong).__name__})
             raise
         finally:
             log.close()
@@ -387,10 +388,11 @@ def _run(trainer: Trainer, log: EventLog, output: Path | None) -> None:
 
 def _train_and_save(trainer: Trainer, output: Path | None) -> None:
     try:
-        trainer.run()
+        trainer.learn()
         if output is not None:
-            trainer.model.save(output)
-        trainer.complete_predictions()
+            trainer.run.model.save(output)
+        if trainer.predictions is not None:
+            trainer.predictions.complete()
         trainer.end()
         trainer.signals.deliver()
     except KeyboardInterrupt as interrupt:
@@ -401,7 +403,7 @@ def _complete(trainer: Trainer, output: Path | None, interrupt: KeyboardInterrup
     """The error of a signal that came when nothing was left to do but to write the model."""
     path = "" if output is None else f"; the model is complete: {os.fspath(output)}"
     number = getattr(interrupt, "signal", None) or trainer.signals.received or 2
-    return Interrupted(f"interrupted after the last row{path}", signal=number, rows=trainer.state.rows)
+    return Interrupted(f"interrupted after the last row{path}", signal=number, rows=trainer.run.state.rows)
 
 
 def _run_options(
@@ -453,12 +455,7 @@ def _check_delay(options: RunOptions, source: readers.Source, spec: Spec, *, rec
             " drop one.",
             option=(name, "receipt"),
         )
-    loss, bounds, round_rows = spec.loss, spec.bounds, spec.round_rows
-    if loss in CLASS_LOSSES:
-        raise InvalidInput(
-            f"{name}= does not support several classes yet, got loss={loss}; drop one.",
-            option=(name, "loss"),
-        )
+    bounds, round_rows = spec.bounds, spec.round_rows
     if bounds:  # they hold from the row of a name on, and rows would be learned in another order
         raise InvalidInput(
             f"{name}= learns rows in another order than bounds= expects, got both; drop one.", option=(name, "bounds")
