@@ -351,7 +351,7 @@ class Model:
             return model_file.write(path, self._content(), self._tensors())
 
     def write(self, out: BinaryIO, *, cells: bool = True) -> str:
-        """Write the bytes of the file to a stream; returns their digest. Cells may be left out, as if none were there."""
+        """Write the bytes of the file to a stream; returns their digest. Without `cells` as if none were touched."""
         with self.engine.unchanged():
             return model_file.write_to(out, self._content(), self._tensors(cells=cells))
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
+from ftprl.cluster.fault import ClusterFault
 from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN, is_uri
 from ftprl.data.ngrams import GramsOption
@@ -323,7 +324,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         run = trainer.run
         log.progressive = lambda: run.progressive
         log.reading = None if cluster is None else cluster.summary
-        _run(trainer, log, output)
+        _run(trainer, log, output, is_replaced=may_restart(arguments))
         model.engine = model.engine.gathered()
     state = run.state
     only_class = state.only_class if model.engine.spec.scalar_loss().binary else None
@@ -372,14 +373,19 @@ def may_restart(arguments: Mapping[str, Any]) -> bool:
     return are_paths and not has_vectors and is_apart
 
 
-def _run(trainer: Trainer, log: EventLog, output: Path | None) -> None:
-    """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
+def _run(trainer: Trainer, log: EventLog, output: Path | None, *, is_replaced: bool) -> None:
+    """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end.
+
+    Where a cluster has lost something and another process goes on, nothing went wrong.
+    """
     with trainer.signals, closing(trainer.predictions) if trainer.predictions else nullcontext():
         trainer.signals.hold()  # once the log exists, an interrupt is that of a run, which says what it keeps
         log.open(append=trainer.run.state.rows > 0)
         try:
             _train_and_save(trainer, output)
         except (FtprlError, OSError) as wrong:
+            if is_replaced and isinstance(wrong, ClusterFault):
+                raise
             log.add({"event": "error", "rows": trainer.run.state.rows, "message": str(wrong) or type(wrong).__name__})
             raise
         finally:
