@@ -411,8 +411,8 @@ def servers(folder: Path, rows: int, round_rows: int) -> None:
             rate, reading = trained(path, **options)
             exchange = reading["exchange"]
             print(
-                f"{workers} workers, {count} servers here: {rate:,.0f} rows/s; {exchange['bytes_per_row']:.0f} bytes per"
-                f" row, computed {exchange['expected_bytes_per_row']:.0f}",
+                f"{workers} workers, {count} servers here: {rate:,.0f} rows/s; {exchange['bytes_per_row']:.0f} bytes"
+                f" per row, computed {exchange['expected_bytes_per_row']:.0f}",
                 flush=True,
             )
 
