@@ -472,23 +472,22 @@ class TableShards:
 
     def save(self, uri: str, stem: str, shards: Sequence[int]) -> dict[str, list[Any]]:
         """Write each of these shards to a file of a version; the sizes and digests of the files."""
-        folder = VersionedFolder(uri, "checkpoint")
-        return {file_of(shard): folder.put(stem, file_of(shard), self._writer(shard)) for shard in shards}
+        folder, touched = VersionedFolder(uri, "checkpoint"), self.touched()
+        of_slot = shard_of(touched)
+        return {
+            file_of(shard): folder.put(stem, file_of(shard), self._writer(shard, touched[of_slot == shard]))
+            for shard in shards
+        }
 
-    def _writer(self, shard: int) -> Callable[[Any], str]:
+    def _writer(self, shard: int, slots: Slots) -> Callable[[Any], str]:
         content = {"shard": shard, "of": SHARDS}
-        return lambda out: write_to(out, content, self.tensors(shard))
+        tensors: dict[str, NDArray[Any] | Picked] = {"slots": slots, **cell_tensors(self._engine, self._place(slots))}
+        return lambda out: write_to(out, content, tensors)
 
     def load(self, uri: str, version: Version, shards: Sequence[int]) -> None:
         """Read these shards from the files of a version."""
         for loaded in shard_files(uri, version, shards):
             self.restore(loaded)
-
-    def tensors(self, shard: int) -> dict[str, NDArray[Any] | Picked]:
-        """The cells of a shard as tensors, for a checkpoint."""
-        touched = self.touched()
-        slots = touched[shard_of(touched) == shard]
-        return {"slots": slots, **cell_tensors(self._engine, self._place(slots))}
 
     def restore(self, shard: Loaded) -> None:
         """Put the cells of a shard into the table."""

@@ -203,15 +203,17 @@ KINDS = {
 @PROC
 def test_killed_servers_readers_and_learners_change_nothing(clicks: Path, tmp_path: Path, cluster: None) -> None:
     local = trained(clicks / "parts", tmp_path / "local", label="click", receipt=True)
-    wanted, killed = ["reader", "server", "learner"], list[str]()
+    wanted, killed = [["reader", "server"], ["learner"]], list[list[str]]()
 
     def kill(event: dict[str, Any]) -> None:
         if event["event"] == "checkpoint" and event["rows"] > 1_050 and len(killed) < len(wanted):
-            for process in own(KINDS[wanted[len(killed)]])[:1]:
-                os.kill(process, signal.SIGKILL)
+            found = [own(KINDS[kind]) for kind in wanted[len(killed)]]
+            if all(found):
+                for one in found:
+                    os.kill(one[0], signal.SIGKILL)
                 killed.append(wanted[len(killed)])
 
-    options: dict[str, Any] = {"checkpoint": f"file://{tmp_path}/run", "every": 50, "listener": kill}
+    options: dict[str, Any] = {"checkpoint": f"file://{tmp_path}/run", "every": 80, "listener": kill}
     far = apart(clicks / "parts", tmp_path / "far", workers=1, label="click", receipt=True, **options)
     assert killed == wanted
     assert far == local
