@@ -41,7 +41,7 @@ class ReceiptRecorder:
         self._digests = FileDigests(source.files) if source.files and source.can_be_read_again else BatchDigest()
         if isinstance(self._digests, BatchDigest) and source.can_be_read_again:
             for batch, _ in source.read():  # all rows, once: a run may begin in the middle, and have several passes
-                self._digests.update(batch)
+                self._digests.update(self._model.engine.entries_here(batch))
 
     def observe(self, batch: Batch, rows: int) -> None:
         """Take note of rows that are about to be learned; `rows` of this run came before them."""
