@@ -20,7 +20,7 @@ class FarPiece(NamedTuple):
     """Rows `first` to `last` of batch `number` of a result; `handle` is what the process that has it is asked with.
 
     `node` is the machine that has it. `has_units` says that every |value| of the batch is 0 or 1, `faults` are its rows
-    that no learner takes.
+    that no learner takes. `row_bytes` are those that were sent of each row.
     """
 
     handle: Any
@@ -30,6 +30,7 @@ class FarPiece(NamedTuple):
     node: str = ""
     has_units: bool = False
     faults: tuple[Fault, ...] = ()
+    row_bytes: float = 0.0
 
 
 @final
@@ -61,6 +62,11 @@ class FarRows:
     def has_units(self) -> bool:
         """Whether every |value| is 0 or 1."""
         return all(piece.has_units for piece in self.pieces)
+
+    @property
+    def sent_bytes(self) -> float:
+        """How many bytes were sent of these rows."""
+        return sum(piece.row_bytes * (piece.last - piece.first) for piece in self.pieces)
 
     def faults(self) -> Iterator[Fault]:
         """The rows that no learner takes, counted from 0 here."""
@@ -117,7 +123,8 @@ class PackedRows(NamedTuple):
         indptr = np.concatenate(([0], np.cumsum(self.lengths, dtype=np.int64))).astype(np.int64)
         y = _labels(self.y) if self.y.dtype == np.int8 else self.y
         weight = np.ones(count) if self.weight is None else self.weight
-        far = FarRows([FarPiece(handle, number, 0, count, node, self.has_units, self.faults)])
+        row_bytes = self.nbytes / max(1, count)
+        far = FarRows([FarPiece(handle, number, 0, count, node, self.has_units, self.faults, row_bytes)])
         return Batch.trusted(indptr, NO_SLOTS, NO_VALUES, y, weight, *self.rest, far)
 
 

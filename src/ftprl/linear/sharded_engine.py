@@ -480,16 +480,17 @@ class ShardedEngine(Engine):
             not self._seen,
         )
         sent = np.ascontiguousarray(slopes[:, :scales])
-        self._count(len(batch), scored, sent)
+        self._count(batch, scored, sent)
         return sent, LossTotals(*totals)
 
-    def _count(self, rows: int, scored: shards.Scored, slopes: Vector) -> None:
+    def _count(self, batch: Batch, scored: shards.Scored, slopes: Vector) -> None:
         """Count the bytes of a block; the sums of gradients are as many numbers as were played."""
-        totals, scales = self.exchange, len(self._spec.scales)
+        totals, scales, rows = self.exchange, len(self._spec.scales), len(batch)
         totals.rows += rows
         totals.announced += scored.announced
         totals.plays += scored.played
-        totals.scores += scored.nbytes + 3 * rows  # with what was sent of each row: its length and its label
+        known = 0 if batch.far is None else round(batch.far.sent_bytes)  # of lengths, labels and weights
+        totals.scores += scored.nbytes + known
         totals.slopes += slopes.nbytes
         totals.sums += 8 * scales * scored.coordinates
         totals.entries += scored.moved
