@@ -7,7 +7,7 @@ from typing import Any, final
 
 from ftprl.data.ngrams import GramsOption
 from ftprl.errors import InvalidInput
-from ftprl.linear.one_row import refusal
+from ftprl.linear.one_row import RowLearner, refusal
 from ftprl.online.base import OnlineModel, Row
 
 
@@ -100,6 +100,11 @@ class OnlineClassifier(OnlineModel):
     def _several_classes(self) -> list[Any] | None:
         return list(self.classes) if len(self.classes) > 2 else None
 
+    def _start(self) -> RowLearner:
+        """As for every model; labels are looked up from now on."""
+        self._numbers = {label: self._signed(label) for label in self.classes}
+        return super()._start()
+
     def _signed(self, y: Hashable) -> float:
         """The label as the model has it: its number among several, or a sign."""
         if len(self.classes) == 2:
@@ -112,7 +117,11 @@ class OnlineClassifier(OnlineModel):
         """Learn one row; `w` is its weight."""
         learner = self._learner or self._start()
         try:
-            due = learner.core.learn(x, self._signed(y), w)
+            number = self._numbers.get(y)
+        except TypeError:  # no label that could be a key
+            number = None
+        try:
+            due = learner.core.learn(x, self._signed(y) if number is None else number, w)
         except (TypeError, ValueError) as wrong:
             raise refusal(wrong, w) from None
         if due:
