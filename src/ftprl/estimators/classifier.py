@@ -13,12 +13,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ftprl.estimators.base import LinearEstimator, Vector
+from ftprl.losses import predicts_probabilities
 
 _MOST_COUNTED = 100_000  # whole numbers between the least and the largest label
 
 
 def _has_probabilities(estimator: FTPRLClassifier) -> bool:
-    if estimator.loss != "logistic":
+    if not predicts_probabilities(estimator.loss):
         raise AttributeError(f"probabilities need loss='logistic', got loss={estimator.loss!r}")
     return True
 
@@ -132,7 +133,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         """Whether one model has all classes."""
         if self.multi_class not in ("auto", "softmax", "ovr"):
             raise ValueError(f"multi_class needs 'auto', 'softmax' or 'ovr', got {self.multi_class!r}; pass one.")
-        several = len(self.classes_) > 2 and self.loss == "logistic"
+        several = len(self.classes_) > 2 and predicts_probabilities(self.loss)
         fits = not self.bounds and not self.coin and self.calibrate == "none"  # what softmax does not have
         return several and (self.multi_class == "softmax" or (self.multi_class == "auto" and fits))
 

@@ -8,6 +8,7 @@ from typing import Any, final
 from ftprl.data.ngrams import GramsOption
 from ftprl.errors import InvalidInput
 from ftprl.linear.one_row import RowLearner, refusal
+from ftprl.losses import predicts_probabilities
 from ftprl.online.base import OnlineModel, Row
 
 
@@ -92,7 +93,7 @@ class OnlineClassifier(OnlineModel):
             raise InvalidInput(
                 f"classes= needs two labels, the positive one last, or more, got {classes!r:.60}; list each once."
             )
-        if len(classes) > 2 and loss != "logistic":
+        if len(classes) > 2 and not predicts_probabilities(loss):
             raise InvalidInput(f"loss= needs two classes, got loss={loss!r} with {len(classes)}; drop it.")
         super().__init__()
 
@@ -134,7 +135,7 @@ class OnlineClassifier(OnlineModel):
 
     def predict_proba_one(self, x: Row) -> dict[Any, float]:
         """The probability of each class."""
-        if self.loss != "logistic":
+        if not predicts_probabilities(self.loss):
             raise NotImplementedError(f"probabilities need loss='logistic', got loss={self.loss!r}")
         learner = self._learner or self._start()
         if len(self.classes) > 2:
