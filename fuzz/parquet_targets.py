@@ -54,7 +54,9 @@ def table_of(rng: random.Random, rows: int) -> Any:
         if name == "price":
             import decimal
 
-            cells = [None if cell is None else decimal.Decimal(cell).quantize(decimal.Decimal("0.01")) for cell in cells]
+            cells = [
+                None if cell is None else decimal.Decimal(cell).quantize(decimal.Decimal("0.01")) for cell in cells
+            ]
         columns[name] = pa.array(cells, type)
     columns["y"] = pa.array([rng.randrange(2) for _ in range(rows)])
     return pa.table(columns)
