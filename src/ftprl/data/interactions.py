@@ -46,14 +46,14 @@ def checked(interactions: Interactions, kinds: Any) -> Interactions:
     for term in (term for terms in interactions for term in terms):
         if term != ANY and term not in columns:
             raise InvalidInput(
-                f"interactions= needs columns with features, got {shown(term)!r}; {_nearest(term, columns)}."
+                f"interactions= needs columns with features, got {shown(term)!r}; {_nearest(term, columns)}"
             )
     return interactions
 
 
 def _nearest(term: str, columns: Sequence[str]) -> str:
     near = difflib.get_close_matches(term, columns, 3, 0.5) or list(columns)[:8]
-    return f"did you mean {' or '.join(repr(shown(name)) for name in near)}?" if near else "there are none"
+    return f"did you mean {' or '.join(repr(shown(name)) for name in near)}?" if near else "there are none."
 
 
 def as_bytes(interactions: Interactions) -> list[list[bytes]]:

@@ -24,7 +24,7 @@ class Check:
     def __str__(self) -> str:
         start = f"{'confirmed' if self.ok else 'REFUSED'}  {shown(self.name)}: "
         stated = _short(self.stated)
-        return start + (stated if self.ok else f"the receipt says {stated}, the data gives {_short(self.found)}")
+        return start + (stated if self.ok else f"{stated} in the receipt, {_short(self.found)} from the data")
 
 
 def checked(name: str, stated: Any, found: Any) -> Check:

@@ -70,7 +70,7 @@ class Verdict:
         compared = any(one.name.startswith("model.") for one in self.checks)
         heads = {
             "confirmed": f"confirmed: all {good} numbers of the receipt, recomputed from {rows}"
-            + ("; the model is theirs" if compared else "; no model was compared (--model)"),
+            + ("; the model file agrees with them" if compared else "; no model was compared (--model)"),
             "refused": f"REFUSED: {len(self.refused)} of {len(self.checks)} numbers, {rows} replayed",
             "partial": f"PARTIAL CHECK, no verdict: {good} numbers about the first {rows} and the files hold; the"
             " certificate itself is about all rows and was not checked",

@@ -198,7 +198,7 @@ def _class_tables(evaluation: ClassEvaluation) -> str:
 
 def _metrics(caption: str, metrics: dict[str, Metric]) -> str:
     rows = [[name, *_cells(metric)] for name, metric in metrics.items()]
-    return table(caption, ("metric", "value", INTERVAL, "base rate"), rows)
+    return table(caption, ("metric", "value", INTERVAL, "baseline"), rows)
 
 
 def _cells(metric: Metric) -> list[str]:
