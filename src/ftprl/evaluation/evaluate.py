@@ -72,8 +72,8 @@ class Evaluation:
 
     def _not_measured(self) -> str:
         parts = {"without a prediction": self.left_out, "without a label or weight": self.unlabelled}
-        found = [f"{count:,} {what}" for what, count in parts.items() if count]
-        return f"; left out: {', '.join(found)}" if found else ""
+        counts = [f"{count:,} {what}" for what, count in parts.items() if count]
+        return f"; left out: {', '.join(counts)}" if counts else ""
 
 
 def json_of(metrics: dict[str, Metric]) -> dict[str, Any]:
@@ -197,13 +197,13 @@ def _checked(thresholds: Sequence[float]) -> tuple[float, ...]:
 
 def ranking_metrics(ranked: Ranked, base: float) -> dict[str, Metric]:
     """AUC and average precision (on the logit scale) and lift (Wilson), with what a random order would have."""
-    found = {"AUC": auc_of(ranked)}
+    results = {"AUC": auc_of(ranked)}
     ap = ranked.average_precision  # Boyd, Eng and Page 2013: the standard error of its logit is (n AP (1 - AP))^-1/2
-    found["average precision"] = _on_logit_scale(ap, math.sqrt(ap * (1.0 - ap) / ranked.positive_rows), base)
+    results["average precision"] = _on_logit_scale(ap, math.sqrt(ap * (1.0 - ap) / ranked.positive_rows), base)
     for part, (precision, rows) in ranked.precision_at.items():
         ends = wilson(precision, rows)
-        found[f"lift at top {100 * part:g} %"] = Metric(precision / base, ends[0] / base, ends[1] / base, 1.0)
-    return found
+        results[f"lift at top {100 * part:g} %"] = Metric(precision / base, ends[0] / base, ends[1] / base, 1.0)
+    return results
 
 
 def auc_of(ranked: Ranked) -> Metric:

@@ -84,7 +84,7 @@ def caveats_of(
     if len(spec.scales) > 1:
         notes.append(f"regret and bounds are those of scale {scale:g}, which has the smallest bound, plus `mixing`")
     if not (math.isfinite(spec.lower) and math.isfinite(spec.upper)):
-        return tuple(notes)  # most runs: docs/receipt.md says when there is a worst case
+        return tuple(notes)  # most runs: docs/receipt-reference.md says when there is a worst case
     if (reason := no_worst_case(spec, units, comparison)) is not None:
         notes.append(f"no worst case and no closed form: {reason}")
     elif forms.get("worst_case") is None:
