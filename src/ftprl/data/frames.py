@@ -12,7 +12,7 @@ from ftprl.data.columns import FEATURES, ColumnHead, ColumnSample, kind_of_text
 from ftprl.data.files import shown
 from ftprl.data.parts import ORIGIN, Parts
 from ftprl.data.protocol import BESIDE, KINDS
-from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, listed
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, listed, nearest
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def table_of(data: Any) -> pa.Table:
     try:
         if _is_pandas(data):
             table = pa.Table.from_pandas(data, preserve_index=False)
+        elif hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
+            table = pa.RecordBatchReader.from_stream(data).read_all()  # pa.table would import pandas first
         else:
             table = data if isinstance(data, pa.Table) else pa.table(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -159,7 +161,7 @@ def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -
         inside = [other for other in names if other.startswith(f"{name}.")]
         if name not in known and (not inside or kind in BESIDE):
             raise InvalidInput(
-                f"{where}{kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; check the name.",
+                f"{where}{kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {nearest(name, names)}",
                 option=kind,
             )
         passed |= dict.fromkeys(inside, kind) if name not in known else {name: kind}
@@ -178,7 +180,8 @@ def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
     """The distinct labels of the first rows, as text."""
     cells = column.slice(0, SAMPLE_ROWS)
     cells = cells.combine_chunks() if hasattr(cells, "combine_chunks") else cells
-    return distinct_texts(readable(name, cells, "label").unique().to_pylist())
+    # Not with unique(): the first use of pyarrow's functions takes longer than to sample all columns.
+    return distinct_texts(list(dict.fromkeys(readable(name, cells, "label").to_pylist())))
 
 
 def distinct_texts(values: Sequence[Any]) -> list[str]:

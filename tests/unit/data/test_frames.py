@@ -6,6 +6,8 @@ import datetime
 import decimal
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -349,7 +351,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: frame_of(),
             {"y": [1, 2, 3]},
-            "logistic needs a label with two classes, got column 'y' with the labels",
+            "logistic loss needs a label with two classes, got column 'y' with the labels",
         ),
         (
             lambda: frame_of(),
@@ -362,7 +364,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: frame_of(w=[1, -1, 1]),
             {"label": "y", "weight": "w"},
-            "<memory>: row 1: expected a weight of at least 0, got '-1' in column 'w'; mend the row, or pass",
+            "<memory>: row 1: expected a weight of at least 0, got '-1' in column 'w'; fix the row, or pass",
         ),
         (
             lambda: frame_of(z=[1.0, 2.0, float("inf")]),
@@ -433,7 +435,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: [{"x": 1, "y": 1}, 5],
             {"label": "y"},
-            "<memory>: row 1: expected a dict, got int; mend the row, or pass",
+            "<memory>: row 1: expected a dict, got int; fix the row, or pass",
         ),
         (
             lambda: [{"x": 1, "y": 1}, {"x": [1], "y": 0}],
@@ -458,7 +460,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: [{"x": 1, "y": 1}, {"x": 2, "y": 3}],
             {"label": "y"},
-            "logistic needs a label with two classes, got col",
+            "logistic loss needs a label with two classes, got col",
         ),
         (lambda: [{"x": 1, "y": 1}] * 3, {}, "label= needs the name of a column, got none; pass one of 'x', 'y'."),
         (
@@ -562,3 +564,15 @@ def test_a_key_of_no_known_column_has_no_feature_where_it_is_missing(tmp_path: P
     for source in (rows, str(tmp_path / "a.jsonl")):
         found = [sorted(row.features.values()) for row in rows_of(data.open(source, **options).batches())]
         assert found == [[1.5], [1.0, 1.0]]  # a; "a is missing" and new=x
+
+
+def test_a_frame_is_opened_without_pandas_and_the_functions_of_pyarrow(tmp_path: Path) -> None:
+    """Importing them takes longer than to read a small frame."""
+    pytest.importorskip("polars")
+    program = (
+        "import sys, polars, ftprl; frame = polars.DataFrame({'y': [0, 1], 'a': ['x', 'z'], 'b': [1.5, None]});"
+        "rows = [len(batch) for batch in ftprl.data.open(frame, label='y').batches()];"
+        "print(rows, 'pandas' in sys.modules, 'pyarrow.compute' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.split() == ["[2]", "False", "False"]
