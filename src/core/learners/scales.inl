@@ -305,6 +305,7 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
 }  // namespace
 }  // namespace FTPRL_ISA
 
+#if defined(FTPRL_SCALES)
 #define FTPRL_SET(T, L, receipt)                                                                    \
     {{FTPRL_ISA::learn_scales<T, L, false, receipt>, FTPRL_ISA::learn_scales<T, L, true, receipt>}, \
      {FTPRL_ISA::score_scales<T, L, false>, FTPRL_ISA::score_scales<T, L, true>},                   \
@@ -336,5 +337,6 @@ const ScaleKernels FTPRL_SCALES = {
         {FTPRL_LABELLED_TYPE(KinkedCoordinate, float, true), FTPRL_LABELLED_TYPE(KinkedCoordinate, double, true)},
     },
 };
+#endif
 
 }  // namespace ftprl

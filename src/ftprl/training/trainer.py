@@ -30,6 +30,7 @@ from ftprl.training.progress import ProgressMeter, confidence_fields, loss_field
 from ftprl.training.row_learner import RowLearner
 from ftprl.training.schedule import Schedule, Stop
 from ftprl.training.signals import SignalHold
+from ftprl.training.threads import learning_threads
 
 if TYPE_CHECKING:
     from ftprl.receipt.recorder import ReceiptRecorder
@@ -90,6 +91,8 @@ class Trainer:
             if self._recorder is not None:
                 self._recorder.close()
             raise
+        finally:
+            run.model.engine.threads = 1
         if self._recorder is not None:
             o, rows = run.options, run.state.rows
             self._recorder.finish(passes=o.passes, holdout=o.holdout, retire=o.retire, rows=rows, bad_rows=run.bad_rows)
@@ -122,6 +125,7 @@ class Trainer:
     def _pass(self) -> None:
         run, source, options, start = self.run, self.run.source, self.run.options, self.run.state.position
         waits_for_data = not source.can_be_read_again  # perhaps for ever: a signal must not wait for it
+        run.model.engine.threads = learning_threads(options.threads, source)
         with closing(source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
             if waits_for_data:
                 self.signals.release()
