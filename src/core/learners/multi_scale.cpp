@@ -128,9 +128,10 @@ ScaleState MultiScaleLearner::state_without_cells(const std::uint32_t* slots) co
 
 // ---- parts for several threads ----
 
+// Cells that are split stay so until one thread learns: most often nothing follows but that they are saved.
 void MultiScaleLearner::use_threads(int threads) {
-    if (threads != threads_) join_parts();
     threads_ = threads;
+    if (parts_ != nullptr) parts_->end_threads();
 }
 
 // Whether several threads are to learn the rows. Once the cells are split they stay so.
@@ -190,6 +191,7 @@ Totals MultiScaleLearner::learn_rows(const Rows& rows, bool wide_values, const R
     }
     const std::int64_t size = rows.indptr[rows.count];
     if (cell_numbers_.size() < static_cast<std::size_t>(size)) cell_numbers_.resize(static_cast<std::size_t>(size));
+    if (parts_ != nullptr && parts_->count() != ScaleParts::count_for(scales(), threads_)) join_parts();
     if (splits(rows)) {
         try {
             split();
@@ -215,7 +217,7 @@ void MultiScaleLearner::score_rows(const Rows& rows, bool wide_values, double* s
     slot_map_.find(rows.indices, rows.indptr[rows.count], cell_numbers.data());
     Rows of_cells = rows;
     of_cells.indices = cell_numbers.data();
-    if (parts_ != nullptr) {
+    if (parts_ != nullptr && threads_ > 1) {
         return parts_->score(of_cells, wide_values, options_.constants, unconstrained_,
                              state_without_cells(rows.indices), scores);
     }

@@ -43,6 +43,10 @@ public:
     ScaleParts(const PartKernels& kernels, const ScaleConstants& constants, bool wide_cells, bool receipt, int count,
                std::uint64_t cells);
 
+    int count() const { return static_cast<int>(parts_.size()); }
+    // Threads that wait for rows are made again when there are some.
+    void end_threads() { workers_.reset(); }
+
     // The first `cells` cells of a whole table, from it or into it.
     void split(const WholeCells& from, std::uint64_t cells);
     void join(const WholeCells& to, std::uint64_t cells) const;
