@@ -10,9 +10,9 @@ namespace ftprl {
 namespace {
 
 constexpr int LANES = 4;
-constexpr std::int64_t BLOCK_ENTRIES = 8192;  // some 50 microseconds of work: threads then rarely wait for each other
-constexpr std::int64_t MOST_BLOCK_ROWS = 256;
-constexpr std::int64_t KEPT_BLOCKS = 8;     // whose scores may wait for the mixture
+constexpr std::int64_t BLOCK_ENTRIES = 4096;  // some 40 microseconds of work: threads rarely wait for each other
+constexpr std::int64_t MOST_BLOCK_ROWS = 128;
+constexpr std::int64_t KEPT_BLOCKS = 16;    // whose scores may wait for the mixture
 constexpr std::int64_t FOUND_AHEAD = 2;     // blocks whose cells are known before they are learned
 constexpr std::int64_t FEW_ENTRIES = 4096;  // a batch of fewer is not worth waking other threads
 constexpr std::int64_t FIRST_REVIEWED = 8;  // FIRST_WATCH of experts.hpp, the earlier of the two
