@@ -12,7 +12,7 @@ namespace {
 constexpr int LANES = 4;
 constexpr std::int64_t BLOCK_ENTRIES = 4096;  // some 40 microseconds of work: threads rarely wait for each other
 constexpr std::int64_t MOST_BLOCK_ROWS = 128;
-constexpr std::int64_t KEPT_BLOCKS = 16;    // whose scores may wait for the mixture
+constexpr std::int64_t KEPT_BLOCKS = 32;    // whose scores may wait for the mixture
 constexpr std::int64_t FOUND_AHEAD = 2;     // blocks whose cells are known before they are learned
 constexpr std::int64_t FEW_ENTRIES = 4096;  // a batch of fewer is not worth waking other threads
 constexpr std::int64_t FIRST_REVIEWED = 8;  // FIRST_WATCH of experts.hpp, the earlier of the two
@@ -222,8 +222,9 @@ public:
 
 private:
     enum class Task { none, find, learn, mix, end };
-    struct alignas(64) Counter {
-        std::atomic<std::int64_t> blocks{0};
+    struct Choice {
+        Task task;
+        std::size_t part;  // that is learned
     };
     // Blocks in order, by one thread at a time.
     struct alignas(64) Turn {
@@ -275,26 +276,41 @@ private:
         mixed_.blocks.store(block + 1);
     }
 
-    // What a thread does next. It learns its own part unless it is ahead of another, which the mixture then waits for.
-    Task next(std::size_t number) const {
-        const std::int64_t mixed = mixed_.blocks.load(), found = found_.blocks.load();
-        if (mixed == count()) return Task::end;
-        const std::int64_t own = learned_[number].blocks.load();
-        if (found < count() && found < own + FOUND_AHEAD && !found_.is_taken.load()) return Task::find;
-        std::int64_t least = own, others = own;
-        for (std::size_t i = 0; i < parts_.size(); ++i) {
-            const std::int64_t blocks = learned_[i].blocks.load();
-            least = std::min(least, blocks);
-            if (i != number) others = std::min(others, blocks);
-        }
-        const bool waits = own > 0 && blocks_[static_cast<std::size_t>(own - 1)].is_reviewed && mixed < own;
-        const bool can_learn = own < found && own < mixed + KEPT_BLOCKS && !waits;
-        const bool can_mix = mixed < least && !mixed_.is_taken.load();
-        if (can_mix && (own >= others || !can_learn)) return Task::mix;
-        return can_learn ? Task::learn : Task::none;
+    // Whether a part may learn a block, given how many have their cells and how many are mixed.
+    bool may_learn(std::int64_t block, std::int64_t found, std::int64_t mixed) const {
+        const bool waits = block > 0 && blocks_[static_cast<std::size_t>(block - 1)].is_reviewed && mixed < block;
+        return block < found && block < mixed + KEPT_BLOCKS && !waits;
     }
 
-    // Do the next block of what goes by turns, if nobody else is at it and there is one.
+    bool can_learn(std::size_t part, std::int64_t found, std::int64_t mixed) const {
+        return may_learn(learned_[part].blocks.load(), found, mixed) && !learned_[part].is_taken.load();
+    }
+
+    // What a thread does next: it learns its own part, unless it is ahead of another and there is something to mix.
+    // When it can do neither it learns another part, whose thread may be late or wait for a processor.
+    Choice next(std::size_t number) const {
+        const std::int64_t mixed = mixed_.blocks.load(), found = found_.blocks.load();
+        if (mixed == count()) return {Task::end, 0};
+        const std::int64_t own = learned_[number].blocks.load();
+        if (found < count() && found < own + FOUND_AHEAD && !found_.is_taken.load()) return {Task::find, 0};
+        std::int64_t least = count();
+        for (std::size_t i = 0; i < parts_.size(); ++i) least = std::min(least, learned_[i].blocks.load());
+        const bool can_mix = mixed < least && !mixed_.is_taken.load(), learns = can_learn(number, found, mixed);
+        const bool is_behind = own == least && !are_equal(least);
+        if (can_mix && !(is_behind && learns)) return {Task::mix, 0};
+        if (learns) return {Task::learn, number};
+        for (std::size_t i = 0; i < parts_.size(); ++i) {
+            if (can_learn(i, found, mixed)) return {Task::learn, i};
+        }
+        return {Task::none, 0};
+    }
+
+    bool are_equal(std::int64_t blocks) const {
+        return std::all_of(learned_, learned_ + parts_.size(),
+                           [&](const Turn& part) { return part.blocks.load() == blocks; });
+    }
+
+    // Do the next block of what goes by turns, if nobody else is at it and it can be done.
     template <class Ready, class Work>
     void take(Turn& turn, const Ready& ready, const Work& work) {
         if (turn.is_taken.exchange(true)) return;
@@ -306,21 +322,23 @@ private:
 
     void work(std::size_t number) {
         for (;;) {
-            const Task task = next(number);
-            if (task == Task::end) return;
-            if (task == Task::find) {
+            const Choice choice = next(number);
+            if (choice.task == Task::end) return;
+            if (choice.task == Task::find) {
                 take(found_, [&](std::int64_t b) { return b < count(); }, [&](std::int64_t b) { find_cells(b); });
-            } else if (task == Task::mix) {
+            } else if (choice.task == Task::mix) {
                 const auto is_learned = [&](std::int64_t b) {
                     return std::all_of(learned_, learned_ + parts_.size(),
-                                       [&](const Counter& part) { return part.blocks.load() > b; });
+                                       [&](const Turn& part) { return part.blocks.load() > b; });
                 };
                 take(mixed_, is_learned, [&](std::int64_t b) { mix(b); });
-            } else if (task == Task::learn) {
-                learn(number, learned_[number].blocks.load());
-                event_.announce();
+            } else if (choice.task == Task::learn) {
+                const auto is_ready = [&](std::int64_t b) {
+                    return may_learn(b, found_.blocks.load(), mixed_.blocks.load());
+                };
+                take(learned_[choice.part], is_ready, [&](std::int64_t b) { learn(choice.part, b); });
             } else {
-                event_.wait([&] { return next(number) != Task::none; });
+                event_.wait([&] { return next(number).task != Task::none; });
             }
         }
     }
@@ -341,7 +359,7 @@ private:
     Totals totals_ = {0.0, 0.0, 0};
     Event event_;
     Turn found_, mixed_;
-    Counter learned_[MOST_PARTS];
+    Turn learned_[MOST_PARTS];
 };
 
 MixedRows ScaleParts::mixed_rows(const Rows& rows, bool wide) const {

@@ -1,9 +1,9 @@
 // The scales of a model in parts that several threads learn at once: parts.hpp.
 //
-// Rows are cut into blocks. Every part learns the blocks in order, on a thread of its own. What follows rows in their
-// order but belongs to no part goes by turns: to find the cells of a block before it is learned, and to mix its
-// predictions afterwards. Whoever is not behind takes it. All numbers are computed by the same operations in the same
-// order as by one thread, so that the model is the same to the bit.
+// Rows are cut into blocks, which every part learns in their order, mostly on a thread of its own. Two more things
+// follow the order of the rows: to find the cells of a block before it is learned, and to mix its predictions
+// afterwards. One thread at a time is at each of them, whichever is not behind. All numbers are computed by the same
+// operations in the same order as by one thread, so that the model is the same to the bit.
 #pragma once
 
 #include <cstddef>
