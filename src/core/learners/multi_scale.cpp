@@ -128,10 +128,9 @@ ScaleState MultiScaleLearner::state_without_cells(const std::uint32_t* slots) co
 
 // ---- parts for several threads ----
 
-// Cells that are split stay so until one thread learns: most often nothing follows but that they are saved.
 void MultiScaleLearner::use_threads(int threads) {
+    if (threads != threads_) join_parts();
     threads_ = threads;
-    if (parts_ != nullptr) parts_->end_threads();
 }
 
 // Whether several threads are to learn the rows. Once the cells are split they stay so.
@@ -157,7 +156,7 @@ void MultiScaleLearner::join_parts() {
     if (parts_ == nullptr) return;
     const std::unique_ptr<ScaleParts> parts = std::move(parts_);
     joined_ = {};
-    parts->join(whole(), slot_map_.count());
+    parts->join_and_end(whole(), slot_map_.count());
 }
 
 // All cells together: where they are, or a copy.
@@ -191,7 +190,6 @@ Totals MultiScaleLearner::learn_rows(const Rows& rows, bool wide_values, const R
     }
     const std::int64_t size = rows.indptr[rows.count];
     if (cell_numbers_.size() < static_cast<std::size_t>(size)) cell_numbers_.resize(static_cast<std::size_t>(size));
-    if (parts_ != nullptr && parts_->count() != ScaleParts::count_for(scales(), threads_)) join_parts();
     if (splits(rows)) {
         try {
             split();
@@ -217,7 +215,7 @@ void MultiScaleLearner::score_rows(const Rows& rows, bool wide_values, double* s
     slot_map_.find(rows.indices, rows.indptr[rows.count], cell_numbers.data());
     Rows of_cells = rows;
     of_cells.indices = cell_numbers.data();
-    if (parts_ != nullptr && threads_ > 1) {
+    if (parts_ != nullptr) {
         return parts_->score(of_cells, wide_values, options_.constants, unconstrained_,
                              state_without_cells(rows.indices), scores);
     }
@@ -252,6 +250,7 @@ std::size_t MultiScaleLearner::touched(std::uint32_t* out) const {
     if (parts_ != nullptr) {
         std::size_t count = 0;
         for (std::uint64_t i = 0; i < dim(); ++i) {
+            if (i + AHEAD < dim() && slot_map_[i + AHEAD] != 0) parts_->fetch_cell(slot_map_[i + AHEAD]);
             if (slot_map_[i] != 0 && parts_->rows_of(slot_map_[i]) > 0.0) out[count++] = static_cast<std::uint32_t>(i);
         }
         return count;
@@ -279,6 +278,7 @@ void MultiScaleLearner::take(const std::uint32_t* slots, std::size_t count, void
     auto* to = static_cast<unsigned char*>(out);
     for (std::size_t i = 0; i < count; ++i, to += bytes + more) {
         if (parts_ != nullptr) {
+            if (i + AHEAD < count) parts_->fetch_cell(slot_map_[slots[i + AHEAD]]);
             parts_->join_cell(slot_map_[slots[i]], to, layout());
         } else {
             if (i + AHEAD < count) fetch(cells + slot_map_[slots[i + AHEAD]] * bytes, bytes);

@@ -60,16 +60,19 @@ void copy_scales(const double* from, int first, double* to, int start, int count
     }
 }
 
-// z and R of some lanes of one cell.
+// z and R of some lanes of one cell, four at a time; the first lanes of both are multiples of four.
 template <class T>
 void copy_lanes(const T* from, int from_lanes, int first, T* to, int to_lanes, int start, int count) {
-    std::copy(from + first, from + first + count, to + start);
-    std::copy(from + from_lanes + first, from + from_lanes + first + count, to + to_lanes + start);
+    for (int k = 0; k < count; k += LANES) {
+        std::memcpy(to + start + k, from + first + k, LANES * sizeof(T));
+        std::memcpy(to + to_lanes + start + k, from + from_lanes + first + k, LANES * sizeof(T));
+    }
 }
 
 template <class T>
 void copy_units(const T* from, int from_lanes, T* to, int to_lanes, bool kappa) {
-    std::copy(from + 2 * from_lanes, from + 2 * from_lanes + (kappa ? 3 : 2), to + 2 * to_lanes);
+    std::memcpy(to + 2 * to_lanes, from + 2 * from_lanes, 2 * sizeof(T));
+    if (kappa) to[2 * to_lanes + 2] = from[2 * from_lanes + 2];
 }
 
 template <class T>
@@ -128,7 +131,7 @@ void ScaleParts::split(const WholeCells& from, std::uint64_t cells) {
             for (std::uint64_t i = 0; i < cells; ++i) {
                 const T* whole = cell_at<T>(from.cells, i, from.layout.bytes);
                 T* own = cell_at<T>(part->cells.data(), i, part->layout.bytes);
-                copy_lanes(whole, from.layout.lanes, part->first, own, part->lanes, 0, part->count);
+                copy_lanes(whole, from.layout.lanes, part->first, own, part->lanes, 0, part->lanes);
                 copy_units(whole, from.layout.lanes, own, part->lanes, part->layout.kappa);
             }
         };
@@ -144,10 +147,11 @@ void ScaleParts::split(const WholeCells& from, std::uint64_t cells) {
 
 template <class T>
 void ScaleParts::copy_cell(std::uint64_t cell, T* to, const CellLayout& layout) const {
-    std::memset(to, 0, layout.bytes);
+    const int used = 2 * layout.lanes + (layout.kappa ? 3 : 2);
+    for (auto k = static_cast<std::size_t>(used); k < layout.bytes / sizeof(T); ++k) to[k] = T(0);  // what fills it up
     for (const auto& part : parts_) {
         const T* own = cell_at<T>(part->cells.data(), cell, part->layout.bytes);
-        copy_lanes(own, part->lanes, 0, to, layout.lanes, part->first, part->count);
+        copy_lanes(own, part->lanes, 0, to, layout.lanes, part->first, part->lanes);
     }
     const Part& first = *parts_[0];
     copy_units(cell_at<T>(first.cells.data(), cell, first.layout.bytes), first.lanes, to, layout.lanes, layout.kappa);
@@ -158,8 +162,8 @@ void ScaleParts::join_cell(std::uint64_t cell, void* to, const CellLayout& layou
     copy_cell(cell, static_cast<float*>(to), layout);
 }
 
-void ScaleParts::join(const WholeCells& to, std::uint64_t cells) const {
-    for (std::uint64_t i = 0; i < cells; ++i) {
+void ScaleParts::join_range(const WholeCells& to, std::uint64_t first, std::uint64_t last) const {
+    for (std::uint64_t i = first; i < last; ++i) {
         join_cell(i, static_cast<unsigned char*>(to.cells) + i * to.layout.bytes, to.layout);
     }
     if (!receipt_) return;
@@ -167,8 +171,28 @@ void ScaleParts::join(const WholeCells& to, std::uint64_t cells) const {
     for (const auto& part : parts_) {
         const auto lanes = static_cast<std::uint64_t>(part->lanes);
         const auto* S = static_cast<const double*>(part->S->data());
-        for (std::uint64_t i = 0; i < cells; ++i) std::copy_n(S + i * lanes, part->count, to.S + i * all + part->first);
+        for (std::uint64_t i = first; i < last; ++i) {
+            std::copy_n(S + i * lanes, part->count, to.S + i * all + part->first);
+        }
     }
+}
+
+// Most of the time goes into memory that is used for the first time, so all threads do it.
+void ScaleParts::join_and_end(const WholeCells& to, std::uint64_t cells) {
+    if (workers_ == nullptr || !workers_->are_here()) return join_range(to, 0, cells);
+    struct Job {
+        const ScaleParts* parts;
+        const WholeCells* to;
+        std::uint64_t cells, share;
+    } job = {this, &to, cells, cells / parts_.size() + 1};
+    workers_->run(
+        [](void* context, int number) {
+            const Job& own = *static_cast<const Job*>(context);
+            const std::uint64_t first = std::min(own.cells, static_cast<std::uint64_t>(number) * own.share);
+            own.parts->join_range(*own.to, first, std::min(own.cells, first + own.share));
+        },
+        &job);
+    workers_.reset();
 }
 
 double ScaleParts::rows_of(std::uint64_t cell) const {

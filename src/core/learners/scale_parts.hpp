@@ -43,16 +43,21 @@ public:
     ScaleParts(const PartKernels& kernels, const ScaleConstants& constants, bool wide_cells, bool receipt, int count,
                std::uint64_t cells);
 
-    int count() const { return static_cast<int>(parts_.size()); }
-    // Threads that wait for rows are made again when there are some.
-    void end_threads() { workers_.reset(); }
-
     // The first `cells` cells of a whole table, from it or into it.
     void split(const WholeCells& from, std::uint64_t cells);
-    void join(const WholeCells& to, std::uint64_t cells) const;
+    void join(const WholeCells& to, std::uint64_t cells) const { join_range(to, 0, cells); }
+    void join_and_end(const WholeCells& to, std::uint64_t cells);  // by all threads, which then end
     void join_cell(std::uint64_t cell, void* to, const CellLayout& layout) const;
     // How many rows had the feature of a cell.
     double rows_of(std::uint64_t cell) const;
+    // Have a cell fetched that is asked for soon.
+    void fetch_cell(std::uint64_t cell) const {
+        for (const auto& part : parts_) {
+            const auto* own = static_cast<const char*>(part->cells.data()) + cell * part->layout.bytes;
+            fetch(own);
+            fetch(own + part->layout.bytes - 1);
+        }
+    }
 
     // Rows whose indices are slots; `cells` gets the cell of each entry. `constants` and `state` are those of all
     // scales, whose cells are not used.
@@ -79,6 +84,7 @@ private:
     template <class T>
     void copy_cell(std::uint64_t cell, T* to, const CellLayout& layout) const;
     const PartSet& set_of(const PartKernels& kernels, const Loss& loss, int lanes) const;
+    void join_range(const WholeCells& to, std::uint64_t first, std::uint64_t last) const;
     MixedRows mixed_rows(const Rows& rows, bool wide) const;
     bool have_workers();
 
