@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing, nullcontext
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.cluster.options import ClusterOptions
-from ftprl.data.files import STDIN, is_uri
+from ftprl.data.files import STDIN, STDOUT, is_uri
 from ftprl.data.ngrams import GramsOption
+from ftprl.data.text import TextSource
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.spec import Spec
-from ftprl.losses import CLASS_LOSSES
-from ftprl.training.checkpoint import check_shared, load_resumed
-from ftprl.training.delay import has_delay_column, parse_memory
-from ftprl.training.event_log import EventLog, settings
-from ftprl.training.options import RUN, CheckpointInterval, RunOptions
-from ftprl.training.passes import HOLDOUT, best_pass
-from ftprl.training.predictions import STDOUT
-from ftprl.training.run import Run
 from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model, set_admission
-from ftprl.training.trainer import Listener, Trainer
+
+# All else is imported once the parsers have begun to read ahead: they need no Python, and the time is theirs.
+if TYPE_CHECKING:
+    from ftprl.runlog.events import Listener
+    from ftprl.training.event_log import EventLog
+    from ftprl.training.options import RunOptions
+    from ftprl.training.run import Run
+    from ftprl.training.trainer import Trainer
 
 Path = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
@@ -262,6 +262,8 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
     lines = None if predictions in (None, STDOUT) else predictions
     targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
     if checkpoint is not None and is_uri(os.fspath(checkpoint)):
+        from ftprl.training.checkpoint import check_shared  # most runs do without
+
         check_shared(os.fspath(checkpoint))
         targets["checkpoint="] = None  # no file of this machine
     for name, path in targets.items():
@@ -270,14 +272,25 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
     where.check()
     # Before the model is read: it may be one of them.
     with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
-        old = None if resume is None else load_resumed(os.fspath(resume))
-        data = readers.as_data(data)
-        if old is None:
+        if resume is None:
+            old = None
+            data = readers.as_data(data)
             model, source = new_model(
                 data, model_options(arguments), RECEIPT if receipt is None else receipt, names, classes
             )
+            connections.enter_context(_reading_ahead(source, arguments))
         else:
+            from ftprl.training.checkpoint import load_resumed  # most runs do without
+
+            old = load_resumed(os.fspath(resume))
+            data = readers.as_data(data)
             model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
+        from ftprl.training.delay import has_delay_column
+        from ftprl.training.event_log import EventLog, settings
+        from ftprl.training.passes import best_pass
+        from ftprl.training.run import Run
+        from ftprl.training.trainer import Trainer
+
         check_mixture_options(model.engine.spec, arguments)
         set_admission(model, admit, is_new=old is None)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
@@ -330,6 +343,21 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         confidence=state.monitor.confidence(),
         residuals=state.monitor.residuals(),
     )
+
+
+@contextmanager
+def _reading_ahead(source: readers.Source, arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Have text parsed while the rest of the program is loaded, where it is read from its first row on."""
+    threads, passes = arguments["threads"], arguments["passes"]
+    is_plain = arguments["cache"] is None and arguments["engine"] in (None, "local")
+    if not (isinstance(source, TextSource) and is_plain and threads in (None, 1, 2)):
+        yield
+        return
+    source.begin(threads=threads, digest=arguments["checkpoint"] is not None or passes not in (None, 1))
+    try:
+        yield
+    finally:
+        source.cancel()
 
 
 def _where(arguments: Mapping[str, Any]) -> ClusterOptions:
@@ -398,6 +426,10 @@ def _run_options(
     receipt: bool,
 ) -> RunOptions:
     """The options of this run; those that were not passed again are as in the checkpoint it resumes."""
+    from ftprl.training.delay import parse_memory
+    from ftprl.training.options import RUN, CheckpointInterval, RunOptions
+    from ftprl.training.passes import HOLDOUT
+
     passed = {name: arguments[name] for name in RUN if arguments[name] is not None}
     if "every" in passed:
         if "checkpoint" not in passed:
@@ -429,6 +461,8 @@ def _run_options(
 
 def _check_delay(options: RunOptions, source: readers.Source, spec: Spec, *, receipt: bool) -> None:
     """Refuse late labels where rows are learned several times, or where a receipt counts each at its prediction."""
+    from ftprl.training.delay import has_delay_column
+
     name = "delay_column" if has_delay_column(source) else "delay"
     if options.delay is None and name == "delay":
         return
@@ -438,12 +472,7 @@ def _check_delay(options: RunOptions, source: readers.Source, spec: Spec, *, rec
             " drop one.",
             option=(name, "receipt"),
         )
-    loss, bounds, round_rows = spec.loss, spec.bounds, spec.round_rows
-    if loss in CLASS_LOSSES:
-        raise InvalidInput(
-            f"{name}= does not support several classes yet, got loss={loss}; drop one.",
-            option=(name, "loss"),
-        )
+    bounds, round_rows = spec.bounds, spec.round_rows
     if bounds:  # they hold from the row of a name on, and rows would be learned in another order
         raise InvalidInput(
             f"{name}= learns rows in another order than bounds= expects, got both; drop one.", option=(name, "bounds")
@@ -468,6 +497,8 @@ def _check_calibrate(options: RunOptions, source: readers.Source, calibrate: str
             f"calibrate= learns from predictions of rows that are new, got passes={options.passes}; drop one.",
             option=("calibrate", "passes"),
         )
+    from ftprl.training.delay import has_delay_column
+
     name = "delay_column" if has_delay_column(source) else "delay"
     if options.delay or name == "delay_column":
         raise InvalidInput(

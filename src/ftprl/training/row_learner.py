@@ -127,7 +127,7 @@ class RowLearner:
             state.holdout = add_losses(state.holdout, losses, baselines, batch.weight[held])
         state.see_labels(batch.y)
         if len(outcome.scores):
-            self._meter.see(batch[-1:], float(outcome.scores[-1]))
+            self._meter.see(batch, float(outcome.scores[-1]))
         if self._written is not None:
             self._written.add(batch, outcome.scores)
 
@@ -173,7 +173,8 @@ class RowLearner:
         """Arrays for the outcome of so many rows: the same memory for every batch, so that it is allocated once."""
         if len(self._numbers) < 4 * rows:
             self._numbers = np.empty(4 * rows)
-        losses, baselines, scores = np.split(self._numbers[: 4 * rows], [rows, 3 * rows])
+        numbers = self._numbers
+        losses, baselines, scores = numbers[:rows], numbers[rows : 3 * rows], numbers[3 * rows : 4 * rows]
         return _Outcome(losses, baselines.reshape(rows, 2), scores)
 
     def _learned_late(self, rows: Batch, waiting: Waiting) -> _Outcome:

@@ -19,7 +19,7 @@ from ftprl.data import Batch, Position, Source
 from ftprl.errors import Interrupted
 from ftprl.linear.model import Model
 from ftprl.linear.round_buffer import RoundBuffer
-from ftprl.runlog.events import Event
+from ftprl.runlog.events import Listener
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.context import RunContext
 from ftprl.training.delay import waiting_of
@@ -34,8 +34,6 @@ from ftprl.training.threads import learning_threads
 
 if TYPE_CHECKING:
     from ftprl.receipt.recorder import ReceiptRecorder
-
-Listener = Callable[[Event], None]
 
 
 def _recorder(model: Model, source: Source) -> tuple[ReceiptRecorder | None, Callable[[int], bool] | None]:
