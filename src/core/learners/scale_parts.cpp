@@ -410,7 +410,7 @@ bool ScaleParts::have_workers() {
     if (workers_ != nullptr) return true;
     if (lacks_threads_ || parts_.size() < 2) return false;
     try {
-        workers_ = std::make_unique<Workers>(static_cast<int>(parts_.size()) - 1);
+        workers_.reset(new Workers(static_cast<int>(parts_.size()) - 1));
     } catch (const std::system_error&) {
         lacks_threads_ = true;
     }

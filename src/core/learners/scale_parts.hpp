@@ -91,8 +91,8 @@ private:
     const PartKernels* kernels_;
     bool wide_cells_, receipt_;
     std::vector<std::unique_ptr<Part>> parts_;
-    std::unique_ptr<Workers> workers_;  // made when they are first needed
-    bool lacks_threads_ = false;        // the system has none to give
+    std::unique_ptr<Workers, Workers::End> workers_;  // made when they are first needed
+    bool lacks_threads_ = false;                      // the system has none to give
 };
 
 }  // namespace ftprl

@@ -31,10 +31,6 @@ Workers::Workers(int count) : process_(this_process()) {
 }
 
 Workers::~Workers() {
-    if (!are_here()) {
-        for (std::thread& thread : threads_) thread.detach();
-        return;
-    }
     ends_ = true;
     ++calls_;
     event_.announce();

@@ -65,8 +65,14 @@ public:
     // `work(context, number)` on every thread, of which the caller's is number 0; returns when all are done. The work
     // must not throw.
     void run(void (*work)(void*, int), void* context);
-    // Whether the threads are still there: a forked process has only the one that forked it.
+    // Whether the threads are still there: a forked process has only the one that forked it. Nothing can be done with
+    // workers that are gone, not even to destroy them.
     bool are_here() const;
+    struct End {
+        void operator()(Workers* workers) const {
+            if (workers->are_here()) delete workers;
+        }
+    };
 
 private:
     void loop(int number);

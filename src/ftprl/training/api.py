@@ -221,8 +221,8 @@ def train(
     - `cache`: File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in
       later runs: as long as data and options are the same it is not parsed again
     - `resume`: Checkpoint to continue with the same data, given again, or model to continue with more data
-    - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
-      processors]
+    - `threads`: Number of threads that parse the data and, with more than four scales, learn it; the result does not
+      depend on it [default: from the number of processors]
     - `engine`: Who reads the data: local (threads of this process) or ray (workers of a Ray cluster, for files on paths
       that all of them have); the result does not depend on it [default: local]
     - `address`: With `engine` ray: address of the cluster, such as auto or 10.0.0.1:6379 [default: a cluster on this

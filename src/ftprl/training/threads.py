@@ -9,10 +9,12 @@ from ftprl.data.prefetch import processors
 
 
 def learning_threads(threads: int | None, source: Source) -> int:
-    """`threads` if it is given; otherwise one for each processor, unless there is text or a table to parse.
+    """How many threads learn; `threads` is what was asked for.
 
-    Parsing keeps a processor busy by itself, so there one thread learns.
+    Data that needs no parsing has all of them, by default one for each processor. Text and tables are parsed by
+    `threads` threads: only the processors that these leave learn, and one thread by default. On two processors, of
+    which parsing keeps one busy, a second thread that learns made whole runs slower.
     """
-    if threads is not None:
-        return max(1, threads)
-    return processors() if isinstance(source, BatchesSource | MemorySource) else 1
+    if isinstance(source, BatchesSource | MemorySource):
+        return max(1, processors() if threads is None else threads)
+    return 1 if threads is None else max(1, min(threads, processors() - threads))
