@@ -6,10 +6,24 @@ from ftprl.data import Source
 from ftprl.data.batches import BatchesSource
 from ftprl.data.memory import MemorySource
 from ftprl.data.prefetch import processors
+from ftprl.linear.engine import Engine
+from ftprl.linear.mixture import FIRST_ROW
+
+
+def choose_threads(engine: Engine, threads: int | None, source: Source) -> None:
+    """Before each batch: have the engine learn in as many threads as pay; `threads` is what was asked for.
+
+    By default one thread learns until it is first decided whether scales are dropped: most streams keep four, which one
+    thread learns, and it takes longer to split the cells and to join them again than a second thread saves until then.
+    """
+    is_early = threads is None and engine.retire and engine.progress.rows < FIRST_ROW
+    chosen = 1 if is_early else learning_threads(threads, source)
+    if chosen != engine.threads:
+        engine.threads = chosen
 
 
 def learning_threads(threads: int | None, source: Source) -> int:
-    """How many threads learn; `threads` is what was asked for.
+    """How many threads may learn.
 
     Data that needs no parsing has all of them, by default one for each processor. Text and tables are parsed by
     `threads` threads: only the processors that these leave learn, and one thread by default. On two processors, of

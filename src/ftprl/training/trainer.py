@@ -30,7 +30,7 @@ from ftprl.training.progress import ProgressMeter, confidence_fields, loss_field
 from ftprl.training.row_learner import RowLearner
 from ftprl.training.schedule import Schedule, Stop
 from ftprl.training.signals import SignalHold
-from ftprl.training.threads import learning_threads
+from ftprl.training.threads import choose_threads
 
 if TYPE_CHECKING:
     from ftprl.receipt.recorder import ReceiptRecorder
@@ -123,7 +123,6 @@ class Trainer:
     def _pass(self) -> None:
         run, source, options, start = self.run, self.run.source, self.run.options, self.run.state.position
         waits_for_data = not source.can_be_read_again  # perhaps for ever: a signal must not wait for it
-        run.model.engine.threads = learning_threads(options.threads, source)
         with closing(source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
             if waits_for_data:
                 self.signals.release()
@@ -140,6 +139,7 @@ class Trainer:
         self._plan.end_pass()
 
     def _learn_batch(self, batch: Batch, position: Position) -> None:
+        choose_threads(self.run.model.engine, self.run.options.threads, self.run.source)
         if self._recorder is not None:
             self._recorder.observe(batch, self.run.state.rows)
         self._learn_to_stops(batch, position)

@@ -280,3 +280,19 @@ def test_how_many_threads_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [learning.learning_threads(threads, text) for threads in (None, 0, 1, 2, 3)] == [1, 1, 1, 1, 1]
     monkeypatch.setattr(learning, "processors", lambda: 8)
     assert [learning.learning_threads(threads, text) for threads in (None, 2, 4, 7)] == [1, 2, 4, 1]
+
+
+def test_threads_start_when_it_is_decided_which_scales_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "processors", lambda: 2)
+    monkeypatch.setattr(learning, "FIRST_ROW", 1000)
+    memory = ftprl.data.open([rows("logistic", 10)], dim=DIM)
+    chosen = list[int]()
+    for retire in (True, False):
+        engine = Engine(Spec(dim=DIM, scale=AUTO), retire=retire)
+        for threads in (None, 3):
+            learning.choose_threads(engine, threads, memory)
+            chosen.append(engine.threads)
+        engine.learn(rows("logistic"))
+        learning.choose_threads(engine, None, memory)
+        chosen.append(engine.threads)
+    assert chosen == [1, 3, 2, 2, 3, 2]
