@@ -1,5 +1,6 @@
 """Several threads that learn the scales of a model, some each: the model is that of one thread, byte by byte."""
 
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -151,7 +152,7 @@ def test_law_the_number_of_threads_cannot_be_seen(
     for many in (1, threads):
         engine, numbers = Engine(spec, receipt=receipt, retire=False), Numbers()
         engine.threads = many
-        for first, last in zip(places, places[1:], strict=False):
+        for first, last in itertools.pairwise(places):
             learn(engine, batch[first:last], numbers)
         found.append((content(engine), numbers))
     assert same(found[0][1], found[1][1])
