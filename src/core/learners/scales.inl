@@ -12,8 +12,8 @@ namespace {
 static_assert(DENSE_AT > MOST_SCALES, "the coin comes behind the scales");
 
 // A cell begins at a line of memory only if it fits into one: of eight scales in 72 bytes every cell lies in two lines
-// as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used. Cells of
-// parts lie close together: in two tables of whole lines they would need nearly twice the memory of one table.
+// as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used. Cells
+// of parts lie close together: in two tables of whole lines they would need nearly twice the memory of one table.
 #if defined(FTPRL_SCALES)
 constexpr std::size_t CELL_LINE = 64;
 #else
