@@ -220,7 +220,8 @@ public:
           state_(state),
           out_(out),
           blocks_(blocks_of(rows, constants, state.tallies[ROWS])),
-          mixed_rows_(parts.mixed_rows(rows, wide)) {
+          mixed_rows_(parts.mixed_rows(rows, wide)),
+          learned_(parts.parts_.size()) {
         mixed_rows_.rows.rows.indices = cells;
         mixed_rows_.index = &index_;
         mixed_rows_.totals = &totals_;
@@ -330,7 +331,7 @@ private:
     }
 
     bool are_equal(std::int64_t blocks) const {
-        return std::all_of(learned_, learned_ + parts_.size(),
+        return std::all_of(learned_.begin(), learned_.end(),
                            [&](const Turn& part) { return part.blocks.load() == blocks; });
     }
 
@@ -352,7 +353,7 @@ private:
                 take(found_, [&](std::int64_t b) { return b < count(); }, [&](std::int64_t b) { find_cells(b); });
             } else if (choice.task == Task::mix) {
                 const auto is_learned = [&](std::int64_t b) {
-                    return std::all_of(learned_, learned_ + parts_.size(),
+                    return std::all_of(learned_.begin(), learned_.end(),
                                        [&](const Turn& part) { return part.blocks.load() > b; });
                 };
                 take(mixed_, is_learned, [&](std::int64_t b) { mix(b); });
@@ -383,7 +384,7 @@ private:
     Totals totals_ = {0.0, 0.0, 0};
     Event event_;
     Turn found_, mixed_;
-    Turn learned_[MOST_PARTS];
+    std::vector<Turn> learned_;  // of each part
 };
 
 MixedRows ScaleParts::mixed_rows(const Rows& rows, bool wide) const {
