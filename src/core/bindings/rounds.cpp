@@ -304,8 +304,8 @@ void ftprl::bindings::bind_rounds(nb::module_& m) {
     const auto array = [](const char* name) { return nb::arg(name).noconvert(); };
     m.def("play_round", &play_round, nb::arg("learner"), array("slots"), array("rows"), array("largest"),
           array("squares"), array("x"), array("places").none() = nb::none(),
-          "Raise the units of coordinates by what the rows of a round have of them, and write what they play. `places` are "
-          "where the table has the coordinates, if not at their slots.");
+          "Raise the units of coordinates by what the rows of a round have of them, and write what they play. `places` "
+          "are where the table has the coordinates, if not at their slots.");
     m.def("score_round", &score_round, nb::arg("learner"), array("indptr"), array("coordinates"), array("values"),
           array("x"), array("scores"), "The products of rows with what was played, by lane.");
     m.def("chain_round", &chain_round, nb::arg("learner"), array("y"), array("weight"), array("hot_indptr"),

@@ -199,7 +199,8 @@ const std::size_t LOSS_COUNT = sizeof LOSSES / sizeof *LOSSES;
 
 const Loss CLASS_LOSSES[] = {
     {"softmax", minus_log, Labels::classes, BaselineKind::class_rates, LabelRule::none, nullptr, nullptr, nullptr, 1.0},
-    {"ovr", minus_log, Labels::classes, BaselineKind::class_rates, LabelRule::none, nullptr, nullptr, nullptr, 1.0},
+    {"ovr", minus_log, Labels::classes, BaselineKind::class_rates, LabelRule::none, nullptr, nullptr, nullptr, 1.0,
+     true},
 };
 const std::size_t CLASS_LOSS_COUNT = sizeof CLASS_LOSSES / sizeof *CLASS_LOSSES;
 

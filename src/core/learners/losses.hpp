@@ -60,7 +60,8 @@ struct Loss {
     ImplicitSlope implicit;  // null with the log loss, as are the next two
     RowTermFunction row_term;
     StackFunction stack;
-    double stack_gain;  // the stack predicts its score times this
+    double stack_gain;         // the stack predicts its score times this
+    bool one_vs_rest = false;  // of several classes: each is learned against all others
 
     bool has_kink() const { return rule == LabelRule::quantile || rule == LabelRule::median_of_unit; }
     // Whether scores are in the unit of the labels.

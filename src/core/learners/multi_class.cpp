@@ -28,7 +28,8 @@ void copy_columns(const T* from, T* to, int K, int columns, int first, int count
 
 }  // namespace
 
-MultiClassLearner::MultiClassLearner(const LearnerOptions& options) : Learner(options, options.dim + 1), slot_map_(options.dim) {
+MultiClassLearner::MultiClassLearner(const LearnerOptions& options)
+    : Learner(options, options.dim + 1), slot_map_(options.dim) {
     const int K = scales();
     cell_lanes_ = lanes_of(space_for(columns_in_use()), K);
     memory_ = std::make_unique<Memory>((dim() + 1) * cell_bytes());
@@ -87,7 +88,7 @@ ClassConstants MultiClassLearner::constants() const {
     c.to_come = most_classes() - outputs();
     c.lanes = lanes_of(c.columns, scales());
     c.cell_lanes = cell_lanes_;
-    c.one_vs_rest = std::strcmp(loss().name, "ovr") == 0;
+    c.one_vs_rest = loss().one_vs_rest;
     c.h = h_.data();
     c.inverse = inverse_.data();
     return c;

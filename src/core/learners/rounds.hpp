@@ -28,11 +28,11 @@ struct ShardSums {
 struct RoundCoordinates {
     std::int64_t count;
     const std::uint32_t* slots;
-    const std::uint32_t* cells;  // the numbers of their cells
-    const double* rows;          // the entries of learned rows that have it; 0: not learned, only scored
-    const double* largest;       // of the |values| in these rows
-    const double* squares;       // the sum of the squares of these values
-    double heaviest;             // the largest weight of the learned rows of the round
+    const std::uint32_t* cells;             // the numbers of their cells
+    const double* rows;                     // the entries of learned rows that have it; 0: not learned, only scored
+    const double* largest;                  // of the |values| in these rows
+    const double* squares;                  // the sum of the squares of these values
+    double heaviest;                        // the largest weight of the learned rows of the round
     const std::uint32_t* places = nullptr;  // where a table has them, if not by their slots: part of a larger table
 };
 
