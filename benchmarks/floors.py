@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix, hstack, vstack
 
 import ftprl
 from ftprl.runlog.floor import below
@@ -25,12 +25,17 @@ STREAMS: dict[str, dict[str, Any]] = {
     "sms": {"file": "sms.tsv.gz", "label": "1", "text": "2", "header": False, "positive": "spam"},
     "rcv1_small": {"file": "rcv1_small.vw.gz"},
 }
-STRENGTHS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
+STRENGTHS = (1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
+FAR = 5.0  # the floors from the beaten length to this one are summed up below the table
 BEGIN, END = "<!-- floors: made by benchmarks/floors.py -->", "<!-- end of floors -->"
 
 
 class Row(NamedTuple):
-    """One strength of the penalty: the length of scikit-learn's weights, their loss, and the floor there."""
+    """One strength of the penalty: the length of scikit-learn's weights, their loss, and the floor there.
+
+    `free` has the same for an intercept without penalty, as scikit-learn fits it by default. Such weights are not the
+    best of their length, in which the intercept counts.
+    """
 
     stream: str
     rows: int
@@ -40,11 +45,17 @@ class Row(NamedTuple):
     length: float
     best: float
     floor: float
+    free: tuple[float, float, float]
 
     @property
     def below(self) -> float:
         """How far the floor is below the best fixed weights, as a share of their loss."""
         return 1.0 - self.floor / self.best
+
+    @property
+    def free_below(self) -> float:
+        """The same for the weights with an intercept without penalty."""
+        return 1.0 - self.free[2] / self.free[1]
 
 
 def measured(name: str, folder: Path) -> list[Row]:
@@ -65,35 +76,45 @@ def measured(name: str, folder: Path) -> list[Row]:
         parts.append(csr_matrix((scaled, place[batch.indices], batch.indptr), shape=(len(batch), len(slots))))
         labels.append(batch.y)
     X, y = vstack(parts, format="csr"), np.concatenate(labels)
-    lengths = [fitted(X, y, C) for C in STRENGTHS]
     rows, run_loss = len(y), certificate.loss / certificate.weight
     beaten = certificate.beaten_length or 0.0
-    return [
-        Row(name, rows, run_loss, beaten, C, length, loss, certificate.floor(length))
-        for C, (length, loss) in zip(STRENGTHS, lengths, strict=True)
-    ]
+    measured_rows = []
+    for C in STRENGTHS:
+        length, loss = fitted(X, y, C)
+        free_length, free_loss = fitted(X, y, C, free=True)
+        free = free_length, free_loss, certificate.floor(free_length)
+        measured_rows.append(Row(name, rows, run_loss, beaten, C, length, loss, certificate.floor(length), free))
+    return measured_rows
 
 
-def fitted(X: Any, y: Any, C: float) -> tuple[float, float]:
-    """The length of the weights, the intercept included, and their loss per row; which weights, is scikit-learn's."""
+def fitted(X: Any, y: Any, C: float, *, free: bool = False) -> tuple[float, float]:
+    """The length of scikit-learn's weights, the intercept included, and their loss per row.
+
+    The intercept is the weight of one more column of ones: with the same penalty on all of them, no weights of this
+    length are better. With `free` it has no penalty, and they are not the best.
+    """
     from sklearn.linear_model import LogisticRegression
 
+    X = X if free else hstack([X, np.ones((X.shape[0], 1))], format="csr")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = LogisticRegression(C=C, solver="lbfgs", max_iter=2000, tol=1e-6).fit(X, y)
-    scores = X @ model.coef_[0] + model.intercept_[0]
-    return float(np.hypot(np.linalg.norm(model.coef_[0]), model.intercept_[0])), float(
-        np.logaddexp(0.0, -y * scores).mean()
-    )
+        model = LogisticRegression(C=C, solver="lbfgs", max_iter=3000, tol=1e-7, fit_intercept=free).fit(X, y)
+    intercept = float(model.intercept_[0]) if free else 0.0
+    scores = X @ model.coef_[0] + intercept
+    return float(np.hypot(np.linalg.norm(model.coef_[0]), intercept)), float(np.logaddexp(0.0, -y * scores).mean())
 
 
 def table(rows: list[Row]) -> str:
     """As Markdown, one line per stream and penalty."""
-    head = "| stream | rows | loss of the run | beaten length | C | length | best fixed loss | floor | floor below it |"
-    lines = [head, "|---|---|---|---|---|---|---|---|---|"]
+    head = (
+        "| stream | rows | loss of the run | beaten length | C | length | best fixed loss | floor | floor below it |"
+        " free intercept: length | loss | floor below it |"
+    )
+    lines = [head, "|---" * 12 + "|"]
     for r in rows:
         first = (r.stream, f"{r.rows:,}", f"{r.run:.4f}", below(r.beaten)) if STRENGTHS[0] == r.C else ("",) * 4
-        cells = (*first, f"{r.C:g}", f"{r.length:.2f}", f"{r.best:.4f}", f"{r.floor:.4f}", f"{100 * r.below:.1f} %")
+        own = f"{r.C:g}", f"{r.length:.2f}", f"{r.best:.4f}", f"{r.floor:.4f}", f"{100 * r.below:.1f} %"
+        cells = (*first, *own, f"{r.free[0]:.2f}", f"{r.free[1]:.4f}", f"{100 * r.free_below:.1f} %")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -107,7 +128,12 @@ def main() -> None:
     rows = [row for name in options.streams for row in measured(name, options.folder)]
     text = table(rows)
     print(text)
-    worst = [row for row in rows if row.below < 0.0]
+    worst = [row for row in rows if row.below < 0.0 or row.free_below < 0.0]
+    for name in options.streams:
+        near = [row.below for row in rows if row.stream == name and row.beaten <= row.length <= FAR]
+        if near:
+            low, high = 100 * min(near), 100 * max(near)
+            print(f"{name}: {low:.1f} to {high:.1f} % below the best from the beaten length to {FAR:g}")
     print("never above the best fixed weights" if not worst else f"ABOVE: {worst}")
     if options.write is not None:
         page = options.write.read_text()

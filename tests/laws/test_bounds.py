@@ -15,7 +15,10 @@ from ftprl._core import use_instruction_set
 from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.spec import AUTO
 from ftprl.losses import SCALAR_LOSSES
+from ftprl.receipt.audit import Audit, Comparator
+from ftprl.receipt.certificate import own_certificate, running_certificate
 from ftprl.receipt.certify import certify_model
+from ftprl.receipt.class_replay import ClassReplay
 from ftprl.receipt.replay import Replay
 from laws.label_streams import KERNELS
 from laws.strategies import SEEDS, law
@@ -102,6 +105,56 @@ def test_kernels_equal_their_replay(
         certificate = certify_model(Model(engine))
         assert certificate.regret <= certificate.bound + certificate.rounding
     use_instruction_set("")
+
+
+@law(12)
+@given(
+    seed=SEEDS,
+    loss=st.sampled_from(["softmax", "ovr"]),
+    scale=st.sampled_from([0.3, (0.1, 1.0, 7.0), AUTO]),
+    dim=st.sampled_from([8, 12, 64, 2**18]),
+    float64=st.booleans(),
+    l1=st.sampled_from([0.0, 0.5]),
+    known=st.sampled_from([0, 5]),
+)
+def test_classes_keep_to_their_bounds(
+    folder: Path, seed: int, loss: str, scale: Any, dim: int, float64: bool, l1: float, known: int
+) -> None:
+    """The weights of every class, to the bit as in the replay; also where names share cells, met on the way."""
+    own = {"up": (0, None), "n^x1?": (0.001, None), "n^x*": (-0.03, 0.02)}
+    spec = Spec(loss=loss, scale=scale, dim=dim, float64=float64, l1=l1, bounds=own, classes=5)
+    assert not spec.stacked
+    rows = [
+        batch.replaced(y=np.minimum(np.floor(np.abs(batch.y)), 3.0)) for batch in batches(folder, "squared", seed, spec)
+    ]
+    receipt = loss == "softmax"  # the other has none, and no replay
+    twin = ClassReplay(spec, retire=False, known=known)
+    for batch in rows if receipt else []:
+        twin.learn(batch)
+    found = []
+    for name in KERNELS:
+        use_instruction_set(name)
+        engine = Engine(spec, receipt=receipt, classes=known)
+        for batch in rows:
+            for part in batch.cut(17):
+                engine.learn(part)
+        slots = engine.touched()
+        limits = engine.limits_at(slots)
+        for k in range(len(spec.scales)):
+            weights = engine.weights(k)[:, slots]
+            assert (limits[0] <= weights).all()
+            assert (weights <= limits[1]).all()
+            if receipt:
+                np.testing.assert_array_equal(twin.weights(slots, k), weights)
+                assert (twin.sums_of(k), twin.rounding_sums(k)) == (engine.sums_of(k), engine.rounding_sums(k))
+        found.append((engine.cells.tobytes(), engine.score(rows[0]).tobytes()))
+        if receipt:
+            np.testing.assert_array_equal(twin.limits_at(slots), limits)
+            for certificate in (own_certificate(engine), running_certificate(engine, grouped=True)):
+                assert certificate.regret <= certificate.bound + certificate.rounding
+                assert certificate.bound == pytest.approx(Audit(twin, Comparator()).certificate()["bound"], rel=1e-9)
+    use_instruction_set("")
+    assert len(set(found)) == 1
 
 
 @pytest.mark.parametrize("loss", SCALAR_LOSSES)

@@ -140,7 +140,13 @@ class ClassesTwin:
             self.inputs = np.array([1.0, *np.clip(values, -8.0, 8.0)])
         return np.exp(self.experts(self.scores(row)[0])) @ self.w
 
-    def learn(self, row: dict[int, float], y: int, c: float = 1.0) -> float:
+    def losses(self, row: dict[int, float], y: int) -> np.ndarray:
+        """The loss of each expert on a row that is not learned; a class that is not known is one of those to come."""
+        self.predict(row)  # reads its dense columns
+        return -self.experts(self.scores(row)[0])[min(y, self.columns - 1)]
+
+    def learn(self, row: dict[int, float], y: int, c: float = 1.0, arrival: np.ndarray | None = None) -> float:
+        """`arrival` are the losses of the experts when the row arrived, if its label was late."""
         if y >= self.seen:
             self.grow(y + 1)
         scores, plays = self.scores(row, raise_units=True)
@@ -148,7 +154,7 @@ class ClassesTwin:
             inputs = self.read_columns.read(list(row), np.array(list(row.values())))
             self.inputs = inputs if self.class_u.shape[1] else np.zeros(0)
         logs = self.experts(scores)
-        losses = -logs[y]
+        losses = -logs[y] if arrival is None else arrival
         if c > self.largest:
             self.w = self.w ** (self.largest / c)
             self.w /= self.w.sum()

@@ -3,9 +3,11 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -86,11 +88,27 @@ void set_names(ftprl::bindings::DictParser& parser, const nb::list& names, bool 
     parser.set_names(columns, others);
 }
 
+// Whether a cell is a finite number that its text stands for exactly: float32 is written with fewer digits than it has,
+// and a double does not hold every whole number beyond 2^53.
+bool is_exact(const ftprl::ArrowColumn& cells, std::size_t i, double& number) {
+    using Type = ftprl::ArrowColumn::Type;
+    const Type type = cells.type();
+    if (type == Type::f32 || type == Type::boolean || type == Type::nothing || cells.is_text() || cells.is_list()) {
+        return false;
+    }
+    if (cells.is_missing(i)) return false;
+    number = cells.number(i);
+    return type == Type::f64 ? std::isfinite(number) : std::fabs(number) < 0x1p53;
+}
+
 // A cell that is text or a number, or the number of a dictionary's entry, or a moment.
 void add_cell(const ftprl::ArrowColumn& cells, std::size_t i, ftprl::ColumnSample& sample) {
     char room[ftprl::LONGEST_VALUE];
     if (cells.is_temporal() && !cells.is_missing(i)) {
         sample.add_instant(cells.seconds(i));
+    } else if (double number = 0.0; is_exact(cells, i, number)) {
+        if (sample.example.empty()) sample.set_example(cells.written(i, room));
+        sample.add_exact(number);
     } else {
         sample.add(cells.written(i, room));
     }
@@ -101,14 +119,17 @@ void add_entries(const ftprl::ArrowColumn& cells, std::size_t rows, ftprl::Colum
     const ftprl::ArrowColumn& dictionary = *cells.dictionary();
     std::vector<std::int64_t> counts(dictionary.size(), 0);
     std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < rows; ++i) {
-        const std::size_t entry = cells.is_missing(i) ? 0 : cells.entry(i);
-        if (cells.is_missing(i)) {
-            sample.add(Field{nullptr, nullptr, nullptr});
-        } else if (entry < counts.size() && counts[entry]++ == 0) {
-            order.push_back(entry);
+    cells.by_type([&](auto* type) {
+        const auto* const numbers = cells.template numbers<std::decay_t<decltype(*type)>>(0);
+        for (std::size_t i = 0; i < rows; ++i) {
+            if (cells.is_missing(i)) {
+                sample.add(Field{nullptr, nullptr, nullptr});
+            } else if (const auto entry = static_cast<std::size_t>(numbers[i]);
+                       entry < counts.size() && counts[entry]++ == 0) {
+                order.push_back(entry);
+            }
         }
-    }
+    });
     char room[ftprl::LONGEST_VALUE];
     for (const std::size_t entry : order) sample.add(dictionary.written(entry, room), counts[entry]);
 }

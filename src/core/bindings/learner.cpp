@@ -59,7 +59,6 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     if (classes < 0 || classes > ftprl::MOST_CLASSES) throw nb::value_error("classes needs to be at most 10000");
     if (classes == 0 ? outputs != 1 : outputs < 0 || outputs > classes)
         throw nb::value_error("outputs needs to be 1, or the number of classes known so far");
-    if (classes > 0 && boxed) throw nb::value_error("several classes have no boxes");
     if (classes > ftprl::MOST_DENSE_CLASSES && dense) throw nb::value_error("so many classes have no dense columns");
     if (scales.empty() || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 1 to 16 numbers");
     ftprl::LearnerOptions options;

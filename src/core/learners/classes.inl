@@ -86,8 +86,11 @@ inline void predict_classes(const Rows& rows, bool wide, const ClassConstants& c
         const double value = value_of(rows, wide, p);
         if constexpr (raise) raise_class_unit(cell, fabs(value));
         const D s = all(*cell.s), v = all(value);
+        Limits limits = limits_of(lane_play(c, 0));
+        if constexpr (!unconstrained) limits = limits_at(lane_play(c, 0), c.scales->base.boxes, rows.indices[p]);
         for (int l = 0; l < fours; ++l) {
-            const D x = play<unconstrained>(lane_play(c, l), wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), s);
+            const D x =
+                play<unconstrained>(lane_play(c, l), limits, wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), s);
             if constexpr (raise) *kept++ = x;
             store(row.score + 4 * l, load(row.score + 4 * l) + x * v);
         }
@@ -305,9 +308,24 @@ inline void class_slopes(const ClassConstants& c, const ClassRow& row, int label
     for (int i = n; i < c.lanes; ++i) row.slope[i] = 0.0;
 }
 
-// A row that is learned: the loss of the mixture, its new weights, and the slopes.
+// Labels that arrive late: the losses of the experts of a row that is only predicted are kept until it is learned. That
+// the label is in the data already does no harm: nothing reads them before.
+inline void keep_class_arrival(const ClassConstants& c, const RowOutputs& out, std::int64_t r, const ClassRow& row,
+                               int label) {
+    if (out.arrivals == nullptr) return;
+    class_losses(c, row, label, out.arrivals + out.arrival_of[r] * arrival_numbers(c.scales->count));
+}
+
+// What was kept of a row that is learned now; null where its label is not late.
+inline const double* class_arrival(const ClassConstants& c, const RowOutputs& out, std::int64_t r) {
+    if (out.arrivals == nullptr) return nullptr;
+    return out.arrivals + out.arrival_of[r] * arrival_numbers(c.scales->count);
+}
+
+// A row that is learned: the loss of the mixture, its new weights, and the slopes. Where its label was late the experts
+// are judged by their losses when it arrived, `arrival`.
 inline double learn_class_mixture(const ClassConstants& c, Mixture& m, ClassDense* dense, const ClassRow& row,
-                                  int label, double weight, double t) {
+                                  const double* arrival, int label, double weight, double t) {
     const int n = experts(*c.scales), K = c.scales->count;
     if (c.scales->frozen) {
         const double loss = mixed_loss(c, m, row, label);
@@ -316,14 +334,15 @@ inline double learn_class_mixture(const ClassConstants& c, Mixture& m, ClassDens
     }
     double l[MOST_EXPERTS] = {}, power[MOST_EXPERTS] = {};
     class_losses(c, row, label, l);
+    for (int j = 0; arrival != nullptr && j < n; ++j) l[j] = arrival[j];
     admit(*c.scales, m, weight);
-    const double loss = mixed_loss(c, m, row, label);
+    const double loss = arrival != nullptr ? mixed(*c.scales, m, l) : mixed_loss(c, m, row, label);
     for (int j = 0; j < n; ++j) {
         m.seen[j] += weight * l[j];
         m.totals[j] += weight * l[j];
         power[j] = j < K ? row.chance[label * K + j] : row.stack_chance[label];
     }
-    const bool direct = mixed_chance(c, m, row, label) >= LEAST_CHANCE;
+    const bool direct = arrival == nullptr && mixed_chance(c, m, row, label) >= LEAST_CHANCE;
     if (n > 1) share_out(*c.scales, m, l, weight, t, direct ? power : nullptr);
     if (c.scales->stack) newton_classes(c, m, row, label, weight);
     if (has_class_columns(dense)) newton_class_columns(c, *dense, row, label, weight);
@@ -455,9 +474,11 @@ Totals learn_classes(const Rows& rows, bool wide, const ClassConstants& c, const
         if (!learns) {
             if (out.losses != nullptr) out.losses[r] = labelled ? mixed_loss(c, m, row, label) : y;
             if (counts) weigh_classes(c, m, row, label, weight);
+            if (labelled && !counts) keep_class_arrival(c, out, r, row, label);
             continue;
         }
-        const double loss = learn_class_mixture(c, m, state.dense, row, label, weight, tallies[ROWS] + 1.0);
+        const double* arrival = class_arrival(c, out, r);
+        const double loss = learn_class_mixture(c, m, state.dense, row, arrival, label, weight, tallies[ROWS] + 1.0);
         if (out.losses != nullptr) out.losses[r] = loss;
         batch.loss += weight * loss;
         batch.weight += weight;
@@ -496,7 +517,8 @@ void weights_of_lane(const ClassConstants& c, const ClassState& state, std::uint
     T* table = static_cast<T*>(state.cells);
     for (std::uint64_t i = 0; i < cells; ++i) {
         const ClassCell<T> cell(table, i, c.cell_lanes);
-        out[i] = first(play<false>(constants, all(cell.z[lane]), all(cell.R[lane]), all(*cell.s)));
+        const Limits limits = limits_at(constants, one.boxes, i);
+        out[i] = first(play<false>(constants, limits, all(cell.z[lane]), all(cell.R[lane]), all(*cell.s)));
     }
 }
 
@@ -521,12 +543,13 @@ void ledger_of_classes(const CellTable& t, const ClassConstants& c, int leader, 
     std::int64_t met = 0;
     clear();
     for (int i = 0; i < c.lanes; ++i) compared[i] = 0.0;
-    each_learned<T>(t, which, [&](const T* cell, const double* S, std::uint64_t) {
+    each_learned<T>(t, which, [&](const T* cell, const double* S, std::uint64_t number) {
+        const Limits limits = limits_at(lane_play(c, 0), c.scales->base.boxes, number);
         const auto unit = static_cast<double>(cell[t.unit]);
         const D M = all(unit), over_M = all(unit > 0.0 ? 1.0 / unit : 0.0);  // a feature may have been 0 in every row
         const auto curve = [&](int l) {
             const Play constants = lane_play(c, l);
-            return curve_of(constants, limits_of(constants), load(c.inverse + 4 * l), wide_at(cell + t.z + 4 * l),
+            return curve_of(constants, limits, load(c.inverse + 4 * l), wide_at(cell + t.z + 4 * l),
                             wide_at(cell + t.R + 4 * l), M);
         };
         for (int l = 0; l < fours; ++l) store(plays + 4 * l, curve(l).x);

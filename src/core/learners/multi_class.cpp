@@ -28,7 +28,7 @@ void copy_columns(const T* from, T* to, int K, int columns, int first, int count
 
 }  // namespace
 
-MultiClassLearner::MultiClassLearner(const LearnerOptions& options) : Learner(options, 0), slot_map_(options.dim) {
+MultiClassLearner::MultiClassLearner(const LearnerOptions& options) : Learner(options, options.dim + 1), slot_map_(options.dim) {
     const int K = scales();
     cell_lanes_ = lanes_of(space_for(columns_in_use()), K);
     memory_ = std::make_unique<Memory>((dim() + 1) * cell_bytes());
@@ -142,6 +142,8 @@ Totals MultiClassLearner::learn_rows(const Rows& rows, bool wide_values, const R
         RowOutputs targets{};
         targets.scores = out.scores == nullptr ? nullptr : out.scores + from;
         targets.losses = out.losses == nullptr ? nullptr : out.losses + from;
+        targets.arrivals = out.arrivals;
+        targets.arrival_of = out.arrival_of == nullptr ? nullptr : out.arrival_of + from;
         ClassConstants c = constants();
         c.seen_before = before;
         const Totals learned = set().learn[unconstrained_][receipt()](part, wide_values, c, state(rows.indices),

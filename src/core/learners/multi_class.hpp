@@ -26,7 +26,7 @@ public:
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
     std::size_t cell_bytes() const override { return bytes_of(cell_lanes_); }
     std::size_t slot_bytes() const override {
-        return cell_bytes() + sizeof(std::uint32_t) + (receipt() ? gradient_bytes(cell_lanes_) : 0);
+        return cell_bytes() + sizeof(std::uint32_t) + (receipt() ? gradient_bytes(cell_lanes_) : 0) + box_bytes();
     }
     void use_small_pages() override { slot_map_.use_small_pages(); }  // cells lie close together as it is
     std::vector<Columns> columns() const override;

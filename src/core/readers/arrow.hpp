@@ -194,6 +194,10 @@ public:
         return Field{bytes + ends[0], bytes + ends[1], limit_};
     }
 
+    // Texts whose places have eight bytes each, and where these places count from.
+    bool is_large_text() const noexcept { return type_ == Type::large_text; }
+    const Byte* bytes() const noexcept { return static_cast<const Byte*>(bytes_[0]); }
+
     // A view has sixteen bytes: the length, and then the text itself, up to twelve bytes, or where it is.
     static constexpr std::uint64_t LONGEST_INSIDE = 12;
     bool is_view() const noexcept { return type_ == Type::text_view; }
@@ -229,6 +233,10 @@ public:
         if (is_missing(i)) return Field{nullptr, nullptr, nullptr};
         if (is_text()) return field(i);
         const auto* const first = reinterpret_cast<const Byte*>(room);
+        if (type_ == Type::i64 && static_cast<std::uint64_t>(*numbers<std::int64_t>(i)) <= 9) {  // most labels
+            room[0] = static_cast<char>('0' + *numbers<std::int64_t>(i));
+            return Field{first, first + 1, first + 1};
+        }
         const auto* const end = reinterpret_cast<const Byte*>(write(i, room));
         return Field{first, end, end};
     }

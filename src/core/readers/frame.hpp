@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,25 +30,20 @@ public:
 
     // The columns of the rows to come.
     void set_columns(std::vector<std::pair<Column, ArrowColumn>> columns) {
-        std::vector<FrameColumn> before = std::exchange(columns_, {});
-        columns_.reserve(columns.size());
         capacity_ = 0;
-        for (auto& [column, cells] : columns) {
-            FrameColumn* const same = columns_.size() < before.size() ? &before[columns_.size()] : nullptr;
-            const bool is_same =
-                same != nullptr && same->column.kind == column.kind && same->column.name == column.name;
-            FrameColumn& added =
-                is_same ? columns_.emplace_back(column, same->reader, same->elements, std::move(cells))
-                        : columns_.emplace_back(column, reader_of(column), elements_of(column.name), std::move(cells));
-            added.hashes.fill(added.reader.hash);  // of a numeric column; others have their own, and the value 1
-            added.values.fill(1.0);
-            added.form = form_of(added.reader, columns_.size() - 1);
-            capacity_ += most_features(column.kind);
-            const ArrowColumn* const dictionary = added.cells.dictionary();
-            if (!keep_entries(before, added) && dictionary != nullptr) {
-                added.has_high_bytes = dictionary->may_break_utf8(0, dictionary->size());
+        if (!replace_cells(columns)) {
+            columns_.clear();
+            columns_.reserve(columns.size());
+            for (auto& [column, cells] : columns) {
+                FrameColumn& added =
+                    columns_.emplace_back(column, reader_of(column), elements_of(column.name), std::move(cells));
+                added.hashes.fill(added.reader.hash);  // of a numeric column; others have their own, and the value 1
+                added.values.fill(1.0);
+                added.form = form_of(added.reader, columns_.size() - 1);
+                look_at_dictionary(added);
             }
         }
+        for (const FrameColumn& column : columns_) capacity_ += most_features(column.column.kind);
         arrange_slots();
     }
 
@@ -56,11 +52,12 @@ public:
     std::size_t read(std::size_t from, std::size_t to) {
         const bool has_slots = has_slots_ && !rows.log.has_interactions() && !rows.log.has_grams();
         while (from < to && !full() && problem.line == 0) {
-            const std::size_t count = std::min(BLOCK, to - from);
-            if (has_slots && load_slots(from, count)) {
-                from = rows_of_slots(from, count);
+            const std::size_t most = std::min(slot_block_, to - from);
+            if (has_slots && load_slots(from, most)) {
+                from = rows_of_slots(from, most);
                 continue;
             }
+            const std::size_t count = std::min(BLOCK, to - from);
             for (FrameColumn& column : columns_) load(column, from, count);
             for (std::size_t i = 0; i < count && !full() && problem.line == 0; ++i, ++from) {
                 line = static_cast<std::int64_t>(from) + 1;
@@ -167,21 +164,34 @@ private:
         }
     }
 
-    // Takes over what is known of a dictionary that the batch before had, too, perhaps with fewer entries. True when it
-    // is the same, and nothing more has to be found out.
-    bool keep_entries(std::vector<FrameColumn>& before, FrameColumn& added) const {
-        const std::size_t place = columns_.size() - 1;
-        if (place >= before.size() || added.cells.dictionary() == nullptr) return false;
-        FrameColumn& old = before[place];
-        const bool goes_on = old.cells.dictionary() != nullptr && old.reader.kind == added.reader.kind &&
-                             old.elements.name == added.elements.name &&
-                             added.cells.dictionary()->begins_with(*old.cells.dictionary());
-        if (!goes_on) return false;
-        added.entries = std::move(old.entries);
-        added.slots = std::move(old.slots);
-        added.recorded = std::move(old.recorded);
-        added.has_high_bytes = old.has_high_bytes;
-        return added.cells.dictionary()->size() == old.cells.dictionary()->size();
+    // Puts other cells into the columns that are there, if they are the same columns. What is known of a dictionary
+    // stays known when the next one is the same, perhaps with more entries.
+    bool replace_cells(std::vector<std::pair<Column, ArrowColumn>>& columns) {
+        bool are_same = columns.size() == columns_.size();
+        for (std::size_t i = 0; are_same && i < columns.size(); ++i) {
+            const Column& one = columns[i].first;
+            are_same = one.kind == columns_[i].column.kind && one.name == columns_[i].column.name;
+        }
+        for (std::size_t i = 0; are_same && i < columns.size(); ++i) {
+            FrameColumn& column = columns_[i];
+            const ArrowColumn* const before = column.cells.dictionary();
+            const ArrowColumn* const dictionary = columns[i].second.dictionary();
+            const bool goes_on = before != nullptr && dictionary != nullptr && dictionary->begins_with(*before);
+            const bool is_same = goes_on && dictionary->size() == before->size();
+            if (!goes_on) {
+                column.entries.clear();
+                column.slots.clear();
+                column.recorded.clear();
+            }
+            column.cells = std::move(columns[i].second);
+            if (!is_same) look_at_dictionary(column);
+        }
+        return are_same;
+    }
+
+    void look_at_dictionary(FrameColumn& column) {
+        const ArrowColumn* const dictionary = column.cells.dictionary();
+        column.has_high_bytes = dictionary != nullptr && dictionary->may_break_utf8(0, dictionary->size());
     }
 
     void row_of(std::size_t at, std::size_t i) {
@@ -279,8 +289,13 @@ private:
             default:
                 return;
         }
-        if (!marks_missing()) return;
-        for (std::size_t i = 0; i < count; ++i) {
+        if (marks_missing()) mark_missing(column, count);
+    }
+
+    static void mark_missing(FrameColumn& column, std::size_t count) noexcept {
+        unsigned absent = 0;
+        for (std::size_t i = 0; i < count; ++i) absent |= column.states[i] == State::absent ? 1u : 0u;
+        for (std::size_t i = 0; absent != 0 && i < count; ++i) {
             const bool is_missing = column.states[i] == State::absent;
             column.hashes[i] = is_missing ? column.reader.missing_hash : column.hashes[i];
             column.values[i] = is_missing ? 1.0 : column.values[i];
@@ -324,7 +339,24 @@ private:
         if (column.cells.dictionary() != nullptr) return load_entries(column, from, count);
         if (column.cells.is_view() && !column.cells.has_missing()) return load_views(column, from, count);
         const bool checks = column.cells.may_break_utf8(from, count);
+        if (column.cells.is_large_text() && !column.cells.has_missing() && !checks) {
+            return load_texts(column, from, count);
+        }
         for (std::size_t i = 0; i < count; ++i) load_category(column, from, i, checks);
+    }
+
+    // The same for texts of which none is missing and none has to be checked.
+    static void load_texts(FrameColumn& column, std::size_t from, std::size_t count) {
+        const ArrowColumn& cells = column.cells;
+        const auto* const ends = cells.numbers<std::int64_t>(from);
+        const Byte* const bytes = cells.bytes();
+        const Byte* const limit = cells.limit();
+        const Prefix with_value = column.reader.with_value;
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto size = static_cast<std::size_t>(ends[i + 1] - ends[i]);
+            column.states[i] = size == 0 ? State::absent : State::present;
+            if (size != 0) column.hashes[i] = with_value.quick(bytes + ends[i], size, limit);
+        }
     }
 
     void load_category(FrameColumn& column, std::size_t from, std::size_t i, bool checks) {
@@ -417,6 +449,13 @@ private:
 
     // What the numbers of a block are: NaN is a missing number, infinity is none at all.
     static void settle(FrameColumn& column, std::size_t from, std::size_t count) {
+        if (!column.cells.has_missing()) {
+            unsigned odd = 0;
+            for (std::size_t i = 0; i < count; ++i) {
+                odd |= std::fabs(column.values[i]) <= std::numeric_limits<double>::max() ? 0u : 1u;
+            }
+            if (odd == 0) return std::fill_n(column.states.begin(), count, State::present), void();
+        }
         for (std::size_t i = 0; i < count; ++i) {
             const double value = column.values[i];
             const State state = std::isnan(value) ? State::absent : std::isinf(value) ? State::bad : State::present;
@@ -433,8 +472,9 @@ private:
 
     // ---- rows whose features are all looked up in blocks, each by itself: as slots, without their hashes ----
 
-    // From one column to the next: were it a power of two, a row of many columns would not fit the nearest cache.
-    static constexpr std::size_t STRIDE = BLOCK + 16;
+    // Rows of a block, if all columns have dictionaries: more of them, so that the slots of a dictionary, which all
+    // together may be far too many for it, are in the cache when they are looked up.
+    static constexpr std::size_t CODED_BLOCK = 4 * BLOCK;
     static constexpr std::uint32_t UNMET = 0xffffffff, EMPTY = 0xfffffffe;  // of a dictionary's entry
 
     // The first cell with an entry of a dictionary, or one without a value: its name is to be recorded.
@@ -451,12 +491,14 @@ private:
         beside_.clear();
         has_slots_ = rows.slots().dim() < EMPTY;
         has_numbers_ = false;
+        slot_block_ = CODED_BLOCK;
         for (std::size_t place = 0; place < columns_.size(); ++place) {
             const FrameColumn& column = columns_[place];
             const Column::Kind kind = column.reader.kind;
             if (column.is_loaded()) {
                 block_places_.push_back(place);
                 has_numbers_ = has_numbers_ || kind == Column::Kind::numeric;
+                if (!column.is_coded()) slot_block_ = BLOCK;
             } else if (!column.cells.is_list() && (kind == Column::Kind::label || kind == Column::Kind::weight ||
                                                    kind == Column::Kind::delay || kind == Column::Kind::ignore)) {
                 beside_.push_back(place);
@@ -465,8 +507,45 @@ private:
             }
         }
         if (!has_slots_) return;
-        block_slots_.resize(block_places_.size() * STRIDE);
-        block_present_.resize(block_places_.size() * STRIDE);
+        stride_ = slot_block_ + 16;
+        block_slots_.resize(block_places_.size() * stride_);
+        block_present_.resize(block_places_.size() * stride_);
+        never_repeats_ = are_distinct();
+        for (FrameColumn& column : columns_) {
+            if (column.is_coded() && !rows.log.keeps_names()) meet_all(column);
+        }
+    }
+
+    // Whether no two columns can have a feature in the same slot, since each has one slot, and another where a cell is
+    // missing.
+    bool are_distinct() {
+        std::vector<std::uint32_t> slots;
+        for (const std::size_t place : block_places_) {
+            const ColumnReader& reader = columns_[place].reader;
+            if (reader.kind != Column::Kind::numeric) return false;
+            slots.push_back(rows.slots()(reader.hash));
+            if (marks_missing()) slots.push_back(rows.slots()(reader.missing_hash));
+        }
+        std::sort(slots.begin(), slots.end());
+        return std::adjacent_find(slots.begin(), slots.end()) == slots.end();
+    }
+
+    // The slots of all entries of a dictionary, but for those that are empty or no text: where no names are recorded,
+    // nobody asks when an entry was first met.
+    void meet_all(FrameColumn& column) {
+        const ArrowColumn& dictionary = *column.cells.dictionary();
+        std::size_t number = column.slots.size();
+        if (dictionary.type() != ArrowColumn::Type::text || dictionary.has_missing() || column.has_high_bytes) return;
+        column.slots.resize(dictionary.size(), UNMET);
+        const auto* const ends = dictionary.numbers<std::int32_t>(0);
+        const Byte* const bytes = dictionary.bytes();
+        const Slots slots = rows.slots();
+        const Prefix with_value = column.reader.with_value;
+        for (; number < column.slots.size(); ++number) {
+            const auto size = static_cast<std::size_t>(ends[number + 1] - ends[number]);
+            if (size == 0) continue;
+            column.slots[number] = slots(with_value.quick(bytes + ends[number], size, dictionary.limit()));
+        }
     }
 
     // The slots of a block of rows; false when there is a cell that is no feature.
@@ -476,8 +555,8 @@ private:
         bool is_good = true;
         for (std::size_t b = 0; is_good && b < block_places_.size(); ++b) {
             FrameColumn& column = columns_[block_places_[b]];
-            std::uint32_t* const out = block_slots_.data() + b * STRIDE;
-            std::uint8_t* const present = block_present_.data() + b * STRIDE;
+            std::uint32_t* const out = block_slots_.data() + b * stride_;
+            std::uint8_t* const present = block_present_.data() + b * stride_;
             std::fill(present, present + count, std::uint8_t{1});
             is_good = column.is_coded() ? load_coded(column, b, from, count, out, present)
                                         : load_others(column, from, count, out, present);
@@ -495,6 +574,13 @@ private:
         load(column, from, count);
         const Slots slots = rows.slots();
         unsigned states = 0;
+        if (column.reader.kind == Column::Kind::numeric) {  // in most blocks all cells are in the same slot
+            for (std::size_t i = 0; i < count; ++i) states |= 1u << static_cast<unsigned>(column.states[i]);
+            if (states == 1u << static_cast<unsigned>(State::present)) {
+                std::fill(out, out + count, slots(column.reader.hash));
+                return true;
+            }
+        }
         for (std::size_t i = 0; i < count; ++i) {
             out[i] = slots(column.hashes[i]);
             present[i] = static_cast<std::uint8_t>(column.states[i]) & 1;
@@ -599,22 +685,23 @@ private:
         if (has_numbers_) {
             double* const values = rows.row_values();
             for (std::size_t b = 0; b < count; ++b) {
-                out[size] = slots[b * STRIDE];
+                out[size] = slots[b * stride_];
                 values[size] = columns_[block_places_[b]].values[i];
-                size += present[b * STRIDE];
+                size += present[b * stride_];
             }
         } else {
             rows.set_unit_values();
             if (has_gaps_) {
                 for (std::size_t b = 0; b < count; ++b) {
-                    out[size] = slots[b * STRIDE];
-                    size += present[b * STRIDE];
+                    out[size] = slots[b * stride_];
+                    size += present[b * stride_];
                 }
             } else {
-                for (; size < count; ++size) out[size] = slots[size * STRIDE];
+                for (; size < count; ++size) out[size] = slots[size * stride_];
             }
         }
         rows.set_size(size);
+        if (never_repeats_) rows.set_distinct();
         if (rows.log.keeps_names()) list_names(i);
         finish(y, weight);
     }
@@ -639,8 +726,11 @@ private:
 
     std::vector<FrameColumn> columns_;
     bool has_slots_ = false;
-    bool has_numbers_ = false;               // a column of values other than 1
-    bool has_gaps_ = false;                  // in the block
+    bool has_numbers_ = false;        // a column of values other than 1
+    bool has_gaps_ = false;           // in the block
+    bool never_repeats_ = false;      // no row has a slot twice
+    std::size_t slot_block_ = BLOCK;  // rows whose slots are loaded at once
+    std::size_t stride_ = BLOCK;  // from one column to the next: were it a power of two, a row would not fit the cache
     std::vector<std::size_t> block_places_;  // of columns that are loaded
     std::vector<std::size_t> beside_;        // of labels, weights and delays
     std::vector<std::uint32_t> block_slots_;

@@ -72,7 +72,7 @@ public:
     // Starts a row of at most `capacity` features, or forgets the one that was started.
     void begin(std::size_t capacity) {
         size_ = 0;
-        row_has_unit_values_ = false;
+        row_has_unit_values_ = is_distinct_ = false;
         row_delay_ = 0.0;
         named_ = ALL;
         if (log.is_on()) log.begin_row();
@@ -85,6 +85,8 @@ public:
     void set_delay(double rows) noexcept { row_delay_ = rows; }
     // Only so many features of the current row stand in the log: the names of the others were recorded before.
     void set_named(std::size_t count) noexcept { named_ = count; }
+    // No two features of the current row have the same slot.
+    void set_distinct() noexcept { is_distinct_ = true; }
     // Every value of the current row is 1, and none was written.
     void set_unit_values() noexcept { row_has_unit_values_ = true; }
     // Whether every value of every row is 1: they are not written then, and one array of ones serves all batches.
@@ -176,7 +178,8 @@ public:
         const bool records = log.is_recording();
         // Only of a row with all its names is known which of them share bits.
         const bool may_share_bits = !records || log.meet(named_ == ALL ? size_ : named_) || named_ != ALL;
-        const bool may_have_repeats = (may_share_bits || !slots_.keep_bits(RecentNames::PLACES)) && may_repeat();
+        const bool may_have_repeats =
+            !is_distinct_ && (may_share_bits || !slots_.keep_bits(RecentNames::PLACES)) && may_repeat();
         if (row_has_unit_values_ && (may_have_repeats || !has_unit_values_)) write_row_unit_values();
         const std::size_t n = may_have_repeats ? combine() : size_;
         bool fits = true;
@@ -407,6 +410,7 @@ private:
     std::size_t size_ = 0;
     std::size_t named_ = ALL;
     bool row_has_unit_values_ = false;
+    bool is_distinct_ = false;
     bool has_unit_values_ = true;
     bool keeps_delays_ = false;
     double row_delay_ = 0.0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <string>
@@ -76,11 +77,24 @@ struct ColumnSample {
             return;
         }
         distinct.add(hash_of(cell));
-        if (example.empty()) example.assign(field.data, field.end - field.data > 40 ? field.data + 40 : field.end);
+        if (example.empty()) set_example(field);
         double number = 0.0;
         const Parsed parsed = parse_number(field.data, field.end, number);
         if (parsed != Parsed::malformed) return add_number(parsed == Parsed::ok, number);
         add_word(field);
+    }
+
+    void set_example(const Field& field) {
+        example.assign(field.data, field.end - field.data > 40 ? field.data + 40 : field.end);
+    }
+
+    // A finite number that its text stands for exactly: no cell of the column may come as text, too.
+    void add_exact(double number) {
+        ++cells;
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, &number, sizeof bits);
+        distinct.add(detail::mix(bits));
+        add_number(true, number);
     }
 
     // The same cell several times.

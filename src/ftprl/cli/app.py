@@ -6,12 +6,9 @@ import errno
 import itertools
 import signal
 import sys
+from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, Any
 
-import typer
-
-from ftprl.cli.help import AllCommands, ClosedPipe, GroupedCommand, Stopped
 from ftprl.errors import FtprlError
 from ftprl.options import as_typed
 
@@ -21,10 +18,7 @@ COMMANDS = (
     *("certify", "verify", "report", "watch"),
 )
 GROUPS = ("generate", "paper")
-
-# Typer carries its own copy of Click in newer versions: take the base of its errors from its public names.
-_UsageErrors: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
-
+_QUICK = ("train", "predict")  # their parameters are records of `ftprl.cli.declared`
 
 _OF_FILES = (
     "--resume",
@@ -50,73 +44,46 @@ EXIT_CODES = {
 }
 
 
-def _app(args: list[str]) -> typer.Typer:
-    """The command that is called, or all of them where none is: each takes time to set up."""
-    app = typer.Typer(
-        name="ftprl",
-        cls=AllCommands,
-        help="Online learning that shows its receipt.",
-        epilog="Exit codes: " + "; ".join(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-    app.callback(invoke_without_command=True)(_root)
-    wanted = args[:1] if args and args[0] in (*COMMANDS, *GROUPS) else (*COMMANDS, *GROUPS)
-    for name in wanted:
-        module = import_module(f"ftprl.cli.{name}")
-        if name in COMMANDS:
-            app.command(cls=GroupedCommand)(getattr(module, name))
-        else:
-            app.add_typer(module.app, name=name)
-    return app
+class UsageError(Exception):
+    """What was typed wrong."""
 
 
-def _version(value: bool) -> None:
-    if value:
-        from ftprl.version import __version__
+def _call(args: list[str]) -> int:
+    """Call the command that was typed; the two that are called most often mostly without Typer."""
+    if args and args[0] in _QUICK:
+        from ftprl.cli.declared import arguments_of
 
-        typer.echo(f"ftprl {__version__}")
-        raise typer.Exit
+        command: Callable[..., int | None] = getattr(import_module(f"ftprl.cli.{args[0]}"), args[0])
+        arguments = arguments_of(command, args[1:])
+        if arguments is not None:
+            return command(**arguments) or 0
+    from ftprl.cli.full import call
 
-
-def _root(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Online learning that shows its receipt."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    return call(args)
 
 
 def run(args: list[str] | None = None) -> int:
     """The exit code of one call: `EXIT_CODES`."""
     given = sys.argv[1:] if args is None else args
     try:
-        code = _app(given)(args=given, prog_name="ftprl", standalone_mode=False)
+        code = _call(given)
         sys.stdout.flush()
     except FtprlError as error:
         return _refuse(_with_option(as_typed(str(error), error.options), given))
-    except (BrokenPipeError, ClosedPipe):  # whoever read the output has seen enough
+    except BrokenPipeError:  # whoever read the output has seen enough
         return 141
     except MemoryError as error:
         needed = f": {error}" if str(error) else ""  # NumPy says how much it needed
         return _refuse(f"out of memory{needed}; raise the memory limit (ulimit -v), or use fewer --bits or --threads 1")
-    except _UsageErrors as error:
-        return _refuse(_usage(error, given))
+    except UsageError as error:
+        return _refuse(str(error))
     except OSError as error:
         name = error.filename2 or error.filename or "standard output"
         remedy = "free some space" if error.errno == errno.ENOSPC else "check the path and its permissions"
         return _refuse(_with_option(f"{name}: {error.strerror}; {remedy}", given))
-    except Stopped as stopped:
-        return _interrupted(stopped.interrupt)
-    except (typer.Abort, KeyboardInterrupt) as interrupt:
+    except KeyboardInterrupt as interrupt:
         return _interrupted(interrupt)
-    if code == 130:  # how newer versions of Typer report an interrupt outside of a command
-        return _interrupted(KeyboardInterrupt())
-    return code if isinstance(code, int) else 0
+    return code
 
 
 def _interrupted(interrupt: BaseException) -> int:
@@ -124,17 +91,6 @@ def _interrupted(interrupt: BaseException) -> int:
     message = as_typed(str(interrupt), getattr(interrupt, "options", ()))
     _print_error(message or "interrupted before the output was written")
     return 128 + int(getattr(interrupt, "signal", signal.SIGINT))
-
-
-def _usage(error: Any, args: list[str]) -> str:
-    """What was typed wrong, with the value, which Typer may leave out, and where the right way is shown."""
-    message = " ".join(error.format_message().split()).rstrip(".")
-    names = getattr(getattr(error, "param", None), "opts", [])
-    values = [b for a, b in itertools.pairwise(args) if a in names]
-    if values and repr(values[-1]) not in message:
-        message += f", got {values[-1]!r}"
-    command = [*itertools.takewhile(lambda word: word in (*COMMANDS, *GROUPS), args[:1])]
-    return f"{message}; see {' '.join(['ftprl', *command, '--help'])}"
 
 
 def _with_option(message: str, args: list[str]) -> str:

@@ -13,10 +13,9 @@ from ftprl.confidence import RunConfidence
 from ftprl.data.files import shown
 from ftprl.losses import LOSSES
 from ftprl.options import as_typed
-from ftprl.runlog.events import Event
+from ftprl.runlog.events import Event, Listener
 from ftprl.runlog.yardstick import compared, digits, root_mean_square
 from ftprl.training.holdout import FIRST_EVERY, FIRST_ROWS
-from ftprl.training.trainer import Listener
 
 REFRESH_SECONDS = 0.1  # seconds between two updates of the moving line
 _WIDTHS = {

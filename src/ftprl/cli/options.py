@@ -1,4 +1,4 @@
-"""Options of the command line from the table of `ftprl.options`, and from what was typed to keywords of Python."""
+"""From what was typed to keywords of Python."""
 
 from __future__ import annotations
 
@@ -8,30 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import typer
-
+from ftprl.cli.declared import option
 from ftprl.errors import InvalidInput
 from ftprl.options import BY_NAME
 
+__all__ = ["FORMS", "budget", "form_of", "keywords", "option", "warn_of_bad_rows"]
+
 FORMS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", "svg")
-
-
-def option(name: str) -> typer.models.OptionInfo:
-    """What Typer needs to know of an option."""
-    entry = BY_NAME[name]
-    spellings = [entry.switch or entry.typed] + ([entry.short] if entry.short else [])
-    info: typer.models.OptionInfo = typer.Option(
-        *spellings,
-        help=entry.line(_spelled),
-        metavar=entry.metavar or None,
-        show_default=False,
-        rich_help_panel=entry.group,
-    )
-    return info
-
-
-def _spelled(name: str) -> str:
-    return "{losses}" if name == "losses" else BY_NAME[name].typed  # the list is filled in when the help is shown
 
 
 def _columns(option: str, values: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -6,20 +6,19 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ftprl.cli import startup
+from ftprl.cli.declared import Declared, argument
 from ftprl.cli.options import keywords, option, warn_of_bad_rows
 from ftprl.cluster.options import ClusterOptions
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model or checkpoint")],
-    data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input")],
+    model: Annotated[Path, argument("Model or checkpoint")],
+    data: Annotated[list[str], argument("Files, folders, patterns, or - for standard input")],
     *,
     output: Annotated[
         Path | None,
-        typer.Option(
+        Declared(
             "--output",
             "-o",
             help="File to write the predictions to, compressed if it ends in .gz or .zst; with --engine ray also a"
@@ -29,7 +28,7 @@ def predict(
     ] = None,
     append: Annotated[
         bool,
-        typer.Option(
+        Declared(
             "--append",
             help="Write the columns of the data with the prediction behind them: CSV, TSV, Parquet or JSON lines by the"
             " suffix of --output",
@@ -38,7 +37,7 @@ def predict(
     ] = False,
     probabilities: Annotated[
         bool,
-        typer.Option(
+        Declared(
             "--probabilities",
             help="Write the probability of each class, with commas between them in the order that inspect shows",
             rich_help_panel="output",
@@ -46,7 +45,7 @@ def predict(
     ] = False,
     uncertainty: Annotated[
         bool,
-        typer.Option(
+        Declared(
             "--uncertainty",
             help="Write behind each prediction, after a comma, how far one more such row could move its score: large"
             " for features that were hardly seen",
@@ -55,7 +54,7 @@ def predict(
     ] = False,
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="Write scores, before the link function", rich_help_panel="output"),
+        Declared("--raw", help="Write scores, before the link function", rich_help_panel="output"),
     ] = False,
     format: Annotated[str | None, option("format")] = None,
     sep: Annotated[str | None, option("sep")] = None,

@@ -5,20 +5,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ftprl.cli import startup
+from ftprl.cli import signals, startup
+from ftprl.cli.declared import argument
 from ftprl.cli.options import budget, keywords, option, warn_of_bad_rows
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
+    from ftprl.runlog.events import Event, Listener
 
 _OF_CLASSES = ("softmax", "ovr")  # losses whose tables are not pre-faulted: they grow with the classes
 
 
 def train(
-    data: Annotated[list[str], typer.Argument(help="Files, folders, patterns, or - for standard input")],
+    data: Annotated[list[str], argument("Files, folders, patterns, or - for standard input")],
     *,
     format: Annotated[str | None, option("format")] = None,
     label: Annotated[str | None, option("label")] = None,
@@ -86,7 +86,7 @@ def train(
     events: Annotated[Path | None, option("events")] = None,
     as_json: Annotated[bool, option("as_json")] = False,
     quiet: Annotated[bool, option("quiet")] = False,
-) -> None:
+) -> int:
     """Learn a linear model from tables, JSON lines, VW text or libsvm files, predicting each row before it is learned.
 
     ftprl train clicks.vw.gz -o clicks.ftprl
@@ -108,15 +108,17 @@ def train(
         startup.expect_new(data, bits, dim, scale, float64, bool(receipt))
     elif resume is not None:
         startup.expect_saved(data, resume)
-    from ftprl.cli.live import show
-    from ftprl.runlog.events import line
-    from ftprl.runlog.yardstick import worse_than_baseline
+    signals.work_begins()
     from ftprl.training import train as learn
 
-    startup.loaded()
-    run = learn(**arguments, listener=show(sys.stderr, quiet=quiet))
+    run = learn(**arguments, listener=_Shown(quiet=quiet))
+    from ftprl.runlog.events import line
+    from ftprl.runlog.yardstick import worse_than_baseline
+
     warn_of_bad_rows(run.bad_rows, run.first_bad)
     _warn_of_bounds(run.model)
+    if not quiet and classes is None and resume is None:
+        _suggest_classes(run.model)
     if run.only_class is not None:
         print(f"ftprl: every label was {run.only_class}; check the labels, and --positive", file=sys.stderr)
     if not quiet:
@@ -125,8 +127,34 @@ def train(
         print(f"ftprl: {worse_than_baseline(run.progressive_loss, run.baseline)}", file=sys.stderr)
     if as_json:
         print(line({**run.to_dict(), "above_baseline": run.progressive.above_baseline}))
-    if run.failed_checkpoints:
-        raise typer.Exit(4)
+    return 4 if run.failed_checkpoints else 0
+
+
+class _Shown:
+    """Shows the events of a run; what that needs is imported with the first of them, when text is already parsed."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._hear: Listener | None = None
+
+    def __call__(self, event: "Event") -> None:
+        if self._hear is None:
+            from ftprl.cli.live import show
+
+            self._hear = show(sys.stderr, quiet=self._quiet)
+            startup.loaded()
+        self._hear(event)
+
+
+def _suggest_classes(model: "Model") -> None:
+    """Print a line about classes that were expected and never came: each was given a probability in every row."""
+    most, known = model.engine.spec.classes, len(model.classes or ())
+    if 1 < known < most:
+        print(
+            f"ftprl: {known} classes were met, and up to {most} were expected; if these are all, --classes {known}"
+            " predicts better",
+            file=sys.stderr,
+        )
 
 
 def _warn_of_bounds(model: "Model") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, final
 
 from ftprl._core import MeanSequence
@@ -76,7 +76,7 @@ class MeanInterval:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values; what is not finite is None."""
-        return {name: None if not math.isfinite(value) else value for name, value in asdict(self).items()}
+        return {name: value if math.isfinite(value := getattr(self, name)) else None for name in _FIELDS}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MeanInterval:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import ParquetBatch
@@ -20,7 +20,7 @@ from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.frame_opening import known_plan_of, settings_for_plan
 from ftprl.data.frame_source import FramePosition, FrameSettings
 from ftprl.data.options import ReadingOptions
-from ftprl.data.parquet import ParquetPages, open_pages
+from ftprl.data.parquet import HeldPages, ParquetPages, open_pages
 from ftprl.data.protocol import BESIDE, Description, Position
 from ftprl.data.remote import check_here
 from ftprl.data.remote_columns import PartSource
@@ -41,6 +41,7 @@ class FileBlocks:
     format: str
     kinds: Mapping[str, str]
     optional: Sequence[str] = ()  # kinds of columns that a file may lack
+    held: HeldPages = field(default_factory=HeldPages)  # the first file, with the rows of the sample
 
     @property
     def can_be_read_again(self) -> bool:
@@ -72,7 +73,7 @@ class FileBlocks:
 
     def _blocks_of(self, number: int, first: int, stop: int | None = None, *, threads: bool = False) -> Iterator[Block]:
         file, name = self.files[number], shown(self.files[number])
-        pages = open_pages(file, self.kinds) if self.format == "parquet" else None
+        pages = self._pages(file) if self.format == "parquet" else None
         if pages is not None:
             with closing(pages):
                 yield from self._blocks_of_pages(pages, number, first, stop)
@@ -90,6 +91,10 @@ class FileBlocks:
                     place: dict[str, Any] = {"file": number, "group": group, "origin": name, "part": part}
                     yield from block_of(cells, start, batch.num_rows, {}, {}, **place)
                     start += batch.num_rows
+
+    def _pages(self, file: str) -> ParquetPages | None:
+        """A file that the core reads itself."""
+        return self.held.take(file, self.kinds) or open_pages(file, self.kinds)
 
     def _blocks_of_pages(self, pages: ParquetPages, number: int, first: int, stop: int | None) -> Iterator[Block]:
         """The same of a file that the core reads itself."""
@@ -204,10 +209,10 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
     assert options.format is not None
     options.refuse(("sep", "quote"), f" is for CSV and TSV files, got the format {options.format}; drop it.")
     named, plan = named_columns(options), known_plan_of(options)
-    name = shown(files[0])
+    name, held = shown(files[0]), HeldPages()
     try:
         if plan is None:
-            heads = _heads(files, options.format, named)
+            heads, held = _heads(files, options.format, named)
             plan = settle(*frames.decide(heads, named), named.bucket, options.missing)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}", option=error.options) from None
@@ -218,22 +223,25 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
         return _label_texts(FileBlocks(files, options.format or "", kinds, ("ignore",)))
 
     settings = settings_for_plan(options, plan, label_texts, options.format)
-    return ColumnSource(FileBlocks(files, options.format, kinds, optional), settings)
+    return ColumnSource(FileBlocks(files, options.format, kinds, optional, held), settings)
 
 
-def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> list[ColumnHead]:
-    """What is known of the columns by the first file."""
+def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> tuple[list[ColumnHead], HeldPages]:
+    """What is known of the columns by the first file, and that file if the core reads it."""
     kinds = named.kinds()
     pages = open_pages(files[0], kinds) if format == "parquet" and not any(map(partitions.keys_of, files)) else None
     if pages is not None:
-        with closing(pages):
+        try:
             frames.check_names(pages.names, shown(files[0]))
-            return pages.heads(kinds, SAMPLE_ROWS)
+            return pages.heads(kinds, SAMPLE_ROWS), HeldPages(pages)
+        except BaseException:
+            pages.close()
+            raise
     with closing(open_column_file(files[0], format)) as opened:
         fields = flat_schema(opened, shown(files[0]))
         first = _first_rows(files[0], format, opened, fields, named.ignore)
         fields += [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
-        return frames.heads_of(fields, first)
+        return frames.heads_of(fields, first), HeldPages()
 
 
 def _first_rows(

@@ -18,7 +18,7 @@ from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 T = TypeVar("T")
 
-STDIN = "-"
+STDIN = STDOUT = "-"
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 18
 _LOOK = 1 << 14  # bytes read at a time to find the end of a row

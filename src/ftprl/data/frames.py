@@ -41,6 +41,8 @@ def table_of(data: Any) -> pa.Table:
     try:
         if _is_pandas(data):
             table = pa.Table.from_pandas(data, preserve_index=False)
+        elif hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
+            table = pa.RecordBatchReader.from_stream(data).read_all()  # pa.table would import pandas first
         else:
             table = data if isinstance(data, pa.Table) else pa.table(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -178,7 +180,8 @@ def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
     """The distinct labels of the first rows, as text."""
     cells = column.slice(0, SAMPLE_ROWS)
     cells = cells.combine_chunks() if hasattr(cells, "combine_chunks") else cells
-    return distinct_texts(readable(name, cells, "label").unique().to_pylist())
+    # Not with unique(): the first use of pyarrow's functions takes longer than to sample all columns.
+    return distinct_texts(list(dict.fromkeys(readable(name, cells, "label").to_pylist())))
 
 
 def distinct_texts(values: Sequence[Any]) -> list[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import binascii
 import struct
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, final
 
 from ftprl._core import ParquetBatch, ParquetFile, sample_cells
@@ -30,6 +31,7 @@ _OWN_CODECS = 1 << 0 | 1 << 1  # none and Snappy
 _CODECS = {1 << 2: "gzip", 1 << 4: "brotli", 1 << 6: "zstd", 1 << 7: "lz4_raw"}  # decompressed by pyarrow
 _ARROW_TYPES = {2, 3, 4, 5, 6, 8, 10, 19, 20, 23, 24}  # numbers, text, booleans, dates, times
 _ARROW_TEXTS = {5, 20, 24}
+_LEAST_ROWS, _MOST_CELLS = 1 << 10, 1 << 20  # of a batch
 
 
 @final
@@ -53,6 +55,15 @@ class Leaf(NamedTuple):
 
 
 @final
+class _Begun(NamedTuple):
+    """A row group of which some batches were read, and the rest."""
+
+    columns: list[tuple[int, bool]]
+    batches: deque[ParquetBatch]
+    rest: Generator[ParquetBatch]
+
+
+@final
 class ParquetPages:
     """A Parquet file that is open."""
 
@@ -61,38 +72,63 @@ class ParquetPages:
     def __init__(self, path: str, file: ParquetFile, leaves: Sequence[Leaf]) -> None:
         self._path, self._file, self.leaves = path, file, leaves
         self.groups = file.groups
+        self._begun: _Begun | None = None  # rows of the first row group that were read for a sample
 
     @property
     def names(self) -> list[str]:
         """The names of its columns."""
         return [leaf.name for leaf in self.leaves]
 
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return self._path
+
+    def suits(self, kinds: Mapping[str, str]) -> bool:
+        """Whether the core reads all its columns as these kinds."""
+        return bool(self.leaves) and all(leaf.can_be(kinds.get(leaf.name, leaf.kind)) for leaf in self.leaves)
+
     def batches(self, group: int, kinds: Mapping[str, str]) -> Generator[ParquetBatch]:
-        """The rows of a row group; those columns that are used."""
+        """The rows of a row group; those columns that are used. Rows that a sample has read are not read again."""
+        columns, begun = self._columns(kinds), self._begun
+        if group == 0 and begun is not None and begun.columns == columns:
+            self._begun = None
+            while begun.batches:
+                yield begun.batches.popleft()
+            yield from begun.rest
+        else:
+            yield from self._read(group, columns)
+
+    def _columns(self, kinds: Mapping[str, str]) -> list[tuple[int, bool]]:
+        """Which columns are used, and whether they may come as dictionaries."""
         chosen = [i for i, leaf in enumerate(self.leaves) if kinds.get(leaf.name, "ignore") != "ignore"]
-        columns = [(i, kinds[self.leaves[i].name] == "categorical") for i in chosen]
-        decompress = _decompressor([self.leaves[i] for i in chosen])
-        where = f"{shown(self._path)}: {PART} {group}: "
+        return [(i, kinds[self.leaves[i].name] == "categorical") for i in chosen]
+
+    def _read(self, group: int, columns: list[tuple[int, bool]]) -> Generator[ParquetBatch]:
+        decompress = _decompressor([self.leaves[i] for i, _ in columns])
+        where, most = f"{shown(self._path)}: {PART} {group}: ", rows_at_once(len(columns))
         rows = _careful(where, lambda: self._file.group(group, columns, decompress))
-        while (batch := _careful(where, lambda: rows.read(BATCH_ROWS))) is not None:
+        while (batch := _careful(where, lambda: rows.read(most))) is not None:
             yield batch
 
     def first_rows(self, kinds: Mapping[str, str], most: int) -> list[ParquetBatch]:
         """The first rows of all row groups; what is damaged is reported when it is read."""
-        found, rows = list[ParquetBatch](), 0
-        for batch in self._all(kinds):
-            found.append(batch)
-            rows += batch.num_rows
+        found, rows, columns = list[ParquetBatch](), 0, self._columns(kinds)
+        for group in range(self.groups):
+            batches, first = self._read(group, columns), len(found)
+            try:
+                for batch in batches:
+                    found.append(batch)
+                    rows += batch.num_rows
+                    if rows >= most:
+                        break
+            except BadFormat:
+                break
+            if group == 0:
+                self._begun = _Begun(columns, deque(found[first:]), batches)
             if rows >= most:
                 break
         return found
-
-    def _all(self, kinds: Mapping[str, str]) -> Iterator[ParquetBatch]:
-        for group in range(self.groups):
-            try:
-                yield from self.batches(group, kinds)
-            except BadFormat:
-                return
 
     def heads(self, kinds: Mapping[str, str], most: int) -> list[ColumnHead]:
         """What is known of the columns by their types and first rows; `kinds` are those that are settled."""
@@ -114,6 +150,31 @@ class ParquetPages:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+@final
+class HeldPages:
+    """A file that was opened for a sample, for the first one who reads it."""
+
+    def __init__(self, pages: ParquetPages | None = None) -> None:
+        self._pages = pages
+
+    def take(self, path: str, kinds: Mapping[str, str]) -> ParquetPages | None:
+        """The file, if it is this one and can be read as these kinds; None from the second time on."""
+        pages, self._pages = self._pages, None
+        return pages if pages is not None and pages.path == path and pages.suits(kinds) else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: nothing."""
+        return HeldPages, ()
+
+
+def rows_at_once(columns: int) -> int:
+    """How many rows are decoded at a time: fewer of many columns, so that they take as much memory."""
+    rows = BATCH_ROWS
+    while rows > _LEAST_ROWS and rows * columns > _MOST_CELLS:
+        rows //= 2
+    return rows
 
 
 def _careful(where: str, step: Callable[[], Any]) -> Any:
@@ -153,11 +214,11 @@ def open_pages(path: str, kinds: Mapping[str, str]) -> ParquetPages | None:
     except (ValueError, UnicodeError, struct.error, IndexError):
         return None
     others = _codecs_of(leaves) & ~_OWN_CODECS
-    good = bool(leaves) and all(leaf.can_be(kinds.get(leaf.name, leaf.kind)) for leaf in leaves)
-    if not good or (others and others not in _CODECS):
+    pages = ParquetPages(path, file, leaves)
+    if not pages.suits(kinds) or (others and others not in _CODECS):
         file.close()
         return None
-    return ParquetPages(path, file, leaves)
+    return pages
 
 
 def _leaves_of(file: ParquetFile) -> list[Leaf]:

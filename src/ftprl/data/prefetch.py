@@ -6,6 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from typing import Generic, TypeVar, final
 
 J = TypeVar("J")
@@ -119,32 +120,47 @@ class _TaskQueue(Generic[J, R]):
             self._changed.notify_all()
 
 
-def prefetched(jobs: Iterable[J], work: Callable[[J], R], threads: int, *, wait: bool = True) -> Generator[R]:
-    """`work(job)` for each job, done by `threads` threads and by the caller's, which takes part while it waits.
+@final
+class Prefetch(Generic[J, R]):
+    """`work(job)` for each job, begun at once by `threads` threads; `close` ends them, also when nothing was taken.
 
     At most 2 `threads` + 2 results wait for the caller; one more thread fetches the jobs. A caller that stops early
     waits for that thread, so that what it reads is closed; with `wait` off it does not, since a thread that waits for
     standard input may wait for ever.
     """
-    queue = _TaskQueue(work, 2 * threads + 2)
-    fetcher = threading.Thread(target=queue.fetch, args=(jobs,), name="ftprl-reader", daemon=True)
-    workers: list[threading.Thread] = []
-    try:
-        if not _has_started(fetcher):
-            yield from map(work, jobs)
-            return
-        for _ in range(threads):
-            worker = threading.Thread(target=queue.serve, name="ftprl-parser", daemon=True)
+
+    def __init__(self, jobs: Iterable[J], work: Callable[[J], R], threads: int, *, wait: bool = True) -> None:
+        self._jobs, self._work, self._wait = jobs, work, wait
+        self._queue = _TaskQueue(work, 2 * threads + 2)
+        self._fetcher = threading.Thread(target=self._queue.fetch, args=(jobs,), name="ftprl-reader", daemon=True)
+        self._workers: list[threading.Thread] = []
+        self._has_fetcher = _has_started(self._fetcher)
+        for _ in range(threads if self._has_fetcher else 0):
+            worker = threading.Thread(target=self._queue.serve, name="ftprl-parser", daemon=True)
             if not _has_started(worker):
                 break  # the caller's own thread does their work
-            workers.append(worker)
-        yield from queue.results()
-    finally:
-        queue.close()
-        for thread in workers:
+            self._workers.append(worker)
+
+    def results(self) -> Generator[R]:
+        """The results in the order of the jobs; the caller's own thread takes part while it waits."""
+        if self._has_fetcher:
+            yield from self._queue.results()
+        else:
+            yield from map(self._work, self._jobs)
+
+    def close(self) -> None:
+        """End all threads."""
+        self._queue.close()
+        for thread in self._workers:
             thread.join()
-        if wait and fetcher.ident is not None:
-            fetcher.join()
+        if self._wait and self._has_fetcher:
+            self._fetcher.join()
+
+
+def prefetched(jobs: Iterable[J], work: Callable[[J], R], threads: int, *, wait: bool = True) -> Generator[R]:
+    """`work(job)` for each job, done by `threads` threads and by the caller's, which takes part while it waits."""
+    with closing(Prefetch(jobs, work, threads, wait=wait)) as ahead:
+        yield from ahead.results()
 
 
 def _has_started(thread: threading.Thread) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl.data.batch import Batch
@@ -12,7 +12,7 @@ from ftprl.data.digests import TextDigest
 from ftprl.data.files import STDIN, lasts, shown
 from ftprl.data.fingerprints import check_same_files, check_same_text, ends_of
 from ftprl.data.parsing import ChunkParser, LeftOut, ParsedChunk
-from ftprl.data.prefetch import prefetched, usual_threads
+from ftprl.data.prefetch import Prefetch, usual_threads
 from ftprl.data.protocol import Description, Position, Source
 from ftprl.data.text_settings import TextSettings
 from ftprl.errors import InvalidInput
@@ -39,6 +39,7 @@ class TextSource(Source):
         self._records: list[bytes] = []
         self._record_columns: tuple[str, ...] | None = None
         self._workers: Workers | None = None
+        self._begun: tuple[int, _Reading] | None = None
 
     def use_workers(self, workers: Workers | None) -> None:
         """Have all text parsed by these workers, in other processes; None for threads of this one."""
@@ -187,49 +188,50 @@ class TextSource(Source):
             raise InvalidInput(f"a position in these files is needed, got {position!r:.100}; pass one of this source.")
         return position
 
+    def begin(self, *, threads: int | None = None, digest: bool = True) -> None:
+        """Start to parse ahead now: the next `read` from the first row on, with the same options, goes on from there.
+
+        Nothing happens without threads, and for standard input and pipes, which nobody else may read meanwhile.
+        Whoever calls this calls `cancel` in the end.
+        """
+        self.cancel()
+        count = usual_threads() if threads is None else threads
+        if count and self._workers is None and self.can_be_read_again:
+            start = _START if digest else _START._replace(digest=None)
+            self._begun = (count, _Reading(self, start, count))
+
+    def cancel(self) -> None:
+        """End what `begin` has started, unless `read` has taken it over."""
+        if self._begun is not None:
+            self._begun[1].close()
+        self._begun = None
+
     def _read(self, start: TextPosition, threads: int, digest: bool) -> Generator[tuple[Batch, TextPosition]]:
         start = start if digest else start._replace(digest=None)
         self._bad_rows, self._first_bad, self._digest = start.bad, start.first_bad, start.digest
         self._left_out, self._records = LeftOut(), []
-        progress = _Progress(start)
-        first = self._parser(digest)
-        parsers = [first]
-
-        def work(chunk: Chunk) -> ParsedChunk:
-            try:
-                parser = parsers.pop()
-            except IndexError:
-                parser = self._parser(digest)
-                parser.join(first)
-            parsed = parser.parse(chunk, progress.negative)
-            if parsed.problem is None:
-                parsers.append(parser)
-            return parsed
-
-        pool = BufferPool()
-        wait = self.can_be_read_again
-        jobs: Generator[Any]
-        if self._workers is None:
-            jobs = chunks(self._files, self._settings, start, pool, self._started)
-            done = prefetched(jobs, work, threads, wait=wait) if threads else (work(chunk) for chunk in jobs)
-        else:
-            from ftprl.data.remote_text import TextWork, text_jobs
-
-            jobs = text_jobs(self._files, self._settings, start)
-            remote = TextWork(self._files, self._settings, digest=digest, keeps_records=self._keeps_records)
-            done = self._workers.results(jobs, remote)
-        # Whatever ends it, no thread and no file stays behind, unless a thread waits for standard input.
-        with closing(jobs) if wait else nullcontext(), closing(done):
-            for result in done:
+        reading = self._begun_reading(start, threads) or _Reading(self, start, threads)
+        with closing(reading):
+            progress = reading.progress
+            for result in reading.results():
                 parsed = self._agreeing(result, progress.negative, digest)
                 yield from self._batches_of(parsed, progress)
-                if self._workers is None and parsed.chunk.shared_file is None:
-                    pool.give(parsed.chunk.block)
+                reading.give_back(parsed.chunk)
                 error = parsed.error(progress.line)
                 if error is not None:
                     raise error
                 progress.line += parsed.lines
                 self._digest = progress.add(parsed.fingerprint)
+
+    def _begun_reading(self, start: TextPosition, threads: int) -> _Reading | None:
+        """What `begin` has started, if it is what is to be read now."""
+        if self._begun is None:
+            return None
+        (count, reading), self._begun = self._begun, None
+        if (count, reading.start) == (threads, start) and self._workers is None and not self._keeps_records:
+            return reading
+        reading.close()
+        return None
 
     def _agreeing(self, parsed: ParsedChunk, negative: float, digest: bool) -> ParsedChunk:
         """The chunk, parsed again if its labels settled what counts as -1 before those in front of it were known."""
@@ -288,6 +290,66 @@ class TextSource(Source):
                 " predict the files one by one."
             )
         self._records += parsed.records
+
+
+@final
+class _Reading:
+    """A reading of all text from a position on: chunks, parsed ahead by threads or by workers."""
+
+    def __init__(self, source: TextSource, start: TextPosition, threads: int) -> None:
+        self.start, self.progress, self._pool = start, _Progress(start), BufferPool()
+        self._is_local = source._workers is None
+        self._waits = source.can_be_read_again
+        self._ahead: Prefetch[Chunk, ParsedChunk] | None = None
+        digest = start.digest is not None
+        if source._workers is None:
+            self._jobs: Generator[Any] = chunks(source._files, source._settings, start, self._pool, source._started)
+            work = self._work(source, digest)
+            if threads:
+                self._ahead = Prefetch(self._jobs, work, threads, wait=self._waits)
+                self._done = self._ahead.results()
+            else:
+                self._done = (work(chunk) for chunk in self._jobs)
+        else:
+            from ftprl.data.remote_text import TextWork, text_jobs
+
+            self._jobs = text_jobs(source._files, source._settings, start)
+            remote = TextWork(source._files, source._settings, digest=digest, keeps_records=source._keeps_records)
+            self._done = source._workers.results(self._jobs, remote)
+
+    def _work(self, source: TextSource, digest: bool) -> Callable[[Chunk], ParsedChunk]:
+        first = source._parser(digest)
+        parsers = [first]
+
+        def work(chunk: Chunk) -> ParsedChunk:
+            try:
+                parser = parsers.pop()
+            except IndexError:
+                parser = source._parser(digest)
+                parser.join(first)
+            parsed = parser.parse(chunk, self.progress.negative)
+            if parsed.problem is None:
+                parsers.append(parser)
+            return parsed
+
+        return work
+
+    def results(self) -> Generator[ParsedChunk]:
+        """The chunks in their order."""
+        return self._done
+
+    def give_back(self, chunk: Chunk) -> None:
+        """The text of a chunk is not needed any more."""
+        if self._is_local and chunk.shared_file is None:
+            self._pool.give(chunk.block)
+
+    def close(self) -> None:
+        """Whatever ends it, no thread and no file stays behind, unless a thread waits for standard input."""
+        self._done.close()
+        if self._ahead is not None:
+            self._ahead.close()
+        if self._waits:
+            self._jobs.close()
 
 
 @final

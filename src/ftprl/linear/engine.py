@@ -176,8 +176,6 @@ class Engine(LearnerState):
         experts by what they said.
         """
         check.instance("batch", batch, Batch)
-        if self._spec.classes:
-            raise InvalidInput(f"learn_late does not support several classes, got loss={self._spec.loss}; call learn.")
         if self._spec.calibrate != "none":
             raise InvalidInput(
                 f"learn_late does not calibrate, got a model with calibrate={self._spec.calibrate}; call learn."

@@ -105,12 +105,6 @@ class Spec:
             settle(name, _flag(f"{name}=", getattr(self, name)))
         settle("seed", _seed(self.seed))
         settle("classes", _classes(self.classes, self.scalar_loss()))
-        if self.classes and self.bounds:
-            raise InvalidInput(
-                f"bounds= does not support several classes yet, got loss={self.loss};"
-                " drop it, or pass lower= and upper=.",
-                option=("bounds", "loss", "lower", "upper"),
-            )
         settle("round_rows", _round_rows(self.round_rows))
         if self.round_rows > 1:
             self._check_rounds()

@@ -17,6 +17,7 @@ from ftprl.data import Batch
 from ftprl.linear.mixture import WINDOW, is_review, leader_of, window_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
+from ftprl.receipt.bounds_replay import BoundChange, BoundReplay
 from ftprl.receipt.cell_replay import CellArithmetic
 from ftprl.receipt.class_mixture_replay import ClassMixing, in_order
 
@@ -42,6 +43,9 @@ class ClassReplay:
         self._R: NDArray[Any] = np.zeros(shape, self.kind)
         self._S: Vector = np.zeros(shape)
         self._unit, self._count = np.zeros(_FIRST_CELLS, self.kind), np.zeros(_FIRST_CELLS, self.kind)
+        self._bounds = BoundReplay(spec) if spec.bounds else None
+        bounded = spec.dim if spec.bounds else 0
+        self._lower, self._upper = np.full(bounded, spec.lower), np.full(bounded, spec.upper)
         self.base: Vector = np.zeros((3, self.columns, K))  # z, R and S of the intercept
         self._sums, self._slopes = np.zeros((6, K)), np.zeros(K)
         self.mixing = ClassMixing(spec, self.columns)
@@ -95,12 +99,14 @@ class ClassReplay:
 
     def limits_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
         """Between which numbers the weights of some cells have to be."""
-        return np.full(len(slots), self.spec.lower), np.full(len(slots), self.spec.upper)
+        if self._bounds is None:
+            return np.full(len(slots), self.spec.lower), np.full(len(slots), self.spec.upper)
+        return self._lower[slots], self._upper[slots]
 
     def weights(self, slots: NDArray[np.intp], scale: int) -> Vector:
         """The weights of some cells, one row per class that is known, by the scale of this number."""
         z, R, _, unit, _ = self.cells_at(slots)
-        return np.asarray(self._played(z, R, unit[:, None, None])[:, : self.known, scale].T)
+        return np.asarray(self._played(slots, z, R, unit[:, None, None])[:, : self.known, scale].T)
 
     # ---- rows ----
 
@@ -112,12 +118,22 @@ class ClassReplay:
         learned = np.flatnonzero((batch.weight > 0) & (batch.y == batch.y))
         ends, values = batch.indptr.tolist(), batch.values.astype(np.float64)
         out = np.zeros((2, len(learned)))
+        changes = [] if self._bounds is None else self._bounds.changes(batch)
         for number, r in enumerate(learned.tolist()):
+            changes = self._bounded(changes, r)
             row = slice(ends[r], ends[r + 1])
             out[:, number] = self._row(batch.indices[row], values[row], int(batch.y[r]), float(batch.weight[r]))
             if self.retire and is_review(int(self.tallies[2])):
                 self._review()
+        self._bounded(changes, len(batch))
         return out[0], out[1]
+
+    def _bounded(self, changes: list[BoundChange], row: int) -> list[BoundChange]:
+        """Set the bounds of the names that are met up to a row; returns those of later ones."""
+        for change in changes:
+            if change.row <= row:
+                self._lower[change.cell], self._upper[change.cell] = change.lower, change.upper
+        return [change for change in changes if change.row > row]
 
     def _row(self, slots: NDArray[np.uint32], v: Vector, y: int, weight: float) -> tuple[float, float]:
         before = self.known
@@ -126,7 +142,7 @@ class ClassReplay:
         at = self._places(slots)
         unit = self._raised(at, np.abs(v))[:, None, None]
         z, R, column = self._z[at].astype(np.float64), self._R[at].astype(np.float64), v[:, None, None]
-        x = self._played(z, R, unit)
+        x = self._played(slots, z, R, unit)
         scores = in_order(x * column) if len(v) else np.zeros((self.columns, len(self.spec.scales)))
         base = self._cells.played_base(self.base[0], self.base[1], np.ones(1)) if self.spec.intercept else None
         scores = scores if base is None else scores + base
@@ -148,8 +164,8 @@ class ClassReplay:
         self.tallies[:2] += [weight * loss, weight]
         return loss, predicted
 
-    def _played(self, z: Vector, R: Vector, unit: Vector) -> Vector:
-        low, high = np.full((1, 1, 1), self.spec.lower), np.full((1, 1, 1), self.spec.upper)
+    def _played(self, slots: NDArray[np.integer[Any]], z: Vector, R: Vector, unit: Vector) -> Vector:
+        low, high = (ends[:, None, None] for ends in self.limits_at(slots))
         return self._cells.played(z, R, unit, np.ones(1), low, high)
 
     def _grow(self, known: int) -> None:

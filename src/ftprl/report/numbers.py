@@ -32,6 +32,15 @@ def amount(value: float | None) -> str:
     return f"{value:,.{max(0, 3 - math.floor(math.log10(size)))}f}"
 
 
+def headline(value: float | None) -> str:
+    """The same in large letters, which have no room for more than eight digits.
+
+    >>> headline(15.25), headline(59475.2), headline(1_776_265_535.0)
+    ('15.25', '59,475', '1.776e+09')
+    """
+    return amount(value) if value is None or not abs(value) >= 1e8 else f"{value:.4g}"
+
+
 def percent(share: float) -> str:
     """A share in percent.
 

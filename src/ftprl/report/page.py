@@ -14,7 +14,7 @@ from ftprl.report import sentences
 from ftprl.report.figure import Figure
 from ftprl.report.figures import figures
 from ftprl.report.html import details, esc, facts, table, tag
-from ftprl.report.numbers import amount, count, duration
+from ftprl.report.numbers import amount, count, duration, headline
 from ftprl.report.settings import settings
 from ftprl.runlog.events import Event
 from ftprl.runlog.reader import RunLog, number
@@ -94,20 +94,20 @@ def _tiles(log: RunLog) -> list[str]:
     first, held = log.first_pass, log.held_out
     tiles = [
         _tile("rows", count(log.rows), f"in {duration(log.seconds)}"),
-        _tile("progressive loss", amount(log.progressive), sentences.meaning(log, first)),
+        _tile("progressive loss", headline(log.progressive), sentences.meaning(log, first)),
     ]
     if first is not None and first.baseline is not None:
-        tiles.append(_tile("baseline", amount(first.baseline), sentences.baseline(log)))
+        tiles.append(_tile("baseline", headline(first.baseline), sentences.baseline(log)))
         if first.improvement is not None:
             note = "more loss than the baseline" if first.improvement < 0.0 else "less loss; 100 % is perfect"
             tiles.append(_tile("improvement", f"{first.improvement:.1f} %", note))
     if log.residuals is not None:
         summary = log.residuals
         note = f"the mean label would have {amount(summary.label_deviation)}"
-        tiles.append(_tile("RMSE", amount(summary.rmse), note))
+        tiles.append(_tile("RMSE", headline(summary.rmse), note))
     if held is not None:
         yardstick = sentences.against_baseline(held.holdout, held.holdout_baseline, held.holdout_improvement)
-        tiles.append(_tile("held-out loss", amount(held.holdout), yardstick or "rows that were never learned"))
+        tiles.append(_tile("held-out loss", headline(held.holdout), yardstick or "rows that were never learned"))
     tiles.append(_tile("rows per second", count(None if log.speed is None else round(log.speed)), "mean of the run"))
     bad = next((n for e in reversed(log.other_events) if (n := number(e.get("bad_rows")))), None)
     if bad:

@@ -11,13 +11,14 @@ import json
 import math
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import IO, Any, final
 
 from ftprl.atomic import lock_file
 from ftprl.errors import BadFormat, InvalidInput
 
 Event = dict[str, Any]
+Listener = Callable[[Event], None]
 _REMEDY = "name a file that train --events wrote"
 
 

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.cluster.options import ClusterOptions
-from ftprl.data.files import STDIN, is_uri
+from ftprl.data.files import STDIN, STDOUT, is_uri
 from ftprl.data.ngrams import GramsOption
+from ftprl.data.text import TextSource
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.linear.spec import Spec
-from ftprl.losses import CLASS_LOSSES
-from ftprl.training.checkpoint import check_shared, load_resumed
-from ftprl.training.delay import has_delay_column, parse_memory
-from ftprl.training.event_log import EventLog, settings
-from ftprl.training.options import RUN, CheckpointInterval, RunOptions
-from ftprl.training.passes import HOLDOUT, best_pass
-from ftprl.training.predictions import STDOUT
-from ftprl.training.run import Run
 from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model, set_admission
-from ftprl.training.trainer import Listener, Trainer
+
+# All else is imported once the parsers have begun to read ahead: they need no Python, and the time is theirs.
+if TYPE_CHECKING:
+    from ftprl.runlog.events import Listener
+    from ftprl.training.event_log import EventLog
+    from ftprl.training.options import RunOptions
+    from ftprl.training.run import Run
+    from ftprl.training.trainer import Trainer
 
 Path = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
@@ -262,6 +262,8 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
     lines = None if predictions in (None, STDOUT) else predictions
     targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
     if checkpoint is not None and is_uri(os.fspath(checkpoint)):
+        from ftprl.training.checkpoint import check_shared  # most runs do without
+
         check_shared(os.fspath(checkpoint))
         targets["checkpoint="] = None  # no file of this machine
     for name, path in targets.items():
@@ -270,14 +272,25 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
     where.check()
     # Before the model is read: it may be one of them.
     with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
-        old = None if resume is None else load_resumed(os.fspath(resume))
-        data = readers.as_data(data)
-        if old is None:
+        if resume is None:
+            old = None
+            data = readers.as_data(data)
             model, source = new_model(
                 data, model_options(arguments), RECEIPT if receipt is None else receipt, names, classes
             )
+            connections.enter_context(_reading_ahead(source, arguments))
         else:
+            from ftprl.training.checkpoint import load_resumed  # most runs do without
+
+            old = load_resumed(os.fspath(resume))
+            data = readers.as_data(data)
             model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
+        from ftprl.training.delay import has_delay_column
+        from ftprl.training.event_log import EventLog, settings
+        from ftprl.training.passes import best_pass
+        from ftprl.training.run import Run
+        from ftprl.training.trainer import Trainer
+
         check_mixture_options(model.engine.spec, arguments)
         set_admission(model, admit, is_new=old is None)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
@@ -306,28 +319,45 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         model.check_size()
         log = EventLog(events, arguments["listener"], settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
-        log.progressive = lambda: trainer.progressive
+        run = trainer.run
+        log.progressive = lambda: run.progressive
         log.reading = None if cluster is None else cluster.summary
         _run(trainer, log, output)
-    only_class = trainer.state.only_class if model.engine.spec.scalar_loss().binary else None
+    state = run.state
+    only_class = state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
         model=model,
         events=tuple(log.events),
-        progressive=trainer.progressive,
-        holdout=trainer.holdout if run_options.holdout else None,
-        reviews=tuple(trainer.state.reviews),
-        best_pass=best_pass(trainer.state.reviews),
-        rows=trainer.state.rows,
-        bad_rows=trainer.bad_rows,
-        first_bad=source.first_bad or trainer.state.first_refusal,
+        progressive=run.progressive,
+        holdout=run.holdout if run_options.holdout else None,
+        reviews=tuple(state.reviews),
+        best_pass=best_pass(state.reviews),
+        rows=state.rows,
+        bad_rows=run.bad_rows,
+        first_bad=source.first_bad or state.first_refusal,
         only_class=only_class,
-        failed_checkpoints=trainer.failed_checkpoints,
-        checkpoint_error=trainer.checkpoint_error,
+        failed_checkpoints=trainer.checkpoints.failed,
+        checkpoint_error=trainer.checkpoints.first_error,
         seconds=time.monotonic() - clock,
         path=None if output is None else os.fspath(output),
-        confidence=trainer.confidence,
-        residuals=trainer.residuals,
+        confidence=state.monitor.confidence(),
+        residuals=state.monitor.residuals(),
     )
+
+
+@contextmanager
+def _reading_ahead(source: readers.Source, arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Have text parsed while the rest of the program is loaded, where it is read from its first row on."""
+    threads, passes = arguments["threads"], arguments["passes"]
+    is_plain = arguments["cache"] is None and arguments["engine"] in (None, "local")
+    if not (isinstance(source, TextSource) and is_plain and threads in (None, 1, 2)):
+        yield
+        return
+    source.begin(threads=threads, digest=arguments["checkpoint"] is not None or passes not in (None, 1))
+    try:
+        yield
+    finally:
+        source.cancel()
 
 
 def _where(arguments: Mapping[str, Any]) -> ClusterOptions:
@@ -355,13 +385,13 @@ def may_restart(arguments: Mapping[str, Any]) -> bool:
 
 def _run(trainer: Trainer, log: EventLog, output: Path | None) -> None:
     """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
-    with trainer.signals, closing(trainer):
+    with trainer.signals, closing(trainer.predictions) if trainer.predictions else nullcontext():
         trainer.signals.hold()  # once the log exists, an interrupt is that of a run, which says what it keeps
-        log.open(append=trainer.state.rows > 0)
+        log.open(append=trainer.run.state.rows > 0)
         try:
             _train_and_save(trainer, output)
         except (FtprlError, OSError) as wrong:
-            log.add({"event": "error", "rows": trainer.state.rows, "message": str(wrong) or type(wrong).__name__})
+            log.add({"event": "error", "rows": trainer.run.state.rows, "message": str(wrong) or type(wrong).__name__})
             raise
         finally:
             log.close()
@@ -369,10 +399,11 @@ def _run(trainer: Trainer, log: EventLog, output: Path | None) -> None:
 
 def _train_and_save(trainer: Trainer, output: Path | None) -> None:
     try:
-        trainer.run()
+        trainer.learn()
         if output is not None:
-            trainer.model.save(output)
-        trainer.complete_predictions()
+            trainer.run.model.save(output)
+        if trainer.predictions is not None:
+            trainer.predictions.complete()
         trainer.end()
         trainer.signals.deliver()
     except KeyboardInterrupt as interrupt:
@@ -383,7 +414,7 @@ def _complete(trainer: Trainer, output: Path | None, interrupt: KeyboardInterrup
     """The error of a signal that came when nothing was left to do but to write the model."""
     path = "" if output is None else f"; the model is complete: {os.fspath(output)}"
     number = getattr(interrupt, "signal", None) or trainer.signals.received or 2
-    return Interrupted(f"interrupted after the last row{path}", signal=number, rows=trainer.state.rows)
+    return Interrupted(f"interrupted after the last row{path}", signal=number, rows=trainer.run.state.rows)
 
 
 def _run_options(
@@ -395,6 +426,10 @@ def _run_options(
     receipt: bool,
 ) -> RunOptions:
     """The options of this run; those that were not passed again are as in the checkpoint it resumes."""
+    from ftprl.training.delay import parse_memory
+    from ftprl.training.options import RUN, CheckpointInterval, RunOptions
+    from ftprl.training.passes import HOLDOUT
+
     passed = {name: arguments[name] for name in RUN if arguments[name] is not None}
     if "every" in passed:
         if "checkpoint" not in passed:
@@ -426,6 +461,8 @@ def _run_options(
 
 def _check_delay(options: RunOptions, source: readers.Source, spec: Spec, *, receipt: bool) -> None:
     """Refuse late labels where rows are learned several times, or where a receipt counts each at its prediction."""
+    from ftprl.training.delay import has_delay_column
+
     name = "delay_column" if has_delay_column(source) else "delay"
     if options.delay is None and name == "delay":
         return
@@ -435,12 +472,7 @@ def _check_delay(options: RunOptions, source: readers.Source, spec: Spec, *, rec
             " drop one.",
             option=(name, "receipt"),
         )
-    loss, bounds, round_rows = spec.loss, spec.bounds, spec.round_rows
-    if loss in CLASS_LOSSES:
-        raise InvalidInput(
-            f"{name}= does not support several classes yet, got loss={loss}; drop one.",
-            option=(name, "loss"),
-        )
+    bounds, round_rows = spec.bounds, spec.round_rows
     if bounds:  # they hold from the row of a name on, and rows would be learned in another order
         raise InvalidInput(
             f"{name}= learns rows in another order than bounds= expects, got both; drop one.", option=(name, "bounds")
@@ -465,6 +497,8 @@ def _check_calibrate(options: RunOptions, source: readers.Source, calibrate: str
             f"calibrate= learns from predictions of rows that are new, got passes={options.passes}; drop one.",
             option=("calibrate", "passes"),
         )
+    from ftprl.training.delay import has_delay_column
+
     name = "delay_column" if has_delay_column(source) else "delay"
     if options.delay or name == "delay_column":
         raise InvalidInput(

@@ -9,10 +9,11 @@ from typing import Any, final
 from ftprl.confidence import RunMonitor
 from ftprl.data import Source
 from ftprl.data.files import is_uri
-from ftprl.errors import BadModel, InvalidInput
+from ftprl.errors import BadModel, FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.training.delay import Waiting
 from ftprl.training.options import RunOptions
+from ftprl.training.predictions import Predictions
 from ftprl.training.run_state import RunState
 
 _RUN = "run"  # the file of a version on a shared path
@@ -50,6 +51,9 @@ class Checkpoints:
         self._source, self._options = source, options
         self._fingerprint = source.fingerprint() if options.checkpoint is not None else None
         self._written = time.monotonic()
+        self.saved_rows = 0  # that a file has: a checkpoint, or the model that is resumed
+        self.failed = 0
+        self.first_error: str | None = None
 
     def is_due(self) -> bool:
         """Whether enough time has passed, where the clock decides."""
@@ -57,6 +61,39 @@ class Checkpoints:
         if self._options.checkpoint is None or seconds is None:
             return False
         return time.monotonic() - self._written >= seconds
+
+    def save(
+        self, model: Model, state: RunState, predictions: Predictions | None, waiting: Waiting | None
+    ) -> tuple[str, dict[str, Any]]:
+        """Write a checkpoint; if that fails the last one stays. Returns the event to log: its kind and its fields."""
+        try:
+            lines = None if predictions is None else predictions.save(state)
+            path = self.write(model, state, lines, waiting)
+        except (OSError, FtprlError) as error:
+            return "checkpoint_failed", {"path": self._options.checkpoint, "message": self._failure(error, state.rows)}
+        self.saved_rows = state.rows
+        return "checkpoint", {"path": path}
+
+    def _failure(self, error: OSError | FtprlError, rows: int) -> str:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        message = f"{self._options.checkpoint}: the checkpoint after {rows} rows could not be written: {reason}"
+        message += f"; the last one, after {self.saved_rows} rows, is kept" if self.saved_rows else ""
+        self.failed += 1
+        self.first_error = self.first_error or message
+        return message
+
+    def interruption(self, rows: int, signal: int) -> Interrupted:
+        """The error of a run that was interrupted after so many rows, which says what is kept."""
+        path = self._options.checkpoint if 0 < self.saved_rows == rows else None
+        lost = rows - self.saved_rows
+        return Interrupted(
+            _what_is_kept(rows, lost, path, self.first_error),
+            signal=signal,
+            rows=rows,
+            lost=lost,
+            checkpoint=path,
+            option=("checkpoint", "resume"),
+        )
 
     def write(
         self, model: Model, state: RunState, predictions: Mapping[str, Any] | None, waiting: Waiting | None
@@ -111,4 +148,19 @@ class Checkpoints:
         except (KeyError, TypeError, ValueError) as wrong:
             raise BadModel(f"a checkpoint needs a place in the data, got {wrong}; start anew.") from None
         self._source.check_before(state.position)
+        self.saved_rows = state.rows
         return state
+
+
+def _what_is_kept(rows: int, lost: int, path: str | None, checkpoint_error: str | None) -> str:
+    """One line about a run that was interrupted."""
+    text = f"interrupted after {rows} rows"
+    if rows == 0:
+        return f"{text}; nothing was learned or written"
+    if path is not None and not lost:
+        return f"{text}, all of them saved; continue with resume={path}"
+    if not lost:
+        return f"{text}; no row was learned since it was resumed"
+    if checkpoint_error is not None:
+        return f"{text}, of which {lost} are lost: {checkpoint_error}"
+    return f"{text}, of which {lost} are lost; pass checkpoint= to save them the next time"

@@ -19,7 +19,7 @@ from ftprl.training.passes import rows_of
 
 MEMORY = 1_000_000_000  # bytes of rows that wait, unless another limit is asked for
 PREFIX = "waiting."  # of the tensors of a checkpoint
-_PARTS = ("entries", "indices", "values", "y", "weight", "row", "due", "said")
+_PARTS = ("entries", "indices", "values", "y", "weight", "row", "due", "said")  # "said": the scores of the experts
 _SMALL = 4096  # rows: a smaller group is put together with the next
 _AT_ONCE = 1 << 16  # rows that are learned at once at the end of the data
 
@@ -37,12 +37,12 @@ def parse_memory(value: object) -> int:
 
 @final
 class _Group(NamedTuple):
-    """Rows in the order in which their labels arrive: their numbers, the rows they are due with, what was said."""
+    """Rows in the order in which their labels arrive: their numbers, the rows they are due with, experts' scores."""
 
     batch: Batch
     row: Rows
     due: Rows
-    said: Numbers  # by the experts when the row arrived, as `Engine.learn_late` keeps it
+    expert_scores: Numbers  # when the row arrived, as `Engine.learn_late` keeps them
 
     @property
     def rows(self) -> int:
@@ -61,20 +61,20 @@ class _Group(NamedTuple):
 
     def at(self, batch: Batch, rows: slice | NDArray[Any]) -> _Group:
         """Some rows, of which `batch` has the features."""
-        return _Group(batch, self.row[rows].copy(), self.due[rows].copy(), self.said[rows].copy())
+        return _Group(batch, self.row[rows].copy(), self.due[rows].copy(), self.expert_scores[rows].copy())
 
 
 @final
 class Order(NamedTuple):
     """Rows in the order in which they are predicted and learned; those at `arrivals` are predicted, with weight 0.
 
-    Row r keeps what its experts say in row `said_by[r]` of `said` (`Engine.learn_late`).
+    The experts' scores of row r are kept in row `expert_row[r]` of `expert_scores` (`Engine.learn_late`).
     """
 
     rows: Batch
     arrivals: NDArray[np.intp]
-    said: Numbers
-    said_by: Rows
+    expert_scores: Numbers
+    expert_row: Rows
     later: _Group | None  # of those that arrive, what waits afterwards; `Waiting.keep` fills in its experts
 
 
@@ -126,15 +126,15 @@ class Waiting:
         arrivals = np.flatnonzero(is_arrival[order])
         weight = rows.weight.copy()
         weight[arrivals] = 0.0
-        said = np.concatenate([np.zeros((count, self._width)), *(group.said for group in earlier)])
-        waits = _Group(rows_of(batch, later), number[later], due[later], said[later]) if len(later) else None
-        return Order(rows.replaced(weight=weight, first_row=first), arrivals, said, sources[order], waits)
+        scores = np.concatenate([np.zeros((count, self._width)), *(group.expert_scores for group in earlier)])
+        waits = _Group(rows_of(batch, later), number[later], due[later], scores[later]) if len(later) else None
+        return Order(rows.replaced(weight=weight, first_row=first), arrivals, scores, sources[order], waits)
 
     def keep(self, order: Order, first_row: int) -> None:
         """Let those rows of an order wait that are not due; the first that arrived was row `first_row`."""
         if order.later is None:
             return
-        group = _sorted(order.later._replace(said=order.said[order.later.row - first_row]))
+        group = _sorted(order.later._replace(expert_scores=order.expert_scores[order.later.row - first_row]))
         if self._groups and self._groups[-1].rows < _SMALL:
             group = _sorted(_merged([self._groups.pop(), group]))
         self._groups.append(group)
@@ -148,13 +148,13 @@ class Waiting:
             )
 
     def rest(self) -> Iterator[tuple[Batch, Numbers]]:
-        """The rows that wait at the end of the data, in the order of their labels, and what their experts said."""
+        """The rows that wait at the end of the data, in the order of their labels, and their experts' scores."""
         due = np.sort(np.concatenate([np.empty(0, np.int64), *(group.due for group in self._groups)]))
         for last in range(_AT_ONCE, len(due) + _AT_ONCE, _AT_ONCE):
             taken = self._take(int(due[min(last, len(due)) - 1]) + 1)
             if taken:
                 group = _sorted(_merged(taken))
-                yield group.batch, group.said
+                yield group.batch, group.expert_scores
 
     def _delays(self, batch: Batch) -> Rows:
         if batch.delay is not None:
@@ -187,7 +187,7 @@ class Waiting:
         order = np.argsort(every.row)
         batch = rows_of(every.batch, order)
         arrays = (np.diff(batch.indptr).astype(np.uint32), batch.indices, batch.values, batch.y, batch.weight)
-        numbers = every.row[order].astype(np.float64), every.due[order].astype(np.float64), every.said[order]
+        numbers = every.row[order].astype(np.float64), every.due[order].astype(np.float64), every.expert_scores[order]
         return dict(zip((PREFIX + part for part in _PARTS), (*arrays, *numbers), strict=True))
 
     def restore(self, tensors: Mapping[str, NDArray[Any]], dim: int, rows: int) -> None:
@@ -195,15 +195,15 @@ class Waiting:
         if not tensors:
             return
         try:
-            entries, indices, values, y, weight, row, due, said = (tensors[PREFIX + part] for part in _PARTS)
+            entries, indices, values, y, weight, row, due, scores = (tensors[PREFIX + part] for part in _PARTS)
             indptr = np.concatenate(([0], np.cumsum(entries, dtype=np.int64)))
             batch = Batch(indptr, indices, values, y, weight).replaced(is_private=True)
             is_rising = bool((np.diff(row) > 0).all()) and len(row) > 0 and row[0] >= 0 and row[-1] < rows
             is_due = len(due) == len(row) == len(batch) and bool((due >= rows).all() and (due < 2.0**62).all())
             is_whole = bool((row == np.floor(row)).all() and (due == np.floor(due)).all())
             has_labels = bool((weight > 0.0).all() and (y == y).all())
-            is_said = said.shape == (len(batch), self._width) and said.dtype == np.float64
-            if not (is_rising and is_due and is_whole and has_labels and is_said) or (
+            has_scores = scores.shape == (len(batch), self._width) and scores.dtype == np.float64
+            if not (is_rising and is_due and is_whole and has_labels and has_scores) or (
                 len(indices) and int(indices.max()) >= dim
             ):
                 raise ValueError("rows that no run has left waiting")
@@ -211,7 +211,7 @@ class Waiting:
             raise BadModel(
                 f"a checkpoint needs the rows that wait for their labels, got {wrong}; start anew."
             ) from None
-        every = _Group(batch, row.astype(np.int64), due.astype(np.int64), said)
+        every = _Group(batch, row.astype(np.int64), due.astype(np.int64), scores)
         for at in range(0, len(batch), _AT_ONCE):
             some = np.arange(at, min(at + _AT_ONCE, len(batch)))
             self._groups.append(_sorted(every.at(rows_of(batch, some), some)))
@@ -249,8 +249,8 @@ def _arrays(batch: Batch) -> tuple[NDArray[Any], ...]:
 
 def _merged(groups: Sequence[_Group]) -> _Group:
     """The rows of all groups, one group behind the other."""
-    row, due, said = (np.concatenate(arrays) for arrays in zip(*(group[1:] for group in groups), strict=True))
-    return _Group(_joined([group.batch for group in groups]), row, due, said)
+    row, due, scores = (np.concatenate(arrays) for arrays in zip(*(group[1:] for group in groups), strict=True))
+    return _Group(_joined([group.batch for group in groups]), row, due, scores)
 
 
 def _sorted(group: _Group) -> _Group:

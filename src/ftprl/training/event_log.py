@@ -10,10 +10,9 @@ from typing import Any, final
 from ftprl import data as readers
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
-from ftprl.runlog.events import Event, Writer
+from ftprl.runlog.events import Event, Listener, Writer
 from ftprl.training.delay import has_delay_column
 from ftprl.training.options import RunOptions
-from ftprl.training.trainer import Listener
 from ftprl.version import __version__
 
 

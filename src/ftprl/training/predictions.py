@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, final
 from ftprl.atomic import beside, replacing
 from ftprl.data import Batch, Source
 from ftprl.data.compression import ERRORS, compression_of, decompressed
+from ftprl.data.files import STDOUT
 from ftprl.data.packing import check_packing, packed
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model, Vector
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ftprl.training.options import RunOptions
     from ftprl.training.run_state import RunState
 
-STDOUT = "-"
 _BLOCK = 1 << 20
 
 

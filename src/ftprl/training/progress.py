@@ -54,12 +54,12 @@ class ProgressMeter:
     def __init__(self, model: Model, state: RunState) -> None:
         self._model, self._state = model, state
         self._last = state.totals(model.engine)
-        self._row: Batch | None = None
+        self._row: tuple[float, int] | None = None  # label and number of features of the last row
         self._score = np.full(1, np.nan)
 
-    def see(self, row: Batch, score: float) -> None:
-        """A row was met: a batch of one, and its score before it was learned."""
-        self._row, self._score[0] = row, score
+    def see(self, rows: Batch, score: float) -> None:
+        """Rows were met, of which the last had this score before it was learned."""
+        self._row, self._score[0] = (float(rows.y[-1]), int(rows.indptr[-1] - rows.indptr[-2])), score
 
     def pass_loss(self) -> dict[str, float]:
         """The mean loss of this pass and its baseline."""
@@ -67,13 +67,16 @@ class ProgressMeter:
 
     def mean_losses(self) -> dict[str, float]:
         """The mean loss of this pass, and that of the rows since the last progress, with their baselines."""
-        since = minus(self._state.totals(self._model.engine), self._last)
-        return {**self.pass_loss(), **loss_fields(since, "since")}
+        return self._mean_losses(self._state.totals(self._model.engine))
+
+    def _mean_losses(self, now: LossTotals) -> dict[str, float]:
+        in_pass, since = minus(now, self._state.pass_start), minus(now, self._last)
+        return {**loss_fields(in_pass), **loss_fields(since, "since")}
 
     def losses(self) -> dict[str, float]:
         """The mean losses and the weights they are means of; from here on `since` starts anew."""
-        fields, now = self.mean_losses(), self._state.totals(self._model.engine)
-        self._last = now
+        now = self._state.totals(self._model.engine)
+        fields, self._last = self._mean_losses(now), now
         fields["weight"] = now.weight - self._state.run_start.weight
         fields["pass_weight"] = now.weight - self._state.pass_start.weight
         return fields
@@ -88,8 +91,9 @@ class ProgressMeter:
         """The last row that was learned or held out, and the mixture behind its prediction."""
         fields: dict[str, Any] = {}
         if self._row is not None:
-            fields["label"] = self._shown(float(self._row.y[0]))
+            label, count = self._row
+            fields["label"] = self._shown(label)
             fields["prediction"] = self._shown(float(self._score[0]), is_score=True)
-            fields["features"] = len(self._row.indices)
+            fields["features"] = count
         mixture = self._model.engine.mixture
         return fields if mixture is None else {**fields, "mixture": mixture.to_dict()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -13,6 +14,7 @@ import ftprl
 from ftprl.cli.app import run
 from ftprl.data import clicks
 from ftprl.estimators import FTPRLClassifier, FTPRLRegressor
+from ftprl.online import OnlineClassifier
 
 CSV = "price,size,city,y\n" + "1,3,Oslo,1\n2,1,Rome,0\n3,2,Oslo,1\n4,1,Rome,1\n2,2,Bonn,0\n" * 30
 
@@ -54,6 +56,37 @@ def test_train_inspect_certify_and_verify(sales: Path, scale: str, capsys: pytes
     capsys.readouterr()
     Path("r").write_text(Path("r").read_text().replace("-0.01", "-0.02"))
     assert run(["verify", "r", "sales.csv"]) != 0
+
+
+def test_several_classes_from_training_to_verify(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The range holds in every class; certify, verify and one row at a time know it."""
+    bounds = {"price": (0.0, None), "city": (-0.01, 0.02)}
+    texts = ["--bound", "price=0:", "--bound", "city=-0.01:0.02"]
+    options = ["--label", "city_of", "--loss", "softmax", "--classes", "Oslo,Rome,Bonn"]
+    lines = CSV.splitlines()
+    sales.write_text("\n".join([f"{lines[0]},city_of", *(f"{line},{line.split(',')[2]}" for line in lines[1:])]) + "\n")
+    assert run(["train", "sales.csv", *options, *texts, "--receipt", "-q", "-o", "m"]) == 0
+    model = ftprl.load("m")
+    slots = model.engine.touched()
+    lower, upper = model.engine.limits_at(slots)
+    assert (upper < 1.0).sum() == 3
+    for k in range(8):
+        weights = model.engine.weights(k)[:, slots]
+        assert weights.shape[0] == 3
+        assert ((lower <= weights) & (weights <= upper)).all()
+    assert run(["certify", "m", "-o", "r"]) == 0
+    assert run(["verify", "r", "sales.csv", "--model", "m"]) == 0
+    assert run(["predict", "m", "sales.csv", "--probabilities", "-o", "p.csv"]) == 0
+    row = {"price": 2.0, "size": 1.0, "city": "Rome", "y": 0.0}
+    online = OnlineClassifier(classes=("Oslo", "Rome", "Bonn"), bounds=bounds, receipt=True)
+    with sales.open() as file:
+        for read in csv.DictReader(file):
+            label = read.pop("city_of")
+            online.learn_one({name: text if name == "city" else float(text) for name, text in read.items()}, label)
+    assert online.model.state_digest() == model.state_digest()
+    assert list(online.predict_proba_one(row).values()) == model.predict([row])[0].tolist()
+    assert [float(p) for p in Path("p.csv").read_text().splitlines()[1].split(",")] == model.predict([row])[0].tolist()
+    capsys.readouterr()
 
 
 def test_names_that_share_cells_are_counted(

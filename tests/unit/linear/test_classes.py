@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.classes import ClassTable, shown_label, table_of
 from ftprl.linear.compact import compacted
 from ftprl.linear.refusal import RowRefused
+from ftprl.training.delay import Waiting
 
 SCALES = (0.02, 0.16, 0.45, 1.28)
 OPTIONS = [
@@ -98,6 +100,60 @@ def test_learns_what_plain_numpy_does(options: dict[str, object], known: int) ->
     if engine.spec.dense:
         assert twin.class_u.shape == (5, 3)
         np.testing.assert_allclose(engine.saved_arrays["dense.class_u"], twin.class_u, rtol=0, atol=close * 10)
+
+
+def in_order_of_labels(batch: Batch, delays: list[int]) -> list[tuple[Batch, int]]:
+    """One row at a time: row t is predicted, with weight 0, then those are learned whose labels arrive with it."""
+    ordered, waiting = [], set(range(len(batch)))
+    for t in range(len(batch)):
+        one = batch[t : t + 1]
+        ordered.append((one.replaced(weight=np.zeros(1)), t))
+        for r in [r for r in sorted(waiting) if r <= t and r + delays[r] == t]:
+            ordered.append((batch[r : r + 1], r))
+            waiting.remove(r)
+    left = sorted(waiting, key=lambda r: (r + delays[r], r))
+    return ordered + [(batch[r : r + 1], r) for r in left]
+
+
+@pytest.mark.parametrize("loss", ["softmax", "ovr"])
+@pytest.mark.parametrize("options", [{}, {"scale": 0.3}, {"dense": True}, {"stack": False, "float64": True}], ids=str)
+@pytest.mark.parametrize("delays", [[3] * 250, [400] * 250, None], ids=["3", "400", "own"])
+def test_late_labels_are_learned_as_plain_numpy_does(
+    loss: str, options: dict[str, Any], delays: list[int] | None
+) -> None:
+    """Classes that are new when a row arrives, or when its label does, included."""
+    features, batch = stream(250, 5, weights=True)
+    late = np.random.default_rng(3).choice([0, 1, 7, 90], 250).tolist() if delays is None else delays
+    engine = engine_of(loss=loss, **{"float64": False, "dense": False, **options})
+    twin = twin_of(engine)
+    predicted, kept = np.empty(250), {}
+    arrivals, losses = np.zeros((250, engine.arrival_numbers)), np.empty(1)
+    for one, number in in_order_of_labels(batch, late):
+        y, at = int(batch.y[number]), np.array([number])
+        engine.learn_late(one, arrivals, at, losses=losses)
+        if one.weight[0] > 0.0:
+            twin.learn(features[number], y, float(one.weight[0]), kept.pop(number))
+            continue
+        kept[number] = twin.losses(features[number], y)
+        own = float(np.exp(-kept[number]) @ twin.w)
+        predicted[number] = losses[0]
+        assert losses[0] == pytest.approx(-np.log(own), abs=1e-10 if engine.spec.float64 else 1e-3)
+    whole = engine_of(loss=loss, **{"float64": False, "dense": False, **options})
+    waiting = Waiting(delay=None, width=whole.arrival_numbers)
+    batch = batch.replaced(delay=np.array(late, np.float64))
+    found = []
+    for part in batch.cut(61):
+        order = waiting.order(part)
+        lost = np.empty(len(order.rows))
+        whole.learn_late(order.rows, order.said, order.said_by, losses=lost)
+        waiting.keep(order, part.first_row)
+        found += lost[order.arrivals].tolist()
+    for rest, said in waiting.rest():
+        whole.learn_late(rest, said, np.arange(len(rest)))
+    np.testing.assert_array_equal(found, predicted)
+    np.testing.assert_array_equal(whole.cells, engine.cells)
+    for name, array in engine.saved_arrays.items():
+        np.testing.assert_array_equal(array, whole.saved_arrays[name], err_msg=name)
 
 
 def test_classes_to_come_are_as_if_each_had_a_column() -> None:

@@ -253,10 +253,6 @@ def test_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
             "--receipt needs a loss that is convex in the weights, got --loss ovr",
         ),
         (["--label", "kind", "--loss", "softmax", "--classes", "2"], ":"),
-        (
-            ["--label", "kind", "--loss", "softmax", "--delay", "5"],
-            "--delay does not support several classes yet, got --loss softmax",
-        ),
         (["--label", "kind", "--loss", "softmax", "--positive", "red"], "--positive needs a loss with two classes"),
     ],
 )
@@ -318,3 +314,13 @@ def test_whole_numbers_stay_ints_and_others_floats(tmp_path: Path) -> None:
         assert {type(label) for label in model.predict_classes(frame)} == {int}
     halves = ftprl.train(frame.assign(y=frame["y"] / 2), label="y", loss="softmax", bits=8).model
     assert [type(label) for label in halves.classes or ()] == [float, float, float]
+
+
+def test_classes_that_were_expected_and_never_came_are_reported(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path)
+    options = ["train", str(tmp_path / "d.csv"), "--label", "kind", "--loss", "softmax", "-o", str(tmp_path / "m")]
+    for more, is_said in (([], True), (["--classes", "9"], False), (["-q"], False)):
+        assert run([*options, *more]) == 0
+        assert ("4 classes were met, and up to 100 were expected" in capfd.readouterr().err) == is_said

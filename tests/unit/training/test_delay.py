@@ -92,6 +92,36 @@ def test_several_scales_learn_as_the_twin_does(tmp_path: Path, delay: int, float
         np.testing.assert_array_equal(run.model.engine.state[name], twin.mixing.state[name])
 
 
+@pytest.mark.parametrize("lags", ["constant", "column"])
+def test_several_classes_do_not_depend_on_batches_threads_or_checkpoints(tmp_path: Path, lags: str) -> None:
+    columns = table()
+    columns["kind"] = [f"k{min(i // 300, 2) if x < 0.3 else 3}" for i, x in enumerate(columns["x"])]
+    path = written(tmp_path / "rows.csv", columns)
+    options: dict[str, Any] = {"label": "kind", "loss": "softmax", "ignore": ["y", "count", "lag"], "dim": DIM}
+    options |= {"delay": 50} if lags == "constant" else {"delay_column": "lag", "ignore": ["y", "count"]}
+    runs = [train(path, threads=threads, predictions=tmp_path / f"p{threads}", **options) for threads in (0, 2)]
+    assert runs[0].model.classes == ("k0", "k3", "k1", "k2")
+    assert runs[0].model.state_digest() == runs[1].model.state_digest()
+    assert (tmp_path / "p0").read_text() == (tmp_path / "p2").read_text()
+    at_once = train(path, label="kind", loss="softmax", ignore=["y", "count", "lag"], dim=DIM)
+    assert at_once.progressive_loss < runs[0].progressive_loss < 1.3  # the baseline with these labels has 1.8
+    train(path, output=tmp_path / "whole", **options)
+    seen: list[int] = []
+
+    def stop(event: dict[str, Any]) -> None:
+        if event["event"] == "checkpoint":
+            seen.append(event["rows"])
+            if event["rows"] >= 300:
+                raise KeyboardInterrupt
+
+    files = {"checkpoint": tmp_path / "c", "every": 100}
+    with pytest.raises(KeyboardInterrupt):
+        train(path, listener=stop, **files, **options)
+    assert seen[-1] < 400  # before the last class
+    train(path, resume=tmp_path / "c", output=tmp_path / "m", **files)
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
 @pytest.mark.parametrize(("loss", "label"), [("logistic", "y"), ("squared", "count"), ("absolute", "count")])
 def test_a_stack_that_sees_columns_does_not_count_them_twice(tmp_path: Path, loss: str, label: str) -> None:
     """Labels that come late meet scales that knew nothing yet: a stack that learned from what these said would put all

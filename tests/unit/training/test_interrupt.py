@@ -67,7 +67,7 @@ def test_the_command_saves_what_it_learned(log: Path, tmp_path: Path, number: si
     last = read_events(events)[-1]
     assert last["event"] == "interrupted"
     assert (last["signal"], last["path"], last["lost"]) == (number.name, str(saved), 0)
-    assert said == f"ftprl: interrupted after {last['rows']} rows, all of them saved; go on with --resume {saved}\n"
+    assert said == f"ftprl: interrupted after {last['rows']} rows, all of them saved; continue with --resume {saved}\n"
     assert not out.exists()
     done = subprocess.run(command(*args, "--resume", saved, "--events", events, "-q"), check=True)
     assert done.returncode == 0

@@ -119,7 +119,7 @@ def test_a_signal_reaches_the_learner(clicks: Path, tmp_path: Path) -> None:
 
     options: dict[str, Any] = {"label": "click", "bits": 12}
     kept = {"checkpoint": tmp_path / "run.ck", "listener": interrupt}
-    with pytest.raises(Interrupted, match=r"all of them saved; go on with resume=") as raised:
+    with pytest.raises(Interrupted, match=r"all of them saved; continue with resume=") as raised:
         supervisor.supervised(arguments(clicks, **kept, **options))
     assert raised.value.lost == 0
     train(clicks, resume=tmp_path / "run.ck", output=tmp_path / "rest")

@@ -58,12 +58,9 @@ public:
         for (const Wanted& one : wanted) {
             const Leaf& leaf = metadata.leaves.at(one.leaf);
             const Chunk& chunk = metadata.groups[group].chunks.at(one.leaf);
-            columns_.push_back(Column{Pages(file, chunk, leaf.repetition == 1, decompress, scratch_), one});
+            columns_.push_back(Column{std::make_unique<Pages>(file, chunk, leaf.repetition == 1, decompress), one});
         }
     }
-
-    GroupReader(const GroupReader&) = delete;  // its columns share its memory
-    GroupReader& operator=(const GroupReader&) = delete;
 
     // The next rows, at most `most`; none at the end.
     std::shared_ptr<Rows> read(std::size_t most) {
@@ -75,7 +72,7 @@ public:
         for (std::size_t i = 0; i < columns_.size(); ++i) size = arrange(columns_[i], *rows, rows->columns[i], size);
         rows->fixed.reserve(size + SLACK);
         rows->fixed.resize(size);
-        for (std::size_t i = 0; i < columns_.size(); ++i) read_column(columns_[i].pages, *rows, rows->columns[i]);
+        for (std::size_t i = 0; i < columns_.size(); ++i) read_column(*columns_[i].pages, *rows, rows->columns[i]);
         left_ -= rows->count;
         return rows;
     }
@@ -84,15 +81,18 @@ private:
     using Form = Cells::Form;
 
     struct Column {
-        Pages pages;
+        std::unique_ptr<Pages> pages;
         Wanted wanted;
     };
+
+    static constexpr std::size_t GUESS = std::size_t{1} << 16;  // bytes of text for which room is made at a time
+    static constexpr std::size_t AHEAD = std::size_t{1} << 12;  // bytes that are decompressed at a time
 
     static std::size_t aligned(std::size_t size) noexcept { return (size + 63) / 64 * 64; }
 
     // Which form a column has, and its places behind `at`; returns where the next one may begin.
     static std::size_t arrange(Column& column, const Rows& rows, Cells& cells, std::size_t at) {
-        Pages& pages = column.pages;
+        Pages& pages = *column.pages;
         pages.advance();
         const std::size_t count = rows.count, width = width_of(pages.type());
         cells.leaf = column.wanted.leaf;
@@ -133,7 +133,7 @@ private:
                 spell_out(rows, cells, row);
             }
             read_part(pages, rows, cells, row, part, present == part ? nullptr : levels, present);
-            pages.rows -= part;
+            pages.skip(part);
             row += part;
         }
         if (cells.form == Form::texts) offsets_of(rows, cells)[rows.count] = text_end(rows, cells);
@@ -183,6 +183,7 @@ private:
             for (std::size_t i = 0; i < present; ++i) out[i] = known[codes_.data()[i]];
         } else {
             const std::size_t size = present * sizeof(T);
+            pages.prepare(size);
             if (size > static_cast<std::size_t>(pages.values_end - pages.values)) throw too_short();
             if (size != 0) std::memcpy(out, pages.values, size);
             pages.values += size;
@@ -198,6 +199,7 @@ private:
         } else {
             if (pages.is_coded) throw Damaged("a page in another form than the end of the file says");
             if (present > 8 * static_cast<std::size_t>(pages.values_end - pages.values) - pages.bit) throw too_short();
+            pages.prepare((pages.bit + present + 7) / 8);
             for (std::size_t i = 0; i < present; ++i, ++pages.bit) {
                 found[i] = pages.values[pages.bit / 8] >> (pages.bit % 8) & 1u;
             }
@@ -210,19 +212,43 @@ private:
 
     void read_texts(Pages& pages, Rows& rows, Cells& cells, std::size_t row, std::size_t part,
                     const std::uint32_t* levels, std::size_t present) {
-        std::int64_t* const offsets = offsets_of(rows, cells);
-        if (pages.is_coded) read_codes(pages, codes(present), present);
-        for (std::size_t i = 0, next = 0; i < part; ++i) {
-            offsets[row + i] = text_end(rows, cells);
-            if (levels != nullptr && levels[i] == 0) continue;
-            if (pages.is_coded) {
-                add_entry(rows, *pages.dictionary, codes_.data()[next++]);
-            } else {
-                const std::size_t size = text_size(pages.values, pages.values_end);
-                add_text(rows, pages.values + 4, size);
-                pages.values += 4 + size;
+        if (pages.is_coded) {
+            std::int64_t* const offsets = offsets_of(rows, cells);
+            read_codes(pages, codes(present), present);
+            for (std::size_t i = 0, next = 0; i < part; ++i) {
+                offsets[row + i] = text_end(rows, cells);
+                if (levels == nullptr || levels[i] != 0) add_entry(rows, *pages.dictionary, codes_.data()[next++]);
             }
+            return;
         }
+        read_plain_texts(pages, rows, cells, row, part, levels);
+    }
+
+    void read_plain_texts(Pages& pages, Rows& rows, Cells& cells, std::size_t row, std::size_t part,
+                          const std::uint32_t* levels) {
+        std::int64_t* const offsets = offsets_of(rows, cells);
+        Byte* out = nullptr;
+        const Byte* room_end = nullptr;
+        const auto keep = [&] { rows.texts.resize(static_cast<std::size_t>(out - rows.texts.data())); };
+        const auto make_room = [&](std::size_t size) {
+            if (out != nullptr) keep();
+            rows.texts.reserve(size + GUESS + SLACK);
+            out = rows.texts.data() + rows.texts.size();
+            room_end = out + size + GUESS;
+        };
+        make_room(0);
+        for (std::size_t i = 0; i < part; ++i) {
+            offsets[row + i] = out - rows.texts.data() - static_cast<std::int64_t>(cells.texts);
+            if (levels != nullptr && levels[i] == 0) continue;
+            if (pages.ready() - pages.values < 4) pages.prepare(AHEAD);
+            const std::size_t size = text_size(pages.values, pages.values_end);
+            if (static_cast<std::size_t>(pages.ready() - pages.values) < 4 + size) pages.prepare(4 + size + AHEAD);
+            if (static_cast<std::size_t>(room_end - out) < size) make_room(size);
+            copy_text(out, pages.values + 4, size);
+            out += size;
+            pages.values += 4 + size;
+        }
+        keep();
     }
 
     // Cells that were numbers of entries, up to a row, become texts.
@@ -246,7 +272,7 @@ private:
 
     static void add_text(Rows& rows, const Byte* text, std::size_t size) {
         rows.texts.reserve(size + SLACK);
-        if (size != 0) std::memcpy(rows.texts.data() + rows.texts.size(), text, size);
+        copy_text(rows.texts.data() + rows.texts.size(), text, size);
         rows.texts.resize(rows.texts.size() + size);
     }
 
@@ -266,7 +292,6 @@ private:
     }
 
     std::size_t left_;
-    Buffer<Byte> scratch_;
     std::vector<Column> columns_;
     Buffer<std::uint32_t> codes_;
 };

@@ -1,85 +1,193 @@
-// Decompression of Snappy (https://github.com/google/snappy/blob/main/format_description.txt).
+// Decompression of Snappy (https://github.com/google/snappy/blob/main/format_description.txt), as far as it is needed:
+// a page of Parquet has many more rows than are read at a time, and what was just decompressed is still in the cache.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "readers/parquet/stream.hpp"
 #include "readers/parquet/thrift.hpp"
 #include "readers/scan.hpp"
+#include "support/hash.hpp"
 
 namespace ftprl::parquet {
 
-inline constexpr std::size_t SLACK = 32;  // bytes behind the end of a page that may be read and written
-
 namespace detail {
 
-// Copies `size` bytes that stand `distance` before `out`, and may overlap it; up to 15 bytes more are written.
-inline void copy_back(Byte* out, std::size_t distance, std::size_t size) noexcept {
-    const Byte* from = out - distance;
+// What a tag of a copy says: how many bytes are copied, how many bytes of the distance follow, its highest bits.
+struct CopyTag {
+    std::uint8_t count = 0;
+    std::uint8_t width = 0;
+    std::uint16_t high = 0;
+};
+
+constexpr std::array<CopyTag, 256> copy_tags() noexcept {
+    std::array<CopyTag, 256> tags{};
+    for (unsigned tag = 0; tag < 256; ++tag) {
+        if ((tag & 3) == 1) {
+            tags[tag] = {static_cast<std::uint8_t>((tag >> 2 & 7) + 4), 1,
+                         static_cast<std::uint16_t>((tag & 0xe0) << 3)};
+        } else if ((tag & 3) != 0) {
+            tags[tag] = {static_cast<std::uint8_t>((tag >> 2) + 1), static_cast<std::uint8_t>((tag & 3) == 2 ? 2 : 4),
+                         0};
+        }
+    }
+    return tags;
+}
+
+inline constexpr std::array<CopyTag, 256> COPY_TAGS = copy_tags();
+inline constexpr std::uint64_t DISTANCE_BITS[] = {0, 0xff, 0xffff, 0, 0xffffffff};  // by width
+
+// Copies up to 64 bytes that stand `distance` before `out`, and may overlap it; 64 bytes may be written.
+inline void copy_back(Byte* out, std::size_t distance, std::size_t count) noexcept {
+    const Byte* const from = out - distance;
     if (distance >= 16) {
-        for (std::size_t i = 0; i < size; i += 16) std::memcpy(out + i, from + i, 16);
-    } else if (distance >= 8) {
-        for (std::size_t i = 0; i < size; i += 8) std::memcpy(out + i, from + i, 8);
-    } else {
-        for (std::size_t i = 0; i < size; ++i) out[i] = from[i];
+        std::memcpy(out, from, 16);
+        for (std::size_t i = 16; i < count; i += 16) std::memcpy(out + i, from + i, 16);
+        return;
+    }
+    Byte* const stop = out + count;
+    // The bytes repeat: each step doubles what is there, until it is eight bytes or more.
+    while (out - from < 8 && out < stop) {
+        const std::size_t there = static_cast<std::size_t>(out - from);
+        Byte eight[8];
+        std::memcpy(eight, from, 8);
+        std::memcpy(out, eight, 8);
+        out += there;
+    }
+    for (const Byte* p = from; out < stop; out += 8, p += 8) {
+        Byte eight[8];
+        std::memcpy(eight, p, 8);
+        std::memcpy(out, eight, 8);
     }
 }
 
 }  // namespace detail
 
-// Exactly `size` bytes, with SLACK behind them, from [p, end).
-inline void unsnap(const Byte* p, const Byte* end, Byte* out, std::size_t size) {
-    const auto broken = [] { return Damaged("a page that Snappy cannot decompress"); };
-    std::uint64_t promised = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        if (p == end || shift > 28) throw broken();
-        promised |= std::uint64_t{*p & 0x7fu} << shift;
-        if (*p++ < 0x80) break;
+class Unsnapper {
+public:
+    // The next `size` bytes of a stream, to exactly `full` bytes at `out`, with SLACK behind them.
+    void begin(Stream& in, std::size_t size, Byte* out, std::size_t full) {
+        in_ = &in;
+        left_ = size;
+        first_ = out_ = out;
+        stop_ = out + full;
+        std::uint64_t promised = 0;
+        in.fill(std::min(size, FILL));
+        for (unsigned shift = 0;; shift += 7) {
+            if (left_ == 0 || in.there() == 0 || shift > 28) throw broken();
+            const Byte part = *in.data();
+            take(1);
+            promised |= std::uint64_t{part & 0x7fu} << shift;
+            if (part < 0x80) break;
+        }
+        if (promised != full) throw broken();
     }
-    if (promised != size) throw broken();
-    Byte* const first = out;
-    Byte* const stop = out + size;
-    while (p != end) {
-        const Byte tag = *p++;
-        const auto left = static_cast<std::size_t>(end - p), room = static_cast<std::size_t>(stop - out);
-        if ((tag & 3) == 0) {
-            std::size_t count = (tag >> 2) + std::size_t{1};
-            if (count <= 16 && left >= 16 && room >= count) {
-                std::memcpy(out, p, 16);
+
+    // Up to where it is decompressed.
+    const Byte* at() const noexcept { return out_; }
+
+    // Decompresses at least up to `until`, which is not behind the end.
+    void run(const Byte* until) {
+        while (out_ < until) {
+            in_->fill(std::min(left_, FILL));
+            run_quickly(until);
+            if (out_ < until) step();
+        }
+    }
+
+    // Decompresses the rest, behind which nothing may stand.
+    void finish() {
+        run(stop_);
+        if (left_ != 0) throw broken();
+    }
+
+private:
+    static constexpr std::size_t FILL = 128, LONGEST = 64;  // bytes of an element, but for long literals
+    static Damaged broken() { return Damaged("a page that Snappy cannot decompress"); }
+
+    void take(std::size_t size) noexcept {
+        in_->consume(size);
+        left_ -= size;
+    }
+
+    // Elements, as long as every one of them fits what is there on both sides.
+    void run_quickly(const Byte* until) {
+        const Byte* const begin = in_->data();
+        const Byte* p = begin;
+        const Byte* const end = p + std::min(left_, in_->there());
+        Byte* out = out_;
+        while (out < until && end - p > static_cast<std::ptrdiff_t>(LONGEST) &&
+               stop_ - out >= static_cast<std::ptrdiff_t>(LONGEST)) {
+            const Byte tag = *p;
+            if ((tag & 3) == 0) {
+                const std::size_t count = (tag >> 2) + std::size_t{1};
+                if (count > 60) break;
+                std::memcpy(out, p + 1, 16);
+                if (count > 16) {
+                    std::memcpy(out + 16, p + 17, 16);
+                    std::memcpy(out + 32, p + 33, 16);
+                    std::memcpy(out + 48, p + 49, 16);
+                }
+                p += count + 1;
                 out += count;
-                p += count;
                 continue;
             }
-            if (count > 60) {
-                const std::size_t width = count - 60;
-                if (left < width) throw broken();
-                count = 0;
-                for (std::size_t i = 0; i < width; ++i) count |= std::size_t{*p++} << (8 * i);
-                ++count;
-            }
-            if (count > static_cast<std::size_t>(end - p) || count > room) throw broken();
-            std::memcpy(out, p, count);
-            out += count;
-            p += count;
-            continue;
+            const detail::CopyTag copy = detail::COPY_TAGS[tag];
+            const std::size_t distance =
+                copy.high | static_cast<std::size_t>(ftprl::detail::load4(p + 1) & detail::DISTANCE_BITS[copy.width]);
+            if (distance - 1 >= static_cast<std::size_t>(out - first_)) break;  // none, or too far
+            detail::copy_back(out, distance, copy.count);
+            p += copy.width + 1;
+            out += copy.count;
         }
-        static constexpr std::size_t WIDTHS[] = {0, 1, 2, 4};
-        const std::size_t width = WIDTHS[tag & 3];
-        if (left < width) throw broken();
-        std::size_t distance = 0;
-        for (std::size_t i = 0; i < width; ++i) distance |= std::size_t{p[i]} << (8 * i);
-        p += width;
-        std::size_t count = (tag >> 2) + std::size_t{1};
-        if ((tag & 3) == 1) {
-            distance |= std::size_t{tag & 0xe0u} << 3;
-            count = (tag >> 2 & 7) + std::size_t{4};
-        }
-        if (distance == 0 || distance > static_cast<std::size_t>(out - first) || count > room) throw broken();
-        detail::copy_back(out, distance, count);
-        out += count;
+        take(static_cast<std::size_t>(p - begin));
+        out_ = out;
     }
-    if (out != stop) throw broken();
-}
+
+    // One element, with every check.
+    void step() {
+        if (left_ == 0) throw broken();
+        const Byte tag = *in_->data();
+        take(1);
+        const auto room = static_cast<std::size_t>(stop_ - out_);
+        if ((tag & 3) == 0) {
+            std::size_t count = (tag >> 2) + std::size_t{1};
+            if (count > 60) count = number(count - 60) + 1;
+            if (count > left_ || count > room) throw broken();
+            while (count > 0) {
+                in_->fill(1);
+                const std::size_t part = std::min(count, in_->there());
+                std::memcpy(out_, in_->data(), part);
+                out_ += part;
+                count -= part;
+                take(part);
+            }
+            return;
+        }
+        const detail::CopyTag copy = detail::COPY_TAGS[tag];
+        const std::size_t distance = copy.high | number(copy.width);
+        if (distance == 0 || distance > static_cast<std::size_t>(out_ - first_) || copy.count > room) throw broken();
+        for (std::size_t i = 0; i < copy.count; ++i) out_[i] = (out_ - distance)[i];
+        out_ += copy.count;
+    }
+
+    std::size_t number(std::size_t width) {
+        if (left_ < width) throw broken();
+        std::size_t value = 0;
+        for (std::size_t i = 0; i < width; ++i) value |= std::size_t{in_->data()[i]} << (8 * i);
+        take(width);
+        return value;
+    }
+
+    Stream* in_ = nullptr;
+    std::size_t left_ = 0;  // compressed bytes
+    const Byte* first_ = nullptr;
+    Byte* out_ = nullptr;
+    const Byte* stop_ = nullptr;
+};
 
 }  // namespace ftprl::parquet

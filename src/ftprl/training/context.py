@@ -1,0 +1,137 @@
+"""What the parts of a run share: the model, the data, the options, how far the run has come, and where events go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.confidence import RunMonitor
+from ftprl.data import Batch, Source
+from ftprl.errors import InvalidInput
+from ftprl.linear.model import Model
+from ftprl.linear.totals import LossTotals
+from ftprl.training.delay import Waiting, has_delay_column
+from ftprl.training.holdout import held_out
+from ftprl.training.options import RunOptions
+from ftprl.training.passes import check_chosen
+from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
+
+if TYPE_CHECKING:
+    from ftprl.training.checkpoint import Checkpoints
+
+
+@final
+@dataclass(slots=True, eq=False)
+class RunContext:
+    """One run: `before` is what the model had read when it began, `emit(kind, **fields)` logs an event."""
+
+    model: Model
+    source: Source
+    options: RunOptions
+    before: TrainingHistory
+    state: RunState
+    waiting: Waiting | None
+    emit: Callable[..., None]
+
+    @classmethod
+    def start(
+        cls,
+        model: Model,
+        source: Source,
+        options: RunOptions,
+        waiting: Waiting | None,
+        checkpoints: Checkpoints,
+        emit: Callable[..., None],
+    ) -> RunContext:
+        """A new run, or the one that the model is a checkpoint of."""
+        before = TrainingHistory.from_dict(model.history)
+        monitor = RunMonitor(model.engine.spec.loss, before.monitor)
+        saved, model.checkpoint = model.checkpoint, None
+        if saved is not None:
+            state = checkpoints.resume(saved, monitor)
+            check_chosen(state.chosen, model.engine)
+            if waiting is not None:
+                waiting.restore(model.waiting, model.engine.spec.dim, state.rows)
+            model.waiting = {}
+            return cls(model, source, options, before, state, waiting, emit)
+        totals = model.engine.progress
+        is_partial = before.rows > 0 and not before.monitor
+        state = RunState(totals, totals, before.holdout, source.start, monitor, is_partial)
+        state.arrived = None if waiting is None else totals
+        run = cls(model, source, options, before, state, waiting, emit)
+        if run.compares_passes and totals.rows:  # in the end, the run begins once more from here
+            model.start = model.to_bytes(names=False)
+        return run
+
+    @property
+    def keeps_mixture(self) -> bool:
+        """Whether the mixture learns from no row after the first pass.
+
+        With a receipt all passes are one stream, in which the mixture learns from every row: so its bound holds.
+        """
+        return self.options.passes > 1 and not self.model.engine.receipt
+
+    @property
+    def compares_passes(self) -> bool:
+        """Whether held-out rows decide how many passes are best."""
+        return self.keeps_mixture and self.options.holdout is not None
+
+    def held_out(self, batch: Batch) -> NDArray[np.intp] | None:
+        """Which rows of a batch are held out; None where all rows are learned."""
+        every = None if self.state.relearn_passes else self.options.holdout
+        return None if every is None else held_out(batch, every, self.before.rows, compares=self.compares_passes)
+
+    def learned_rows(self) -> int:
+        """How many rows the model has learned in all its runs."""
+        return self.model.engine.progress.rows
+
+    # ---- results ----
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows of the present pass were left out: by the reader, or because they cannot be learned."""
+        return self.source.bad_rows + self.state.refused_rows
+
+    @property
+    def progressive(self) -> LossTotals:
+        """The loss of the first pass of this run, each row before it was learned."""
+        return minus(self.state.first_pass or self.state.totals(self.model.engine), self.state.run_start)
+
+    @property
+    def holdout(self) -> LossTotals:
+        """The loss of the rows held out in the present pass."""
+        return minus(self.state.holdout, self.before.holdout)
+
+    def history(self) -> TrainingHistory:
+        """What the model has read, with this run; refuses a run that learned nothing."""
+        state, before, progressive = self.state, self.before, self.progressive
+        if progressive.rows == 0 and state.holdout == before.holdout:
+            remedy = "check label=" if self.source.describe().columns else "give each row a label"
+            remedy = remedy if state.rows else "check the file"
+            raise InvalidInput(
+                f"data needs rows with a label and a weight above 0, got none in {state.rows} rows; {remedy}.",
+                option="label",
+            )
+        positive = self.model.reading.get("positive")
+        if state.only_class == -1 and positive is not None:
+            raise InvalidInput(
+                f"positive= needs a label of the data, got {positive!r}, which no row has; pass one that is there."
+            )
+        # What continues the totals of the runs before is taken as it is: the sum could differ in the last bit.
+        continues = before.progressive == state.run_start and state.first_pass is not None
+        total = state.first_pass if continues else None
+        rows = before.rows + state.rows // max(1, state.passes_done)
+        own_delay = "column" if has_delay_column(self.source) else self.options.delay
+        delay = before.delay if own_delay is None else own_delay
+        return TrainingHistory(
+            rows,
+            before.bad_rows + self.bad_rows,
+            total or plus(before.progressive, progressive),
+            state.holdout,
+            () if state.is_partial else tuple(state.monitor.numbers),
+            delay,
+        )

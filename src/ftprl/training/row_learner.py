@@ -1,0 +1,194 @@
+"""What happens to the rows of a batch: rare features are removed, held-out rows scored, all others learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.data import Batch, Position
+from ftprl.linear import rounds
+from ftprl.linear.model import Vector
+from ftprl.linear.refusal import RowRefused
+from ftprl.linear.round_buffer import JoinedPosition
+from ftprl.training.context import RunContext
+from ftprl.training.delay import Waiting
+from ftprl.training.holdout import add_losses, held_out, only_scored
+from ftprl.training.predictions import Predictions
+from ftprl.training.progress import ProgressMeter
+from ftprl.training.refused import around_refused, located
+
+
+@final
+class _Outcome(NamedTuple):
+    """How rows were predicted before they were learned: losses, the numbers of the baseline, scores (or the last)."""
+
+    losses: Vector
+    baselines: Vector
+    scores: Vector
+
+
+@final
+class RowLearner:
+    """Passes the rows of a run to the engine, and how each was predicted to the monitor, the meter and the file."""
+
+    def __init__(self, run: RunContext, predictions: Predictions | None, meter: ProgressMeter) -> None:
+        self._run, self._predictions, self._meter = run, predictions, meter
+        self._numbers: Vector = np.empty(0)  # for `_arrays`
+
+    def learn(self, batch: Batch, position: Position, *, is_shown: bool) -> None:
+        """Learn the rows that are not refused; the first that is refused is named by its place in the data.
+
+        `is_shown` says that the last row will be part of a progress event.
+        """
+        run = self._run
+
+        def refuse(refusal: RowRefused) -> None:
+            is_first = run.state.first_refusal is None
+            run.state.refuse(located(refusal, run.source, position) if is_first else refusal)
+
+        skips = run.source.skips_bad_rows
+        try:
+            for _ in around_refused(
+                self._admitted(batch),
+                lambda rows: self._learn(rows, is_shown=is_shown),
+                refuse if skips else None,
+                run.model.engine.meet_names,
+            ):
+                pass
+        except RowRefused as refusal:
+            raise located(refusal, run.source, position) from None
+
+    def learn_waiting(self) -> None:
+        """At the end of a pass, learn the rows whose labels have not arrived."""
+        if self._run.waiting is None:
+            return
+        for rows, expert_scores in self._run.waiting.rest():
+            with self._retirement():
+                self._run.model.engine.learn_late(rows, expert_scores, np.arange(len(rows)))
+
+    def add_names(self, batch: Batch, position: Position, first: int, last: int) -> None:
+        """Keep the names of the features of some rows of a batch, which are about to be counted."""
+        names = self._run.model.names
+        if names is None:
+            return
+        before = self._run.before.rows + self._run.state.rows
+        parts = position.parts(first, last) if isinstance(position, JoinedPosition) else [batch[first:last]]
+        for rows in parts:
+            names.add(rows, before)
+            before += len(rows)
+
+    # ---- before they are learned, for rounds of several rows ----
+
+    def learns(self, batch: Batch) -> NDArray[np.bool_]:
+        """Which rows are learned unless they are refused."""
+        rows = rounds.learns(batch)
+        if (held := self._run.held_out(batch)) is not None:
+            rows[held] = False
+        return rows
+
+    def refused(self, batch: Batch) -> list[int]:
+        """Which rows will be refused."""
+        numbers, start = list[int](), 0
+        while start < len(batch):
+            try:
+                self._run.model.engine.check_rows(batch[start:])
+                break
+            except RowRefused as refusal:
+                numbers.append(refusal.row - batch.first_row)
+                start = numbers[-1] + 1
+        return numbers
+
+    # ---- one batch ----
+
+    def _admitted(self, batch: Batch) -> Batch:
+        """The rows without the features that are too rare so far; later passes admit no others."""
+        admission, every = self._run.model.admission, self._run.options.holdout
+        if admission is None:
+            return batch
+        rows_before = self._run.before.rows
+        rows = batch if every is None else only_scored(batch, held_out(batch, every, rows_before))
+        chosen = admission.admitted(rows, rows_before + batch.first_row, is_fixed=self._run.state.passes_done > 0)
+        return chosen.replaced(weight=batch.weight)
+
+    def _learn(self, batch: Batch, *, is_shown: bool) -> None:
+        """Learn the rows that are not held out, or none if one is refused."""
+        state = self._run.state
+        batch = self._run.model.numbered(batch)
+        held = self._run.held_out(batch)
+        rows = batch if held is None else only_scored(batch, held)
+        with self._retirement():
+            outcome = self._learned(rows, is_shown=is_shown)
+        if held is not None:
+            losses, baselines = outcome.losses[held], outcome.baselines[held]
+            state.holdout = add_losses(state.holdout, losses, baselines, batch.weight[held])
+        state.see_labels(batch.y)
+        if len(outcome.scores):
+            self._meter.see(batch, float(outcome.scores[-1]))
+        if self._written is not None:
+            self._written.add(batch, outcome.scores)
+
+    @contextmanager
+    def _retirement(self) -> Iterator[None]:
+        """Log scales that are dropped while rows are learned."""
+        scales = self._run.model.engine.spec.scales
+        yield
+        spec = self._run.model.engine.spec
+        if spec.scales != scales:
+            self._run.emit("retire", kept=list(spec.scales), retired=list(spec.retired))
+
+    @property
+    def _written(self) -> Predictions | None:
+        """The file of predictions, which is written in the first pass."""
+        return self._predictions if self._run.state.passes_done == 0 else None
+
+    def _learned(self, rows: Batch, *, is_shown: bool) -> _Outcome:
+        """Learn rows, and pass to the monitor of the first pass how each was predicted."""
+        run = self._run
+        if run.waiting is not None:
+            return self._learned_late(rows, run.waiting)
+        monitor, engine, is_first_pass = run.state.monitor, run.model.engine, run.state.passes_done == 0
+        losses, baselines, scores = self._arrays(len(rows))
+        # Several scales need much less time for a loss than for a score: then that of the last row is enough, where
+        # it is shown. A row that is refused is not shown: any row could be the last one before it.
+        scores_all = monitor.needs_scores or self._written is not None or not engine.spec.several
+        scores_last = not scores_all and (is_shown or run.source.skips_bad_rows)
+        scores = scores[: len(rows) if scores_all else int(scores_last)]
+        engine.learn(
+            rows,
+            scores=scores if scores_all else None,
+            last_score=scores if scores_last else None,
+            losses=losses,
+            baselines=baselines,
+            seen=run.keeps_mixture and not is_first_pass,
+        )
+        if is_first_pass:
+            monitor.add(losses, baselines, scores if monitor.needs_scores else None, rows.y, rows.weight)
+        return _Outcome(losses, baselines, scores)
+
+    def _arrays(self, rows: int) -> _Outcome:
+        """Arrays for the outcome of so many rows: the same memory for every batch, so that it is allocated once."""
+        if len(self._numbers) < 4 * rows:
+            self._numbers = np.empty(4 * rows)
+        numbers = self._numbers
+        losses, baselines, scores = numbers[:rows], numbers[rows : 3 * rows], numbers[3 * rows : 4 * rows]
+        return _Outcome(losses, baselines.reshape(rows, 2), scores)
+
+    def _learned_late(self, rows: Batch, waiting: Waiting) -> _Outcome:
+        """Predict rows, and learn those whose labels arrive meanwhile; the losses are those of the predictions."""
+        state, engine = self._run.state, self._run.model.engine
+        engine.check_rows(rows)
+        order = waiting.order(rows)
+        count, arrivals = len(order.rows), order.arrivals
+        losses, baselines, scores = np.empty(count), np.empty((count, 2)), np.empty(count)
+        numbers = {"scores": scores, "losses": losses, "baselines": baselines}
+        engine.learn_late(order.rows, order.expert_scores, order.expert_row, **numbers)
+        waiting.keep(order, rows.first_row)
+        outcome = _Outcome(losses[arrivals], baselines[arrivals], scores[arrivals])
+        state.arrived = add_losses(state.totals(engine), outcome.losses, outcome.baselines, rows.weight)
+        own_scores = outcome.scores if state.monitor.needs_scores else None
+        state.monitor.add(outcome.losses, outcome.baselines, own_scores, rows.y, rows.weight)
+        return outcome
