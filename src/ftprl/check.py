@@ -96,7 +96,7 @@ def positive(name: str, value: float, *, zero: bool = False) -> float:
 def dimension(name: str, value: int) -> int:
     """`value` as a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InvalidInput(f"{name} needs a whole number of at least 1, got {value!r}; pass how many there are.")
+        raise InvalidInput(f"{name} needs a whole number of at least 1, got {value!r}; pass a larger one.")
     return int(value)
 
 

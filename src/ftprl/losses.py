@@ -59,6 +59,7 @@ class ScalarLoss:
     baseline: str = "mean"  # base_rate, mean, log_mean, median, quantile, majority or class_rates
     rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
     tau: float | None = None  # of the quantile loss
+    one_vs_rest: bool = False  # whether each class is learned against all others
     stack_gain: float = 1.0  # of the coefficients of a stack, as in src/core/learners/losses.cpp
     unit: str = ""
     explanation: str = ""
@@ -100,7 +101,7 @@ class ScalarLoss:
 
     @property
     def divides_rows(self) -> bool:
-        """Whether a receipt divides each row by the mean of the labels up to it: counts (docs/receipt.md)."""
+        """Whether a receipt divides each row by the mean of the labels up to it: counts (docs/receipt-reference.md)."""
         return self.rule == "log_mean"
 
     @property
@@ -323,10 +324,11 @@ _TABLE = (
 SCALAR_LOSSES: Mapping[str, ScalarLoss] = MappingProxyType({loss.name: loss for loss in _TABLE})
 
 
-def _of_classes(name: str, explanation: str) -> ScalarLoss:
+def _of_classes(name: str, explanation: str, *, one_vs_rest: bool = False) -> ScalarLoss:
     """A loss of several classes, as a function of the logarithm of the probability of the label."""
     return ScalarLoss(
         name=name,
+        one_vs_rest=one_vs_rest,
         value=lambda s, y: -s,
         slope=lambda s, y: -1.0,
         arrays=lambda s, y: (-s, np.full_like(s, -1.0), np.zeros_like(s)),
@@ -342,10 +344,23 @@ def _of_classes(name: str, explanation: str) -> ScalarLoss:
 CLASS_LOSSES: Mapping[str, ScalarLoss] = MappingProxyType(
     {
         "softmax": _of_classes("softmax", "minus the log of the probability of the class, classes learned together"),
-        "ovr": _of_classes("ovr", "minus the log of the probability of the class, each class learned against the rest"),
+        "ovr": _of_classes(
+            "ovr",
+            "minus the log of the probability of the class, each class learned against the rest",
+            one_vs_rest=True,
+        ),
     }
 )
 LOSSES: Mapping[str, ScalarLoss] = MappingProxyType({**SCALAR_LOSSES, **CLASS_LOSSES})
+
+
+def predicts_probabilities(name: str) -> bool:
+    """Whether the loss of this name predicts the probability of the label 1; False for a name that is not known.
+
+    >>> predicts_probabilities("logistic"), predicts_probabilities("hinge"), predicts_probabilities("x")
+    (True, False, False)
+    """
+    return name in LOSSES and LOSSES[name].is_probabilistic
 
 
 def scalar_loss(name: str, tau: float = 0.5) -> ScalarLoss:

@@ -81,7 +81,7 @@ _TABLE = (
         "data",
         "open",
         "COL",
-        "Column that says after how many rows the label of a row arrives, instead of {delay}",
+        "Column with the number of rows after which the label of the row arrives, instead of {delay}",
     ),
     Option(
         "ignore",
@@ -89,12 +89,12 @@ _TABLE = (
         "open",
         "COL",
         "Columns to leave out",
-        switch_help="Columns to leave out: repeat the option or put commas between names; a name that has a comma"
-        " goes into double quotes, '\"a,b\",c'. The same for the other options that take columns",
+        switch_help="Columns to leave out: repeat the option, or separate names by commas; put a name that has a comma"
+        " in double quotes, '\"a,b\",c'. All options that take columns work this way",
     ),
     Option("categorical", "data", "open", "COL", "Columns of categories", "inferred from the first 10000 rows"),
     Option("numeric", "data", "open", "COL", "Columns of numbers", "inferred from the first 10000 rows"),
-    Option("text", "data", "open", "COL", "Columns of text, split into lower-case words"),
+    Option("text", "data", "open", "COL", "Columns of text, to split into lower-case words", "none; never inferred"),
     Option(
         "boolean", "data", "open", "COL", "Columns of true and false, or 1 and 0", "inferred from the first 10000 rows"
     ),
@@ -106,7 +106,7 @@ _TABLE = (
         "data",
         "open",
         "COL[=N]",
-        "Columns of numbers to cut into N quantile buckets of the first 10000 rows, each a feature",
+        "Columns of numbers to split into N buckets at the quantiles of the first 10000 rows; each bucket is a feature",
         "N is 32",
     ),
     Option(
@@ -114,38 +114,41 @@ _TABLE = (
         "data",
         "open",
         "TEXT",
-        "What a missing value becomes: indicator (a feature 'COL is missing') or ignore (nothing)",
-        "indicator; ignore for dicts that lack most keys",
+        "How to treat missing values: indicator (add a feature 'COL is missing') or ignore (add none)",
+        "indicator; ignore for dicts that lack most of the keys",
     ),
     Option(
         "interactions",
         "data",
         "open",
         "A:B",
-        "Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or namespace",
+        "Products of the features of 2 to 4 columns or VW namespaces, such as user:ad; * stands for any of them",
+        "none",
     ),
     Option(
         "ngrams",
         "data",
         "open",
         "[COL=]N",
-        "Longest n-gram of words, of all text columns and VW namespaces or of one: 2 makes pairs of neighbouring words",
+        "Longest word n-gram, for all text columns and VW namespaces or for COL: 2 adds pairs of neighbouring words",
+        "1",
     ),
-    Option("skips", "data", "open", "[COL=]N", "How many words an n-gram may leave out, as {ngrams}", "0"),
+    Option("skips", "data", "open", "[COL=]N", "Most words that an n-gram may skip, in the form of {ngrams}", "0"),
     Option(
         "char_ngrams",
         "data",
         "open",
         "[COL=]N[-M]",
-        "Characters of the pieces of words that are features as well: 3, or 3-5, as {ngrams}",
+        "Length of character n-grams to add, such as 3 or 3-5, in the form of {ngrams}",
+        "none",
     ),
     Option(
         "sep",
         "data",
         "open",
         "CHAR",
-        "Character between columns; \\t is a tab",
-        "a comma in csv, or ; tab | if the header has no comma; a tab in tsv",
+        "Character between columns; \\t for a tab",
+        "a comma in csv, or one of ; tab | if the header has no comma; a tab in tsv",
     ),
     Option("quote", "data", "open", "CHAR", "Quote character; '' for none", '" in csv, none in tsv'),
     Option(
@@ -163,10 +166,10 @@ _TABLE = (
         "data",
         "open",
         "TEXT",
-        "What to do at a row that cannot be read or learned: raise (an error) or skip (and count it)",
+        "What to do with a row that cannot be read or learned: raise (stop with an error) or skip (and count it)",
         "raise",
     ),
-    Option("max_row", "data", "open", "BYTES", "Longest row, in bytes", "16000000"),
+    Option("max_row", "data", "open", "BYTES", "Longest allowed row, in bytes", "16000000"),
     # ---- model ----
     Option("loss", "model", "Spec", "TEXT", "Loss function: {losses}", "logistic"),
     Option(
@@ -174,18 +177,25 @@ _TABLE = (
         "model",
         "train",
         "N",
-        "Classes with the losses softmax and ovr: how many there may be, or their labels, with commas between them",
-        "the labels of data in memory; otherwise any labels, up to 100",
+        "Classes of the losses softmax and ovr: their largest number, or their labels separated by commas",
+        "the labels of data in memory; otherwise up to 100, learned from the data",
     ),
     Option(
         "tau",
         "model",
         "Spec",
         "FLOAT",
-        "Quantile that the quantile loss estimates, from 0 to 1; with no other loss",
+        "Quantile to estimate with the quantile loss, from 0 to 1; for no other loss",
         "0.5",
     ),
-    Option("bits", "model", "train", "INT", "Size of the weight table: 2^bits cells", "22"),
+    Option(
+        "bits",
+        "model",
+        "train",
+        "INT",
+        "Size of the weight table: 2^bits cells; features whose hashes collide share a cell",
+        "22",
+    ),
     Option("dim", "model", "Spec", "INT", "Size of the weight table in cells, instead of {bits}", "2^22"),
     Option("seed", "model", "Spec", "INT", "Seed of the hash that assigns features to cells", "0"),
     Option(
@@ -215,9 +225,9 @@ _TABLE = (
         "model",
         "Spec",
         "NAME=LO:HI",
-        "Bounds of weights by the names of their features, such as price*=0: (at least 0), x=:0 or x=-1:1; in Python"
-        " also as {'price*': (0, None)}. A name is a feature, a column, a namespace, a column number or a pattern with"
-        " * and ?",
+        "Bounds of single weights, such as price*=0: (at least 0), x=:0 (at most 0) or x=-1:1; in Python also as"
+        " {'price*': (0, None)}. NAME is a feature, a column, a namespace, a column number or a pattern with * and ?",
+        "none",
         switch="--bound",
     ),
     # ---- learning ----
@@ -226,7 +236,7 @@ _TABLE = (
         "learning",
         "Spec",
         "H[,H...]",
-        "Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them",
+        "Learning-rate scale: a number, several to train side by side and mix, or auto for a grid of eight",
         "auto",
     ),
     Option(
@@ -235,7 +245,7 @@ _TABLE = (
         "Spec",
         "FLOAT",
         "Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of its"
-        " squared gradients)), with the feature in its unit",
+        " squared gradients)), with H the {scale} and each feature divided by its unit",
         "0.3; 1 with a single scale",
     ),
     Option(
@@ -243,8 +253,8 @@ _TABLE = (
         "learning",
         "Spec",
         "FLOAT",
-        "L1 penalty l1 sum |unit w|, for sparse weights, with each weight times the unit of its feature (its root mean"
-        " square; with one scale its largest value): added once to the total loss, not per row; not on the intercept",
+        "L1 penalty, for sparse weights: adds l1 * sum |unit * weight| to the total loss, once and not per row, without"
+        " the intercept. The unit of a feature is its root mean square (with a single scale its largest value)",
         "0",
     ),
     Option(
@@ -252,7 +262,7 @@ _TABLE = (
         "learning",
         "Spec",
         "FLOAT",
-        "L2 penalty l2/2 sum (unit w)^2, for small weights: as {l1}",
+        "L2 penalty, for small weights: adds l2/2 * sum (unit * weight)^2 to the total loss, as {l1} does",
         "0",
     ),
     Option(
@@ -260,7 +270,7 @@ _TABLE = (
         "learning",
         "Spec",
         "TEXT",
-        "Part of every mixture weight that is shared out evenly over all experts after row t, so that each can"
+        "Fraction of the mixture weights that is redistributed equally over all experts after row t, so that each can"
         " recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1))",
         "capped",
     ),
@@ -269,21 +279,21 @@ _TABLE = (
         "learning",
         "Spec",
         "",
-        "Whether to add to the mixture a combination of all scales that is learned too",
+        "Whether to add the stack to the mixture: a learned combination of all scales",
         "True",
         switch="--no-stack",
-        switch_help="Mix the scales alone, without a learned combination of them",
+        switch_help="Mix without the stack, a learned combination of all scales",
     ),
     Option(
         "level",
         "learning",
         "Spec",
         "",
-        "Whether predictions also follow the level of the latest labels, for a stream whose mean moves; not for a model"
+        "Whether predictions also follow the level of the latest labels, for data whose mean drifts; not for a model"
         " that is saved and applied later, and not with logistic loss",
         "False",
         switch="--level",
-        switch_help="Let predictions also follow the level of the latest labels, for a stream whose mean moves; not for"
+        switch_help="Let predictions also follow the level of the latest labels, for data whose mean drifts; not for"
         " a model that is saved and applied later, and not with logistic loss",
     ),
     Option(
@@ -291,30 +301,29 @@ _TABLE = (
         "learning",
         "Spec",
         "",
-        "Whether to add a coin-betting expert, for streams with many features that do not matter; not with penalties"
-        " or bounds",
+        "Whether to add a coin-betting expert to the mixture, for data with many irrelevant features; not with"
+        " penalties or bounds",
         "True",
         switch="--no-coin",
-        switch_help="Mix without the coin-betting expert, which is for streams with many features that do not matter",
+        switch_help="Mix without the coin-betting expert, which helps on data with many irrelevant features",
     ),
     Option(
         "dense",
         "learning",
         "Spec",
         "",
-        "Whether the combination of all scales also sees the columns of numbers that most rows have; not with"
-        " penalties or bounds",
+        "Whether the stack also uses the numeric columns that most rows have; not with penalties or bounds",
         "True",
         switch="--no-dense",
-        switch_help="Keep the columns of numbers that most rows have out of the combination of all scales",
+        switch_help="Keep the numeric columns that most rows have out of the stack",
     ),
     Option(
         "calibrate",
         "learning",
         "Spec",
         "TEXT",
-        "Calibrate probabilities while rows are learned: platt (three numbers), isotonic (bins of scores) or none; with"
-        " logistic loss, in one pass, without a receipt and without delays",
+        "Online calibration of probabilities: platt (three parameters), isotonic (bins of scores) or none; only with"
+        " logistic loss, in one pass, without a receipt or delays",
         "none",
     ),
     Option(
@@ -322,8 +331,8 @@ _TABLE = (
         "learning",
         "Spec",
         "INT",
-        "Most rows that are learned together, in rounds that grow with the rows learned so far: a power of two; above 1"
-        " with logistic loss alone, and without coin and dense",
+        "Most rows to learn together, in rounds (mini-batches) that grow with the rows learned so far: a power of two;"
+        " above 1 only with logistic loss, and without coin and dense",
         "1",
     ),
     Option(
@@ -331,10 +340,10 @@ _TABLE = (
         "learning",
         "train",
         "",
-        "Whether to drop scales that no longer contribute, decided at row 131072 and each doubling",
+        "Whether to drop scales that no longer contribute, at row 131072 and at each doubling",
         "True",
         switch="--no-retire",
-        switch_help="Never drop a scale; by default those that no longer contribute are dropped at row 131072 and each"
+        switch_help="Keep all scales; by default those that no longer contribute are dropped at row 131072 and at each"
         " doubling",
     ),
     Option(
@@ -342,9 +351,9 @@ _TABLE = (
         "learning",
         "train",
         "RULE",
-        "Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,"
-        " bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with"
-        " probability P from each row that has it; not with a receipt",
+        "Rule that keeps rare features out, to save memory: count:N learns a feature from its N+1st row on,"
+        " bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P starts"
+        " with probability P at each row that has it; not with a receipt",
         "every feature is learned",
     ),
     # ---- run ----
@@ -353,8 +362,8 @@ _TABLE = (
         "run",
         "train",
         "INT",
-        "Number of passes over the data; above 1, up to so many are compared by their held-out loss, then all rows are"
-        " learned in the best number of passes",
+        "Number of passes over the data; above 1 the largest number to try: the best one on held-out rows is chosen,"
+        " and then all rows are learned in so many passes",
         "1",
     ),
     Option(
@@ -362,8 +371,8 @@ _TABLE = (
         "run",
         "train",
         "N",
-        "Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none. With several"
-        " passes held-out rows are learned in the end",
+        "Hold out every N-th row: predict it without learning it, and report its loss separately; 0 for none. With"
+        " several passes all rows are learned in the end",
         "none; 20 with several passes, unless a receipt is kept",
     ),
     Option(
@@ -371,16 +380,16 @@ _TABLE = (
         "run",
         "train",
         "ROWS",
-        "After how many rows a label arrives: a row is predicted when it arrives, and learned when its label would"
-        " have; not with several passes or a receipt",
-        "at once",
+        "Number of rows after which a label arrives: a row is predicted at once and learned when its label is there;"
+        " not with several passes or a receipt",
+        "0",
     ),
     Option(
         "delay_memory",
         "run",
         "train",
         "SIZE",
-        "Memory for the rows that wait for their labels: a size such as 4GB",
+        "Memory for rows that wait for their labels, such as 4GB",
         "1GB",
     ),
     Option(
@@ -388,18 +397,19 @@ _TABLE = (
         "run",
         "train",
         "",
-        "Whether to keep what `certify` needs to bound the regret; one pass learns the same model",
+        "Whether to store what `certify` needs to bound the regret; in one pass the model is the same",
         "False",
         switch="--receipt/--no-receipt",
-        switch_help="Keep what certify needs to bound the regret; one pass learns the same model [default: no-receipt]",
+        switch_help="Store what certify needs to bound the regret; in one pass the model is the same [default: off]",
     ),
     Option(
         "checkpoint",
         "run",
         "train",
         "PATH",
-        "File to save the run to, so that it can be resumed, or a path of another file system, such as"
-        " s3://bucket/run, which becomes a folder; on a cluster a learner that dies is replaced from it",
+        "File to save the run to at intervals, so that it can be resumed; or a URI such as s3://bucket/run, which"
+        " becomes a folder. On a cluster a learner that dies is restarted from it",
+        "none",
     ),
     Option(
         "every",
@@ -414,15 +424,17 @@ _TABLE = (
         "run",
         "train",
         "PATH",
-        "File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in later"
-        " runs: as long as data and options are the same it is not parsed again",
+        "File (.batches) for the parsed and hashed data: written first, then read in every pass and in later runs with"
+        " the same data and options, which need not parse again",
+        "none",
     ),
     Option(
         "resume",
         "run",
         "train",
         "PATH",
-        "Checkpoint to continue with the same data, given again, or model to continue with more data",
+        "Checkpoint to continue with the same data, or model to continue with more data",
+        "none",
     ),
     Option(
         "threads",
@@ -437,8 +449,8 @@ _TABLE = (
         "run",
         "train",
         "NAME",
-        "Who reads the data: local (threads of this process) or ray (workers of a Ray cluster, for files on paths that"
-        " all of them have); the result does not depend on it",
+        "Where the data is read: local (threads of this process) or ray (workers of a Ray cluster, which all need the"
+        " paths of the files); the result does not depend on it",
         "local",
     ),
     Option(
@@ -462,7 +474,7 @@ _TABLE = (
         "run",
         "train",
         "SIZE",
-        "Memory for the names of features, which `inspect` shows: a size such as 64MB; 0 for no names",
+        "Memory for feature names, which `inspect` shows, such as 64MB; 0 for no names",
         "64MB",
     ),
     Option(
@@ -470,7 +482,7 @@ _TABLE = (
         "run",
         "cli",
         "",
-        "Keep no names of features, which makes the model file smaller: the same as --names 0",
+        "Store no feature names, for a smaller model file: the same as --names 0",
         switch="--no-names",
     ),
     # ---- output ----
@@ -480,11 +492,19 @@ _TABLE = (
         "output",
         "train",
         "PATH",
-        "File to write the prediction of each row before it is learned to, one per line, compressed if it ends in"
-        " .gz or .zst; - for stdout; of several passes the first",
+        "File for the progressive predictions, each made before its row is learned, one per line; compressed if it"
+        " ends in .gz or .zst, - for stdout; with several passes those of the first",
+        "none",
     ),
-    Option("events", "output", "train", "PATH", "File to log the run to, in JSON lines, for `report` and `watch`"),
-    Option("listener", "output", "train", "", "Function that is called with each event of the run"),
+    Option(
+        "events",
+        "output",
+        "train",
+        "PATH",
+        "File for the log of the run, in JSON lines, which `report` and `watch` read",
+        "none",
+    ),
+    Option("listener", "output", "train", "", "Function to call with each event of the run", "none"),
     Option("as_json", "output", "cli", "", "Print the result as one line of JSON on stdout", switch="--json"),
     Option("quiet", "output", "cli", "", "Print errors and warnings only", switch="--quiet", short="-q"),
 )

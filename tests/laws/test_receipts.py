@@ -373,7 +373,7 @@ def test_absorbed_gradients_with_all_scales(name: str) -> None:
 def exact_step(
     h: float, beta: float, unit: float, before: dict[str, float], after: dict[str, float]
 ) -> tuple[Fraction, Fraction]:
-    """What rounding z cost the bound in one step of a cell, and the sizes W of the step (docs/receipt.md), exactly."""
+    """What rounding z cost the bound in one step of a cell, and the sizes W of the step, exactly."""
     z, R, S = (Fraction(before[name]) for name in ("z", "R", "S"))
     new_z, new_R, g = Fraction(after["z"]), Fraction(after["R"]), Fraction(after["S"]) - S
     M = Fraction(unit)

@@ -177,7 +177,13 @@ void DictParser::remember(PyObject* key, Py_hash_t hash, const Name* name) {
     ++key_count_;
 }
 
+void DictParser::forget_order() noexcept {
+    for (const Key& known : order_) Py_XDECREF(known.text);
+    order_.clear();
+}
+
 void DictParser::forget_keys() noexcept {
+    forget_order();
     for (const Key& known : keys_) Py_XDECREF(known.text);
     keys_.clear();
     key_count_ = 0;
@@ -212,13 +218,59 @@ void DictParser::add_items(const nb::dict& items, bool only_others) {
     }
 }
 
+bool DictParser::has_same_keys(const nb::dict& items) {
+    if (order_.empty() || static_cast<std::size_t>(PyDict_GET_SIZE(items.ptr())) != order_.size()) return false;
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t place = 0;
+    for (std::size_t i = 0; PyDict_Next(items.ptr(), &place, &key, &value) != 0; ++i) {
+        const Key& known = order_[i];
+        const bool is_same = key == known.text || (PyUnicode_CheckExact(key) && PyObject_Hash(key) == known.hash &&
+                                                   PyUnicode_Compare(key, known.text) == 0);
+        const bool is_plain = PyFloat_CheckExact(value) || PyUnicode_CheckExact(value) || PyLong_CheckExact(value) ||
+                              PyBool_Check(value) || value == Py_None;
+        if (!is_same || !is_plain) return false;
+        in_order_[i] = value;
+    }
+    return true;
+}
+
+void DictParser::add_same_keys() {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+        const Key& known = order_[i];
+        if (known.name != nullptr) add_value(*this, *known.name, known.text, in_order_[i]);
+    }
+}
+
+// Not every dict where they differ all the time: it would cost more than it saves.
+void DictParser::note_keys(const nb::dict& items) {
+    constexpr std::size_t OFTEN = 64;
+    if (unlike_++ >= OFTEN && unlike_ % OFTEN != 0) return;
+    forget_order();
+    const std::size_t names = names_in_order_.size();
+    if (names != 0 && names != items.size()) return;
+    for (const auto& [key, value] : items) {
+        const bool is_text = PyUnicode_CheckExact(key.ptr());
+        const bool fits = names == 0 || (is_text && order_.size() < names &&
+                                         PyUnicode_Compare(names_in_order_[order_.size()].ptr(), key.ptr()) == 0);
+        const Name* const name = is_text && fits ? name_of(key.ptr()) : nullptr;
+        if (!is_text || !fits || (name != nullptr && !name->lasts)) return forget_order();
+        Py_INCREF(key.ptr());
+        order_.push_back(Key{key.ptr(), PyObject_Hash(key.ptr()), name});
+    }
+    in_order_.resize(order_.size());
+}
+
 void DictParser::add_dict(std::size_t at, nb::handle record) {
     if (!PyDict_Check(record.ptr())) {
         begin_record(at, 0);
         return refuse_value("expected a dict, got " + class_of(record));
     }
     const auto items = nb::borrow<nb::dict>(record);
-    if (wants_missing()) {
+    const bool is_same = has_same_keys(items);
+    if (is_same) {
+        begin_record(at, items.size());
+        add_same_keys();
+    } else if (wants_missing()) {
         const nb::dict named = with_text_keys(items);
         begin_record(at, named.size());
         add_all_names(named);
@@ -227,6 +279,7 @@ void DictParser::add_dict(std::size_t at, nb::handle record) {
         add_items(items, false);
     }
     end_record();
+    if (!is_same) note_keys(items);
 }
 
 }  // namespace ftprl::bindings

@@ -37,10 +37,19 @@ private:
     void forget_keys() noexcept;
     void add_all_names(const nanobind::dict& items);
     void add_items(const nanobind::dict& items, bool only_others);
+    // Rows often have the same keys in the same order: then no key is looked up. Only values that are read without any
+    // code of Python's, which could change the dict meanwhile.
+    bool has_same_keys(const nanobind::dict& items);
+    void add_same_keys();
+    void note_keys(const nanobind::dict& items);
+    void forget_order() noexcept;
 
     std::vector<Key> keys_;  // by their hashes; as many places as a power of two, half of them free
     std::size_t key_count_ = 0;
     nanobind::list names_in_order_;
+    std::vector<Key> order_;           // the keys of a dict that was read, all of them texts whose names last
+    std::vector<PyObject*> in_order_;  // the values of a dict that has them, too; borrowed
+    std::size_t unlike_ = 0;           // dicts that had others
 };
 
 }  // namespace ftprl::bindings

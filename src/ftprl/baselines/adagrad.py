@@ -114,13 +114,13 @@ def _check_rate(rate: ArrayLike | None, feasible: ConvexSet, full: bool, who: st
         if not np.isfinite(feasible.widths()).all():
             raise InvalidInput(f"{who} needs a bounded set or a rate, got {feasible!r} and none; pass rate=0.1.")
         return
-    found = check.finite("rate", check.array("rate", rate))
-    if found.ndim and full:
-        raise InvalidInput(f"rate needs one number with a full matrix, got shape {found.shape}; pass a float.")
-    if found.ndim:
-        check.vector("rate", found, feasible.dim)
-    if np.any(found <= 0):
-        raise InvalidInput(f"rate needs numbers above 0, got {found.min():g}; pass positive rates.")
+    rates = check.finite("rate", check.array("rate", rate))
+    if rates.ndim and full:
+        raise InvalidInput(f"rate needs one number with a full matrix, got shape {rates.shape}; pass a float.")
+    if rates.ndim:
+        check.vector("rate", rates, feasible.dim)
+    if np.any(rates <= 0):
+        raise InvalidInput(f"rate needs numbers above 0, got {rates.min():g}; pass positive rates.")
 
 
 def _rate(rate: ArrayLike | None, feasible: ConvexSet, full: bool) -> Vector:

@@ -36,11 +36,11 @@ _OF_FILES = (
 EXIT_CODES = {
     0: "done",
     1: "a receipt is refused, or a statement of the paper did not hold",
-    2: "bad input: one line says where, what was found and what to do",
+    2: "bad input: one line on where, what was found and what to do",
     3: "verify --rows: a partial check, no verdict",
     4: "train: finished, but a checkpoint could not be written",
     130: "interrupted by Ctrl-C; train --checkpoint saves what was learned",
-    143: "ended by SIGTERM; the same",
+    143: "ended by SIGTERM; train --checkpoint saves what was learned",
 }
 
 
@@ -64,12 +64,12 @@ def _call(args: list[str]) -> int:
 
 def run(args: list[str] | None = None) -> int:
     """The exit code of one call: `EXIT_CODES`."""
-    given = sys.argv[1:] if args is None else args
+    typed = sys.argv[1:] if args is None else args
     try:
-        code = _call(given)
+        code = _call(typed)
         sys.stdout.flush()
     except FtprlError as error:
-        return _refuse(_with_option(as_typed(str(error), error.options), given))
+        return _refuse(_with_option(as_typed(str(error), error.options), typed))
     except BrokenPipeError:  # whoever read the output has seen enough
         return 141
     except MemoryError as error:
@@ -80,7 +80,7 @@ def run(args: list[str] | None = None) -> int:
     except OSError as error:
         name = error.filename2 or error.filename or "standard output"
         remedy = "free some space" if error.errno == errno.ENOSPC else "check the path and its permissions"
-        return _refuse(_with_option(f"{name}: {error.strerror}; {remedy}", given))
+        return _refuse(_with_option(f"{name}: {error.strerror}; {remedy}", typed))
     except KeyboardInterrupt as interrupt:
         return _interrupted(interrupt)
     return code

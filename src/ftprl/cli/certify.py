@@ -23,7 +23,7 @@ def certify(
     radius: Annotated[
         float | None,
         typer.Option(
-            help="Compare with the best weights of at most R / unit of the feature (its size); try 0.05", metavar="R"
+            help="Compare with the best weights in the box |weight| <= R / unit of the feature; try 0.05", metavar="R"
         ),
     ] = None,
     against: Annotated[
@@ -33,25 +33,29 @@ def certify(
     exact: Annotated[
         list[str] | None,
         typer.Option(
-            help="Training data, to also find the best fixed weights of some lengths, or in the box", metavar="DATA"
+            help="Training data, from which to also compute the best fixed weights of some lengths, or in the box",
+            metavar="DATA",
         ),
     ] = None,
     norm: Annotated[
         str,
         typer.Option(
-            help="How the length of weights is measured: 2 (root of the sum of squares), 1 (sum) or inf (largest)",
+            help="Norm that measures the length of a weight vector: 2 (Euclidean), 1 (sum) or inf (largest)",
             metavar="1|2|inf",
         ),
     ] = "2",
     picture: Annotated[
-        Path | None, typer.Option(help="File to draw the floor to, .png, .svg or .pdf", metavar="FILE")
+        Path | None, typer.Option(help="File for a plot of the floor: .png, .svg or .pdf", metavar="FILE")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
 ) -> None:
-    """Answer four questions about a model: better than guessing, than other learning rates, than fixed weights?
+    """Bound how much better other learning rates or weights could be.
 
-    The floor is about all fixed weights up to a length. The details are about the model's own final ones, the best in a
-    box (--radius), or those of another model (--against).
+    Answers four questions: is the model better than guessing, would another learning rate or other fixed weights have
+    been better, and what loss to expect of new rows?
+
+    The floor is a lower bound on the loss of all fixed weights up to a given length. The details compare with the
+    model's own final weights, the best ones in a box (--radius), or those of another model (--against).
 
     ftprl train clicks.vw.gz -o clicks.ftprl --receipt
 

@@ -14,7 +14,9 @@ def compact(
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write the smaller model to")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only")] = False,
 ) -> None:
-    """Write a model without the weights that are 0 and without its receipt: it predicts the same, to the bit.
+    """Write a smaller model that predicts the same.
+
+    Weights that are 0 and the receipt are left out; predictions do not change by a bit.
 
     How much smaller it is depends on --l1. It cannot be trained further or certified: keep the model for that.
     """

@@ -46,10 +46,12 @@ def compare(
         bool, typer.Option("--json", help="Print one line of JSON instead of a table", rich_help_panel="output")
     ] = False,
 ) -> None:
-    """Compare models and predictions of any system on the same rows: which is better, by how much, and is it certain?
+    """Compare models or prediction files on the same rows.
 
-    The intervals hold at every row at once, so a comparison may be looked at and stopped at any time. All statements
-    hold together with a probability of 95 %.
+    Prints which one is better, by how much, and whether that is certain.
+
+    Intervals are 95 % confidence sequences: they hold at every row at once and for all systems together, so you may
+    look at a comparison, and stop it, at any time.
 
     ftprl compare new.ftprl old.ftprl --data test.csv.gz
 

@@ -46,11 +46,11 @@ def convert(
         ),
     ],
 ) -> None:
-    """Write data as VW text, libsvm, Parquet, or a file of hashed batches.
+    """Convert data to VW text, libsvm, Parquet or hashed batches.
 
     ftprl convert clicks.csv.gz --label click --bits 18 -o clicks.batches
 
-    A model of the batches is that of the data, to the bit; pass train the same --bits, --loss and --seed.
+    Training on the batches gives the same model as training on the data; pass train the same --bits, --loss and --seed.
     """
     typed: dict[str, Any] = keywords(locals())
     del typed["data"], typed["output"]

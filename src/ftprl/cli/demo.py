@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _POINTS = 80  # how often the curves are sampled
 _LENGTH = (
-    "(A fixed linear model has the same weights for all rows, known from the first one on. Its length is the root of"
-    " the sum of its squared weights: short models say little, long ones may know the rows by heart.)"
+    "(A fixed linear model has the same weights for all rows, from the first one on. Its length is the L2 norm of its"
+    " weights, each times the unit of its feature: longer models can fit more, up to memorising the rows.)"
 )
 
 
@@ -56,7 +56,11 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON on stdout")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no table")] = False,
 ) -> None:
-    """Compare three learners on a heavy-tailed stream, learn a synthetic click log, and show the regret of both."""
+    """Compare three learners, then train on a synthetic click log.
+
+    The first part plays a heavy-tailed problem and prints each learner's regret beside its proved bound. The second
+    part trains a model on clicks in one pass and prints its receipt. Takes about 20 seconds.
+    """
     from ftprl.adversaries import bad_class, heavy_tail
 
     startup.loaded()
@@ -274,7 +278,7 @@ def _print_end(run: Run | None, report: Path) -> None:
             print(textwrap.fill(answer, 118, initial_indent="    ", subsequent_indent="    "))
         print(textwrap.fill(_LENGTH, 118, initial_indent="  ", subsequent_indent="  "))
         print(f"report: {report}")
-    print('next: your own losses with `from ftprl import Game, FTPRL` (README, "Your own problem"), or your own file:')
+    print('next: train on your own file, or play your own losses with ftprl.Game (README, "Your own problem"):')
     print("      ftprl train FILE -o MODEL --receipt --events RUN, then ftprl report RUN.")
 
 

@@ -61,11 +61,12 @@ def evaluate(
         bool, typer.Option("--json", help="Print one line of JSON instead of a table", rich_help_panel="output")
     ] = False,
 ) -> None:
-    """Measure a model, or predictions of any system, on rows with labels.
+    """Measure a model or a prediction file on labelled data.
 
     Two classes: log loss, AUC, average precision, lift, calibration, and accuracy, precision, recall and F score at
     thresholds. Several classes: log loss, accuracy, F scores, precision and recall of each class, and the confusion
-    matrix. Numbers: RMSE, MAE, R² and deviances. Each has a 95 % interval and stands beside the base rate's.
+    matrix. Numbers: RMSE, MAE, R² and deviances. Each has a 95 % interval, and beside it what predicting without
+    features would have.
 
     ftprl evaluate clicks.ftprl test.csv.gz --by country -o evaluation.html
 

@@ -14,14 +14,12 @@ def export(
     model: Annotated[Path, typer.Argument(help="Model file")],
     *,
     python: Annotated[
-        Path | None, typer.Option("--python", help="Write a scorer in plain Python, one file without dependencies")
+        Path | None, typer.Option("--python", help="File for a scorer in plain Python, without dependencies")
     ] = None,
-    onnx: Annotated[
-        Path | None, typer.Option("--onnx", help="Write an ONNX model, which needs the package onnx")
-    ] = None,
+    onnx: Annotated[Path | None, typer.Option("--onnx", help="File for an ONNX model; needs the package onnx")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary")] = False,
 ) -> None:
-    """Write a model as a Python file that scores rows by itself, or as ONNX.
+    """Export a model as a Python file or as ONNX.
 
     ftprl export clicks.ftprl --python scorer.py
 

@@ -39,7 +39,7 @@ def _app(args: list[str]) -> typer.Typer:
     app = typer.Typer(
         name="ftprl",
         cls=AllCommands,
-        help="Online learning that shows its receipt.",
+        help="Train linear models in one pass, without a learning rate to tune, and prove how good they are.",
         epilog="Exit codes: " + "; ".join(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -103,7 +103,7 @@ def _root(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Online learning that shows its receipt."""
+    """Train linear models in one pass, without a learning rate to tune, and prove how good they are."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -115,5 +115,7 @@ def _usage(error: Any, args: list[str]) -> str:
     values = [b for a, b in itertools.pairwise(args) if a in names]
     if values and repr(values[-1]) not in message:
         message += f", got {values[-1]!r}"
-    command = [*itertools.takewhile(lambda word: word in (*COMMANDS, *GROUPS), args[:1])]
+    command = args[:1] if args[:1] and args[0] in (*COMMANDS, *GROUPS) else []
+    if command and command[0] in GROUPS and "No such command" not in message:
+        command += [word for word in args[1:2] if not word.startswith("-")]
     return f"{message}; see {' '.join(['ftprl', *command, '--help'])}"

@@ -10,12 +10,12 @@ import typer
 from ftprl.cli import startup
 from ftprl.cli.help import GroupedCommand
 
-app = typer.Typer(help="Write synthetic data, the same for the same seed.", rich_markup_mode=None)
+app = typer.Typer(help="Write synthetic data for trying things out.", rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
 def _root(context: typer.Context) -> None:
-    """Write synthetic data, the same for the same seed."""
+    """Write synthetic data for trying things out."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -11,27 +11,37 @@ from typing import Annotated, Any
 
 import typer
 
+# What an expert of the mixture is, where its name is no learning-rate scale.
+_EXPERTS = {
+    "stack": "combines the scores of all scales",
+    "coin": "coin betting, without a learning rate",
+    "offset": "predicts from the labels alone",
+    "level": "follows the latest labels",
+}
+_BASELINE = "each row predicted from the labels before it"
+
 
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model or checkpoint")],
     top: Annotated[int, typer.Option(help="Number of largest weights to show")] = 10,
     match: Annotated[
-        str | None, typer.Option(metavar="GLOB", help="Show only features whose names match, such as 'city=*'")
+        str | None,
+        typer.Option(metavar="GLOB", help="Pattern that the names of shown features match, such as 'city=*'"),
     ] = None,
     row: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
-            help="Show what each feature adds to the score of this row: a line of the model's own format, a CSV line"
-            " with its columns, or a JSON object",
+            help="Row to explain: print what each of its features adds to the score. A line in the format of the"
+            " training data, a CSV line with the model's columns, or a JSON object",
         ),
     ] = None,
     export: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Write all weights by name to a .csv or .parquet file")
+        Path | None, typer.Option(metavar="PATH", help="File to write all weights to, by name: .csv or .parquet")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
 ) -> None:
-    """Show a model's settings, its size, its loss beside the baseline's, and its largest weights by name."""
+    """Show the settings, the loss and the largest weights of a model."""
     from ftprl.errors import InvalidInput
     from ftprl.linear.model import Model
     from ftprl.runlog.events import line
@@ -54,7 +64,7 @@ def inspect(
 
 def _table(facts: dict[str, Any]) -> list[str]:
     from ftprl.cli.column_table import kind_lines
-    from ftprl.cli.live import model_settings, setting
+    from ftprl.cli.live import model_settings, setting, wrapped
     from ftprl.data.files import shown
     from ftprl.losses import LOSSES
     from ftprl.runlog.yardstick import compared
@@ -62,8 +72,12 @@ def _table(facts: dict[str, Any]) -> list[str]:
     spec, reading, history = facts["spec"], facts["reading"], facts["history"]
     lines = [
         f"{'file':<14} {shown(facts['file'])}, {facts['bytes']} bytes, sha256 {facts['sha256'][:16]}...",
-        f"{'model':<14} {spec['loss']}, {' '.join(f'{k}={setting(v)}' for k, v in model_settings(spec).items())}",
-        f"{'table':<14} {spec['dim']} cells, {facts['occupied']} occupied, {_nonzero(facts)}",
+        *wrapped(
+            "model",
+            f"{spec['loss']} loss, {' '.join(f'{k}={setting(v)}' for k, v in model_settings(spec).items())}",
+            14,
+        ),
+        f"{'table':<14} {spec['dim']} cells, {facts['occupied']} in use, {_nonzero(facts)}",
         *_classes(facts),
     ]
     if reading:
@@ -75,7 +89,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
         lines.append(f"{'missing':<14} {reading.get('missing', 'ignore')}")
     lines += _combined(reading)
     if history:
-        lines.append(f"{'rows':<14} {history['rows']}, {history['bad_rows']} bad ones left out")
+        lines.append(f"{'rows':<14} {history['rows']}, {history['bad_rows']} bad rows skipped")
         if (delay := history.get("delay")) is not None:
             after = "as a column says" if delay == "column" else f"{delay} row{'s'[: delay != 1]} after their row"
             lines.append(f"{'labels':<14} arrived {after}; losses are those of the predictions at the row")
@@ -129,7 +143,7 @@ def _weights(largest: list[dict[str, Any]]) -> list[str]:
         return []
     widest = max(len(shown(entry["label"] or "")) for entry in largest)
     head = "" if largest[0]["label"] is None else f"  {'class':<{max(widest, 5)}}"
-    lines = ["", f"{'weight':>12} {'coefficient':>12} {'rows':>10} {'other names':>12} {'cell':>10}{head}  feature"]
+    lines = ["", f"{'unit weight':>12} {'weight':>12} {'rows':>10} {'collisions':>12} {'cell':>10}{head}  feature"]
     for entry in largest:
         seen = "-" if entry["seen"] is None else f"{entry['seen']:.0f}"
         others = f"{entry['others']} ({100 * entry['collision']:.0f} %)" if entry["others"] else "0"
@@ -144,8 +158,8 @@ def _weights(largest: list[dict[str, Any]]) -> list[str]:
 def _names(names: dict[str, Any] | None) -> list[str]:
     if names is None:
         return []
-    text = f"{names['count']} features, {names['collisions']} of them in a cell with another"
-    text += f"; {names['bytes']} of {names['budget']} bytes"
+    text = f"{names['count']} features, {names['collisions']} of them share a cell with another (hash collision)"
+    text += f"; {names['bytes']} of at most {names['budget']} bytes"
     if names["full_row"] is not None:
         text += f", full at row {names['full_row']}: {names['unnamed']} cells have no name (--names)"
     return [f"{'names':<14} {text}"]
@@ -179,8 +193,8 @@ def _sampled(columns: Mapping[str, str], sampled: Mapping[str, list[float]]) -> 
 
 def _nonzero(facts: dict[str, Any]) -> str:
     """How many weights are not 0, and which are meant, of several scales."""
-    scales = "" if facts["mixture"] is None else " in some scale; those below are of the mixture"
-    return f"{facts['nonzero']} weights not 0{scales}"
+    scales = "" if facts["mixture"] is None else " in at least one scale"
+    return f"{facts['nonzero']} with a nonzero weight{scales}"
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:
@@ -193,14 +207,16 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
     if facts["mixture"] is None:
         return []
     names, weights, losses = (facts["mixture"][key] for key in ("names", "weights", "losses"))
-    lines = ["", f"{'scale':>14} {'mixture weight':>14} {'mean loss':>14}"]
+    lines = ["", f"{'expert':>14} {'mixture weight':>14} {'mean loss':>14}"]
     for name, share, loss in zip(names, weights, losses, strict=True):
-        lines.append(f"{name:>14} {share:>14.6g} {_mean(loss, facts['mixture_weight']):>14}")
+        what = f"  {_EXPERTS[name]}" if name in _EXPERTS else ""
+        lines.append(f"{name:>14} {share:>14.6g} {_mean(loss, facts['mixture_weight']):>14}{what}")
     if math.isfinite(facts["baseline_loss"]):
-        lines.append(f"{'baseline':>14} {'':>14} {_mean(facts['baseline_loss'], facts['mixture_weight']):>14}")
+        mean = _mean(facts["baseline_loss"], facts["mixture_weight"])
+        lines.append(f"{'baseline':>14} {'':>14} {mean:>14}  {_BASELINE}")
     scales = facts["spec"]["scale"]
     if facts["spec"]["retired"]:
-        lines.append(f"{'retired':>14} {', '.join(f'{h:g}' for h in facts['spec']['retired'])}")
+        lines.append(f"{'dropped':>14} {', '.join(f'{h:g}' for h in facts['spec']['retired'])}")
     best = min(range(len(scales)), key=losses.__getitem__)
     every = sorted((*scales, *facts["spec"]["retired"]))
     if scales[best] in (every[0], every[-1]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import textwrap
 import time
 from collections.abc import Mapping
 from typing import Any, TextIO
@@ -33,6 +34,8 @@ _WIDTHS = {
 }
 
 
+_BETWEEN = "  "  # between two columns: names of columns have blanks
+_WIDTH = 118
 _MISSING = {"indicator": "a feature 'COLUMN is missing' (--missing ignore: nothing)", "ignore": "nothing"}
 
 
@@ -122,7 +125,7 @@ class _Table(_Warnings):
         names = ["rows", "weight", "mean loss", *(["RMSE"] if self._has_rmse else []), "baseline", "better"]
         names += ["since last", "label", "predicted", "features"]
         names += ["held out", "baseline", "better"] if self._has_holdout else []
-        return " ".join(f"{name:>{_WIDTHS[name]}}" for name in names)
+        return _BETWEEN.join(f"{name:>{_WIDTHS[name]}}" for name in names)
 
     def _progress(self, event: Event) -> str:
         weight = event["pass_weight"]
@@ -140,7 +143,7 @@ class _Table(_Warnings):
         if self._has_holdout:
             held = (_loss(event["holdout"]), _loss(event["holdout_baseline"]), _percent(event["holdout_improvement"]))
             cells += held
-        return " ".join(cells)
+        return _BETWEEN.join(cells)
 
 
 class _Live(_Table):
@@ -210,13 +213,13 @@ def _settings(event: Event) -> list[str]:
     if data["missing"] is not None:
         lines.append(f"{'missing':<12} {_MISSING[data['missing']]}")
     options = " ".join(f"{name}={setting(value)}" for name, value in model_settings(spec).items())
-    lines.append(f"{'model':<12} {spec['loss']}, {spec['dim']} cells, {options}")
+    lines += wrapped("model", f"{spec['loss']} loss, {spec['dim']} cells, {options}", 12)
     if event["keeps_best_pass"]:
         every = event["holdout_every"]
         more = f" (every {FIRST_EVERY}th of the first {FIRST_ROWS})" if every > FIRST_EVERY else ""
         lines.append(
-            f"{'passes':<12} at most {event['passes']}; every {every}th row{more} is held out to find out how many are"
-            " best; then all rows are learned in so many (--holdout 0: all passes, no row held out)"
+            f"{'passes':<12} at most {event['passes']}: every {every}th row{more} is held out to choose the number of"
+            " passes; then all rows are learned (--holdout 0: hold out no row and make all passes)"
         )
     if event["event"] == "resume":
         lines.append(f"{'resumed':<12} after {event['rows']} rows")
@@ -227,7 +230,23 @@ def model_settings(spec: dict[str, Any]) -> dict[str, Any]:
     """The settings of a model that have a meaning for its loss, besides the loss and the size of the table."""
     loss = LOSSES[spec["loss"]]
     unused = {"loss", "dim", *([] if loss.tau is not None else ["tau"])}
-    return {name: value for name, value in spec.items() if name not in unused}
+    settings = {name: value for name, value in spec.items() if name not in unused}
+    if settings.pop("coin_retired", False):
+        settings["coin"] = "dropped"
+    dropped = settings.pop("retired", None)
+    return {**settings, "dropped": dropped} if dropped else settings
+
+
+def wrapped(name: str, text: str, width: int) -> list[str]:
+    """A named setting in as many lines as it takes.
+
+    >>> wrapped("model", "a=1 b=2", 8)
+    ['model    a=1 b=2']
+    """
+    first, rest = f"{name:<{width}} ", " " * (width + 1)
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def setting(value: Any) -> str:

@@ -86,15 +86,15 @@ def keywords(typed: Mapping[str, Any]) -> dict[str, Any]:
     >>> keywords({"no_header": True, "sep": "tab", "ignore": ["a,b"], "float64": False, "receipt": None})
     {'header': False, 'sep': '\\t', 'ignore': ('a', 'b'), 'float64': None, 'receipt': None}
     """
-    found: dict[str, Any] = {}
+    passed: dict[str, Any] = {}
     for parameter, value in typed.items():
         name = parameter if parameter in BY_NAME else parameter.removeprefix("no_")
         entry = BY_NAME.get(name)
         if entry is not None and entry.switch is not None and isinstance(value, bool) and "/" not in entry.switch:
-            found[name] = (not parameter.startswith("no_")) if value else None
+            passed[name] = (not parameter.startswith("no_")) if value else None
         else:
-            found[name] = _PARSERS.get(name, lambda same: same)(value)
-    return found
+            passed[name] = _PARSERS.get(name, lambda same: same)(value)
+    return passed
 
 
 def budget(names: str | None, *, off: bool) -> str | int | None:

@@ -17,12 +17,12 @@ from ftprl.errors import InvalidInput
 if TYPE_CHECKING:
     from ftprl.paper.runner import Progress, Result
 
-app = typer.Typer(help="Run the statements of the paper as experiments, and judge them.", rich_markup_mode=None)
+app = typer.Typer(help="Run the statements of the paper as experiments and check them.", rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
 def _root(context: typer.Context) -> None:
-    """Run the statements of the paper as experiments, and judge them."""
+    """Run the statements of the paper as experiments and check them."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -66,7 +66,9 @@ def predict(
     address: Annotated[str | None, option("address")] = None,
     workers: Annotated[int | None, option("workers")] = None,
 ) -> None:
-    """Write one prediction per row, one per line: a probability with logistic loss, a score with the
+    """Write one prediction per row.
+
+    One per line: a probability with logistic loss, a score with the
     hinge losses, the class with several classes, otherwise a number in the unit of the label.
 
     The data is read as in training; it may lack the label. With --on-bad-row skip a row that is left out has an empty

@@ -24,7 +24,9 @@ def report(
     format: Annotated[str | None, typer.Option(help="html, png or svg [default: inferred from the output]")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only")] = False,
 ) -> None:
-    """Write a report of a run: its loss beside the baseline, receipt, scales, calibration and speed.
+    """Write a report of a run as an HTML page, PNG or SVG.
+
+    It shows the loss beside the baseline, the receipt, the scales, the calibration and the speed.
 
     The HTML page is self-contained and needs no network. png and svg are the figures alone.
 

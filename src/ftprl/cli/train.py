@@ -87,11 +87,15 @@ def train(
     as_json: Annotated[bool, option("as_json")] = False,
     quiet: Annotated[bool, option("quiet")] = False,
 ) -> int:
-    """Learn a linear model from tables, JSON lines, VW text or libsvm files, predicting each row before it is learned.
+    """Train a linear model in one pass over files of any size.
+
+    Each row is predicted before it is learned, so the printed loss is an honest estimate without a test set.
 
     ftprl train clicks.vw.gz -o clicks.ftprl
 
     ftprl train bank.csv --label y -o bank.ftprl
+
+    ftprl train diamonds.csv --label price --loss squared -o diamonds.ftprl
 
     Ctrl-C and SIGTERM save what was learned to --checkpoint.
 

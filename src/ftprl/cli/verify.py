@@ -17,7 +17,9 @@ def verify(
     data: Annotated[list[str], typer.Argument(help="Files the model was trained on, in the same order")],
     rows: Annotated[
         int | None,
-        typer.Option(help="Replay only the first N rows: a partial check, no verdict, exit code 3", metavar="N"),
+        typer.Option(
+            help="Number of rows to replay, from the first: a partial check without a verdict, exit code 3", metavar="N"
+        ),
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Model that the receipt is about, to compare with the replay", metavar="MODEL")
@@ -31,7 +33,9 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of text")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress")] = False,
 ) -> None:
-    """Recompute each number of a receipt from the data, by an implementation that shares no code with the learner.
+    """Recompute every number of a receipt from the data.
+
+    An independent implementation, which shares no code with the learner, learns the data again.
 
     Exit code 0: confirmed; 1: refused; 2: cannot be checked; 3: a partial check (--rows), no verdict.
 

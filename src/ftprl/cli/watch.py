@@ -16,7 +16,9 @@ def watch(
     ],
     port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one")] = 0,
 ) -> None:
-    """Serve the report of a run on this machine only, updated while it runs, until Ctrl-C.
+    """Serve the report of a run in a browser while it is running.
+
+    The page is updated as the run goes on, can be reached from this machine only, and is served until Ctrl-C.
 
     ftprl watch run.jsonl
     """

@@ -87,7 +87,7 @@ class RunConfidence:
         """The loss, the improvement and the alarm in one line."""
         gain = "" if self.improvement is None else ", " + self.improvement.below("the baseline's")
         return (
-            f"{100 * self.loss.level:g} % interval, at every row: mean loss {self.loss.ends()}{gain};"
+            f"{100 * self.loss.level:g} % confidence, valid at every row: mean loss {self.loss.ends()}{gain};"
             f" {self.drift.text()}"
         )
 

@@ -49,7 +49,7 @@ def generate(rows: int, seed: int, path: str | os.PathLike[str]) -> None:
     >>> generate(1_000_000, 7, "clicks.vw.zst")  # doctest: +SKIP
     """
     if rows < 0:
-        raise InvalidInput(f"rows needs a whole number of at least 0, got {rows}; pass how many there are.")
+        raise InvalidInput(f"rows needs a whole number of at least 0, got {rows}; pass a larger one.")
     if not 0 <= seed < 2**63:
         raise InvalidInput(f"seed needs a whole number from 0 to 2**63 - 1, got {seed}; pass one.")
     kind, packing = suffixes(os.fspath(path))

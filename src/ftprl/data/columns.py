@@ -92,9 +92,14 @@ class ColumnProfile(NamedTuple):
     @property
     def advice(self) -> str | None:
         """What may be better for the column."""
+        name = shown(self.name)[:40]
+        if self.looks_like_text and not self.looks_like_identifier:
+            return (
+                f"column {name!r} looks like text: {self.distinct} different values in the sample, most of several"
+                f" words; pass text={name} to split it into words"
+            )
         if not self.looks_like_identifier:
             return None
-        name = shown(self.name)[:40]
         text = f", or pass text={name} if it is text" if self.looks_like_text else ""
         return (
             f"column {name!r} looks like an identifier: all {self.distinct} values in the sample differ; pass"
@@ -243,6 +248,7 @@ def profile(name: str, kind: str, sample: ColumnSample, numbers: Sequence[float]
     missing = sample.missing(kind)
     is_code = kind == "categorical" or (kind == "numeric" and sample.whole == sample.present)
     is_identifier = is_code and sample.distinct == sample.present >= _IDENTIFIER_ROWS
+    is_varied = kind == "categorical" and 2 * sample.distinct > sample.present >= _IDENTIFIER_ROWS
     return ColumnProfile(
         name,
         kind,
@@ -251,7 +257,7 @@ def profile(name: str, kind: str, sample: ColumnSample, numbers: Sequence[float]
         missing,
         _features(name, kind, numbers),
         is_identifier,
-        is_identifier and 2 * sample.spaced > sample.present,
+        (is_identifier or is_varied) and 2 * sample.spaced > sample.present,
     )
 
 

@@ -12,7 +12,7 @@ from ftprl.data.columns import FEATURES, ColumnHead, ColumnSample, kind_of_text
 from ftprl.data.files import shown
 from ftprl.data.parts import ORIGIN, Parts
 from ftprl.data.protocol import BESIDE, KINDS
-from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, listed
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, listed, nearest
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -
         inside = [other for other in names if other.startswith(f"{name}.")]
         if name not in known and (not inside or kind in BESIDE):
             raise InvalidInput(
-                f"{where}{kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; check the name.",
+                f"{where}{kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {nearest(name, names)}",
                 option=kind,
             )
         passed |= dict.fromkeys(inside, kind) if name not in known else {name: kind}

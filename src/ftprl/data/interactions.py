@@ -16,14 +16,14 @@ MOST_TERMS = 4  # of one interaction
 MOST = 64  # interactions, and so at most as many distinct terms as the core takes
 
 
-def parse(given: Any) -> Interactions:
+def parse(requested: Any) -> Interactions:
     """Interactions as typed, `user:ad`, or as lists of columns, whose names may have a colon.
 
     >>> parse(["user:ad", ["a", "b:c"]])
     (('user', 'ad'), ('a', 'b:c'))
     """
-    every = [given] if isinstance(given, str) else list(given or ())
-    found: list[tuple[str, ...]] = []
+    every = [requested] if isinstance(requested, str) else list(requested or ())
+    parsed: list[tuple[str, ...]] = []
     for one in every:
         terms = tuple(one.split(":")) if isinstance(one, str) else tuple(str(term) for term in one)
         if not 2 <= len(terms) <= MOST_TERMS or not all(terms):
@@ -31,11 +31,11 @@ def parse(given: Any) -> Interactions:
                 f"interactions= needs 2 to {MOST_TERMS} columns or namespaces with colons between them, such as"
                 f" user:ad, got {shown(':'.join(terms))!r}; pass those."
             )
-        if not any(sorted(terms) == sorted(other) for other in found):  # the order of factors does not matter
-            found.append(terms)
-    if len({term for terms in found for term in terms}) > MOST:
+        if not any(sorted(terms) == sorted(other) for other in parsed):  # the order of factors does not matter
+            parsed.append(terms)
+    if len({term for terms in parsed for term in terms}) > MOST:
         raise InvalidInput(f"interactions= needs at most {MOST} distinct names, got more; use * for all.")
-    return tuple(found)
+    return tuple(parsed)
 
 
 def checked(interactions: Interactions, kinds: Any) -> Interactions:
@@ -46,14 +46,14 @@ def checked(interactions: Interactions, kinds: Any) -> Interactions:
     for term in (term for terms in interactions for term in terms):
         if term != ANY and term not in columns:
             raise InvalidInput(
-                f"interactions= needs columns with features, got {shown(term)!r}; {_nearest(term, columns)}."
+                f"interactions= needs columns with features, got {shown(term)!r}; {_nearest(term, columns)}"
             )
     return interactions
 
 
 def _nearest(term: str, columns: Sequence[str]) -> str:
     near = difflib.get_close_matches(term, columns, 3, 0.5) or list(columns)[:8]
-    return f"did you mean {' or '.join(repr(shown(name)) for name in near)}?" if near else "there are none"
+    return f"did you mean {' or '.join(repr(shown(name)) for name in near)}?" if near else "there are none."
 
 
 def as_bytes(interactions: Interactions) -> list[list[bytes]]:

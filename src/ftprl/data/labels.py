@@ -79,15 +79,15 @@ def of_values(loss: str, positive: str | None, column: str, values: Sequence[str
             return LabelRule("words", words=((pair[0], 1.0), (pair[1], -1.0)))
     some = ", ".join(repr(value[:40]) for value in values[:6]) + (", ..." if len(values) > 6 else "")
     raise InvalidInput(
-        f"{loss} needs a label with two classes, got column {column[:40]!r} with the labels {some};"
-        f" name the one that counts as 1 with positive=, or pass loss=softmax for classes{_or_squared(values)}.",
+        f"{loss} loss needs a label with two classes, got column {column[:40]!r} with the labels {some}; pass"
+        f" {_for_numbers(values)}positive= with the label that counts as 1, or loss=softmax for several classes.",
         option=("positive", "loss"),
     )
 
 
-def _or_squared(values: Sequence[str]) -> str:
-    """What else a label of numbers may need."""
-    return " or loss=squared for numbers" if all(_number(value) is not None for value in values) else ""
+def _for_numbers(values: Sequence[str]) -> str:
+    """What a label of numbers most likely needs."""
+    return "loss=squared for numbers, " if all(_number(value) is not None for value in values) else ""
 
 
 def of_array(loss: str, positive: str | None, labels: Sequence[NDArray[np.float64]]) -> LabelRule:
@@ -104,7 +104,7 @@ def of_array(loss: str, positive: str | None, labels: Sequence[NDArray[np.float6
         some = ", ".join(f"{value:g}" for value in sorted(values)[:6]) + (", ..." if len(values) > 6 else "")
         raise InvalidInput(
             f"{loss} needs the labels 1 and -1, or 1 and 0, got {some};"
-            " name the one that counts as 1 with positive=, or pass loss=softmax for classes or loss=squared"
+            " pass positive= with the one that counts as 1, or loss=softmax for several classes or loss=squared"
             " for numbers.",
             option=("positive", "loss"),
         )

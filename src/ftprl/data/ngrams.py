@@ -43,17 +43,19 @@ class Grams(NamedTuple):
     def rules(self, kinds: Mapping[str, str] | None) -> list[Rule]:
         """As the core takes them; without `kinds`, of a format without columns, * is left to it."""
         names = self.names | ({ALL} if kinds is None else {name for name, kind in kinds.items() if kind == "text"})
-        found: list[Rule] = []
+        rules: list[Rule] = []
         for name in sorted(names) if self else ():
-            words, skips, pieces = (_of(part, name) for part in self)
-            if words or pieces:
-                found.append((name.encode("utf-8", "backslashreplace"), words or 0, skips or 0, *(pieces or (0, 0))))
-        return found
+            words, skips, characters = (_of(part, name) for part in self)
+            if words or characters:
+                rules.append(
+                    (name.encode("utf-8", "backslashreplace"), words or 0, skips or 0, *(characters or (0, 0)))
+                )
+        return rules
 
     def to_dict(self) -> dict[str, Any]:
         """As settings that are kept with a model; nothing where there are none."""
-        pieces = {name: list(sizes) for name, sizes in self.char_ngrams.items()}
-        kept = {"ngrams": dict(self.ngrams), "skips": dict(self.skips), "char_ngrams": pieces}
+        characters = {name: list(sizes) for name, sizes in self.char_ngrams.items()}
+        kept = {"ngrams": dict(self.ngrams), "skips": dict(self.skips), "char_ngrams": characters}
         return {name: value for name, value in kept.items() if value}
 
 
@@ -114,9 +116,9 @@ def checked(grams: Grams, kinds: Mapping[str, str] | None) -> Grams:
     return grams
 
 
-def _entries(option: str, given: Any) -> dict[str, tuple[int, int]]:
-    found: dict[str, tuple[int, int]] = {}
-    for name, value in _pairs(option, given):
+def _entries(option: str, requested: Any) -> dict[str, tuple[int, int]]:
+    sizes_of: dict[str, tuple[int, int]] = {}
+    for name, value in _pairs(option, requested):
         low, high = _numbers(value)
         least, most = _RANGES[option]
         if not least <= low <= high <= most or (option != "char_ngrams" and low != high):
@@ -124,24 +126,26 @@ def _entries(option: str, given: Any) -> dict[str, tuple[int, int]]:
             raise InvalidInput(
                 f"{option}= needs {_WANTED[option]}, got {shown_value!r:.60}; choose one of those.", option=option
             )
-        if found.setdefault(name, (low, high)) != (low, high):
+        if sizes_of.setdefault(name, (low, high)) != (low, high):
             raise InvalidInput(
                 f"{option}= needs one number for each column, got two for {shown(name)!r}; keep one.", option=option
             )
-    return found
+    return sizes_of
 
 
-def _pairs(option: str, given: Any) -> Iterable[tuple[str, Any]]:
+def _pairs(option: str, requested: Any) -> Iterable[tuple[str, Any]]:
     """Names and what was asked for, not yet checked."""
-    if given is None or (isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 0):
+    if requested is None or (
+        isinstance(requested, Sequence) and not isinstance(requested, str) and len(requested) == 0
+    ):
         return
-    if isinstance(given, Mapping):
-        yield from ((str(name), value) for name, value in given.items())
+    if isinstance(requested, Mapping):
+        yield from ((str(name), value) for name, value in requested.items())
         return
-    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, int) for one in given):
-        yield ALL, given
+    if isinstance(requested, tuple) and len(requested) == 2 and all(isinstance(one, int) for one in requested):
+        yield ALL, requested
         return
-    for entry in given if isinstance(given, list | tuple) else [given]:
+    for entry in requested if isinstance(requested, list | tuple) else [requested]:
         match = re.fullmatch(r"(.+)=([^=]*)", entry, re.DOTALL) if isinstance(entry, str) else None
         yield (ALL, entry) if match is None else (match[1], match[2])
 

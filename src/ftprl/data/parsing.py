@@ -55,7 +55,9 @@ def with_remedy(what: str, remedy: str, option: str) -> str:
     if "; rescale the" in what:
         return what
     other = f" pass {option}= with the column," if option else ""
-    return f"{what}; mend the row,{other} or pass on_bad_row=skip"
+    if what.startswith("expected a number as the label") and " in column " in what:
+        other = " pass loss=softmax for classes,"
+    return f"{what}; fix the row,{other} or pass on_bad_row=skip"
 
 
 @final

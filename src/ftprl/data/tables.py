@@ -170,9 +170,9 @@ def decide(
     kinds = named.kinds()
     for name, kind in kinds.items():
         if name not in names:
-            remedy = "check the name" if len(names) > 1 else _remedy_of_one(names[0], dialect)
+            remedy = nearest(name, names) if len(names) > 1 else f"{_remedy_of_one(names[0], dialect)}."
             raise InvalidInput(
-                f"{file}: {kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {remedy}.",
+                f"{file}: {kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {remedy}",
                 option=(kind, "sep"),
             )
     for name, sample in zip(names, samples, strict=True):
@@ -228,6 +228,18 @@ def check_kinds(columns: Mapping[str, str]) -> dict[str, str]:
         if list(columns.values()).count(kind) > 1:
             raise InvalidInput(f"columns= needs at most one {kind}, got several; keep one.")
     return dict(columns)
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """What to do about a column that does not exist.
+
+    >>> nearest("prise", ["carat", "price"]), nearest("x", ["carat", "price"])
+    ("did you mean 'price'?", 'check the name.')
+    """
+    import difflib
+
+    near = difflib.get_close_matches(name[:100], [one[:100] for one in names[:1000]], 1)
+    return f"did you mean {near[0][:40]!r}?" if near else "check the name."
 
 
 def listed(names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from ftprl.data.column_files import open_column_file, read_part
 from ftprl.data.files import Stream, shown
 from ftprl.data.parts import Parts, are_records, as_data, split
 from ftprl.data.protocol import Source
-from ftprl.data.tables import listed
+from ftprl.data.tables import listed, nearest
 from ftprl.errors import BadFormat, InvalidInput
 
 Texts = NDArray[Any]
@@ -134,8 +134,9 @@ def _lines(stream: Stream) -> Iterator[str]:
 
 def _place(names: list[str], column: str, option: str, where: str) -> int:
     if column not in names:
+        remedy = nearest(column, names)
         raise InvalidInput(
-            f"{where}: {option}= needs one of the columns {listed(names)}, got {column[:40]!r}; check the name.",
+            f"{where}: {option}= needs one of the columns {listed(names)}, got {column[:40]!r}; {remedy}",
             option=option,
         )
     return names.index(column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 AUTO_PASSES = 20  # at most so many with passes="auto"
+_LEAST_LOG_CHANCE = math.log(1e-9)  # of an order that is taken for random
 _OF_MODEL = (
     "loss",
     "tau",
@@ -66,6 +68,15 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = max(1, *(run.best_pass or passes for run in self.runs_))
         self.__dict__.pop("coefficients_", None)
         return self
+
+    def _shuffled(self, data: Any, labels: Any, weight: Vector | None) -> tuple[Any, Any, Vector | None]:
+        """The rows in the order in which `fit` learns them: a random one, always the same, if `shuffle` asks for it."""
+        if self.shuffle not in (True, False, "auto"):
+            raise ValueError(f"shuffle needs True, False or 'auto', got {self.shuffle!r}; pass one.")
+        if self.shuffle is False or (self.shuffle == "auto" and not is_sorted_by_class(labels)):
+            return data, labels, weight
+        order = np.random.default_rng(self.seed).permutation(len(labels))
+        return rows_at(data, order), labels[order], None if weight is None else weight[order]
 
     def _learn_more(self, X: Any, outputs: Sequence[Vector], weight: Vector | None) -> Self:
         """Learn rows in one pass, in new models if there are none."""
@@ -270,6 +281,28 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def is_sorted_by_class(labels: NDArray[Any]) -> bool:
+    """Whether the rows of every class follow each other, as no random order would have put them.
+
+    >>> is_sorted_by_class(np.repeat(["a", "b", "c"], 10)), is_sorted_by_class(np.array([1, 1, 2, 2]))
+    (True, False)
+    """
+    blocks = 1 + int(np.count_nonzero(labels[1:] != labels[:-1]))
+    sizes = np.unique(labels, return_counts=True)[1].tolist()
+    if blocks != len(sizes) or blocks == 1:
+        return False
+    # Of all orders of n rows, blocks! times the product of sizes! are like this.
+    log_chance = math.lgamma(blocks + 1) + sum(math.lgamma(n + 1) for n in sizes) - math.lgamma(len(labels) + 1)
+    return log_chance < _LEAST_LOG_CHANCE
+
+
+def rows_at(X: Any, order: NDArray[np.intp]) -> Any:
+    """The rows of an array, a matrix or a frame in another order."""
+    if hasattr(X, "iloc"):  # pandas
+        return X.iloc[order]
+    return X.take(order) if hasattr(X, "column_names") else X[order]  # pyarrow, or Polars, NumPy and SciPy
 
 
 def is_frame(X: Any) -> bool:

@@ -13,12 +13,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ftprl.estimators.base import LinearEstimator, Vector
+from ftprl.losses import predicts_probabilities
 
 _MOST_COUNTED = 100_000  # whole numbers between the least and the largest label
 
 
 def _has_probabilities(estimator: FTPRLClassifier) -> bool:
-    if estimator.loss != "logistic":
+    if not predicts_probabilities(estimator.loss):
         raise AttributeError(f"probabilities need loss='logistic', got loss={estimator.loss!r}")
     return True
 
@@ -29,7 +30,9 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     Three or more classes are learned together, in one model with the softmax loss; with the hinge losses, bounds, a
     coin, calibration or `multi_class="ovr"` one against the rest, in one model per class. Options are those of
     `ftprl.train`; one that is None has its default there. `passes="auto"` makes up to 20 passes, of which the one with
-    the smallest held-out loss is kept.
+    the smallest held-out loss is kept. `fit` learns rows in their order, but those that are sorted by class in a random
+    one: after many rows of one class in a row, any online learner predicts that class. `shuffle=True` always does so,
+    `shuffle=False` never.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -52,6 +55,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         fit_intercept: bool = True,
         class_weight: Mapping[Any, float] | str | None = None,
         passes: int | str = 1,
+        shuffle: bool | str = "auto",
         holdout: int | None = None,
         receipt: bool = False,
         float64: bool = False,
@@ -78,6 +82,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.passes = passes
+        self.shuffle = shuffle
         self.holdout = holdout
         self.receipt = receipt
         self.float64 = float64
@@ -92,13 +97,15 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         self.calibrate = calibrate
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the rows in their order."""
+        """Learn the rows in their order; rows sorted by class in a random one, unless `shuffle` is False."""
         data, labels = self._checked(X, y, reset=not (self.warm_start and hasattr(self, "models_")))
         classes = _classes_of(labels)
         if len(classes) < 2:
             raise ValueError(f"fit needs at least two classes, got one class, {classes[0]!s:.40}; add rows of others.")
         self.classes_ = classes
-        return self._fit(data, self._outputs(labels), self._row_weights(data, labels, sample_weight))
+        weight = self._row_weights(data, labels, sample_weight)
+        data, labels, weight = self._shuffled(data, labels, weight)
+        return self._fit(data, self._outputs(labels), weight)
 
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -126,7 +133,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         """Whether one model has all classes."""
         if self.multi_class not in ("auto", "softmax", "ovr"):
             raise ValueError(f"multi_class needs 'auto', 'softmax' or 'ovr', got {self.multi_class!r}; pass one.")
-        several = len(self.classes_) > 2 and self.loss == "logistic"
+        several = len(self.classes_) > 2 and predicts_probabilities(self.loss)
         fits = not self.bounds and not self.coin and self.calibrate == "none"  # what softmax does not have
         return several and (self.multi_class == "softmax" or (self.multi_class == "auto" and fits))
 

@@ -38,6 +38,7 @@ class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         bounds: Mapping[str | int, tuple[float | None, float | None]] | None = None,
         fit_intercept: bool = True,
         passes: int | str = 1,
+        shuffle: bool = False,
         holdout: int | None = None,
         receipt: bool = False,
         float64: bool = False,
@@ -61,6 +62,7 @@ class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.passes = passes
+        self.shuffle = shuffle
         self.holdout = holdout
         self.receipt = receipt
         self.float64 = float64
@@ -74,9 +76,10 @@ class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self.warm_start = warm_start
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the rows in their order."""
+        """Learn the rows in their order, or in a random one if `shuffle` is True."""
         data, labels = self._checked(X, y, reset=not (self.warm_start and hasattr(self, "models_")), numeric=True)
-        return self._fit(data, [labels.astype(float)], self._weight(sample_weight, data))
+        data, labels, weight = self._shuffled(data, labels, self._weight(sample_weight, data))
+        return self._fit(data, [labels.astype(float)], weight)
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn more rows, in one pass."""

@@ -82,8 +82,8 @@ class ClassEvaluation:
 
     def __str__(self) -> str:
         parts = {"without a prediction": self.left_out, "without a label that the model knows": self.unlabelled}
-        found = [f"{count:,} {what}" for what, count in parts.items() if count]
-        left_out = f"; left out: {', '.join(found)}" if found else ""
+        counts = [f"{count:,} {what}" for what, count in parts.items() if count]
+        left_out = f"; left out: {', '.join(counts)}" if counts else ""
         lines = [f"{self.rows:,} rows{left_out}", "", *table_of(self.metrics)]
         return "\n".join([*lines, "", *self._classes(), *self._confusion(), *self._slices()])
 
@@ -185,10 +185,10 @@ def _main(moments: Moments) -> dict[str, Metric]:
 def _metrics(moments: Moments, confusion: Vector, baseline: Baseline, by_class: bool) -> dict[str, Metric]:
     """Of one label per row micro precision, recall and F score are the accuracy, which is there once."""
     total, labels = confusion.sum(), confusion.sum(axis=1)
-    found = _main(moments)
-    found["log loss"] = found["log loss"]._replace(baseline=baseline.total / float(baseline.numbers[4]))
+    results = _main(moments)
+    results["log loss"] = results["log loss"]._replace(baseline=baseline.total / float(baseline.numbers[4]))
     most = float(labels.max() / total)
-    found["accuracy"] = found["accuracy"]._replace(baseline=most)
+    results["accuracy"] = results["accuracy"]._replace(baseline=most)
     present = labels > 0
     guess = 2.0 * most / (1.0 + most) / int(present.sum())  # of calling every row the most frequent class
     if by_class:
@@ -198,11 +198,11 @@ def _metrics(moments: Moments, confusion: Vector, baseline: Baseline, by_class: 
             own, called, hits = (s[3 + k * count : 3 + (k + 1) * count][present] for k in range(3))
             return float(np.mean(2.0 * hits / (own + called)))
 
-        found["macro F score"] = moments.metric(macro, guess, low=0.0, high=1.0)
+        results["macro F score"] = moments.metric(macro, guess, low=0.0, high=1.0)
     else:
         scores = 2.0 * np.diag(confusion)[present] / (labels + confusion.sum(axis=0))[present]
-        found["macro F score"] = Metric(float(scores.mean()), math.nan, math.nan, guess)
-    return found
+        results["macro F score"] = Metric(float(scores.mean()), math.nan, math.nan, guess)
+    return results
 
 
 def _of_class(name: str, confusion: Vector, c: int, rows: int) -> ClassMetrics:

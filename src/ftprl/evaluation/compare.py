@@ -142,8 +142,8 @@ class Comparison:
     def _not_compared(self) -> str:
         parts = {"without a prediction of every system": self.left_out, "without a label or weight": self.unlabelled}
         parts["at the start, which settle where losses are cut"] = self.unit_rows
-        found = [f"{count:,} {what}" for what, count in parts.items() if count]
-        return f"; left out: {', '.join(found)}" if found else ""
+        counts = [f"{count:,} {what}" for what, count in parts.items() if count]
+        return f"; left out: {', '.join(counts)}" if counts else ""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -231,12 +231,12 @@ class _Paired:
 
     def differences(self, names: Sequence[str]) -> list[Difference]:
         """Every difference that there is a row for."""
-        found = []
+        differences = []
         for (a, b), sequence, decided in zip(self.pairs, self._differences, self.decided, strict=True):
             interval = MeanInterval.of(sequence, LEVEL)
             if interval is not None:
-                found.append(Difference(names[a], names[b], interval, decided))
-        return found
+                differences.append(Difference(names[a], names[b], interval, decided))
+        return differences
 
 
 def compare_predictions(
@@ -327,13 +327,13 @@ def _add_slices(
 
 def rows_by_value(groups: NDArray[Any], known: Any) -> list[tuple[str, NDArray[np.intp]]]:
     """The rows of each value; values beyond the first `MOST_GROUPS` of all are put together."""
-    found: dict[str, list[int]] = {}
+    rows_of: dict[str, list[int]] = {}
     fresh = 0
     for row, value in enumerate(groups):
         name = shown(str(value)) or NO_VALUE
-        if name not in known and name not in found:
+        if name not in known and name not in rows_of:
             if len(known) + fresh >= MOST_GROUPS:
                 name = OTHER_VALUES
-            fresh += name not in found
-        found.setdefault(name, []).append(row)
-    return [(value, np.array(rows, dtype=np.intp)) for value, rows in found.items()]
+            fresh += name not in rows_of
+        rows_of.setdefault(name, []).append(row)
+    return [(value, np.array(rows, dtype=np.intp)) for value, rows in rows_of.items()]

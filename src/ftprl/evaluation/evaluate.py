@@ -20,7 +20,7 @@ from ftprl.losses import ScalarLoss
 THRESHOLDS = (0.5,)
 FARTHEST_LOGIT = 300.0  # exp of it is a number
 Slices = tuple[tuple[str, int, dict[str, Metric]], ...]  # value, rows, metrics
-INTERVAL = "95 % (central limit)"  # the column of a table: not valid at every row at once, as those of `compare`
+INTERVAL = "95 % interval"  # the column of a table: not valid at every row at once, as those of `compare`
 
 
 @final
@@ -72,8 +72,8 @@ class Evaluation:
 
     def _not_measured(self) -> str:
         parts = {"without a prediction": self.left_out, "without a label or weight": self.unlabelled}
-        found = [f"{count:,} {what}" for what, count in parts.items() if count]
-        return f"; left out: {', '.join(found)}" if found else ""
+        counts = [f"{count:,} {what}" for what, count in parts.items() if count]
+        return f"; left out: {', '.join(counts)}" if counts else ""
 
 
 def json_of(metrics: dict[str, Metric]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def json_of(metrics: dict[str, Metric]) -> dict[str, Any]:
 def table_of(metrics: dict[str, Metric]) -> list[str]:
     """Metrics as the lines of a table."""
     width = max(map(len, metrics))
-    lines = [f"{'':<{width}}  {'value':>10}  {INTERVAL:^23}  {'base rate':>10}"]
+    lines = [f"{'':<{width}}  {'value':>10}  {INTERVAL:^23}  {'baseline':>10}"]
     for name, m in metrics.items():
         base = "" if m.baseline is None else _number(m.baseline)
         lines.append(
@@ -94,13 +94,17 @@ def table_of(metrics: dict[str, Metric]) -> list[str]:
 
 
 def slice_lines(by: str | None, slices: Slices) -> list[str]:
-    """Slices as lines, each with its number of rows and its metrics with their intervals."""
-    widest = max(len(value) for value, *_ in slices)
-    lines = [f"by {by}, with 95 % intervals of the central limit:"]
-    for value, rows, metrics in slices:
-        parts = ", ".join(f"{name} {shown(metric)}" for name, metric in metrics.items())
-        lines.append(f"{value:<{widest}}  {rows:>9,} rows  {parts}")
-    return lines
+    """Slices as a table: the number of rows, and each metric with its interval."""
+    names = list(dict.fromkeys(name for *_, metrics in slices for name in metrics))
+    rows = [("", "rows", *names)]
+    for value, count, metrics in slices:
+        rows.append((value, f"{count:,}", *(shown(metrics[name]) if name in metrics else "" for name in names)))
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([f"{value:<{wide[0]}}", *(f"{cell:>{width}}" for cell, width in zip(cells, wide[1:], strict=True))])
+        for value, *cells in rows
+    ]
+    return [f"by {by}, each with its 95 % interval:", *(line.rstrip() for line in lines)]
 
 
 def shown(metric: Metric) -> str:
@@ -193,13 +197,13 @@ def _checked(thresholds: Sequence[float]) -> tuple[float, ...]:
 
 def ranking_metrics(ranked: Ranked, base: float) -> dict[str, Metric]:
     """AUC and average precision (on the logit scale) and lift (Wilson), with what a random order would have."""
-    found = {"AUC": auc_of(ranked)}
+    results = {"AUC": auc_of(ranked)}
     ap = ranked.average_precision  # Boyd, Eng and Page 2013: the standard error of its logit is (n AP (1 - AP))^-1/2
-    found["average precision"] = _on_logit_scale(ap, math.sqrt(ap * (1.0 - ap) / ranked.positive_rows), base)
+    results["average precision"] = _on_logit_scale(ap, math.sqrt(ap * (1.0 - ap) / ranked.positive_rows), base)
     for part, (precision, rows) in ranked.precision_at.items():
         ends = wilson(precision, rows)
-        found[f"lift at top {100 * part:g} %"] = Metric(precision / base, ends[0] / base, ends[1] / base, 1.0)
-    return found
+        results[f"lift at top {100 * part:g} %"] = Metric(precision / base, ends[0] / base, ends[1] / base, 1.0)
+    return results
 
 
 def auc_of(ranked: Ranked) -> Metric:

@@ -89,22 +89,22 @@ class _ClassMeasures:
 
     def metrics(self, moments: Moments, baseline: float, deviation: float = math.nan) -> dict[str, Metric]:
         p = self.base_rate(moments.sums)
-        found = {
+        results = {
             _loss_name(self._loss): moments.metric(_mean(LOSS), baseline),
             "share of positives": moments.metric(_mean(LABEL), None, low=0.0, high=1.0),
         }
         if self.has_calibration:
-            found["Brier score"] = moments.metric(_mean(SQUARED_ERROR), p * (1.0 - p), low=0.0)
-            found["mean prediction minus mean label"] = moments.metric(_bias, 0.0)
-        return found
+            results["Brier score"] = moments.metric(_mean(SQUARED_ERROR), p * (1.0 - p), low=0.0)
+            results["mean prediction minus mean label"] = moments.metric(_bias, 0.0)
+        return results
 
     def at_thresholds(self, moments: Moments) -> dict[float, dict[str, Metric]]:
-        p, found = self.base_rate(moments.sums), {}
+        p, results = self.base_rate(moments.sums), {}
         for k, at in enumerate(self._thresholds):
             hit, chosen = _CLASSES + 2 * k, _CLASSES + 2 * k + 1
             chance = float(moments.sums[chosen] / moments.sums[WEIGHT])  # the recall of choosing as many at random
             everyone = 2.0 * p / (1.0 + p)  # the F score of calling every row positive
-            found[at] = {
+            results[at] = {
                 "accuracy": moments.metric(
                     lambda s, h=hit, c=chosen: 1.0 - (s[c] + s[LABEL] - 2.0 * s[h]) / s[WEIGHT],  # type: ignore[misc]
                     max(p, 1.0 - p),
@@ -120,12 +120,12 @@ class _ClassMeasures:
                     high=1.0,
                 ),
             }
-        return found
+        return results
 
     def main(self, moments: Moments) -> dict[str, Metric]:
-        found = self.metrics(moments, math.nan)
-        found.pop("Brier score", None)
-        return found
+        results = self.metrics(moments, math.nan)
+        results.pop("Brier score", None)
+        return results
 
 
 @final
@@ -167,28 +167,28 @@ class _NumberMeasures:
 
     def metrics(self, moments: Moments, baseline: float, deviation: float = math.nan) -> dict[str, Metric]:
         spread = _variance(moments.sums)
-        found = {_loss_name(self._loss): moments.metric(_mean(LOSS), baseline)}
+        results = {_loss_name(self._loss): moments.metric(_mean(LOSS), baseline)}
         if self._loss.link == "log":
             least = float(moments.sums[LEAST] / moments.sums[WEIGHT])
             name = f"mean {self._loss.unit.removesuffix(' loss')} deviance"
             deviance = moments.metric(
                 lambda s: 2.0 * (s[LOSS] - s[LEAST]) / s[WEIGHT], 2.0 * (baseline - least), low=0.0
             )
-            found[name] = deviance
-        found["RMSE"] = moments.metric(
+            results[name] = deviance
+        results["RMSE"] = moments.metric(
             lambda s: math.sqrt(max(s[SQUARED_ERROR] / s[WEIGHT], 0.0)), math.sqrt(spread), low=0.0
         )
-        found["MAE"] = moments.metric(_mean(ABSOLUTE_ERROR), deviation, low=0.0)
-        found["R²"] = moments.metric(lambda s: 1.0 - s[SQUARED_ERROR] / s[WEIGHT] / _variance(s), 0.0, high=1.0)
-        found["mean prediction minus mean label"] = moments.metric(_bias, 0.0)
-        return found
+        results["MAE"] = moments.metric(_mean(ABSOLUTE_ERROR), deviation, low=0.0)
+        results["R²"] = moments.metric(lambda s: 1.0 - s[SQUARED_ERROR] / s[WEIGHT] / _variance(s), 0.0, high=1.0)
+        results["mean prediction minus mean label"] = moments.metric(_bias, 0.0)
+        return results
 
     def at_thresholds(self, moments: Moments) -> dict[float, dict[str, Metric]]:
         return {}
 
     def main(self, moments: Moments) -> dict[str, Metric]:
-        found = self.metrics(moments, math.nan)
-        return {name: found[name] for name in (_loss_name(self._loss), "RMSE", "mean prediction minus mean label")}
+        results = self.metrics(moments, math.nan)
+        return {name: results[name] for name in (_loss_name(self._loss), "RMSE", "mean prediction minus mean label")}
 
 
 def _bias(s: Vector) -> float:

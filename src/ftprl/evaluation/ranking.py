@@ -148,10 +148,10 @@ def _merged(runs: list[Any], most_rows: int) -> Iterator[Table]:
     before = [0] * len(runs)
     for cut in [*cuts, -math.inf]:
         ends = [_first_below(run, start, cut) for run, start in zip(runs, before, strict=True)]
-        pieces = [np.asarray(run[a:b]) for run, a, b in zip(runs, before, ends, strict=True) if b > a]
+        blocks = [np.asarray(run[a:b]) for run, a, b in zip(runs, before, ends, strict=True) if b > a]
         before = ends
-        if pieces:
-            yield _grouped(np.concatenate(pieces))
+        if blocks:
+            yield _grouped(np.concatenate(blocks))
 
 
 def _first_below(run: Any, start: int, cut: float) -> int:

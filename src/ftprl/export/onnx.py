@@ -150,22 +150,22 @@ def _dense_scores(
 
 
 def _sparse_scores(g: _Graph, cells: NDArray[np.uint32], weights: Any, idle: Any, shift: Any) -> tuple[str, Any]:
-    given = g.input("cells", "INT64", ["rows", "entries"])
+    cell_input = g.input("cells", "INT64", ["rows", "entries"])
     values = g.wide(g.input("values", "FLOAT", ["rows", "entries"]))
     table = np.vstack([idle, weights])
     at = g.node(
         "LabelEncoder",
-        given,
+        cell_input,
         domain="ai.onnx.ml",
         keys_int64s=[*cells.tolist(), -1],
         values_int64s=[*range(1, len(cells) + 1), 0],
         default_int64=0,
     )
-    found = g.node("Gather", g.constant(table), at, axis=0)  # rows, entries, scales
-    products = g.node("Mul", found, g.node("Unsqueeze", values, g.constant([2], np.int64)))
+    gathered = g.node("Gather", g.constant(table), at, axis=0)  # rows, entries, scales
+    products = g.node("Mul", gathered, g.node("Unsqueeze", values, g.constant([2], np.int64)))
 
     def value_of(cell: int) -> str:
-        is_cell = g.wide(g.node("Equal", given, g.constant(cell, np.int64)))
+        is_cell = g.wide(g.node("Equal", cell_input, g.constant(cell, np.int64)))
         return g.total(g.node("Mul", values, is_cell))
 
     return g.node("Add", g.total(products), g.constant(shift)), value_of
@@ -292,9 +292,9 @@ def _calibrated(g: _Graph, map: dict[str, Any] | None, score: str) -> str:
         return g.node("Add", g.node("Add", above, below), g.constant(map["shift"]))
     x, odds = np.array(map["before"]), np.array(map["after"])
     into = g.node("Max", g.node("Sub", _as_column(g, score), g.constant(x[:-1])), none)
-    pieces = g.node("Mul", g.node("Min", into, g.constant(np.diff(x))), g.constant(np.diff(odds) / np.diff(x)))
+    segments = g.node("Mul", g.node("Min", into, g.constant(np.diff(x))), g.constant(np.diff(odds) / np.diff(x)))
     outside = g.node("Sub", score, g.cut(score, x[0], x[-1]))
-    return g.node("Add", g.node("Add", g.total(pieces), g.constant(odds[0])), outside)
+    return g.node("Add", g.node("Add", g.total(segments), g.constant(odds[0])), outside)
 
 
 def _mean(g: _Graph, link: str, score: str) -> str:

@@ -163,12 +163,12 @@ class CellBounds:
                 raise InvalidInput(
                     'bounds= needs the names of all features, got rows without them; open the data with names="all".'
                 )
-            found = self.table.add_numbers(np.ascontiguousarray(batch.indices))
+            added = self.table.add_numbers(np.ascontiguousarray(batch.indices))
         else:
-            found = self.table.add(names.new, names.first, names.last)
-        if found is None:
+            added = self.table.add(names.new, names.first, names.last)
+        if added is None:
             raise self.refusal()
-        rows, cells, seen, ends = found
+        rows, cells, seen, ends = added
         pairs, starts = ends.reshape(-1, 2), np.where(self._are_in_use(batch, rows, cells, seen), rows, 0)
         return [
             BoundStep(int(row), cells[starts == row], pairs[starts == row]) for row in np.unique(np.append(starts, 0))
@@ -184,10 +184,10 @@ class CellBounds:
         if self._marks is None:
             self._marks = np.zeros(self._dim, np.bool_)
         self._marks[cells[which]] = True
-        places = np.flatnonzero(self._marks[batch.indices])
+        entries = np.flatnonzero(self._marks[batch.indices])
         self._marks[cells[which]] = False
-        found, first = np.unique(batch.indices[places], return_index=True)
-        begins = dict(zip(found.tolist(), places[first].tolist(), strict=True))
+        used_cells, first = np.unique(batch.indices[entries], return_index=True)
+        begins = dict(zip(used_cells.tolist(), entries[first].tolist(), strict=True))
         ends = batch.indptr[rows[which]].tolist()
         used[which] = [begins.get(cell, end) < end for cell, end in zip(cells[which].tolist(), ends, strict=True)]
         return used

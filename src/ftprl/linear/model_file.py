@@ -278,7 +278,7 @@ def _read(source: BinaryIO, name: str, size: int) -> Loaded:
     length = int.from_bytes(head, "little")
     if len(head) < 8 or not 0 < length <= min(LARGEST_HEADER, size - 8):
         raise BadModel(
-            f"{name}: expected a model file, got {size} bytes that are none; pass one that ftprl train wrote."
+            f"{name}: expected a model file, got another kind of file ({size} bytes); pass one that ftprl train wrote."
         )
     body = source.read(length)
     entries, meta = _parse(name, body)

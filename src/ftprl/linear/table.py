@@ -17,6 +17,7 @@ from ftprl.linear.bounds import CellBounds, too_many_ranges
 from ftprl.linear.core_learner import core_learner
 from ftprl.linear.mixture import Cells, leader_of
 from ftprl.linear.spec import Spec
+from ftprl.losses import LOSSES
 
 Vector = NDArray[np.float64]
 P = ParamSpec("P")
@@ -45,7 +46,7 @@ class CellTable:
 
     def __init__(self, spec: Spec, *, receipt: bool = False, classes: int = 0) -> None:
         check.instance("spec", spec, Spec)
-        if receipt and spec.loss == "ovr":
+        if receipt and LOSSES[spec.loss].one_vs_rest:
             raise InvalidInput(
                 "receipt= needs a loss that is convex in the weights, got loss=ovr; drop it, or pass loss=softmax.",
                 option=("receipt", "loss"),

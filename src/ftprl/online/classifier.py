@@ -7,7 +7,8 @@ from typing import Any, final
 
 from ftprl.data.ngrams import GramsOption
 from ftprl.errors import InvalidInput
-from ftprl.linear.one_row import refusal
+from ftprl.linear.one_row import RowLearner, refusal
+from ftprl.losses import predicts_probabilities
 from ftprl.online.base import OnlineModel, Row
 
 
@@ -92,13 +93,18 @@ class OnlineClassifier(OnlineModel):
             raise InvalidInput(
                 f"classes= needs two labels, the positive one last, or more, got {classes!r:.60}; list each once."
             )
-        if len(classes) > 2 and loss != "logistic":
+        if len(classes) > 2 and not predicts_probabilities(loss):
             raise InvalidInput(f"loss= needs two classes, got loss={loss!r} with {len(classes)}; drop it.")
         super().__init__()
 
     @property
     def _several_classes(self) -> list[Any] | None:
         return list(self.classes) if len(self.classes) > 2 else None
+
+    def _start(self) -> RowLearner:
+        """As for every model; labels are looked up from now on."""
+        self._numbers = {label: self._signed(label) for label in self.classes}
+        return super()._start()
 
     def _signed(self, y: Hashable) -> float:
         """The label as the model has it: its number among several, or a sign."""
@@ -112,7 +118,11 @@ class OnlineClassifier(OnlineModel):
         """Learn one row; `w` is its weight."""
         learner = self._learner or self._start()
         try:
-            due = learner.core.learn(x, self._signed(y), w)
+            number = self._numbers.get(y)
+        except TypeError:  # no label that could be a key
+            number = None
+        try:
+            due = learner.core.learn(x, self._signed(y) if number is None else number, w)
         except (TypeError, ValueError) as wrong:
             raise refusal(wrong, w) from None
         if due:
@@ -125,7 +135,7 @@ class OnlineClassifier(OnlineModel):
 
     def predict_proba_one(self, x: Row) -> dict[Any, float]:
         """The probability of each class."""
-        if self.loss != "logistic":
+        if not predicts_probabilities(self.loss):
             raise NotImplementedError(f"probabilities need loss='logistic', got loss={self.loss!r}")
         learner = self._learner or self._start()
         if len(self.classes) > 2:

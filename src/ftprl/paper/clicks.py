@@ -89,7 +89,7 @@ class Stream:
     rows: int
     features: int
     counts: Vector
-    marks: Vector
+    at_rows: Vector
     tuned: Mapping[str, Tuned]
     untuned: float  # the mean loss of eight scales at once, as `ftprl train` learns
     errors: Mapping[str, float]  # the least share of errors, each with its own best constant
@@ -104,17 +104,17 @@ class Stream:
         return float(bounds.post_hoc_one[i] / bounds.post_hoc[i])
 
 
-def tune(kind: type[Rule], rows: Rows, low: float, high: float, radius: float, marks: Vector) -> Tuned:
+def tune(kind: type[Rule], rows: Rows, low: float, high: float, radius: float, at_rows: Vector) -> Tuned:
     """All constants from low to high, a factor of 2 apart, and four more on the side of an edge while it is best."""
     grid = np.asarray(low * 2.0 ** np.arange(round(math.log2(high / low)) + 1), dtype=np.float64)
-    parts = [run(kind(rows.dim, grid, radius), rows, marks)]
+    parts = [run(kind(rows.dim, grid, radius), rows, at_rows)]
     for _ in range(4):
         made = Tuned(join(parts), len(rows))
         if not made.at_edge:
             return made
         c = made.account.constants
         more = c[-1] * 2.0 ** np.arange(1, 5) if made.best else c[0] * 2.0 ** np.arange(-4, 0)
-        parts.append(run(kind(rows.dim, more, radius), rows, marks))
+        parts.append(run(kind(rows.dim, more, radius), rows, at_rows))
     return Tuned(join(parts), len(rows))
 
 
@@ -141,15 +141,15 @@ def mixture(rows: Rows) -> float:
 
 def study(rows: Rows, name: str, step: Step, radius: float = RADIUS) -> Stream:
     """Every rule on one stream."""
-    marks = np.unique(np.geomspace(min(300, len(rows)), len(rows), MARKS).astype(int)).astype(np.float64)
+    at_rows = np.unique(np.geomspace(min(300, len(rows)), len(rows), MARKS).astype(int)).astype(np.float64)
     tuned = {}
     for rule, (kind, low, high) in RULES.items():
         step(f"{name}: {rule}")
-        tuned[rule] = tune(kind, rows, low, high, radius, marks)
+        tuned[rule] = tune(kind, rows, low, high, radius, at_rows)
     step(f"{name}: classifiers")
     errors = {rule: float(t.account.mistakes.min()) / len(rows) for rule, t in tuned.items()}
     errors |= least_errors(rows)
-    return Stream(name, len(rows), rows.dim, rows.counts(), marks, tuned, mixture(rows), errors)
+    return Stream(name, len(rows), rows.dim, rows.counts(), at_rows, tuned, mixture(rows), errors)
 
 
 def streams(full: bool, step: Step) -> list[Stream]:
@@ -241,7 +241,9 @@ def tail(stream: Stream) -> Series:
 def losses(stream: Stream) -> Panel:
     """The progressive loss of every rule at its best constant."""
     lines = [
-        Series(rule, stream.marks, t.account.curve[:, t.best] / stream.marks, points=True, dashed="FTPRL" not in rule)
+        Series(
+            rule, stream.at_rows, t.account.curve[:, t.best] / stream.at_rows, points=True, dashed="FTPRL" not in rule
+        )
         for rule, t in stream.tuned.items()
     ]
     title = f"Progressive log loss, each at its best constant: {stream.name}"

@@ -66,14 +66,14 @@ def caveats_of(
     notes = []
     if regret > loss >= 0.0 and spec.scalar_loss().link != "log":  # with a log link losses may be below 0
         notes.append(
-            "not informative: the regret stated here is above the total loss, which no regret can be. Use a smaller"
-            " --radius, or --radius R --exact DATA"
+            "not informative: this regret is above the total loss, so it proves nothing. Use a smaller --radius, or"
+            " --radius R --exact DATA"
         )
     loss_function = spec.scalar_loss()
     if loss_function.has_offset:
         notes.append(
-            f"what fixed weights predict is added to {offset_in_words(loss_function)} up to each row, as with the"
-            " predictions of this run"
+            f"predictions of fixed weights are counted from {offset_in_words(loss_function)} up to each row, as those"
+            " of this run are"
         )
     if spec.classes:
         notes.append(
@@ -82,11 +82,9 @@ def caveats_of(
     if loss_function.rule == "log_mean":
         notes.append("losses here are divided by the mean of the labels up to their row")
     if len(spec.scales) > 1:
-        notes.append(
-            f"regret and bounds are those of scale {scale:g}, the one with the smallest bound, plus the line `mixing`"
-        )
+        notes.append(f"regret and bounds are those of scale {scale:g}, which has the smallest bound, plus `mixing`")
     if not (math.isfinite(spec.lower) and math.isfinite(spec.upper)):
-        return tuple(notes)  # most runs: docs/receipt.md says when there is a worst case
+        return tuple(notes)  # most runs: docs/receipt-reference.md says when there is a worst case
     if (reason := no_worst_case(spec, units, comparison)) is not None:
         notes.append(f"no worst case and no closed form: {reason}")
     elif forms.get("worst_case") is None:

@@ -56,11 +56,11 @@ class CellGroups:
     def __call__(self, slots: NDArray[Any]) -> list[str]:
         """The groups of some cells."""
         known: dict[str | None, str] = {None: UNNAMED}
-        found = self._names.of_cells(slots.astype(np.uint32), self._dim).first
-        for name in found:
+        names = self._names.of_cells(slots.astype(np.uint32), self._dim).first
+        for name in names:
             if name not in known and name is not None:
                 known[name] = group_of(name, self._columns, products=self._has_products)
-        return [known[name] for name in found]
+        return [known[name] for name in names]
 
 
 def group_of(name: str, columns: Collection[str] | None, *, products: bool = False) -> str:
@@ -109,9 +109,9 @@ def listed(groups: Mapping[str, Shares], *, has_units: bool) -> list[dict[str, A
     shares = {name: groups[name] for name in kept}
     if rest:
         shares[OTHERS] = np.sum([groups[name] for name in rest], axis=0)
-    found = []
+    entries = []
     for name in sorted(shares):
         count, regret, bound, post_hoc = shares[name].tolist()
         best = None if has_units else post_hoc  # R counts gradients in the unit of the labels, which moves
-        found.append({"name": name[:200], "count": int(count), "regret": regret, "bound": bound, "post_hoc": best})
-    return found
+        entries.append({"name": name[:200], "count": int(count), "regret": regret, "bound": bound, "post_hoc": best})
+    return entries

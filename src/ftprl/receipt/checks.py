@@ -18,39 +18,39 @@ class Check:
 
     name: str
     stated: Any
-    found: Any
+    recomputed: Any
     ok: bool
 
     def __str__(self) -> str:
         start = f"{'confirmed' if self.ok else 'REFUSED'}  {shown(self.name)}: "
         stated = _short(self.stated)
-        return start + (stated if self.ok else f"the receipt says {stated}, the data gives {_short(self.found)}")
+        return start + (stated if self.ok else f"{stated} in the receipt, {_short(self.recomputed)} from the data")
 
 
-def checked(name: str, stated: Any, found: Any) -> Check:
+def checked(name: str, stated: Any, recomputed: Any) -> Check:
     """One fact that has to be the same."""
-    return Check(name, stated, found, same(stated, found, 0.0))
+    return Check(name, stated, recomputed, same(stated, recomputed, 0.0))
 
 
-def compare(name: str, stated: Any, found: Any, tolerances: Mapping[str, float]) -> list[Check]:
+def compare(name: str, stated: Any, recomputed: Any, tolerances: Mapping[str, float]) -> list[Check]:
     """Each leaf of what is stated against what was recomputed."""
-    if isinstance(stated, Mapping) and isinstance(found, Mapping):
-        keys = sorted({*stated, *found})
-        return [c for k in keys for c in compare(f"{name}.{k}", stated.get(k), found.get(k), tolerances)]
-    if _is_list(stated) and _is_list(found) and len(stated) == len(found):
-        return [c for i in range(len(found)) for c in compare(f"{name}.{i}", stated[i], found[i], tolerances)]
-    return [Check(name, stated, found, same(stated, found, tolerances.get(name.split(".")[-1], 0.0)))]
+    if isinstance(stated, Mapping) and isinstance(recomputed, Mapping):
+        keys = sorted({*stated, *recomputed})
+        return [c for k in keys for c in compare(f"{name}.{k}", stated.get(k), recomputed.get(k), tolerances)]
+    if _is_list(stated) and _is_list(recomputed) and len(stated) == len(recomputed):
+        return [c for i in range(len(recomputed)) for c in compare(f"{name}.{i}", stated[i], recomputed[i], tolerances)]
+    return [Check(name, stated, recomputed, same(stated, recomputed, tolerances.get(name.split(".")[-1], 0.0)))]
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def same(stated: Any, found: Any, slack: float) -> bool:
+def same(stated: Any, recomputed: Any, slack: float) -> bool:
     """Whether two values are the same, up to the last digits of numbers."""
-    if type(found) is float and type(stated) in (int, float):
-        return bool(abs(stated - found) <= RELATIVE * abs(found) + slack)
-    return type(stated) is type(found) and bool(stated == found)
+    if type(recomputed) is float and type(stated) in (int, float):
+        return bool(abs(stated - recomputed) <= RELATIVE * abs(recomputed) + slack)
+    return type(stated) is type(recomputed) and bool(stated == recomputed)
 
 
 def _short(value: Any) -> str:

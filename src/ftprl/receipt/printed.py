@@ -65,25 +65,30 @@ def _floor(c: StreamCertificate) -> list[str]:
     if not lengths or not curve.weight > 0.0:
         return []
     per = "row" if c.weight == c.rounds else "unit of weight"
-    rows = [(f"{a:g}", f"{curve.at(a):.4g}", _beside(c, a)) for a in lengths]
+    rows = [(a, f"{a:g}", f"{curve.at(a):.4g}", _beside(c, a)) for a in lengths]
     rows += [
-        (f"{p['length']:.3g}", f"{curve.at(p['length']):.4g}", f"the best have {p['loss'] / c.weight:.4g}")
+        (
+            p["length"],
+            f"{p['length']:.3g}",
+            f"{curve.at(p['length']):.4g}",
+            f"{p['loss'] / c.weight:.4g} for the best of this length",
+        )
         for p in c.points
     ]
-    wide = [max(len(row[i]) for row in (("length", "at least", ""), *rows)) for i in range(3)]
-    head = f"floor: the loss per {per} of any fixed weights up to a length; this run's is {curve.mean:.4g}"
+    cells = [("length up to", "loss at least", ""), *(row[1:] for row in sorted(rows))]
+    wide = [max(len(row[i]) for row in cells) for i in range(2)]
+    own = f"{curve.mean:.4g}"
+    head = f"floor: a lower bound on the loss per {per} of all fixed weights up to a length; this run's is {own}"
     end = curve.informative_length
-    limit = [] if end is None else [f"  nothing is proved for lengths above {below(end)}"]
-    table = [
-        f"    {a:>{wide[0]}}  {b:>{wide[1]}}  {note}".rstrip() for a, b, note in (("length", "at least", ""), *rows)
-    ]
+    limit = [] if end is None else [f"  for lengths above {below(end)} nothing is proved"]
+    table = [f"    {a:>{wide[0]}}  {b:>{wide[1]}}  {note}".rstrip() for a, b, note in cells]
     words = textwrap.wrap(f"length: {LENGTHS[c.norm]}{_in_unit(c)}", WIDTH - 2)
     return [head, *table, *limit, *(f"  {line}" for line in words)]
 
 
 def _in_unit(c: StreamCertificate) -> str:
-    own = "" if c.length is None or c.norm != "2" else f"; that of {c.comparison} is {c.length:.3g}"
-    return (f", over the unit of the labels, {c.floors.unit:.4g}" if c.floors.unit != 1.0 else "") + own
+    own = "" if c.length is None or c.norm != "2" else f"; {c.comparison} have length {c.length:.3g}"
+    return (f", divided by the unit of the labels, {c.floors.unit:.4g}" if c.floors.unit != 1.0 else "") + own
 
 
 def _round_lengths(c: StreamCertificate) -> list[float]:
@@ -108,7 +113,7 @@ def _details(c: StreamCertificate) -> list[str]:
     cells.insert(0, ("", "total", "per row" if c.weight == c.rounds else "per weight", ""))
     width, total, mean = (max(len(row[i]) for row in cells) for i in range(3))
     leading = " (those of its leading scale)" if c.comparison.kind == "weights" and len(c.scales) > 1 else ""
-    lines = [f"details: the paper's numbers, compared with {c.comparison}{leading}"]
+    lines = [f"details: the numbers of the paper, compared with {c.comparison}{leading}"]
     lines += [f"  {a:<{width}}  {b:>{total}}  {m:>{mean}}  {d}".rstrip() for a, b, m, d in cells]
     return lines + _vacuous(c)
 
@@ -122,7 +127,9 @@ def _named(c: StreamCertificate) -> list[str]:
     cells = [(shown_name(g["name"])[:40], f"{g['count']}", f"{g['regret']:.6g}", f"{g['bound']:.6g}") for g in shown]
     cells.insert(0, ("", "features", "regret", "bound"))
     wide = [max(len(row[i]) for row in cells) for i in range(4)]
-    lines = ["by column or namespace: the part of regret and bound that belongs to its features; the rest is shared"]
+    lines = [
+        "by column or namespace: how much its features contribute to regret and bound (the rest belongs to no feature)"
+    ]
     lines += [f"  {a:<{wide[0]}}  {b:>{wide[1]}}  {r:>{wide[2]}}  {d:>{wide[3]}}" for a, b, r, d in cells]
     return lines + ([f"  and {len(groups) - len(shown)} others, in --json"] if len(groups) > len(shown) else [])
 
@@ -132,8 +139,8 @@ def _vacuous(c: StreamCertificate) -> list[str]:
     if not says_nothing(c, c.bound):
         return []
     length = c.curve.informative_length
-    where = "" if not length else f"; the floor above is, up to length {below(length)}"
-    return [f"  its bounds are above the total loss, which no regret can be: not informative{where}"]
+    where = "" if not length else f"; use the floor above, up to length {below(length)}"
+    return [f"  bounds are not shown: they are above the total loss, so they prove nothing{where}"]
 
 
 def says_nothing(c: StreamCertificate, bound: float | None) -> bool:
@@ -145,7 +152,7 @@ def _per_row(c: StreamCertificate, value: float | None) -> str:
     return f"{(value or 0.0) / (c.weight or 1.0):.4g}"
 
 
-def _told(c: StreamCertificate, value: float | None) -> float | None:
+def _unless_vacuous(c: StreamCertificate, value: float | None) -> float | None:
     return None if says_nothing(c, value) else value
 
 
@@ -158,21 +165,51 @@ def _table(c: StreamCertificate) -> list[Row]:
     name, what = _excess_in_words(c)
     return [
         ("total loss", c.loss, True, "of the predictions, each made before its row was learned"),
-        ("regret at most", c.regret, True, "total loss minus that of the fixed weights, linearised (never less)"),
-        ("true regret", c.true_regret, True, "at most: the same without linearising, from the training data"),
-        ("tight bound", _told(c, c.tight), True, "equal to the regret where the weights are the optimum of past rows"),
-        ("bound", _told(c, c.bound), True, "proved from sums of this run: the regret cannot be above it"),
-        ("theorem's bound", _told(c, c.theorem), True, "the weaker form of it that the paper proves"),
-        (name, c.excess or None, True, f"{what}; part of the regret and the bounds"),
-        ("worst case", _told(c, c.worst_case), True, "guaranteed for these rates, whatever weights were played"),
-        ("closed form", _told(c, c.closed_form), True, "the paper's formula in the gradients alone"),
-        ("closed form, strong", _told(c, c.closed_form_strong), True, "the smaller one that the bound above implies"),
-        ("best one-rate bound", c.post_hoc["const"], True, "guarantee of the best fixed learning rate, in hindsight"),
+        (
+            "regret at most",
+            c.regret,
+            True,
+            "total loss minus that of the fixed weights, linearised: an upper limit of the true one",
+        ),
+        (
+            "true regret",
+            c.true_regret,
+            True,
+            "an upper limit too: the same without linearising, from the training data",
+        ),
+        (
+            "tight bound",
+            _unless_vacuous(c, c.tight),
+            True,
+            "regret plus how far the fixed weights are from the regularised optimum",
+        ),
+        ("bound", _unless_vacuous(c, c.bound), True, "proved from sums of this run: the regret cannot be larger"),
+        ("theorem's bound", _unless_vacuous(c, c.theorem), True, "the larger bound that the paper states"),
+        (name, c.excess or None, True, f"{what}; included in the lines above"),
+        (
+            "worst case",
+            _unless_vacuous(c, c.worst_case),
+            True,
+            "guaranteed for these rates, whatever weights were played",
+        ),
+        ("closed form", _unless_vacuous(c, c.closed_form), True, "the paper's formula in the gradients alone"),
+        (
+            "closed form, strong",
+            _unless_vacuous(c, c.closed_form_strong),
+            True,
+            "the smaller one that the bound above implies",
+        ),
+        (
+            "best one-rate bound",
+            c.post_hoc["const"],
+            True,
+            "bound of the best single learning rate, chosen in hindsight",
+        ),
         (
             "best per-coordinate bound",
             c.post_hoc["diagonal"],
             True,
-            "the same with a learning rate for each feature; may be above the bound",
+            "bound of the best learning rate for each feature, chosen in hindsight",
         ),
         ("gain", c.gain, False, "best one-rate bound / best per-coordinate bound"),
         ("ratio", c.ratio, False, f"{of} / best per-coordinate bound{alone}{proved}{better}"),

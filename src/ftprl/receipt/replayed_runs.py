@@ -191,20 +191,22 @@ class Replaying:
         spec, learned = self.replay.spec, self.learned
         cells = CellGroups.of_data(learned.sources, learned.reading, spec.dim) if "named" in stated else None
         audit = Audit(self.replay, comparator, unit_values=self.unit_values, cells=cells)
-        found, tolerances = audit.certificate(), _tolerances(audit)
+        recomputed, tolerances = audit.certificate(), _tolerances(audit)
         if isinstance(self.replay, Replay):  # of several classes no best weights are computed
             if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
-                found |= self._exact(self.replay, stated["exact"], comparator.radius)
+                recomputed |= self._exact(self.replay, stated["exact"], comparator.radius)
             if stated["floor"]["points"]:
-                found["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
-        found["caveats"] = self._caveats(audit, comparator, found)
-        found["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
-        checks = compare("certificate", {**stated, "confidence": None}, {**found, "confidence": None}, tolerances)
+                recomputed["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
+        recomputed["caveats"] = self._caveats(audit, comparator, recomputed)
+        recomputed["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
+        checks = compare("certificate", {**stated, "confidence": None}, {**recomputed, "confidence": None}, tolerances)
         checks += self._check_confidence(stated.get("confidence"))
         loss = self.replay.spec.scalar_loss()
         confidence = None if stated.get("confidence") is None else self.confidence.to_dict()
         offset = offset_in_words(loss) if loss.has_offset else ""
-        self.answers = four_answers(loss.name, found["baseline"], found["rates"], audit.curve(), offset, confidence)
+        self.answers = four_answers(
+            loss.name, recomputed["baseline"], recomputed["rates"], audit.curve(), offset, confidence
+        )
         checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
         bins = self.replay.calibration
         checks += compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
@@ -220,9 +222,9 @@ class Replaying:
         """What to expect of rows to come; the receipt of a model of an earlier version says nothing of it."""
         if stated is None:
             return []
-        found, checks = self.confidence.to_dict() or {}, []
-        for name in sorted({*stated, *found}):
-            entry = found.get(name)
+        recomputed, checks = self.confidence.to_dict() or {}, []
+        for name in sorted({*stated, *recomputed}):
+            entry = recomputed.get(name)
             size = entry["bound"] if isinstance(entry, Mapping) and "bound" in entry else 0.0
             near = dict.fromkeys(("mean", "lower", "upper", "cut_off"), INTERVAL * size)
             checks += compare(f"certificate.confidence.{name}", stated.get(name), entry, near)

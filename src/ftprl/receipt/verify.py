@@ -70,7 +70,7 @@ class Verdict:
         compared = any(one.name.startswith("model.") for one in self.checks)
         heads = {
             "confirmed": f"confirmed: all {good} numbers of the receipt, recomputed from {rows}"
-            + ("; the model is theirs" if compared else "; no model was compared (--model)"),
+            + ("; the model file agrees with them" if compared else "; no model was compared (--model)"),
             "refused": f"REFUSED: {len(self.refused)} of {len(self.checks)} numbers, {rows} replayed",
             "partial": f"PARTIAL CHECK, no verdict: {good} numbers about the first {rows} and the files hold; the"
             " certificate itself is about all rows and was not checked",
@@ -81,7 +81,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        refused = [{"name": one.name, "stated": one.stated, "found": one.found} for one in self.refused]
+        refused = [{"name": one.name, "stated": one.stated, "found": one.recomputed} for one in self.refused]
         numbers = {"checks": len(self.checks), "rows": self.rows, "whole": self.whole}
         answers = [one._asdict() for one in self.answers] if self.confirmed else []
         return {"status": self.status, "confirmed": self.confirmed, **numbers, "refused": refused, "answers": answers}

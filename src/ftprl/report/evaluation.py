@@ -32,18 +32,18 @@ def panels(evaluation: Evaluation | ClassEvaluation) -> list[Panel]:
     """All figures that there are numbers for."""
     if isinstance(evaluation, ClassEvaluation):
         return [_of_classes(evaluation), *_slices(evaluation)]
-    found = []
+    figures = []
     if evaluation.ranked is not None:
-        found += _curves(evaluation.ranked, evaluation.metrics)
+        figures += _curves(evaluation.ranked, evaluation.metrics)
     if evaluation.calibration is not None:
-        found.append(_calibration(evaluation.calibration, is_probability=evaluation.ranked is not None))
-    return [*found, *_slices(evaluation)]
+        figures.append(_calibration(evaluation.calibration, is_probability=evaluation.ranked is not None))
+    return [*figures, *_slices(evaluation)]
 
 
 def _of_classes(evaluation: ClassEvaluation) -> Panel:
     """Precision and recall of each class, those with most rows first."""
     some = sorted(evaluation.by_class, key=lambda one: -one.rows)[:MOST_SLICES]
-    places = [i + 1.0 for i in range(len(some))]
+    positions = [i + 1.0 for i in range(len(some))]
     accuracy = evaluation.metrics["accuracy"].value
     return Panel(
         "Precision and recall by class",
@@ -51,11 +51,11 @@ def _of_classes(evaluation: ClassEvaluation) -> Panel:
         "",
         [
             Series("accuracy", [0.5, len(some) + 0.5], [accuracy, accuracy], colour=6, dashed=True, thin=True),
-            Series("precision", places, [one.precision.value for one in some], colour=0, points=True, line=False),
-            Series("recall", places, [one.recall.value for one in some], colour=1, points=True, line=False),
+            Series("precision", positions, [one.precision.value for one in some], colour=0, points=True, line=False),
+            Series("recall", positions, [one.recall.value for one in some], colour=1, points=True, line=False),
         ],
         ylim=(0.0, 1.02),
-        ticks=[(place, one.name[:10]) for place, one in zip(places, some, strict=True)] if len(some) <= 8 else (),
+        ticks=[(place, one.name[:10]) for place, one in zip(positions, some, strict=True)] if len(some) <= 8 else (),
     )
 
 
@@ -185,20 +185,20 @@ def _class_tables(evaluation: ClassEvaluation) -> str:
         [one.name, f"{one.rows:,}", shown(one.precision), shown(one.recall), f"{one.f_score:.4f}"]
         for one in evaluation.by_class
     ]
-    found = table("Classes", ("class", "rows", "precision", "recall", "F score"), rows)
+    text = table("Classes", ("class", "rows", "precision", "recall", "F score"), rows)
     if len(evaluation.by_class) > MOST_SLICES:
-        return found
+        return text
     names = [one.name for one in evaluation.by_class]
     counts = [
         [name, *(f"{count:,.6g}" for count in row)]
         for name, row in zip(names, evaluation.confusion.tolist(), strict=True)
     ]
-    return found + table("Labels down, predicted classes across", ("label", *names), counts)
+    return text + table("Labels down, predicted classes across", ("label", *names), counts)
 
 
 def _metrics(caption: str, metrics: dict[str, Metric]) -> str:
     rows = [[name, *_cells(metric)] for name, metric in metrics.items()]
-    return table(caption, ("metric", "value", INTERVAL, "base rate"), rows)
+    return table(caption, ("metric", "value", INTERVAL, "baseline"), rows)
 
 
 def _cells(metric: Metric) -> list[str]:

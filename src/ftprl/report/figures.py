@@ -286,7 +286,7 @@ def _coordinates(log: RunLog) -> Figure:
     total = sum(values) or 1.0
     heights = [100.0 * value / total for value in values] if key == "post_hoc" else values
     words = [_group(g.get("seen_from"), g.get("seen_to")) for g in groups]
-    places = [float(i) for i in range(len(groups))]
+    positions = [float(i) for i in range(len(groups))]
     every = math.ceil(len(groups) / 10)
     by_rows = log.coordinates_by != "gradients"
     head = "rows with the feature" if by_rows else "sum of squared slopes"
@@ -304,8 +304,10 @@ def _coordinates(log: RunLog) -> Figure:
             title,
             "rows with the feature" if by_rows else f"{head} (grows with the rows)",
             "% of the best bound" if key == "post_hoc" else "share of the regret",
-            [Columns("", places, heights, colour=0)],
-            ticks=[(place, _tick(g)) for i, (place, g) in enumerate(zip(places, groups, strict=True)) if not i % every],
+            [Columns("", positions, heights, colour=0)],
+            ticks=[
+                (place, _tick(g)) for i, (place, g) in enumerate(zip(positions, groups, strict=True)) if not i % every
+            ],
         ),
         (head, "features", *(["best bound"] if key == "post_hoc" else []), "share of the regret", "share of the bound"),
         [

@@ -66,16 +66,16 @@ def learning_rate(rates: Mapping[str, Any] | None, weight: float) -> Answer:
         return Answer(question, "Not measured: the run had a single one. Train without --scale to compare eight.")
     saved, mixture = (rates["mixture"] - rates["loss"]) / weight, rates["mixture"] / weight
     share = saved / abs(mixture) if mixture else 0.0
-    best = f"the best one alone (scale {rates['scale']:g}) had a loss of {_short(rates['loss'] / weight)} per row"
+    best = f"the best single one (scale {rates['scale']:g}) had a loss of {_short(rates['loss'] / weight)} per row"
     if abs(share) < _SAME:
-        text = f"No: {best}, as all of them mixed."
+        text = f"No: {best}, the same as the mixture of all."
     elif share < 0.0:
-        text = f"No: {best}, {100.0 * -share:.2f} % more than all of them mixed."
+        text = f"No: {best}, {100.0 * -share:.2f} % more than the mixture of all."
     else:
-        text = f"{'Hardly' if share < _LITTLE else 'Yes'}: {best}, {100.0 * share:.2f} % less than all of them mixed."
+        text = f"{'Hardly' if share < _LITTLE else 'Yes'}: {best}, {100.0 * share:.2f} % less than the mixture of all."
     promised = rates.get("guaranteed")
     if promised is not None:
-        text += f" Guaranteed beforehand: never more than {_small(promised / weight)} per row less."
+        text += f" Guaranteed in advance: at most {_small(promised / weight)} less per row."
     return Answer(question, text)
 
 
@@ -92,7 +92,7 @@ def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
     """What loss to expect of rows to come, if they are like those so far, and whether there was a drift alarm.
 
     >>> print(tomorrow({"loss": {"mean": 0.453, "lower": 0.449, "upper": 0.457, "level": 0.95}}).answer)
-    A mean loss from 0.4490 to 0.4570 per row (with 95 % confidence at every row), if rows stay as they were.
+    A mean loss from 0.4490 to 0.4570 per row, if new rows are like these (95 % confidence, valid at every row).
     """
     question = "What to expect tomorrow?"
     loss, gain = _interval(confidence, "loss"), _interval(confidence, "improvement")
@@ -101,8 +101,8 @@ def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
     low, high, level = loss
     better = "" if gain is None else f", {_less(gain[0], gain[1])} than guessing"
     text = (
-        f"A mean loss from {_short(low)} to {_short(high)} per row{better} (with {100.0 * level:g} % confidence at"
-        " every row), if rows stay as they were."
+        f"A mean loss from {_short(low)} to {_short(high)} per row{better}, if new rows are like these"
+        f" ({100.0 * level:g} % confidence, valid at every row)."
     )
     drift = confidence.get("drift")
     row = drift.get("row") if isinstance(drift, Mapping) else None

@@ -170,7 +170,7 @@ def _to_two_digits(value: float, whole: Any) -> str:
 
 
 LENGTHS: Mapping[str, str] = {
-    "1": "the sum of the |weight| times the unit of its feature, and the |intercept|",
-    "2": "the root of the sum of squares of weight times unit of its feature, and of the intercept",
-    "inf": "the largest |weight| times the unit of its feature, or the |intercept|",
+    "1": "L1 norm (sum of absolute values) of the weights, each times the unit of its feature, with the intercept",
+    "2": "L2 norm of the weights, each times the unit of its feature, with the intercept",
+    "inf": "largest absolute value of the weights, each times the unit of its feature, and the intercept",
 }

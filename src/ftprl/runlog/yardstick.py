@@ -54,13 +54,13 @@ def root_mean_square(loss: float) -> float:
 
 
 def digits(loss: float) -> str:
-    """A mean loss in at most ten characters, or eleven when it is large and negative.
+    """A mean loss in at most ten characters.
 
-    >>> digits(0.503782), digits(4488273.32), digits(13730440.0)
-    ('0.503782', '4488273', '1.373e+07')
+    >>> digits(0.503782), digits(-606.659156), digits(4488273.32), digits(13730440.0)
+    ('0.503782', '-606.6592', '4488273', '1.373e+07')
     """
     size = abs(loss)
-    return f"{loss:.6f}" if size < 1e3 else f"{loss:.7g}" if size < 1e7 else f"{loss:.4g}"
+    return f"{loss:.6f}" if size < 1e2 else f"{loss:.7g}" if size < 1e7 else f"{loss:.4g}"
 
 
 def _mean(loss: float, rmse: bool) -> str:

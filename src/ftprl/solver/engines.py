@@ -38,12 +38,12 @@ def call_piqp(P: PSD, q: Vector, conic: Conic, tol: float = 1e-12) -> tuple[Vect
     A, b = (conic.A, conic.b) if some else none
     solver.setup(P, q, A, b, conic.C, None, conic.d, None, None)
     status = solver.solve()
-    found = solver.result
-    w = np.array(found.x)
+    result = solver.result
+    w = np.array(result.x)
     if status not in (piqp.PIQP_SOLVED, piqp.PIQP_MAX_ITER_REACHED) or not np.isfinite(w).all():
         return None
-    dual = np.concatenate((np.array(found.y), np.maximum(found.z_u, 0.0)))
-    return w, dual, np.concatenate((np.zeros(len(conic.b)), found.s_u))
+    dual = np.concatenate((np.array(result.y), np.maximum(result.z_u, 0.0)))
+    return w, dual, np.concatenate((np.zeros(len(conic.b)), result.s_u))
 
 
 def solve_linear(

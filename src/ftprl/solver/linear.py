@@ -64,8 +64,8 @@ def _walk_all(conic: Conic, corners: Corners, goals: list[Goal], out: dict[int, 
         if end is not None and _proved(conic, _slope(conic, *rest[k]), *end):
             out[k + 1] = end
             continue
-        out[k + 1] = found = _by_highs(conic, *rest[k])
-        if found is None or not corners.add(found[0]):
+        out[k + 1] = solved = _by_highs(conic, *rest[k])
+        if solved is None or not corners.add(solved[0]):
             return
 
 

@@ -47,7 +47,7 @@ class Corners:
         self.equalities = len(conic.b)
         self.order, self.pairs = opposite_rows_last(rows, self.equalities)
         self.rows, self.right = rows[self.order], right[self.order]
-        self.found: list[tuple[Vector, Index]] = []  # corners and the rows that meet there
+        self.known_corners: list[tuple[Vector, Index]] = []  # corners and the rows that meet there
 
     def add(self, x: Vector) -> bool:
         """Take a point as a corner; refused where fewer than n independent rows meet."""
@@ -75,7 +75,7 @@ class Corners:
         corner = self.fresh(np.concatenate((first, rest[order[:want]])))
         if corner is None:
             return False
-        self.found.append((corner.x, corner.on))
+        self.known_corners.append((corner.x, corner.on))
         return True
 
     def _independent(self, rows: Index) -> Index:
@@ -111,7 +111,7 @@ class Corners:
     def start(self, goal: Goal) -> Corner | None:
         """The best corner so far."""
         i, sign = goal
-        return self.fresh(min(self.found, key=lambda c: sign * c[0].item(i))[1]) if self.found else None
+        return self.fresh(min(self.known_corners, key=lambda c: sign * c[0].item(i))[1]) if self.known_corners else None
 
     def solve_end(self, goal: Goal, on: Index) -> End | None:
         """The corner and its multipliers from the rows that meet there: digits that the walk lost are back."""
@@ -124,7 +124,7 @@ class Corners:
         if failed:
             return None
         x, prices = dgetrs(lu, pivots, self.right[on])[0], dgetrs(lu, pivots, slope, trans=1)[0]
-        self.found.append((x, on))
+        self.known_corners.append((x, on))
         dual = np.zeros(len(self.right))
         dual[self.order[on]] = prices
         dual[self.equalities :] = np.maximum(dual[self.equalities :], 0.0)
@@ -152,19 +152,21 @@ def opposite_rows_last(rows: Vector, equalities: int) -> tuple[Index, int]:
 class _Walks:
     """Walks under way, one in each of the first `count` places of every array."""
 
-    def __init__(self, corners: Corners, places: int) -> None:
+    def __init__(self, corners: Corners, capacity: int) -> None:
         from scipy.linalg.blas import dger
 
         rows, n = corners.rows, corners.rows.shape[1]
         self.corners, self.count, self._add_outer_product = corners, 0, dger
         self.columns = np.ascontiguousarray(rows[: len(rows) - corners.pairs].T)
-        self.number, self.axis = np.zeros(places, dtype=np.intp), np.zeros(places, dtype=np.intp)
-        self.sign, self.pivots, self.still = np.zeros(places), np.zeros(places, np.intp), np.zeros(places, np.intp)
-        self.on = np.zeros((places, n), dtype=np.intp)
-        self.edges = np.zeros((places, n, n))  # the inverse of the rows `on`, transposed: minus the edges of the corner
+        self.number, self.axis = np.zeros(capacity, dtype=np.intp), np.zeros(capacity, dtype=np.intp)
+        self.sign = np.zeros(capacity)
+        self.pivots, self.still = np.zeros(capacity, np.intp), np.zeros(capacity, np.intp)
+        self.on = np.zeros((capacity, n), dtype=np.intp)
+        # The inverses of the rows `on`, transposed: minus the edges of the corner.
+        self.edges = np.zeros((capacity, n, n))
         self.inverses = [inverse.T for inverse in self.edges]
-        self.prices, self.squares = np.zeros((places, n)), np.zeros((places, n))
-        self.slack, self.slope, self.ratio = (np.zeros((places, len(rows))) for _ in range(3))
+        self.prices, self.squares = np.zeros((capacity, n)), np.zeros((capacity, n))
+        self.slack, self.slope, self.ratio = (np.zeros((capacity, len(rows))) for _ in range(3))
         self._kept: list[NDArray[Any]] = [self.number, self.axis, self.sign, self.pivots, self.still, self.on]
         self._kept += [self.edges, self.prices, self.squares, self.slack]
 
@@ -259,10 +261,10 @@ class _Walks:
                 self._put(int(w), corner)
         return self._take_out(np.flatnonzero(lost), arrived=False) if lost.any() else []
 
-    def _take_out(self, places: Index, arrived: bool) -> list[tuple[int, Index | None]]:
+    def _take_out(self, ended: Index, arrived: bool) -> list[tuple[int, Index | None]]:
         """The numbers of these walks, and the rows where they arrived; the last walks take their places."""
         out: list[tuple[int, Index | None]] = []
-        for w in places[::-1]:
+        for w in ended[::-1]:
             out.append((int(self.number[w]), self.on[w].copy() if arrived else None))
             self.count -= 1
             for kept in self._kept:

@@ -130,119 +130,122 @@ def train(
 
     Data options:
 
-    - `format`: File format: csv, tsv, jsonl, parquet, arrow, orc, vw, vwjson, libsvm or batches [default:
-      inferred from the file extension]
+    - `format`: File format: csv, tsv, jsonl, parquet, arrow, orc, vw, vwjson, libsvm or batches [default: inferred from
+      the file extension]
     - `label`: Column with the label; csv and tsv files need one
     - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t]
     - `weight`: Column with the weight of the row [default: every weight is 1]
-    - `delay_column`: Column that says after how many rows the label of a row arrives, instead of `delay`
+    - `delay_column`: Column with the number of rows after which the label of the row arrives, instead of `delay`
     - `ignore`: Columns to leave out
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
     - `numeric`: Columns of numbers [default: inferred from the first 10000 rows]
-    - `text`: Columns of text, split into lower-case words
+    - `text`: Columns of text, to split into lower-case words [default: none; never inferred]
     - `boolean`: Columns of true and false, or 1 and 0 [default: inferred from the first 10000 rows]
     - `date`: Columns of dates or times in ISO 8601 [default: inferred from the first 10000 rows]
-    - `bucket`: Columns of numbers to cut into N quantile buckets of the first 10000 rows, each a feature [default:
-      N is 32]
-    - `missing`: What a missing value becomes: indicator (a feature 'COL is missing') or ignore (nothing) [default:
-      indicator; ignore for dicts that lack most keys]
-    - `interactions`: Products of features of 2 to 4 columns or VW namespaces, such as user:ad; * is any column or
-      namespace
-    - `ngrams`: Longest n-gram of words, of all text columns and VW namespaces or of one: 2 makes pairs of neighbouring
-      words
-    - `skips`: How many words an n-gram may leave out, as `ngrams` [default: 0]
-    - `char_ngrams`: Characters of the pieces of words that are features as well: 3, or 3-5, as `ngrams`
-    - `sep`: Character between columns; \\t is a tab [default: a comma in csv, or ; tab | if the header has no
+    - `bucket`: Columns of numbers to split into N buckets at the quantiles of the first 10000 rows; each bucket is a
+      feature [default: N is 32]
+    - `missing`: How to treat missing values: indicator (add a feature 'COL is missing') or ignore (add none) [default:
+      indicator; ignore for dicts that lack most of the keys]
+    - `interactions`: Products of the features of 2 to 4 columns or VW namespaces, such as user:ad; * stands for any of
+      them [default: none]
+    - `ngrams`: Longest word n-gram, for all text columns and VW namespaces or for COL: 2 adds pairs of neighbouring
+      words [default: 1]
+    - `skips`: Most words that an n-gram may skip, in the form of `ngrams` [default: 0]
+    - `char_ngrams`: Length of character n-grams to add, such as 3 or 3-5, in the form of `ngrams` [default: none]
+    - `sep`: Character between columns; \\t for a tab [default: a comma in csv, or one of ; tab | if the header has no
       comma; a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
     - `header`: Whether the first row has the names of the columns; otherwise they are 1, 2, ... [default: True]
-    - `on_bad_row`: What to do at a row that cannot be read or learned: raise (an error) or skip (and count it)
-      [default: raise]
-    - `max_row`: Longest row, in bytes [default: 16000000]
+    - `on_bad_row`: What to do with a row that cannot be read or learned: raise (stop with an error) or skip (and count
+      it) [default: raise]
+    - `max_row`: Longest allowed row, in bytes [default: 16000000]
 
     Model options:
 
     - `loss`: Loss function: a name in `ftprl.losses.LOSSES` [default: logistic]
-    - `classes`: Classes with the losses softmax and ovr: how many there may be, or their labels, with commas between
-      them [default: the labels of data in memory; otherwise any labels, up to 100]
-    - `tau`: Quantile that the quantile loss estimates, from 0 to 1; with no other loss [default: 0.5]
-    - `bits`: Size of the weight table: 2^bits cells [default: 22]
+    - `classes`: Classes of the losses softmax and ovr: their largest number, or their labels separated by commas
+      [default: the labels of data in memory; otherwise up to 100, learned from the data]
+    - `tau`: Quantile to estimate with the quantile loss, from 0 to 1; for no other loss [default: 0.5]
+    - `bits`: Size of the weight table: 2^bits cells; features whose hashes collide share a cell [default: 22]
     - `dim`: Size of the weight table in cells, instead of `bits` [default: 2^22]
     - `seed`: Seed of the hash that assigns features to cells [default: 0]
     - `intercept`: Whether to learn an intercept [default: True]
     - `float64`: Whether to use double precision, which takes twice the memory [default: False]
     - `lower`: Lower bound of every weight but the intercept
     - `upper`: Upper bound of every weight but the intercept
-    - `bounds`: Bounds of weights by the names of their features, such as price*=0: (at least 0), x=:0 or x=-1:1; in
-      Python also as {'price*': (0, None)}. A name is a feature, a column, a namespace, a column number or a pattern
-      with * and ?
-    - `scale`: Learning-rate scale: a number, several to learn side by side and mix, or auto for eight of them [default:
-      auto]
+    - `bounds`: Bounds of single weights, such as price*=0: (at least 0), x=:0 (at most 0) or x=-1:1; in Python also as
+      {'price*': (0, None)}. NAME is a feature, a column, a namespace, a column number or a pattern with * and ?
+      [default: none]
+
+    Learning options:
+
+    - `scale`: Learning-rate scale: a number, several to train side by side and mix, or auto for a grid of eight
+      [default: auto]
     - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
-      its squared gradients)), with the feature in its unit [default: 0.3; 1 with a single scale]
-    - `l1`: L1 penalty l1 sum |unit w|, for sparse weights, with each weight times the unit of its feature (its root
-      mean square; with one scale its largest value): added once to the total loss, not per row; not on the intercept
+      its squared gradients)), with H the `scale` and each feature divided by its unit [default: 0.3; 1 with a single
+      scale]
+    - `l1`: L1 penalty, for sparse weights: adds l1 * sum |unit * weight| to the total loss, once and not per row,
+      without the intercept. The unit of a feature is its root mean square (with a single scale its largest value)
       [default: 0]
-    - `l2`: L2 penalty l2/2 sum (unit w)^2, for small weights: as `l1` [default: 0]
-    - `share`: Part of every mixture weight that is shared out evenly over all experts after row t, so that each can
-      recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
-    - `stack`: Whether to add to the mixture a combination of all scales that is learned too [default: True]
-    - `level`: Whether predictions also follow the level of the latest labels, for a stream whose mean moves; not for a
+    - `l2`: L2 penalty, for small weights: adds l2/2 * sum (unit * weight)^2 to the total loss, as `l1` does [default:
+      0]
+    - `share`: Fraction of the mixture weights that is redistributed equally over all experts after row t, so that each
+      can recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
+    - `stack`: Whether to add the stack to the mixture: a learned combination of all scales [default: True]
+    - `level`: Whether predictions also follow the level of the latest labels, for data whose mean drifts; not for a
       model that is saved and applied later, and not with logistic loss [default: False]
-    - `coin`: Whether to add a coin-betting expert, for streams with many features that do not matter; not with
+    - `coin`: Whether to add a coin-betting expert to the mixture, for data with many irrelevant features; not with
       penalties or bounds [default: True]
-    - `dense`: Whether the combination of all scales also sees the columns of numbers that most rows have; not
-      with penalties or bounds [default: True]
-    - `calibrate`: Calibrate probabilities while rows are learned: platt (three numbers), isotonic (bins of scores) or
-      none; with logistic loss, in one pass, without a receipt and without delays [default: none]
-    - `round_rows`: Most rows that are learned together, in rounds that grow with the rows learned so far: a power of
-      two; above 1 with logistic loss alone, and without coin and dense [default: 1]
-    - `retire`: Whether to drop scales that no longer contribute, decided at row 131072 and each doubling [default:
-      True]
-    - `admit`: Leave rare features out, so that they take no memory: count:N learns a feature from its N+1st row on,
-      bloom:N[:SIZE] the same with counts in a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P with
-      probability P from each row that has it; not with a receipt [default: every feature is learned]
+    - `dense`: Whether the stack also uses the numeric columns that most rows have; not with penalties or bounds
+      [default: True]
+    - `calibrate`: Online calibration of probabilities: platt (three parameters), isotonic (bins of scores) or none;
+      only with logistic loss, in one pass, without a receipt or delays [default: none]
+    - `round_rows`: Most rows to learn together, in rounds (mini-batches) that grow with the rows learned so far: a
+      power of two; above 1 only with logistic loss, and without coin and dense [default: 1]
+    - `retire`: Whether to drop scales that no longer contribute, at row 131072 and at each doubling [default: True]
+    - `admit`: Rule that keeps rare features out, to save memory: count:N learns a feature from its N+1st row on,
+      bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P starts with
+      probability P at each row that has it; not with a receipt [default: every feature is learned]
 
     Run options:
 
-    - `passes`: Number of passes over the data; above 1, up to so many are compared by their held-out loss, then all
-      rows are learned in the best number of passes [default: 1]
-    - `holdout`: Hold out every N-th row: predict it, do not learn it, and report its loss separately; 0 for none. With
-      several passes held-out rows are learned in the end [default: none; 20 with several passes, unless a receipt is
+    - `passes`: Number of passes over the data; above 1 the largest number to try: the best one on held-out rows is
+      chosen, and then all rows are learned in so many passes [default: 1]
+    - `holdout`: Hold out every N-th row: predict it without learning it, and report its loss separately; 0 for none.
+      With several passes all rows are learned in the end [default: none; 20 with several passes, unless a receipt is
       kept]
-    - `delay`: After how many rows a label arrives: a row is predicted when it arrives, and learned when its label would
-      have; not with several passes or a receipt [default: at once]
-    - `delay_memory`: Memory for the rows that wait for their labels: a size such as 4GB [default: 1GB]
-    - `receipt`: Whether to keep what `certify` needs to bound the regret; one pass learns the same model [default:
+    - `delay`: Number of rows after which a label arrives: a row is predicted at once and learned when its label is
+      there; not with several passes or a receipt [default: 0]
+    - `delay_memory`: Memory for rows that wait for their labels, such as 4GB [default: 1GB]
+    - `receipt`: Whether to store what `certify` needs to bound the regret; in one pass the model is the same [default:
       False]
-    - `checkpoint`: File to save the run to, so that it can be resumed, or a path of another file system, such as
-      s3://bucket/run, which becomes a folder; on a cluster a learner that dies is replaced from it
+    - `checkpoint`: File to save the run to at intervals, so that it can be resumed; or a URI such as s3://bucket/run,
+      which becomes a folder. On a cluster a learner that dies is restarted from it [default: none]
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
-    - `cache`: File of hashed batches (.batches) that is made of the data first and learned from, in every pass and in
-      later runs: as long as data and options are the same it is not parsed again
-    - `resume`: Checkpoint to continue with the same data, given again, or model to continue with more data
+    - `cache`: File (.batches) for the parsed and hashed data: written first, then read in every pass and in later runs
+      with the same data and options, which need not parse again [default: none]
+    - `resume`: Checkpoint to continue with the same data, or model to continue with more data [default: none]
     - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
       processors]
-    - `engine`: Who reads the data: local (threads of this process) or ray (workers of a Ray cluster, for files on paths
-      that all of them have); the result does not depend on it [default: local]
+    - `engine`: Where the data is read: local (threads of this process) or ray (workers of a Ray cluster, which all need
+      the paths of the files); the result does not depend on it [default: local]
     - `address`: With `engine` ray: address of the cluster, such as auto or 10.0.0.1:6379 [default: a cluster on this
       machine, started for the run]
     - `workers`: With `engine` ray: number of files, or parts of files, that are read at the same time [default: the
       processors of the cluster, one of them left out]
-    - `names`: Memory for the names of features, which `inspect` shows: a size such as 64MB; 0 for no names [default:
-      64MB]
+    - `names`: Memory for feature names, which `inspect` shows, such as 64MB; 0 for no names [default: 64MB]
 
     Output options:
 
     - `output`: File to save the model to
-    - `predictions`: File to write the prediction of each row before it is learned to, one per line, compressed if it
-      ends in .gz or .zst; - for stdout; of several passes the first
-    - `events`: File to log the run to, in JSON lines, for `report` and `watch`
-    - `listener`: Function that is called with each event of the run
+    - `predictions`: File for the progressive predictions, each made before its row is learned, one per line; compressed
+      if it ends in .gz or .zst, - for stdout; with several passes those of the first [default: none]
+    - `events`: File for the log of the run, in JSON lines, which `report` and `watch` read [default: none]
+    - `listener`: Function to call with each event of the run [default: none]
 
     Ctrl-C, and SIGTERM where the program handles it, stop a run after a batch: what was learned is saved to
     `checkpoint`, and `ftprl.errors.Interrupted`, a `KeyboardInterrupt`, is raised. When a checkpoint cannot be written,
-    for example because the disk is full, the last one stays, the run goes on, and the listener gets the event
+    for example because the disk is full, the last one stays, the run continues, and the listener gets the event
     `checkpoint_failed`; without a listener there is a `RuntimeWarning`. `Run.failed_checkpoints` counts them.
     """
     arguments = dict(locals())

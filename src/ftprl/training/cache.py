@@ -30,8 +30,8 @@ def cached(source: Source, path: str, threads: int | None = None, *, names: bool
         raise InvalidInput(f"cache= needs data that is parsed, got {source.files[0]!r}, which is batches; drop it.")
     on_bad_row = "skip" if source.skips_bad_rows else "raise"
     known = data_of(source, names) if source.can_be_read_again else None
-    if known is not None and (found := _opened(path, source, on_bad_row, names)) and found.made_from == known:
-        return found
+    if known is not None and (earlier := _opened(path, source, on_bad_row, names)) and earlier.made_from == known:
+        return earlier
     write_batches(path, source, known, threads=threads)
     if known is not None and data_of(source, names) != known:
         os.unlink(path)
@@ -44,10 +44,10 @@ def cached(source: Source, path: str, threads: int | None = None, *, names: bool
 def _opened(path: str, source: Source, on_bad_row: str, names: bool | str) -> BatchesSource | None:
     """The file of an earlier run, if it is whole and was made with the same options."""
     try:
-        found = BatchesSource(path, on_bad_row=on_bad_row, files=source.files, names=names)
+        earlier = BatchesSource(path, on_bad_row=on_bad_row, files=source.files, names=names)
     except FtprlError:
         return None
-    return found if found.to_dict() == source.to_dict() else None
+    return earlier if earlier.to_dict() == source.to_dict() else None
 
 
 def data_of(source: Source, names: bool | str) -> Any:

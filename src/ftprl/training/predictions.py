@@ -110,10 +110,10 @@ class PredictionsFile:
         """Refuse a file that has not what the checkpoint knows of; a run that was complete has it in its place."""
         if unfinished.exists():
             with unfinished.open("rb") as file:
-                found = _crc_of(file, self._bytes)
+                written = _crc_of(file, self._bytes)
         else:
-            found = self._restored(unfinished)
-        if found != (self._bytes, self._crc):
+            written = self._restored(unfinished)
+        if written != (self._bytes, self._crc):
             raise InvalidInput(
                 f"predictions= needs the first {self._bytes} bytes of the run that is resumed, got other or fewer in"
                 f" {os.fspath(unfinished)!r}; name the same file as before, or start anew.",
@@ -129,12 +129,12 @@ class PredictionsFile:
             file.seek(0)
             try:
                 content: Any = decompressed(file, compression) if compression else file
-                found = _crc_of(content, self._bytes, copy := bytearray())
+                written = _crc_of(content, self._bytes, copy := bytearray())
             except ERRORS:
                 return 0, 0
-        if found == (self._bytes, self._crc):
+        if written == (self._bytes, self._crc):
             unfinished.write_bytes(copy)
-        return found
+        return written
 
 
 @final

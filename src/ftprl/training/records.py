@@ -149,7 +149,7 @@ def named_features(line: str, format: str) -> list[tuple[str, float]]:
     if format == "libsvm":
         pairs = (word.partition(":") for word in line.split() if ":" in word)
         return [(name, float(value)) for name, _, value in pairs]
-    found: list[tuple[str, float]] = []
+    features: list[tuple[str, float]] = []
     for part in line.split("|")[1:]:
         words, space, scale = part.split(), "", 1.0
         if part[:1].strip():
@@ -160,5 +160,5 @@ def named_features(line: str, format: str) -> list[tuple[str, float]]:
             name, _, value = word.partition(":")
             if not name:
                 name, unnamed = str(unnamed), unnamed + 1
-            found.append((f"{space}^{name}" if space else name, float(value or 1.0) * scale))
-    return found
+            features.append((f"{space}^{name}" if space else name, float(value or 1.0) * scale))
+    return features

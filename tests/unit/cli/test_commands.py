@@ -46,7 +46,7 @@ def test_settings_without_a_meaning_for_the_loss_are_not_shown(capsys: Capture) 
     shown = {}
     for loss in ("logistic", "squared", "quantile"):
         assert ftprl(*TRAIN, "--loss", loss) == 0
-        shown[loss] = capsys.readouterr().err.splitlines()[2]
+        shown[loss] = " ".join(capsys.readouterr().err.splitlines()[2:4])
         assert ftprl("inspect", "m.ftprl") == 0
         assert ("tau=" in capsys.readouterr().out) == (loss == "quantile")
     assert ["tau=0.5" in shown[loss] for loss in shown] == [False, False, True]
@@ -100,8 +100,8 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     lines = err.splitlines()
     assert lines[0] == "data         vw: log.vw"
     assert lines[1] == "labels       1 is +1, -1 or 0 is -1"
-    assert "logistic, 1024 cells, scale=0.02,0.057,0.16,0.45,1.28,3.6,10,29 beta=0.3" in lines[2]
-    rows = [int(line.split()[0]) for line in lines[5:-2]]
+    assert "logistic loss, 1024 cells, scale=0.02,0.057,0.16,0.45,1.28,3.6,10,29 beta=0.3" in lines[2]
+    rows = [int(line.split()[0]) for line in lines[6:-2]]
     assert rows == [1, 2, 4, 8, 16, 32, 64, 128, 256]
     means = f"{told['progressive_loss']:.6f}, baseline {told['baseline']:.6f}, {told['improvement']:.1f} % better"
     assert lines[-1] == f"400 rows, progressive loss {means}; wrote m.ftprl"
@@ -110,7 +110,7 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
 
 def test_the_table_says_what_came_since_its_last_line(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "--holdout", "5") == 0
-    lines = [line.split() for line in capsys.readouterr().err.splitlines()[4:-2]]
+    lines = [line.split() for line in capsys.readouterr().err.splitlines()[5:-2]]
     assert lines[0][-4:] == ["held", "out", "baseline", "better"]
     loss = weight = 0.0
     for cells in lines[1:]:
@@ -195,7 +195,7 @@ def test_inspect(capsys: Capture) -> None:
     assert told["history"]["rows"] == 400
     assert ftprl("inspect", "m.ftprl") == 0
     out = capsys.readouterr().out
-    for word in ("logistic", "1024 cells", "occupied", "progressive", "intercept", "cell", "weight"):
+    for word in ("logistic", "1024 cells", "in use", "progressive", "intercept", "cell", "weight"):
         assert word in out
 
 

@@ -284,7 +284,7 @@ def test_schemas_that_do_not_fit(tmp_path: Path) -> None:
         ftprl.train([first, texts], **OPTIONS)
     assert ftprl.train([first, texts], **OPTIONS, on_bad_row="skip").bad_rows == 305
     with pytest.raises(
-        InvalidInput, match=r"a.parquet: label= needs one of the columns 'city', .*, got 'clock'; check"
+        InvalidInput, match=r"a.parquet: label= needs one of the columns 'city', .*, got 'clock'; did you mean 'click'"
     ):
         ftprl.train(first, label="clock")
     with pytest.raises(

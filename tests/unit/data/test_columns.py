@@ -132,7 +132,7 @@ def test_true_and_false_in_any_spelling(tmp_path: Path) -> None:
     named = opened(tmp_path, "y,b\n1,1\n2,0\n", boolean="b")
     assert [row.features for row in rows_of(named.batches())] == [expected[0].features, expected[1].features]
     with pytest.raises(
-        BadFormat, match=r"a\.csv:3: expected true or false, got '2' in column 'b'; mend the row, pass c"
+        BadFormat, match=r"a\.csv:3: expected true or false, got '2' in column 'b'; fix the row, pass c"
     ):
         list(opened(tmp_path, "y,b\n1,1\n2,2\n", boolean="b").batches())
     assert kinds(opened(tmp_path, "y,b\n1,1\n2,0\n"))["b"] == "numeric"
@@ -293,13 +293,13 @@ def test_the_message_has_the_column_and_the_remedy(tmp_path: Path, capsys: pytes
     path.write_text("y,a\n" + "1,2\n0,3\n" * 5000 + "1,many\n")
     assert command(["train", str(path), "--label", "y", "-q", "-o", str(tmp_path / "m")]) == 2
     assert capsys.readouterr().err == (
-        f"ftprl: {path}:10002: expected a number, got 'many' in column 'a'; mend the row, pass --categorical with the"
+        f"ftprl: {path}:10002: expected a number, got 'many' in column 'a'; fix the row, pass --categorical with the"
         " column, or pass --on-bad-row skip\n"
     )
     assert command(["train", str(path), "--label", "y", "-q", "-o", str(tmp_path / "m"), "--on-bad-row", "skip"]) == 0
     assert "left out 1 bad row" in capsys.readouterr().err
     assert command(["predict", str(tmp_path / "m"), str(path)]) == 2  # a model's kinds cannot be changed
-    assert "mend the row, or pass --on-bad-row skip" in capsys.readouterr().err
+    assert "fix the row, or pass --on-bad-row skip" in capsys.readouterr().err
 
 
 # ---- separators ----

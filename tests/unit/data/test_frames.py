@@ -351,7 +351,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: frame_of(),
             {"y": [1, 2, 3]},
-            "logistic needs a label with two classes, got column 'y' with the labels",
+            "logistic loss needs a label with two classes, got column 'y' with the labels",
         ),
         (
             lambda: frame_of(),
@@ -364,7 +364,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: frame_of(w=[1, -1, 1]),
             {"label": "y", "weight": "w"},
-            "<memory>: row 1: expected a weight of at least 0, got '-1' in column 'w'; mend the row, or pass",
+            "<memory>: row 1: expected a weight of at least 0, got '-1' in column 'w'; fix the row, or pass",
         ),
         (
             lambda: frame_of(z=[1.0, 2.0, float("inf")]),
@@ -435,7 +435,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: [{"x": 1, "y": 1}, 5],
             {"label": "y"},
-            "<memory>: row 1: expected a dict, got int; mend the row, or pass",
+            "<memory>: row 1: expected a dict, got int; fix the row, or pass",
         ),
         (
             lambda: [{"x": 1, "y": 1}, {"x": [1], "y": 0}],
@@ -460,7 +460,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: [{"x": 1, "y": 1}, {"x": 2, "y": 3}],
             {"label": "y"},
-            "logistic needs a label with two classes, got col",
+            "logistic loss needs a label with two classes, got col",
         ),
         (lambda: [{"x": 1, "y": 1}] * 3, {}, "label= needs the name of a column, got none; pass one of 'x', 'y'."),
         (

@@ -141,7 +141,7 @@ def test_what_is_wrong_with_a_line(tmp_path: Path, line: str, message: str) -> N
 def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"y": 1, "a": "x"}\n{"y": 0, "a": "\xff"}\n')
     with pytest.raises(
-        BadFormat, match=r"a.jsonl:2: expected text in UTF-8, got '\\xff\"}' in column 'a'; mend the row"
+        BadFormat, match=r"a.jsonl:2: expected text in UTF-8, got '\\xff\"}' in column 'a'; fix the row"
     ):
         ftprl.train(tmp_path / "a.jsonl", label="y")
 

@@ -12,7 +12,7 @@ from ftprl.errors import BadFormat
 from oracles.batches import real, rows_of, totals
 from oracles.readers_twin import Row
 
-REMEDY = "; mend the row, or pass on_bad_row=skip"
+REMEDY = "; fix the row, or pass on_bad_row=skip"
 
 
 def read(tmp_path: Path, text: str, **options: object) -> list[Row]:

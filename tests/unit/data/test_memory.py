@@ -156,7 +156,9 @@ def test_labels_of_two_classes() -> None:
     np.testing.assert_array_equal(batch.y, [1.0, -1.0, 1.0, -1.0])
     (batch,) = data.open(X, y=[3, 5, 3, 7], loss="squared").batches()
     np.testing.assert_array_equal(batch.y, [3, 5, 3, 7])
-    with pytest.raises(InvalidInput, match=r"logistic needs the labels 1 and -1, or 1 and 0, got 3, 5, 7; name"):
+    with pytest.raises(
+        InvalidInput, match=r"logistic needs the labels 1 and -1, or 1 and 0, got 3, 5, 7; pass positive= with"
+    ):
         data.open(X, y=[3, 5, 3, 7])
 
 

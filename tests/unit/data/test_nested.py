@@ -130,7 +130,7 @@ def test_long_vectors_have_a_name_for_each_place() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(BadFormat, match="row 1: expected a finite number, got 'inf' in column 'x'; mend the row"):
+    with pytest.raises(BadFormat, match="row 1: expected a finite number, got 'inf' in column 'x'; fix the row"):
         features(pa.table({"x": [[1.0], [float("inf")]]}))
     with pytest.raises(BadFormat, match="row 0: expected a number, got 'a' in column 'x'"):
         features(pa.table({"x": [["a"]]}), numeric="x")

@@ -14,7 +14,7 @@ from oracles import unicode_twin
 from oracles.batches import real, rows_of, totals
 from oracles.readers_twin import Row, Twin
 
-REMEDY = "; mend the row, or pass on_bad_row=skip"
+REMEDY = "; fix the row, or pass on_bad_row=skip"
 
 NAME_IT = "pass loss=softmax for several classes, or name the label that counts as 1 with positive="
 ROOT = Path(__file__).resolve().parents[3]
@@ -97,7 +97,7 @@ def test_pairs_of_labels(tmp_path: Path, yes: str, no: str) -> None:
 def test_other_labels_need_positive(tmp_path: Path) -> None:
     text = "y,a\nham,1\nspam,1\n"
     with pytest.raises(
-        InvalidInput, match=r"logistic needs a label with two classes, got column 'y' with .* 'ham', 'spam'"
+        InvalidInput, match=r"logistic loss needs a label with two classes, got column 'y' with .* 'ham', 'spam'"
     ):
         opened(tmp_path, text, label="y")
     assert [row.y for row in read(tmp_path, text, label="y", positive="spam")] == [-1, 1]

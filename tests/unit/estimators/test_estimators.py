@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars
+import pyarrow as pa
 import pytest
 from scipy.sparse import csc_matrix, csr_matrix, issparse
 from sklearn.base import clone
@@ -231,3 +235,46 @@ def test_uncertainty_is_that_of_the_models() -> None:
     own = np.max([model.uncertainty(X) for model in three.models_], axis=0)
     np.testing.assert_array_equal(three.predict_uncertainty(X), own)
     assert three.predict_uncertainty(100 * X[:5]).mean() > three.predict_uncertainty(X).mean()
+
+
+def test_rows_sorted_by_class_are_learned_in_a_random_order() -> None:
+    """Otherwise what was learned last is all that is predicted; other rows keep their order, to the bit."""
+    X, y = load_iris(return_X_y=True)
+    assert FTPRLClassifier(shuffle=False).fit(X, y).score(X, y) < 0.5
+    sorted_rows = FTPRLClassifier().fit(X, y)
+    assert sorted_rows.score(X, y) > 0.8
+    order = np.random.default_rng(0).permutation(150)
+    by_hand = FTPRLClassifier().fit(X[order], y[order])
+    assert by_hand.model_.state_digest() == sorted_rows.model_.state_digest()
+    in_order = FTPRLClassifier(shuffle=False).fit(X[order], y[order])
+    assert in_order.model_.state_digest() == by_hand.model_.state_digest()
+    assert FTPRLClassifier(shuffle=True).fit(X[order], y[order]).model_.state_digest() != by_hand.model_.state_digest()
+    weight = np.linspace(0.5, 2.0, 150)
+    weighted = FTPRLClassifier(class_weight="balanced").fit(X, y, sample_weight=weight)
+    twin = FTPRLClassifier(class_weight="balanced").fit(X[order], y[order], sample_weight=weight[order])
+    assert weighted.model_.state_digest() == twin.model_.state_digest()
+    with pytest.raises(ValueError, match="shuffle needs True, False or 'auto', got 'yes'"):
+        FTPRLClassifier(shuffle="yes").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["array", "csr", "pandas", "polars", "arrow"])
+def test_every_kind_of_data_is_shuffled_alike(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "b": np.round(rng.normal(size=80)), "c": 1.0})
+    y = np.repeat(["no", "yes"], 40)
+    if kind in ("polars", "arrow"):
+        frame["city"] = rng.choice(["Oslo", "Rome"], 80)
+    order = np.random.default_rng(0).permutation(80)
+    made: dict[str, Callable[[pd.DataFrame], Any]] = {
+        "array": lambda rows: rows.to_numpy(),
+        "csr": lambda rows: csr_matrix(rows.to_numpy()),
+        "pandas": lambda rows: rows,
+        "polars": polars.from_pandas,
+        "arrow": lambda rows: pa.Table.from_pandas(rows, preserve_index=False),
+    }
+    own = FTPRLClassifier().fit(made[kind](frame), y)
+    twin = FTPRLClassifier(shuffle=False).fit(made[kind](frame.iloc[order].reset_index(drop=True)), y[order])
+    assert own.model_.state_digest() == twin.model_.state_digest()
+    line = FTPRLRegressor(shuffle=True).fit(made[kind](frame), np.arange(80.0))
+    other = FTPRLRegressor().fit(made[kind](frame.iloc[order].reset_index(drop=True)), np.arange(80.0)[order])
+    assert line.model_.state_digest() == other.model_.state_digest()

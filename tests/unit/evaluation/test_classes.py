@@ -113,6 +113,6 @@ def test_a_picture_and_slices() -> None:
     groups = np.where(np.arange(500) % 2, "odd", "even")
     found = evaluate_classes([Block(1, y.astype(float), weight, logs, groups)], "m", list("abcd"), by="parity")
     assert [value for value, *_ in found.slices] == ["even", "odd"]
-    assert "by parity, with 95 % intervals of the central limit:" in str(found)
+    assert "by parity, each with its 95 % interval:" in str(found)
     assert report.written(found, "svg", "data").startswith(b"<svg")
     assert b"parity" in report.written(found, "html", "data")

@@ -187,7 +187,7 @@ def test_slices() -> None:
     assert rows == chosen.sum()
     assert metrics["share of positives"].value == pytest.approx((y[chosen] > 0).mean())
     assert metrics["log loss"].value == pytest.approx(LOGISTIC.arrays(scores[chosen], y[chosen])[0].mean())
-    assert "by side, with 95 % intervals of the central limit:" in str(found)
+    assert "by side, each with its 95 % interval:" in str(found)
     assert shown(metrics["AUC"]) in str(found)
 
 

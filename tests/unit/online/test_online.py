@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import polars
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import ftprl
 from ftprl import OnlineClassifier, OnlineRegressor
-from ftprl.errors import InvalidInput
+from ftprl.errors import FtprlError, InvalidInput
 
 ROWS = [({"city": city, "size": size}, size > 1.5) for city in ("Ulm", "Bonn") for size in (1.0, 2.0, 3.0)] * 20
 
@@ -27,6 +30,52 @@ def test_classes_of_any_kind() -> None:
     assert (words.predict_one(x), booleans.predict_one(x)) == ("ham", False)
     with pytest.raises(InvalidInput, match="classes= needs two labels"):
         OnlineClassifier(classes=(1, 1))
+
+
+VALUES = st.one_of(st.floats(-9, 9), st.integers(-3, 3), st.sampled_from(["Ulm", "", "x y"]), st.none(), st.booleans())
+KEYS = st.sampled_from(["a", "b", "c", "a b", "é", 1, 2.5])
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.lists(st.dictionaries(KEYS, VALUES, max_size=5), min_size=1, max_size=4),
+    st.sampled_from(["indicator", "ignore"]),
+)
+def test_keys_are_read_by_their_text(shapes: list[dict[Any, Any]], missing: str) -> None:
+    """Rows whose keys are the very same objects in the same order are read faster; what is learned is the same."""
+    rows = [(x, bool(i % 3)) for x in shapes for i in range(4)]
+    same, others = OnlineClassifier(missing=missing, bits=10), OnlineClassifier(missing=missing, bits=10)
+    for x, y in rows:
+        copied = {"".join([*key]) if isinstance(key, str) else key: value for key, value in x.items()}
+        same.learn_one(x, y)
+        others.learn_one(copied, y)
+        assert same.predict_proba_one(x) == others.predict_proba_one(copied)
+    assert same.model.state_digest() == others.model.state_digest()
+
+
+def test_a_dict_that_changes_while_it_is_read_is_refused() -> None:
+    """Also where it began with the keys of the row before."""
+
+    class Changing:
+        def __init__(self, row: dict[str, Any], change: Callable[[dict[str, Any]], object]) -> None:
+            self.row, self.change = row, change
+
+        def __float__(self) -> float:
+            self.change(self.row)
+            return 1.0
+
+    def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        row: dict[str, Any] = {"a": 1.0, "b": 2.0, "c": 3.0}
+        row["a"] = Changing(row, change)
+        return row
+
+    model = OnlineClassifier()
+    for change in (lambda row: row.update(d=1.0), lambda row: row.pop("c")):
+        model.learn_one({"a": 1.0, "b": 2.0, "c": 3.0}, True)
+        model.learn_one({"a": 4.0, "b": 2.0, "c": 3.0}, False)
+        with pytest.raises(FtprlError, match="expected a dict that nobody changes"):
+            model.learn_one(changed(change), True)
+    assert model.model.engine.progress.rows == 4
 
 
 def test_more_than_two_classes_have_the_bits_of_a_run() -> None:

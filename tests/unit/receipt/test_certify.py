@@ -304,7 +304,7 @@ def test_the_floor_is_proved_of_the_best_weights_too(capsys: Capture) -> None:
         assert certificate.floor(point["length"]) * certificate.weight <= point["at_least"] <= point["loss"]
         assert point["loss"] - point["at_least"] < 1e-3 * point["loss"]
     assert run(["certify", "m", "--exact", "log.vw", "--picture", "floor.png", "-o", "r"]) == 0
-    assert "the best have" in capsys.readouterr().out
+    assert "for the best of this length" in capsys.readouterr().out
     assert Path("floor.png").read_bytes()[:4] == b"\x89PNG"
     assert run(["verify", "r", "log.vw", "--model", "m", "-q"]) == 0
 
@@ -335,7 +335,7 @@ def test_the_four_questions_come_first(capsys: Capture) -> None:
             "Better than guessing?",
             "Would another learning rate have been better?",
             "Would other fixed weights have been better?",
-            "details: the paper's numbers",
+            "details: the numbers of the paper",
             "best per-coordinate bound",
         )
     ]
@@ -346,8 +346,8 @@ def test_bounds_above_the_total_loss_are_one_line() -> None:
     """And it names the length up to which the floor says more."""
     model = train(output="m").model
     wide, narrow = str(certify_model(model, radius=100.0)), str(certify_model(model, radius=1e-3))
-    assert "its bounds are above the total loss" in wide
-    assert "the floor above is, up to length" in wide
+    assert "bounds are not shown: they are above the total loss" in wide
+    assert "use the floor above, up to length" in wide
     assert "  theorem's bound  " not in wide
     assert "  theorem's bound  " in narrow
     assert "its bounds are above" not in narrow

@@ -117,7 +117,7 @@ def test_the_page_opens_with_the_answers() -> None:
         "Better than guessing?",
         "20.0 % better than guessing the base rate so far",
         "Would another learning rate have been better?",
-        "2.00 % more than all of them mixed",
+        "2.00 % more than the mixture of all",
         "Would other fixed weights have been better?",
         "provably beat every fixed linear model of length up to 2;",
         "What to expect tomorrow?",

@@ -103,8 +103,8 @@ def test_the_answers() -> None:
     assert "no baseline" in guessing("logistic", 0.6, None, None).answer
     assert "RMSE 2.0000" in guessing("squared", 2.0, 8.0, 75.0).answer
     rates = {"scale": 0.45, "loss": 101.0, "mixture": 100.0, "guaranteed": 9.0}
-    assert "1.00 % more than all of them mixed" in learning_rate(rates, 200.0).answer
-    assert "never more than 0.045 per row less" in learning_rate(rates, 200.0).answer
+    assert "1.00 % more than the mixture of all" in learning_rate(rates, 200.0).answer
+    assert "at most 0.045 less per row" in learning_rate(rates, 200.0).answer
     assert learning_rate({**rates, "loss": 99.5}, 200.0).answer.startswith("Hardly")
     assert learning_rate({**rates, "loss": 90.0}, 200.0).answer.startswith("Yes")
     assert learning_rate({**rates, "loss": 100.001}, 200.0).answer.startswith("No")

@@ -119,6 +119,8 @@ def described(option: Option) -> str:
     """The help of an option; that of a switch as it is on the command line, and what it is in Python."""
     if option.switch_help is None:
         return option.line().replace(BY_NAME["loss"].line(), option.line(lambda _: ", ".join(LOSSES)))
+    if option.metavar:  # takes a value on the command line too
+        return option.switch_help
     return f"{option.switch_help} (`{option.name}={not option.typed.startswith('--no-')}`)"
 
 
