@@ -5,6 +5,7 @@
     python benchmarks/cluster.py link --mbit 100 400 --rows 400000   # runs over a slow link (root, network namespaces)
     python benchmarks/cluster.py ratio --rows 400000           # whole runs with and without Ray, its start not counted
     python benchmarks/cluster.py recovery --rows 400000        # a run whose learner is killed half way
+    python benchmarks/cluster.py servers --rows 400000         # stages of rounds over servers, and runs with some
     python benchmarks/cluster.py chart                         # docs/figures/cluster.svg, from the stages
 
 All commands write to and read from the folder `--folder` (the rows, and stages.json). The numbers and what follows from
@@ -72,6 +73,43 @@ class Stages(NamedTuple):
 def with_start(rows: int, rate: float, start: float) -> float:
     """Rows per second of a run of so many rows, with the seconds of its start."""
     return rows / (start + rows / rate)
+
+
+class RoundStages(NamedTuple):
+    """Seconds that a row needs in each stage of a round over servers, and its bytes."""
+
+    prepare: float  # by a reader: number the coordinates
+    score: float  # by a reader
+    add_up: float  # by a reader: sums of gradients
+    play: float  # by a server
+    step: float  # by a server
+    chain: float  # by the mixer
+    store: float  # seconds per byte into an object store and out of it
+    hop: float  # seconds that one message takes, whatever its size
+    to_mixer: float  # bytes of scores and slopes
+    to_servers: float  # all other bytes
+
+    def rows_per_second(
+        self, read: float, workers: int, servers: int, *, rows: int = 65536, link: float | None = None
+    ) -> dict[str, float]:
+        """What each part of the cluster can do at most, each worker and server with a core and a link of its own.
+
+        The stages of a round follow each other, except that the mixer works on a block while readers work on others,
+        and that the next rows are parsed meanwhile. `rows` are those of a round.
+        """
+        blocks = max(1, rows // 4096)
+        readers = min(workers, blocks)
+        reading = (self.prepare + self.score + self.add_up + self.store * (self.to_mixer + self.to_servers)) / readers
+        serving = (self.play + self.step + self.store * self.to_servers) / servers
+        mixing = self.chain + self.store * self.to_mixer
+        moving = 0.0 if link is None else max(self.to_mixer / link, self.to_servers / (link * min(readers, servers)))
+        alone = self.prepare / readers + serving + max(mixing, reading - self.prepare / readers) + moving
+        every = read + self.prepare + self.score + self.add_up + self.store * (self.to_mixer + self.to_servers)
+        limits = {"workers": workers / every, "mixer": 1.0 / mixing, "servers": 1.0 / serving}
+        limits["rounds"] = 1.0 / (alone + 6 * self.hop / rows)
+        if link is not None:
+            limits["link of the mixer"] = link / self.to_mixer
+        return limits
 
 
 # ---- rows ----
@@ -262,6 +300,123 @@ def ratio(folder: Path, rows: int, repeats: int) -> None:
             print(f"{format}: {here:,.0f} rows/s here, {there:,.0f} with Ray: {there / here:.2f}", flush=True)
 
 
+# ---- servers ----
+
+
+class TimedPlaces:
+    """Servers and readers in this process, with the seconds that each kind of call took."""
+
+    def __init__(self, servers: int) -> None:
+        self.servers, self.node = servers, ""
+        self.tables: list[Any] = []
+        self.seconds: dict[str, float] = {}
+
+    def open(self, spec: Any, *, receipt: bool) -> None:
+        from ftprl.linear.shards import TableShards
+
+        self.tables = [TableShards(spec, receipt=receipt) for _ in range(self.servers)]
+
+    def on_server(self, number: int, method: str, *arguments: Any, returns: int | None = None) -> Any:
+        return self._timed(method, getattr(self.tables[number], method), arguments)
+
+    def reader_near(self, nodes: Any) -> int:
+        return 0
+
+    def node_of(self, reader: int) -> str:
+        return ""
+
+    def on_reader(self, number: int, work: Any, *arguments: Any, returns: int | None = None) -> Any:
+        return self._timed(work.__name__, work, arguments)
+
+    def _timed(self, name: str, work: Any, arguments: Any) -> Any:
+        begin = time.perf_counter()
+        result = work(*arguments)
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+        return result
+
+    def put(self, value: Any) -> Any:
+        return value
+
+    def get(self, handles: list[Any]) -> list[Any]:
+        return handles
+
+
+def round_stages(folder: Path, scales: int, round_rows: int) -> RoundStages:
+    """Measure each stage of rounds over two servers, in one thread, on rows of a click log."""
+    from ftprl.linear import Engine, Spec
+    from ftprl.linear.round_buffer import joined
+    from ftprl.linear.sharded_engine import ShardedEngine
+
+    source = ftprl.data.open(rows_of(folder, "vw", 8 * 65536), dim=1 << BITS)
+    rows = joined([batch for batch, _ in source.read(threads=0)])
+    spec = Spec(dim=1 << BITS, scale="auto" if scales == 8 else 0.1, round_rows=round_rows)
+    best: dict[str, float] = {}
+    for _ in range(2):
+        places, engine = TimedPlaces(2), Engine(spec, retire=False)
+        sharded = ShardedEngine(engine, places, alone=0)
+        sharded.tallies[2] = 64.0 * round_rows  # as if so many rows had been learned
+        sharded.learn(rows[: 4 * 65536])
+        places.seconds.clear()
+        begin = time.perf_counter()
+        sharded.learn(rows[4 * 65536 :])
+        spent = time.perf_counter() - begin
+        seconds = {**places.seconds, "chain": spent - sum(places.seconds.values())}
+        best = {name: min(value, best.get(name, value)) for name, value in seconds.items()}
+    each = {name: value / (4 * 65536) for name, value in best.items()}
+    exchange = sharded.exchange
+    to_mixer = (exchange.scores + exchange.slopes) / exchange.rows
+    store, hop = exchanged()
+    names = ("prepare", "score", "add_up", "play", "step", "chain")
+    return RoundStages(*(each[name] for name in names), store, hop, to_mixer, exchange.bytes / exchange.rows - to_mixer)
+
+
+def exchanged() -> tuple[float, float]:
+    """Seconds per byte for an array into the object store and out of it in another process, and of a small message."""
+    with started(cpus=2) as ray:
+
+        class Other:
+            def size(self, array: Any) -> int:
+                return int(array.nbytes)
+
+        other = ray.remote(num_cpus=0)(Other).remote()
+        large, small = np.ones(1 << 20), np.ones(1)
+        times = []
+        for array in (small, large):
+            spent = []
+            for _ in range(20):
+                begin = time.perf_counter()
+                ray.get(other.size.remote(ray.put(array)))
+                spent.append(time.perf_counter() - begin)
+            times.append(min(spent))
+    return (times[1] - times[0]) / large.nbytes, times[0]
+
+
+def servers(folder: Path, rows: int, round_rows: int) -> None:
+    """Stages of rounds, what follows for clusters, and runs on this machine."""
+    found = {}
+    for scales in (8, 1):
+        stages = round_stages(folder, scales, round_rows)
+        found[str(scales)] = stages._asdict()
+        micro = {name: f"{1e6 * value:.2f}" for name, value in stages._asdict().items() if "to_" not in name}
+        print(f"{scales} scales, microseconds: {micro}; bytes: {stages.to_mixer:.0f} + {stages.to_servers:.0f}")
+        for workers, count in ((1, 1), (4, 2), (16, 4), (64, 16)):
+            limits = stages.rows_per_second(0.54e-6, workers, count, rows=round_rows, link=1.25e9)
+            least = min(limits, key=lambda one: limits[one])
+            print(f"  {workers} workers, {count} servers, 10 Gbit/s: {limits[least]:,.0f} rows/s ({least})")
+    (folder / "round-stages.json").write_text(json.dumps(found, indent=1) + "\n")
+    path = rows_of(folder, "vw", rows)
+    with started(cpus=3):
+        for workers, count in ((1, 1), (2, 2)):
+            options = {"engine": "ray", "workers": workers, "servers": count, "round_rows": 4096}
+            rate, reading = trained(path, **options)
+            exchange = reading["exchange"]
+            print(
+                f"{workers} workers, {count} servers here: {rate:,.0f} rows/s; {exchange['bytes_per_row']:.0f} bytes"
+                f" per row, computed {exchange['expected_bytes_per_row']:.0f}",
+                flush=True,
+            )
+
+
 # ---- recovery ----
 
 
@@ -446,11 +601,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("cluster-benchmark"))
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("stages", "nodes", "link", "ratio", "recovery"):
+    for name in ("stages", "nodes", "link", "ratio", "recovery", "servers"):
         command = commands.add_parser(name)
         command.add_argument("--rows", type=int, default=400_000)
         command.add_argument("--repeats", type=int, default=3)
         command.add_argument("--format", choices=FORMATS, default="csv")
+        command.add_argument("--round-rows", type=int, default=65536)
         command.add_argument("--mbit", type=int, nargs="+", default=[100, 400])
     inner = commands.add_parser("one")
     inner.add_argument("path", type=Path)
@@ -466,6 +622,8 @@ def main() -> None:
         ratio(folder, args.rows, args.repeats)
     elif args.command == "recovery":
         recovery(folder, args.rows, args.format)
+    elif args.command == "servers":
+        servers(folder, args.rows, args.round_rows)
     elif args.command == "link":
         link(folder, args.rows, args.format, args.mbit)
     elif args.command == "one":

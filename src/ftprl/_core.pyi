@@ -40,6 +40,14 @@ class RoundNumbering:
     @property
     def next_hot(self) -> NDArray[np.uint32]: ...
 
+class SlotNumbers:
+    def __init__(self, dim: int) -> None: ...
+    def __len__(self) -> int: ...
+    def clear(self) -> None: ...
+    def number(self, slots: NDArray[np.uint32], out: NDArray[np.uint32]) -> None: ...
+    @property
+    def slots(self) -> NDArray[np.uint32]: ...
+
 def play_round(
     learner: Learner,
     slots: NDArray[np.uint32],
@@ -47,6 +55,7 @@ def play_round(
     largest: NDArray[np.float64],
     squares: NDArray[np.float64],
     x: NDArray[np.float64],
+    places: NDArray[np.uint32] | None = None,
 ) -> None: ...
 def score_round(
     learner: Learner,
@@ -88,6 +97,10 @@ def step_round(
     x: NDArray[np.float64],
     g: NDArray[np.float64],
     sums: NDArray[np.float64],
+    places: NDArray[np.uint32] | None = None,
+) -> None: ...
+def count_round(
+    learner: Learner, y: NDArray[np.float64], weight: NDArray[np.float64], losses: NDArray[np.float64]
 ) -> None: ...
 def add_round_sums(learner: Learner, sums: NDArray[np.float64]) -> None: ...
 def learn_round(

@@ -470,6 +470,15 @@ _TABLE = (
         "the processors of the cluster, one of them left out",
     ),
     Option(
+        "servers",
+        "run",
+        "train",
+        "INT",
+        "With {engine} ray and {round_rows}: number of servers that share the table, for one that is larger than the"
+        " memory of a machine, or for more rows per second than one process learns; the result is that of {round_rows}",
+        "none, one process has the table",
+    ),
+    Option(
         "names",
         "run",
         "train",

@@ -20,11 +20,13 @@ namespace {
 
 using ftprl::Learner;
 using ftprl::Numbering;
+using ftprl::SlotNumbers;
 using ftprl::bindings::check_length;
 using ftprl::bindings::Column;
 using ftprl::bindings::Target;
 using ftprl::bindings::Values;
 
+using Slots = nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // ---- checks ----
@@ -92,6 +94,27 @@ nb::object copy_of(const std::vector<T>& numbers) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(own, {numbers.size()}, owner));
 }
 
+void bind_slot_numbers(nb::module_& m) {
+    nb::class_<SlotNumbers>(m, "SlotNumbers", "Numbers for slots of a table, in the order in which they are first met.")
+        .def(nb::init<std::uint64_t>(), nb::arg("dim"))
+        .def("clear", &SlotNumbers::clear, "Forget all numbers.")
+        .def("__len__", [](const SlotNumbers& self) { return self.slots().size(); })
+        .def(
+            "number",
+            [](SlotNumbers& self, const Column<std::uint32_t>& slots, const Slots& out) {
+                check_length("out", out.size(), static_cast<std::int64_t>(slots.size()));
+                const bool fit = std::all_of(slots.data(), slots.data() + slots.size(),
+                                             [&](std::uint32_t slot) { return slot < self.dim(); });
+                if (!fit) throw nb::value_error("a slot is outside the table");
+                const nb::gil_scoped_release free;
+                self.number(slots.data(), slots.size(), out.data());
+            },
+            nb::arg("slots").noconvert(), nb::arg("out").noconvert(),
+            "Write the numbers of slots; one that has none gets the next.")
+        .def_prop_ro(
+            "slots", [](const SlotNumbers& self) { return copy_of(self.slots()); }, "The slots by their numbers.");
+}
+
 void bind_numbering(nb::module_& m) {
     nb::class_<Numbering>(m, "RoundNumbering",
                           "The coordinates of some rows, numbered in the order in which learned rows first have them.")
@@ -135,17 +158,27 @@ void bind_numbering(nb::module_& m) {
 
 // ---- pieces ----
 
+// Where the table of a learner has the coordinates with these slots: there, or at places of its own.
+const std::uint32_t* places_of(const Learner& learner, const Column<std::uint32_t>& slots,
+                               const std::optional<Column<std::uint32_t>>& places) {
+    if (places) check_length("places", places->size(), static_cast<std::int64_t>(slots.size()));
+    check_slots(learner, places ? *places : slots);
+    return places ? places->data() : nullptr;
+}
+
 void play_round(Learner& learner, const Column<std::uint32_t>& slots, const Column<double>& rows,
-                const Column<double>& largest, const Column<double>& squares, const Target<2>& x) {
+                const Column<double>& largest, const Column<double>& squares, const Target<2>& x,
+                const std::optional<Column<std::uint32_t>>& places) {
     check_loss(learner);
-    check_slots(learner, slots);
     const auto count = static_cast<std::int64_t>(slots.size());
+    const std::uint32_t* where = places_of(learner, slots, places);
     check_length("rows", rows.size(), count);
     check_length("largest", largest.size(), count);
     check_length("squares", squares.size(), count);
     check_lanes(learner, "x", x, slots.size());
     const nb::gil_scoped_release free;
-    learner.play_round({count, slots.data(), nullptr, rows.data(), largest.data(), squares.data(), 0.0}, x.data());
+    learner.play_round({count, slots.data(), nullptr, rows.data(), largest.data(), squares.data(), 0.0, where},
+                       x.data());
 }
 
 void score_round(const Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& coordinates,
@@ -212,17 +245,17 @@ ftprl::ShardSums& shards_of(const ShardArray& sums) {
 
 void step_round(Learner& learner, const Column<std::uint32_t>& slots, const Column<double>& rows,
                 const Column<double>& largest, double heaviest, const Matrix& x, const Matrix& g,
-                const ShardArray& sums) {
+                const ShardArray& sums, const std::optional<Column<std::uint32_t>>& places) {
     check_loss(learner);
-    check_slots(learner, slots);
     const auto count = static_cast<std::int64_t>(slots.size());
+    const std::uint32_t* where = places_of(learner, slots, places);
     check_length("rows", rows.size(), count);
     check_length("largest", largest.size(), count);
     check_lanes(learner, "x", x, slots.size());
     check_lanes(learner, "g", g, slots.size());
     ftprl::ShardSums& to = shards_of(sums);
     const nb::gil_scoped_release free;
-    learner.step_round({count, slots.data(), nullptr, rows.data(), largest.data(), nullptr, heaviest}, x.data(),
+    learner.step_round({count, slots.data(), nullptr, rows.data(), largest.data(), nullptr, heaviest, where}, x.data(),
                        g.data(), to);
 }
 
@@ -248,6 +281,14 @@ nb::tuple learn_round(Learner& learner, const Column<std::int64_t>& indptr, cons
     return nb::make_tuple(totals.loss, totals.weight, totals.rows);
 }
 
+void count_round(Learner& learner, const Column<double>& y, const Column<double>& weight,
+                 const Column<double>& losses) {
+    const auto count = static_cast<std::int64_t>(y.size());
+    check_length("weight", weight.size(), count);
+    check_length("losses", losses.size(), count);
+    learner.count_round({count, nullptr, nullptr, nullptr, y.data(), weight.data()}, losses.data());
+}
+
 void set_hot(Learner& learner, const Column<std::uint32_t>& slots) {
     check_slots(learner, slots);
     std::vector<std::uint32_t> own(slots.data(), slots.data() + slots.size());
@@ -259,10 +300,12 @@ void set_hot(Learner& learner, const Column<std::uint32_t>& slots) {
 
 void ftprl::bindings::bind_rounds(nb::module_& m) {
     bind_numbering(m);
+    bind_slot_numbers(m);
     const auto array = [](const char* name) { return nb::arg(name).noconvert(); };
     m.def("play_round", &play_round, nb::arg("learner"), array("slots"), array("rows"), array("largest"),
-          array("squares"), array("x"),
-          "Raise the units of coordinates by what the rows of a round have of them, and write what they play.");
+          array("squares"), array("x"), array("places").none() = nb::none(),
+          "Raise the units of coordinates by what the rows of a round have of them, and write what they play. `places` are "
+          "where the table has the coordinates, if not at their slots.");
     m.def("score_round", &score_round, nb::arg("learner"), array("indptr"), array("coordinates"), array("values"),
           array("x"), array("scores"), "The products of rows with what was played, by lane.");
     m.def("chain_round", &chain_round, nb::arg("learner"), array("y"), array("weight"), array("hot_indptr"),
@@ -273,11 +316,13 @@ void ftprl::bindings::bind_rounds(nb::module_& m) {
           array("y"), array("weight"), array("slopes"), array("sums"),
           "Add the gradients of a block of rows to the sums of their coordinates.");
     m.def("step_round", &step_round, nb::arg("learner"), array("slots"), array("rows"), array("largest"),
-          nb::arg("heaviest"), array("x"), array("g"), array("sums"),
+          nb::arg("heaviest"), array("x"), array("g"), array("sums"), array("places").none() = nb::none(),
           "One step for each coordinate that `rows` are learned of; receipts add to `sums` by shard.");
     m.def(
         "add_round_sums", [](Learner& learner, const ShardArray& sums) { learner.add_round_sums(shards_of(sums)); },
         nb::arg("learner"), array("sums"), "Add what `step_round` left, shard by shard, to the sums of a receipt.");
+    m.def("count_round", &count_round, nb::arg("learner"), array("y"), array("weight"), array("losses"),
+          "Compare the predictions of a round with its labels, where a receipt does that.");
     m.def("learn_round", &learn_round, nb::arg("learner"), array("indptr"), array("indices"), array("values"),
           array("y"), array("weight"), array("predictions").none() = nb::none(), array("losses").none() = nb::none(),
           nb::arg("block") = ROUND_BLOCK, "Learn all rows as one round, which has to be without fault.");

@@ -84,6 +84,8 @@ public:
     void sum_round(const RoundRows& rows, const double* slopes, double* sums) const;
     void step_round(RoundCoordinates coordinates, const double* x, const double* g, ShardSums& sums);
     void add_round_sums(const ShardSums& sums);
+    // Compare predictions with labels, where a receipt does that; `learn` does it by itself.
+    void count_round(const Rows& rows, const double* losses);
     // The slots that are hot in the next round, in order.
     const std::vector<std::uint32_t>& hot() const { return hot_; }
     void set_hot(std::vector<std::uint32_t> slots) { hot_ = std::move(slots); }
@@ -200,7 +202,7 @@ protected:
 
 private:
     const RoundSet& round_set() const;
-    const std::uint32_t* claim_round_cells(const std::uint32_t* slots, std::size_t count);
+    const std::uint32_t* cells_of_round(const RoundCoordinates& coordinates);
     Totals learn_singly(const Rows& rows, bool wide_values, const RowOutputs& out);
     Totals learn_rows_or_rounds(const Rows& rows, bool wide_values, const RowOutputs& out);
     Totals learn_calibrated(const Rows& rows, bool wide_values, const RowOutputs& out);

@@ -3,12 +3,34 @@
 #include <algorithm>
 #include <cmath>
 
+#include "learners/slot_map.hpp"
+
 namespace ftprl {
 namespace {
 
 bool is_learned(const Rows& rows, std::int64_t r) { return rows.y[r] == rows.y[r] && rows.weight[r] > 0.0; }
 
 }  // namespace
+
+void SlotNumbers::number(const std::uint32_t* slots, std::size_t count, std::uint32_t* out) {
+    constexpr std::size_t AHEAD = 32;
+    auto* numbers = static_cast<std::uint32_t*>(memory_.data());
+    for (std::size_t i = 0; i < count; ++i) {
+        if (i + AHEAD < count) fetch(numbers + slots[i + AHEAD]);
+        std::uint32_t& own = numbers[slots[i]];
+        if (own == 0) {
+            slots_.push_back(slots[i]);
+            own = static_cast<std::uint32_t>(slots_.size());
+        }
+        out[i] = own - 1;
+    }
+}
+
+void SlotNumbers::clear() {
+    auto* numbers = static_cast<std::uint32_t*>(memory_.data());
+    for (const std::uint32_t slot : slots_) numbers[slot] = 0;
+    slots_.clear();
+}
 
 void Numbering::clear() {
     for (const std::uint32_t slot : slots_) numbers()[slot] = 0;

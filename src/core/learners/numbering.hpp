@@ -10,6 +10,25 @@
 
 namespace ftprl {
 
+// Numbers for slots, in the order in which they are first met: those of a part of a table, or of the coordinates that
+// several blocks of a round have.
+class SlotNumbers {
+public:
+    explicit SlotNumbers(std::uint64_t dim) : memory_(dim * sizeof(std::uint32_t)) {}
+
+    std::uint64_t dim() const { return memory_.size() / sizeof(std::uint32_t); }
+    // The slots that have a number, by it.
+    const std::vector<std::uint32_t>& slots() const { return slots_; }
+    // The numbers of slots; one that has none gets the next.
+    void number(const std::uint32_t* slots, std::size_t count, std::uint32_t* out);
+    // Forget all numbers.
+    void clear();
+
+private:
+    Memory memory_;  // by slot, its number and 1; 0 for none
+    std::vector<std::uint32_t> slots_;
+};
+
 class Numbering {
 public:
     explicit Numbering(std::uint64_t dim) : memory_(dim * sizeof(std::uint32_t)) {}

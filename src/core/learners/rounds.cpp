@@ -45,14 +45,17 @@ const RoundSet& Learner::round_set() const {
 
 int Learner::round_stride() const { return scales() == 1 ? 1 : (scales() + 3) / 4 * 4; }
 
-const std::uint32_t* Learner::claim_round_cells(const std::uint32_t* slots, std::size_t count) {
-    round_cells_.resize(count);
-    for (std::size_t i = 0; i < count; ++i) round_cells_[i] = static_cast<std::uint32_t>(claim_cell(slots[i]));
+const std::uint32_t* Learner::cells_of_round(const RoundCoordinates& coordinates) {
+    const std::uint32_t* places = coordinates.places == nullptr ? coordinates.slots : coordinates.places;
+    round_cells_.resize(static_cast<std::size_t>(coordinates.count));
+    for (std::size_t i = 0; i < round_cells_.size(); ++i) {
+        round_cells_[i] = static_cast<std::uint32_t>(claim_cell(places[i]));
+    }
     return round_cells_.data();
 }
 
 void Learner::play_round(RoundCoordinates coordinates, double* x) {
-    coordinates.cells = claim_round_cells(coordinates.slots, static_cast<std::size_t>(coordinates.count));
+    coordinates.cells = cells_of_round(coordinates);
     round_set().play(coordinates, options_.constants, round_state(), x);
 }
 
@@ -78,7 +81,7 @@ void Learner::sum_round(const RoundRows& rows, const double* slopes, double* sum
 }
 
 void Learner::step_round(RoundCoordinates coordinates, const double* x, const double* g, ShardSums& sums) {
-    coordinates.cells = claim_round_cells(coordinates.slots, static_cast<std::size_t>(coordinates.count));
+    coordinates.cells = cells_of_round(coordinates);
     round_set().step(coordinates, x, g, options_.constants, round_state(), sums);
 }
 
@@ -93,6 +96,10 @@ void Learner::add_round_sums(const ShardSums& sums) {
         for (int j = 0; j < 3; ++j) *regret_sum(j, k) += total[j];
         for (int j = 3; j < STEP_SUMS; ++j) rounding_[j - 3][k] += total[j];
     }
+}
+
+void Learner::count_round(const Rows& rows, const double* losses) {
+    if (calibrates()) calibration_.add(rows, losses);
 }
 
 // ---- a round ----

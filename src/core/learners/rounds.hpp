@@ -33,6 +33,7 @@ struct RoundCoordinates {
     const double* largest;       // of the |values| in these rows
     const double* squares;       // the sum of the squares of these values
     double heaviest;             // the largest weight of the learned rows of the round
+    const std::uint32_t* places = nullptr;  // where a table has them, if not by their slots: part of a larger table
 };
 
 // Some rows by their coordinates in the round.

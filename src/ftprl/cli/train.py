@@ -79,6 +79,7 @@ def train(
     engine: Annotated[str | None, option("engine")] = None,
     address: Annotated[str | None, option("address")] = None,
     workers: Annotated[int | None, option("workers")] = None,
+    servers: Annotated[int | None, option("servers")] = None,
     names: Annotated[str | None, option("names")] = None,
     no_names: Annotated[bool, option("no_names")] = False,
     output: Annotated[Path, option("output")],

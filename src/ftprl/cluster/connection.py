@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar, final
 
-from ftprl.cluster.jobs import OrderedResults, ReadingTotals
+from ftprl.cluster.jobs import Faults, OrderedResults, ReadingTotals
 from ftprl.cluster.options import ClusterOptions
 from ftprl.data.batches import BatchesSource
 from ftprl.data.protocol import Source
@@ -32,16 +32,19 @@ class Cluster:
     """Workers of a Ray cluster: `results` has them do jobs, each result in its turn."""
 
     def __init__(self, ray: Any, workers: int) -> None:
-        self._ray, self.workers = ray, workers
+        self.ray, self.workers = ray, workers
         self.totals = ReadingTotals()
+        self.faults: Faults | None = None  # finds rows that no learner takes, where the entries of rows stay apart
+        self.exchange: Callable[[], dict[str, Any]] | None = None  # what servers and readers exchanged
 
     def summary(self) -> dict[str, Any]:
         """What the workers did so far, as JSON values."""
-        return {"engine": "ray", "workers": self.workers, **self.totals.to_dict()}
+        exchanged = {} if self.exchange is None else self.exchange()
+        return {"engine": "ray", "workers": self.workers, **self.totals.to_dict(), **exchanged}
 
     def results(self, jobs: Iterator[J], work: Work[J, R]) -> Generator[R]:
         """The results of all jobs, in the order of the jobs; a job whose worker dies is done again."""
-        ordered = OrderedResults(self._ray, work, self.workers, self.totals)
+        ordered = OrderedResults(self.ray, work, self.workers, self.totals, self.faults)
         with contextlib.closing(ordered):
             yield from ordered.results(jobs)
 

@@ -93,11 +93,26 @@ class VersionedFolder:
 
     def write(self, files: Mapping[str, Writer]) -> Version:
         """Write the next version, its manifest last, and remove those before the last two."""
+        stem = self.next_stem()
+        return self.commit(stem, {name: self.put(stem, name, write) for name, write in files.items()})
+
+    def next_stem(self) -> str:
+        """How the names of the files of the next version begin."""
         number = 1 + max((int(match[1]) for match in self._listed()), default=0)
-        stem = f"{number:08d}-{os.urandom(4).hex()}"
+        return f"{number:08d}-{os.urandom(4).hex()}"
+
+    def put(self, stem: str, name: str, write: Writer) -> list[Any]:
+        """Write one file of a version that is not complete yet; its size and SHA-256."""
         try:
-            entries = {name: self._put(f"{stem}.{name}", write) for name, write in files.items()}
-            body = json.dumps({"format": _FORMAT, "version": _FORMAT_VERSION, "files": entries}, sort_keys=True)
+            return self._put(f"{stem}.{name}", write)
+        except Exception as error:
+            raise unreachable(self.uri, error) from None
+
+    def commit(self, stem: str, entries: Mapping[str, list[Any]]) -> Version:
+        """Write the manifest of a version whose files are all there, and remove those before the last two."""
+        number = int(stem.partition("-")[0])
+        try:
+            body = json.dumps({"format": _FORMAT, "version": _FORMAT_VERSION, "files": dict(entries)}, sort_keys=True)
             digest = hashlib.sha256(body.encode()).hexdigest()
             self._put(f"{stem}.{_MANIFEST}", lambda out: out.write(f"{digest}\n{body}\n".encode()))
         except Exception as error:

@@ -7,10 +7,13 @@ from ftprl.errors import OutOfMemory
 from ftprl.linear.spec import Spec
 
 
-def core_learner(spec: Spec, receipt: bool, classes: int) -> Learner:
-    """A learner that has seen no row; OutOfMemory says what to change where its table does not fit."""
+def core_learner(spec: Spec, receipt: bool, classes: int, *, dim: int | None = None) -> Learner:
+    """A learner that has seen no row, with a table of `dim` cells if that is not the size of all.
+
+    OutOfMemory says what to change where its table does not fit.
+    """
     try:
-        return _make(spec, receipt, spec.dim, classes)
+        return _make(spec, receipt, spec.dim if dim is None else dim, classes)
     except MemoryError:
         needed = table_bytes(spec, receipt) / 1e9
         raise OutOfMemory(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ Vector = NDArray[np.float64]
 _COPIED_ROWS = 1 << 16  # of a batch that others may write to, so many are copied at a time
 
 
-@final
 class Engine(LearnerState):
     """A table of cells that learns row by row: predict, pay, learn.
 
@@ -46,6 +45,36 @@ class Engine(LearnerState):
         self.retire = retire  # whether scales that no longer contribute are dropped
         self._seen = False  # whether the rows that are being learned were learned in an earlier pass
         self._arrivals: tuple[Vector, NDArray[np.int64]] | None = None  # of the rows that are being learned, if late
+
+    @property
+    def learns_here(self) -> bool:
+        """Whether this process learns rows, whose entries it then needs; those of a cluster may do it together."""
+        return True
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether other processes have the cells."""
+        return False
+
+    def gathered(self) -> Engine:
+        """This engine, or one with all cells if they are in other processes."""
+        return self
+
+    def renewed(self, engine: Engine) -> Engine:
+        """An engine that takes the place of this one; its cells may go to other processes as well."""
+        return engine
+
+    def save_shards(self, uri: str, stem: str) -> dict[str, list[Any]]:
+        """Have the processes that have the cells write them to files of a version (`ftprl.cluster.versions`)."""
+        raise NotImplementedError
+
+    def received(self, batch: Batch) -> Batch:
+        """A batch as a source gave it, on its way into rounds; the entries of its rows may go to other processes."""
+        return batch
+
+    def entries_here(self, batch: Batch) -> Batch:
+        """The batch with the entries of its rows, which may be in another process."""
+        return batch
 
     def learn(
         self,

@@ -350,10 +350,10 @@ class Model:
         with self.engine.unchanged():
             return model_file.write(path, self._content(), self._tensors())
 
-    def write(self, out: BinaryIO) -> str:
-        """Write the bytes of the file to a stream; returns their digest."""
+    def write(self, out: BinaryIO, *, cells: bool = True) -> str:
+        """Write the bytes of the file to a stream; returns their digest. Without `cells` as if none were touched."""
         with self.engine.unchanged():
-            return model_file.write_to(out, self._content(), self._tensors())
+            return model_file.write_to(out, self._content(), self._tensors(cells=cells))
 
     def to_bytes(self, *, names: bool = True) -> bytes:
         """The bytes that `save` writes; `from_bytes` reads them. Those of the names may be left out."""
@@ -381,8 +381,8 @@ class Model:
         """How a model is pickled and copied: as the bytes of its file."""
         return _unpickled, (self.to_bytes(), self.engine.retire)
 
-    def _tensors(self, names: bool = True) -> dict[str, NDArray[Any] | model_file.Picked]:
-        tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5)
+    def _tensors(self, names: bool = True, cells: bool = True) -> dict[str, NDArray[Any] | model_file.Picked]:
+        tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5, cells=cells)
         _ = self.history  # rows that were learned one by one have no provenance
         if names and self.names is not None:
             tensors |= self.names.tensors()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch, Position
+from ftprl.data.far import FarRows
 from ftprl.linear.rounds import round_end, round_ends
 
 
@@ -50,7 +51,7 @@ def joined(parts: list[Batch]) -> Batch:
     first = parts[0]
     lengths = np.concatenate([np.diff(part.indptr) for part in parts])
     tags = None if any(part.tags is None for part in parts) else tuple(tag for part in parts for tag in part.tags or ())
-    return Batch.trusted(
+    joined = Batch.trusted(
         np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
         *(np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "values", "y", "weight")),
         first.first_row,
@@ -58,6 +59,9 @@ def joined(parts: list[Batch]) -> Batch:
         tags,
         True,
     )
+    if first.far is None:
+        return joined
+    return joined.replaced(far=FarRows([piece for part in parts if part.far is not None for piece in part.far.pieces]))
 
 
 @final

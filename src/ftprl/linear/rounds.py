@@ -136,15 +136,37 @@ class Block(NamedTuple):
 
     def scores(self, learner: Learner, x: Vector) -> Vector:
         """The products of the rows with what their coordinates play, 0 for hot ones; one column per lane."""
-        out = np.empty((len(self.y), round_stride(learner)))
-        score_round(learner, self.indptr, self.numbers, self.values, x, out)
-        return out
+        return score_rows(learner, self.indptr, self.numbers, self.values, x)
 
     def sums(self, learner: Learner, slopes: Vector) -> Vector:
         """The sums of the gradients of each coordinate."""
-        out = np.zeros((len(self.coordinates.slots), round_stride(learner)))
-        sum_round(learner, self.indptr, self.numbers, self.values, self.y, self.weight, slopes, out)
-        return out
+        rows = self.indptr, self.numbers, self.values, self.y, self.weight
+        return sum_rows(learner, *rows, slopes, len(self.coordinates.slots))
+
+
+def score_rows(
+    learner: Learner, indptr: NDArray[np.int64], numbers: NDArray[np.uint32], values: Vector, x: Vector
+) -> Vector:
+    """The products of rows, by the numbers of their coordinates, with what these play; one column per lane."""
+    out = np.empty((len(indptr) - 1, round_stride(learner)))
+    score_round(learner, indptr, numbers, values, x, out)
+    return out
+
+
+def sum_rows(
+    learner: Learner,
+    indptr: NDArray[np.int64],
+    numbers: NDArray[np.uint32],
+    values: Vector,
+    y: Vector,
+    weight: Vector,
+    slopes: Vector,
+    coordinates: int,
+) -> Vector:
+    """The sums of the gradients of so many coordinates over the rows of a block that are learned."""
+    out = np.zeros((coordinates, round_stride(learner)))
+    sum_round(learner, indptr, numbers, values, y, weight, slopes, out)
+    return out
 
 
 def merged(blocks: list[Coordinates]) -> tuple[Coordinates, list[NDArray[np.intp]]]:

@@ -30,8 +30,11 @@ _LEAD, _SURE_LEAD = 10, 1e3  # the lead of a mixture with hinge loss, and one th
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
 
-def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, NDArray[Any] | Picked]:
-    """All that resuming needs. Only touched cells are kept when they are under this part of the table."""
+def tensors_of(engine: Engine, part: float = 0.5, *, cells: bool = True) -> dict[str, NDArray[Any] | Picked]:
+    """All that resuming needs. Only touched cells are kept when they are under this part of the table.
+
+    Cells may be left out, as if none were touched.
+    """
     arrays: dict[str, NDArray[Any] | Picked] = {**engine.saved_arrays}
     if np.isfinite(engine.baseline_state).all():  # not so for a model that was once saved without it
         arrays |= engine.baseline_arrays
@@ -39,10 +42,28 @@ def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, NDArray[Any] | Pi
         arrays |= dict(zip(BOUNDS, engine.bounds.cells(), strict=True))
     if engine.spec.round_rows > 1:
         arrays[HOT] = engine.hot_slots
-    slots = engine.touched()
+    slots = engine.touched() if cells else _NONE
     if len(slots) < part * engine.spec.dim:
         return arrays | _picked(engine, slots) | {"slots": slots}
     return arrays | _picked(engine, np.arange(engine.spec.dim, dtype=np.uint32))
+
+
+def cell_tensors(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
+    """The parts of some cells that a file holds, by name."""
+    return _picked(engine, slots)
+
+
+def put_cells(engine: Engine, slots: NDArray[np.uint32], tensors: Tensors) -> None:
+    """Put cells, of which a file has the parts by name, into some slots; refuses what learning could not make."""
+    table = _picked(engine, _NONE)
+    if tensors.keys() - {"slots"} != table.keys():
+        raise InvalidInput(f"other tensors than {', '.join(sorted(table))}")
+    for name, picked in table.items():
+        _check_shape(name, tensors[name], (len(slots), *picked.shape[1:]), picked.dtype)
+    for name, check in _CHECKS.items():
+        if name in tensors and not check(tensors):
+            raise InvalidInput(f"{name} that no learning makes")
+    _put(engine, slots, tensors)
 
 
 def _picked(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:

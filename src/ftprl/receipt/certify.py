@@ -51,11 +51,10 @@ def certify_model(
         raise InvalidInput(
             "certify compares with a box (--radius) or with another model (--against), got both; drop one."
         )
-    for option, value in (("--against", other), ("--exact", exact)):
-        if value is not None and model.engine.spec.classes:
-            raise InvalidInput(
-                f"certify {option} does not support several classes yet, got loss={model.engine.spec.loss}; drop it."
-            )
+    if other is not None and model.engine.spec.classes:
+        raise InvalidInput(
+            f"certify --against does not support several classes yet, got loss={model.engine.spec.loss}; drop it."
+        )
     named = norm_of(norm)
     if exact is not None and radius is None and named != "2":
         raise InvalidInput(f"exact needs --norm 2, or a box (--radius), got --norm {named}; drop one.")

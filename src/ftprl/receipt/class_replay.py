@@ -97,6 +97,16 @@ class ClassReplay:
         z, R, unit, count = (a[at].astype(np.float64) for a in (self._z, self._R, self._unit, self._count))
         return z, R, self._S[at], unit, count
 
+    def parts_at(self, slots: NDArray[np.integer[Any]]) -> Mapping[str, Any]:
+        """The same by name, z, R and S of all columns in one row per cell."""
+        named = dict(zip(("z", "R", "S", "unit", "count"), self.cells_at(slots), strict=True))
+        return {name: array.reshape(len(slots), -1) if array.ndim > 1 else array for name, array in named.items()}
+
+    @property
+    def intercept_columns(self) -> Vector:
+        """z, R, S and kappa of the intercept, one array per column of classes."""
+        return np.stack([*self.base, np.ones_like(self.base[0])], axis=1)
+
     def limits_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
         """Between which numbers the weights of some cells have to be."""
         if self._bounds is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Model
+from ftprl.linear.classes import ClassTable
 from ftprl.receipt.label_replay import LabelFacts
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.ledger import Certifiable, coordinate_blocks
@@ -33,7 +34,7 @@ GAP = 1e-7  # of the loss: where the search may stop
 
 def best_fixed(model: Model, data: Any, radius: float) -> dict[str, float]:
     """The least loss of the box |u_i| <= radius / unit_i on the data a model learned, and the true regret."""
-    return best_of(model.engine, learned_data(model, data), radius)
+    return best_of(model.engine, learned_data(model, data), radius, model.class_table)
 
 
 def learned_data(model: Model, data: Any) -> LearnedData:
@@ -46,9 +47,11 @@ def learned_data(model: Model, data: Any) -> LearnedData:
     return learned
 
 
-def best_of(engine: Certifiable, data: LearnedData, radius: float) -> dict[str, float]:
-    """The same for an engine or its twin."""
-    problem = Problem(engine, data, radius)
+def best_of(
+    engine: Certifiable, data: LearnedData, radius: float, classes: ClassTable | None = None
+) -> dict[str, float]:
+    """The same for an engine or its twin; `classes` has the numbers of its labels, if it has several classes."""
+    problem = Problem(engine, data, radius, classes)
     small = problem.smooth and len(problem.start) <= SMALL
     near = descend(problem, 100 if small else STEPS)
     if small:  # with many coordinates at their bounds Newton's steps get short, and cost more than they bring
@@ -156,28 +159,98 @@ def offsets_of(facts: LabelFacts, y: Vector, weight: Vector) -> tuple[Vector, Ve
     return offsets, shares
 
 
+class RowLoss(Protocol):
+    """The losses of rows as functions of their scores: one of each row, or one of each row and column of classes."""
+
+    is_smooth: bool
+
+    def value_and_slope(self, scores: Vector, y: Vector) -> tuple[Vector, Vector]: ...
+    def curvature(self, scores: Vector, y: Vector) -> tuple[Callable[[Vector], Vector], Vector]:
+        """The products of the Hessians of all rows with directions of their scores, and their diagonals."""
+
+
+@final
+class _OneScore:
+    def __init__(self, arrays: Callable[[Vector, Vector], tuple[Vector, Vector, Vector | None]]) -> None:
+        self._arrays, self.is_smooth = arrays, arrays(np.ones(1), np.ones(1))[2] is not None
+
+    def value_and_slope(self, scores: Vector, y: Vector) -> tuple[Vector, Vector]:
+        return self._arrays(scores, y)[:2]
+
+    def curvature(self, scores: Vector, y: Vector) -> tuple[Callable[[Vector], Vector], Vector]:
+        curve = self._arrays(scores, y)[2]
+        assert curve is not None
+        return lambda direction: curve * direction, curve
+
+
+@final
+class _Softmax:
+    """Each column counts as often as there are classes that it stands for."""
+
+    is_smooth = True
+
+    def __init__(self, copies: Vector) -> None:
+        self._copies = copies
+
+    def _chances(self, scores: Vector) -> tuple[Vector, Vector]:
+        """Of all classes of each column together, and the logarithm of what they are divided by."""
+        high = scores.max(axis=1, keepdims=True)
+        powers = self._copies * np.exp(scores - high)
+        total = powers.sum(axis=1, keepdims=True)
+        return powers / total, (high + np.log(total))[:, 0]
+
+    def value_and_slope(self, scores: Vector, y: Vector) -> tuple[Vector, Vector]:
+        slope, logs = self._chances(scores)
+        at = np.arange(len(y)), y.astype(np.intp)
+        slope[at] -= 1.0
+        return logs - scores[at], slope
+
+    def curvature(self, scores: Vector, y: Vector) -> tuple[Callable[[Vector], Vector], Vector]:
+        p = self._chances(scores)[0]
+        return lambda d: p * d - p * (p * d).sum(axis=1, keepdims=True), p * (1.0 - p)
+
+
+def _from(scores: Vector, offset: Vector) -> Vector:
+    return scores + offset if scores.ndim == 1 else scores
+
+
+def _times(weight: Vector, terms: Vector) -> Vector:
+    return weight * terms if terms.ndim == 1 else weight[:, None] * terms
+
+
 @final
 class Problem:
-    """f(t) = the total loss of the fixed weights t_i / unit_i, with its gradient, over a box."""
+    """f(t) = the total loss of the fixed weights t_i / unit_i, with its gradient, over a box.
 
-    def __init__(self, engine: Certifiable, data: LearnedData, radius: float) -> None:
+    With several classes t has a number for each coordinate and column of classes, in this order. A column that stands
+    for m classes, which are all alike and so have the same best weights, has sqrt(m) times its weight in t: the length
+    of t is then that of all weights.
+    """
+
+    def __init__(
+        self, engine: Certifiable, data: LearnedData, radius: float, classes: ClassTable | None = None
+    ) -> None:
         spec = engine.spec
         self._loss = spec.scalar_loss()
-        self._arrays = self._loss.arrays
+        self._of_row: RowLoss = _OneScore(self._loss.arrays) if classes is None else _Softmax(engine.copies)
+        self._classes, self._roots = classes, np.sqrt(engine.copies)
         self._intercept = spec.intercept
+        C = len(self._roots)
         own = [b for b in coordinate_blocks(engine) if not b.free]
-        slots = np.concatenate([b.slots for b in own if b.slots is not None] or [np.empty(0, np.intp)])
-        unit = np.concatenate([b.unit[:, 0] for b in own] or [np.empty(0)])
+        slots = np.concatenate([b.slots[::C] for b in own if b.slots is not None] or [np.empty(0, np.intp)])
+        unit = np.concatenate([b.unit[::C, 0] for b in own] or [np.empty(0)])
         self._place = np.full(spec.dim, -1, np.int64)
         self._place[slots] = np.arange(len(slots))
         self._unit = unit
         size = len(slots) + spec.intercept
-        self.low, self.high = np.full(size, -radius), np.full(size, radius)
+        low, high = np.full(size, -radius), np.full(size, radius)
         lower, upper = engine.limits_at(slots)
-        self.low[: len(slots)] = np.maximum(-radius, lower * unit)
-        self.high[: len(slots)] = np.minimum(radius, upper * unit)
+        low[: len(slots)] = np.maximum(-radius, lower * unit)
+        high[: len(slots)] = np.minimum(radius, upper * unit)
+        self.low, self.high = (np.outer(ends, self._roots).reshape(-1) for ends in (low, high))
         plays = [b.play()[:, engine.leader] * b.unit[:, 0] for b in coordinate_blocks(engine)]
-        self.start = np.clip(np.concatenate(plays) if plays else np.empty(0), self.low, self.high)
+        start = np.concatenate(plays) if plays else np.empty(0)
+        self.start: Vector = np.asarray(np.clip(start * np.tile(self._roots, size), self.low, self.high))
         self.best, self.least = math.inf, -math.inf
         self._data, self._kept = data, list[Any]()
         self._fits = False
@@ -186,7 +259,7 @@ class Problem:
     @property
     def smooth(self) -> bool:
         """Whether the loss has a curvature."""
-        return self._arrays(np.ones(1), np.ones(1))[2] is not None
+        return self._of_row.is_smooth
 
     @property
     def gap(self) -> float:
@@ -228,8 +301,9 @@ class Problem:
             passes, times = (run["passes"], 1) if self._loss.has_offset else (1, run["passes"])
             for _ in range(passes):
                 for batch, _, _ in self._data.batches(number, before):
-                    learned = (batch.weight > 0) & (batch.y == batch.y)
-                    y, weight = batch.y[learned], batch.weight[learned] * times
+                    labels = self._labels(batch)
+                    learned = (batch.weight > 0) & (labels == labels)
+                    y, weight = labels[learned], batch.weight[learned] * times
                     offsets, shares = offsets_of(facts, y, weight)
                     yield self._matrix(batch)[learned], y, weight * shares, offsets
             before += run["rows"] // run["passes"]
@@ -246,13 +320,24 @@ class Problem:
     def _parts(self) -> Iterator[Part]:
         return iter(self._kept) if self._fits else self._read()
 
-    def _scores(self, X: Any, t: Vector) -> Vector:
-        n = len(self._unit)
-        return np.asarray(X @ t[:n] + (t[n] if self._intercept else 0.0))
+    def _labels(self, batch: Batch) -> Vector:
+        """With several classes their numbers; NaN for a row of none that was learned."""
+        return batch.y if self._classes is None else self._classes.known(batch.y, batch.label_texts)
 
-    def _back(self, X: Any, pull: Vector) -> Vector:
-        own = X.T @ pull
-        return np.append(own, pull.sum()) if self._intercept else np.asarray(own)
+    def _scores(self, X: Any, t: Vector) -> Vector:
+        """Of each row, or of each row and column of classes."""
+        n, weights = len(self._unit), t
+        if self._classes is not None:
+            weights = t.reshape(-1, len(self._roots)) / self._roots
+        return np.asarray(X @ weights[:n] + (weights[n] if self._intercept else 0.0))
+
+    def _back(self, X: Any, pull: Vector, roots: Vector | None = None) -> Vector:
+        """X'pull, an entry per entry of t."""
+        own = np.asarray(X.T @ pull)
+        if self._classes is None:
+            return np.append(own, pull.sum()) if self._intercept else own
+        own = np.vstack([own, pull.sum(axis=0)]) if self._intercept else own
+        return np.asarray((own / (self._roots if roots is None else roots)).reshape(-1))
 
     def __call__(self, t: Vector) -> tuple[float, Vector]:
         """f and ∇f; the best loss and its lower bound are kept."""
@@ -266,24 +351,23 @@ class Problem:
         """f and ∇f alone, without regard to the box."""
         value, slope = 0.0, np.zeros_like(t)
         for X, y, weight, offset in self._parts():
-            losses, pull, _ = self._arrays(self._scores(X, t) + offset, y)
+            losses, pull = self._of_row.value_and_slope(_from(self._scores(X, t), offset), y)
             value += float((weight * losses).sum())
-            slope += self._back(X, weight * pull)
+            slope += self._back(X, _times(weight, pull))
         return value, slope
 
     def curvature(self, t: Vector) -> tuple[Callable[[Vector], Vector], Vector]:
         """The product with the Hessian at t, and its diagonal."""
-        curves, diagonal = [], np.zeros_like(t)
+        rows, diagonal = [], np.zeros_like(t)
         for X, y, weight, offset in self._parts():
-            curve = self._arrays(self._scores(X, t) + offset, y)[2]
-            assert curve is not None
-            curves.append(weight * curve)
-            diagonal += self._back(X.power(2), weight * curve)
+            product, own = self._of_row.curvature(_from(self._scores(X, t), offset), y)
+            rows.append((product, weight))
+            diagonal += self._back(X.power(2), _times(weight, own), self._roots**2)
 
         def times(p: Vector) -> Vector:
             out = np.zeros_like(p)
-            for (X, _, _, _), curve in zip(self._parts(), curves, strict=True):
-                out += self._back(X, curve * self._scores(X, p))
+            for (X, _, _, _), (product, weight) in zip(self._parts(), rows, strict=True):
+                out += self._back(X, _times(weight, product(self._scores(X, p))))
             return out
 
         return times, diagonal

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.linear import Model
+from ftprl.linear.classes import ClassTable
 from ftprl.receipt.exact import Problem, learned_data
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.ledger import Certifiable
@@ -27,12 +28,14 @@ STEPS = 300
 
 def best_lengths(model: Model, data: Any, curve: FloorCurve) -> list[dict[str, float]]:
     """The length, the loss and the least possible loss of the best fixed weights, for some lengths that rise."""
-    return points_of(model.engine, learned_data(model, data), curve)
+    return points_of(model.engine, learned_data(model, data), curve, model.class_table)
 
 
-def points_of(engine: Certifiable, data: LearnedData, curve: FloorCurve) -> list[dict[str, float]]:
-    """The same for an engine or its twin."""
-    problem = Problem(engine, data, math.inf)
+def points_of(
+    engine: Certifiable, data: LearnedData, curve: FloorCurve, classes: ClassTable | None = None
+) -> list[dict[str, float]]:
+    """The same for an engine or its twin; `classes` has the numbers of its labels, if it has several classes."""
+    problem = Problem(engine, data, math.inf, classes)
     t = np.zeros_like(problem.start)
     first = max(curve.beaten_length or 0.0, 0.1) * curve.unit
     pull = float(np.linalg.norm(problem.value_and_slope(t)[1]))

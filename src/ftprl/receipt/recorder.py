@@ -41,16 +41,17 @@ class ReceiptRecorder:
         self._digests = FileDigests(source.files) if source.files and source.can_be_read_again else BatchDigest()
         if isinstance(self._digests, BatchDigest) and source.can_be_read_again:
             for batch, _ in source.read():  # all rows, once: a run may begin in the middle, and have several passes
-                self._digests.update(batch)
+                self._digests.update(self._model.engine.entries_here(batch))
 
     def observe(self, batch: Batch, rows: int) -> None:
         """Take note of rows that are about to be learned; `rows` of this run came before them."""
         if rows < _FULL_SCAN:
-            self._seen[batch.indices] = True
+            self._seen[slice(None) if batch.far is not None else batch.indices] = True
             self._slots = None
         if isinstance(self._digests, BatchDigest) and not self._source.can_be_read_again:
             self._digests.update(batch)
-        if self.provenance.unit_values and not has_units(batch.values):
+        units = has_units(batch.values) if batch.far is None else batch.far.has_units
+        if self.provenance.unit_values and not units:
             self.provenance = replace(self.provenance, unit_values=False)
 
     def milestone(self, rows: int) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from ftprl.receipt.confidence_replay import ConfidenceReplay
 from ftprl.receipt.digest import BatchDigest
 from ftprl.receipt.document import Document, first_spec
 from ftprl.receipt.learned_data import LearnedData
+from ftprl.receipt.ledger import Certifiable
 from ftprl.receipt.printed import four_answers
 from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
-from ftprl.receipt.replay import Replay
 from ftprl.receipt.soundness import broken_link
 from ftprl.runlog.answers import Answer
 from ftprl.runlog.floor import FloorCurve
@@ -192,11 +192,10 @@ class Replaying:
         cells = CellGroups.of_data(learned.sources, learned.reading, spec.dim) if "named" in stated else None
         audit = Audit(self.replay, comparator, unit_values=self.unit_values, cells=cells)
         recomputed, tolerances = audit.certificate(), _tolerances(audit)
-        if isinstance(self.replay, Replay):  # of several classes no best weights are computed
-            if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
-                recomputed |= self._exact(self.replay, stated["exact"], comparator.radius)
-            if stated["floor"]["points"]:
-                recomputed["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
+        if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
+            recomputed |= self._exact(self.replay, stated["exact"], comparator.radius)
+        if stated["floor"]["points"]:
+            recomputed["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
         recomputed["caveats"] = self._caveats(audit, comparator, recomputed)
         recomputed["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
         checks = compare("certificate", {**stated, "confidence": None}, {**recomputed, "confidence": None}, tolerances)
@@ -246,14 +245,14 @@ class Replaying:
         )
         return list(notes)
 
-    def _exact(self, replay: Replay, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
+    def _exact(self, replay: Certifiable, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
         """The best fixed weights computed once more; the stated losses stand if they are as near as it gets.
 
         What is stated of the regret has to follow from them.
         """
         from ftprl.receipt.exact import best_of
 
-        solved, loss = best_of(replay, self.learned, radius), replay.row_sums(0).prediction_loss
+        solved, loss = best_of(replay, self.learned, radius, self.classes), replay.row_sums(0).prediction_loss
         near = EXACT * max(abs(loss), 1.0)
         best, least = (
             stated[name] if _is_near(stated.get(name), solved[name], near) else solved[name]
@@ -263,11 +262,11 @@ class Replaying:
         exact |= {"true_regret": loss - least, "true_regret_at_least": loss - best}
         return {"exact": exact, "true_regret": exact["true_regret"]}
 
-    def _points(self, replay: Replay, stated: list[dict[str, float]], curve: FloorCurve) -> list[dict[str, float]]:
+    def _points(self, replay: Certifiable, stated: list[dict[str, float]], curve: FloorCurve) -> list[dict[str, float]]:
         """The best fixed weights of some lengths once more; those stated stand if they are as near as it gets."""
         from ftprl.receipt.exact_lengths import points_of
 
-        solved, total = points_of(replay, self.learned, curve), replay.row_sums(0).prediction_loss
+        solved, total = points_of(replay, self.learned, curve, self.classes), replay.row_sums(0).prediction_loss
         near = {"length": EXACT_LENGTH, "loss": EXACT, "at_least": EXACT_LENGTH}
         size = {"length": 1.0, "loss": abs(total), "at_least": abs(total)}
         agree = len(stated) == len(solved) and all(

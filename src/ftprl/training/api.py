@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
+from ftprl.cluster.fault import ClusterFault
 from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN, STDOUT, is_uri
 from ftprl.data.ngrams import GramsOption
@@ -112,6 +113,7 @@ def train(
     engine: str | None = None,
     address: str | None = None,
     workers: int | None = None,
+    servers: int | None = None,
     names: str | int | None = None,
     output: Path | None = None,
     predictions: Path | None = None,
@@ -233,6 +235,9 @@ def train(
       machine, started for the run]
     - `workers`: With `engine` ray: number of files, or parts of files, that are read at the same time [default: the
       processors of the cluster, one of them left out]
+    - `servers`: With `engine` ray and `round_rows`: number of servers that share the table, for one that is larger than
+      the memory of a machine, or for more rows per second than one process learns; the result is that of `round_rows`
+      [default: none, one process has the table]
     - `names`: Memory for feature names, which `inspect` shows, such as 64MB; 0 for no names [default: 64MB]
 
     Output options:
@@ -276,7 +281,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
     # Before the model is read: it may be one of them.
     with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
         if resume is None:
-            old = None
+            old, version = None, None
             data = readers.as_data(data)
             model, source = new_model(
                 data, model_options(arguments), RECEIPT if receipt is None else receipt, names, classes
@@ -285,7 +290,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         else:
             from ftprl.training.checkpoint import load_resumed  # most runs do without
 
-            old = load_resumed(os.fspath(resume))
+            old, version = load_resumed(os.fspath(resume), apart=where.servers is not None)
             data = readers.as_data(data)
             model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
         from ftprl.training.delay import has_delay_column
@@ -296,6 +301,10 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
 
         check_mixture_options(model.engine.spec, arguments)
         set_admission(model, admit, is_new=old is None)
+        if where.servers is not None:
+            from ftprl.training.servers import check_servers
+
+            check_servers(model)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         resumed_file = None if resume is None or is_uri(os.fspath(resume)) else resume
@@ -316,6 +325,11 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
             source = cached(
                 source, os.fspath(cache), threads, names="all" if model.engine.spec.bounds else model.names is not None
             )
+        if cluster is not None and where.servers is not None:
+            from ftprl.training.servers import spread_over
+
+            saved_cells = None if version is None else (os.fspath(resume), version)
+            model.engine = connections.enter_context(spread_over(cluster, where.servers, model.engine, saved_cells))
         saved = None if old is None else old.checkpoint
         run_options = _run_options(arguments, saved, source, model.engine.spec, receipt=model.engine.receipt)
         _check_calibrate(run_options, source, model.engine.spec.calibrate)
@@ -325,7 +339,8 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         run = trainer.run
         log.progressive = lambda: run.progressive
         log.reading = None if cluster is None else cluster.summary
-        _run(trainer, log, output)
+        _run(trainer, log, output, is_replaced=may_restart(arguments))
+        model.engine = model.engine.gathered()
     state = run.state
     only_class = state.only_class if model.engine.spec.scalar_loss().binary else None
     return Run(
@@ -365,7 +380,9 @@ def _reading_ahead(source: readers.Source, arguments: Mapping[str, Any]) -> Iter
 
 def _where(arguments: Mapping[str, Any]) -> ClusterOptions:
     """Where the work of a run is done."""
-    return ClusterOptions(arguments["engine"] or "local", arguments["address"], arguments["workers"])
+    return ClusterOptions(
+        arguments["engine"] or "local", arguments["address"], arguments["workers"], arguments["servers"]
+    )
 
 
 def may_restart(arguments: Mapping[str, Any]) -> bool:
@@ -386,14 +403,19 @@ def may_restart(arguments: Mapping[str, Any]) -> bool:
     return are_paths and not has_vectors and is_apart
 
 
-def _run(trainer: Trainer, log: EventLog, output: Path | None) -> None:
-    """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
+def _run(trainer: Trainer, log: EventLog, output: Path | None, *, is_replaced: bool) -> None:
+    """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end.
+
+    Where a cluster has lost something and another process goes on, nothing went wrong.
+    """
     with trainer.signals, closing(trainer.predictions) if trainer.predictions else nullcontext():
         trainer.signals.hold()  # once the log exists, an interrupt is that of a run, which says what it keeps
         log.open(append=trainer.run.state.rows > 0)
         try:
             _train_and_save(trainer, output)
         except (FtprlError, OSError) as wrong:
+            if is_replaced and isinstance(wrong, ClusterFault):
+                raise
             log.add({"event": "error", "rows": trainer.run.state.rows, "message": str(wrong) or type(wrong).__name__})
             raise
         finally:

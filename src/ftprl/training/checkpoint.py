@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from ftprl.confidence import RunMonitor
 from ftprl.data import Source
@@ -16,6 +16,9 @@ from ftprl.training.options import RunOptions
 from ftprl.training.predictions import Predictions
 from ftprl.training.run_state import RunState
 
+if TYPE_CHECKING:
+    from ftprl.cluster.versions import Version, VersionedFolder
+
 _RUN = "run"  # the file of a version on a shared path
 
 
@@ -26,10 +29,13 @@ def check_shared(uri: str) -> None:
     VersionedFolder(uri, "checkpoint").check()
 
 
-def load_resumed(path: str) -> Model:
-    """The model or checkpoint in a file, or the last checkpoint that is complete on a shared path."""
+def load_resumed(path: str, *, apart: bool = False) -> tuple[Model, Version | None]:
+    """The model or checkpoint in a file, or the last checkpoint that is complete on a shared path.
+
+    With `apart`, cells that are in files of their own are left there, and the version that has them is returned.
+    """
     if not is_uri(path):
-        return Model.load(path)
+        return Model.load(path), None
     from ftprl.cluster.versions import VersionedFolder
 
     folder = VersionedFolder(path, "resume")
@@ -40,7 +46,26 @@ def load_resumed(path: str) -> Model:
             " start anew.",
             option="resume",
         )
-    return Model.from_bytes(folder.read(version, _RUN), path)
+    model = Model.from_bytes(folder.read(version, _RUN), path)
+    has_shards = any(name != _RUN for name in version.files)
+    if apart and has_shards:
+        return model, version
+    if has_shards:
+        from ftprl.linear.shards import put_shards
+
+        put_shards(model.engine, path, version)
+    return model, None
+
+
+def _write_version(folder: VersionedFolder, model: Model) -> None:
+    """Write a version; cells that other processes have are written by these, each shard to a file of its own."""
+    if not model.engine.is_apart:
+        folder.write({_RUN: model.write})
+        return
+    stem = folder.next_stem()
+    entries = model.engine.save_shards(folder.uri, stem)
+    entries[_RUN] = folder.put(stem, _RUN, lambda out: model.write(out, cells=False))
+    folder.commit(stem, entries)
 
 
 @final
@@ -119,7 +144,7 @@ class Checkpoints:
             if is_uri(options.checkpoint):
                 from ftprl.cluster.versions import VersionedFolder  # most checkpoints are files of this machine
 
-                VersionedFolder(options.checkpoint, "checkpoint").write({_RUN: model.write})
+                _write_version(VersionedFolder(options.checkpoint, "checkpoint"), model)
             else:
                 model.save(options.checkpoint)
         finally:

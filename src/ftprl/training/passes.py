@@ -70,7 +70,8 @@ def review(
         engine.start_weighing(_FIRST_PASS / (every - 1))
         with closing(source.read(source.start, threads=threads)) as reading:
             for batch, _ in reading:
-                rows = rows_of(batch, held_out(batch, every, rows_before, compares=True))
+                held = held_out(batch, every, rows_before, compares=True)
+                rows = rows_of(engine.entries_here(batch), held)
                 for losses, baselines, weights in around_refused(rows, lambda some: _weighed(model, some), _pass_over):
                     totals = add_losses(totals, losses, baselines, weights)
                 signals.deliver()

@@ -65,11 +65,15 @@ class _Supervisor:
                 kind, content = message
                 if kind == "error":
                     raise content
+                if kind == "fault":
+                    self._replace(content)
+                    return None
                 if kind == "done":
                     return content  # type: ignore[no-any-return]
                 self._see(content)
                 message = _answer(ours, None)
-            self._replace(process.wait())
+            code = process.wait()
+            self._replace(signal.Signals(-code).name if code < 0 else f"exit code {code}")
         return None
 
     def _see(self, event: Event) -> None:
@@ -83,12 +87,11 @@ class _Supervisor:
         elif event["event"] == "checkpoint_failed":
             warnings.warn(event["message"], RuntimeWarning, stacklevel=6)
 
-    def _replace(self, code: int) -> None:
+    def _replace(self, how: str) -> None:
         """After a learner died: have another one take over, unless nobody wants that or it would die as well."""
         if self._signal is not None:
             raise Interrupted("interrupted; the learner had ended", signal=self._signal, rows=self._rows)
         self._deaths += 1
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         if self._deaths >= MOST_DEATHS:
             raise FtprlError(
                 f"the process that learns died {self._deaths} times after row {self._rows} ({how}); give it more"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import time
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, final
 
@@ -123,7 +123,8 @@ class Trainer:
         with closing(source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
             if waits_for_data:
                 self.signals.release()
-            for batch, position in reading if self._rounds is None else self._rounds.whole(reading):
+            whole = reading if self._rounds is None else self._rounds.whole(self._received(reading))
+            for batch, position in whole:
                 self.signals.hold()
                 self._learn_batch(batch, position)
                 self.signals.deliver()
@@ -135,9 +136,15 @@ class Trainer:
         self._rows.learn_waiting()
         self._plan.end_pass()
 
+    def _received(self, reading: Iterator[tuple[Batch, Position]]) -> Iterator[tuple[Batch, Position]]:
+        """What a source reads, with the entries of rows where they are learned."""
+        for batch, position in reading:
+            yield self.run.model.engine.received(batch), position
+
     def _learn_batch(self, batch: Batch, position: Position) -> None:
         if self._recorder is not None:
-            self._recorder.observe(batch, self.run.state.rows)
+            engine = self.run.model.engine
+            self._recorder.observe(engine.entries_here(batch) if engine.learns_here else batch, self.run.state.rows)
         self._learn_to_stops(batch, position)
         self._emit("tick", **self._meter.mean_losses())
         if self.checkpoints.is_due():
@@ -156,8 +163,9 @@ class Trainer:
             self._rows.learn(batch[at:end], position, is_shown=is_shown)
             self._rows.add_names(batch, position, at, end)
             state.advance(end - at, position.after(end))
-            while stop.row < state.rows and (later := self._schedule.after(stop.row)).row <= state.rows:
-                stop = stop.merged(later)
+            reached = stop.row
+            while reached < state.rows and (later := self._schedule.after(reached)).row <= state.rows:
+                stop, reached = stop.merged(later), later.row
             if state.rows >= stop.row:
                 self._at_stop(stop)
             at = end

@@ -101,6 +101,7 @@ TABLE = {
     "--engine": [f"{T} --engine spark", "train - --format vw -o x --engine ray", "predict m - --engine ray"],
     "--address": [f"{T} --address auto", f"{T} --engine ray --address 127.0.0.1:9"],
     "--workers": [f"{T} --workers 2", f"{T} --engine ray --workers 0", "evaluate m c.vw --workers 2"],
+    "--servers": [f"{T} --servers 2", f"{T} --engine ray --servers 0 --round-rows 4", f"{T} --engine ray --servers 2"],
     "Invalid value for '--threads'": [f"{T} --threads x"],
     "--output": ["train c.vw -o d", "train c.vw -o no/x", "train c.vw -o ''", "train c.vw -o c.vw", f"{T} --events x",
                  "predict m c.vw -o d", "predict m c.vw -o no/x", "certify m -o d", "certify m -o no/r",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,24 @@ def test_classes_to_come_count_as_if_each_had_a_column() -> None:
 
 def best_fixed(batch: Batch, units: np.ndarray, classes: int, ridge: float) -> tuple[float, float]:
     """The length, over all classes, and the loss of the softmax regression with this ridge: the best of its length."""
+    loss, size = regression(batch, units, classes, ridge)
+    solved = minimize(loss, np.zeros(size), jac=True, method="L-BFGS-B", options={"maxiter": 2000})
+    length = float(np.linalg.norm(solved.x))
+    return length, loss(solved.x)[0] - 0.5 * ridge * length**2
+
+
+def best_in_box(batch: Batch, units: np.ndarray, classes: int, radius: float) -> float:
+    """The least loss of weights of at most `radius` over the units, and intercepts of at most `radius`."""
+    loss, size = regression(batch, units, classes, 0.0)
+    options = {"maxiter": 5000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-9}
+    box = [(-radius, radius)] * size
+    return float(minimize(loss, np.zeros(size), jac=True, method="L-BFGS-B", bounds=box, options=options).fun)
+
+
+def regression(
+    batch: Batch, units: np.ndarray, classes: int, ridge: float
+) -> tuple[Callable[[np.ndarray], tuple[float, np.ndarray]], int]:
+    """The loss of the softmax regression with its gradient, and how many weights it has."""
     X = np.zeros((len(batch), len(units) + 1))
     X[np.repeat(np.arange(len(batch)), np.diff(batch.indptr)), batch.indices] = batch.values
     X = np.hstack([X[:, :-1] / np.where(units > 0, units, 1.0), np.ones((len(batch), 1))])
@@ -120,9 +139,7 @@ def best_fixed(batch: Batch, units: np.ndarray, classes: int, ridge: float) -> t
         total = -float(weight @ logs[np.arange(len(y)), y])
         return total + 0.5 * ridge * float(flat @ flat), (X.T @ (weight[:, None] * slope)).reshape(-1) + ridge * flat
 
-    solved = minimize(loss, np.zeros(X.shape[1] * classes), jac=True, method="L-BFGS-B", options={"maxiter": 2000})
-    length = float(np.linalg.norm(solved.x))
-    return length, loss(solved.x)[0] - 0.5 * ridge * length**2
+    return loss, X.shape[1] * classes
 
 
 @pytest.mark.parametrize("options", [{"dense": True}, {"scale": 0.3}, {"classes": 4}], ids=str)
@@ -177,8 +194,10 @@ def written(model: ftprl.Model, **more: Any) -> dict[str, Any]:
         ({"classes": "fog,sun,rain,snow", "passes": 2, "holdout": 7}, {"norm": "1"}),
         ({"scale": 0.2, "float64": True}, {"radius": 0.5}),
         ({"classes": 3, "on_bad_row": "skip"}, {}),
+        ({"classes": 3, "on_bad_row": "skip"}, {"exact": "t.csv"}),
+        ({"passes": 2}, {"radius": 0.5, "exact": "t.csv"}),
     ],
-    ids=["default", "declared", "one scale", "too many"],
+    ids=["default", "declared", "one scale", "too many", "best of a length", "best of a box"],
 )
 @pytest.mark.usefixtures("table")
 def test_a_true_receipt_is_confirmed(options: dict[str, Any], more: dict[str, Any]) -> None:
@@ -247,7 +266,39 @@ def test_a_resumed_run_has_the_receipt_of_a_whole_one() -> None:
 
 
 @pytest.mark.usefixtures("table")
-@pytest.mark.parametrize(("option", "value"), [("other", "m.ftprl"), ("exact", "t.csv")])
-def test_what_is_not_computed_is_refused(option: str, value: str) -> None:
-    with pytest.raises(InvalidInput, match=r"certify --(against|exact) does not support several classes yet"):
-        certify_model(trained(), **{option: value})  # type: ignore[arg-type]
+def test_what_is_not_computed_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="certify --against does not support several classes yet"):
+        certify_model(trained(), other="m.ftprl")
+
+
+def learned_rows(model: ftprl.Model) -> tuple[Batch, np.ndarray]:
+    """The rows of t.csv with the numbers of their classes, in cells that are numbered anew, and the units of these."""
+    (batch,) = (model.numbered(rows) for rows in ftprl.data.open("t.csv", **model.reading).batches())
+    slots = model.engine.touched()
+    place = np.zeros(model.engine.spec.dim, np.uint32)
+    place[slots] = np.arange(len(slots))
+    return batch.replaced(indices=place[batch.indices]), model.engine.parts_at(slots)["unit"].astype(float)
+
+
+@pytest.mark.parametrize("classes", [4, 9])
+@pytest.mark.usefixtures("table")
+def test_the_best_fixed_weights_are_those_of_scipy(classes: int) -> None:
+    """Over all classes there may be, each with weights of its own, in the oracle; of some lengths, and in a box."""
+    model = trained(classes=classes)
+    batch, unit = learned_rows(model)
+    certificate = certify_model(model, exact="t.csv")
+    points = certificate.points
+    assert len(points) > 3
+    for point in points:
+        assert point["at_least"] <= point["loss"] <= point["at_least"] + 1e-3 * abs(point["loss"])
+        assert certificate.floor(point["length"]) <= point["loss"] / certificate.weight
+    for ridge in (30.0, 5.0, 1.0, 0.2):
+        length, loss = best_fixed(batch, unit, classes, ridge)
+        assert all(point["loss"] <= loss + 1e-4 for point in points if point["length"] >= length)
+        assert all(point["loss"] >= loss - 1e-4 for point in points if point["length"] <= length)
+    boxed = certify_model(model, radius=0.4, exact="t.csv")
+    assert boxed.exact is not None
+    best = best_in_box(batch, unit, classes, 0.4)
+    assert boxed.exact["best_loss_at_least"] - 1e-6 <= best <= boxed.exact["best_loss"] + 1e-6
+    assert boxed.exact["best_loss"] == pytest.approx(best, rel=1e-5)
+    assert boxed.regret >= boxed.exact["true_regret"] - 1e-6

@@ -69,6 +69,14 @@ def test_threads_and_batches_change_no_bit(log: Path, options: dict[str, Any], m
             assert digest(log, **options) == expected
 
 
+def test_rows_that_are_not_learned_may_pass_several_stops_at_once(tmp_path: Path) -> None:
+    """Row 4, a doubling, and row 5, where progress is logged, belong to one round of a single learned row."""
+    path = tmp_path / "few.vw"
+    path.write_text("1 | a\n-1 | b\n1 | a b\n | a\n | b\n | a\n1 | a\n")
+    run = train(path, **OPTIONS)
+    assert [event["rows"] for event in run.events if event["event"] == "progress"] == [1, 2, 3, 7]
+
+
 def test_rounds_learn_another_model_than_rows_and_predict_nearly_as_well(log: Path) -> None:
     rows = train(log, **{**OPTIONS, "round_rows": 1}, coin=False, dense=False)
     rounds = train(log, **OPTIONS)
