@@ -237,7 +237,9 @@ class AnyLabel:
         if self.D == 0.0 or self.stretch_loss >= self.D / 16.0:
             self.longest = max(self.longest, self.stretch) if self.D > 0 else self.longest
             self.stretch, self.stretch_loss = 0, 0.0
-        elif self.stretch >= 4 * max(self.longest, 4):
+        elif (
+            self.stretch >= 4 * max(self.longest, 4) and self.rows % max(16, 2 ** int(math.log2(self.rows)) // 64) == 0
+        ):
             self.longest, self.stretch, self.stretch_loss = self.stretch, 0, 0.0
             self._begin_anew(y, c)
         if self.rows >= FIRST_REVIEW and self.rows & (self.rows - 1) == 0:

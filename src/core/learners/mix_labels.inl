@@ -2,7 +2,7 @@
 // Included by mix.inl; rules as there.
 
 constexpr double LEVEL_RATES[] = {0.5, 0.125};
-constexpr std::int64_t FIRST_REVIEW = 16, LAST_REVIEW = 256;
+constexpr std::int64_t LAST_EARLY_REVIEW = 256;
 constexpr double STRETCH_PART = 0x1p-4;  // of D that the offset loses in a stretch of rows
 constexpr double LEAST_STRETCH = 4.0;    // rows; and how many times the longest stretch is too long
 constexpr double TOO_LONG = 4.0;
@@ -176,13 +176,13 @@ inline void review_past(Mixture& m, double y, double weight, double t) {
     if (D == 0.0 || loss >= STRETCH_PART * D) {
         if (D != 0.0) longest = most(longest, rows);
         loss = rows = 0.0;
-    } else if (rows >= TOO_LONG * most(longest, LEAST_STRETCH)) {
+    } else if (rows >= TOO_LONG * most(longest, LEAST_STRETCH) && is_review(row)) {
         longest = rows;
         loss = rows = 0.0;
         forget_past(m, y, weight);
     }
     if (row < FIRST_REVIEW || (row & (row - 1)) != 0) return;
-    if (row <= LAST_REVIEW && m.hedge[LARGEST_GAP] > m.hedge[PAID]) forget_past(m, y, weight);
+    if (row <= LAST_EARLY_REVIEW && m.hedge[LARGEST_GAP] > m.hedge[PAID]) forget_past(m, y, weight);
     m.hedge[PAID] = 0.0;
 }
 

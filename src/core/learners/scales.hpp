@@ -53,6 +53,15 @@ enum HedgeFact {
     HEDGE_FACTS
 };
 
+// The rows after which the past of the labels is reviewed: multiples of 16, from row 2048 on of the 64th part of the
+// last power of two. They are known in advance, so that rows between them can be learned before they are mixed.
+constexpr std::int64_t FIRST_REVIEW = 16, REVIEWS_PER_OCTAVE = 64;
+inline bool is_review(std::int64_t row) {
+    std::int64_t step = FIRST_REVIEW;
+    while (step * 2 * REVIEWS_PER_OCTAVE <= row) step *= 2;
+    return row >= FIRST_REVIEW && row % step == 0;
+}
+
 constexpr double CAUTION = 24.0;  // classes: the odds of the majority while the mixture has no lead
 
 // All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there are such, the

@@ -164,11 +164,18 @@ void forget_past(const MixtureState& m, LabelState& labels, double y, double wei
     begin_anew(labels, y, weight);
 }
 
+// Multiples of 16, from row 2048 on of the 64th part of the last power of two.
+bool is_review(std::int64_t number) {
+    std::int64_t octave = 1;
+    while (2 * octave <= number) octave *= 2;
+    return number >= FIRST_REVIEW && number % std::max(FIRST_REVIEW, octave / 64) == 0;
+}
+
 // Whether D comes from labels long past: then rate and place are learned anew.
 void review_past(const MixtureState& m, LabelState& labels, double y, double weight, std::int64_t number) {
     const double D = m.hedge[LARGEST_GAP], rows = m.hedge[STRETCH_ROWS] + 1.0, longest = m.hedge[LONGEST];
     const bool full = D > 0.0 && m.hedge[STRETCH_LOSS] >= STRETCH_PART * D;
-    const bool stale = D > 0.0 && !full && rows >= TOO_LONG * std::max(longest, LEAST_STRETCH);
+    const bool stale = D > 0.0 && !full && rows >= TOO_LONG * std::max(longest, LEAST_STRETCH) && is_review(number);
     if (full || stale) m.hedge[LONGEST] = std::max(longest, rows);
     if (stale) forget_past(m, labels, y, weight);
     const bool ends = full || stale || D == 0.0;

@@ -33,6 +33,11 @@ GAP, LARGEST, PAID, STACK_LOSS, STACK_WEIGHT, LEVEL, SLOW_LEVEL = range(7)
 STRETCH_LOSS, STRETCH_ROWS, LONGEST, LEAD, LEAD_GAP = range(7, 12)
 
 
+def is_review(t: int) -> bool:
+    """Whether the past is reviewed after row t: multiples of 16, from 2048 on of a 64th of the last power of two."""
+    return t >= FIRST_REVIEW and t % max(FIRST_REVIEW, (1 << t.bit_length() - 1) // 64) == 0
+
+
 def _chance(v: float) -> float:
     e = math.exp(-abs(v))
     return (e if v < 0.0 else 1.0) / (1.0 + e)
@@ -146,7 +151,7 @@ class LabelMixing:
         hedge = self.state["hedge"]
         D, rows, longest = float(hedge[LARGEST]), float(hedge[STRETCH_ROWS]) + 1.0, float(hedge[LONGEST])
         full = D > 0.0 and hedge[STRETCH_LOSS] >= STRETCH_PART * D
-        stale = D > 0.0 and not full and rows >= TOO_LONG * max(longest, LEAST_STRETCH)
+        stale = D > 0.0 and not full and rows >= TOO_LONG * max(longest, LEAST_STRETCH) and is_review(t)
         if full or stale:
             hedge[LONGEST] = max(longest, rows)
         if stale:
