@@ -77,7 +77,7 @@ def compare(path: Path, more: dict[str, str], bits: int, rounds: int) -> None:
                 engine.learn(batch)
 
         def train(source: data.Source, engine: Engine = engine) -> None:
-            Trainer(Model(engine, source.to_dict()), source, RunOptions(retire=False), lambda _: None).run()
+            Trainer(Model(engine, source.to_dict()), source, RunOptions(retire=False), lambda _: None).learn()
 
         sources: tuple[data.Source, ...] = (kept, cached, text)
         kinds = (kernel, *(partial(train, source) for source in sources))

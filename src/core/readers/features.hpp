@@ -293,7 +293,11 @@ public:
     }
 
     std::uint32_t add_group(const FeatureGroup& group) {
-        groups_.push_back(with_rules(group));
+        if (interactions_.any() || grams_.any()) {
+            groups_.push_back(with_rules(group));
+        } else {
+            groups_.push_back(group);
+        }
         return static_cast<std::uint32_t>(groups_.size() - 1);
     }
     // A group that only the present row has.

@@ -3,10 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -24,56 +22,47 @@ public:
     // What is there now, as long as the view lasts.
     class View {
     public:
-        const T* data() const noexcept { return block_ == nullptr ? nullptr : block_->data; }
+        const T* data() const noexcept { return block_ == nullptr ? nullptr : static_cast<const T*>(block_->data()); }
         std::size_t size() const noexcept { return size_; }
 
     private:
         friend class GrowingList;
-        struct Block {
-            Block() = default;
-            Block(const Block&) = delete;
-            Block& operator=(const Block&) = delete;
-            ~Block() { std::free(data); }
-            T* data = nullptr;
-        };
-        std::shared_ptr<Block> block_;
+        std::shared_ptr<GrowingMemory> block_;
         std::size_t size_ = 0;
     };
 
     View view() const { return view_; }
     const T* data() const noexcept { return view_.data(); }
     std::size_t size() const noexcept { return view_.size_; }
-    T operator[](std::size_t i) const noexcept { return view_.block_->data[i]; }
+    T operator[](std::size_t i) const noexcept { return data_[i]; }
     void push(T value) {
         reserve(1);
-        view_.block_->data[view_.size_++] = value;
+        data_[view_.size_++] = value;
     }
     void append(const T* values, std::size_t count) {
         reserve(count);
-        if (count != 0) std::memcpy(view_.block_->data + view_.size_, values, count * sizeof(T));
+        if (count != 0) std::memcpy(data_ + view_.size_, values, count * sizeof(T));
         view_.size_ += count;
     }
 
 private:
-    using Block = typename View::Block;
-
     void reserve(std::size_t more) {
         if (capacity_ - view_.size_ < more) grow(more);
     }
     void grow(std::size_t more) {
         const bool is_own = view_.block_.use_count() == 1;
-        auto grown = is_own ? view_.block_ : std::make_shared<Block>();
+        auto grown = is_own ? view_.block_ : std::make_shared<GrowingMemory>();
         std::size_t wanted = capacity_ + capacity_ / 2 + 1024;
         if (wanted < view_.size_ + more) wanted = view_.size_ + more;
-        auto* const data = static_cast<T*>(std::realloc(grown->data, wanted * sizeof(T)));
-        if (data == nullptr) throw std::bad_alloc();
-        grown->data = data;
-        if (!is_own && view_.size_ != 0) std::memcpy(data, view_.data(), view_.size_ * sizeof(T));
+        grown->grow(wanted * sizeof(T));
+        data_ = static_cast<T*>(grown->data());
+        if (!is_own && view_.size_ != 0) std::memcpy(data_, view_.data(), view_.size_ * sizeof(T));
         view_.block_ = std::move(grown);
         capacity_ = wanted;
     }
 
     View view_;
+    T* data_ = nullptr;  // that of the view
     std::size_t capacity_ = 0;
 };
 
@@ -106,7 +95,7 @@ public:
 
     // Adds one name, unless it is known; false when it does not fit.
     bool add(std::uint64_t hash, const Byte* name, std::size_t size) {
-        std::uint64_t& place = places()[place_of(hash)];
+        std::uint32_t& place = places()[place_of(hash)];
         if (place != 0) return true;
         if (is_full_ || bytes() + OVERHEAD + size > budget_ || hashes.size() == LOW) {
             is_full_ = true;
@@ -115,7 +104,7 @@ public:
         hashes.push(hash);
         sizes.push(static_cast<std::uint32_t>(size));
         text.append(name, size);
-        place = (hash & NAME_BITS) << 32 | hashes.size();
+        place = known_by(hash);
         if (2 * hashes.size() > mask_) grow();
         return true;
     }
@@ -132,19 +121,25 @@ private:
     static constexpr std::size_t AHEAD = 16;
     static constexpr std::uint64_t LOW = 0xffffffffu;
 
-    // A place is 0, or has what a name is known by, in the high half, and 1 + its number.
-    std::uint64_t* places() const noexcept { return static_cast<std::uint64_t*>(places_->data()); }
+    // A place is 0, or has what a name is known by and a bit that says that there is one.
+    static constexpr std::uint32_t TAKEN = 0x80000000u;
+    static_assert((NAME_BITS & TAKEN) == 0, "one bit is left");
+    static std::uint32_t known_by(std::uint64_t hash) noexcept {
+        return static_cast<std::uint32_t>(hash & NAME_BITS) | TAKEN;
+    }
+    std::uint32_t* places() const noexcept { return static_cast<std::uint32_t*>(places_->data()); }
     void allocate(std::size_t places) {
-        places_ = std::make_unique<Memory>(places * sizeof(std::uint64_t));
+        places_ = std::make_unique<Memory>(places * sizeof(std::uint32_t));
         mask_ = places - 1;
     }
     void fetch(std::uint64_t hash) const noexcept { prefetch(&places()[hash & NAME_BITS & mask_]); }
 
     // The place of a hash, or where it would go.
     std::size_t place_of(std::uint64_t hash) const noexcept {
-        const std::uint64_t* const places = this->places();
+        const std::uint32_t* const places = this->places();
+        const std::uint32_t own = known_by(hash);
         std::size_t at = hash & NAME_BITS & mask_;
-        while (places[at] != 0 && (places[at] >> 32) != (hash & NAME_BITS)) at = (at + 1) & mask_;
+        while (places[at] != 0 && places[at] != own) at = (at + 1) & mask_;
         return at;
     }
 
@@ -154,9 +149,9 @@ private:
         const std::unique_ptr<Memory> before = std::move(places_);
         const std::size_t count = mask_ + 1;
         allocate(2 * count);
-        const auto* const old = static_cast<const std::uint64_t*>(before->data());
+        const auto* const old = static_cast<const std::uint32_t*>(before->data());
         for (std::size_t i = 0; i < count; ++i) {
-            if (old[i] != 0) places()[place_of(old[i] >> 32)] = old[i];
+            if (old[i] != 0) places()[place_of(old[i])] = old[i];
         }
     }
 

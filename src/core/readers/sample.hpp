@@ -22,7 +22,7 @@ class DistinctCounter {
 public:
     void add(std::uint64_t hash) {
         hash += hash == 0 ? 1 : 0;  // 0 is a free place
-        if (2 * (count_ + 1) > places_.size()) grow();
+        if (4 * (count_ + 1) > 3 * places_.size()) grow();
         count_ += put(hash) ? 1 : 0;
     }
     std::size_t count() const noexcept { return count_; }

@@ -50,6 +50,13 @@ public:
         }
         has_texts_ = std::any_of(columns.begin(), columns.end(),
                                  [](const Column& column) { return column.kind == Column::Kind::text; });
+        has_unit_values_ = std::all_of(columns.begin(), columns.end(), [](const Column& column) {
+            return column.kind == Column::Kind::categorical || !makes_features(column.kind);
+        });
+        categories_.clear();
+        for (const ColumnReader& column : columns_) {
+            categories_.push_back(CategoryReader{column.with_value, column.missing_hash, column.group});
+        }
         has_fast_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1 && delays <= 1;
     }
 
@@ -82,6 +89,13 @@ private:
         Column::Kind kind;
         std::size_t first;
         std::size_t end;
+    };
+
+    // What a column of categories needs for each cell, close together.
+    struct CategoryReader {
+        Prefix with_value;
+        std::uint64_t missing_hash;
+        std::uint32_t group;
     };
 
     // Reads the row at p if it is one line without a quote and without a fault, from delimiter to delimiter, and
@@ -138,6 +152,7 @@ private:
         if (!labels_.read(label.data, label.end, y, fault)) return nullptr;
         index_.done(delimiters + count);
         if (!has_texts_) rows.log.set_texts_stay();
+        if (has_unit_values_) rows.set_unit_values();
         finish(y, weight);
         if (problem.line == 0) ++line;
         return newline + 1;
@@ -146,27 +161,49 @@ private:
     // The fields of a run in the parse_fast path; the first begins at `from`.
     void categories(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from) {
         const Slots slots = rows.slots();
+        if (!slots.masked()) return categories(run, base, delimiters, from, slots);
+        const auto mask = static_cast<std::uint32_t>(slots.mask());
+        categories(run, base, delimiters, from,
+                   [mask](std::uint64_t hash) { return static_cast<std::uint32_t>(hash) & mask; });
+    }
+    template <class Slot>
+    void categories(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from,
+                    Slot slot) {
+        const auto nothing = [](std::uint64_t) {};
+        if (!rows.log.is_on()) {
+            add_categories<false>(run, base, delimiters, from, slot, nothing);
+        } else if (!rows.log.is_recording()) {
+            add_categories<true>(run, base, delimiters, from, slot, nothing);
+        } else {
+            const RecentNames::View recent = rows.log.recent();
+            add_categories<true>(run, base, delimiters, from, slot,
+                                 [recent](std::uint64_t hash) { recent.fetch(hash); });
+        }
+    }
+    template <bool is_logged, class Slot, class Fetch>
+    void add_categories(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from,
+                        Slot slot, Fetch fetch) {
         std::uint32_t* const row_slots = rows.row_slots();
-        double* const row_values = rows.row_values();
-        Feature* const features = rows.log.is_on() ? rows.log.features() : nullptr;
+        double* const row_values = has_unit_values_ ? nullptr : rows.row_values();
+        Feature* const features = is_logged ? rows.log.features() : nullptr;
         std::size_t size = rows.size();
+        const std::size_t before = size;
         const std::size_t of_missing = marks_missing() ? 1 : 0;
-        const bool fetches = rows.log.is_recording();
         for (std::size_t i = run.first; i < run.end; ++i) {
+            const CategoryReader& column = categories_[i];
             const std::size_t n = delimiters[i] - from;
             const bool is_there = n != 0;
-            const std::uint64_t hash =
-                is_there ? columns_[i].with_value.inside(base + from, n) : columns_[i].missing_hash;
-            row_slots[size] = slots(hash);
-            row_values[size] = 1.0;
-            if (fetches) rows.log.recent().fetch(hash);
-            if (features != nullptr) {
-                features[size] = is_there ? Feature{hash, base + from, static_cast<std::uint32_t>(n), columns_[i].group}
+            const std::uint64_t hash = is_there ? column.with_value.inside(base + from, n) : column.missing_hash;
+            row_slots[size] = slot(hash);
+            fetch(hash);
+            if constexpr (is_logged) {
+                features[size] = is_there ? Feature{hash, base + from, static_cast<std::uint32_t>(n), column.group}
                                           : missing_of(columns_[i]);
             }
             size += is_there ? 1 : of_missing;
             from = delimiters[i] + std::size_t{1};
         }
+        for (std::size_t i = before; row_values != nullptr && i < size; ++i) row_values[i] = 1.0;
         rows.set_size(size);
     }
 
@@ -265,7 +302,9 @@ private:
     std::vector<ColumnRun> runs_;
     std::size_t capacity_ = 0;  // features of a row, words of text aside
     bool has_fast_path_ = false;
-    bool has_texts_ = false;  // whose words last as long as the row
+    std::vector<CategoryReader> categories_;  // by the numbers of columns, of whatever kind
+    bool has_unit_values_ = false;            // every feature of a row has the value 1
+    bool has_texts_ = false;                  // whose words last as long as the row
 };
 
 }  // namespace ftprl

@@ -154,4 +154,51 @@ void Memory::copy_from(const Memory& other, std::size_t size) {
     }
 }
 
+#if defined(__linux__)
+
+void GrowingMemory::grow(std::size_t bytes) {
+    constexpr std::size_t SMALL = std::size_t{1} << 16;
+    if (bytes <= SMALL && mapped_ == 0) {
+        void* const grown = std::realloc(data_, bytes);
+        if (grown == nullptr) throw std::bad_alloc();
+        data_ = grown;
+        size_ = bytes;
+        return;
+    }
+    const std::size_t wanted = (bytes + PAGE - 1) / PAGE * PAGE;
+    if (wanted < bytes) throw std::bad_alloc();
+    void* grown = MAP_FAILED;
+    if (mapped_ != 0) {
+        grown = mremap(data_, mapped_, wanted, MREMAP_MAYMOVE);
+    } else {
+        grown = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (grown != MAP_FAILED && size_ != 0) std::memcpy(grown, data_, size_);
+        if (grown != MAP_FAILED) std::free(data_);
+    }
+    if (grown == MAP_FAILED) throw std::bad_alloc();
+    data_ = grown;
+    mapped_ = size_ = wanted;
+}
+
+GrowingMemory::~GrowingMemory() {
+    if (mapped_ != 0) {
+        munmap(data_, mapped_);
+    } else {
+        std::free(data_);
+    }
+}
+
+#else
+
+void GrowingMemory::grow(std::size_t bytes) {
+    void* const grown = std::realloc(data_, bytes);
+    if (grown == nullptr) throw std::bad_alloc();
+    data_ = grown;
+    size_ = bytes;
+}
+
+GrowingMemory::~GrowingMemory() { std::free(data_); }
+
+#endif
+
 }  // namespace ftprl

@@ -49,4 +49,22 @@ private:
     bool has_small_pages_ = false;
 };
 
+// Memory that grows and keeps its content. A large block moves its pages where the system can: without a copy, and
+// without new pages, whose first use takes long. What is new is not set to zero.
+class GrowingMemory {
+public:
+    GrowingMemory() = default;
+    ~GrowingMemory();
+    GrowingMemory(const GrowingMemory&) = delete;
+    GrowingMemory& operator=(const GrowingMemory&) = delete;
+
+    void* data() const noexcept { return data_; }
+    void grow(std::size_t bytes);  // to at least so many; throws std::bad_alloc
+
+private:
+    void* data_ = nullptr;
+    std::size_t mapped_ = 0;  // bytes that the system gave; 0 for memory of the standard library
+    std::size_t size_ = 0;
+};
+
 }  // namespace ftprl

@@ -57,8 +57,6 @@ def experts_of(spec: Spec) -> tuple[str, ...]:
 
 def mixture_of(state: State, spec: Spec) -> Mixture | None:
     """The mixture that the arrays of an engine describe; None when there is nothing to mix."""
-    if not (spec.several or spec.coin):
-        return None
     names = experts_of(spec)
     n = len(names)
     if n == 1:

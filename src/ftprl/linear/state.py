@@ -36,7 +36,7 @@ class LearnerState(CellTable):
     @reads
     def mixture(self) -> Mixture | None:
         """The weights and total losses of the experts; None with one scale, which mixes nothing."""
-        return mixture_of(self.state, self._spec)
+        return mixture_of(self.state, self._spec) if self._spec.several or self._spec.coin else None
 
     @property
     @reads

@@ -255,3 +255,31 @@ def test_names_of_more_rows_than_are_told_apart(dim: int, tmp_path: Path) -> Non
     values = np.concatenate([batch.values for batch in data.open(path, dim=dim, names=True).batches()])
     assert values.sum() == 3 * rows
     assert np.isin(values, (1, 2, 3)).all()
+
+
+def test_many_names_are_all_found_again_and_views_of_them_stay(tmp_path: Path) -> None:
+    """The lists and the table of names grow many times; the oracle is a dict."""
+    rng = np.random.default_rng(7)
+    rows, expected, views = 40_000, {}, []
+    path = tmp_path / "a.vw"
+    with path.open("w") as out:
+        for _ in range(rows):
+            words = [f"n{value}" for value in rng.integers(0, 200_000, 6).tolist()]
+            expected |= dict.fromkeys(words)
+            out.write(f"1 | {' '.join(words)}\n")
+    names = Names(64_000_000)
+    for batch, _ in data.open(path, dim=2**22, names=True).read(threads=1):
+        names.add(batch, batch.first_row)
+        table = names.table
+        views.append((table.hashes, table.sizes, table.text, [part.copy() for part in (table.hashes, table.sizes)]))
+    found = [names.table.name(i).decode() for i in range(len(names.table))]
+    assert len(found) > 100_000
+    # Names that agree in 30 bits of their hash count as one: of 140,000 about nine.
+    assert len(expected) - 40 < len(found) <= len(expected)
+    order = {name: i for i, name in enumerate(expected)}
+    places = [order[name] for name in found]
+    assert places == sorted(places)
+    for hashes, sizes, text, (old_hashes, old_sizes) in views:
+        assert np.array_equal(hashes, old_hashes)
+        assert np.array_equal(sizes, old_sizes)
+        assert bytes(text) == "".join(found[: len(sizes)]).encode()
