@@ -441,7 +441,8 @@ _TABLE = (
         "run",
         "train",
         "INT",
-        "Number of threads that parse the data; the result does not depend on it",
+        "Number of threads that parse the data and, with more than four scales, learn it; the result does not depend on"
+        " it",
         "from the number of processors",
     ),
     Option(

@@ -135,17 +135,18 @@ inline void read_experts(const Rows& rows, bool wide_values, const ScaleConstant
     }
 }
 
-// After row t, which was learned; `slope` is the coin's, with the weight of the row.
-template <class T, class C>
+// After row t, which was learned; `slope` is the coin's, with the weight of the row. `cells` have the units by the
+// number of a cell.
+template <class T, class Cells>
 inline void learn_experts(const Rows& rows, bool wide_values, const ScaleConstants& c, const ScaleState& state,
-                          const C* cells, ColumnIndex& index, std::int64_t from, std::int64_t to, double t,
+                          const Cells& cells, ColumnIndex& index, std::int64_t from, std::int64_t to, double t,
                           double slope) {
     if (c.coin) learn_coin<T>(rows, state.experts, c.base.intercept, from, to, slope);
     if (!c.dense || c.frozen) return;  // the stack of rows that were learned before stays as it is
     const int stack_inputs = c.count + (c.levels ? 2 : 0);
     // A name has one value, which is its unit: it is not worth a look.
     const auto may_be_dense = [&](std::int64_t p) {
-        const C& cell = cells[rows.indices[p]];
+        const auto& cell = cells[rows.indices[p]];
         return cell.N >= DENSE_PART * t && fabs(value_of(rows, wide_values, p)) != cell.s;
     };
     DenseBlock& block = *state.experts.dense;

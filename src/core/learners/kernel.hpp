@@ -133,6 +133,7 @@ struct ScaleKernels;   // scales.hpp
 struct LedgerKernels;  // ledger.hpp
 struct ClassKernels;   // classes.hpp
 struct RoundKernels;   // rounds.hpp
+struct PartKernels;    // parts.hpp
 
 // One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
 struct Kernels {
@@ -145,6 +146,7 @@ struct Kernels {
     const LedgerKernels* ledgers;                 // for receipts
     const ClassKernels* classes;                  // for several classes
     const RoundKernels* rounds;                   // for rounds of several rows
+    const PartKernels* parts;                     // for scales that several threads learn
 };
 
 extern const Kernels kernels_portable;

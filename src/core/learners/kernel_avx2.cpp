@@ -5,6 +5,7 @@
 #define FTPRL_LEDGERS ledgers_avx2
 #define FTPRL_CLASSES classes_avx2
 #define FTPRL_ROUNDS rounds_avx2
+#define FTPRL_PARTS parts_avx2
 // In this order: each uses what the one before defines.
 // clang-format off
 #include "learners/kernel.inl"

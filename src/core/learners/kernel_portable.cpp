@@ -5,6 +5,7 @@
 #define FTPRL_LEDGERS ledgers_portable
 #define FTPRL_CLASSES classes_portable
 #define FTPRL_ROUNDS rounds_portable
+#define FTPRL_PARTS parts_portable
 #define FTPRL_PORTABLE
 // In this order: each uses what the one before defines.
 // clang-format off

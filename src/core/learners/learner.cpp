@@ -197,6 +197,7 @@ void Learner::take_gradients(const std::uint32_t* slots, std::size_t count, doub
 }
 
 void Learner::put_gradients(const std::uint32_t* slots, std::size_t count, const double* from) {
+    join_parts();
     const GradientSums S = gradient_sums();
     const auto width = static_cast<std::size_t>(gradient_width());
     for (std::size_t i = 0; i < count; ++i) {

@@ -142,6 +142,8 @@ public:
     virtual void keep_scales(int first, int count) = 0;
     // Drop the coin-betting expert, if there is one.
     virtual void drop_coin() {}
+    // So many threads may learn the scales from now on, the caller's included; the model does not depend on it.
+    virtual void use_threads(int /*threads*/) {}
 
     std::uint64_t dim() const { return options_.dim; }
     int outputs() const { return options_.outputs; }
@@ -179,6 +181,8 @@ protected:
     // The same, for a slot that may have none yet.
     virtual std::uint64_t claim_cell(std::uint32_t slot) = 0;
     virtual GradientSums gradient_sums() const = 0;  // with a receipt
+    // Before cells are written from outside: have them together where `gradient_sums` says.
+    virtual void join_parts() {}
     // What the pieces of a round work on, and one of the three sums of the regret of a scale. Not of several classes.
     virtual ScaleState round_state() const = 0;
     virtual double* regret_sum(int sum, int scale) = 0;

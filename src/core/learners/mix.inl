@@ -215,12 +215,24 @@ inline void newton_now(const ScaleConstants& c, Mixture& m, const double* scores
     newton_log_loss(c, m, scores, s[c.count], e, slope, weight);
 }
 
+// The loss of a score whose tail, e^-|score|, is known: `value` as Loss::at has it for the log loss.
+inline double value_with_tail(double score, double y) {
+    const double v = -y * score;
+    return 0.5 * v + 0.5 * fabs(v);
+}
+
+// `known` are the tails of the scales where these have their slopes already; otherwise null.
 inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged,
-                                      double y, double weight, double t, bool asked, double* l, double* slopes) {
-    const int n = experts(c);
+                                      double y, double weight, double t, bool asked, double* l, double* slopes,
+                                      const double* known) {
+    const int n = experts(c), first = known == nullptr ? 0 : c.count;
     double e[MOST_EXPERTS] = {}, other[MOST_EXPERTS] = {}, power[MOST_EXPERTS], s[MOST_EXPERTS], slope[MOST_EXPERTS];
     expert_scores(c, m, judged, s);
-    for (int j = 0; j < n; ++j) {
+    for (int j = 0; j < first; ++j) {
+        e[j] = known[j];
+        l[j] = value_with_tail(s[j], y);
+    }
+    for (int j = first; j < n; ++j) {
         const LossAtScore row_loss = c.base.loss->at(s[j], y, c.base.tau, e[j]);
         l[j] = row_loss.value;
         slope[j] = row_loss.slope;
@@ -272,9 +284,11 @@ inline void keep_blocks(const ScaleConstants& c, Mixture& m, const double* l, do
 }
 
 // The slopes alone, of a row that was learned in an earlier pass: its loss no longer shows how well an expert predicts,
-// so it moves neither the weights of the experts nor the stack.
-inline void learn_slopes(const ScaleConstants& c, const double* scores, double y, double weight, double* slopes) {
-    for (int k = 0; k < c.count; ++k) {
+// so it moves neither the weights of the experts nor the stack. `has_slopes`: the scales have theirs, only the coin's
+// is missing.
+inline void learn_slopes(const ScaleConstants& c, const double* scores, double y, double weight, double* slopes,
+                         bool has_slopes) {
+    for (int k = has_slopes ? c.count : 0; k < c.count; ++k) {
         double tail = 0.0;
         slopes[k] = weight * c.base.loss->at(scores[k], y, c.base.tau, tail).slope;
     }
@@ -343,16 +357,19 @@ inline const double* judged_inputs(const ScaleConstants& c, const RowOutputs& ou
 
 // A row that is learned with the log loss: the prediction of the mixture and its loss, its new weights, and the
 // weighted slope of each scale and then of the coin. `judged` are its inputs by which the experts are weighed; the
-// stack learns as the scales do, from the scores of now.
+// stack learns as the scales do, from the scores of now. `known` are the tails of the scales at `scores`, if they have
+// learned the row already, and then only the coin's slope is asked for; otherwise null.
 MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged, double y,
-                              double weight, double t, bool asked, double* slopes) {
+                              double weight, double t, bool asked, double* slopes, const double* known = nullptr) {
     if (c.frozen) {
-        learn_slopes(c, scores, y, weight, slopes);
+        learn_slopes(c, scores, y, weight, slopes, known != nullptr);
         return predict_mixture(c, m, scores, y);
     }
     double l[MOST_EXPERTS] = {};
-    const MixedPrediction prediction = learn_log_loss(c, m, scores, judged, y, weight, t, asked, l, slopes);
-    if (judged != scores) learn_slopes(c, scores, y, weight, slopes);
+    const bool late = judged != scores;
+    const MixedPrediction prediction =
+        learn_log_loss(c, m, scores, judged, y, weight, t, asked, l, slopes, late ? nullptr : known);
+    if (late) learn_slopes(c, scores, y, weight, slopes, known != nullptr);
     for (int j = 0; j < experts(c); ++j) m.totals[j] += weight * l[j];
     keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
     return prediction;

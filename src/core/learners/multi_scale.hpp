@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "learners/learner.hpp"
+#include "learners/scale_parts.hpp"
 #include "learners/slot_map.hpp"
 #include "support/memory.hpp"
 
@@ -38,6 +40,7 @@ public:
     void expect_columns(int columns, int inputs) override;
     void keep_scales(int first, int count) override;
     void drop_coin() override;
+    void use_threads(int threads) override;
 
 private:
     MultiScaleLearner(const MultiScaleLearner& other);
@@ -52,16 +55,22 @@ private:
         return cell;
     }
     GradientSums gradient_sums() const override;
+    void join_parts() override;
     ScaleState round_state() const override { return state(nullptr); }
     double* regret_sum(int sum, int scale) override { return &mixture_.sums[sum][scale]; }
     int lanes() const { return (scales() + 3) / 4 * 4; }
     template <class T>
     std::size_t touched(std::uint32_t* out) const;
     ScaleState state(const std::uint32_t* slots) const;
+    ScaleState state_without_cells(const std::uint32_t* slots) const;
     std::size_t own_bytes() const { return set().cell_bytes; }
     std::size_t coin_bytes() const {
         return options_.constants.coin ? COIN_FACTS * (wide_cells() ? sizeof(double) : sizeof(float)) : 0;
     }
+    CellLayout layout() const { return {own_bytes(), lanes(), loss().has_kink()}; }
+    bool splits(const Rows& rows) const;
+    void split();
+    WholeCells whole() const;
     void make_experts();
     void add_expert_arrays(std::vector<NamedArray>& arrays);
     void link_columns();
@@ -84,6 +93,14 @@ private:
     std::unique_ptr<Memory> coin_scratch_;  // grows with the longest row
     double coin_intercept_[COIN_FACTS + 1] = {};
     std::unique_ptr<DenseBlock> dense_;
+    int threads_ = 1;                    // that may learn
+    std::unique_ptr<ScaleParts> parts_;  // where cells and S are while several threads learn; otherwise null
+    // Then a copy of all cells together, for those who read them so; made by the first, and gone with the next row.
+    struct Joined {
+        std::unique_ptr<Memory> cells, S;
+    };
+    mutable Joined joined_;
+    mutable std::mutex joining_;
 };
 
 }  // namespace ftprl

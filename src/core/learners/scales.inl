@@ -12,9 +12,16 @@ namespace {
 static_assert(DENSE_AT > MOST_SCALES, "the coin comes behind the scales");
 
 // A cell begins at a line of memory only if it fits into one: of eight scales in 72 bytes every cell lies in two lines
-// as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used.
+// as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used. Cells
+// of parts lie close together: in two tables of whole lines they would need nearly twice the memory of one table.
+#if defined(FTPRL_SCALES)
+constexpr std::size_t CELL_LINE = 64;
+#else
+constexpr std::size_t CELL_LINE = 8;
+#endif
+
 template <class T, int L>
-struct alignas((8 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate {
+struct alignas((8 * L + 2) * sizeof(T) <= 64 ? CELL_LINE : 8) Coordinate {
     T z[4 * L], R[4 * L], s, N;
 };
 
@@ -305,6 +312,7 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
 }  // namespace
 }  // namespace FTPRL_ISA
 
+#if defined(FTPRL_SCALES)
 #define FTPRL_SET(T, L, receipt)                                                                    \
     {{FTPRL_ISA::learn_scales<T, L, false, receipt>, FTPRL_ISA::learn_scales<T, L, true, receipt>}, \
      {FTPRL_ISA::score_scales<T, L, false>, FTPRL_ISA::score_scales<T, L, true>},                   \
@@ -336,5 +344,6 @@ const ScaleKernels FTPRL_SCALES = {
         {FTPRL_LABELLED_TYPE(KinkedCoordinate, float, true), FTPRL_LABELLED_TYPE(KinkedCoordinate, double, true)},
     },
 };
+#endif
 
 }  // namespace ftprl

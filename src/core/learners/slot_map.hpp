@@ -2,6 +2,7 @@
 // for the slots that occur and not for the whole table, and frequent features, which occur early, lie close together.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -43,11 +44,13 @@ public:
         for (; i < size; ++i) out[i] = cell[slots[i]];
     }
 
-    // The same, with a cell for each that has none.
-    void claim(const std::uint32_t* slots, std::int64_t size, std::uint32_t* out) {
+    // The same, with a cell for each that has none. Behind these slots there are others, `known` together, that are
+    // claimed soon.
+    void claim(const std::uint32_t* slots, std::int64_t size, std::uint32_t* out, std::int64_t known = 0) {
         std::uint32_t* const cell = cells();
+        const std::int64_t last = std::min(size, std::max(size, known) - AHEAD);
         std::int64_t i = 0;
-        for (; i + AHEAD < size; ++i) {
+        for (; i < last; ++i) {
             fetch(cell + slots[i + AHEAD]);
             out[i] = claimed(cell[slots[i]]);
         }

@@ -13,10 +13,14 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+
+
 def usual_threads() -> int:
     """How many threads parse beside the caller's own: one on two processors, two where there are more."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
-    return 1 if count <= 2 else 2
+    return 1 if processors() <= 2 else 2
 
 
 @final

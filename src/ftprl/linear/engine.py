@@ -15,7 +15,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear.core_learner import table_bytes
 from ftprl.linear.mixture import WINDOW, has_lost, is_review, next_review, window_of
 from ftprl.linear.refusal import RowRefused, refusal
-from ftprl.linear.spec import Spec
+from ftprl.linear.spec import MOST_SCALES, Spec
 from ftprl.linear.state import LearnerState
 from ftprl.linear.table import reads
 from ftprl.linear.totals import LossTotals
@@ -43,6 +43,7 @@ class Engine(LearnerState):
     def __init__(self, spec: Spec, *, receipt: bool = False, retire: bool = True, classes: int = 0) -> None:
         super().__init__(spec, receipt=receipt, classes=classes)
         self.retire = retire  # whether scales that no longer contribute are dropped
+        self._threads = 1
         self._seen = False  # whether the rows that are being learned were learned in an earlier pass
         self._arrivals: tuple[Vector, NDArray[np.int64]] | None = None  # of the rows that are being learned, if late
 
@@ -149,6 +150,22 @@ class Engine(LearnerState):
         if last_score is not None and scores is not None and len(batch):
             last_score[0] = scores[-1]
         return totals
+
+    @property
+    def threads(self) -> int:
+        """How many threads `learn` may use, its caller's included; what is learned does not depend on it.
+
+        With more than four scales they learn some of the scales each; with fewer, with several classes and with
+        `round_rows` above 1 one thread learns. Meanwhile the cells take up about twice the memory. Set it back to 1
+        after the last batch: threads that wait for more are then ended, and the memory is given back.
+        """
+        return self._threads
+
+    @threads.setter
+    def threads(self, threads: int) -> None:
+        self._threads = check.dimension("threads=", threads)
+        with self._changing:
+            self._core.use_threads(min(self._threads, MOST_SCALES))
 
     @property
     @reads
@@ -434,7 +451,7 @@ class Engine(LearnerState):
         twin._core = self._core.copy()
         twin._baseline = self._baseline.copy()
         twin._bounds = None if self._bounds is None else self._bounds.copy()
-        twin._seen = False
+        twin._seen, twin._threads = False, 1
         twin._arrivals = None
         twin._reading, twin._changing = state_lock()
         return twin

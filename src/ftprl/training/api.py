@@ -227,8 +227,8 @@ def train(
     - `cache`: File (.batches) for the parsed and hashed data: written first, then read in every pass and in later runs
       with the same data and options, which need not parse again [default: none]
     - `resume`: Checkpoint to continue with the same data, or model to continue with more data [default: none]
-    - `threads`: Number of threads that parse the data; the result does not depend on it [default: from the number of
-      processors]
+    - `threads`: Number of threads that parse the data and, with more than four scales, learn it; the result does not
+      depend on it [default: from the number of processors]
     - `engine`: Where the data is read: local (threads of this process) or ray (workers of a Ray cluster, which all need
       the paths of the files); the result does not depend on it [default: local]
     - `address`: With `engine` ray: address of the cluster, such as auto or 10.0.0.1:6379 [default: a cluster on this

@@ -30,6 +30,7 @@ from ftprl.training.progress import ProgressMeter, confidence_fields, loss_field
 from ftprl.training.row_learner import RowLearner
 from ftprl.training.schedule import Schedule, Stop
 from ftprl.training.signals import SignalHold
+from ftprl.training.threads import choose_threads
 
 if TYPE_CHECKING:
     from ftprl.receipt.recorder import ReceiptRecorder
@@ -88,6 +89,8 @@ class Trainer:
             if self._recorder is not None:
                 self._recorder.close()
             raise
+        finally:
+            run.model.engine.threads = 1
         if self._recorder is not None:
             o, rows = run.options, run.state.rows
             self._recorder.finish(passes=o.passes, holdout=o.holdout, retire=o.retire, rows=rows, bad_rows=run.bad_rows)
@@ -142,6 +145,7 @@ class Trainer:
             yield self.run.model.engine.received(batch), position
 
     def _learn_batch(self, batch: Batch, position: Position) -> None:
+        choose_threads(self.run.model.engine, self.run.options.threads, self.run.source)
         if self._recorder is not None:
             engine = self.run.model.engine
             self._recorder.observe(engine.entries_here(batch) if engine.learns_here else batch, self.run.state.rows)

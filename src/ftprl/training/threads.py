@@ -1,0 +1,34 @@
+"""How many threads learn in a run."""
+
+from __future__ import annotations
+
+from ftprl.data import Source
+from ftprl.data.batches import BatchesSource
+from ftprl.data.memory import MemorySource
+from ftprl.data.prefetch import processors
+from ftprl.linear.engine import Engine
+from ftprl.linear.mixture import FIRST_ROW
+
+
+def choose_threads(engine: Engine, threads: int | None, source: Source) -> None:
+    """Before each batch: have the engine learn in as many threads as pay; `threads` is what was asked for.
+
+    By default one thread learns until it is first decided whether scales are dropped: most streams keep four, which one
+    thread learns, and it takes longer to split the cells and to join them again than a second thread saves until then.
+    """
+    is_early = threads is None and engine.retire and engine.progress.rows < FIRST_ROW
+    chosen = 1 if is_early else learning_threads(threads, source)
+    if chosen != engine.threads:
+        engine.threads = chosen
+
+
+def learning_threads(threads: int | None, source: Source) -> int:
+    """How many threads may learn.
+
+    Data that needs no parsing has all of them, by default one for each processor. Text and tables are parsed by
+    `threads` threads: only the processors that these leave learn, and one thread by default. On two processors, of
+    which parsing keeps one busy, a second thread that learns made whole runs slower.
+    """
+    if isinstance(source, BatchesSource | MemorySource):
+        return max(1, processors() if threads is None else threads)
+    return 1 if threads is None else max(1, min(threads, processors() - threads))
