@@ -7,6 +7,7 @@
     python benchmarks/cluster.py recovery --rows 400000        # a run whose learner is killed half way
     python benchmarks/cluster.py servers --rows 400000         # stages of rounds over servers, and runs with some
     python benchmarks/cluster.py chart                         # docs/figures/cluster.svg, from the stages
+    python benchmarks/cluster.py servers-chart                 # docs/figures/servers.svg, from those of rounds
 
 All commands write to and read from the folder `--folder` (the rows, and stages.json). The numbers and what follows from
 them are in docs/cluster.md. A run on simulated nodes shares the cores of this machine: the model is asked for the same.
@@ -365,9 +366,9 @@ def round_stages(folder: Path, scales: int, round_rows: int) -> RoundStages:
     each = {name: value / (4 * 65536) for name, value in best.items()}
     exchange = sharded.exchange
     to_mixer = (exchange.scores + exchange.slopes) / exchange.rows
-    store, hop = exchanged()
+    to_servers = (exchange.announced + exchange.plays + exchange.sums + exchange.cells) / exchange.rows
     names = ("prepare", "score", "add_up", "play", "step", "chain")
-    return RoundStages(*(each[name] for name in names), store, hop, to_mixer, exchange.bytes / exchange.rows - to_mixer)
+    return RoundStages(*(each[name] for name in names), *exchanged(), to_mixer, to_servers)
 
 
 def exchanged() -> tuple[float, float]:
@@ -597,6 +598,36 @@ def chart(folder: Path, target: Path) -> None:
             )
 
 
+def servers_chart(folder: Path, target: Path) -> None:
+    """Rows a second against the number of workers, with a server for each four, by the stages of rounds."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams["svg.hashsalt"] = "ftprl"
+    saved = json.loads((folder / "round-stages.json").read_text())
+    figure, axes = plt.subplots(figsize=(8.2, 4.2), layout="constrained")
+    counts = [1, 2, 4, 8, 16, 32, 64]
+    for scales, name, colour in (("8", "eight scales", "#1b6ca8"), ("1", "one scale", "#c1532b")):
+        stages = RoundStages(**saved[scales])
+        for gbit, style in ((10, "-"), (1, "--")):
+            options = {"rows": 65536, "link": gbit * 1e9 / 8}
+            rates = [min(stages.rows_per_second(0.54e-6, n, max(1, n // 4), **options).values()) for n in counts]
+            axes.plot(counts, np.array(rates) / 1e6, style, color=colour, label=f"{name}, {gbit} Gbit/s")
+        alone = 1.0 / (stages.chain + stages.store * stages.to_mixer) / 1e6
+        axes.axhline(alone, color=colour, linewidth=0.8, linestyle=":")
+        axes.annotate(f"the mixer, {name}", (64, alone), ha="right", va="bottom", color=colour, fontsize=8)
+    axes.set(xlabel="workers, with a server for each four", ylabel="million rows per second")
+    axes.set(xscale="log", yscale="log")
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.minorticks_off()
+    axes.set_yticks([0.25, 0.5, 1, 2, 4, 8], ["0.25", "0.5", "1", "2", "4", "8"])
+    figure.legend(fontsize=8, frameon=False, loc="outside right center")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(target, metadata={"Date": None})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("cluster-benchmark"))
@@ -611,6 +642,8 @@ def main() -> None:
     inner = commands.add_parser("one")
     inner.add_argument("path", type=Path)
     inner.add_argument("address")
+    drawn = commands.add_parser("servers-chart")
+    drawn.add_argument("--target", type=Path, default=Path("docs/figures/servers.svg"))
     commands.add_parser("chart").add_argument("--target", type=Path, default=Path("docs/figures/cluster.svg"))
     args = parser.parse_args()
     folder = args.folder.resolve()
@@ -624,6 +657,8 @@ def main() -> None:
         recovery(folder, args.rows, args.format)
     elif args.command == "servers":
         servers(folder, args.rows, args.round_rows)
+    elif args.command == "servers-chart":
+        servers_chart(folder, args.target)
     elif args.command == "link":
         link(folder, args.rows, args.format, args.mbit)
     elif args.command == "one":

@@ -23,6 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))  # also where this file is loaded by its path
 
 import forged_targets
+import parquet_targets
 from forged_targets import check_message, sealed, spoil
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -273,7 +274,12 @@ def _reading(
 
 # ---- the loop ----
 
-TARGETS: dict[str, Callable[[Path], Any]] = {"model": Models, "files": Files, **forged_targets.TARGETS}
+TARGETS: dict[str, Callable[[Path], Any]] = {
+    "model": Models,
+    "files": Files,
+    "parquet": parquet_targets.ParquetFiles,
+    **forged_targets.TARGETS,
+}
 
 
 def execute(target: Any, folder: Path, number: int, seed: int, crashes: Path | None) -> None:

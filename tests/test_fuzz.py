@@ -58,7 +58,15 @@ def test_every_file_of_the_corpus_is_read_or_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("model", 150), ("files", 80), ("streams", 60), ("checkpoint", 40), ("receipt", 60), ("threads", 3)],
+    [
+        ("model", 150),
+        ("files", 80),
+        ("parquet", 40),
+        ("streams", 60),
+        ("checkpoint", 40),
+        ("receipt", 60),
+        ("threads", 3),
+    ],
 )
 def test_a_short_run_of_the_python_targets(name: str, count: int, tmp_path: Path) -> None:
     target = targets.TARGETS[name](tmp_path)

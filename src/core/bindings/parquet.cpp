@@ -328,6 +328,15 @@ private:
     std::shared_ptr<const Metadata> metadata_;
 };
 
+nb::list columns_with_dictionaries(const nb::bytes& metadata) {
+    const auto* const p = reinterpret_cast<const Byte*>(metadata.c_str());
+    nb::list out;
+    for (const std::string& name : ftprl::parquet::columns_with_dictionaries(p, p + metadata.size())) {
+        out.append(nb::bytes(name.data(), name.size()));
+    }
+    return out;
+}
+
 }  // namespace
 
 void ftprl::bindings::bind_parquet(nb::module_& m) {
@@ -348,4 +357,6 @@ void ftprl::bindings::bind_parquet(nb::module_& m) {
         .def("group", &ParquetFile::group, nb::arg("number"), nb::arg("columns"), nb::arg("decompress").none(),
              "A row group: the number of each column, and whether it may come as a dictionary.")
         .def("close", &ParquetFile::close);
+    m.def("columns_with_dictionaries", &columns_with_dictionaries, nb::arg("metadata"),
+          "The columns that are in no other and have a dictionary in the first row group of a file with this end.");
 }

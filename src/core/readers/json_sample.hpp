@@ -39,6 +39,7 @@ public:
             if (first == newline) continue;
             ++count;
             entry_of_ = ROOT;
+            next_ = 0;
             walk_(first, newline, end, ROOT);
         }
         return count;
@@ -51,16 +52,31 @@ private:
     using Scope = std::size_t;  // a path
     static constexpr Scope ROOT = 0;
 
+    // Rows have their keys in one order, mostly: a key is compared with the one that stood there in the row before.
+    struct Known {
+        Scope object;
+        Scope scope;
+        ExpectedKey key;
+    };
+    static constexpr std::size_t LONGEST_ORDER = 4096;
+
     Scope enter(Scope object, const Field& key) {
         std::string path = object == ROOT ? std::string() : paths_[object] + ".";
         path.append(key.data, key.end);
         const auto [found, is_new] = numbers_.emplace(path, paths_.size());
         if (is_new) paths_.push_back(std::move(path));
-        return found->second;
+        const Scope scope = found->second;
+        if (next_ < LONGEST_ORDER) {
+            if (next_ >= order_.size()) order_.emplace_back();
+            order_[next_++] = Known{object, scope, ExpectedKey(std::string(key.data, key.end))};
+        }
+        return scope;
     }
 
-    static const ExpectedKey* expected(Scope) { return nullptr; }
-    static Scope enter_expected(Scope object) { return object; }
+    const ExpectedKey* expected(Scope object) const {
+        return next_ < order_.size() && order_[next_].object == object ? &order_[next_].key : nullptr;
+    }
+    Scope enter_expected(Scope) { return order_[next_++].scope; }
     static bool skips(Scope) { return false; }
     bool number(Scope scope, const Field& text, std::ptrdiff_t place) {
         count(scope, true, text, place);
@@ -126,6 +142,8 @@ private:
     std::unordered_map<std::string, std::size_t> numbers_;
     std::vector<std::size_t> columns_;  // of a path: its place in `columns`
     Scope entry_of_ = ROOT;             // the array whose objects are read
+    std::vector<Known> order_;          // the keys of the row before
+    std::size_t next_ = 0;              // how many keys the current row has so far
     JsonWalk<JsonSample> walk_{*this};
 };
 

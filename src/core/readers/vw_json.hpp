@@ -13,11 +13,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "readers/features.hpp"
 #include "readers/json.hpp"
+#include "readers/json_shape.hpp"
 #include "readers/names.hpp"
 #include "readers/number.hpp"
 #include "readers/parser.hpp"
@@ -41,11 +45,13 @@ inline constexpr VwNameBytes VW_NAME_BYTES{};
 
 }  // namespace detail
 
-class VwJsonParser final : public LineParser {
+class VwJsonParser final : public LineParser, private FeatureTexts {
 public:
     VwJsonParser(const Options& options, Labels labels)
         : LineParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})),
-          seed_start_(hash_start(options.seed)) {}
+          seed_start_(hash_start(options.seed)) {
+        rows.log.set_texts(*this);
+    }
 
 private:
     friend class JsonWalk<VwJsonParser>;
@@ -68,25 +74,182 @@ private:
         std::uint64_t start = 0;    // of the hash of a name in the namespace
         std::uint32_t group = 0;    // the namespace
         std::uint64_t unnamed = 0;  // features without a name so far
+        std::size_t space = 0;      // which of the namespaces of the row it is, in their order; the default one is 0
     };
     using Scope = Level*;
+
+    // A key of rows that have the same bytes between their values.
+    struct Node {
+        Node(const Level& known, std::string text) : level(known), key(std::move(text)), with_text(known.start, key) {}
+        Level level;
+        std::string key;
+        Prefix with_text;  // the hash of the key and of what follows
+    };
 
     static constexpr std::size_t SLACK = 16;  // bytes that may be read behind a name
 
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
+        if (shape_.is_known()) {
+            begin(p, eol);
+            const Read read = read_shape(p, eol, end);
+            misses_ = read == Read::other ? misses_ + 1 : 0;
+            if (read != Read::other && lessons_ < MOST_LESSONS) ++lessons_;
+            if (read == Read::whole) return end_row();
+            if (read == Read::refused) return;
+            if (misses_ == MOST_MISSES) shape_.forget();
+        }
+        begin(p, eol);
+        is_learning_ = lessons_ > 0;
+        keys_.clear();
+        if (!walk_(p, eol, end, &levels_[0])) {
+            if (!walk_.fault.empty()) refuse(walk_.fault);
+            return;
+        }
+        if (is_learning_) learn_shape(p, eol);
+        end_row();
+    }
+
+    void begin(const Byte* p, const Byte* eol) {
         y_ = MISSING;
         weight_ = 1.0;
         tag_.clear();
         rows.begin(static_cast<std::size_t>(eol - p) / 2 + 1);
         rows.log.clear_groups();
-        levels_[0] = Level{Role::feature, Field{}, seed_start_, group_of(Field{p, p, p}), 0};
-        if (!walk_(p, eol, end, &levels_[0])) {
-            if (!walk_.fault.empty()) refuse(walk_.fault);
-            return;
-        }
+        later_.clear();
+        spaces_ = 0;
+        levels_[0] = Level{Role::feature, Field{}, seed_start_, group_of(Field{p, p, p}), 0, 0};
+    }
+
+    void end_row() {
         const std::size_t place = rows.count();
         finish(y_, weight_);
         if (!tag_.empty() && rows.count() != place) rows.tags.emplace_back(place, tag_);
+    }
+
+    // ---- rows like those before ----
+
+    enum class Read : std::uint8_t { whole, refused, other };
+    // A shape is learned from any row that has another one, as long as enough rows had a shape that was known.
+    static constexpr int MOST_LESSONS = 16, MOST_MISSES = 64;
+
+    // Reads a row that has the same bytes between its values as one before; any other is read by a walk.
+    Read read_shape(const Byte* p, const Byte* eol, const Byte* end) {
+        groups_.assign(1, levels_[0].group);
+        const bool has_names = rows.log.is_on();
+        for (const auto& step : shape_.steps()) {
+            if (!step.is_at(p, eol, end)) return Read::other;
+            p += step.before.size();
+            Node* const node = step.node;
+            if (node == nullptr) break;
+            if (p == eol) return Read::other;
+            const Role role = node->level.role;
+            if (has_names) node->level.group = group_in_row(*node);
+            if (*p == '"') {
+                Field text{};
+                if (!JsonShape<Node>::text_at(p + 1, eol, end, text)) return Read::other;
+                p = text.end + 1;
+                if (role == Role::feature && add_joined(*node, text)) continue;
+                if (role != Role::nothing && !this->text(&node->level, text, NO_PLACE)) return Read::refused;
+            } else if (*p == '-' || (*p >= '0' && *p <= '9')) {
+                const Byte* const first = p;
+                while (p != eol && JsonWalk<VwJsonParser>::is_of_number(*p)) ++p;
+                if (role != Role::nothing && !number(&node->level, Field{first, p, end}, NO_PLACE)) {
+                    return Read::refused;
+                }
+            } else if (is_word(p, eol, "null")) {
+                p += 4;
+            } else if (is_word(p, eol, "true") || is_word(p, eol, "false")) {
+                const bool value = *p == 't';
+                p += value ? 4 : 5;
+                if (role != Role::nothing && !boolean(&node->level, value, NO_PLACE)) return Read::refused;
+            } else {
+                return Read::other;
+            }
+        }
+        return p == eol ? Read::whole : Read::other;
+    }
+
+    static bool is_word(const Byte* p, const Byte* end, const char* word) noexcept {
+        const std::size_t size = std::strlen(word);
+        return static_cast<std::size_t>(end - p) >= size && std::memcmp(p, word, size) == 0;
+    }
+
+    // The feature of a key and a text, without putting them together; false where the text has bytes that change.
+    bool add_joined(const Node& node, const Field& text) {
+        const auto size = static_cast<std::size_t>(text.end - text.data);
+        if (size == 0 || has_separator(text)) return false;
+        const std::uint64_t hash = node.with_text.quick(text.data, size, text.limit);
+        if (!rows.log.is_on()) {
+            rows.add(rows.slots()(hash), 1.0);
+        } else if (rows.log.has_grams()) {
+            return false;  // which are made of the whole name
+        } else {
+            later_.push_back({&node, text});
+            rows.log.features()[rows.size()] =
+                Feature{hash, TEXT_LATER, static_cast<std::uint32_t>(later_.size() - 1), node.level.group};
+            rows.add(rows.slots()(hash), 1.0);
+        }
+        return true;
+    }
+
+    static bool has_separator(const Field& text) noexcept {
+        const Byte* p = text.data;
+#if defined(FTPRL_SSE2)
+        if (text.end - p <= 16 && text.limit - p >= 16) {
+            const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+            const __m128i blank =
+                _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' ')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\t')));
+            const __m128i mark =
+                _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('|')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(':')));
+            const auto found = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(blank, mark)));
+            return (found & ((1u << (text.end - p)) - 1)) != 0;
+        }
+#endif
+        for (; p != text.end; ++p) {
+            if (detail::VW_NAME_BYTES.of[*p] != *p) return true;
+        }
+        return false;
+    }
+
+    // The name of a feature of the present row: `size` is its number among those without a text.
+    Feature with_text(const Feature& feature) override {
+        const auto& [node, text] = later_[feature.size];
+        const std::size_t key = node->key.size(), size = static_cast<std::size_t>(text.end - text.data);
+        room(key + size);
+        std::copy(node->key.begin(), node->key.end(), joined_.data());
+        std::copy(text.data, text.end, joined_.data() + key);
+        const Byte* const name = rows.log.lasting(joined_.data(), key + size);
+        return Feature{feature.hash, name, static_cast<std::uint32_t>(key + size), feature.group};
+    }
+    bool is_new(const Feature&) override { return true; }
+    void forget() override {}
+
+    // The group of the namespace of a key, which the present row has or gets.
+    std::uint32_t group_in_row(const Node& node) {
+        const std::size_t space = node.level.space;
+        if (groups_.size() <= space) groups_.resize(space + 1, NO_GROUP);
+        if (groups_[space] == NO_GROUP) {
+            const auto* const name = reinterpret_cast<const Byte*>(space_names_[space - 1].data());
+            const Byte* const name_end = name + space_names_[space - 1].size();
+            groups_[space] = group_of(Field{name, name_end, name_end});
+        }
+        return groups_[space];
+    }
+
+    void learn_shape(const Byte* p, const Byte* eol) {
+        nodes_.clear();
+        std::vector<Node*> order;
+        for (auto& [level, key] : keys_) nodes_.emplace_back(level, std::move(key));
+        for (Node& node : nodes_) {
+            const auto* const first = reinterpret_cast<const Byte*>(node.key.data());
+            const Byte* const last = first + node.key.size();
+            node.level.key = Field{first, last, last};
+            order.push_back(&node);
+        }
+        space_names_ = opened_;
+        shape_.learn(p, eol, order.data(), order.size());
+        --lessons_;
+        misses_ = 0;
     }
 
     // ---- what a walk asks for ----
@@ -94,7 +257,8 @@ private:
     Scope enter(Scope object, const Field& key) {
         Level& level = *(object + 1);
         const Role role = object->role == Role::label ? label_part(std::string(key.data, key.end)) : role_of(key);
-        level = Level{role, key, object->start, object->group, 0};
+        level = Level{role, key, object->start, object->group, 0, object->space};
+        if (is_learning_) keys_.emplace_back(level, std::string(key.data, key.end));
         return &level;
     }
 
@@ -147,12 +311,16 @@ private:
         if (place != NO_PLACE) return refuse_element("text");
         const auto key = static_cast<std::size_t>(level->key.end - level->key.data);
         const auto size = static_cast<std::size_t>(text.end - text.data);
-        if (joined_.size() < key + size + SLACK) joined_.resize(2 * (key + size) + SLACK);
+        room(key + size);
         Byte* const name = joined_.data();
         std::copy(level->key.data, level->key.end, name);
         for (std::size_t i = 0; i < size; ++i) name[key + i] = detail::VW_NAME_BYTES.of[text.data[i]];
         add(*level, Field{name, name + key + size, name + key + size + SLACK}, 1.0);
         return true;
+    }
+
+    void room(std::size_t size) {
+        if (joined_.size() < size + SLACK) joined_.resize(2 * size + SLACK);
     }
 
     bool boolean(Scope level, bool value, std::ptrdiff_t place) {
@@ -174,7 +342,7 @@ private:
         }
         // An object of an array is in the array's namespace; it is another level, since the array counts on.
         Level& inner = *(level + 1);
-        inner = Level{Role::feature, level->key, level->start, level->group, 0};
+        inner = Level{Role::feature, level->key, level->start, level->group, 0, level->space};
         level = &inner;
         return true;
     }
@@ -218,6 +386,10 @@ private:
     void open_namespace(Level& level) {
         level.start = hash_start(hash_field(seed_start_, level.key));
         level.group = group_of(level.key);
+        level.space = ++spaces_;
+        if (!is_learning_) return;
+        opened_.resize(spaces_ - 1);
+        opened_.emplace_back(level.key.data, level.key.end);
     }
 
     // The group of a namespace, whose name lasts as long as the row; the default one has none.
@@ -330,7 +502,18 @@ private:
     std::array<Level, 2 * JsonWalk<VwJsonParser>::DEEPEST + 4>
         levels_{};  // one per value, and one per object in an array
     std::string name_, tag_;
-    std::vector<Byte> joined_;  // the key and the text of a feature
+    static constexpr std::uint32_t NO_GROUP = ~std::uint32_t{0};
+    JsonShape<Node> shape_;
+    std::deque<Node> nodes_;  // of the shape, in the order of their keys: steps point to them
+    bool is_learning_ = false;
+    int lessons_ = MOST_LESSONS;                        // that may still be taken
+    int misses_ = 0;                                    // rows of another shape, one after the other
+    std::vector<std::pair<Level, std::string>> keys_;   // of the row that is walked through
+    std::size_t spaces_ = 0;                            // namespaces of the row so far
+    std::vector<std::string> opened_, space_names_;     // those of the row that is walked through, and of the shape
+    std::vector<std::uint32_t> groups_;                 // of the namespaces of the present row
+    std::vector<std::pair<const Node*, Field>> later_;  // features of the present row whose names nobody asked for
+    std::vector<Byte> joined_;                          // the key and the text of a feature
     double y_ = MISSING;
     double weight_ = 1.0;
     JsonWalk<VwJsonParser> walk_{*this};

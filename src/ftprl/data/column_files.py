@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
+from ftprl._core import columns_with_dictionaries
 from ftprl.data.files import STDIN, is_uri, shown
 from ftprl.errors import BadFormat, InvalidInput
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
+_END_BYTES = 8  # behind the metadata: its length, and the name of the format
 _ENTRY_BYTES, _CELL_BYTES = 4, 16  # of a cell with a dictionary, and about those of another
 
 
@@ -49,7 +51,7 @@ class ParquetColumns:
         with _system_memory():
             file = pq.ParquetFile(raw, pre_buffer=False)
             self.schema = file.schema_arrow
-            texts = _dictionaries(file, categories)
+            texts = _dictionaries(raw, file, categories)
             self._texts = frozenset(texts)
             if texts:
                 file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=texts, pre_buffer=False)
@@ -84,15 +86,21 @@ def _system_memory() -> Iterator[None]:
         pa.set_memory_pool(before)
 
 
-def _dictionaries(file: Any, columns: Sequence[str]) -> list[str]:
-    """Those of some columns that are text and have a dictionary; to make one of other columns takes long."""
+def _dictionaries(raw: Any, file: Any, columns: Sequence[str]) -> list[str]:
+    """Those of some columns that are text and have a dictionary; to make one of other columns takes long.
+
+    Where dictionaries are is not looked up with pyarrow: damaged numbers there would end the process.
+    """
     from pyarrow import types
 
-    wanted, found = set(columns), list[str]()
-    for place in range(file.metadata.num_columns if file.metadata.num_row_groups else 0):
-        chunk = file.metadata.row_group(0).column(place)
-        name = chunk.path_in_schema
-        if name in wanted and name in file.schema_arrow.names and chunk.has_dictionary_page:
+    size = raw.size()
+    raw.seek(size - _END_BYTES)
+    length = int.from_bytes(raw.read(4), "little")
+    raw.seek(max(0, size - _END_BYTES - length))
+    with_dictionaries = {name.decode() for name in columns_with_dictionaries(raw.read(length))}
+    found: list[str] = []
+    for name in columns:
+        if name in with_dictionaries and name in file.schema_arrow.names:
             type = file.schema_arrow.field(name).type
             found += [name] if types.is_string(type) or types.is_binary(type) else []
     return found

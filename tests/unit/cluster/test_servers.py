@@ -132,6 +132,13 @@ def test_events_count_the_bytes_that_were_moved(clicks: Path, tmp_path: Path, cl
             assert one.get(name) == other.get(name), (name, one["rows"])
 
 
+@pytest.mark.slow
+def test_parsed_rows_of_a_cache(clicks: Path, tmp_path: Path, cluster: None) -> None:
+    local = trained(clicks / "parts", tmp_path / "local", label="click")
+    assert apart(clicks / "parts", tmp_path / "far", label="click", cache=tmp_path / "rows.batches") == local
+    assert apart(tmp_path / "rows.batches", tmp_path / "again") == trained(tmp_path / "rows.batches", tmp_path / "own")
+
+
 class Enough(Exception):
     """Ends a run from its listener."""
 

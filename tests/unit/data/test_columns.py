@@ -278,6 +278,22 @@ def test_the_kinds_are_a_table_before_training(tmp_path: Path, capsys: pytest.Ca
     json.dumps(run.columns)
 
 
+def test_text_that_was_read_as_categories_is_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where some texts repeat, as short messages do; not for a few categories of several words."""
+    path = tmp_path / "a.csv"
+    lines = [
+        f"{i % 2},{'call me later' if i % 7 == 0 else f'win prize {i}'},{'New York' if i % 3 else 'San Jose'}"
+        for i in range(300)
+    ]
+    path.write_text("\n".join(["y,message,city", *lines]) + "\n")
+    assert command(["train", str(path), "--label", "y", "--bits", "10", "-q", "-o", str(tmp_path / "m")]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("ftprl: column 'message' looks like text: 258 different values in the sample")
+    assert line.endswith("pass --text message to split it into words")
+    assert command(["train", str(path), "--label", "y", "--text", "message", "-q", "-o", str(tmp_path / "m")]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_continuous_numbers_and_few_rows_are_no_identifier(tmp_path: Path) -> None:
     few = opened(tmp_path, "y,id\n" + "".join(f"1,{i}\n" for i in range(99)))
     assert not any(column.advice for column in few.describe().profile)

@@ -227,3 +227,30 @@ def test_damaged_pages_name_the_file_and_the_row_group(tmp_path: Path) -> None:
     message = r"a.parquet: row group 1: expected a Parquet file, got other bytes \(.+\); check the file."
     with pytest.raises(BadFormat, match=message):
         ftprl.train(path, label="y", bits=8)
+
+
+def test_a_damaged_count_of_levels_is_an_error_where_pyarrow_would_end_the_process(tmp_path: Path) -> None:
+    """Levels are counted in the metadata; a column that may have none of them has no counts of its own."""
+    path = tmp_path / "a.parquet"
+    price = pa.array([1, None, 3] * 10, pa.decimal128(9, 2))  # so that pyarrow reads the file
+    pq.write_table(pa.table({"words": ["a", "b", None] * 10, "price": price, "y": [0, 1, 1] * 10}), path)
+    body = path.read_bytes()
+    assert body.count(b"\x25\x02\x18\x05words") == 1
+    path.write_bytes(body.replace(b"\x25\x02\x18\x05words", b"\x25\x00\x18\x05words"))
+    with pytest.raises(BadFormat, match=r"a.parquet: .*expected a Parquet file, got other bytes"):
+        ftprl.train(path, label="y", bits=8)
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstd"])
+def test_dictionaries_are_found_in_the_metadata(tmp_path: Path, codec: str) -> None:
+    from ftprl._core import columns_with_dictionaries
+
+    inner = pa.array([{"city": "a"}, {"city": "b"}] * 20)
+    table = pa.table({"words": ["a", "b"] * 20, "plain": ["c", "d"] * 20, "inner": inner, "n": [1.5, 2.5] * 20})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=["words", "n", "inner.city"], compression=codec)
+    body = (tmp_path / "a.parquet").read_bytes()
+    length = int.from_bytes(body[-8:-4], "little")
+    assert columns_with_dictionaries(body[-8 - length : -8]) == [b"words", b"n"]
+    for cut in range(0, length, 7):
+        with suppress(ValueError):
+            columns_with_dictionaries(body[-8 - length : -8 - length + cut])

@@ -111,7 +111,8 @@ def test_a_late_label_is_a_bad_row(tmp_path: Path) -> None:
 
 def test_labels_of_a_regression(tmp_path: Path) -> None:
     assert [row.y for row in read(tmp_path, "y,a\n1.5,1\n-2,1\n", label="y", loss="squared")] == [1.5, -2]
-    with pytest.raises(BadFormat, match=r"a\.csv:2: expected a number as the label, got 'x' in column 'y'"):
+    remedy = "fix the row, pass loss=softmax for classes, or pass on_bad_row=skip"
+    with pytest.raises(BadFormat, match=rf"a\.csv:2: expected a number as the label, got 'x' in column 'y'; {remedy}"):
         read(tmp_path, "y,a\nx,1\n", label="y", loss="squared")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,3 +75,51 @@ def test_what_is_wrong_with_a_line(tmp_path: Path, line: str, message: str) -> N
         list(data.open(path).batches())
     assert str(raised.value).startswith(f"{path}:2: {message}")
     assert sum(len(batch) for batch in data.open(path, on_bad_row="skip").batches()) == 1
+
+
+TEXTS = ["x", "Rome", "two words", "a:b|c", "tab\there", 'quo"te', "São Paulo", "longer than sixteen bytes", ""]
+
+
+def values(rng: random.Random) -> dict[str, Any]:
+    """A row of the same keys as any other, in the same order."""
+    scalar = [rng.choice(TEXTS), rng.random(), rng.randrange(-3, 4), True, False, None]
+    inner = {"c": rng.choice(TEXTS), "d": rng.choice(scalar), "_tag": f"t{rng.randrange(3)}"}
+    label = {"Label": rng.choice([1, -1]), "Weight": rng.randrange(1, 3)}
+    rest = {"e": rng.choice(TEXTS), "_skip": rng.choice(scalar), "f": rng.choice(scalar), "_text": rng.choice(TEXTS)}
+    return {"_label": label, "a": rng.choice(scalar), "ns": inner, "other": {"c": rng.choice(TEXTS)}, **rest}
+
+
+def spaced(row: dict[str, Any], rng: random.Random) -> str:
+    """The same row with blanks that no other row has."""
+    parts = [f'"{key}"{" " * rng.randrange(9)}: {json.dumps(value)}' for key, value in row.items()]
+    return "{" + ("," + " " * rng.randrange(9)).join(parts) + "}"
+
+
+@pytest.mark.parametrize("options", [{}, {"names": "0"}, {"interactions": ["n:o"]}, {"ngrams": "ns=2"}])
+def test_rows_of_one_shape_are_those_of_any_other(tmp_path: Path, options: dict[str, Any]) -> None:
+    rng = random.Random(3)
+    rows = [values(rng) for _ in range(300)]
+    changed = [{**row, "a": [1, 2]} if i % 50 == 40 else row for i, row in enumerate(rows)]
+    (tmp_path / "same.vwjson").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in changed))
+    (tmp_path / "blanks.vwjson").write_text("".join(spaced(row, rng) + "\n" for row in changed))
+    one, other = (rows_of(data.open(tmp_path / f"{name}.vwjson").batches()) for name in ("same", "blanks"))
+    assert [keys(row) for row in one] == [keys(row) for row in other]
+    of_one, of_other = (
+        ftprl.train(tmp_path / f"{name}.vwjson", bits=12, **options).model for name in ("same", "blanks")
+    )
+    assert of_one.state_digest() == of_other.state_digest()
+    names = [None if model.names is None else model.names.all() for model in (of_one, of_other)]
+    assert names[0] == names[1]
+
+
+def test_bad_values_in_rows_of_one_shape_are_refused(tmp_path: Path) -> None:
+    good = '{"_label": 1, "a": "x"}\n' * 5
+    for bad in (
+        '{"_label": 7, "a": "x"}',
+        '{"_label": 1, "a": 1e999}',
+        '{"_label": 1, "a": "x}',
+        '{"_label": 1, "a": }',
+    ):
+        (tmp_path / "a.vwjson").write_text(f"{good}{bad}\n")
+        with pytest.raises(BadFormat, match=r"a.vwjson:6: expected .*, got"):
+            list(data.open(tmp_path / "a.vwjson").batches())

@@ -145,7 +145,7 @@ def test_late_labels_are_learned_as_plain_numpy_does(
     for part in batch.cut(61):
         order = waiting.order(part)
         lost = np.empty(len(order.rows))
-        whole.learn_late(order.rows, order.said, order.said_by, losses=lost)
+        whole.learn_late(order.rows, order.expert_scores, order.expert_row, losses=lost)
         waiting.keep(order, part.first_row)
         found += lost[order.arrivals].tolist()
     for rest, said in waiting.rest():

@@ -48,6 +48,7 @@ struct Chunk {
     std::int64_t data_offset = -1;
     std::int64_t dictionary_offset = -1;
     bool is_elsewhere = false;  // in another file, or encrypted
+    std::string name;           // of a column that is in no other; or else empty
 
     std::int64_t offset() const noexcept {
         return dictionary_offset > 0 && dictionary_offset < data_offset ? dictionary_offset : data_offset;
@@ -122,6 +123,16 @@ inline void read_column(Thrift& in, Chunk& chunk) {
                     chunk.encodings |= std::int64_t{1} << (encoding < 0 || encoding > 62 ? 62 : encoding);
                 });
                 return true;
+            case 3: {
+                if (type != Thrift::list) return false;
+                std::size_t parts = 0;
+                in.elements([&](int part) {
+                    if (!in.string(part, chunk.name)) in.skip(part, true);
+                    ++parts;
+                });
+                if (parts != 1) chunk.name.clear();
+                return true;
+            }
             case 4:
                 return in.number(type, chunk.codec);
             case 5:
@@ -207,6 +218,25 @@ inline Metadata read_metadata(const Byte* p, const Byte* end, std::int64_t size)
             leaf.codecs |= std::int64_t{1} << (chunk.codec < 0 || chunk.codec > 62 ? 62 : chunk.codec);
         }
     }
+    return found;
+}
+
+// The columns that are in no other and have a dictionary in the first row group, by the metadata in [p, end).
+inline std::vector<std::string> columns_with_dictionaries(const Byte* p, const Byte* end) {
+    std::vector<std::string> found;
+    bool is_first = true;
+    Thrift in(p, end);
+    in.structure([&](std::int64_t id, int type) {
+        if (id != 4 || type != Thrift::list) return false;
+        in.elements([&](int) {
+            const RowGroup group = detail::read_group(in);
+            for (const Chunk& chunk : group.chunks) {
+                if (is_first && chunk.dictionary_offset > 0 && !chunk.name.empty()) found.push_back(chunk.name);
+            }
+            is_first = false;
+        });
+        return true;
+    });
     return found;
 }
 
