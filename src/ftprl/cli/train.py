@@ -126,6 +126,12 @@ def train(
         _suggest_classes(run.model)
     if run.only_class is not None:
         print(f"ftprl: every label was {run.only_class}; check the labels, and --positive", file=sys.stderr)
+    if run.sorted_by_class:
+        print(
+            "ftprl: the rows are sorted by class, and after many of one class the model predicts that class for all;"
+            " shuffle the rows, such as with shuf or DataFrame.sample(frac=1), and train again",
+            file=sys.stderr,
+        )
     if not quiet:
         print(f"{run}; wrote {output}", file=sys.stderr)
     if run.progressive.above_baseline:  # the last line: it says that the model is of no use

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +17,7 @@ from ftprl.linear.bounds import Bound, fits, parse_bounds
 from ftprl.linear.mean_weights import mean_class_weights, mean_weights
 from ftprl.linear.model import Model
 from ftprl.training.api import train
+from ftprl.training.label_blocks import is_sorted_by_class
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
 from ftprl.training.setup import new_model, resumed_model
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 AUTO_PASSES = 20  # at most so many with passes="auto"
-_LEAST_LOG_CHANCE = math.log(1e-9)  # of an order that is taken for random
 _OF_MODEL = (
     "loss",
     "tau",
@@ -281,21 +280,6 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def is_sorted_by_class(labels: NDArray[Any]) -> bool:
-    """Whether the rows of every class follow each other, as no random order would have put them.
-
-    >>> is_sorted_by_class(np.repeat(["a", "b", "c"], 10)), is_sorted_by_class(np.array([1, 1, 2, 2]))
-    (True, False)
-    """
-    blocks = 1 + int(np.count_nonzero(labels[1:] != labels[:-1]))
-    sizes = np.unique(labels, return_counts=True)[1].tolist()
-    if blocks != len(sizes) or blocks == 1:
-        return False
-    # Of all orders of n rows, blocks! times the product of sizes! are like this.
-    log_chance = math.lgamma(blocks + 1) + sum(math.lgamma(n + 1) for n in sizes) - math.lgamma(len(labels) + 1)
-    return log_chance < _LEAST_LOG_CHANCE
 
 
 def rows_at(X: Any, order: NDArray[np.intp]) -> Any:

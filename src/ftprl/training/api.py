@@ -342,7 +342,8 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         _run(trainer, log, output, is_replaced=may_restart(arguments))
         model.engine = model.engine.gathered()
     state = run.state
-    only_class = state.only_class if model.engine.spec.scalar_loss().binary else None
+    is_binary = model.engine.spec.scalar_loss().binary
+    only_class = state.only_class if is_binary else None
     return Run(
         model=model,
         events=tuple(log.events),
@@ -360,6 +361,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         path=None if output is None else os.fspath(output),
         confidence=state.monitor.confidence(),
         residuals=state.monitor.residuals(),
+        sorted_by_class=(is_binary or model.engine.spec.classes > 0) and state.blocks.are_sorted,
     )
 
 

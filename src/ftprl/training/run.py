@@ -31,7 +31,8 @@ class Run:
     for the reason `checkpoint_error`. `only_class` is 1 or -1 when every label of a
     loss with two classes was of that class. `path` is where the model was saved. `confidence` is what to expect of rows
     to come: intervals that hold at every row at once, and the drift alarm; None when no row was learned. `residuals` is
-    how far labels were from their predictions in the first pass, where labels are numbers.
+    how far labels were from their predictions in the first pass, where labels are numbers. `sorted_by_class` when the
+    rows of every class came in one piece: the model then knows best the class that came last.
     """
 
     model: Model
@@ -50,6 +51,7 @@ class Run:
     path: str | None
     confidence: RunConfidence | None
     residuals: ResidualSummary | None
+    sorted_by_class: bool = False
 
     @property
     def columns(self) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from ftprl.linear.engine import Engine
 from ftprl.linear.model import Vector
 from ftprl.linear.refusal import RowRefused
 from ftprl.linear.totals import LossTotals
+from ftprl.training.label_blocks import LabelBlocks
 
 NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)
 ExpertWeights = tuple[list[float], list[float]]  # as `Engine.expert_weights`
@@ -102,6 +103,7 @@ class RunState:
     chosen: ExpertWeights | None = None
     relearn_passes: int = 0
     arrived: LossTotals | None = None
+    blocks: LabelBlocks = field(default_factory=LabelBlocks)  # not saved: after a resumption, of the rows from there on
 
     def totals(self, engine: Engine) -> LossTotals:
         """The loss of all rows, each as it was predicted when it arrived."""
@@ -121,6 +123,8 @@ class RunState:
         """Remember which classes there are."""
         if self.classes != _NEGATIVE | _POSITIVE:
             self.classes |= _NEGATIVE * bool((y < 0.0).any()) | _POSITIVE * bool((y > 0.0).any())
+        if self.passes_done == 0:
+            self.blocks.see(y)
 
     @property
     def only_class(self) -> int | None:

@@ -246,7 +246,7 @@ def test_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--label", "kind"], "pass --loss softmax for classes."),
+        (["--label", "kind"], "--loss softmax for several classes."),
         (["--label", "kind", "--classes", "3"], "--classes needs a loss of several classes, got --loss logistic"),
         (
             ["--label", "kind", "--loss", "ovr", "--receipt"],

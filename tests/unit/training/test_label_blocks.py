@@ -1,0 +1,48 @@
+"""Rows sorted by class: found whatever the batches are, and reported by `train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ftprl
+from ftprl.cli.app import run
+from ftprl.training.label_blocks import LabelBlocks, is_sorted_by_class
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 25)), min_size=1, max_size=6), st.integers(1, 40))
+def test_batches_do_not_matter(pieces: list[tuple[int, int]], size: int) -> None:
+    labels = np.concatenate([np.full(count, float(label)) for label, count in pieces])
+    blocks = LabelBlocks()
+    for start in range(0, len(labels), size):
+        blocks.see(np.append(labels[start : start + size], np.nan))
+    assert blocks.are_sorted == is_sorted_by_class(labels)
+
+
+def test_chance_is_not_taken_for_order() -> None:
+    assert not is_sorted_by_class(np.array([0.0] * 40 + [1.0]))  # a rare class comes last in one of twenty orders
+    assert not is_sorted_by_class(np.ones(100))
+    assert is_sorted_by_class(np.repeat([0.0, 1.0], 20))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_the_command_reports_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], loss: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [f"{x:.3f},{y}" for y in (0, 1) for x in rng.normal(size=60) + y]
+    Path("sorted.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    Path("mixed.csv").write_text("\n".join(["x,y", *rng.permutation(rows)]) + "\n")
+    for name in ("sorted", "mixed"):
+        for passes in ("1", "2"):
+            options = ["--label", "y", "--loss", loss, "--bits", "8", "--passes", passes, "-q", "-o", "m"]
+            assert run(["train", f"{name}.csv", *options]) == 0
+            assert ("the rows are sorted by class" in capfd.readouterr().err) == (name == "sorted")
+    assert ftprl.train("sorted.csv", label="y", loss=loss).sorted_by_class
+    assert not ftprl.train("sorted.csv", label="y", loss="squared").sorted_by_class
