@@ -67,7 +67,7 @@ def label_numbers(learner: Engine | Replay) -> np.ndarray:
         return np.array(list(known.values()))
     facts = learner.facts
     names = "rows weight mean squares least most quantile since pinball deviation offset unit low high psi kappa"
-    return np.array([getattr(facts, name) for name in names.split()])
+    return np.array([getattr(facts, name) for name in [*names.split(), "outliers"]])
 
 
 def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:

@@ -63,7 +63,7 @@ def test_kernels_equal_the_oracle(loss: str, scale: Any, levels: bool, seed: int
             ]
             np.testing.assert_array_equal(losses[rows], own)
             if s.several:
-                np.testing.assert_allclose(engine.state["w"][: oracle.n], oracle.w, rtol=1e-6, atol=1e-9)
+                np.testing.assert_allclose(engine.state["w"][: oracle.n], oracle.weights, rtol=1e-6, atol=1e-9)
                 np.testing.assert_allclose(engine.state["u"], oracle.u, rtol=1e-6, atol=1e-6)
         use_instruction_set("")
 

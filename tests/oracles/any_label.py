@@ -22,7 +22,9 @@ LEAST_RATES = (0.5, 0.125)  # of the two levels
 KINKED = ("absolute", "quantile", "huber")
 MARGIN = ("hinge", "squared_hinge")
 LOG_LINK = ("poisson", "gamma")
-FIRST_REVIEW = 16  # row; then its doublings
+FIRST_REVIEW, LAST_REVIEW = 16, 256  # rows, and their doublings between
+SURE, FAR = 16, 4.0  # labels before one is cut; units beyond the range within which none is
+CAUTION, SURE_GAP = 24.0, 4.0  # two classes: the odds of the majority without a lead; when a lead begins to count less
 
 
 def cut(a: float, low: float, high: float) -> float:
@@ -51,10 +53,20 @@ class Labels:
     hi: float = 0.0
     psi: float = 1.0
     kappa: float = 1.0
+    outliers: int = 0
 
     def __post_init__(self) -> None:
         if self.loss in MARGIN:
             self.U, self.lo, self.hi = 1.0, -1.0, 1.0
+
+    def believed(self, y: float) -> float:
+        """The label that is learned: cut if it is far beyond the range, less so the more of them come in a row."""
+        if self.loss in MARGIN or self.loss in LOG_LINK or self.rows < SURE or self.U == 0.0:
+            return y
+        far = max(self.most - self.least, FAR * self.U) * 2.0 ** (2 ** min(self.outliers, 9) - 1)
+        learned = cut(y, self.least - far, self.most + far)
+        self.outliers = self.outliers + 1 if learned != y else 0
+        return learned
 
     def learn(self, y: float, c: float) -> None:
         if self.loss in MARGIN:
@@ -175,8 +187,11 @@ class AnyLabel:
         self.e = [0.0, 0.0]
         self.mean_loss = self.stack_weight = 0.0
         self.n = 1 if K == 1 else K + 2
-        self.w = np.full(self.n, 1.0 / self.n)
+        self.w = np.full(self.n, 1.0 / self.n)  # within the mixture
         self.C = self.D = self.paid_before = 0.0
+        self.stretch, self.stretch_loss, self.longest = 0, 0.0, 0
+        self.lead = self.lead_gap = self.taught = 0.0
+        self.said = np.zeros(self.n)  # by the experts of the latest row
         self.rows = 0
 
     # ---- one row ----
@@ -195,8 +210,9 @@ class AnyLabel:
         seen = np.clip(scores, -STACK_CUT, STACK_CUT) if self.loss in MARGIN else clipped
         old = (L.m, L.U, L.lo, L.hi)
         first = L.rows == 0
+        y = self.taught = L.believed(y)
         L.learn(y, c)
-        if self.K > 1 and self.rows >= FIRST_REVIEW and self.rows & (self.rows - 1) == 0:
+        if self.K > 1 and self.rows > 1:
             self._review(y, c)
         if (first and self.loss not in MARGIN) or L.U == 0.0:
             if self.K == 1:  # nothing of the row is kept but its label
@@ -214,16 +230,29 @@ class AnyLabel:
         return prediction
 
     def _review(self, y: float, c: float) -> None:
-        """A D above all that was paid since the last review comes from labels long past: begin anew."""
+        """Begin anew where D comes from labels long past: see docs/labels.md."""
         if self.loss not in KINKED and self.loss != "squared":
             return
-        if self.paid_before < self.D:
-            self.C = self.D = 0.0
-            L = self.labels
-            L.squares *= c / L.weight
-            L.weight, L.since = c, min(L.since, c)
-            L.mean = L.least = L.most = L.q = L.m = L.lo = L.hi = y
-        self.paid_before = 0.0
+        self.stretch += 1
+        if self.D == 0.0 or self.stretch_loss >= self.D / 16.0:
+            self.longest = max(self.longest, self.stretch) if self.D > 0 else self.longest
+            self.stretch, self.stretch_loss = 0, 0.0
+        elif (
+            self.stretch >= 4 * max(self.longest, 4) and self.rows % max(16, 2 ** int(math.log2(self.rows)) // 64) == 0
+        ):
+            self.longest, self.stretch, self.stretch_loss = self.stretch, 0, 0.0
+            self._begin_anew(y, c)
+        if self.rows >= FIRST_REVIEW and self.rows & (self.rows - 1) == 0:
+            if self.rows <= LAST_REVIEW and self.paid_before < self.D:
+                self._begin_anew(y, c)
+            self.paid_before = 0.0
+
+    def _begin_anew(self, y: float, c: float) -> None:
+        self.C = self.D = self.paid_before = 0.0
+        L = self.labels
+        L.squares *= c / L.weight
+        L.weight, L.since = c, min(L.since, c)
+        L.mean = L.least = L.most = L.q = L.m = L.lo = L.hi = y
 
     def _raise(self, slots: list[int], sizes: Vector) -> None:
         for i, a in zip(slots, sizes.tolist(), strict=True):
@@ -257,9 +286,46 @@ class AnyLabel:
         f = base + (unit * float(self.u[self.K :] @ np.array(self.e)) if self.levels else 0.0)
         stack = cut(SHARPENED * f, -1.0, 1.0) if self.loss == "hinge" else cut(f, L.lo, L.hi)
         experts = np.append(clipped, [stack, float(np.sign(L.mean)) if margin else L.m])
-        return float(self.w @ experts), experts, base, f
+        self.said = experts
+        return self._mixed(experts), experts, base, f
+
+    @property
+    def _offset_at(self) -> int:
+        return self.K + 1
+
+    def _mixed(self, experts: Vector) -> float:
+        """The prediction: two classes, the majority's part is above the mixture."""
+        mean = float(self.w @ experts)
+        if self.loss not in MARGIN:
+            return mean
+        v = self._trust()
+        return v * mean + (1.0 - v) * float(experts[self._offset_at])
+
+    @property
+    def weights(self) -> Vector:
+        """The weights with which the experts predict."""
+        if self.loss not in MARGIN or self.K == 1:
+            return self.w
+        v = self._trust()
+        rest = np.zeros(self.n)
+        rest[self._offset_at] = 1.0 - v
+        return v * self.w + rest
+
+    def _trust(self) -> float:
+        rate = 1.0 / max(1.0, self.lead_gap / SURE_GAP)
+        return 1.0 / (1.0 + CAUTION * math.exp(-rate * self.lead))
+
+    def _follow_lead(self, ahead: float) -> None:
+        v, rate = self._trust(), 1.0 / max(1.0, self.lead_gap / SURE_GAP)
+        x = cut(rate * ahead, -32.0, 32.0)
+        self.lead_gap += max(math.log1p(v * math.expm1(x)) - v * x, 0.0) / rate
+        self.lead = max(self.lead + ahead, 0.0)
 
     def _mix(self, p: float, experts: Vector, y: float, c: float) -> None:
+        if self.loss in MARGIN:
+            p = float(self.w @ experts)
+            majority = float(experts[self._offset_at])
+            self._follow_lead(c * (value(self.loss, majority, y, self.tau) - value(self.loss, p, y, self.tau)))
         L, loss, ln = self.labels, self.loss, math.log(self.n)
         if loss == "poisson":
             label = min(y, math.exp(L.hi))
@@ -270,6 +336,7 @@ class AnyLabel:
         losses = np.array([c * value(loss, s, label, self.tau) for s in experts.tolist()])
         paid, low = c * value(loss, p, label, self.tau), float(losses.min())
         self.paid_before += c * abs(value(loss, p, y, self.tau))
+        self.stretch_loss += float(losses[self._offset_at])
         if self.D == 0.0:
             if paid - low > 2.0**-30 * self.paid_before:
                 self.C = self.D = paid - low

@@ -194,7 +194,7 @@ class AnyLabelWith(AnyLabel):
         teaches = L.U > 0 and not (first and self.loss not in MARGIN)
         if self.coin is not None:
             hull = (min(old[0], L.lo), max(old[1], L.hi))
-            self.coin.learn(c * self._coin_slope(cut(self.bet, *hull), y) if teaches else 0.0)
+            self.coin.learn(c * self._coin_slope(cut(self.bet, *hull), self.taught) if teaches else 0.0)
         if self.dense is not None:
             stay, joined = self.dense.review()
             self.u, self.P = regrown(self.u, self.P, self.K, stay, joined, self.started)
@@ -218,7 +218,7 @@ class AnyLabelWith(AnyLabel):
             experts[self.K] = cut(gain * f, L.lo, L.hi)
         if self.coin is not None:
             experts = np.append(experts, cut(self.bet, L.lo, L.hi))
-        return float(self.w @ experts), experts, base, f
+        return self._mixed(experts), experts, base, f
 
     def _newton(self, seen: Vector, old: tuple[float, ...], base: float, f: float, y: float, c: float) -> None:
         """As without columns, whose values come behind the scores in the unit of before the row."""

@@ -74,7 +74,8 @@ ftprl::replay::Settings settings_of(const nb::dict& d) {
 }
 
 std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) {
-    const ftprl::replay::Settings s = settings_of(settings);
+    using namespace ftprl::replay;
+    const Settings s = settings_of(settings);
     const std::size_t K = s.scales.size(), windows = K > 4 ? 3 * (K - 2) : 0;
     const std::size_t places = nb::cast<Any>(arrays["unit"]).size();
     const auto cells = [&](const char* name, std::size_t size) {
@@ -106,11 +107,10 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
                    needed(arrays, "totals", n),
                    log_loss ? needed(arrays, "seen", n) : nullptr,
                    log_loss ? needed(arrays, "facts", 1) : nullptr,
-                   log_loss ? nullptr : needed(arrays, "hedge", 7),
+                   log_loss ? nullptr : needed(arrays, "hedge", HEDGE_NUMBERS),
                    needed(arrays, "block", K),
                    needed(arrays, "windows", windows)};
     }
-    using namespace ftprl::replay;
     CoinState coin{};
     ColumnState columns{};
     if (s.coin) coin = {cells("coin", 4 * places), needed(arrays, "coin_base", 5)};

@@ -201,7 +201,8 @@ inline double cut_to(double v, double low, double high) { return v < low ? low :
 // A row that is learned, with the range of the labels that it is learned with: the hull of those before and after it.
 struct LabelledRow {
     double y, weight;
-    double offset;  // before it
+    double learned;  // the label as it is learned
+    double offset;   // before it
     double low, high;
     bool teaches;  // whether there is anything to learn but its label
 };
@@ -209,10 +210,11 @@ struct LabelledRow {
 // Learns the label of a row.
 inline LabelledRow learn_row_label(const Constants& c, LabelState& labels, double y, double weight) {
     const LabelState before = labels;
-    learn_label(labels, *c.loss, c.tau, y, weight);
+    const double learned = c.loss->predicts_labels() ? believed_label(labels, y) : y;
+    learn_label(labels, *c.loss, c.tau, learned, weight);
     const bool first = before.rows == 0.0 && c.loss->rule != LabelRule::classes;
     const bool teaches = !first && labels.unit != 0.0 && labels.kappa >= c.least_kappa;
-    LabelledRow row = {y, weight, before.offset, labels.lowest, labels.highest, teaches};
+    LabelledRow row = {y, weight, learned, before.offset, labels.lowest, labels.highest, teaches};
     if (first) return row;
     if (before.lowest < row.low) row.low = before.lowest;
     if (before.highest > row.high) row.high = before.highest;
@@ -231,7 +233,7 @@ inline double start_of(const Loss& loss, const LabelledRow& row, double score) {
 inline double slope_of(const Constants& c, const LabelState& labels, const LabelledRow& row, double score,
                        double reach) {
     const double A = row.weight * labels.kappa * reach;
-    return c.loss->implicit(start_of(*c.loss, row, score), row.y, A, labels.unit, c.tau);
+    return c.loss->implicit(start_of(*c.loss, row, score), row.learned, A, labels.unit, c.tau);
 }
 
 // Whether the slope was that of a score beyond the range: the row term is then that of a longer step, of which the cut

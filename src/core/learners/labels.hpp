@@ -26,8 +26,9 @@ struct LabelState {
     double unit;
     double lowest;  // scores are cut to this range
     double highest;
-    double psi;    // R counts g / psi
-    double kappa;  // weights are in this unit: 1 but for losses with a kink
+    double psi;       // R counts g / psi
+    double kappa;     // weights are in this unit: 1 but for losses with a kink
+    double outliers;  // how many labels in a row, up to the last, were cut before they were learned
 };
 
 constexpr std::size_t LABEL_NUMBERS = sizeof(LabelState) / sizeof(double);

@@ -1,6 +1,9 @@
 // What a label changes: LabelState. Included by kernel_labels.inl, for each instruction set; rules as in kernel.inl.
 
-constexpr double LOG_RANGE = 8.0;  // scores of counts reach this far below the offset
+constexpr double LOG_RANGE = 8.0;   // scores of counts reach this far below the offset
+constexpr double SURE_ROWS = 16.0;  // labels before one is cut
+constexpr double FAR_UNITS = 4.0;   // a label this many units beyond the range is learned as it is
+constexpr double MOST_OUTLIERS = 9.0;
 
 inline double above(double v, double floor) { return floor > v ? floor : v; }
 inline double below(double v, double ceiling) { return ceiling < v ? ceiling : v; }
@@ -45,6 +48,19 @@ inline void begin_anew(LabelState& s, double y, double c) {
     s.since = below(s.since, c);
     s.mean = s.least = s.most = s.quantile = y;
     s.offset = s.lowest = s.highest = y;
+}
+
+// The label that is learned: one far beyond the range of all before it is cut, since it may be the only one of its
+// kind. The range grows at least to its double with each of several in a row, and faster with every one: labels in a
+// larger unit are learned as they are after a few rows.
+inline double believed_label(LabelState& s, double y) {
+    if (s.rows < SURE_ROWS || s.unit == 0.0) return y;
+    const double wide = above(s.most - s.least, FAR_UNITS * s.unit);
+    const int before = static_cast<int>(below(s.outliers, MOST_OUTLIERS));
+    const double far = before == 0 ? wide : ldexp(wide, (1 << before) - 1);
+    const double learned = below(above(y, s.least - far), s.most + far);
+    s.outliers = learned != y ? s.outliers + 1.0 : 0.0;
+    return learned;
 }
 
 inline void follow_counts(LabelState& s) {

@@ -2,7 +2,12 @@
 // Included by mix.inl; rules as there.
 
 constexpr double LEVEL_RATES[] = {0.5, 0.125};
-constexpr std::int64_t FIRST_REVIEW = 16;
+constexpr std::int64_t LAST_EARLY_REVIEW = 256;
+constexpr double STRETCH_PART = 0x1p-4;  // of D that the offset loses in a stretch of rows
+constexpr double LEAST_STRETCH = 4.0;    // rows; and how many times the longest stretch is too long
+constexpr double TOO_LONG = 4.0;
+constexpr double SURE_GAP = 4.0;  // the gap from which on a lead counts less
+constexpr double LARGEST_POWER = 32.0;
 constexpr double LEAST_GAP = 0x1p-30;  // part of the loss so far below which a gap is rounding
 
 // What the experts and the stack say of a row.
@@ -73,15 +78,49 @@ inline double value_at(const ScaleConstants& c, double score, double y) {
     return c.base.loss->at(score, y, c.base.tau, tail).value;  // only log loss has a tail
 }
 
+// Which expert predicts from the labels alone.
+inline int label_expert(const ScaleConstants& c) { return c.count + (c.stack ? 1 : 0); }
+
+// ---- classes: the mixture is used as far as it has lost less than the majority ----
+
+// By how much a lead counts: less as the gaps add up.
+inline double lead_rate(const Mixture& m) { return 1.0 / most(1.0, m.hedge[LEAD_GAP] / SURE_GAP); }
+
+// The part of the mixture in a prediction; the rest is the majority's.
+inline double trusted_part(const Mixture& m) { return 1.0 / (1.0 + CAUTION * exp(-lead_rate(m) * m.hedge[LEAD])); }
+
+// The weights within the mixture, of those that predict.
+inline void weights_within(const ScaleConstants& c, const Mixture& m, double part, double* w) {
+    const int n = experts(c), at = label_expert(c);
+    for (int j = 0; j < n; ++j) w[j] = most(j == at ? m.w[j] - (1.0 - part) : m.w[j], LEAST_WEIGHT);
+    divide_by_sum(w, n);
+}
+
+// The other way round, with the part of after the row.
+inline void set_weights(const ScaleConstants& c, Mixture& m, double part, const double* w) {
+    for (int j = 0; j < experts(c); ++j) m.w[j] = part * w[j];
+    m.w[label_expert(c)] += 1.0 - part;
+}
+
+// What a row changes in the lead: `ahead` is by how much the mixture lost less than the majority.
+inline void learn_lead(Mixture& m, double part, double ahead) {
+    const double rate = lead_rate(m), power = within(rate * ahead, LARGEST_POWER);
+    const double gap = (log((1.0 - part) + part * exp(power)) - part * power) / rate;
+    m.hedge[LEAD_GAP] += most(gap, 0.0);
+    m.hedge[LEAD] = most(m.hedge[LEAD] + ahead, 0.0);
+}
+
 // AdaHedge (de Rooij, van Erven, Grunwald, Koolen 2014) with the loss of the mean in place of the mean loss, gaps that
 // may be paid back, and a share. t counts this row.
-inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double y, double weight, double t) {
+inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double mean, double* w, double y,
+                  double weight, double t) {
     const int n = experts(c);
     const double ln = log(static_cast<double>(n)), label = known_label(*c.base.loss, m.labels, y);
     double l[MOST_EXPERTS];
     for (int j = 0; j < n; ++j) l[j] = weight * value_at(c, o.expert[j], label);
-    const double paid = weight * value_at(c, o.mean, label), low = smallest(l, n), D = m.hedge[LARGEST_GAP];
-    m.hedge[PAID] += weight * fabs(value_at(c, o.mean, y));
+    const double paid = weight * value_at(c, mean, label), low = smallest(l, n), D = m.hedge[LARGEST_GAP];
+    m.hedge[PAID] += weight * fabs(value_at(c, mean, y));
+    if (c.base.loss->predicts_labels()) m.hedge[STRETCH_LOSS] += l[label_expert(c)];
     if (D == 0.0) {
         if (paid - low > LEAST_GAP * m.hedge[PAID]) m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = paid - low;
         return;
@@ -89,33 +128,61 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double
     double power[MOST_EXPERTS], after[MOST_EXPERTS], sum = 0.0;
     for (int j = 0; j < n; ++j) {
         power[j] = ((low - l[j]) / D) * ln;
-        after[j] = m.w[j] * exp(power[j]);
+        after[j] = w[j] * exp(power[j]);
         sum += after[j];
     }
     const double gap = most(m.hedge[GAP_NOW] + (paid - (low - log(sum) * D / ln)), 0.0);
     m.hedge[GAP_NOW] = gap;
     if (gap > D) {  // from the weights before the row: at the rate that turned out too large, those after may be 0
         const double ratio = D / gap;
-        for (int j = 0; j < n; ++j) m.w[j] = pow(m.w[j], ratio) * exp(ratio * power[j]);
-        divide_by_sum(m.w, n);
+        for (int j = 0; j < n; ++j) w[j] = pow(w[j], ratio) * exp(ratio * power[j]);
+        divide_by_sum(w, n);
         m.hedge[LARGEST_GAP] = gap;
     } else {
-        for (int j = 0; j < n; ++j) m.w[j] = after[j] / sum;
+        for (int j = 0; j < n; ++j) w[j] = after[j] / sum;
     }
     const double a = share_of(c, t);
-    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * most(m.w[j], LEAST_WEIGHT) + a / n;
+    for (int j = 0; j < n; ++j) w[j] = (1.0 - a) * most(w[j], LEAST_WEIGHT) + a / n;
 }
 
-// After rows 16, 32, 64, ...: a D that is more than all that was paid since the last of them comes from labels long
-// past, such as a single one far from all others. Neither could losses as they are now move the weights, nor does that
-// range tell where labels are: both are learned anew.
-inline void review_past(const ScaleConstants& c, Mixture& m, double y, double weight, double t) {
+// The same for classes, where the majority has a place of its own above the mixture.
+inline void hedge_classes(const ScaleConstants& c, Mixture& m, const Opinions& o, double y, double weight, double t) {
+    double w[MOST_EXPERTS], mean = 0.0;
+    const double part = trusted_part(m);
+    weights_within(c, m, part, w);
+    for (int j = 0; j < experts(c); ++j) mean += w[j] * o.expert[j];
+    hedge(c, m, o, mean, w, y, weight, t);
+    const double ahead = value_at(c, o.expert[label_expert(c)], y) - value_at(c, mean, y);
+    learn_lead(m, part, weight * ahead);
+    set_weights(c, m, trusted_part(m), w);
+}
+
+// Begin anew where D comes from labels long past, such as a single one far from all others, or labels in a larger
+// unit: losses as they are now could not move the weights, and that range does not tell where labels are.
+inline void forget_past(Mixture& m, double y, double weight) {
+    m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = m.hedge[PAID] = 0.0;
+    begin_anew(m.labels, y, weight);
+}
+
+// In the first rows D is compared with all that was paid since the last power of two. Then with what the offset loses:
+// rows are counted in stretches in which it loses a part of D, and one that is several times longer than any before
+// tells that losses are no longer what they were. Labels that are mostly 0, say, have long stretches from the
+// beginning.
+inline void review_past(Mixture& m, double y, double weight, double t) {
     const auto row = static_cast<std::int64_t>(t);
-    if (!c.base.loss->predicts_labels() || row < FIRST_REVIEW || (row & (row - 1)) != 0) return;
-    if (m.hedge[LARGEST_GAP] > m.hedge[PAID]) {
-        m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = 0.0;
-        begin_anew(m.labels, y, weight);
+    const double D = m.hedge[LARGEST_GAP];
+    double &loss = m.hedge[STRETCH_LOSS], &rows = m.hedge[STRETCH_ROWS], &longest = m.hedge[LONGEST_STRETCH];
+    rows += 1.0;
+    if (D == 0.0 || loss >= STRETCH_PART * D) {
+        if (D != 0.0) longest = most(longest, rows);
+        loss = rows = 0.0;
+    } else if (rows >= TOO_LONG * most(longest, LEAST_STRETCH) && is_review(row)) {
+        longest = rows;
+        loss = rows = 0.0;
+        forget_past(m, y, weight);
     }
+    if (row < FIRST_REVIEW || (row & (row - 1)) != 0) return;
+    if (row <= LAST_EARLY_REVIEW && m.hedge[LARGEST_GAP] > m.hedge[PAID]) forget_past(m, y, weight);
     m.hedge[PAID] = 0.0;
 }
 
@@ -128,10 +195,11 @@ inline double least_loss(const Loss& loss, double y) {
 // The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one; `inputs` has
 // the levels and the dense columns of the row.
 inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, const double* inputs,
-                        const LabelState& before, double low, double high, double y, double row_weight, double t) {
+                        const LabelState& before, const LabelledRow& row, double t) {
     const Loss& loss = *c.base.loss;
     const LabelState& labels = m.labels;
-    const double weight = least(row_weight, STACK_WEIGHT), unit = stack_unit(c, labels);
+    const double low = row.low, high = row.high, y = row.learned;
+    const double weight = least(row.weight, STACK_WEIGHT), unit = stack_unit(c, labels);
     const double ratio = stack_unit(c, before) / unit;
     const int count = c.count + (c.levels ? 2 : 0);
     alignas(32) double v[DENSE_INPUTS];
@@ -166,8 +234,8 @@ inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, 
 }
 
 // The coin's slope at its score, in units of the labels.
-inline double coin_slope(const ScaleConstants& c, const Mixture& m, double score, const LabelledRow& row, double y) {
-    const double s = cut_to(score, row.low, row.high);
+inline double coin_slope(const ScaleConstants& c, const Mixture& m, double score, const LabelledRow& row) {
+    const double s = cut_to(score, row.low, row.high), y = row.learned;
     double tail = 0.0;
     if (has_classes(c)) return c.base.loss->at(s, y, c.base.tau, tail).slope;
     const StackPoint at = {s, s, y, m.labels.unit, m.labels.psi, 1.0, c.base.tau};
@@ -210,7 +278,9 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
     alignas(32) double room[ROW_INPUTS];
     Opinions now;
     if (late) now = opinions_now(c, m, scores, judged, room);
-    if (t > 1.0 && !c.frozen) hedge(c, m, o, y, weight, t);
+    if (t > 1.0 && !c.frozen) {
+        has_classes(c) ? hedge_classes(c, m, o, y, weight, t) : hedge(c, m, o, o.mean, m.w, y, weight, t);
+    }
     if (!c.frozen) {
         if (c.base.loss->has_log_link()) {
             const double least = least_loss(*c.base.loss, y);
@@ -220,15 +290,15 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
     }
     const LabelState before = m.labels;
     row = learn_row_label(c.base, m.labels, y, weight);
-    if (!c.frozen) review_past(c, m, y, weight, t);
+    if (t > 1.0 && !c.frozen && c.base.loss->predicts_labels()) review_past(m, row.learned, weight, t);
     if (!row.teaches) {
         for (int k = 0; k <= c.count; ++k) slopes[k] = 0.0;
         return prediction;
     }
     if (c.stack && !c.frozen) {
-        learn_stack(c, m, late ? now : o, late ? room : judged, before, row.low, row.high, y, weight, t);
+        learn_stack(c, m, late ? now : o, late ? room : judged, before, row, t);
     }
-    if (c.coin) slopes[c.count] = coin_slope(c, m, scores[c.count], row, y);
+    if (c.coin) slopes[c.count] = coin_slope(c, m, scores[c.count], row);
     for (int k = 0; reach != nullptr && k < c.count; ++k) {
         slopes[k] = slope_of(c.base, m.labels, row, scores[k], reach[k]);
     }

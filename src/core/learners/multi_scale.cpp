@@ -62,7 +62,10 @@ MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
     const int K = scales();
     mixture_.facts[LARGEST_WEIGHT] = 1.0;
     mixture_.labels = no_labels(loss());
-    for (int j = 0; j < experts(); ++j) mixture_.w[j] = 1.0 / experts();
+    const bool classes = loss().rule == LabelRule::classes;
+    const double part = classes ? 1.0 / (1.0 + CAUTION) : 1.0;
+    for (int j = 0; j < experts(); ++j) mixture_.w[j] = part * (1.0 / experts());
+    if (classes) mixture_.w[K + (options_.constants.stack ? 1 : 0)] += 1.0 - part;
     if (!options_.constants.stack) return;
     for (int k = 0; k < K; ++k) mixture_.u[k] = 1.0 / K;
     for (int k = 0; k < stack_columns(); ++k) mixture_.P[k][k] = 1.0 / STACK_RIDGE;

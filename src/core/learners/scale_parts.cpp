@@ -15,11 +15,11 @@ constexpr std::int64_t MOST_BLOCK_ROWS = 128;
 constexpr std::int64_t KEPT_BLOCKS = 32;    // whose scores may wait for the mixture
 constexpr std::int64_t FOUND_AHEAD = 2;     // blocks whose cells are known before they are learned
 constexpr std::int64_t FEW_ENTRIES = 4096;  // a batch of fewer is not worth waking other threads
-constexpr std::int64_t FIRST_REVIEWED = 8;  // FIRST_WATCH of experts.hpp, the earlier of the two
+constexpr std::int64_t FIRST_REVIEWED = 8;  // FIRST_WATCH of experts.hpp
 
 // Rows that are learned together. After a row whose number is a power of two dense columns may come or go, which needs
-// the units as they are then, and the range of the labels may be forgotten, which the next row needs: such a row is the
-// last of its block, and no part goes on before it is mixed.
+// the units as they are then, and after is_review of scales.hpp the range of the labels may be forgotten, which the next
+// row needs: such a row is the last of its block, and no part goes on before it is mixed.
 struct RowBlock {
     std::int64_t first, last;
     bool is_reviewed;
@@ -35,7 +35,8 @@ std::vector<RowBlock> blocks_of(const Rows& rows, const ScaleConstants& c, doubl
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const bool learns = rows.y[r] == rows.y[r] && rows.weight[r] > 0.0 && !c.weighs;
         t += learns ? 1 : 0;
-        const bool is_reviewed = reviewed && learns && t >= FIRST_REVIEWED && (t & (t - 1)) == 0;
+        const bool by_dense = c.dense && t >= FIRST_REVIEWED && (t & (t - 1)) == 0;
+        const bool is_reviewed = reviewed && learns && (by_dense || (c.base.loss->predicts_labels() && is_review(t)));
         const bool is_full =
             r + 1 - first == MOST_BLOCK_ROWS || rows.indptr[r + 1] - rows.indptr[first] >= BLOCK_ENTRIES;
         if (!is_reviewed && !is_full && r + 1 < rows.count) continue;

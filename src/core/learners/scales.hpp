@@ -36,9 +36,33 @@ struct ScaleConstants {
     bool weighs;  // whether the rows are held out: only the weights of the experts learn from them
 };
 
-// Losses but the log loss: the gap that is not paid back yet and the largest there was, the loss so far; the mean loss
-// of the stack and its weight; the two levels.
-enum HedgeFact { GAP_NOW, LARGEST_GAP, PAID, STACK_LOSS, STACK_WEIGHT_SO_FAR, LEVEL, SLOW_LEVEL, HEDGE_FACTS };
+// Losses but the log loss.
+enum HedgeFact {
+    GAP_NOW,  // that is not paid back yet, and the largest there was
+    LARGEST_GAP,
+    PAID,        // the loss since the last power of two of the rows
+    STACK_LOSS,  // the mean loss of the stack, and its weight
+    STACK_WEIGHT_SO_FAR,
+    LEVEL,
+    SLOW_LEVEL,
+    STRETCH_LOSS,  // of the offset in the present stretch of rows, how many rows these are, and the longest stretch
+    STRETCH_ROWS,
+    LONGEST_STRETCH,
+    LEAD,  // classes: how much less than the majority the mixture lost since it last had no lead, and the sum of gaps
+    LEAD_GAP,
+    HEDGE_FACTS
+};
+
+// The rows after which the past of the labels is reviewed: multiples of 16, from row 2048 on of the 64th part of the
+// last power of two. They are known in advance, so that rows between them can be learned before they are mixed.
+constexpr std::int64_t FIRST_REVIEW = 16, REVIEWS_PER_OCTAVE = 64;
+inline bool is_review(std::int64_t row) {
+    std::int64_t step = FIRST_REVIEW;
+    while (step * 2 * REVIEWS_PER_OCTAVE <= row) step *= 2;
+    return row >= FIRST_REVIEW && row % step == 0;
+}
+
+constexpr double CAUTION = 24.0;  // classes: the odds of the majority while the mixture has no lead
 
 // All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there are such, the
 // stack, the offset and the coin.

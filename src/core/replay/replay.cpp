@@ -337,7 +337,7 @@ bool Learner::learn_labelled(const Row& row, const double* scores, const double*
     value = loss_value(s_, prediction, row.y);
     for (int k = 0; k < s_.count(); ++k) {
         const double A = row.weight * state.kappa * reach[k];
-        slopes[k] = own.teaches ? implicit_slope(s_, state, start_of(s_, own, scores[k]), row.y, A) : 0.0;
+        slopes[k] = own.teaches ? implicit_slope(s_, state, start_of(s_, own, scores[k]), own.learned, A) : 0.0;
         add_row_sums(s_, state, own, row.y, row.weight, scores[k], slopes[k], prediction, value, totals_.row_sums + k,
                      s_.count());
     }

@@ -50,9 +50,10 @@ struct Cells {
 // Offset, unit and range of the labels, and what they follow from; in the order of `Replay.labels`.
 struct LabelState {
     double rows, weight, mean, squares, least, most, quantile, since, pinball, deviation;
-    double offset, unit, low, high, psi, kappa;
+    double offset, unit, low, high, psi, kappa, outliers;
 };
 
+constexpr int HEDGE_NUMBERS = 12;
 // The arrays of a mixture: `seen` and `facts` with the log loss, `hedge` with the others.
 struct MixtureState {
     double *P, *u, *w, *totals, *seen, *facts, *hedge, *block, *windows;
@@ -145,6 +146,7 @@ double log_slope(double score, double y);
 
 // The label of a row: what is known after it, and the range it is learned with.
 struct LabelledRow {
+    double learned;       // the label, cut if it is far from all before it
     double offset, unit;  // before it
     double low, high;
     bool teaches;  // more than the label

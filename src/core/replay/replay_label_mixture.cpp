@@ -12,8 +12,25 @@ constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose w
 constexpr double LEAST_GAP = 0x1p-30;       // part of the loss so far below which a gap is rounding
 constexpr double FLAT = 0.125;              // a kinked loss is taken for this part of the density at its kink
 constexpr double LEAST_LOSS = 0x1p-10;      // in units
-constexpr std::int64_t FIRST_REVIEW = 16;   // row; then its doublings
-enum Hedge { GAP, LARGEST_GAP, PAID, STACK_LOSS, STACK_WEIGHT, LEVEL };
+constexpr std::int64_t FIRST_REVIEW = 16, LAST_REVIEW = 256;  // rows, and their doublings between
+constexpr double STRETCH_PART = 0x1p-4, LEAST_STRETCH = 4.0, TOO_LONG = 4.0;
+constexpr double CAUTION = 24.0, SURE_GAP = 4.0, LARGEST_POWER = 32.0;  // of the lead over the majority
+enum Hedge {
+    GAP,
+    LARGEST_GAP,
+    PAID,
+    STACK_LOSS,
+    STACK_WEIGHT,
+    LEVEL,
+    SLOW,
+    STRETCH_LOSS,
+    STRETCH_ROWS,
+    LONGEST,
+    LEAD,
+    LEAD_GAP,
+    HEDGES
+};
+static_assert(HEDGES == HEDGE_NUMBERS);
 
 struct Opinions {
     double prediction, base, stack;  // of the mixture; of the stack without and with levels
@@ -71,23 +88,26 @@ double known_label(const Settings& s, const LabelState& labels, double y) {
     return std::min(std::max(y, low), high);
 }
 
+int label_expert(const Settings& s) { return s.count() + (s.stacked ? 1 : 0); }
+
 // AdaHedge: the weights after a row, and the rate, which falls as the mixture loses more than its best expert.
-void charge(const Settings& s, const MixtureState& m, const LabelState& labels, const Opinions& o, double y,
-            double weight, double t) {
+void charge(const Settings& s, const MixtureState& m, const LabelState& labels, const Opinions& o, double mean,
+            double* own, double y, double weight, double t) {
     const int n = o.count;
     const double label = known_label(s, labels, y), ln = std::log(static_cast<double>(n));
     double losses[MOST + 3] = {}, powers[MOST + 3] = {}, w[MOST + 3] = {}, whole = 0.0;
     for (int j = 0; j < n; ++j) losses[j] = weight * loss_value(s, o.experts[j], label);
-    const double paid = weight * loss_value(s, o.prediction, label), low = *std::min_element(losses, losses + n);
+    const double paid = weight * loss_value(s, mean, label), low = *std::min_element(losses, losses + n);
     const double D = m.hedge[LARGEST_GAP];
-    m.hedge[PAID] += weight * std::fabs(loss_value(s, o.prediction, y));
+    m.hedge[PAID] += weight * std::fabs(loss_value(s, mean, y));
+    if (predicts_labels(s.loss)) m.hedge[STRETCH_LOSS] += losses[label_expert(s)];
     if (D == 0.0) {
         if (paid - low > LEAST_GAP * m.hedge[PAID]) m.hedge[GAP] = m.hedge[LARGEST_GAP] = paid - low;
         return;
     }
     for (int j = 0; j < n; ++j) {
         powers[j] = (low - losses[j]) / D * ln;
-        w[j] = m.w[j] * std::exp(powers[j]);
+        w[j] = own[j] * std::exp(powers[j]);
         whole += w[j];
     }
     const double gap = std::max(m.hedge[GAP] + (paid - (low - std::log(whole) * D / ln)), 0.0);
@@ -96,13 +116,41 @@ void charge(const Settings& s, const MixtureState& m, const LabelState& labels, 
         const double ratio = D / gap;
         whole = 0.0;
         for (int j = 0; j < n; ++j) {
-            w[j] = std::pow(m.w[j], ratio) * std::exp(ratio * powers[j]);
+            w[j] = std::pow(own[j], ratio) * std::exp(ratio * powers[j]);
             whole += w[j];
         }
         m.hedge[LARGEST_GAP] = gap;
     }
     const double a = share_after(s, t);
-    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * std::max(w[j] / whole, LEAST_WEIGHT) + a / n;
+    for (int j = 0; j < n; ++j) own[j] = (1.0 - a) * std::max(w[j] / whole, LEAST_WEIGHT) + a / n;
+}
+
+double lead_rate(const MixtureState& m) { return 1.0 / std::max(1.0, m.hedge[LEAD_GAP] / SURE_GAP); }
+double trusted_part(const MixtureState& m) { return 1.0 / (1.0 + CAUTION * std::exp(-lead_rate(m) * m.hedge[LEAD])); }
+
+// Two classes: the majority is predicted as well as the mixture, which counts by its lead.
+void charge_classes(const Settings& s, const MixtureState& m, const LabelState& labels, const Opinions& o, double y,
+                    double weight, double t) {
+    const int n = o.count, at = label_expert(s);
+    const double part = trusted_part(m);
+    double own[MOST + 3], whole = 0.0, mean = 0.0;
+    for (int j = 0; j < n; ++j) {
+        own[j] = std::max(j == at ? m.w[j] - (1.0 - part) : m.w[j], LEAST_WEIGHT);
+        whole += own[j];
+    }
+    for (int j = 0; j < n; ++j) {
+        own[j] /= whole;
+        mean += own[j] * o.experts[j];
+    }
+    charge(s, m, labels, o, mean, own, y, weight, t);
+    const double ahead = weight * (loss_value(s, o.experts[at], y) - loss_value(s, mean, y));
+    const double rate = lead_rate(m), power = cut(rate * ahead, -LARGEST_POWER, LARGEST_POWER);
+    const double gap = (std::log((1.0 - part) + part * std::exp(power)) - part * power) / rate;
+    m.hedge[LEAD_GAP] += std::max(gap, 0.0);
+    m.hedge[LEAD] = std::max(m.hedge[LEAD] + ahead, 0.0);
+    const double now = trusted_part(m);
+    for (int j = 0; j < n; ++j) m.w[j] = now * own[j];
+    m.w[at] += 1.0 - now;
 }
 
 // The least loss that any score has.
@@ -111,12 +159,30 @@ double least_loss(const Settings& s, double y) {
     return s.loss == Name::gamma ? 1.0 + std::log(y) : 0.0;
 }
 
-// D above all that was paid since the last review comes from labels long past: rate and place are learned anew.
-void review_past(const MixtureState& m, LabelState& labels, double y, double weight) {
-    if (m.hedge[LARGEST_GAP] > m.hedge[PAID]) {
-        m.hedge[GAP] = m.hedge[LARGEST_GAP] = 0.0;
-        begin_anew(labels, y, weight);
-    }
+void forget_past(const MixtureState& m, LabelState& labels, double y, double weight) {
+    m.hedge[GAP] = m.hedge[LARGEST_GAP] = m.hedge[PAID] = 0.0;
+    begin_anew(labels, y, weight);
+}
+
+// Multiples of 16, from row 2048 on of the 64th part of the last power of two.
+bool is_review(std::int64_t number) {
+    std::int64_t octave = 1;
+    while (2 * octave <= number) octave *= 2;
+    return number >= FIRST_REVIEW && number % std::max(FIRST_REVIEW, octave / 64) == 0;
+}
+
+// Whether D comes from labels long past: then rate and place are learned anew.
+void review_past(const MixtureState& m, LabelState& labels, double y, double weight, std::int64_t number) {
+    const double D = m.hedge[LARGEST_GAP], rows = m.hedge[STRETCH_ROWS] + 1.0, longest = m.hedge[LONGEST];
+    const bool full = D > 0.0 && m.hedge[STRETCH_LOSS] >= STRETCH_PART * D;
+    const bool stale = D > 0.0 && !full && rows >= TOO_LONG * std::max(longest, LEAST_STRETCH) && is_review(number);
+    if (full || stale) m.hedge[LONGEST] = std::max(longest, rows);
+    if (stale) forget_past(m, labels, y, weight);
+    const bool ends = full || stale || D == 0.0;
+    m.hedge[STRETCH_ROWS] = ends ? 0.0 : rows;
+    if (ends) m.hedge[STRETCH_LOSS] = 0.0;
+    if (number < FIRST_REVIEW || !is_power_of_two(number)) return;
+    if (number <= LAST_REVIEW && m.hedge[LARGEST_GAP] > m.hedge[PAID]) forget_past(m, labels, y, weight);
     m.hedge[PAID] = 0.0;
 }
 
@@ -195,15 +261,16 @@ LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelS
         losses[j] = loss_value(s, o.experts[j], y);
         m.totals[j] += weight * losses[j];
     }
-    if (t > 1.0) charge(s, m, labels, o, y, weight, t);
+    if (t > 1.0 && has_offset(s.loss)) charge(s, m, labels, o, o.prediction, m.w, y, weight, t);
+    if (t > 1.0 && !has_offset(s.loss)) charge_classes(s, m, labels, o, y, weight, t);
     const auto number = static_cast<std::int64_t>(t);
     const double least = least_loss(s, y);
     for (int k = 0; k < s.count(); ++k) losses[k] -= least;
     add_block(m, losses, weight, s.count(), number);
     const LabelledRow row = learn_label(s, labels, y, weight);
-    if (predicts_labels(s.loss) && number >= FIRST_REVIEW && is_power_of_two(number)) review_past(m, labels, y, weight);
-    if (row.teaches && s.stacked) learn_stack(s, m, labels, o, x, row, y, weight, t);
-    if (s.coin) x.slope = row.teaches ? weight * coin_slope(s, labels, row, o.bet, y) : 0.0;
+    if (predicts_labels(s.loss) && t > 1.0) review_past(m, labels, row.learned, weight, number);
+    if (row.teaches && s.stacked) learn_stack(s, m, labels, o, x, row, row.learned, weight, t);
+    if (s.coin) x.slope = row.teaches ? weight * coin_slope(s, labels, row, o.bet, row.learned) : 0.0;
     prediction = o.prediction;
     return row;
 }

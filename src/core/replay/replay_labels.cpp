@@ -10,6 +10,7 @@ namespace ftprl::replay {
 namespace {
 
 constexpr double LOG_RANGE = 8.0, LARGEST_LOG_SCORE = 60.0;
+constexpr double SURE_ROWS = 16.0, FAR_UNITS = 4.0, MOST_OUTLIERS = 9.0;  // of labels that are cut
 constexpr double LEAST_UNIT = std::numeric_limits<double>::min();
 
 double usable(double unit) { return unit >= LEAST_UNIT ? unit : 0.0; }
@@ -78,6 +79,16 @@ void learn_numbers(const Settings& s, LabelState& a, double y, double c) {
     }
     a.low = a.least;
     a.high = a.most;
+}
+
+// The label that is learned. The first of a kind that is far from all before it is cut, the next less and less.
+double believed(LabelState& a, double y) {
+    if (a.rows < SURE_ROWS || a.unit == 0.0) return y;
+    const int power = (1 << static_cast<int>(std::min(a.outliers, MOST_OUTLIERS))) - 1;
+    const double far = std::ldexp(std::max(a.most - a.least, FAR_UNITS * a.unit), power);
+    const double learned = std::min(std::max(y, a.least - far), a.most + far);
+    a.outliers = learned == y ? 0.0 : a.outliers + 1.0;
+    return learned;
 }
 
 struct Term {
@@ -179,12 +190,13 @@ double loss_value(const Settings& s, double score, double y) {
 
 LabelledRow learn_label(const Settings& s, LabelState& state, double y, double weight) {
     const LabelState before = state;
-    learn_numbers(s, state, y, weight);
+    const double learned = predicts_labels(s.loss) ? believed(state, y) : y;
+    learn_numbers(s, state, learned, weight);
     const bool first = before.rows == 0.0 && has_offset(s.loss);
     const double low = std::min(first ? state.low : before.low, state.low);
     const double high = std::max(first ? state.high : before.high, state.high);
     const double least_kappa = s.wide ? LEAST_UNIT : static_cast<double>(std::numeric_limits<float>::min());
-    return {before.offset, before.unit, low, high, !first && state.unit != 0.0 && state.kappa >= least_kappa};
+    return {learned, before.offset, before.unit, low, high, !first && state.unit != 0.0 && state.kappa >= least_kappa};
 }
 
 void begin_anew(LabelState& a, double y, double c) {

@@ -21,7 +21,7 @@ _NOTHING = np.empty(0)
 MOST_DENSE = 64  # columns that the stack sees
 LABEL_NUMBERS = (
     *("rows", "weight", "mean", "squares", "least", "most", "quantile", "since", "pinball", "deviation"),
-    *("offset", "unit", "lowest", "highest", "psi", "kappa"),
+    *("offset", "unit", "lowest", "highest", "psi", "kappa", "outliers"),
 )  # as in src/core/learners/labels.hpp
 
 

@@ -25,6 +25,8 @@ _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
 _LARGEST_STACK = 1e30  # no weight of a stack gets near it
 _LENT = 0.3  # to each coordinate of the coin
+_EARLIER = {LABELS: 16, "mixture.hedge": 7}  # how many numbers these had in earlier versions
+_LEAD, _SURE_LEAD = 10, 1e3  # the lead of a mixture with hinge loss, and one that leaves nothing to the majority
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
 
@@ -75,7 +77,7 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     if engine.spec.dense:
         engine.expect_columns(*engine.columns_of(tensors))
     arrays, table = engine.saved_arrays, _picked(engine, _NONE)
-    slots = tensors.get("slots")
+    slots, tensors = tensors.get("slots"), _completed(tensors, arrays)
     if LABELS in arrays and LABELS not in tensors:
         raise InvalidInput(f"{engine.spec.loss} loss as an earlier version learned it, without the unit of the labels")
     known = arrays.keys() | table.keys() | set(() if engine.bounds is None else BOUNDS)
@@ -110,6 +112,17 @@ def restore(engine: Engine, tensors: Tensors) -> None:
         engine.hot_slots = tensors[HOT]
     if engine.bounds is not None:
         engine.put_bounds(*(tensors[name] for name in BOUNDS))
+
+
+def _completed(tensors: Tensors, arrays: Mapping[str, NDArray[Any]]) -> Tensors:
+    """The tensors with numbers at 0 behind those of an earlier version, which did not cut labels and had no lead."""
+    longer = {}
+    for name, size in _EARLIER.items():
+        if name in arrays and name in tensors and tensors[name].shape == (size,):
+            longer[name] = np.concatenate([tensors[name], np.zeros(arrays[name].size - size, tensors[name].dtype)])
+    if "mixture.hedge" in longer:
+        longer["mixture.hedge"][_LEAD] = _SURE_LEAD
+    return {**tensors, **longer} if longer else tensors
 
 
 def _put(engine: Engine, slots: NDArray[np.uint32] | None, tensors: Tensors) -> None:
@@ -223,7 +236,7 @@ def _is_stack(P: NDArray[Any]) -> bool:
 def _is_labels(numbers: NDArray[Any]) -> bool:
     """Finite numbers; weights, counts and units of at least 0; a range that is one."""
     names = dict(zip(LABEL_NUMBERS, numbers.tolist(), strict=True))
-    positive = ("rows", "weight", "squares", "since", "pinball", "deviation", "unit", "psi", "kappa")
+    positive = ("rows", "weight", "squares", "since", "pinball", "deviation", "unit", "psi", "kappa", "outliers")
     sound = _is_moderate(numbers) and all(names[name] >= 0.0 for name in positive)
     return sound and names["lowest"] <= names["highest"] and names["least"] <= names["most"]
 
@@ -246,7 +259,7 @@ def _is_bins(bins: NDArray[Any]) -> bool:
 
 def _is_hedge(numbers: NDArray[Any]) -> bool:
     """Finite numbers, of which the levels of the stack may be negative."""
-    return _is_moderate(numbers) and _is_positive(numbers[:5])
+    return _is_moderate(numbers) and _is_positive(numbers[:5]) and _is_positive(numbers[7:])
 
 
 def _is_row_sums(sums: NDArray[Any]) -> bool:

@@ -19,7 +19,7 @@ Vector = NDArray[np.float64]
 # As in src/core/replay/replay.hpp.
 LABELS = (
     *("rows", "weight", "mean", "squares", "least", "most", "quantile", "since", "pinball", "deviation"),
-    *("offset", "unit", "low", "high", "psi", "kappa"),
+    *("offset", "unit", "low", "high", "psi", "kappa", "outliers"),
 )
 _SHARES = {"auto": -1.0, "capped": -2.0}
 

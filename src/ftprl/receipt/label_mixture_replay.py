@@ -19,11 +19,23 @@ Floats = list[float]
 
 RATES = (0.5, 0.125)  # of the two levels
 LEAST_WEIGHT = 2.0**-1000  # without a share an expert whose weight is 0 could never come back
-FIRST_REVIEW = 16  # row; then its doublings
+FIRST_REVIEW, LAST_REVIEW = 16, 256  # rows, and their doublings between
+STRETCH_PART = 2.0**-4  # of D that the offset loses in a stretch of rows
+LEAST_STRETCH, TOO_LONG = 4.0, 4.0  # rows; and how many times the longest stretch is too long
+CAUTION = 24.0  # two classes: the odds of the majority while the mixture has no lead
+SURE_GAP = 4.0  # the gap from which on a lead counts less
+LARGEST_POWER = 32.0
 LEAST_GAP = 2.0**-30  # part of the loss so far below which a gap is rounding
 FLAT = 0.125  # a kinked loss is taken for this part of the density at its kink
 LEAST_LOSS = 2.0**-10  # in units
-GAP, LARGEST, PAID, STACK_LOSS, STACK_WEIGHT, LEVEL, SLOW_LEVEL = range(7)  # the places of hedge
+# The places of hedge.
+GAP, LARGEST, PAID, STACK_LOSS, STACK_WEIGHT, LEVEL, SLOW_LEVEL = range(7)
+STRETCH_LOSS, STRETCH_ROWS, LONGEST, LEAD, LEAD_GAP = range(7, 12)
+
+
+def is_review(t: int) -> bool:
+    """Whether the past is reviewed after row t: multiples of 16, from 2048 on of a 64th of the last power of two."""
+    return t >= FIRST_REVIEW and t % max(FIRST_REVIEW, (1 << t.bit_length() - 1) // 64) == 0
 
 
 def _chance(v: float) -> float:
@@ -42,16 +54,25 @@ class LabelMixing:
         self.least_kappa = float(np.finfo(np.float64 if spec.float64 else np.float32).tiny)
         self.blocks = Blocks(self.K)
         self._bet = 0.0  # of the coin, in labels
+        self._at = self.K + spec.stacked  # the expert that predicts from the labels alone
         columns = self.K + 2 * spec.level
         self.state: dict[str, Vector] = {
             "P": np.eye(columns) / RIDGE * spec.stacked,
             "u": np.concatenate([np.full(self.K, spec.stacked / self.K), np.zeros(2 * spec.level)]),
-            "w": np.full(self.n, 1.0 / self.n),
+            "w": self._first_weights(),
             "totals": np.zeros(self.n),
-            "hedge": np.zeros(7),
+            "hedge": np.zeros(LEAD_GAP + 1),
             "block": self.blocks.block,
             "windows": self.blocks.windows,
         }
+
+    def _first_weights(self) -> Vector:
+        if self.loss.has_offset:
+            return np.full(self.n, 1.0 / self.n)
+        part = 1.0 / (1.0 + CAUTION)
+        w = np.full(self.n, part * (1.0 / self.n))
+        w[self._at] += 1.0 - part
+        return w
 
     def fewer(self, spec: Spec) -> LabelMixing:
         """An empty mixture of other scales with the same labels."""
@@ -97,12 +118,15 @@ class LabelMixing:
         losses = [self.loss.value(s, y) for s in experts]
         self.state["totals"] += [weight * a for a in losses]
         if t > 1:
-            self.charge(mean, experts, y, weight, t)
+            if self.loss.has_offset:
+                self.state["w"][:] = self.charge(mean, self.state["w"].tolist(), experts, y, weight, t)
+            else:
+                self._charge_classes(experts, y, weight, t)
         least = self._least_loss(y)
         self.blocks.add([weight * (a - least) for a in losses[: self.K]], t)
         row = learn_row_label(self.facts, y, weight, self.least_kappa)
-        if self.loss.predicts_labels and t >= FIRST_REVIEW and t & (t - 1) == 0:
-            self._review_past(y, weight)
+        if self.loss.predicts_labels and t > 1:
+            self._review_past(row.learned, weight, t)
         if row.teaches and self.spec.stacked:
             self._stack(seen, base, f, row, t)
         if self.additions.bet is not None:
@@ -112,7 +136,9 @@ class LabelMixing:
     def _coin_slope(self, row: LabelledRow) -> float:
         """The slope at the coin's score, in units of the labels."""
         s = row.cut(self._bet)
-        return self._slope(self.facts, s, s, row.y, 1.0)[0] if self.loss.has_offset else self.loss.slope(s, row.y)
+        if not self.loss.has_offset:
+            return self.loss.slope(s, row.y)
+        return self._slope(self.facts, s, s, row.learned, 1.0)[0]
 
     def _least_loss(self, y: float) -> float:
         """The least loss that any score has."""
@@ -120,13 +146,28 @@ class LabelMixing:
             return y - y * math.log(y) if y > 0 else 0.0
         return 1.0 + math.log(y) if self.loss.rule == "log_ratio" else 0.0
 
-    def _review_past(self, y: float, weight: float) -> None:
-        """D above all that was paid since the last review is that of labels long past: it is learned anew."""
+    def _review_past(self, y: float, weight: float, t: int) -> None:
+        """Begin anew where D comes from labels long past."""
         hedge = self.state["hedge"]
-        if hedge[LARGEST] > hedge[PAID]:
-            hedge[GAP] = hedge[LARGEST] = 0.0
-            self.facts.begin_anew(y, weight)
-        hedge[PAID] = 0.0
+        D, rows, longest = float(hedge[LARGEST]), float(hedge[STRETCH_ROWS]) + 1.0, float(hedge[LONGEST])
+        full = D > 0.0 and hedge[STRETCH_LOSS] >= STRETCH_PART * D
+        stale = D > 0.0 and not full and rows >= TOO_LONG * max(longest, LEAST_STRETCH) and is_review(t)
+        if full or stale:
+            hedge[LONGEST] = max(longest, rows)
+        if stale:
+            self._forget_past(y, weight)
+        hedge[STRETCH_ROWS] = rows
+        if full or stale or D == 0.0:
+            hedge[STRETCH_LOSS] = hedge[STRETCH_ROWS] = 0.0
+        if t >= FIRST_REVIEW and t & (t - 1) == 0:
+            if t <= LAST_REVIEW and hedge[LARGEST] > hedge[PAID]:
+                self._forget_past(y, weight)
+            hedge[PAID] = 0.0
+
+    def _forget_past(self, y: float, weight: float) -> None:
+        hedge = self.state["hedge"]
+        hedge[GAP] = hedge[LARGEST] = hedge[PAID] = 0.0
+        self.facts.begin_anew(y, weight)
 
     def known_label(self, y: float) -> float:
         """A label within the range that was known before it."""
@@ -138,16 +179,47 @@ class LabelMixing:
         low, high = (math.exp(facts.low), math.exp(facts.high)) if self.loss.link == "log" else (facts.low, facts.high)
         return min(max(y, low), high)
 
-    def charge(self, mean: float, experts: Floats, y: float, weight: float, t: int) -> None:
+    def _charge_classes(self, experts: Floats, y: float, weight: float, t: int) -> None:
+        """Two classes: the majority is predicted as well as the mixture, which counts by its lead."""
+        hedge, part = self.state["hedge"], self._trusted_part()
+        own = self.state["w"].tolist()
+        own[self._at] -= 1.0 - part
+        own = [max(a, LEAST_WEIGHT) for a in own]
+        whole = added(own)
+        own = [a / whole for a in own]
+        mean = added([a * b for a, b in zip(own, experts, strict=True)])
+        own = self.charge(mean, own, experts, y, weight, t)
+        ahead = weight * (self.loss.value(experts[self._at], y) - self.loss.value(mean, y))
+        rate = self._lead_rate()
+        power = cut(rate * ahead, -LARGEST_POWER, LARGEST_POWER)
+        gap = (math.log((1.0 - part) + part * math.exp(power)) - part * power) / rate
+        hedge[LEAD_GAP] += max(gap, 0.0)
+        hedge[LEAD] = max(float(hedge[LEAD]) + ahead, 0.0)
+        part = self._trusted_part()
+        self.state["w"][:] = [part * a for a in own]
+        self.state["w"][self._at] += 1.0 - part
+
+    def _lead_rate(self) -> float:
+        """By how much a lead counts: less as the gaps add up."""
+        return 1.0 / max(1.0, float(self.state["hedge"][LEAD_GAP]) / SURE_GAP)
+
+    def _trusted_part(self) -> float:
+        """The part of the mixture in a prediction; the rest is the majority's."""
+        return 1.0 / (1.0 + CAUTION * math.exp(-self._lead_rate() * float(self.state["hedge"][LEAD])))
+
+    def charge(self, mean: float, before: Floats, experts: Floats, y: float, weight: float, t: int) -> Floats:
+        """The weights after row t, of those before it."""
         hedge, label, ln = self.state["hedge"], self.known_label(y), math.log(self.n)
         losses = [weight * self.loss.value(s, label) for s in experts]
         paid, low, D = weight * self.loss.value(mean, label), min(losses), float(hedge[LARGEST])
         hedge[PAID] += weight * abs(self.loss.value(mean, y))
+        if self.loss.predicts_labels:
+            hedge[STRETCH_LOSS] += losses[self._at]
         if D == 0.0:
             if paid - low > LEAST_GAP * hedge[PAID]:
                 hedge[GAP] = hedge[LARGEST] = paid - low
-            return
-        before, powers = self.state["w"].tolist(), [((low - b) / D) * ln for b in losses]
+            return before
+        powers = [((low - b) / D) * ln for b in losses]
         w = [a * math.exp(b) for a, b in zip(before, powers, strict=True)]
         whole = added(w)
         gap = max(float(hedge[GAP]) + (paid - (low - math.log(whole) * D / ln)), 0.0)
@@ -158,7 +230,7 @@ class LabelMixing:
             whole = added(w)
             hedge[LARGEST] = gap
         a = share_after(self.spec, t)
-        self.state["w"][:] = [(1.0 - a) * max(b / whole, LEAST_WEIGHT) + a / self.n for b in w]
+        return [(1.0 - a) * max(b / whole, LEAST_WEIGHT) + a / self.n for b in w]
 
     def _stack(self, seen: Floats, base: float, f: float, row: LabelledRow, t: int) -> None:
         facts, hedge, weight = self.facts, self.state["hedge"], min(row.weight, HEAVY)
@@ -171,9 +243,9 @@ class LabelMixing:
             f, base = row.cut(f), row.cut(base)
         if self.loss.has_kink:
             hedge[STACK_WEIGHT] += weight
-            value = self.loss.value(row.cut(f), row.y)
+            value = self.loss.value(row.cut(f), row.learned)
             hedge[STACK_LOSS] += (weight / hedge[STACK_WEIGHT]) * (value - hedge[STACK_LOSS])
-        slope, curvature, level = self._slope(facts, f, base, row.y, float(hedge[STACK_LOSS]))
+        slope, curvature, level = self._slope(facts, f, base, row.learned, float(hedge[STACK_LOSS]))
         columns, inputs = self.additions.columns, self.additions.inputs
         if columns is None or inputs is None:
             newton(self.state["P"], self.state["u"], v, slope, weight * curvature, weight)

@@ -15,6 +15,9 @@ from ftprl.losses import ScalarLoss
 LOG_RANGE = 8.0  # scores of counts reach this far below the offset
 LARGEST_LOG_SCORE = 60.0  # of losses with a log link
 LEAST_UNIT = sys.float_info.min  # nothing can be learned in smaller units
+SURE_ROWS = 16  # labels before one is cut
+FAR_UNITS = 4.0  # a label this many units beyond the range is learned as it is
+MOST_OUTLIERS = 9
 
 
 def cut(v: float, low: float, high: float) -> float:
@@ -43,6 +46,7 @@ class LabelFacts:
         self.quantile = self.since = self.pinball = self.deviation = 0.0
         self.offset = self.unit = self.low = self.high = 0.0
         self.psi = self.kappa = 1.0
+        self.outliers = 0.0
         if loss.rule == "classes":
             self.unit, self.low, self.high = 1.0, -1.0, 1.0
 
@@ -74,6 +78,16 @@ class LabelFacts:
                 return None
         self.low, self.high = self.least, self.most
         return None
+
+    def believed(self, y: float) -> float:
+        """The label that is learned: one far from all before it is cut, the next in a row less and less."""
+        if not self.loss.predicts_labels or self.rows < SURE_ROWS or self.unit == 0.0:
+            return y
+        power = 2 ** int(min(self.outliers, MOST_OUTLIERS)) - 1
+        far = math.ldexp(max(self.most - self.least, FAR_UNITS * self.unit), power)
+        learned = min(max(y, self.least - far), self.most + far)
+        self.outliers = 0.0 if learned == y else self.outliers + 1.0
+        return learned
 
     def begin_anew(self, y: float, c: float) -> None:
         """Forget where the labels were; y is the latest, of weight c. The unit stays."""
@@ -118,6 +132,7 @@ class LabelledRow:
 
     y: float
     weight: float
+    learned: float  # the label as it is learned
     offset: float  # before the row
     unit: float  # before and
     new_unit: float  # after it
@@ -140,13 +155,14 @@ class LabelledRow:
 def learn_row_label(facts: LabelFacts, y: float, weight: float, least_kappa: float) -> LabelledRow:
     """Learn the label of a row; `least_kappa` is the smallest unit of weights that cells can hold."""
     rows, offset, unit, low, high = facts.rows, facts.offset, facts.unit, facts.low, facts.high
-    facts.learn(y, weight)
+    learned = facts.believed(y)
+    facts.learn(learned, weight)
     first = rows == 0.0 and facts.loss.has_offset
     if first:
         low, high = facts.low, facts.high
     low, high = min(low, facts.low), max(high, facts.high)
     teaches = not first and facts.unit != 0.0 and facts.kappa >= least_kappa
-    return LabelledRow(y, weight, offset, unit, facts.unit, low, high, teaches)
+    return LabelledRow(y, weight, learned, offset, unit, facts.unit, low, high, teaches)
 
 
 def implicit_slope(facts: LabelFacts, s: float, y: float, A: float) -> float:

@@ -334,7 +334,9 @@ class Replay:
     def _slope(self, row: LabelledRow, score: float, reach: float) -> float:
         if not row.teaches:
             return 0.0
-        return implicit_slope(self.facts, row.start(self.loss, score), row.y, row.weight * self.facts.kappa * reach)
+        return implicit_slope(
+            self.facts, row.start(self.loss, score), row.learned, row.weight * self.facts.kappa * reach
+        )
 
     def _mixed_loss(self, scores: list[float], y: float, weight: float) -> float:
         if not isinstance(self.mixing, Mixing):
