@@ -63,17 +63,18 @@ def caveats_of(
     loss: float,
 ) -> tuple[str, ...]:
     """What the numbers do not say by themselves, in words."""
+    # `verify` compares these texts: a receipt that was written earlier is confirmed only if they stay as they are.
     notes = []
     if regret > loss >= 0.0 and spec.scalar_loss().link != "log":  # with a log link losses may be below 0
         notes.append(
-            "not informative: this regret is above the total loss, so it proves nothing. Use a smaller --radius, or"
-            " --radius R --exact DATA"
+            "not informative: the regret stated here is above the total loss, which no regret can be. Use a smaller"
+            " --radius, or --radius R --exact DATA"
         )
     loss_function = spec.scalar_loss()
     if loss_function.has_offset:
         notes.append(
-            f"predictions of fixed weights are counted from {offset_in_words(loss_function)} up to each row, as those"
-            " of this run are"
+            f"what fixed weights predict is added to {offset_in_words(loss_function)} up to each row, as with the"
+            " predictions of this run"
         )
     if spec.classes:
         notes.append(
@@ -82,7 +83,9 @@ def caveats_of(
     if loss_function.rule == "log_mean":
         notes.append("losses here are divided by the mean of the labels up to their row")
     if len(spec.scales) > 1:
-        notes.append(f"regret and bounds are those of scale {scale:g}, which has the smallest bound, plus `mixing`")
+        notes.append(
+            f"regret and bounds are those of scale {scale:g}, the one with the smallest bound, plus the line `mixing`"
+        )
     if not (math.isfinite(spec.lower) and math.isfinite(spec.upper)):
         return tuple(notes)  # most runs: docs/receipt-reference.md says when there is a worst case
     if (reason := no_worst_case(spec, units, comparison)) is not None:

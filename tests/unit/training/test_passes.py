@@ -267,10 +267,7 @@ def test_the_command_reports_it(log: Path, tmp_path: Path, capsys: pytest.Captur
         ftprl(["train", str(log), "-o", out, "--bits", "14", "--passes", "19", "--json", "--events", str(events)]) == 0
     )
     shown, told = capsys.readouterr().err, read_events(events)[-1]
-    assert (
-        "at most 19; every 20th row (every 10th of the first 2000) is held out to find out how many are best; then all"
-        in shown
-    )
+    assert "at most 19: every 20th row (every 10th of the first 2000) is held out to choose the number of" in shown
     assert "pass 1: held-out loss " in shown
     best = told["best_pass"]
     assert f"stopped after pass {told['pass'] - best}, as the held-out loss no longer falls; pass {best} has" in shown
