@@ -18,8 +18,8 @@ constexpr std::int64_t FEW_ENTRIES = 4096;  // a batch of fewer is not worth wak
 constexpr std::int64_t FIRST_REVIEWED = 8;  // FIRST_WATCH of experts.hpp
 
 // Rows that are learned together. After a row whose number is a power of two dense columns may come or go, which needs
-// the units as they are then, and after is_review of scales.hpp the range of the labels may be forgotten, which the next
-// row needs: such a row is the last of its block, and no part goes on before it is mixed.
+// the units as they are then, and after is_review of scales.hpp the range of the labels may be forgotten, which the
+// next row needs: such a row is the last of its block, and no part goes on before it is mixed.
 struct RowBlock {
     std::int64_t first, last;
     bool is_reviewed;
