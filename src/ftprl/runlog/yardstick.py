@@ -26,12 +26,12 @@ def worse_than_baseline(loss: float, baseline: float) -> str:
     """That a mean loss is above the baseline's, and what to do about it.
 
     >>> print(worse_than_baseline(3.5, 0.7)[:66])
-    the mean loss, 3.500000, is above the baseline's, 0.700000: predic
+    the mean loss, 3.500000, is above the baseline's, 0.700000: so far
     """
     return (
-        f"the mean loss, {digits(loss)}, is above the baseline's, {digits(baseline)}: predicting from the labels alone"
-        " was better; check the labels and --loss, rescale labels and features that are large, or use smaller values"
-        " of --scale"
+        f"the mean loss, {digits(loss)}, is above the baseline's, {digits(baseline)}: so far the features predict no"
+        " better than the labels alone; check --label and --loss, --ignore columns whose values are all different,"
+        " leave --scale at its default, or train on more rows"
     )
 
 
