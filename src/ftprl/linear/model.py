@@ -360,6 +360,11 @@ class Model:
         with self.engine.unchanged():
             return model_file.to_bytes(self._content(names), self._tensors(names))
 
+    def size_in_bytes(self) -> int:
+        """The size of the file that `save` writes."""
+        with self.engine.unchanged():
+            return model_file.size(self._content(), self._tensors())
+
     def compact(self) -> Model:
         """A smaller model that predicts the same, to the bit, and cannot be trained further or certified.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.linear.compact import count_nonzero, idle_weight
 from ftprl.linear.explain import WeightRow, Weights, names_of, weight_rows, weights_of
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -29,15 +30,9 @@ def summary(path: str | os.PathLike[str], top: int = 10, match: str | None = Non
 def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str, Any]:
     """The same of a model that was loaded."""
     spec, occupied = model.engine.spec, model.engine.touched()
-    idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper  # the weight of a cell that nothing was learned in
-    cells = np.union1d(occupied, _free_cells(occupied, spec.dim, top)) if idle else occupied
+    cells = np.union1d(occupied, _free_cells(occupied, spec.dim, top)) if idle_weight(model.engine) else occupied
     weights = weights_of(model.engine, cells)  # of these alone: the table may be much larger
     largest = _largest(model, weights, top, match)
-    # A weight that is 0 in one scale counts in the prediction if it is not 0 in another.
-    used = np.zeros(len(cells), np.bool_)
-    for k in range(len(spec.scales)):
-        used |= (model.engine.weights_at(cells, k) != 0.0).reshape(-1, len(cells)).any(axis=0)
-    nonzero = np.count_nonzero(used) + (spec.dim - len(cells) if idle else 0)
     saved, history = model.checkpoint, TrainingHistory.from_dict(model.history)
     mixed = _mixture_totals(model, history)
     return {
@@ -55,7 +50,7 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "baseline_loss": mixed.baseline,
         "compact": model.is_compact,
         "occupied": len(occupied),
-        "nonzero": int(nonzero),
+        "nonzero": count_nonzero(model.engine, cells),
         "intercept": _intercept(model),
         "classes": None if model.classes is None else list(model.classes),
         "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
