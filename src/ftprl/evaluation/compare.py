@@ -75,7 +75,7 @@ class Difference:
             return ""
         mean = fixed(sign * (i.mean + i.cut_off), digits_for(i.radius))
         rows = "1 row" if i.cut_rows == 1 else f"{i.cut_rows:,} rows"
-        return f"; the difference of {rows} was limited to {i.bound:g} ({mean} without the limit)"
+        return f"; the difference of {rows} was limited ({mean} without the limit)"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
