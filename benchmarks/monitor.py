@@ -1,9 +1,10 @@
 """What the confidence sequences, the drift alarm and the bins of residuals of a run cost, beside learning its rows.
 
 Rows are in memory. Each batch is learned as training does it by two engines in turn, one with the call of the monitor
-and one without it (and without the scores that the monitor needs with some losses), so that both see the same machine.
+and one without it (and, with several scales, without the scores that the monitor needs with some losses; with one scale
+training always has them), so that both see the same machine.
 Each is first in every second repeat, since the other finds the batch in the cache. Of each batch the shortest of the
-repeats counts. The time of the call alone is printed as well. The numbers are in docs/evaluate.md.
+repeats counts. The time of the call alone is printed as well. The numbers are in docs/guide-measurements.md.
 
     python benchmarks/monitor.py [--rows 65536] [--features 39] [--repeats 7]
 """
@@ -44,12 +45,13 @@ def learn(engine: Engine, monitor: RunMonitor | None, batch: Batch) -> tuple[flo
     """Seconds for one batch, and for the call of the monitor alone."""
     losses, baselines = np.empty(len(batch)), np.empty((len(batch), 2))
     needs_scores = monitor is not None and monitor.needs_scores
-    scores = np.empty(len(batch) if needs_scores else 1)
+    has_scores = needs_scores or not engine.spec.several
+    scores = np.empty(len(batch) if has_scores else 1)
     start = perf_counter()
     engine.learn(
         batch,
-        scores=scores if needs_scores else None,
-        last_score=None if needs_scores else scores,
+        scores=scores if has_scores else None,
+        last_score=None if has_scores else scores,
         losses=losses,
         baselines=baselines,
     )

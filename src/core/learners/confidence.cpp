@@ -190,7 +190,8 @@ std::int64_t Together::rows_to_stop() const {
 bool Together::add_usual(const WatchKernel& kernel, const WatchedBlock& rows) {
     SequenceSums sums{};
     constexpr std::int64_t TRIED = 8;
-    bool are_unit = std::all_of(rows.weight, rows.weight + std::min(rows.count, TRIED), [](double w) { return w == 1.0; });
+    bool are_unit =
+        std::all_of(rows.weight, rows.weight + std::min(rows.count, TRIED), [](double w) { return w == 1.0; });
     for (int k = 0; k < TOGETHER; ++k) {
         if (sequences_[k] == nullptr) continue;
         const MeanState& s = sequences_[k]->state_;

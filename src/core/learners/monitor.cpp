@@ -7,8 +7,8 @@ namespace ftprl {
 namespace {
 
 constexpr double NATS = 10.0;  // the bound of losses of two classes: the log loss of a probability of 1 in 22,000
-constexpr double FIRST_ROWS = 32.0, PASSED_OVER = 16.0;               // that settle the unit of other losses
-constexpr double UNITS = 16.0;                                        // the bound in units
+constexpr double FIRST_ROWS = 32.0, PASSED_OVER = 16.0;  // that settle the unit of other losses
+constexpr double UNITS = 16.0;                           // the bound in units
 
 constexpr std::int64_t FEW_ROWS = 32;  // that are added one by one where one of them is not usual
 
@@ -72,8 +72,8 @@ void Monitor::add(const MonitoredRows& rows) {
 }
 
 Together Monitor::together() {
-    return Together({&loss_, &improvement_, has_calibration() ? &calibration_ : nullptr,
-                     has_classes(kind_) ? &errors_ : nullptr});
+    return Together(
+        {&loss_, &improvement_, has_calibration() ? &calibration_ : nullptr, has_classes(kind_) ? &errors_ : nullptr});
 }
 
 const WatchKernel& Monitor::kernel() const {

@@ -1,5 +1,5 @@
-// What is watched of each row, and the sums of it over rows, those of four confidence sequences at once: compiled for each
-// instruction set, with the same bits for all. Plain data only, as in kernel.hpp.
+// What is watched of each row, and the sums of it over rows, those of four confidence sequences at once: compiled for
+// each instruction set, with the same bits for all. Plain data only, as in kernel.hpp.
 #pragma once
 
 #include <cstdint>

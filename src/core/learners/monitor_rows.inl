@@ -225,9 +225,11 @@ struct FromLosses {
         return limits.low[LOSS] <= 0.0 && limits.high[LOSS] >= 0.0 && limits.high[LOSS] <= FARTHEST &&
                limits.high[IMPROVEMENT] >= 0.0 && limits.high[RESIDUAL] >= 1.0 && limits.high[MISS] >= 1.0;
     }
-    FTPRL_INSIDE static void check(const FourRows& rows, const UsualLimits&, const LimitBits& limits, Unusual& unusual) {
+    FTPRL_INSIDE static void check(const FourRows& rows, const UsualLimits&, const LimitBits& limits,
+                                   Unusual& unusual) {
         const W loss = bits_of(rows.loss), improvement = bits_of(size(rows.improvement)), y = bits_of(size(rows.y));
-        unusual.beyond = either(either(unusual.beyond, loss), either(minus(limits.loss, loss), minus(limits.improvement, improvement)));
+        unusual.beyond = either(either(unusual.beyond, loss),
+                                either(minus(limits.loss, loss), minus(limits.improvement, improvement)));
         unusual.different = either(unusual.different, differing(y, limits.one));  // a label is 1 or -1
     }
 };
@@ -254,7 +256,8 @@ struct FromScores {
         rows.miss = miss_of(rows.score * rows.y, all(0.0));
     }
     static bool fits(const UsualLimits&) { return true; }
-    FTPRL_INSIDE static void check(const FourRows& rows, const UsualLimits& limits, const LimitBits&, Unusual& unusual) {
+    FTPRL_INSIDE static void check(const FourRows& rows, const UsualLimits& limits, const LimitBits&,
+                                   Unusual& unusual) {
         check_limits(rows, limits, unusual);
     }
 };
@@ -270,7 +273,8 @@ struct FromClasses {
         rows.miss = all(1.0) - where_at_most(different, all(0.0), all(1.0));  // also where no class was predicted
     }
     static bool fits(const UsualLimits&) { return true; }
-    FTPRL_INSIDE static void check(const FourRows& rows, const UsualLimits& limits, const LimitBits&, Unusual& unusual) {
+    FTPRL_INSIDE static void check(const FourRows& rows, const UsualLimits& limits, const LimitBits&,
+                                   Unusual& unusual) {
         check_limits(rows, limits, unusual);
     }
 };
@@ -395,7 +399,8 @@ void derive(const WatchedBlock& rows, DerivedRows& to) {
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#define FTPRL_WATCH(From) {{FTPRL_ISA::add_usual<From, false>, FTPRL_ISA::add_usual<From, true>}, FTPRL_ISA::derive<From>}
+#define FTPRL_WATCH(From) \
+    {{FTPRL_ISA::add_usual<From, false>, FTPRL_ISA::add_usual<From, true>}, FTPRL_ISA::derive<From>}
 
 const MonitorKernels FTPRL_MONITOR = {
     FTPRL_WATCH(FTPRL_ISA::FromLosses),
