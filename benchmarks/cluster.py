@@ -302,21 +302,24 @@ def check(
     if plan == "servers":
         options |= {"servers": count, "round_rows": round_rows}
     trained(path, **options)  # workers start
-    start = min(FEW / trained(rows_of(folder, format, FEW), **options)[0] for _ in range(2))
+    # A run that is nothing but its start; with servers that is one in which they get the table.
+    few = FEW if plan == "workers" else 64 * min(4096, round_rows) + 2 * round_rows
+    start = min(few / trained(rows_of(folder, format, few), **options)[0] for _ in range(2))
     before = 0 if wire is None else wire()
     rate, reading = max((trained(path, **options) for _ in range(2)), key=lambda one: one[0])
     arrived = 0 if wire is None else (wire() - before) / 2
     stages = known(folder, format)
-    limits = stages.rows_per_second(count, cores=cores, far=(count - 1) / count, link=link)
+    far = 1.0 if mbit else (count - 1) / count  # with a link all rows are read on the other node
+    limits = stages.rows_per_second(count, cores=cores, far=far, link=link)
     limit = min(limits, key=lambda one: limits[one])
     if plan == "workers":
         moved = (arrived or reading["bytes"]) / reading["rows"]
         computed = with_start(rows, limits[limit], start)
         save(folder, Checked(plan, count, 1, mbit, rate, computed, limit, moved, stages.size))
         return
-    costs, alone = round_costs(folder, 8, round_rows, format), 64 * min(4096, round_rows)
+    costs = round_costs(folder, 8, round_rows, format)
     found = simulate(costs, layout, round_rows=round_rows, link=link, cores=cores)
-    seconds = start + alone / limits[limit] + (rows - alone) / found.rate
+    seconds = start + (rows - few) / found.rate
     moved = reading["exchange"]["bytes_per_row"]
     save(folder, Checked(plan, count, round_rows, mbit, rate, rows / seconds, found.limit, moved, bytes_per_row(costs)))
 
