@@ -25,7 +25,7 @@ _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
 _LARGEST_STACK = 1e30  # no weight of a stack gets near it
 _LENT = 0.3  # to each coordinate of the coin
-_EARLIER = {LABELS: 16, "mixture.hedge": 7}  # how many numbers these had in earlier versions
+_EARLIER = {LABELS: 16, "mixture.hedge": 7, "coin.intercept": 5}  # how many numbers these had in earlier versions
 _LEAD, _SURE_LEAD = 10, 1e3  # the lead of a mixture with hinge loss, and one that leaves nothing to the majority
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
@@ -115,7 +115,7 @@ def restore(engine: Engine, tensors: Tensors) -> None:
 
 
 def _completed(tensors: Tensors, arrays: Mapping[str, NDArray[Any]]) -> Tensors:
-    """The tensors with numbers at 0 behind those of an earlier version, which did not cut labels and had no lead."""
+    """The tensors with numbers at 0 behind those of an earlier version, which did not cut labels, had no lead and no base rate."""
     longer = {}
     for name, size in _EARLIER.items():
         if name in arrays and name in tensors and tensors[name].shape == (size,):
@@ -281,6 +281,11 @@ def _is_coin(coins: NDArray[Any]) -> bool:
     return _is_moderate(coins) and within and bool((won >= -_LENT * 1.01).all() and (largest >= 0).all())
 
 
+def _is_own_coin(own: NDArray[Any]) -> bool:
+    """The same of the intercept, a largest slope of at least 1, and the weights of labels of both classes."""
+    return _is_coin(own[np.newaxis, :4]) and bool(own[4] >= 1.0) and _is_positive(own[5:])
+
+
 def _are_columns(t: Tensors) -> bool:
     """Dense columns: slots that were learned, each once; the first ones, which the stack sees, have a deviation."""
     columns, N = t["dense.columns"], t["N"]
@@ -319,7 +324,7 @@ _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "mixture.P": lambda t: _is_stack(t["mixture.P"]),
     "mixture.u": lambda t: bool((np.abs(t["mixture.u"]) <= _LARGEST_STACK).all()),
     "coin": lambda t: _is_coin(t["coin"]),
-    "coin.intercept": lambda t: _is_coin(t["coin.intercept"][np.newaxis, :4]) and bool(t["coin.intercept"][4] >= 1.0),
+    "coin.intercept": lambda t: _is_own_coin(t["coin.intercept"]),
     "dense.rows": lambda t: _is_positive(t["dense.rows"]),
     "dense.columns": _are_columns,
     "dense.P": lambda t: _is_stack(t["dense.P"]),
