@@ -435,9 +435,10 @@ class Model:
 
     @classmethod
     def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
+        from ftprl.linear.content import with_present_names
         from ftprl.linear.loaded import check_content, check_reading, classes_of, names_of, receipt_of
 
-        content = loaded.content
+        content = with_present_names(loaded.content)
         try:
             check_content(content)
             spec = Spec.from_dict(content["spec"])

@@ -44,7 +44,7 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "history": model.history,
         "progressive": loss_fields(history.progressive),
         "holdout": loss_fields(history.holdout) if history.holdout.rows else None,
-        "unfinished": None if saved is None else {"rows": saved["standing"]["rows"], "passes": saved["passes"]},
+        "unfinished": None if saved is None else {"rows": saved["state"]["rows"], "passes": saved["passes"]},
         "weight": model.engine.progress.weight,
         "mixture_weight": mixed.weight,
         "baseline_loss": mixed.baseline,
@@ -105,7 +105,7 @@ def _mixture_totals(model: Model, history: TrainingHistory) -> LossTotals:
         return model.engine.progress
     if model.checkpoint is None:
         return history.progressive
-    state = model.checkpoint["standing"]
+    state = model.checkpoint["state"]
     known = state["progressive"] or state.get("arrived")
     return model.engine.progress if known is None else totals_of(known)
 
