@@ -657,6 +657,7 @@ private:
     std::size_t rows_of_slots(std::size_t from, std::size_t count) {
         std::size_t i = 0;
         next_met_ = 0;
+        if (!has_numbers_ && !has_gaps_ && rows.takes_ones()) return rows_of_ones(from, count);
         for (; i < count && !full() && problem.line == 0; ++i) {
             line = static_cast<std::int64_t>(from + i) + 1;
             const std::size_t before = rows.count();
@@ -668,6 +669,28 @@ private:
         }
         if (i < count) forget_met(i);
         return from + i;
+    }
+
+    // The same for rows of features with the value 1, as many in each.
+    std::size_t rows_of_ones(std::size_t from, std::size_t count) {
+        const std::size_t features = block_places_.size(), stride = stride_;
+        const std::uint32_t* slots = block_slots_.data();
+        const std::size_t last = from + count;
+        rows.reserve_ones(count, features);
+        for (; from < last && !full() && problem.line == 0; ++from, ++slots) {
+            line = row_line = static_cast<std::int64_t>(from) + 1;
+            double y = MISSING, weight = 1.0;
+            bool is_good = true;
+            for (const std::size_t place : beside_) is_good = is_good && read_cell(columns_[place], from, y, weight);
+            if (!is_good) continue;
+            if (!is_within(y, weight)) {
+                row_of_slots(from, static_cast<std::size_t>(slots - block_slots_.data()));
+                rows.reserve_ones(last - from, features);
+                continue;
+            }
+            rows.add_ones(slots, stride, features, y, weight);
+        }
+        return from;
     }
 
     void row_of_slots(std::size_t at, std::size_t i) {
