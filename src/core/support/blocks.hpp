@@ -84,7 +84,7 @@ private:
 
     // Blocks of some size are cut from slabs of huge pages: the first use of a small page takes the system as long as
     // it takes to parse a few hundred cells, and a command that reads a million rows uses tens of thousands of them.
-    static constexpr std::size_t SLAB = std::size_t{1} << 23;           // bytes, four huge pages
+    static constexpr std::size_t SLAB = std::size_t{1} << 23;  // bytes, four huge pages
     static constexpr std::size_t HUGE_PAGE = std::size_t{1} << 21, SMALL_PAGE = 4096, LINE = 64;
     static constexpr std::size_t LEAST_OF_SLAB = std::size_t{1} << 16;  // what is smaller uses few pages
     static constexpr std::size_t MOST_OF_SLAB = SLAB / 2;               // what is larger has a slab of its own
@@ -149,15 +149,15 @@ private:
     static Slab* new_slab(std::size_t size) noexcept {
         auto* const slab = static_cast<Slab*>(std::malloc(sizeof(Slab)));
         if (slab == nullptr) return nullptr;
-        void* const mapped = mmap(nullptr, size + HUGE_PAGE, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* const mapped =
+            mmap(nullptr, size + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (mapped == MAP_FAILED) {
             std::free(slab);
             return nullptr;
         }
         const auto address = reinterpret_cast<std::uintptr_t>(mapped);
-        auto* const first = static_cast<unsigned char*>(mapped) +
-                            ((address + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE - address);
+        auto* const first =
+            static_cast<unsigned char*>(mapped) + ((address + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE - address);
         madvise(first, size, MADV_HUGEPAGE);  // a wish: without it the first use of each page is slower
         *slab = Slab{first, mapped, size, 0, 0};
         return slab;
