@@ -15,7 +15,6 @@ from ftprl.linear.engine import Engine
 
 Vector = NDArray[np.float64]
 _WEALTH = 0.3  # of a coin before its first bet: src/core/learners/experts.hpp
-_STACK_GAIN = {"hinge": 4.0}  # the stack of this loss predicts so many times its score: src/core/learners/losses.cpp
 _SLOT, _CENTRE, _DEVIATION = 0, 1, 2  # of a dense column
 
 
@@ -41,7 +40,7 @@ def mean_weights(engine: Engine, slots: NDArray[np.integer[Any]]) -> MeanWeights
         experts = dict(zip(mixture.names, mixture.weights, strict=True))
         loss = engine.spec.scalar_loss()
         unit = labels["unit"] if labels is not None and loss.predicts_labels else 1.0
-        stack = experts.get("stack", 0.0) * _STACK_GAIN.get(engine.spec.loss, 1.0)
+        stack = experts.get("stack", 0.0) * loss.stack_gain
         weights, intercept = _of_scales(engine, slots, mixture.weights, stack)
         for more in (
             _of_columns(engine, slots, stack * unit),
@@ -113,10 +112,14 @@ def _of_coin(engine: Engine, slots: NDArray[Any], part: float) -> MeanWeights:
         return MeanWeights(np.zeros(len(slots)), 0.0)
     theta, sizes, won, largest = engine.parts_at(slots)["coin"].astype(float).T
     own = engine.saved_arrays["coin.intercept"]
-    bound = own[-1]  # the largest weighted slope
+    bound, labels = own[4], own[5:]  # the largest weighted slope; the weights of both classes with the log loss
     bets = _bets(theta, sizes, won, largest * bound)
-    bias = _bets(own[:1], own[1:2], own[2:3], own[-1:]) if engine.spec.intercept else np.zeros(1)
-    return MeanWeights(part * bets, float(part * bias[0]))
+    bias = 0.0
+    if engine.spec.intercept:
+        bias = float(_bets(own[:1], own[1:2], own[2:3], own[4:5])[0])
+        if labels.size:  # counted from the base rate, with half a row of each class
+            bias += float(np.log((labels[1] + 0.5 * bound) / (labels[0] + 0.5 * bound)))
+    return MeanWeights(part * bets, part * bias)
 
 
 def _bets(theta: Vector, sizes: Vector, won: Vector, most_lost: Vector) -> Vector:

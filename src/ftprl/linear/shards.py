@@ -14,6 +14,8 @@ Nothing here depends on who calls it, in which process, or how many servers and 
 
 from __future__ import annotations
 
+import itertools
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, final
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 
 from ftprl._core import Learner, RoundNumbering, SlotNumbers, play_round, round_stride, step_round
 from ftprl.cluster.versions import Version, VersionedFolder
-from ftprl.data.far import Entries, FarPiece, entries_in
+from ftprl.data.far import Entries, FarPiece, entries_in, nbytes_of
 from ftprl.data.files import shown
 from ftprl.errors import BadModel
 from ftprl.linear.core_learner import core_learner
@@ -88,6 +90,30 @@ def put_at(engine: Engine, cells: Cells, places: Slots | None = None) -> None:
         engine.put_gradients(where, cells.gradients)
 
 
+# ---- what goes with a message ----
+
+_PART = 90_000  # bytes
+
+
+def parts_for(size: int) -> int:
+    """How many parts so many bytes take: Ray sends those of up to 100 KB with the message itself.
+
+    Larger ones go through the object stores of both machines, which takes several times as long, and now and then a
+    whole second (seen with Ray 2.60).
+    """
+    return -(-size // _PART)
+
+
+def in_parts(body: bytes, count: int) -> list[bytes]:
+    """The bytes in so many parts, of which the last has all the rest.
+
+    >>> [len(part) for part in in_parts(bytes(200_000), 2)]
+    [90000, 110000]
+    """
+    cuts = [*range(0, count * _PART, _PART), max(len(body), count * _PART)]
+    return [body[first:last] for first, last in itertools.pairwise(cuts)]
+
+
 # ---- what is played ----
 
 
@@ -123,13 +149,16 @@ class Announced(NamedTuple):
     """The coordinates of a block that one server has, in the order in which learned rows first have them.
 
     `rows` are counts of the first ones, which learned rows have; the others follow. Where some |value| is not 1, the
-    largest and the sum of the squares of a coordinate are listed under its number.
+    largest value and the sum of the squares of a coordinate are listed under its number; `listed` is None if that is
+    so for all of them. A sum of squares that is the square of the largest value, as in a single row, is left out:
+    `squared` are the places in the list of those that are there, None if all are.
     """
 
     slots: Slots
     rows: NDArray[np.uint16]
-    listed: Numbers
-    largest: Vector
+    listed: Numbers | None
+    largest: NDArray[Any]
+    squared: Numbers | None
     squares: Vector
 
     @classmethod
@@ -139,18 +168,22 @@ class Announced(NamedTuple):
         rows = coordinates.rows[:learned]
         odd = (coordinates.largest[:learned] != 1.0) | (coordinates.squares[:learned] != rows)
         listed = np.flatnonzero(odd)
+        largest, squares = coordinates.largest[listed], coordinates.squares[listed]
+        with np.errstate(over="ignore", under="ignore"):
+            squared = np.flatnonzero(largest * largest != squares)
         return cls(
             coordinates.slots,
             rows.astype(np.uint16),
-            listed.astype(np.uint32),
-            coordinates.largest[listed],
-            coordinates.squares[listed],
+            None if len(listed) == learned else listed.astype(np.uint32),
+            _short(largest),
+            None if len(squared) == len(listed) else squared.astype(np.uint32),
+            squares[squared],
         )
 
     @property
     def nbytes(self) -> int:
         """The bytes of its arrays."""
-        return sum(array.nbytes for array in self)
+        return sum(array.nbytes for array in self if array is not None)
 
     @property
     def learned(self) -> int:
@@ -162,7 +195,15 @@ class Announced(NamedTuple):
         rows, largest, squares = (np.zeros(len(self.slots)) for _ in range(3))
         rows[: self.learned] = squares[: self.learned] = self.rows
         largest[: self.learned] = 1.0
-        largest[self.listed], squares[self.listed] = self.largest, self.squares
+        listed: Any = slice(0, self.learned) if self.listed is None else self.listed
+        largest[listed] = self.largest
+        with np.errstate(over="ignore", under="ignore"):
+            sums = largest[listed] * largest[listed]
+        if self.squared is None:
+            sums = self.squares
+        else:
+            sums[self.squared] = self.squares
+        squares[listed] = sums
         return Coordinates(self.slots, rows, largest, squares)
 
 
@@ -220,7 +261,7 @@ def prepare(
         for which in of_server
     ]
     moved = sum(
-        sum(part.nbytes for part in result[piece.number])
+        nbytes_of(result[piece.number], piece)
         for piece, result in zip(pieces, results, strict=True)
         if piece.node != node
     )
@@ -256,6 +297,13 @@ class Scored(NamedTuple):
     moved: int
     coordinates: int
 
+    @classmethod
+    def of_parts(cls, parts: Sequence[bytes]) -> Scored:
+        """What `score` returned."""
+        scored = pickle.loads(b"".join(parts))
+        assert isinstance(scored, cls)
+        return scored
+
     @property
     def nbytes(self) -> int:
         """The bytes of its arrays."""
@@ -270,8 +318,12 @@ class Scored(NamedTuple):
         return indptr, slots, values
 
 
-def score(spec: Spec, hot: Slots, rows: BlockRows, *plays: NDArray[Any]) -> Scored:
-    """The products of the rows of a block with what the servers play, and their hot entries."""
+def score(spec: Spec, hot: Slots, parts: int, rows: BlockRows, *plays: NDArray[Any]) -> list[bytes]:
+    """The products of the rows of a block with what the servers play, and their hot entries, in so many parts."""
+    return in_parts(pickle.dumps(_scored(spec, hot, rows, plays), protocol=5), parts)
+
+
+def _scored(spec: Spec, hot: Slots, rows: BlockRows, plays: Sequence[NDArray[Any]]) -> Scored:
     learner, scales = _kernels(spec), len(spec.scales)
     x = np.zeros((len(rows.slots), round_stride(learner)))
     for which, own in zip(rows.of_server, plays, strict=True):
@@ -312,14 +364,18 @@ def _hot_entries(hot: Slots, rows: BlockRows) -> tuple[NDArray[np.int64], NDArra
     return lengths, at[rows.numbers[entries]], rows.values[entries]
 
 
-def add_up(spec: Spec, rows: BlockRows, slopes: Vector) -> list[Vector]:
-    """The sums of the gradients of the coordinates of a block that learned rows have, for each server."""
+def add_up(spec: Spec, rows: BlockRows, *parts: bytes) -> list[Vector]:
+    """The sums of the gradients of the coordinates of a block that learned rows have, for each server.
+
+    `parts` are those of the slopes of its rows by scale.
+    """
     learner, scales = _kernels(spec), len(spec.scales)
+    slopes = np.frombuffer(b"".join(parts)).reshape(-1, scales)
     y, weight = np.where(rows.learned, 1.0, np.nan), np.ones(len(rows.learned))
     wide = padded(slopes, round_stride(learner))
     sums = sum_rows(learner, rows.indptr, rows.numbers, rows.values, y, weight, wide, len(rows.slots))
-    parts = zip(rows.of_server, rows.counts, strict=True)
-    return [np.ascontiguousarray(sums[which[:count], :scales]) for which, count in parts]
+    of_servers = zip(rows.of_server, rows.counts, strict=True)
+    return [np.ascontiguousarray(sums[which[:count], :scales]) for which, count in of_servers]
 
 
 def padded(columns: NDArray[Any], stride: int) -> Vector:
