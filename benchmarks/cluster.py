@@ -25,18 +25,21 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from cluster_rounds import Costs, Layout, bytes_per_row, simulate
 
 import ftprl
 from ftprl.data import Batch
 
 FORMATS = ("csv", "csv.gz", "vw", "parquet")
-STORE = 300_000_000  # bytes of the object store of each node
+PLANS = ("workers", "rounds", "servers")
+STORE = 1_000_000_000  # bytes of the object store of each node
 BITS = 22
 FEW = 2_000  # rows of a run that is nothing but its start
 NAMES = ("ftprl-a", "ftprl-b")  # network namespaces
@@ -74,43 +77,6 @@ class Stages(NamedTuple):
 def with_start(rows: int, rate: float, start: float) -> float:
     """Rows per second of a run of so many rows, with the seconds of its start."""
     return rows / (start + rows / rate)
-
-
-class RoundStages(NamedTuple):
-    """Seconds that a row needs in each stage of a round over servers, and its bytes."""
-
-    prepare: float  # by a reader: number the coordinates
-    score: float  # by a reader
-    add_up: float  # by a reader: sums of gradients
-    play: float  # by a server
-    step: float  # by a server
-    chain: float  # by the mixer
-    store: float  # seconds per byte into an object store and out of it
-    hop: float  # seconds that one message takes, whatever its size
-    to_mixer: float  # bytes of scores and slopes
-    to_servers: float  # all other bytes
-
-    def rows_per_second(
-        self, read: float, workers: int, servers: int, *, rows: int = 65536, link: float | None = None
-    ) -> dict[str, float]:
-        """What each part of the cluster can do at most, each worker and server with a core and a link of its own.
-
-        The stages of a round follow each other, except that the mixer works on a block while readers work on others,
-        and that the next rows are parsed meanwhile. `rows` are those of a round.
-        """
-        blocks = max(1, rows // 4096)
-        readers = min(workers, blocks)
-        reading = (self.prepare + self.score + self.add_up + self.store * (self.to_mixer + self.to_servers)) / readers
-        serving = (self.play + self.step + self.store * self.to_servers) / servers
-        mixing = self.chain + self.store * self.to_mixer
-        moving = 0.0 if link is None else max(self.to_mixer / link, self.to_servers / (link * min(readers, servers)))
-        alone = self.prepare / readers + serving + max(mixing, reading - self.prepare / readers) + moving
-        every = read + self.prepare + self.score + self.add_up + self.store * (self.to_mixer + self.to_servers)
-        limits = {"workers": workers / every, "mixer": 1.0 / mixing, "servers": 1.0 / serving}
-        limits["rounds"] = 1.0 / (alone + 6 * self.hop / rows)
-        if link is not None:
-            limits["link of the mixer"] = link / self.to_mixer
-        return limits
 
 
 # ---- rows ----
@@ -201,7 +167,7 @@ def two_nodes() -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
+    head = {"num_cpus": 1, "resources": {"near": 1}, "object_store_memory": STORE, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         cluster.add_node(num_cpus=1, resources={"far": 1}, object_store_memory=STORE)
@@ -246,27 +212,111 @@ def trained(path: Path, **options: Any) -> tuple[float, dict[str, Any]]:
     return run.rows / seconds, run.events[-1].get("reading", {})
 
 
-def nodes(folder: Path, rows: int, format: str) -> None:
-    """Runs on clusters of 1 to 4 nodes with one worker each, beside what the model says of the cores they share."""
+class Checked(NamedTuple):
+    """A run, and what the model says of it."""
+
+    plan: str  # workers, rounds (those of servers alone) or servers (whole runs)
+    nodes: int
+    round_rows: int
+    mbit: int  # speed of the links between nodes; 0: as fast as the machine is
+    measured: float  # rows per second
+    computed: float
+    limit: str
+    bytes_measured: float  # per row
+    bytes_computed: float
+
+
+def save(folder: Path, one: Checked) -> None:
+    """Keep a run for `table`, instead of an earlier one of the same kind."""
+    path = folder / "checked.json"
+    saved = [Checked(*values) for values in json.loads(path.read_text())] if path.exists() else []
+    saved = [other for other in saved if other[:4] != one[:4]] + [one]
+    path.write_text(json.dumps(sorted(saved)) + "\n")
+    print(line_of(one), flush=True)
+
+
+def line_of(one: Checked) -> str:
+    """A line of the table."""
+    plan = one.plan if one.round_rows == 1 else f"{one.plan}, B = {one.round_rows}"
+    speed = f"{one.mbit} Mbit/s" if one.mbit else "none"
+    error = 100.0 * (one.computed / one.measured - 1.0)
+    return (
+        f"| {plan} | {one.nodes} | {speed} | {one.measured:,.0f} | {one.computed:,.0f} | {error:+.0f} % | {one.limit} |"
+        f" {one.bytes_measured:.0f} | {one.bytes_computed:.0f} |"
+    )
+
+
+def table(folder: Path) -> None:
+    """All runs so far, beside the model."""
+    print("| plan | nodes | link | measured, rows/s | computed | error | limit | bytes per row | computed |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for values in json.loads((folder / "checked.json").read_text()):
+        print(line_of(Checked(*values)))
+
+
+def nodes(folder: Path, rows: int, format: str, plan: str, counts: list[int], round_rows: int) -> None:
+    """Runs on clusters of 1 to 4 nodes with one worker and one server each, beside the model, for shared cores."""
     from ray.cluster_utils import Cluster
 
-    path, costs = rows_of(folder, format, rows), known(folder, format)
-    cores = len(os.sched_getaffinity(0))
-    for count in (1, 2, 4):
+    for count in counts:
         head = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args=head)
         try:
             for _ in range(count - 1):
                 cluster.add_node(num_cpus=1, object_store_memory=STORE)
-            options = {"engine": "ray", "address": cluster.address, "workers": count}
             with connected(cluster.address):
-                trained(path, **options)  # workers start
-                start = min(FEW / trained(rows_of(folder, format, FEW), **options)[0] for _ in range(2))
-                rate, reading = max((trained(path, **options) for _ in range(2)), key=lambda one: one[0])
+                check(folder, rows, format, plan, count, round_rows, {"address": cluster.address})
         finally:
             cluster.shutdown()
-        limits = costs.rows_per_second(count, cores=cores, far=(count - 1) / count)
-        report(f"{count} nodes", rate, reading, limits, rows, start)
+
+
+def check(
+    folder: Path,
+    rows: int,
+    format: str,
+    plan: str,
+    count: int,
+    round_rows: int,
+    options: dict[str, Any],
+    *,
+    mbit: int = 0,
+    wire: Callable[[], int] | None = None,
+) -> None:
+    """A run on the cluster that is connected, with one worker and server for each of `count` nodes; and the model."""
+    cores, link = len(os.sched_getaffinity(0)), mbit * 1e6 / 8 if mbit else None
+    layout = Layout.spread(count, count, count)
+    if plan == "rounds":
+        before = 0 if wire is None else wire()
+        rate, exchange = rounds_on_ray(folder, count, count, 8, round_rows)
+        costs = round_costs(folder, 8, round_rows)
+        found = simulate(costs, layout, round_rows=round_rows, link=link, cores=cores, parsing=False)
+        moved, computed = exchange.bytes / exchange.rows, bytes_per_row(costs)
+        if wire is not None:  # which also has the rows that are put where they are read, and the first rounds
+            print(f"{wire() - before:,} bytes in all on the wire to the learner")
+        save(folder, Checked(plan, count, round_rows, mbit, rate, found.rate, found.limit, moved, computed))
+        return
+    path = rows_of(folder, format, rows)
+    options = {"engine": "ray", "workers": count, **options}
+    if plan == "servers":
+        options |= {"servers": count, "round_rows": round_rows}
+    trained(path, **options)  # workers start
+    start = min(FEW / trained(rows_of(folder, format, FEW), **options)[0] for _ in range(2))
+    before = 0 if wire is None else wire()
+    rate, reading = max((trained(path, **options) for _ in range(2)), key=lambda one: one[0])
+    arrived = 0 if wire is None else (wire() - before) / 2
+    stages = known(folder, format)
+    limits = stages.rows_per_second(count, cores=cores, far=(count - 1) / count, link=link)
+    limit = min(limits, key=lambda one: limits[one])
+    if plan == "workers":
+        moved = (arrived or reading["bytes"]) / reading["rows"]
+        computed = with_start(rows, limits[limit], start)
+        save(folder, Checked(plan, count, 1, mbit, rate, computed, limit, moved, stages.size))
+        return
+    costs, alone = round_costs(folder, 8, round_rows, format), 64 * min(4096, round_rows)
+    found = simulate(costs, layout, round_rows=round_rows, link=link, cores=cores)
+    seconds = start + alone / limits[limit] + (rows - alone) / found.rate
+    moved = reading["exchange"]["bytes_per_row"]
+    save(folder, Checked(plan, count, round_rows, mbit, rate, rows / seconds, found.limit, moved, bytes_per_row(costs)))
 
 
 @contextmanager
@@ -278,16 +328,6 @@ def connected(address: str) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def report(name: str, rate: float, reading: dict[str, Any], limits: dict[str, float], rows: int, start: float) -> None:
-    least = min(limits, key=lambda one: limits[one])
-    computed = with_start(rows, limits[least], start)
-    print(
-        f"{name}: {rate:,.0f} rows/s, {reading['bytes'] / reading['rows']:.0f} bytes per row; computed {computed:,.0f}"
-        f" (limit: {least} {limits[least]:,.0f}; start {start:.2f} s)",
-        flush=True,
-    )
 
 
 def ratio(folder: Path, rows: int, repeats: int) -> None:
@@ -304,118 +344,301 @@ def ratio(folder: Path, rows: int, repeats: int) -> None:
 # ---- servers ----
 
 
-class TimedPlaces:
-    """Servers and readers in this process, with the seconds that each kind of call took."""
+class TimedPlace:
+    """A server, or a reader, in a process of its own; it keeps the seconds that each kind of call took."""
 
-    def __init__(self, servers: int) -> None:
-        self.servers, self.node = servers, ""
-        self.tables: list[Any] = []
-        self.seconds: dict[str, float] = {}
-
-    def open(self, spec: Any, *, receipt: bool) -> None:
+    def __init__(self, spec: Any, receipt: bool) -> None:
         from ftprl.linear.shards import TableShards
 
-        self.tables = [TableShards(spec, receipt=receipt) for _ in range(self.servers)]
+        self.table, self.spent = TableShards(spec, receipt=receipt), dict[str, float]()
+
+    def call(self, returns: int | None, work: Any, *arguments: Any) -> Any:
+        """Call a method of the table, or a function."""
+        name, work = (work, getattr(self.table, work)) if isinstance(work, str) else (work.__name__, work)
+        begin = time.thread_time()  # others may run on the same cores
+        value = work(*arguments)
+        self.spent[name] = self.spent.get(name, 0.0) + time.thread_time() - begin
+        return value[0] if returns == 1 else value
+
+    def seconds(self) -> dict[str, float]:
+        """The seconds since the last time, and from now on those until the next one."""
+        spent, self.spent = self.spent, {}
+        return spent
+
+
+class TimedPlaces:
+    """A server and a reader in processes of their own, as a run has them, with the seconds of each stage."""
+
+    def __init__(self, ray: Any) -> None:
+        self.ray, self.servers, self.node = ray, 1, str(ray.get_runtime_context().get_node_id())
+        self.own = 0.0  # seconds of this process that messages took
+
+    def open(self, spec: Any, *, receipt: bool) -> None:
+        place = self.ray.remote(num_cpus=0)(TimedPlace)
+        self.server, self.reader = (place.remote(spec, receipt) for _ in range(2))
 
     def on_server(self, number: int, method: str, *arguments: Any, returns: int | None = None) -> Any:
-        return self._timed(method, getattr(self.tables[number], method), arguments)
+        return self._called(self.server, returns, method, *arguments)
+
+    def on_reader(self, number: int, work: Any, *arguments: Any, returns: int | None = None) -> Any:
+        return self._called(self.reader, returns, work, *arguments)
 
     def reader_near(self, nodes: Any) -> int:
         return 0
 
     def node_of(self, reader: int) -> str:
-        return ""
+        return self.node
 
-    def on_reader(self, number: int, work: Any, *arguments: Any, returns: int | None = None) -> Any:
-        return self._timed(work.__name__, work, arguments)
-
-    def _timed(self, name: str, work: Any, arguments: Any) -> Any:
-        begin = time.perf_counter()
-        result = work(*arguments)
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
-        return result
+    def _called(self, place: Any, returns: int | None, *arguments: Any) -> Any:
+        with self._own_time():
+            handles = place.call.options(num_returns=returns or 1).remote(returns, *arguments)
+        return [handles] if returns == 1 else handles
 
     def put(self, value: Any) -> Any:
-        return value
+        with self._own_time():
+            return self.ray.put(value)
 
     def get(self, handles: list[Any]) -> list[Any]:
-        return handles
+        with self._own_time():
+            return list(self.ray.get(handles))
+
+    def seconds(self) -> dict[str, float]:
+        """The seconds since the last time."""
+        spent, self.own = {"own": self.own}, 0.0
+        return {**spent, **self.ray.get(self.server.seconds.remote()), **self.ray.get(self.reader.seconds.remote())}
+
+    @contextmanager
+    def _own_time(self) -> Iterator[None]:
+        begin = time.thread_time()
+        yield
+        self.own += time.thread_time() - begin
 
 
-def round_stages(folder: Path, scales: int, round_rows: int) -> RoundStages:
-    """Measure each stage of rounds over two servers, in one thread, on rows of a click log."""
-    from ftprl.linear import Engine, Spec
-    from ftprl.linear.round_buffer import joined
+def round_stages(folder: Path, rows: Batch, scales: int, round_rows: int) -> dict[str, float]:
+    """Measure each stage of rounds with one reader and one server, which work in turn, on rows of a click log."""
     from ftprl.linear.sharded_engine import ShardedEngine
 
-    source = ftprl.data.open(rows_of(folder, "vw", 8 * 65536), dim=1 << BITS)
-    rows = joined([batch for batch, _ in source.read(threads=0)])
-    spec = Spec(dim=1 << BITS, scale="auto" if scales == 8 else 0.1, round_rows=round_rows)
-    best: dict[str, float] = {}
-    for _ in range(2):
-        places, engine = TimedPlaces(2), Engine(spec, retire=False)
-        sharded = ShardedEngine(engine, places, alone=0)
+    with started(cpus=3) as ray:
+        places = TimedPlaces(ray)
+        sharded = ShardedEngine(engine_of(scales, round_rows), places, alone=0)
         sharded.tallies[2] = 64.0 * round_rows  # as if so many rows had been learned
-        sharded.learn(rows[: 4 * 65536])
-        places.seconds.clear()
+        far, part, best = placed(rows), 2 * 65536, dict[str, float]()
+        for start in range(0, len(far), part):
+            begin = time.thread_time()
+            sharded.learn(far[start : start + part])
+            spent = time.thread_time() - begin
+            seconds = places.seconds()
+            seconds["chain"] = spent - seconds.pop("own")
+            if start >= 2 * part:  # the first parts are for pages and caches
+                best = {name: min(value, best.get(name, value)) for name, value in seconds.items()}
+    times = []
+    for _ in range(2):
+        begin = time.process_time()
+        engine_of(scales, 1).learn(rows)
+        times.append(time.process_time() - begin)
+    alone = min(times) / len(rows)
+    each = {name: best[name] / part for name in ("prepare", "score", "add_up", "play", "step", "chain")}
+    moved = {name: getattr(sharded.exchange, name) / sharded.exchange.rows for name in KINDS}
+    moved["announced"] += sharded.exchange.cells / sharded.exchange.rows
+    moved["rows_kept"] = 8 + 12 * len(rows.indices) / len(rows)
+    saved = json.loads((folder / "stages.json").read_text())
+    return {**each, **moved, "keep": max(0.0, saved["learn"][str(scales)] - alone)}
+
+
+KINDS = ("announced", "plays", "scores", "slopes", "sums")
+
+
+def click_rows(folder: Path) -> Batch:
+    """Eight rounds of 65536 rows."""
+    from ftprl.linear.round_buffer import joined
+
+    source = ftprl.data.open(rows_of(folder, "vw", 8 * 65536), dim=1 << BITS)
+    return joined([batch for batch, _ in source.read(threads=0)])
+
+
+def engine_of(scales: int, round_rows: int) -> Any:
+    """An engine that has learned nothing."""
+    from ftprl.linear import Engine, Spec
+
+    spec = Spec(dim=1 << BITS, scale="auto" if scales == 8 else 0.1, round_rows=round_rows)
+    return Engine(spec, retire=False)
+
+
+class Echo:
+    """Returns what it gets, from another process."""
+
+    def same(self, *values: Any) -> Any:
+        return values[0] if len(values) == 1 else values
+
+    def several(self, count: int) -> list[int]:
+        return [0] * count
+
+    def process(self) -> int:
+        return os.getpid()
+
+
+SIZES = (1 << 15, 1 << 18)  # float64 numbers of an array: as a block of rounds has, and more
+PARTS = 3  # in which the scores of a block go, each with the message itself
+
+
+def chained(ray: Any, others: list[Any], *values: Any) -> tuple[float, float]:
+    """Seconds for values to go from one to the other and to be there, and of processors for that."""
+    before = seconds_of(None)
+    time.sleep(1.0)
+    idle = seconds_of(None) - before  # what Ray does in a second in any case
+    count, times = 60, []
+    for _ in range(5):
+        handles, used, begin = [ray.put(value) for value in values], seconds_of(None), time.perf_counter()
+        for number in range(count):
+            ask = others[number % 2].same.options(num_returns=len(values))
+            answer = ask.remote(*handles)
+            handles = answer if len(values) > 1 else [answer]
+        ray.wait(handles, num_returns=len(handles), fetch_local=False)
+        spent = (time.perf_counter() - begin) / count
+        times.append((spent, (seconds_of(None) - used) / count - idle * spent))
+    return tuple(np.median(times, axis=0).tolist())
+
+
+def stored(ray: Any) -> float:
+    """Seconds per byte into the object store, with as many arrays alive as a round has."""
+    alive, array, spent = deque[Any](maxlen=40), np.ones(SIZES[1]), []
+    for _ in range(120):
         begin = time.perf_counter()
-        sharded.learn(rows[4 * 65536 :])
-        spent = time.perf_counter() - begin
-        seconds = {**places.seconds, "chain": spent - sum(places.seconds.values())}
-        best = {name: min(value, best.get(name, value)) for name, value in seconds.items()}
-    each = {name: value / (4 * 65536) for name, value in best.items()}
-    exchange = sharded.exchange
-    to_mixer = (exchange.scores + exchange.slopes) / exchange.rows
-    to_servers = (exchange.announced + exchange.plays + exchange.sums + exchange.cells) / exchange.rows
-    names = ("prepare", "score", "add_up", "play", "step", "chain")
-    return RoundStages(*(each[name] for name in names), *exchanged(), to_mixer, to_servers)
+        alive.append(ray.put(array))
+        spent.append(time.perf_counter() - begin)
+    begin = time.perf_counter()
+    for _ in range(40):
+        ray.put(array[:1])
+    return (float(np.median(spent[40:])) - (time.perf_counter() - begin) / 40) / array.nbytes
 
 
-def exchanged() -> tuple[float, float]:
-    """Seconds per byte for an array into the object store and out of it in another process, and of a small message."""
-    with started(cpus=2) as ray:
+def messages() -> dict[str, float]:
+    """What calls and bytes cost in Ray on one node, and between two, whatever is done with them."""
+    count, array = 1000, np.ones(SIZES[0])
+    with started(cpus=3) as ray:
+        others = [ray.remote(num_cpus=0)(Echo).remote() for _ in range(2)]
+        process = ray.get([other.process.remote() for other in others])[0]
+        time.sleep(3.0)  # whatever Ray starts is started
+        near = chained(ray, others, array)
+        small = chained(ray, others, *([bytes(87_000)] * PARTS))
+        store = stored(ray)
+        everyone, own, begin = seconds_of(None), seconds_of(process), time.perf_counter()
+        handles = [others[0].same.remote(number) for number in range(count)]
+        submit = (time.perf_counter() - begin) / count
+        ray.get(handles)
+        serve, every = ((seconds_of(one) - before) / count for one, before in ((process, own), (None, everyone)))
+        spent = []
+        for several in (1, 16):
+            ask = others[0].several.options(num_returns=several)
+            begin = time.perf_counter()
+            handles = [ask.remote(several) if several > 1 else others[0].same.remote(0) for _ in range(200)]
+            ray.get(handles[-1])
+            spent.append((time.perf_counter() - begin) / 200)
+    with two_nodes() as ray:
+        make = ray.remote(num_cpus=0)(Echo)
+        others = [make.options(resources={name: 0.001}).remote() for name in ("near", "far")]
+        ray.get([other.process.remote() for other in others])
+        time.sleep(3.0)
+        far, large = (chained(ray, others, np.ones(size)) for size in SIZES)
+    move = (large[1] - far[1]) / (8 * (SIZES[1] - SIZES[0])) - store
+    return {
+        "submit": submit,
+        "serve": serve,
+        "result": (spent[1] - spent[0]) / 15,
+        "hop": near[0] - store * array.nbytes - serve,
+        "small_hop": small[0] - serve,
+        "background": max(0.0, every - submit - serve),
+        "far_hop": max(0.0, far[0] - near[0] - move * array.nbytes),
+        "far_background": max(0.0, far[1] - near[1] - move * array.nbytes),
+        "store": store,
+        "move": move,
+    }
 
-        class Other:
-            def size(self, array: Any) -> int:
-                return int(array.nbytes)
 
-        other = ray.remote(num_cpus=0)(Other).remote()
-        large, small = np.ones(1 << 20), np.ones(1)
-        times = []
-        for array in (small, large):
-            spent = []
-            for _ in range(20):
-                begin = time.perf_counter()
-                ray.get(other.size.remote(ray.put(array)))
-                spent.append(time.perf_counter() - begin)
-            times.append(min(spent))
-    return (times[1] - times[0]) / large.nbytes, times[0]
+def seconds_of(process: int | None) -> float:
+    """Processor time of a process, or of this one and all that it has started."""
+    tick = os.sysconf("SC_CLK_TCK")
+    if process is not None:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / tick
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit():
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    total, members = 0.0, [os.getpid()]
+    while members:
+        one = members.pop()
+        with suppress(OSError):
+            total += seconds_of(one)
+        members += [child for child, parent in parents.items() if parent == one]
+    return total
 
 
-def servers(folder: Path, rows: int, round_rows: int) -> None:
-    """Stages of rounds, what follows for clusters, and runs on this machine."""
-    found = {}
+def round_costs(folder: Path, scales: int, round_rows: int, format: str = "vw") -> Costs:
+    """The costs that `servers` has measured."""
+    saved = json.loads((folder / "rounds.json").read_text())
+    reading = known(folder, format)
+    stages = saved[f"{scales} scales, {round_rows} rows"]
+    return Costs(read=reading.read + reading.send, **stages, **saved["messages"])
+
+
+def servers(folder: Path) -> None:
+    """Measure the stages of rounds, and what messages cost."""
+    found: dict[str, Any] = {"messages": messages()}
+    print({name: f"{1e6 * value:.4f}" for name, value in found["messages"].items()}, flush=True)
+    rows = click_rows(folder)
     for scales in (8, 1):
-        stages = round_stages(folder, scales, round_rows)
-        found[str(scales)] = stages._asdict()
-        micro = {name: f"{1e6 * value:.2f}" for name, value in stages._asdict().items() if "to_" not in name}
-        print(f"{scales} scales, microseconds: {micro}; bytes: {stages.to_mixer:.0f} + {stages.to_servers:.0f}")
-        for workers, count in ((1, 1), (4, 2), (16, 4), (64, 16)):
-            limits = stages.rows_per_second(0.54e-6, workers, count, rows=round_rows, link=1.25e9)
-            least = min(limits, key=lambda one: limits[one])
-            print(f"  {workers} workers, {count} servers, 10 Gbit/s: {limits[least]:,.0f} rows/s ({least})")
-    (folder / "round-stages.json").write_text(json.dumps(found, indent=1) + "\n")
-    path = rows_of(folder, "vw", rows)
-    with started(cpus=3):
-        for workers, count in ((1, 1), (2, 2)):
-            options = {"engine": "ray", "workers": workers, "servers": count, "round_rows": 4096}
-            rate, reading = trained(path, **options)
-            exchange = reading["exchange"]
-            print(
-                f"{workers} workers, {count} servers here: {rate:,.0f} rows/s; {exchange['bytes_per_row']:.0f} bytes"
-                f" per row, computed {exchange['expected_bytes_per_row']:.0f}",
-                flush=True,
-            )
+        for round_rows in (4096, 65536):
+            name = f"{scales} scales, {round_rows} rows"
+            found[name] = round_stages(folder, rows, scales, round_rows)
+            print(name, {key: f"{value:.3g}" for key, value in found[name].items()}, flush=True)
+    (folder / "rounds.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+def rounds_on_ray(folder: Path, workers: int, count: int, scales: int, round_rows: int) -> tuple[float, Any]:
+    """Rows per second of rounds on the cluster that is connected, whose rows are there; and what was exchanged."""
+    import ray
+
+    from ftprl.cluster.connection import Cluster as Connection
+    from ftprl.linear.sharded_engine import ExchangeTotals, ShardedEngine
+    from ftprl.training.servers import RayPlaces
+
+    places = RayPlaces(Connection(ray, workers), count)
+    try:
+        sharded = ShardedEngine(engine_of(scales, round_rows), places, alone=0)
+        sharded.tallies[2] = 64.0 * round_rows  # as if so many rows had been learned
+        rows = placed(click_rows(folder))
+        first = max(2 * round_rows, 65536)
+        sharded.learn(rows[:first])
+        sharded.exchange, best = ExchangeTotals(), 0.0
+        step = (len(rows) - first) // 3 // round_rows * round_rows
+        for start in range(first, first + 3 * step, step):
+            begin = time.perf_counter()
+            sharded.learn(rows[start : start + step])
+            best = max(best, step / (time.perf_counter() - begin))
+    finally:
+        places.close()
+    return best, sharded.exchange
+
+
+def placed(rows: Batch) -> Batch:
+    """The rows with their entries on the nodes of a cluster, some on each."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+
+    from ftprl.data.far import FarRows, PackedRows, entries_of
+
+    nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0)
+    keep = ray.remote(num_cpus=0)(lambda entries: [entries])
+    pieces, handles = [], []
+    for number, start in enumerate(range(0, len(rows), 16384)):
+        some, node = rows[start : start + 16384].private(), nodes[number % len(nodes)]
+        handles.append(keep.options(scheduling_strategy=On(node, soft=False)).remote(entries_of(some)))
+        far = PackedRows.of(some, ()).batch(handles[-1], 0, node).far
+        pieces += [] if far is None else far.pieces
+    ray.wait(handles, num_returns=len(handles), fetch_local=False)
+    return rows.replaced(far=FarRows(pieces), indices=rows.indices[:0], values=rows.values[:0], is_private=True)
 
 
 # ---- recovery ----
@@ -456,40 +679,42 @@ def learner() -> int:
 # ---- a slow link ----
 
 
-def link(folder: Path, rows: int, format: str, speeds: list[int]) -> None:
-    """A worker in one network namespace, the learner in another, and a link of some Mbit/s between them."""
-    path, costs = rows_of(folder, format, rows), known(folder, format)
+def link(folder: Path, rows: int, format: str, plan: str, round_rows: int, speeds: list[int]) -> None:
+    """Two nodes in network namespaces, with a link of some Mbit/s between them; the learner is on the first."""
+    rows_of(folder, format, rows)
     for mbit in speeds:
-        head = node(0, "--head", f"--port={PORT}", "--num-cpus=0", "--include-dashboard=false")
+        cpus = 0 if plan == "workers" else 1  # all rows come from the other node, or half of them
+        head = node(0, "--head", f"--port={PORT}", f"--num-cpus={cpus}", "--include-dashboard=false")
         with linked(mbit), head, node(1, f"--address={ADDRESSES[0]}:{PORT}", "--num-cpus=2"):
-            code = [sys.executable, __file__, "--folder", str(folder), "one", str(path), f"{ADDRESSES[0]}:{PORT}"]
+            options = ["--rows", str(rows), "--format", format, "--plan", plan, "--round-rows", str(round_rows)]
+            code = [sys.executable, __file__, "--folder", str(folder), "one", *options, "--mbit", str(mbit)]
             done = subprocess.run(within(0, *code), capture_output=True, text=True, env=environment(), check=False)
         if done.returncode:
             raise SystemExit(done.stderr[-3000:])
-        said = done.stdout.splitlines()[-1]
-        rate, reading, start = json.loads(said)
-        limits = costs.rows_per_second(2, link=mbit * 1e6 / 8, cores=2)
-        report(f"{mbit} Mbit/s", rate, reading, limits, rows, start)
+        print(done.stdout, end="", flush=True)
 
 
-def one(folder: Path, path: Path, address: str) -> None:
+def one(folder: Path, rows: int, format: str, plan: str, round_rows: int, mbit: int) -> None:
     """A run on a cluster that is there, for `link`."""
     import ray
 
-    options = {"engine": "ray", "address": address, "workers": 2}
-    host, port = address.split(":")
-    await_node(host, int(port))
+    address = f"{ADDRESSES[0]}:{PORT}"
+    await_node(ADDRESSES[0], PORT)
+    arrived = Path("/sys/class/net/va/statistics/rx_bytes")
     with connected(address):
-        while ray.cluster_resources().get("CPU", 0) < 2:
+        while sum(node["Alive"] for node in ray.nodes()) < 2:
             time.sleep(0.2)
-        trained(path, **options)
-        few = rows_of(folder, path.suffix[1:], FEW)
-        start = min(FEW / trained(few, **options)[0] for _ in range(2))
-        arrived = Path("/sys/class/net/va/statistics/rx_bytes")
-        before = int(arrived.read_text())
-        rate, reading = trained(path, **options)
-        reading["bytes"] = int(arrived.read_text()) - before  # all that came, with the names of features and headers
-        print(json.dumps([rate, reading, start]))
+        check(
+            folder,
+            rows,
+            format,
+            plan,
+            2,
+            round_rows,
+            {"address": address},
+            mbit=mbit,
+            wire=lambda: int(arrived.read_text()),
+        )
 
 
 def await_node(host: str, port: int) -> None:
@@ -599,70 +824,43 @@ def chart(folder: Path, target: Path) -> None:
 
 
 def servers_chart(folder: Path, target: Path) -> None:
-    """Rows a second against the number of workers, with a server for each four, by the stages of rounds."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "ftprl"
-    saved = json.loads((folder / "round-stages.json").read_text())
-    figure, axes = plt.subplots(figsize=(8.2, 4.2), layout="constrained")
-    counts = [1, 2, 4, 8, 16, 32, 64]
-    for scales, name, colour in (("8", "eight scales", "#1b6ca8"), ("1", "one scale", "#c1532b")):
-        stages = RoundStages(**saved[scales])
-        for gbit, style in ((10, "-"), (1, "--")):
-            options = {"rows": 65536, "link": gbit * 1e9 / 8}
-            rates = [min(stages.rows_per_second(0.54e-6, n, max(1, n // 4), **options).values()) for n in counts]
-            axes.plot(counts, np.array(rates) / 1e6, style, color=colour, label=f"{name}, {gbit} Gbit/s")
-        alone = 1.0 / (stages.chain + stages.store * stages.to_mixer) / 1e6
-        axes.axhline(alone, color=colour, linewidth=0.8, linestyle=":")
-        axes.annotate(f"the mixer, {name}", (64, alone), ha="right", va="bottom", color=colour, fontsize=8)
-    axes.set(xlabel="workers, with a server for each four", ylabel="million rows per second")
-    axes.set(xscale="log", yscale="log")
-    axes.set_xticks(counts, [str(count) for count in counts])
-    axes.minorticks_off()
-    axes.set_yticks([0.25, 0.5, 1, 2, 4, 8], ["0.25", "0.5", "1", "2", "4", "8"])
-    figure.legend(fontsize=8, frameon=False, loc="outside right center")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(target, metadata={"Date": None})
+    pass
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("cluster-benchmark"))
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("stages", "nodes", "link", "ratio", "recovery", "servers"):
+    for name in ("stages", "nodes", "link", "one", "ratio", "recovery"):
         command = commands.add_parser(name)
         command.add_argument("--rows", type=int, default=400_000)
         command.add_argument("--repeats", type=int, default=3)
         command.add_argument("--format", choices=FORMATS, default="csv")
-        command.add_argument("--round-rows", type=int, default=65536)
+        command.add_argument("--plan", choices=PLANS, default="workers")
+        command.add_argument("--counts", type=int, nargs="+", default=[1, 2, 3, 4])
+        command.add_argument("--round-rows", type=int, default=4096, help="4096 or 65536, which have been measured")
         command.add_argument("--mbit", type=int, nargs="+", default=[100, 400])
-    inner = commands.add_parser("one")
-    inner.add_argument("path", type=Path)
-    inner.add_argument("address")
-    drawn = commands.add_parser("servers-chart")
-    drawn.add_argument("--target", type=Path, default=Path("docs/figures/servers.svg"))
+    commands.add_parser("servers")
+    commands.add_parser("table")
     commands.add_parser("chart").add_argument("--target", type=Path, default=Path("docs/figures/cluster.svg"))
     args = parser.parse_args()
     folder = args.folder.resolve()
     if args.command == "stages":
         stages(folder, args.rows)
     elif args.command == "nodes":
-        nodes(folder, args.rows, args.format)
+        nodes(folder, args.rows, args.format, args.plan, args.counts, args.round_rows)
     elif args.command == "ratio":
         ratio(folder, args.rows, args.repeats)
     elif args.command == "recovery":
-        recovery(folder, args.rows, args.format)
+        recovery(folder, args.rows, args.format, args.plan)
     elif args.command == "servers":
-        servers(folder, args.rows, args.round_rows)
-    elif args.command == "servers-chart":
-        servers_chart(folder, args.target)
+        servers(folder)
+    elif args.command == "table":
+        table(folder)
     elif args.command == "link":
-        link(folder, args.rows, args.format, args.mbit)
+        link(folder, args.rows, args.format, args.plan, args.round_rows, args.mbit)
     elif args.command == "one":
-        one(folder, args.path, args.address)
+        one(folder, args.rows, args.format, args.plan, args.round_rows, *args.mbit)
     else:
         chart(folder, args.target)
 

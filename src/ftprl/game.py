@@ -55,7 +55,7 @@ class Game:
         self._tickets = Tickets(learner)
         self._hinted = hint is not None
         self._every = int(history)
-        self._marks: list[int] = []
+        self._recorded_rounds: list[int] = []
         self._series: dict[str, list[float]] = {}
         self._loss: float | None = 0.0
         self._best_loss: float | None = None
@@ -111,16 +111,16 @@ class Game:
         n = self.learner.feasible.dim
         clean = gradient("g", g, n)
         guess = None if hint is None else gradient("hint", hint, n)
-        paid = None if loss is None else check.number("loss", loss)
+        own_loss = None if loss is None else check.number("loss", loss)
         if ticket is None and not self._tickets:
             self._advance(self.learner.advance(self.state, clean, guess), clean)
         else:
             self._observe_play(ticket, clean, guess)
         self._hinted = guess is not None
-        self._loss = None if paid is None or self._loss is None else self._loss + paid
+        self._loss = None if own_loss is None or self._loss is None else self._loss + own_loss
         self._best_loss = None  # it was the best of the rounds before
         if self._every and self.rounds % self._every == 0:
-            self._marks.append(self.rounds)
+            self._recorded_rounds.append(self.rounds)
             for name, value in _history_row(self._certify()).items():
                 self._series.setdefault(name, []).append(value)
 
@@ -185,10 +185,10 @@ class Game:
         if self._core is not self.learner:
             caveats = (*caveats, "the families are those of the preconditioned coordinates")
         kept = {name: tuple(values) for name, values in self._series.items()}
-        history = History(tuple(self._marks), kept) if self._every else None
+        history = History(tuple(self._recorded_rounds), kept) if self._every else None
         point = None if made.comparator is None else self.learner.from_core(made.comparator)
-        paid = self._loss if made.rounds else None
-        return replace(made, loss=paid, true_regret=true, comparator=point, history=history, caveats=caveats)
+        own_loss = self._loss if made.rounds else None
+        return replace(made, loss=own_loss, true_regret=true, comparator=point, history=history, caveats=caveats)
 
 
 def _history_row(c: Certificate) -> dict[str, float]:

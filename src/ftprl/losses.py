@@ -59,6 +59,7 @@ class ScalarLoss:
     baseline: str = "mean"  # base_rate, mean, log_mean, median, quantile, majority or class_rates
     rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
     tau: float | None = None  # of the quantile loss
+    learns_in_rounds: bool = False  # whether `round_rows` may be above 1 (docs/rounds.md)
     one_vs_rest: bool = False  # whether each class is learned against all others
     stack_gain: float = 1.0  # of the coefficients of a stack, as in src/core/learners/losses.cpp
     unit: str = ""
@@ -108,6 +109,11 @@ class ScalarLoss:
     def is_probabilistic(self) -> bool:
         """Whether a prediction is the probability of the label 1."""
         return self.link == "logit"
+
+    @property
+    def has_deviance(self) -> bool:
+        """Whether it is half a deviance, up to a constant of the labels: the losses with a log link."""
+        return self.link == "log"
 
     def mean(self, scores: Vector) -> Vector:
         """What scores predict: a probability with a logit link, e^score with a log link, otherwise the score itself."""
@@ -245,6 +251,7 @@ _TABLE = (
         labels="signs",
         link="logit",
         baseline="base_rate",
+        learns_in_rounds=True,
         unit="log loss (nats)",
     ),
     ScalarLoss(

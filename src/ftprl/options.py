@@ -498,6 +498,18 @@ _TABLE = (
     # ---- output ----
     Option("output", "output", "train", "PATH", "File to save the model to", short="-o"),
     Option(
+        "compact",
+        "output",
+        "train",
+        "",
+        "Whether to keep only what predictions need, for a smaller model file, above all with {l1}; such a model"
+        " predicts the same and cannot be trained further or certified",
+        "False",
+        switch="--compact",
+        switch_help="Save only what predictions need, for a smaller file, above all with --l1; the model predicts the"
+        " same and cannot be trained further or certified",
+    ),
+    Option(
         "predictions",
         "output",
         "train",

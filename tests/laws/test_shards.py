@@ -106,7 +106,11 @@ def test_rounds_of_several_blocks(
         else:
             one.learn(rows)
         start = end
-    apart.learn(in_pieces(batch[:start], places, cuts))
+    some = in_pieces(batch[:start], places, cuts)
+    apart.learn(some)
+    assert some.far is not None
+    every = sum(array.nbytes for array in entries_of(batch[:start])) + 8 * start  # each row is moved once, if at all
+    assert 0 < apart.exchange.entries <= every
     apart.gather()
     assert_same(state_of(one), state_of(apart))
 

@@ -15,7 +15,7 @@ from ftprl.paper.coordinate_constant import best_constant
 from ftprl.paper.diagonal import best_diagonal, worst_case
 from ftprl.paper.diagonal_tightness import game, measured, regret_over_products, searched
 from ftprl.paper.finite import Table
-from ftprl.paper.instances import KINDS, Kind, answers, marks, metric, play, ratio, sets, slope, stream
+from ftprl.paper.instances import KINDS, Kind, answers, metric, play, ratio, sets, slope, spread_rounds, stream
 from ftprl.paper.lemma_contraction import shrink
 from ftprl.paper.lemma_projection import nearest
 from ftprl.paper.shapes import shapes
@@ -107,8 +107,8 @@ def test_metrics_are_positive_definite_of_each_kind() -> None:
 
 def test_small_helpers() -> None:
     assert slope([1, 10, 100], [2, 20, 200]) == pytest.approx(1.0)
-    assert marks(100)[0] == 1
-    assert marks(100)[-1] == 100
+    assert spread_rounds(100)[0] == 1
+    assert spread_rounds(100)[-1] == 100
     assert ratio(1.0, 2.0) == 0.5
     assert ratio(-1.0, 0.0) == 0.0
     assert ratio(1.0, 0.0) == math.inf

@@ -101,6 +101,19 @@ std::string message_of_label(double y, Labels labels, int classes) {
     }
 }
 
+RowFault fault_of_labels(const Rows& rows, std::int64_t end, const Loss& loss, int classes) {
+    for (std::int64_t r = 0; r < end; ++r) {
+        if (!label_fits(rows.y[r], loss.labels, classes)) {
+            return {r, message_of_label(rows.y[r], loss.labels, classes)};
+        }
+        if (!weight_fits(rows.weight[r])) {
+            return {r,
+                    "a weight needs to be from 0 to 1e30, got " + shown(rows.weight[r]) + "; drop or rescale the row"};
+        }
+    }
+    return {};
+}
+
 }  // namespace
 
 RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, std::uint64_t dim, const Loss* loss,
@@ -109,16 +122,10 @@ RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, std::
     if (fault) return fault;
     const Scan scan = size > 0 ? kernels.scan[wide_values](rows, dim) : Scan{true, true};
     if (!scan.indices_fit || !scan.values_fit) fault = fault_of_entries(rows, wide_values, dim);
-    if (fault || loss == nullptr || are_plain_labels(rows, loss->labels)) return fault;
-    for (std::int64_t r = 0; r < rows.count; ++r) {
-        if (!label_fits(rows.y[r], loss->labels, classes))
-            return {r, message_of_label(rows.y[r], loss->labels, classes)};
-        if (!weight_fits(rows.weight[r])) {
-            return {r,
-                    "a weight needs to be from 0 to 1e30, got " + shown(rows.weight[r]) + "; drop or rescale the row"};
-        }
-    }
-    return {};
+    if (loss == nullptr || are_plain_labels(rows, loss->labels)) return fault;
+    // A row before the first with a bad entry may have a bad label: the first bad row of all is the one to name.
+    const RowFault earlier = fault_of_labels(rows, fault ? fault.row : rows.count, *loss, classes);
+    return earlier ? earlier : fault;
 }
 
 }  // namespace ftprl

@@ -65,8 +65,8 @@ def arguments_of(command: Callable[..., Any], typed: Sequence[str]) -> dict[str,
     True
     """
     parameters = {name: hint for name, hint in command.__annotations__.items() if name != "return"}
-    found = dict(zip(reversed(parameters), reversed(command.__defaults__ or ()), strict=False))
-    found |= command.__kwdefaults__ or {}
+    values = dict(zip(reversed(parameters), reversed(command.__defaults__ or ()), strict=False))
+    values |= command.__kwdefaults__ or {}
     read = _read(parameters, typed)
     if read is None:
         return None
@@ -78,9 +78,9 @@ def arguments_of(command: Callable[..., Any], typed: Sequence[str]) -> dict[str,
         options[name] = _VALUES[parameters[name].__origin__](words.pop(0))
     if arguments:
         options[arguments[-1]] = words
-    found |= options
-    is_whole = len(found) == len(parameters) and (not arguments or bool(words))
-    return found if is_whole else None
+    values |= options
+    is_whole = len(values) == len(parameters) and (not arguments or bool(words))
+    return values if is_whole else None
 
 
 def _read(parameters: Mapping[str, Any], typed: Sequence[str]) -> tuple[dict[str, Any], list[str]] | None:

@@ -93,10 +93,10 @@ def _table(facts: dict[str, Any]) -> list[str]:
         if (delay := history.get("delay")) is not None:
             after = "as a column says" if delay == "column" else f"{delay} row{'s'[: delay != 1]} after their row"
             lines.append(f"{'labels':<14} arrived {after}; losses are those of the predictions at the row")
-        rmse = LOSSES[spec["loss"]].rmse
+        loss = LOSSES[spec["loss"]]
         for name in ("progressive", "holdout"):
             if history[name][2]:
-                means = compared(*facts[name].values(), rmse=rmse)
+                means = compared(*facts[name].values(), rmse=loss.rmse, deviance=loss.has_deviance)
                 lines.append(f"{name:<14} mean loss {means}, over {history[name][2]} rows")
     if facts["compact"]:
         lines.append(f"{'compact':<14} only what predictions need: it cannot be trained further or certified")

@@ -15,7 +15,7 @@ from ftprl.data.files import shown
 from ftprl.losses import LOSSES
 from ftprl.options import as_typed
 from ftprl.runlog.events import Event, Listener
-from ftprl.runlog.yardstick import compared, digits, root_mean_square
+from ftprl.runlog.yardstick import compared, deviances, digits, root_mean_square
 from ftprl.training.holdout import FIRST_EVERY, FIRST_ROWS
 
 REFRESH_SECONDS = 0.1  # seconds between two updates of the moving line
@@ -24,6 +24,7 @@ _WIDTHS = {
     "weight": 10,
     "mean loss": 10,
     "RMSE": 10,
+    "deviance": 10,
     "baseline": 10,
     "better": 8,
     "since last": 10,
@@ -72,7 +73,7 @@ class _Table(_Warnings):
     def __init__(self, out: TextIO) -> None:
         super().__init__(out)
         self._has_holdout = False
-        self._has_rmse = False
+        self._has_rmse = self._has_deviance = False
         self._has_alarm = False
         self._keeps_best_pass, self._passes = False, 1
         self._last = (0, 0.0, 0.0)  # the pass, the loss and the weight of the last line
@@ -83,7 +84,8 @@ class _Table(_Warnings):
         kind = event["event"]
         if kind in ("start", "resume"):
             self._has_holdout = event["holdout_every"] is not None
-            self._has_rmse = LOSSES[event["spec"]["loss"]].rmse
+            loss = LOSSES[event["spec"]["loss"]]
+            self._has_rmse, self._has_deviance = loss.rmse, loss.has_deviance
             self._keeps_best_pass, self._passes = event["keeps_best_pass"], event["passes"]
             self._line("\n".join(_settings(event)))
             self._line("")
@@ -94,9 +96,9 @@ class _Table(_Warnings):
             self._line(f"scales that no longer contribute are dropped; kept: {setting(event['kept'])}")
         elif kind == "pass" and self._keeps_best_pass:
             held = (event["holdout"], event["holdout_baseline"], event["holdout_improvement"])
-            self._line(f"pass {event['pass']}: held-out loss {compared(*held, rmse=self._has_rmse)}")
+            self._line(f"pass {event['pass']}: held-out loss {self._compared(*held)}")
         elif kind == "pass" and event["pass"] > 1:
-            means = compared(event["loss"], event["baseline"], event["improvement"], rmse=self._has_rmse)
+            means = self._compared(event["loss"], event["baseline"], event["improvement"])
             self._line(f"pass {event['pass']}: mean loss of rows learned before {means}")
         elif kind == "relearn":
             stopped = event["compared"] < self._passes
@@ -112,6 +114,9 @@ class _Table(_Warnings):
         if kind in ("progress", "end") and event.get("confidence") is not None:
             self._expect(RunConfidence.from_dict(event["confidence"]), is_end=kind == "end")
 
+    def _compared(self, loss: float, baseline: float | None, improvement: float | None) -> str:
+        return compared(loss, baseline, improvement, rmse=self._has_rmse, deviance=self._has_deviance)
+
     def _expect(self, confidence: RunConfidence, *, is_end: bool) -> None:
         """At the end what to expect of rows to come, and on the way a line when the loss has risen."""
         drift = confidence.drift
@@ -122,7 +127,8 @@ class _Table(_Warnings):
             self._line(confidence.line())
 
     def _head(self) -> str:
-        names = ["rows", "weight", "mean loss", *(["RMSE"] if self._has_rmse else []), "baseline", "better"]
+        beside = [name for name, has in (("RMSE", self._has_rmse), ("deviance", self._has_deviance)) if has]
+        names = ["rows", "weight", "mean loss", *beside, "baseline", "better"]
         names += ["since last", "label", "predicted", "features"]
         names += ["held out", "baseline", "better"] if self._has_holdout else []
         return _BETWEEN.join(f"{name:>{_WIDTHS[name]}}" for name in names)
@@ -136,6 +142,9 @@ class _Table(_Warnings):
         cells = [f"{event['rows']:>10}", f"{event['weight']:>10.6g}", _loss(event["loss"])]
         if self._has_rmse:
             cells.append(f"{root_mean_square(event['loss']):>10.6g}")
+        if self._has_deviance:
+            both = deviances(event["loss"], event["baseline"], event["improvement"])
+            cells.append(f"{'' if both is None else format(both[0], '.6g'):>10}")
         cells += [_loss(event["baseline"]), _percent(event["improvement"]), _loss(since)]
         if "label" in event:
             cells += [_example(event["label"], ".6g", 8), _example(event["prediction"], ".4f", 10)]

@@ -91,11 +91,11 @@ def predict(
     where.check()
     if where.engine == "ray" and output is not None and output.is_dir():
         columns = {"raw": raw, "probabilities": probabilities, "uncertainty": uncertainty}
-        _predict_files(model, data, output, where, append=append, columns=columns, **_given(typed))
+        _predict_files(model, data, output, where, append=append, columns=columns, **_passed(typed))
         return
     check_target("--output", output)
     learned = Model.load(model)
-    source = learned.open(data, **_given(typed))
+    source = learned.open(data, **_passed(typed))
     read: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != "-"}
     read |= {"standard input": 0} if "-" in source.files else {}
     check_apart({"--output": output}, {**read, "the model": model})
@@ -121,7 +121,7 @@ def predict(
     warn_of_bad_rows(lines.bad_rows, lines.first_bad)
 
 
-def _given(typed: dict[str, Any]) -> dict[str, Any]:
+def _passed(typed: dict[str, Any]) -> dict[str, Any]:
     """The options of reading that were passed."""
     return {name: value for name, value in keywords(typed).items() if value is not None}
 

@@ -83,6 +83,7 @@ def train(
     names: Annotated[str | None, option("names")] = None,
     no_names: Annotated[bool, option("no_names")] = False,
     output: Annotated[Path, option("output")],
+    compact: Annotated[bool, option("compact")] = False,
     predictions: Annotated[str | None, option("predictions")] = None,
     events: Annotated[Path | None, option("events")] = None,
     as_json: Annotated[bool, option("as_json")] = False,
@@ -134,6 +135,7 @@ def train(
         )
     if not quiet:
         print(f"{run}; wrote {output}", file=sys.stderr)
+        _report_sparsity(run.model)
     if run.progressive.above_baseline:  # the last line: it says that the model is of no use
         print(f"ftprl: {worse_than_baseline(run.progressive_loss, run.baseline)}", file=sys.stderr)
     if as_json:
@@ -155,6 +157,21 @@ class _Shown:
             self._hear = show(sys.stderr, quiet=self._quiet)
             startup.loaded()
         self._hear(event)
+
+
+def _report_sparsity(model: "Model") -> None:
+    """Print how many weights an L1 penalty has left, and how large the file is with and without the others."""
+    if not model.engine.spec.l1 > 0.0:
+        return
+    from ftprl.linear.compact import count_nonzero
+
+    nonzero, size = count_nonzero(model.engine), model.size_in_bytes()
+    if model.is_compact:
+        text = f"{nonzero} weights are not 0; the compact model has {size} bytes"
+    else:
+        small = model.compact().size_in_bytes()
+        text = f"{nonzero} of {model.occupied} weights are not 0; {size} bytes, or {small} with --compact"
+    print(text, file=sys.stderr)
 
 
 def _suggest_classes(model: "Model") -> None:

@@ -20,7 +20,7 @@ R = TypeVar("R")
 Faults = Callable[[Batch], Iterable[Fault]]  # the rows of a batch that no learner takes
 
 _WAITING = 8  # results of a job that may wait for the learner; then its worker waits
-_AHEAD = 2  # results that are on this node before they are learned
+_PREFETCHED = 2  # results that are on this node before they are learned
 _LAST_SECONDS = 10  # for threads to end
 _MOST_DEATHS = 5  # of workers, one after the other, without a result between them
 
@@ -138,7 +138,7 @@ class OrderedResults(Generic[J, R]):
         self._do, self._do_again = (ray.remote(num_cpus=count, **streaming)(do) for count in (1, 0))
         self._queue: queue.SimpleQueue[_Running[J] | BaseException | None] = queue.SimpleQueue()
         self._free = threading.Semaphore(workers)
-        self._ready: queue.Queue[tuple[R, float] | BaseException | None] = queue.Queue(_AHEAD)
+        self._ready: queue.Queue[tuple[R, float] | BaseException | None] = queue.Queue(_PREFETCHED)
         self._is_closed = False
         self._threads: list[threading.Thread] = []
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, final
 
 from ftprl.data.files import shown
-from ftprl.data.places import resolved, unreachable
+from ftprl.data.uris import resolved, unreachable
 from ftprl.errors import BadModel, InvalidInput
 
 Writer = Callable[[Any], object]  # writes one file to a stream

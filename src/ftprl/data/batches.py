@@ -138,8 +138,8 @@ def _check_options(file: str, reading: Mapping[str, Any], options: ReadingOption
             raise _other(file, name, reading[name], value)
     columns = reading.get("columns") or {}
     for kind in _KINDS:
-        given = getattr(options, kind)
-        for name in () if given is None or given == () else column_names(given):
+        columns_named = getattr(options, kind)
+        for name in () if columns_named is None or columns_named == () else column_names(columns_named):
             if columns.get(name) != kind:
                 raise _other(file, kind, next((n for n, k in columns.items() if k == kind), None), name)
 

@@ -98,12 +98,12 @@ def _dictionaries(raw: Any, file: Any, columns: Sequence[str]) -> list[str]:
     length = int.from_bytes(raw.read(4), "little")
     raw.seek(max(0, size - _END_BYTES - length))
     with_dictionaries = {name.decode() for name in columns_with_dictionaries(raw.read(length))}
-    found: list[str] = []
+    chosen: list[str] = []
     for name in columns:
         if name in with_dictionaries and name in file.schema_arrow.names:
             type = file.schema_arrow.field(name).type
-            found += [name] if types.is_string(type) or types.is_binary(type) else []
-    return found
+            chosen += [name] if types.is_string(type) or types.is_binary(type) else []
+    return chosen
 
 
 @final
@@ -194,9 +194,9 @@ def _opened(file: str) -> Any:
     import pyarrow as pa
 
     if is_uri(file):
-        from ftprl.data import places
+        from ftprl.data import uris
 
-        return places.open_file(file)
+        return uris.open_file(file)
     try:
         return pa.OSFile(file)
     except OSError as error:

@@ -140,6 +140,19 @@ def entries_of(batch: Batch) -> Entries:
     return batch.indptr, batch.indices, batch.values
 
 
+def nbytes_of(entries: Entries, piece: FarPiece) -> int:
+    """The bytes of the rows of a piece in the entries of its batch: its other rows belong to other blocks.
+
+    >>> indptr, indices, values = np.array([0, 2, 3]), np.zeros(3, np.uint32), np.zeros(3, np.float32)
+    >>> nbytes_of((indptr, indices, values), FarPiece(None, 0, 0, 1))
+    24
+    """
+    indptr, indices, values = entries
+    count = int(indptr[piece.last]) - int(indptr[piece.first])
+    rows = piece.last - piece.first
+    return rows * indptr.itemsize + count * (indices.itemsize + values.itemsize)
+
+
 def entries_in(pieces: Sequence[FarPiece], results: Sequence[Sequence[Entries]]) -> Entries:
     """The entries of some pieces, one after the other; `results` has what the handle of each stands for."""
     lengths, indices, values = [np.empty(0, np.int64)], [NO_SLOTS], []

@@ -51,9 +51,9 @@ def _expand_one(path: str) -> list[str]:
     if not isinstance(path, str):
         raise InvalidInput(f"paths needs text or Path objects, got {path!r}; decode it first.")
     if is_uri(path):
-        from ftprl.data import places
+        from ftprl.data import uris
 
-        return places.expand_uri(path)
+        return uris.expand_uri(path)
     if path == STDIN or os.path.isfile(path):
         return [path]
     if os.path.isdir(path):
@@ -192,9 +192,9 @@ def _standard_input() -> Any:
 def opened(file: str) -> Any:
     """The bytes of a file, as they are, from its begin on."""
     if is_uri(file):
-        from ftprl.data import places
+        from ftprl.data import uris
 
-        return places.open_stream(file)
+        return uris.open_stream(file)
     return open(file, "rb", buffering=0)
 
 

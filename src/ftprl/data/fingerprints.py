@@ -21,9 +21,9 @@ _BLOCK = 1 << 20
 def ends_of(file: str) -> tuple[int, str]:
     """The size of a file, and the SHA-256 of its first and last 64 KiB."""
     if is_uri(file):
-        from ftprl.data import places
+        from ftprl.data import uris
 
-        opened: Any = places.open_file(file)
+        opened: Any = uris.open_file(file)
     else:
         opened = open(file, "rb")  # noqa: SIM115
     with opened as raw:

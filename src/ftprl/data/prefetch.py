@@ -163,8 +163,8 @@ class Prefetch(Generic[J, R]):
 
 def prefetched(jobs: Iterable[J], work: Callable[[J], R], threads: int, *, wait: bool = True) -> Generator[R]:
     """`work(job)` for each job, done by `threads` threads and by the caller's, which takes part while it waits."""
-    with closing(Prefetch(jobs, work, threads, wait=wait)) as ahead:
-        yield from ahead.results()
+    with closing(Prefetch(jobs, work, threads, wait=wait)) as prefetch:
+        yield from prefetch.results()
 
 
 def _has_started(thread: threading.Thread) -> bool:

@@ -58,9 +58,9 @@ def _sample(name: str, values: Sequence[Any], rows: int, kind: str | None) -> Co
 
     cells = [text_of(value).encode("utf-8", "backslashreplace") for value in values]
     texts = pa.chunked_array([pa.array(cells, pa.binary())])
-    found = sample_of(name, texts, "bucket" if kind == "bucket" else "text")
+    sample = sample_of(name, texts, "bucket" if kind == "bucket" else "text")
     missing = rows - len(values)
-    return found._replace(cells=rows, empty=found.empty + missing, absent=found.absent + missing)
+    return sample._replace(cells=rows, empty=sample.empty + missing, absent=sample.absent + missing)
 
 
 def is_missing(value: Any) -> bool:

@@ -300,14 +300,14 @@ class _Reading:
         self.start, self.progress, self._pool = start, _Progress(start), BufferPool()
         self._is_local = source._workers is None
         self._waits = source.can_be_read_again
-        self._ahead: Prefetch[Chunk, ParsedChunk] | None = None
+        self._prefetch: Prefetch[Chunk, ParsedChunk] | None = None
         digest = start.digest is not None
         if source._workers is None:
             self._jobs: Generator[Any] = chunks(source._files, source._settings, start, self._pool, source._started)
             work = self._work(source, digest)
             if threads:
-                self._ahead = Prefetch(self._jobs, work, threads, wait=self._waits)
-                self._done = self._ahead.results()
+                self._prefetch = Prefetch(self._jobs, work, threads, wait=self._waits)
+                self._done = self._prefetch.results()
             else:
                 self._done = (work(chunk) for chunk in self._jobs)
         else:
@@ -346,8 +346,8 @@ class _Reading:
     def close(self) -> None:
         """Whatever ends it, no thread and no file stays behind, unless a thread waits for standard input."""
         self._done.close()
-        if self._ahead is not None:
-            self._ahead.close()
+        if self._prefetch is not None:
+            self._prefetch.close()
         if self._waits:
             self._jobs.close()
 

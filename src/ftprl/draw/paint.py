@@ -30,6 +30,7 @@ _STYLE: dict[Any, Any] = {
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],
 }
+_CROWDED = 36  # letters of all names of the x axis
 _MANY = 6  # with more names than this the legend is beside the axes
 
 
@@ -182,9 +183,10 @@ def _axes(ax: Axes, panel: Panel) -> None:
         if axis.get_scale() == "log":
             _log_ticks(axis, ends)
     if panel.ticks:
-        ax.set_xticks(
-            [position for position, _ in panel.ticks], [printable(n) for _, n in panel.ticks], parse_math=False
-        )
+        names = [printable(name) for _, name in panel.ticks]
+        upright: dict[str, Any] = {"rotation": 90, "fontsize": 8.5}  # where they have no room beside each other
+        is_crowded = sum(map(len, names)) > _CROWDED
+        ax.set_xticks([x for x, _ in panel.ticks], names, parse_math=False, **(upright if is_crowded else {}))
         ax.tick_params(axis="x", length=0)
 
 

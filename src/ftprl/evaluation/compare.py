@@ -74,7 +74,8 @@ class Difference:
         if not i.cut_rows:
             return ""
         mean = fixed(sign * (i.mean + i.cut_off), digits_for(i.radius))
-        return f"; {i.cut_rows:,} {'row was' if i.cut_rows == 1 else 'rows were'} cut, {mean} without that"
+        rows = "1 row" if i.cut_rows == 1 else f"{i.cut_rows:,} rows"
+        return f"; the difference of {rows} was limited ({mean} without the limit)"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -170,7 +171,9 @@ def _cut(interval: MeanInterval) -> str:
     """How many losses were cut, where some were."""
     if not interval.cut_rows:
         return ""
-    return f"  {interval.cut_rows:,} losses cut at {interval.bound:g}, {interval.cut_off:.2g} per row"
+    return (
+        f"  {interval.cut_rows:,} losses limited to {interval.bound:g}, which lowers the mean by {interval.cut_off:.2g}"
+    )
 
 
 @final

@@ -127,6 +127,7 @@ def _mixing_of_classes(model: Model) -> dict[str, Any]:
         behind = ((seen - seen.min()) / float(arrays["mixture.facts"][0])).tolist()
     return {
         "loss": spec.loss,
+        "one_vs_rest": spec.scalar_loss().one_vs_rest,
         "link": "classes",
         "scales": K,
         "idle": [idle] * (engine.columns * K),

@@ -235,7 +235,7 @@ def _log_chances(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> st
     """The logarithms of the mixed probabilities of the classes that are known."""
     count, columns, known = s["scales"], len(s["copies"]), len(s["class_labels"])
     t = g.node("Reshape", scores, g.constant([-1, columns, count], np.int64))
-    if s["loss"] == "ovr":
+    if s["one_vs_rest"]:
         tail = g.node("Log", g.node("Add", g.constant(1.0), g.node("Exp", g.node("Neg", g.node("Abs", t)))))
         t = g.node("Sub", g.node("Min", t, g.constant(0.0)), tail)
     copies = g.constant(np.log(np.array(s["copies"]))[:, None])

@@ -226,7 +226,7 @@ def _circle(part, parts):
 def _products(features):
     """The hash and the value of every product of features that interact."""
     namespaces = SETTINGS["kind"] == "features"
-    found = []
+    products = []
     for terms in SETTINGS["interactions"]:
         seen = set()
         members = [[i for i in range(len(features)) if _is_meant(term, features[i][0], namespaces)] for term in terms]
@@ -239,8 +239,8 @@ def _products(features):
             for i in chosen:
                 value *= features[i][2]
             total = sum(features[i][1] for i in chosen) + len(terms) * _K0
-            found.append((_mix(total & _MASK), value))
-    return found
+            products.append((_mix(total & _MASK), value))
+    return products
 
 
 def _is_meant(term, group, namespaces):
@@ -272,11 +272,11 @@ def score_cells(pairs):
 def _scores(entries):
     """The score of each scale, and then of the coin: every fourth product from the first, the second, ... on."""
     intercepts, idle, width = SETTINGS["intercepts"], SETTINGS["idle"], len(SETTINGS["intercepts"])
-    found = [(_ROWS.get(cell), value) for cell, value in entries]
+    rows = [(_ROWS.get(cell), value) for cell, value in entries]
     scores = []
     for k in range(width):
         sums = [0.0, 0.0, 0.0, 0.0]
-        for i, (row, value) in enumerate(found):
+        for i, (row, value) in enumerate(rows):
             sums[i % 4] += (idle[k] if row is None else _WEIGHTS[row + k]) * value
         scores.append((sums[0] + sums[1]) + (sums[2] + sums[3]))
     coin = SETTINGS["coin"]
@@ -408,11 +408,11 @@ def _softmax(numbers):
 def _class_scores(entries):
     """The score of each class by each scale."""
     intercepts, idle = SETTINGS["intercepts"], SETTINGS["idle"]
-    found = [(_ROWS.get(cell), value) for cell, value in entries]
+    rows = [(_ROWS.get(cell), value) for cell, value in entries]
     scores = []
     for k in range(len(intercepts)):
         total = 0.0
-        for row, value in found:
+        for row, value in rows:
             total += (idle[k] if row is None else _WEIGHTS[row + k]) * value
         scores.append(total + intercepts[k])
     return scores
@@ -421,7 +421,7 @@ def _class_scores(entries):
 def _log_chances(entries):
     """The logarithms of the probabilities of the classes that are known."""
     count, columns, scores = SETTINGS["scales"], len(SETTINGS["copies"]), _class_scores(entries)
-    if SETTINGS["loss"] == "ovr":
+    if SETTINGS["one_vs_rest"]:
         scores = [min(s, 0.0) - math.log1p(_exp_below(-abs(s))) for s in scores]
     experts = [_softmax([scores[c * count + k] for c in range(columns)]) for k in range(count)]
     if SETTINGS["stack"]:

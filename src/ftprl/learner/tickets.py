@@ -74,8 +74,8 @@ class Tickets:
             if play.ticket == ticket and not play.done and not isinstance(ticket, bool):
                 return play
         known = isinstance(ticket, int) and not isinstance(ticket, bool) and 0 <= ticket < self.handed
-        found = f"{ticket!r}, which has its gradient already or was dropped" if known else repr(ticket)[:60]
-        raise InvalidInput(f"ticket needs one that game.play() gave and that is open, got {found}; call play() first.")
+        what = f"{ticket!r}, which has its gradient already or was dropped" if known else repr(ticket)[:60]
+        raise InvalidInput(f"ticket needs one that game.play() gave and that is open, got {what}; call play() first.")
 
     def drop(self, play: Pending) -> None:
         """Its gradient will never come."""

@@ -148,7 +148,7 @@ class CellBounds:
         self._bounds = bounds
         self.table = BoundTable(dim, lower, upper, list(bounds))
         self._dim = dim
-        self._marks: NDArray[np.bool_] | None = None  # of cells that are looked up in a batch
+        self._is_looked_up: NDArray[np.bool_] | None = None  # of cells that are looked up in a batch
         self.is_named = False  # whether features have names; otherwise they are called by the numbers of their cells
 
     def steps(self, batch: Batch) -> list[BoundStep]:
@@ -181,11 +181,11 @@ class CellBounds:
         used, which = np.zeros(len(rows), np.bool_), np.flatnonzero(seen)
         if not len(which):
             return used
-        if self._marks is None:
-            self._marks = np.zeros(self._dim, np.bool_)
-        self._marks[cells[which]] = True
-        entries = np.flatnonzero(self._marks[batch.indices])
-        self._marks[cells[which]] = False
+        if self._is_looked_up is None:
+            self._is_looked_up = np.zeros(self._dim, np.bool_)
+        self._is_looked_up[cells[which]] = True
+        entries = np.flatnonzero(self._is_looked_up[batch.indices])
+        self._is_looked_up[cells[which]] = False
         used_cells, first = np.unique(batch.indices[entries], return_index=True)
         begins = dict(zip(used_cells.tolist(), entries[first].tolist(), strict=True))
         ends = batch.indptr[rows[which]].tolist()
@@ -227,5 +227,5 @@ class CellBounds:
         """A second one in the same state."""
         twin = object.__new__(CellBounds)
         twin._bounds, twin.table, twin.is_named = self._bounds, self.table.copy(), self.is_named
-        twin._dim, twin._marks = self._dim, None
+        twin._dim, twin._is_looked_up = self._dim, None
         return twin

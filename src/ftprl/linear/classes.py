@@ -142,8 +142,8 @@ def table_of(declared: Any, y: Any = None) -> ClassTable:
     (1.0, 3.0)
     """
     if declared is None and y is not None:
-        found = {plain_label(label) for label in unique_values(y)} - {""}
-        declared = sorted(found, key=lambda label: (isinstance(label, str), label))
+        in_data = {plain_label(label) for label in unique_values(y)} - {""}
+        declared = sorted(in_data, key=lambda label: (isinstance(label, str), label))
         declared = declared if 2 <= len(declared) <= MOST_CLASSES else None
     if declared is None:
         return ClassTable(DEFAULT_CLASSES)

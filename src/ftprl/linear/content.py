@@ -148,7 +148,7 @@ def checkpoint_shape(format: Any) -> Shape:
             **dict.fromkeys(("passed", "rows", "refused"), whole()),
             "refusal": either(nothing, name),
             "classes": whole(0, 3),
-            "place": either(_TEXT_POSITION, _ROW_POSITION, _FRAME_POSITION) if known else _OWN,
+            "position": either(_TEXT_POSITION, _ROW_POSITION, _FRAME_POSITION) if known else _OWN,
             "progressive": either(nothing, _TOTALS),
         },
         {
@@ -165,9 +165,9 @@ def checkpoint_shape(format: Any) -> Shape:
         {
             "holdout": either(nothing, whole(2)),
             "passes": whole(1),
-            "marks": either(nothing, _TEXT_FINGERPRINT, _ROWS_FINGERPRINT) if known else _OWN,
+            "fingerprint": either(nothing, _TEXT_FINGERPRINT, _ROWS_FINGERPRINT) if known else _OWN,
             "on_bad_row": one_of("raise", "skip"),
-            "standing": state,
+            "state": state,
         },
         {
             "retire": flag,
@@ -177,9 +177,32 @@ def checkpoint_shape(format: Any) -> Shape:
     )
 
 
+_EARLIER_NAMES = {"marks": "fingerprint", "standing": "state"}
+_EARLIER_NAMES_OF_STATE = {"place": "position"}
+
+
+def with_present_names(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a model file whose checkpoint has the names of today; earlier versions wrote others.
+
+    >>> with_present_names({"run": {"marks": None, "standing": {"place": 3}}})
+    {'run': {'fingerprint': None, 'state': {'position': 3}}}
+    """
+    run = _renamed(content.get("run"), _EARLIER_NAMES)
+    if isinstance(run, Mapping) and "state" in run:
+        run = {**run, "state": _renamed(run["state"], _EARLIER_NAMES_OF_STATE)}
+    return {**content, "run": run} if "run" in content else dict(content)
+
+
+def _renamed(values: Any, names: Mapping[str, str]) -> Any:
+    """The same fields under their new names; a field that is there under its new name already is not replaced."""
+    if not isinstance(values, Mapping):
+        return values
+    return {names[name] if name in names and names[name] not in values else name: of for name, of in values.items()}
+
+
 def checkpoint_version(checkpoint: Mapping[str, Any]) -> int:
     """The format of the state of a run: 1 had no digest of the text before its position, 2 is the present one."""
-    position = checkpoint["standing"]["place"]
+    position = checkpoint["state"]["position"]
     is_text = isinstance(position, Mapping) and "offset" in position
     return 1 if "retire" not in checkpoint or (is_text and "digest" not in position) else CHECKPOINT_VERSION
 

@@ -15,7 +15,6 @@ from ftprl.linear.engine import Engine
 
 Vector = NDArray[np.float64]
 _WEALTH = 0.3  # of a coin before its first bet: src/core/learners/experts.hpp
-_STACK_GAIN = {"hinge": 4.0}  # the stack of this loss predicts so many times its score: src/core/learners/losses.cpp
 _SLOT, _CENTRE, _DEVIATION = 0, 1, 2  # of a dense column
 
 
@@ -41,7 +40,7 @@ def mean_weights(engine: Engine, slots: NDArray[np.integer[Any]]) -> MeanWeights
         experts = dict(zip(mixture.names, mixture.weights, strict=True))
         loss = engine.spec.scalar_loss()
         unit = labels["unit"] if labels is not None and loss.predicts_labels else 1.0
-        stack = experts.get("stack", 0.0) * _STACK_GAIN.get(engine.spec.loss, 1.0)
+        stack = experts.get("stack", 0.0) * loss.stack_gain
         weights, intercept = _of_scales(engine, slots, mixture.weights, stack)
         for more in (
             _of_columns(engine, slots, stack * unit),

@@ -360,6 +360,11 @@ class Model:
         with self.engine.unchanged():
             return model_file.to_bytes(self._content(names), self._tensors(names))
 
+    def size_in_bytes(self) -> int:
+        """The size of the file that `save` writes."""
+        with self.engine.unchanged():
+            return model_file.size(self._content(), self._tensors())
+
     def compact(self) -> Model:
         """A smaller model that predicts the same, to the bit, and cannot be trained further or certified.
 
@@ -430,9 +435,10 @@ class Model:
 
     @classmethod
     def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
+        from ftprl.linear.content import with_present_names
         from ftprl.linear.loaded import check_content, check_reading, classes_of, names_of, receipt_of
 
-        content = loaded.content
+        content = with_present_names(loaded.content)
         try:
             check_content(content)
             spec = Spec.from_dict(content["spec"])

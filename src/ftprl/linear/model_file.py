@@ -79,6 +79,11 @@ def write_to(out: BinaryIO, content: Mapping[str, Any], tensors: Mapping[str, ND
     return _write(out, *_header(content, dict(sorted(tensors.items()))), tensors)
 
 
+def size(content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]) -> int:
+    """How many bytes `write` writes."""
+    return len(_header(content, dict(sorted(tensors.items())))[0]) + sum(map(_nbytes, tensors.values()))
+
+
 def to_bytes(content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]) -> bytes:
     """The bytes that `write` writes."""
     out = io.BytesIO()

@@ -66,10 +66,10 @@ def round_ends(rows: NDArray[np.bool_], learned: int, round_rows: int) -> list[i
     >>> round_ends(np.array([True, False, True, True]), learned=128, round_rows=64)
     [3]
     """
-    places = np.flatnonzero(rows)
+    learned_rows = np.flatnonzero(rows)
     ends, end = [], round_end(learned, round_rows)
-    while end - learned <= len(places):
-        ends.append(int(places[end - learned - 1]) + 1)
+    while end - learned <= len(learned_rows):
+        ends.append(int(learned_rows[end - learned - 1]) + 1)
         end = round_end(end, round_rows)
     return ends
 
@@ -174,12 +174,12 @@ def merged(blocks: list[Coordinates]) -> tuple[Coordinates, list[NDArray[np.intp
     learned = np.concatenate([block.slots[block.rows > 0] for block in blocks])
     others = np.concatenate([block.slots[block.rows == 0] for block in blocks])
     slots = np.concatenate([learned, others])
-    found, first = np.unique(slots, return_index=True)
+    unique, first = np.unique(slots, return_index=True)
     order = np.argsort(first, kind="stable")
-    number = np.empty(len(found), np.intp)
-    number[order] = np.arange(len(found))
-    every = [number[np.searchsorted(found, block.slots)] for block in blocks]
-    rows, largest, squares = (np.zeros(len(found)) for _ in range(3))
+    number = np.empty(len(unique), np.intp)
+    number[order] = np.arange(len(unique))
+    every = [number[np.searchsorted(unique, block.slots)] for block in blocks]
+    rows, largest, squares = (np.zeros(len(unique)) for _ in range(3))
     for block, where in zip(blocks, every, strict=True):
         rows[where] += block.rows
         largest[where] = np.maximum(largest[where], block.largest)

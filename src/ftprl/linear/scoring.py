@@ -193,8 +193,8 @@ def open_systems(
                 SharedScores(path, opened[path], matrix=len(paths) == 1 and opened[path].classes is not None)
             )
         else:
-            opening = opened[path].open if opened[path].classes is None else opened[path].open_labelled
-            predictors.append(ModelScores(path, opened[path], opening(data, **reading)))
+            open_data = opened[path].open if opened[path].classes is None else opened[path].open_labelled
+            predictors.append(ModelScores(path, opened[path], open_data(data, **reading)))
     classes = None if models[0][1].classes is None else tuple(models[0][1].class_names)
     return Systems(tuple(predictors), source, data, chosen, by, classes)
 

@@ -38,6 +38,7 @@ from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals
 
 _AT_ONCE = 1 << 16  # cells that are moved at a time
+_OTHER_BYTES = 4  # of a row that come with its scores, about: its hot entries
 
 
 class Places(Protocol):
@@ -425,9 +426,9 @@ class ShardedEngine(Engine):
         for first, last in cuts:
             pieces = batch.far[first:last].pieces
             reader = places.reader_near([piece.node for piece in pieces])
-            known = [piece._replace(handle=None, faults=()) for piece in pieces]
+            plain = [piece._replace(handle=None, faults=()) for piece in pieces]
             handles = [piece.handle for piece in pieces]
-            facts = (spec, places.servers, np.packbits(learned[first:last]), known, places.node_of(reader))
+            facts = (spec, places.servers, np.packbits(learned[first:last]), plain, places.node_of(reader))
             more = 1 + places.servers
             prepared.append(places.on_reader(reader, shards.prepare, *facts, *handles, returns=more))
             readers.append(reader)
@@ -437,20 +438,18 @@ class ShardedEngine(Engine):
             )
             for number in range(places.servers)
         ]
-        scored = [
-            places.on_reader(reader, shards.score, spec, hot, block[0], *(own[b] for own in plays))
-            for b, (reader, block) in enumerate(zip(readers, prepared, strict=True))
-        ]
+        scored = []
+        for b, ((first, last), reader, block) in enumerate(zip(cuts, readers, prepared, strict=True)):
+            count = shards.parts_for((last - first) * (8 * len(spec.scales) + _OTHER_BYTES))
+            played = (own[b] for own in plays)
+            scored.append(places.on_reader(reader, shards.score, spec, hot, count, block[0], *played, returns=count))
         totals, sums = LossTotals(0.0, 0.0, 0), []
-        for (first, last), reader, block, handle in zip(cuts, readers, prepared, scored, strict=True):
-            some = slice(first, last)
-            slopes, part = self._chain(
-                batch[some], hot, places.get([handle])[0], None if scores is None else scores[some], losses[some]
-            )
+        for (first, last), reader, block, handles in zip(cuts, readers, prepared, scored, strict=True):
+            some, known = slice(first, last), shards.Scored.of_parts(places.get(handles))
+            slopes, part = self._chain(batch[some], hot, known, None if scores is None else scores[some], losses[some])
             totals = totals + part
-            sums.append(
-                places.on_reader(reader, shards.add_up, spec, block[0], places.put(slopes), returns=places.servers)
-            )
+            parts = shards.in_parts(slopes.tobytes(), shards.parts_for(slopes.nbytes))
+            sums.append(places.on_reader(reader, shards.add_up, spec, block[0], *parts, returns=places.servers))
         stepped = places.get(
             [
                 places.on_server(

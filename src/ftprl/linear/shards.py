@@ -14,6 +14,8 @@ Nothing here depends on who calls it, in which process, or how many servers and 
 
 from __future__ import annotations
 
+import itertools
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, final
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 
 from ftprl._core import Learner, RoundNumbering, SlotNumbers, play_round, round_stride, step_round
 from ftprl.cluster.versions import Version, VersionedFolder
-from ftprl.data.far import Entries, FarPiece, entries_in
+from ftprl.data.far import Entries, FarPiece, entries_in, nbytes_of
 from ftprl.data.files import shown
 from ftprl.errors import BadModel
 from ftprl.linear.core_learner import core_learner
@@ -86,6 +88,30 @@ def put_at(engine: Engine, cells: Cells, places: Slots | None = None) -> None:
     engine.put(where, cells.cells)
     if cells.gradients is not None:
         engine.put_gradients(where, cells.gradients)
+
+
+# ---- what goes with a message ----
+
+_PART = 90_000  # bytes
+
+
+def parts_for(size: int) -> int:
+    """How many parts so many bytes take: Ray sends those of up to 100 KB with the message itself.
+
+    Larger ones go through the object stores of both machines, which takes several times as long, and now and then a
+    whole second (seen with Ray 2.60).
+    """
+    return -(-size // _PART)
+
+
+def in_parts(body: bytes, count: int) -> list[bytes]:
+    """The bytes in so many parts, of which the last has all the rest.
+
+    >>> [len(part) for part in in_parts(bytes(200_000), 2)]
+    [90000, 110000]
+    """
+    cuts = [*range(0, count * _PART, _PART), max(len(body), count * _PART)]
+    return [body[first:last] for first, last in itertools.pairwise(cuts)]
 
 
 # ---- what is played ----
@@ -220,7 +246,7 @@ def prepare(
         for which in of_server
     ]
     moved = sum(
-        sum(part.nbytes for part in result[piece.number])
+        nbytes_of(result[piece.number], piece)
         for piece, result in zip(pieces, results, strict=True)
         if piece.node != node
     )
@@ -256,6 +282,13 @@ class Scored(NamedTuple):
     moved: int
     coordinates: int
 
+    @classmethod
+    def of_parts(cls, parts: Sequence[bytes]) -> Scored:
+        """What `score` returned."""
+        scored = pickle.loads(b"".join(parts))
+        assert isinstance(scored, cls)
+        return scored
+
     @property
     def nbytes(self) -> int:
         """The bytes of its arrays."""
@@ -270,8 +303,12 @@ class Scored(NamedTuple):
         return indptr, slots, values
 
 
-def score(spec: Spec, hot: Slots, rows: BlockRows, *plays: NDArray[Any]) -> Scored:
-    """The products of the rows of a block with what the servers play, and their hot entries."""
+def score(spec: Spec, hot: Slots, parts: int, rows: BlockRows, *plays: NDArray[Any]) -> list[bytes]:
+    """The products of the rows of a block with what the servers play, and their hot entries, in so many parts."""
+    return in_parts(pickle.dumps(_scored(spec, hot, rows, plays), protocol=5), parts)
+
+
+def _scored(spec: Spec, hot: Slots, rows: BlockRows, plays: Sequence[NDArray[Any]]) -> Scored:
     learner, scales = _kernels(spec), len(spec.scales)
     x = np.zeros((len(rows.slots), round_stride(learner)))
     for which, own in zip(rows.of_server, plays, strict=True):
@@ -312,14 +349,18 @@ def _hot_entries(hot: Slots, rows: BlockRows) -> tuple[NDArray[np.int64], NDArra
     return lengths, at[rows.numbers[entries]], rows.values[entries]
 
 
-def add_up(spec: Spec, rows: BlockRows, slopes: Vector) -> list[Vector]:
-    """The sums of the gradients of the coordinates of a block that learned rows have, for each server."""
+def add_up(spec: Spec, rows: BlockRows, *parts: bytes) -> list[Vector]:
+    """The sums of the gradients of the coordinates of a block that learned rows have, for each server.
+
+    `parts` are those of the slopes of its rows by scale.
+    """
     learner, scales = _kernels(spec), len(spec.scales)
+    slopes = np.frombuffer(b"".join(parts)).reshape(-1, scales)
     y, weight = np.where(rows.learned, 1.0, np.nan), np.ones(len(rows.learned))
     wide = padded(slopes, round_stride(learner))
     sums = sum_rows(learner, rows.indptr, rows.numbers, rows.values, y, weight, wide, len(rows.slots))
-    parts = zip(rows.of_server, rows.counts, strict=True)
-    return [np.ascontiguousarray(sums[which[:count], :scales]) for which, count in parts]
+    of_servers = zip(rows.of_server, rows.counts, strict=True)
+    return [np.ascontiguousarray(sums[which[:count], :scales]) for which, count in of_servers]
 
 
 def padded(columns: NDArray[Any], stride: int) -> Vector:

@@ -143,10 +143,10 @@ class Spec:
 
     def _check_rounds(self) -> None:
         """Refuse what cannot be learned in rounds of several rows."""
-        if self.loss != "logistic":
+        if not self.scalar_loss().learns_in_rounds:
             raise InvalidInput(
-                f"round_rows= above 1 needs loss=logistic, got round_rows={self.round_rows} and loss={self.loss};"
-                " drop one.",
+                f"round_rows= above 1 needs loss={_names_of('learns_in_rounds')},"
+                f" got round_rows={self.round_rows} and loss={self.loss}; drop one.",
                 option=("round_rows", "loss"),
             )
         for name in ("coin", "dense", "bounds"):
@@ -281,12 +281,17 @@ def _round_rows(value: object) -> int:
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
+def _names_of(fact: str) -> str:
+    """The names of the losses of which a fact is true, for a message."""
+    return " or ".join(name for name, loss in LOSSES.items() if getattr(loss, fact))
+
+
 def _check_calibrate(value: object, loss: str) -> None:
     if value not in CALIBRATIONS:
         raise InvalidInput(f"calibrate= needs one of {', '.join(CALIBRATIONS)}, got {value!r:.40}; pass one of them.")
-    if value != "none" and loss != "logistic":
+    if value != "none" and not LOSSES[loss].is_probabilistic:
         raise InvalidInput(
-            f"calibrate= needs loss=logistic, got calibrate={value} and loss={loss}; drop it.",
+            f"calibrate= needs loss={_names_of('is_probabilistic')}, got calibrate={value} and loss={loss}; drop it.",
             option=("calibrate", "loss"),
         )
 

@@ -35,7 +35,7 @@ def run(full: bool, step: Step) -> Outcome:
         bounds.append(max(bound for bound, _ in rows))
         regrets.append(max(regret for _, regret in rows))
     limits = [ROOT2 * shape.beta for shape in every]
-    places = np.arange(1, len(every) + 1)
+    numbers = np.arange(1, len(every) + 1)
     over = max(b / limit for b, limit in zip(bounds, limits, strict=True))
     return Outcome(
         [
@@ -49,9 +49,9 @@ def run(full: bool, step: Step) -> Outcome:
                 "set, from the smallest beta to the largest",
                 "over the best diagonal in hindsight",
                 [
-                    Series("sqrt 2 beta: the claim", places, limits, line=False, colour=6),
-                    Series("bound, worst of the games", places, bounds, line=False, colour=0),
-                    Series("regret, worst of the games", places, regrets, line=False, colour=1),
+                    Series("sqrt 2 beta: the claim", numbers, limits, line=False, colour=6),
+                    Series("bound, worst of the games", numbers, bounds, line=False, colour=0),
+                    Series("regret, worst of the games", numbers, regrets, line=False, colour=1),
                 ],
             )
         ],

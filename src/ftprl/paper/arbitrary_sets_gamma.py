@@ -36,7 +36,7 @@ def run(full: bool, step: Step) -> Outcome:
     above = max(s.gamma / s.feasible.gamma() for s in every)
     claimed = max(abs(s.feasible.gamma() / s.gamma - 1) for s in every if s.feasible.dim <= 3)
     order = max(s.gamma / min(s.feasible.dim, s.beta**2) for s in every)
-    places = np.arange(1, len(every) + 1)
+    numbers = np.arange(1, len(every) + 1)
     limits = np.array([np.sqrt(2 * s.gamma) for s in every])
     return Outcome(
         [
@@ -52,10 +52,10 @@ def run(full: bool, step: Step) -> Outcome:
                 "set, from the smallest beta to the largest",
                 "over the best diagonal in hindsight",
                 [
-                    Series("sqrt 2 beta: the paper", places, [ROOT2 * s.beta for s in every], colour=6, line=False),
-                    Series("sqrt(2 gamma)", places, limits, colour=2, line=False),
-                    Series("the worst gradients", places, limits * worst, line=False, colour=1),
-                    Series("random gradients, the worst", places, limits * random, line=False, colour=0),
+                    Series("sqrt 2 beta: the paper", numbers, [ROOT2 * s.beta for s in every], colour=6, line=False),
+                    Series("sqrt(2 gamma)", numbers, limits, colour=2, line=False),
+                    Series("the worst gradients", numbers, limits * worst, line=False, colour=1),
+                    Series("random gradients, the worst", numbers, limits * random, line=False, colour=0),
                 ],
             )
         ],

@@ -65,13 +65,13 @@ def schedules(T: int, count: int, seed: int = 0) -> Vector:
 def scheduled(T: int, rates: Vector, proximal: bool) -> Vector:
     """Regrets of gradient descent with each row of rates, or of FTPRL with their inverses as multiples of I."""
     m = round(T ** (1 / 3))
-    x, paid = np.zeros((len(rates), 1 + m)), np.zeros(len(rates))
+    x, own_loss = np.zeros((len(rates), 1 + m)), np.zeros(len(rates))
     z, before = np.zeros_like(x), np.zeros(len(rates))
     for t, rate in enumerate(rates.T):
         j = 0 if t < T else 1 + (t - T) // m
         value = x[:, j].copy()
         g = np.where(value >= 0, 1.0, -1.0) if t < T else np.ones(len(rates))
-        paid += np.abs(value) if t < T else value
+        own_loss += np.abs(value) if t < T else value
         if proximal:
             z[:, j] += g
             z -= (1 / rate - before)[:, None] * x
@@ -79,7 +79,7 @@ def scheduled(T: int, rates: Vector, proximal: bool) -> Vector:
             x = np.clip(-z * rate[:, None], -0.5, 0.5)
         else:
             x[:, j] = np.clip(value - rate * g, -0.5, 0.5)
-    return np.asarray(paid + m * m / 2)
+    return np.asarray(own_loss + m * m / 2)
 
 
 def measure(sizes: tuple[int, ...], rates: tuple[float, ...], step: Step) -> dict[str, list[float]]:

@@ -60,14 +60,14 @@ def lower(n: int) -> float:
 def centred(T: int, seed: int) -> float:
     """Regret over 2^{1/4} OPT(G + B)/2 of regularisation centred at the start with known |g_i| <= 1, on the L4 ball."""
     ball, B, rng = LpBall(5, P), np.ones(5), np.random.default_rng(seed)
-    S, G, x, paid = np.zeros(5), np.zeros(5), np.zeros(5), 0.0
+    S, G, x, own_loss = np.zeros(5), np.zeros(5), np.zeros(5), 0.0
     for _ in range(T):
         g = np.where(x >= 0, 1.0, -1.0) if seed % 2 else rng.uniform(-1, 1, size=5)
-        paid, S, G = paid + float(g @ x), S + g, G + g * g
+        own_loss, S, G = own_loss + float(g @ x), S + g, G + g * g
         x = ball.argmin(
             2**1.25 * best_weights(ball, G + B), S, x
         )  # N over F is a quarter of N over Fsym, so its best matrix is twice Q*
-    return (paid - float(S @ ball.vertex(S))) / (2**0.25 * diagonal(ball, G + B).value / 2)
+    return (own_loss - float(S @ ball.vertex(S))) / (2**0.25 * diagonal(ball, G + B).value / 2)
 
 
 def refused() -> float:

@@ -51,13 +51,13 @@ def twice(learner: Learner[Any], p: float, A: Vector, gs: Vector) -> tuple[Vecto
     here, there = outer.init(None), inner.init(None)
     inverse, n = np.linalg.inv(A), len(A)
     hats = gs @ inverse
-    paid, left = np.zeros((2, len(gs))), 0.0
+    own_loss, left = np.zeros((2, len(gs))), 0.0
     for t, (g, hat) in enumerate(zip(gs, hats, strict=True)):
-        paid[:, t] = g @ here.x, hat @ there.x
+        own_loss[:, t] = g @ here.x, hat @ there.x
         left = max(left, float(np.linalg.norm(A @ here.x, p)) - 1)
         here, there = outer.advance(here, g, None), inner.advance(there, hat, None)
-    outside = regrets(paid[0], gs.cumsum(axis=0), p, A)
-    return outside, regrets(paid[1], hats.cumsum(axis=0), p, np.eye(n)), left
+    outside = regrets(own_loss[0], gs.cumsum(axis=0), p, A)
+    return outside, regrets(own_loss[1], hats.cumsum(axis=0), p, np.eye(n)), left
 
 
 def turned(angle: float) -> Vector:

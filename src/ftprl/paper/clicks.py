@@ -33,7 +33,7 @@ from ftprl.paper.sparse_box import (
 Vector = NDArray[np.float64]
 ROOT2 = math.sqrt(2.0)
 RADIUS = 4.0
-MARKS = 16
+RECORDED_LOSSES = 16
 
 # Each rule with the first constant of its grid and the last: the grid is widened until the best is inside. For FTPRL
 # the constant is the c of c sqrt(G)/D; there c = 2, the paper's, is always among them.
@@ -141,7 +141,7 @@ def mixture(rows: Rows) -> float:
 
 def study(rows: Rows, name: str, step: Step, radius: float = RADIUS) -> Stream:
     """Every rule on one stream."""
-    at_rows = np.unique(np.geomspace(min(300, len(rows)), len(rows), MARKS).astype(int)).astype(np.float64)
+    at_rows = np.unique(np.geomspace(min(300, len(rows)), len(rows), RECORDED_LOSSES).astype(int)).astype(np.float64)
     tuned = {}
     for rule, (kind, low, high) in RULES.items():
         step(f"{name}: {rule}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL, Composite
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.instances import KINDS, ROUNDING, Oracle, answers, marks, play, ratio, stream
+from ftprl.paper.instances import KINDS, ROUNDING, Oracle, answers, play, ratio, spread_rounds, stream
 from ftprl.schemes import CoordinateConstant, Diagonal, Scheme
 from ftprl.sets import Box, ConvexSet, L1Ball, L2Ball
 
@@ -22,8 +22,8 @@ def sides(F: ConvexSet, scheme: Scheme, psi: Composite, oracles: list[Oracle]) -
     history = play(FTPRL(F, scheme, start=np.zeros(F.dim), composite=psi), oracles)
     T = len(history.g)
     best = psi.minimise(F, np.zeros(()), history.gradient, F.start(), T).x
-    paid = math.fsum(psi.value(x) for x in history.x[:-1])
-    return history.regret(best) + paid - T * psi.value(best), history.r(best) + 0.5 * sum(history.lengths())
+    own_loss = math.fsum(psi.value(x) for x in history.x[:-1])
+    return history.regret(best) + own_loss - T * psi.value(best), history.r(best) + 0.5 * sum(history.lengths())
 
 
 def counts(T: int, n: int, at: list[int]) -> tuple[dict[str, list[int]], int, float]:
@@ -57,7 +57,7 @@ def run(full: bool, step: Step) -> Outcome:
                     shares.append(ratio(*sides(F, scheme, Composite(l1, l2, per_round=True), oracles)))
     step("zeros")
     T, n = (3000, 200) if full else (800, 60)
-    at = marks(T, 30)
+    at = spread_rounds(T, 30)
     shown, useless, weakest = counts(T, n, at)
     return Outcome(
         [

@@ -14,11 +14,11 @@ from ftprl.paper.instances import (
     History,
     balls,
     in_order,
-    marks,
     play,
     ratio,
     sets,
     slope,
+    spread_rounds,
     stream,
 )
 from ftprl.schemes import CoordinateConstant
@@ -75,7 +75,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _over_time(history: History) -> Panel:
-    at = marks(len(history.g), 30)
+    at = spread_rounds(len(history.g), 30)
     roots = np.sqrt(np.cumsum(np.square(history.g).sum(axis=1)))[np.array(at) - 1]
     regrets, bounds = [history.until(t).regret() for t in at], 2 * 2 * roots
     return Panel(

@@ -18,10 +18,10 @@ from ftprl.paper.instances import (
     answers,
     balls,
     in_order,
-    marks,
     play,
     ratio,
     sets,
+    spread_rounds,
     stream,
 )
 from ftprl.schemes import CoordinateConstant, Diagonal
@@ -93,7 +93,7 @@ def run(full: bool, step: Step) -> Outcome:
 def _heavy(full: bool) -> tuple[Panel, float]:
     n, T = (1000, 5000) if full else (200, 1000)
     F, rows = Box(-0.5, 0.5, dim=n), list(heavy_tail_rows(n, T, alpha=1.5, seed=2))
-    at = marks(T, 30)
+    at = spread_rounds(T, 30)
     series, last = [], []
     for name, scheme in (("diagonal", Diagonal()), ("constant", CoordinateConstant())):
         history = play(FTPRL(F, scheme), answers(rows))

@@ -56,13 +56,13 @@ def searched(T: int) -> Vector:
 
 def regret_over_products(gs: Vector, start: float) -> float:
     """Regret / S of FTPRL-Diag on [-1/2, 1/2], written out for the search."""
-    x, q, S, G, weight, paid = start, 0.0, 0.0, 0.0, 0.0, 0.0
+    x, q, S, G, weight, own_loss = start, 0.0, 0.0, 0.0, 0.0, 0.0
     for g in gs.tolist():
-        paid, S, G = paid + g * x, S + g, G + g * g
+        own_loss, S, G = own_loss + g * x, S + g, G + g * g
         new = 2 * math.sqrt(G)
         q, weight = q + (new - weight) * x, new
         x = min(max((q - S) / weight, -0.5), 0.5)
-    return (paid + 0.5 * abs(S)) / math.sqrt(G)
+    return (own_loss + 0.5 * abs(S)) / math.sqrt(G)
 
 
 def climb(T: int, trials: int, rng: np.random.Generator) -> tuple[Vector, float]:

@@ -30,12 +30,12 @@ def slope(x: ArrayLike, y: ArrayLike) -> float:
 
 def total_loss(learner: Learner[Any], losses: Iterable[LossFunction]) -> float:
     """What a learner pays, without a ledger: for long runs of which only the loss is wanted."""
-    state, paid = learner.init(None), 0.0
+    state, own_loss = learner.init(None), 0.0
     for f in losses:
         value, g = f(state.x)
-        paid += value
+        own_loss += value
         state = learner.advance(state, g, None)
-    return paid
+    return own_loss
 
 
 def receipt(learner: Learner[Any], gs: Vector, full: bool = False) -> Certificate:

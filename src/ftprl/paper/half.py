@@ -63,7 +63,7 @@ def run(full: bool, step: Step) -> Outcome:
                     above.append(max(d - 0.5 * length for d, length in zip(parts, lengths, strict=True)) / scale)
     tight = play(FTPRL(Box(-100, 100), Fixed([1.0])), answers([[2.0]]))
     reached = tight.regret(np.array([-2.0])) / (tight.r(np.array([-2.0])) + 0.5 * sum(tight.lengths()))
-    places = [1, len(shares)]
+    ends = [1, len(shares)]
     return Outcome(
         [
             Check("largest regret / (r(x*) + ½ stability)", max(shares), "<=", 1 + ROUNDING),
@@ -79,7 +79,7 @@ def run(full: bool, step: Step) -> Outcome:
                 [
                     Series("r(x*) + ½ stability", *in_order(shares), points=len(shares) < 100),
                     Series("r(x*) + stability: the paper", *in_order(weak), points=len(shares) < 100),
-                    Series("1: the claim", places, [1, 1], dashed=True, colour=6),
+                    Series("1: the claim", ends, [1, 1], dashed=True, colour=6),
                 ],
             )
         ],

@@ -19,13 +19,13 @@ Vector = NDArray[np.float64]
 def regret(F: ConvexSet, gs: Vector, guesses: Vector | None) -> float:
     """Against the best fixed point, with the loss added up from the plays."""
     game = Game(FTPRL(F, Diagonal(ROOT2)), hint=None if guesses is None else guesses[0])
-    paid = 0.0
+    own_loss = 0.0
     for t, g in enumerate(gs):
-        paid += float(g @ game.x)
+        own_loss += float(g @ game.x)
         after = None if guesses is None or t + 1 == len(gs) else guesses[t + 1]
         game.observe(g, hint=after)
     S = gs.sum(axis=0)
-    return paid - float(S @ F.vertex(S))
+    return own_loss - float(S @ F.vertex(S))
 
 
 def bound(F: ConvexSet, errors: Vector) -> float:

@@ -200,14 +200,14 @@ def slope(x: ArrayLike, y: ArrayLike) -> float:
     return float(np.polyfit(np.log(np.asarray(x, float)), np.log(np.maximum(np.asarray(y, float), 1e-300)), 1)[0])
 
 
-def marks(rounds: int, count: int = 40) -> list[int]:
+def spread_rounds(rounds: int, count: int = 40) -> list[int]:
     """Round numbers from 1 to the last, evenly spread on a logarithmic axis."""
     return sorted({int(t) for t in np.unique(np.geomspace(1, rounds, count).round())})
 
 
 def sides(title: str, left: Sequence[float], right: Sequence[float], name: str, bound: str, log: bool = False) -> Panel:
     """The left side of an inequality against its right side: all points lie below the line where they are equal."""
-    every = -(-len(left) // 150)  # a figure needs no more marks
+    every = -(-len(left) // 150)  # a figure needs no more points
     left, right = left[::every], right[::every]
     ends = np.array([min(right), max(right)])
     return Panel(

@@ -61,14 +61,14 @@ def ratios(who: Competitor, A: Vector, gs: Vector) -> tuple[float, float]:
 def run(full: bool, step: Step) -> Outcome:
     """Ratios on both sides of random changes of coordinates."""
     n, T = 3, 60 if full else 20
-    found: dict[str, list[tuple[float, float]]] = {}
+    ratios_of: dict[str, list[tuple[float, float]]] = {}
     for name, who in competitors(n).items():
         step(name)
         for seed in range(12 if full else 3):
             A = skew(n, np.random.default_rng(seed))
-            found.setdefault(name, []).extend(ratios(who, A, gs @ A) for _, gs in kinds(n, T, seed))
-    apart = max(abs(a / b - 1) for pairs in found.values() for a, b in pairs)
-    shares = {name: max(a for a, _ in pairs) / competitors(n)[name].kappa for name, pairs in found.items()}
+            ratios_of.setdefault(name, []).extend(ratios(who, A, gs @ A) for _, gs in kinds(n, T, seed))
+    apart = max(abs(a / b - 1) for pairs in ratios_of.values() for a, b in pairs)
+    shares = {name: max(a for a, _ in pairs) / competitors(n)[name].kappa for name, pairs in ratios_of.items()}
     return Outcome(
         [
             Check("the ratio on the set against that on its image, relative", apart, "<=", 100 * ROUNDING),
@@ -83,10 +83,10 @@ def run(full: bool, step: Step) -> Outcome:
                 "game, from the smallest ratio to the largest",
                 "ratio",
                 [
-                    *(Series(name, *in_order([a for a, _ in pairs]), points=True) for name, pairs in found.items()),
+                    *(Series(name, *in_order([a for a, _ in pairs]), points=True) for name, pairs in ratios_of.items()),
                     Series(
                         "sqrt 2, the ball's kappa",
-                        [1, len(found["ball, global rate"])],
+                        [1, len(ratios_of["ball, global rate"])],
                         [ROOT2] * 2,
                         dashed=True,
                         colour=6,

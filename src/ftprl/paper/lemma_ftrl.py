@@ -15,9 +15,9 @@ def on_table(table: Table) -> Sides:
     """The regret, and r_{1:T}(x*) + sum f_t(x_t) - f_t(x_{t+1}); x_1 is the first point."""
     after = table.after()
     plays = np.concatenate(([0], after[:-1]))
-    paid = table.f[table.rounds, plays]
-    moved = float((paid - table.f[table.rounds, after]).sum())
-    regret = float(paid.sum() - table.f[:, table.best].sum())
+    own_loss = table.f[table.rounds, plays]
+    moved = float((own_loss - table.f[table.rounds, after]).sum())
+    regret = float(own_loss.sum() - table.f[:, table.best].sum())
     return regret, float(table.r[:, table.best].sum()) + moved, table.size
 
 

@@ -11,15 +11,15 @@ from ftprl.paper.instances import ROUNDING, History, adaptive_histories, sides
 
 def on_table(table: Table) -> Sides:
     """The regret of playing x_{t+1} in round t, and r_{1:T}(x*)."""
-    paid = float(table.f[table.rounds, table.after()].sum())
-    return paid - float(table.f[:, table.best].sum()), float(table.r[:, table.best].sum()), table.size
+    own_loss = float(table.f[table.rounds, table.after()].sum())
+    return own_loss - float(table.f[:, table.best].sum()), float(table.r[:, table.best].sum()), table.size
 
 
 def in_game(history: History) -> Sides:
     """The same with FTPRL's plays."""
     best = history.best()
-    paid = math.fsum(float(g @ (after - best)) for g, after in zip(history.g, history.x[1:], strict=True))
-    return paid, history.r(best), size(history)
+    regret = math.fsum(float(g @ (after - best)) for g, after in zip(history.g, history.x[1:], strict=True))
+    return regret, history.r(best), size(history)
 
 
 def run(full: bool, step: Step) -> Outcome:

@@ -17,7 +17,7 @@ _PLURAL = {
     Verdict.CORRECTED: "hold with a correction",
     Verdict.FAILS: "do not hold as stated",
 }
-_MARKS = {Verdict.HOLDS: "holds", Verdict.CORRECTED: "corrected", Verdict.FAILS: "fails"}
+_CSS_CLASSES = {Verdict.HOLDS: "holds", Verdict.CORRECTED: "corrected", Verdict.FAILS: "fails"}
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1a1a1a; --soft: #5a5a5a; --line: #d4d4d4; --back: #ffffff; --bad: #b3261e;
@@ -84,7 +84,7 @@ def behind(result: Result) -> str:
 
 
 def _verdict(result: Result) -> str:
-    kind = "red" if result.red else _MARKS[result.verdict]
+    kind = "red" if result.red else _CSS_CLASSES[result.verdict]
     note = f" (expected: {result.statement.expected.value})" if result.red else ""
     return f'<span class="verdict {kind}">{result.verdict.value}{note}</span>'
 

@@ -40,15 +40,15 @@ class Problem:
 
     def regret(self, learner: Learner[Any], knows: bool = False) -> float:
         """What the learner loses to the best fixed point; one that does not know of the penalty sees its slope."""
-        state, paid = learner.init(), 0.0
+        state, own_loss = learner.init(), 0.0
         for f in self.losses:
             value, g = f(state.x)
             if self.l1:
                 value += self.l1 * float(np.abs(state.x).sum())
                 g = g if knows else g + self.l1 * np.sign(state.x)
-            paid += value
+            own_loss += value
             state = learner.advance(state, g, None)
-        return paid - self.best
+        return own_loss - self.best
 
 
 def convex(name: str, F: ConvexSet, losses: Sequence[Loss]) -> Problem:

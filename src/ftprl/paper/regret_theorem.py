@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.instances import KINDS, ROUNDING, History, in_order, marks, play, ratio, sets, stream
+from ftprl.paper.instances import KINDS, ROUNDING, History, in_order, play, ratio, sets, spread_rounds, stream
 from ftprl.schemes import Fixed
 
 Vector = NDArray[np.float64]
@@ -69,7 +69,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _over_time(history: History) -> Panel:
-    at = marks(len(history.g))
+    at = spread_rounds(len(history.g))
     parts = [history.until(t) for t in at]
     stability = np.cumsum(history.lengths())[np.array(at) - 1]
     return Panel(

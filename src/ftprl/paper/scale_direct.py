@@ -70,10 +70,10 @@ def run(full: bool, step: Step) -> Outcome:
         step(f"condition {condition:g}")
         for symmetric, kept in plays.items():
             A = matrix(n, condition, symmetric, np.random.default_rng(1))
-            found = {name: [both(A, make(n), gs @ A) for _, gs in kinds(n, T, 0)] for name, make in SETS.items()}
-            kept.append(max(apart for apart, _ in found[CLOSED]))
-            regrets.append(max(off for _, off in found[CLOSED]))
-            solved.extend(pair for name, pairs in found.items() if name != CLOSED for pair in pairs)
+            differences = {name: [both(A, make(n), gs @ A) for _, gs in kinds(n, T, 0)] for name, make in SETS.items()}
+            kept.append(max(apart for apart, _ in differences[CLOSED]))
+            regrets.append(max(off for _, off in differences[CLOSED]))
+            solved.extend(pair for name, pairs in differences.items() if name != CLOSED for pair in pairs)
     return Outcome(
         [
             Check("A symmetric: distance of the plays, over the widths", max(plays[True]), "<=", 1e-7),

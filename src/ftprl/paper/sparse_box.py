@@ -62,7 +62,7 @@ class Account:
 
     constants: Vector
     loss: Vector
-    curve: Vector  # total loss at the marks, a row a mark
+    curve: Vector  # total losses after the recorded rows, one row each
     regret: Vector
     mistakes: Vector
     bounds: Bounds
@@ -87,11 +87,11 @@ class Rule(ABC):
         """The regret and its bounds."""
 
 
-def run(rule: Rule, rows: Rows, marks: Vector) -> Account:
-    """One pass: predict, pay, learn. `marks` are the numbers of rows after which the total loss is written down."""
+def run(rule: Rule, rows: Rows, recorded_rows: Vector) -> Account:
+    """One pass: predict, add the loss, learn; the total loss is recorded at each of `recorded_rows`."""
     K = len(rule.c)
     loss, linear, mistakes = np.zeros(K), np.zeros(K), np.zeros(K)
-    curve, wanted = [], set(marks.astype(int).tolist())
+    curve, wanted = [], set(recorded_rows.astype(int).tolist())
     for t, (at, v, y) in enumerate(rows, start=1):
         x = rule.x[at]
         score = v @ x

@@ -418,12 +418,12 @@ def _by_name(groups: dict[str, list[float]], spec: Spec) -> list[dict[str, Any]]
         shares["(others)"] = [
             math.fsum(column) for column in zip(*(groups[name] for name in ordered[199:]), strict=True)
         ]
-    found = []
+    listed = []
     for name in sorted(shares):
         count, regret, bound, post_hoc = shares[name]
         best = None if spec.scalar_loss().has_units else post_hoc
-        found.append({"name": name[:200], "count": int(count), "regret": regret, "bound": bound, "post_hoc": best})
-    return found
+        listed.append({"name": name[:200], "count": int(count), "regret": regret, "bound": bound, "post_hoc": best})
+    return listed
 
 
 def _listed(groups: dict[float | None, list[float]], spec: Spec) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ class ClassReplay:
         self.kind: type[np.floating[Any]] = np.float64 if spec.float64 else np.float32
         self.tallies = np.zeros(3)
         K = len(spec.scales)
-        self._place, self._met = np.zeros(spec.dim, np.int32), 1
+        self._cell_number, self._met = np.zeros(spec.dim, np.int32), 1
         shape = (_FIRST_CELLS, self.columns, K)
         self._z: NDArray[Any] = np.zeros(shape, self.kind)
         self._R: NDArray[Any] = np.zeros(shape, self.kind)
@@ -89,11 +89,11 @@ class ClassReplay:
         return RowSums(0.0, own, loss, float(self.tallies[1]), abs(own) + abs(loss))
 
     def touched(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self._place)
+        return np.flatnonzero(self._cell_number)
 
     def cells_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector, Vector, Vector, Vector]:
         """z, R and S of some cells, their units, and how many rows had them."""
-        at = self._place[slots]
+        at = self._cell_number[slots]
         z, R, unit, count = (a[at].astype(np.float64) for a in (self._z, self._R, self._unit, self._count))
         return z, R, self._S[at], unit, count
 
@@ -149,7 +149,7 @@ class ClassReplay:
         before = self.known
         if y >= self.known:
             self._grow(y + 1)
-        at = self._places(slots)
+        at = self._cell_numbers(slots)
         unit = self._raised(at, np.abs(v))[:, None, None]
         z, R, column = self._z[at].astype(np.float64), self._R[at].astype(np.float64), v[:, None, None]
         x = self._played(slots, z, R, unit)
@@ -190,18 +190,18 @@ class ClassReplay:
         self._z, self._R, self._S, self.base = (grown(a, 1) for a in (self._z, self._R, self._S, self.base))
         self.mixing.grow(add)
 
-    def _places(self, slots: NDArray[np.uint32]) -> NDArray[np.int32]:
+    def _cell_numbers(self, slots: NDArray[np.uint32]) -> NDArray[np.int32]:
         """Where the cells of a row stand; new ones get a place."""
-        at: NDArray[np.int32] = self._place[slots]
+        at: NDArray[np.int32] = self._cell_number[slots]
         if not at.all():
             new = slots[at == 0]
-            self._place[new] = np.arange(self._met, self._met + len(new))
+            self._cell_number[new] = np.arange(self._met, self._met + len(new))
             self._met += len(new)
             while self._met > len(self._unit):
                 for name in ("_z", "_R", "_S", "_unit", "_count"):
                     old = getattr(self, name)
                     setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
-            at = self._place[slots]
+            at = self._cell_number[slots]
         return at
 
     def _raised(self, at: NDArray[np.int32], a: Vector) -> Vector:

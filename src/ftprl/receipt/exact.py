@@ -239,8 +239,8 @@ class Problem:
         own = [b for b in coordinate_blocks(engine) if not b.free]
         slots = np.concatenate([b.slots[::C] for b in own if b.slots is not None] or [np.empty(0, np.intp)])
         unit = np.concatenate([b.unit[::C, 0] for b in own] or [np.empty(0)])
-        self._place = np.full(spec.dim, -1, np.int64)
-        self._place[slots] = np.arange(len(slots))
+        self._column_of = np.full(spec.dim, -1, np.int64)
+        self._column_of[slots] = np.arange(len(slots))
         self._unit = unit
         size = len(slots) + spec.intercept
         low, high = np.full(size, -radius), np.full(size, radius)
@@ -311,7 +311,7 @@ class Problem:
     def _matrix(self, batch: Batch) -> Any:
         from scipy.sparse import csr_array
 
-        column = self._place[batch.indices]
+        column = self._column_of[batch.indices]
         known = column >= 0  # others stand in no row that was learned
         values = np.where(known, batch.values / self._unit[np.maximum(column, 0)], 0.0) if len(column) else 0.0
         shape = (len(batch), len(self._unit))

@@ -100,9 +100,9 @@ class ColumnsReplay:
         self.counts[ROWS] += 1.0
         active, watched, _ = self._sizes()
         own = self.columns[: active + watched]
-        found = own[:, PLACE][:, None] == at[None, :]
-        met = found.any(axis=1)
-        values = np.where(met, v[found.argmax(axis=1)] if len(v) else 0.0, 0.0)
+        is_column = own[:, PLACE][:, None] == at[None, :]
+        met = is_column.any(axis=1)
+        values = np.where(met, v[is_column.argmax(axis=1)] if len(v) else 0.0, 0.0)
         own[:, MET] += met
         deviations = (values[:active] - own[:active, CENTRE]) / own[:active, DEVIATION]
         inputs = np.concatenate([[1.0], np.clip(deviations, -DEVIATIONS, DEVIATIONS)])

@@ -100,7 +100,7 @@ class LabelMixing:
             hedge = self.state["hedge"].tolist()
             f = base + self._unit(facts.unit) * (u[self.K] * hedge[LEVEL] + u[self.K + 1] * hedge[SLOW_LEVEL])
         if self.spec.stacked:
-            experts = [*experts, facts.cut((4.0 if self.loss.name == "hinge" else 1.0) * f)]
+            experts = [*experts, facts.cut(self.loss.stack_gain * f)]
         experts = [*experts, facts.offset if self.loss.has_offset else float((facts.mean > 0) - (facts.mean < 0))]
         if bet is not None:
             self._bet = facts.offset + self._unit(facts.unit) * bet

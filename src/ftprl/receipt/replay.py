@@ -50,11 +50,11 @@ def total(terms: Vector) -> Vector:
 class _Column:
     """One part of all cells, by slot; only cells that were learned are stored."""
 
-    def __init__(self, array: NDArray[Any], place: NDArray[np.int32]) -> None:
-        self._array, self._place = array, place
+    def __init__(self, array: NDArray[Any], cell_number: NDArray[np.int32]) -> None:
+        self._array, self._cell_number = array, cell_number
 
     def __getitem__(self, slots: NDArray[np.intp]) -> NDArray[Any]:
-        values: NDArray[Any] = self._array[self._place[slots]]
+        values: NDArray[Any] = self._array[self._cell_number[slots]]
         return values
 
 
@@ -71,7 +71,7 @@ class Replay:
         self.calibration = np.zeros((_BINS, 3)) if self.loss.is_probabilistic else None
         K = len(spec.scales)
         # Where a slot's cell is stored; 0 means nowhere yet.
-        self._place, self._met = np.zeros(spec.dim, np.int32), 1
+        self._cell_number, self._met = np.zeros(spec.dim, np.int32), 1
         self._table = {name: np.zeros((_FIRST_CELLS, K), self.kind) for name in "zR"}
         self._table["S"] = np.zeros((_FIRST_CELLS, K))
         self._unit, self._count, self._kappa = (np.zeros(_FIRST_CELLS, self.kind) for _ in range(3))
@@ -101,7 +101,7 @@ class Replay:
             units["kappa"] = self._kappa
         if self.additions.coin is not None:
             units["coin"] = self.additions.coin.cells
-        return {name: _Column(array, self._place) for name, array in {**self._table, **units}.items()}
+        return {name: _Column(array, self._cell_number) for name, array in {**self._table, **units}.items()}
 
     def parts_at(self, slots: NDArray[np.integer[Any]]) -> Mapping[str, Any]:
         return {name: column[slots] for name, column in self.parts.items()}
@@ -154,11 +154,11 @@ class Replay:
         return RowSums(0.0, own, loss, float(self.tallies[1]), abs(own) + abs(loss))
 
     def touched(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self._place)
+        return np.flatnonzero(self._cell_number)
 
     def limits_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
         """Between which numbers the weights of some cells have to be."""
-        at = self._place[slots]
+        at = self._cell_number[slots]
         return self._lower[at], self._upper[at]
 
     def weights(self, slots: NDArray[np.intp], scale: int) -> Vector:
@@ -189,7 +189,7 @@ class Replay:
             if begins.get(change.cell, len(batch.indices)) < batch.indptr[change.row]:  # an earlier row goes without
                 self._learn(batch[done : change.row], out[:, done : change.row])
                 done = max(done, change.row)
-            at = self._places(np.array([change.cell], np.uint32))
+            at = self._cell_numbers(np.array([change.cell], np.uint32))
             self._lower[at], self._upper[at] = change.lower, change.upper
         self._learn(batch[done:], out[:, done:])
         return out[0, learned], out[1, learned]
@@ -218,8 +218,8 @@ class Replay:
     def _all_places(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Where the cells of all entries stand; those of rows that are not learned may have none, and are not read."""
         slots = batch.indices[np.repeat(learned, np.diff(batch.indptr))]
-        self._places(np.unique(slots[self._place[slots] == 0]))
-        return self._place[batch.indices]
+        self._cell_numbers(np.unique(slots[self._cell_number[slots] == 0]))
+        return self._cell_number[batch.indices]
 
     def _learn_compiled(self, batch: Batch, at: NDArray[np.int32], out: Vector) -> None:
         values, labels = batch.values.astype(np.float64), label_numbers(self.facts)
@@ -244,16 +244,16 @@ class Replay:
         ends, values = batch.indptr.tolist(), batch.values.astype(np.float64)
         for r in learned.tolist():
             row = slice(ends[r], ends[r + 1])
-            at = self._places(batch.indices[row])
+            at = self._cell_numbers(batch.indices[row])
             out[:, r] = self._row(at, values[row], float(batch.y[r]), float(batch.weight[r]))
             self._review()
 
-    def _places(self, slots: NDArray[np.uint32]) -> NDArray[np.int32]:
+    def _cell_numbers(self, slots: NDArray[np.uint32]) -> NDArray[np.int32]:
         """Where the cells of a row stand; new ones get a place."""
-        at: NDArray[np.int32] = self._place[slots]
+        at: NDArray[np.int32] = self._cell_number[slots]
         if not at.all():
             new = slots[at == 0]
-            self._place[new] = np.arange(self._met, self._met + len(new))
+            self._cell_number[new] = np.arange(self._met, self._met + len(new))
             self._met += len(new)
             while self._met > len(self._unit):
                 self._unit, self._count = _doubled(self._unit), _doubled(self._count)
@@ -263,7 +263,7 @@ class Replay:
                 if self.additions.coin is not None:
                     self.additions.coin.cells = _doubled(self.additions.coin.cells)
                 self._table = {name: _doubled(table) for name, table in self._table.items()}
-            at = self._place[slots]
+            at = self._cell_number[slots]
         return at
 
     def _row(self, at: NDArray[np.int32], v: Vector, y: float, weight: float) -> tuple[float, float]:

@@ -64,16 +64,16 @@ class RoundReplay(Replay):
         np.maximum.at(largest, numbers, np.abs(values))
         is_hot = np.isin(slots, self._hot)
         cold = np.flatnonzero(~is_hot)
-        places = self._places(slots)
+        cells = self._cell_numbers(slots)
         blocks = [slice(a, min(a + _BLOCK, len(rows))) for a in range(0, len(rows), _BLOCK)]
         squares = np.zeros(len(slots))
         for block in blocks:
             some, own = slice(ends[block.start], ends[block.stop]), np.zeros(len(slots))
             np.add.at(own, numbers[some], values[some] * values[some])
             squares += own
-        self._raise_all(places[cold], count[cold], largest[cold], squares[cold])
+        self._raise_all(cells[cold], count[cold], largest[cold], squares[cold])
         x = np.zeros((len(slots), len(self.spec.scales)))
-        x[cold] = self._rounded_plays(places[cold])
+        x[cold] = self._rounded_plays(cells[cold])
         g = np.zeros_like(x)
         for block in blocks:
             slopes = np.zeros((len(rows), x.shape[1]))
@@ -82,7 +82,7 @@ class RoundReplay(Replay):
                 which, hot = numbers[row], is_hot[numbers[row]]
                 scores = total(x[which] * values[row][:, None])
                 y, weight = float(batch.y[rows[i]]), float(batch.weight[rows[i]])
-                slopes[i], value = self._chained(scores, places[which[hot]], values[row][hot], y, weight)
+                slopes[i], value = self._chained(scores, cells[which[hot]], values[row][hot], y, weight)
                 out[0, rows[i]] = value
             some = slice(ends[block.start], ends[block.stop])
             row_of = np.repeat(np.arange(block.start, block.stop), lengths[block])
@@ -91,7 +91,7 @@ class RoundReplay(Replay):
             g += part
         heaviest = float(batch.weight[rows].max())
         gradients = count[cold] * largest[cold] * heaviest
-        self._step_all(slots[cold], places[cold], x[cold], g[cold], gradients[:, None])
+        self._step_all(slots[cold], cells[cold], x[cold], g[cold], gradients[:, None])
         self._hot = np.sort(slots[2.0 * count >= len(rows)])
 
     # ---- the coordinates of a round at once ----
@@ -179,8 +179,8 @@ class RoundReplay(Replay):
 
 def _in_order(slots: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
     """Different slots in the order of their first entry, and the number of each entry's."""
-    found, first, which = np.unique(slots, return_index=True, return_inverse=True)
+    unique, first, which = np.unique(slots, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
-    number = np.empty(len(found), np.intp)
-    number[order] = np.arange(len(found))
-    return found[order], number[which]
+    number = np.empty(len(unique), np.intp)
+    number[order] = np.arange(len(unique))
+    return unique[order], number[which]

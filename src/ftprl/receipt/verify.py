@@ -81,7 +81,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        refused = [{"name": one.name, "stated": one.stated, "found": one.recomputed} for one in self.refused]
+        refused = [{"name": one.name, "stated": one.stated, "recomputed": one.recomputed} for one in self.refused]
         numbers = {"checks": len(self.checks), "rows": self.rows, "whole": self.whole}
         answers = [one._asdict() for one in self.answers] if self.confirmed else []
         return {"status": self.status, "confirmed": self.confirmed, **numbers, "refused": refused, "answers": answers}

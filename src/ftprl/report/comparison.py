@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Literal
 
 from ftprl import draw
@@ -11,7 +12,7 @@ from ftprl.report.html import esc, table, tag
 from ftprl.report.page import frame
 
 MOST_PANELS = 6
-_SIZE = (5.6, 3.6)  # inches
+_SIZE = (4.8, 3.3)  # inches
 
 
 def written(comparison: Comparison, form: Literal["html", "png", "svg"], data: str) -> bytes:
@@ -75,8 +76,8 @@ def page(comparison: Comparison, data: str) -> str:
     ]
     statements = tag("ul", *(tag("li", esc(difference.text())) for difference in comparison.differences))
     inside = (
-        tag("h1", esc(f"Comparison on {data}"))
-        + tag("p", esc(f"{comparison.rows:,} rows; {comparison.unit} per row."), class_="status")
+        tag("h1", esc(f"Comparison on {posixpath.basename(data) or data}"))
+        + tag("p", esc(f"{comparison.rows:,} rows of {data}; {comparison.unit} per row."), class_="status")
         + tag(
             "p",
             esc(headline(comparison)),
@@ -86,8 +87,8 @@ def page(comparison: Comparison, data: str) -> str:
         + tag("div", *figures, class_="cards")
         + tag(
             "p",
-            "Above 0 the second system is better, below 0 the first. The interval holds at every row at once: one"
-            " may stop looking at any row. All statements hold together with probability 95 %.",
+            "Above 0 the second system is better, below 0 the first. The interval is valid at every row at once, so you"
+            " may stop at any row. All statements of this page hold together with probability 95 %.",
         )
         + table("Mean loss of each system", ("system", "mean loss", "95 % interval", "rows cut"), _systems(comparison))
     )

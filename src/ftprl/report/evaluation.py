@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Literal
 
 from ftprl import draw
@@ -15,7 +16,7 @@ from ftprl.report.html import esc, table, tag
 from ftprl.report.page import frame
 
 MOST_SLICES = 30  # in the picture
-_SIZE = (5.2, 3.8)  # inches
+_SIZE = (4.6, 3.4)  # inches
 
 
 def written(evaluation: Evaluation | ClassEvaluation, form: Literal["html", "png", "svg"], data: str) -> bytes:
@@ -55,7 +56,7 @@ def _of_classes(evaluation: ClassEvaluation) -> Panel:
             Series("recall", positions, [one.recall.value for one in some], colour=1, points=True, line=False),
         ],
         ylim=(0.0, 1.02),
-        ticks=[(place, one.name[:10]) for place, one in zip(positions, some, strict=True)] if len(some) <= 8 else (),
+        ticks=[(place, one.name[:14]) for place, one in zip(positions, some, strict=True)],
     )
 
 
@@ -146,7 +147,7 @@ def _by_slice(evaluation: Evaluation | ClassEvaluation, name: str) -> Panel:
             ),
             *bars,
         ],
-        ticks=[(i + 1.0, value[:10]) for i, (value, *_) in enumerate(some)] if len(some) <= 8 else (),
+        ticks=[(i + 1.0, value[:14]) for i, (value, *_) in enumerate(some)],
     )
 
 
@@ -158,17 +159,21 @@ def page(evaluation: Evaluation | ClassEvaluation, data: str) -> str:
     ]
     first = next(iter(evaluation.metrics))
     inside = (
-        tag("h1", esc(f"{evaluation.system} on {data}"))
-        + tag("p", esc(f"{evaluation.rows:,} rows; {first} {shown(evaluation.metrics[first])}."), class_="status")
+        tag("h1", esc(f"{evaluation.system} on {posixpath.basename(data) or data}"))
+        + tag(
+            "p",
+            esc(f"{evaluation.rows:,} rows of {data}; {first} {shown(evaluation.metrics[first])}."),
+            class_="status",
+        )
         + tag("div", *figures, class_="cards")
         + _metrics("Metrics", evaluation.metrics)
         + (_class_tables(evaluation) if isinstance(evaluation, ClassEvaluation) else _decisions(evaluation))
         + _slice_table(evaluation)
         + tag(
             "p",
-            "Intervals are 95 % intervals of the central limit, for independent rows. The base rate's number is that of"
-            " predicting every row alike; for the loss each row is predicted from the labels before it; for the"
-            " calibration error it is what perfect predictions would have by chance.",
+            "The intervals are 95 % confidence intervals (central limit theorem, independent rows). The baseline"
+            " predicts every row alike; its loss is that of predicting each row from the labels before it, and its"
+            " calibration error is what perfect predictions would have by chance.",
         )
     )
     return frame(tag("section", inside), "evaluation", made_from="labels and predictions")

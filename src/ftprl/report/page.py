@@ -20,7 +20,7 @@ from ftprl.runlog.events import Event
 from ftprl.runlog.reader import RunLog, number
 
 _HERE = Path(__file__).parent
-_SIZE = (5.2, 3.4)  # inches: on a phone the letters are still large enough to read, in two columns not too large
+_SIZE = (4.6, 3.1)  # inches: on a phone the letters are still large enough to read, in two columns not too large
 PARTS = ("head", "figures", "receipt", "settings", "events")
 
 

@@ -11,7 +11,7 @@ from ftprl.receipt.caveats import offset_in_words
 from ftprl.report.numbers import amount, count, percent
 from ftprl.runlog.answers import Answer, fixed_weights, guessing, learning_rate, tomorrow
 from ftprl.runlog.reader import Point, Receipt, RunLog, number
-from ftprl.runlog.yardstick import better, root_mean_square, worse_than_baseline
+from ftprl.runlog.yardstick import better, deviances, root_mean_square, worse_than_baseline
 
 _LIMITS = (
     "A receipt does not show that the model is good. It shows how close the run came to fixed weights on these "
@@ -125,6 +125,8 @@ def meaning(log: RunLog, point: Point | None) -> str:
     means = [mean for mean in (point.loss, point.baseline) if mean is not None and mean >= 0.0]
     if loss.rmse and means:
         return "RMSE " + ", baseline ".join(amount(root_mean_square(mean)) for mean in means)
+    if loss.has_deviance and (both := deviances(point.loss, point.baseline, point.improvement)) is not None:
+        return f"mean deviance {amount(both[0])}, baseline {amount(both[1])}"
     if (loss.is_probabilistic or loss.has_classes) and means:
         first, *second = (percent(math.exp(-mean)) for mean in means)
         beside = f", baseline {second[0]}" if second else ""

@@ -40,6 +40,9 @@ _DESCRIPTIONS = {
     "holdout_every": "every N-th row is held out",
     "retire": "drop scales that no longer contribute",
     "receipt": "whether a receipt was kept",
+    "keeps_best_pass": "whether the number of passes is chosen by the held-out loss",
+    "delay": "rows after which a label arrives",
+    "admit": "rule that keeps rare features out",
 }
 _COLUMNS = ("label", "weight", "categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket", "ignore")
 _HIDDEN = ("event", "rows", "pass", "seconds", "spec", "data", "columns", "profile")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 
 from ftprl.losses import LOSSES
 from ftprl.runlog.floor import FloorCurve, headline
-from ftprl.runlog.yardstick import root_mean_square
+from ftprl.runlog.yardstick import deviances, root_mean_square
 
 GUESS = {
     "base_rate": "the base rate so far",
@@ -44,7 +44,10 @@ def guessing(loss: str, mean: float, baseline: float | None, improvement: float 
     if baseline is None or not math.isfinite(baseline) or improvement is None or not math.isfinite(improvement):
         return Answer(question, f"Not known: the {unit} was {_short(mean)} per row, and no baseline was recorded.")
     root = known is not None and known.rmse
+    beside = deviances(mean, baseline, improvement) if known is not None and known.has_deviance else None
     own, other = (_with_root(value, root) for value in (mean, baseline))
+    if beside is not None:
+        own, other = (f"{_short(a)} (deviance {_short(b)})" for a, b in zip((mean, baseline), beside, strict=True))
     if improvement <= 0.0:
         return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row; guessing {what} has {other}.")
     text = f"Yes: a{_n(unit)} {unit} of {own} per row, {improvement:.1f} % better than guessing {what}, {other}."

@@ -123,11 +123,13 @@ def headline(curve: FloorCurve) -> str:
     beaten, far = curve.beaten_length, curve.far_length()
     if beaten == math.inf:
         return "This run provably beat every fixed linear model, of any length."
-    says = "" if not beaten else f"This run provably beat every fixed linear model of length up to {below(beaten)}"
+    beaten_part = (
+        "" if not beaten else f"This run provably beat every fixed linear model of length up to {below(beaten)}"
+    )
     if far is None:
-        return f"{says}." if says else nothing_proved(curve)
+        return f"{beaten_part}." if beaten_part else nothing_proved(curve)
     could = f"of length up to {far:g} could have {_by_at_most(curve, far)}"
-    return f"{says}; none {could}." if says else f"No fixed linear model {could}."
+    return f"{beaten_part}; none {could}." if beaten_part else f"No fixed linear model {could}."
 
 
 def nothing_proved(curve: FloorCurve) -> str:

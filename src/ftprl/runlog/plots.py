@@ -65,7 +65,7 @@ def loss(log: RunLog) -> Panel | None:
         log="x",
         vlines=changes(log),
         xlim=span([p.rows for p in (*points, *ends)]),
-        ylim=limits(settled),
+        ylim=limits(settled, shown=[v for p in (*points, *ends)[-1:] for v in (p.loss, p.baseline)]),
     )
 
 
@@ -131,12 +131,13 @@ def _unit(name: str) -> str:
     return LOSSES[name].unit if name in LOSSES else "loss"
 
 
-def limits(values: Sequence[float | None]) -> tuple[float, float] | None:
-    """The ends of the y axis, with a margin, without the few largest values."""
+def limits(values: Sequence[float | None], shown: Sequence[float | None] = ()) -> tuple[float, float] | None:
+    """The ends of the y axis, with a margin, without the few largest values unless they are among `shown`."""
     known = sorted(v for v in values if v is not None and math.isfinite(v))
     if len(known) < 8:
         return None
-    low, high = known[0], known[int(0.97 * (len(known) - 1))]
+    needed = [v for v in shown if v is not None and math.isfinite(v)]
+    low, high = min([known[0], *needed]), max([known[int(0.97 * (len(known) - 1))], *needed])
     margin = 0.12 * (high - low)
     return (max(low - margin, min(low, 0.0)), high + margin) if margin > 0.0 and math.isfinite(margin) else None
 

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import math
 
+_LEAST_IMPROVEMENT = 1e-6  # in percent: below it the difference of two losses has too few digits for a deviance
 
-def compared(loss: float, baseline: float | None, improvement: float | None, *, rmse: bool = False) -> str:
+
+def compared(
+    loss: float, baseline: float | None, improvement: float | None, *, rmse: bool = False, deviance: bool = False
+) -> str:
     """A mean loss, the baseline's, and by how much it is better; without a baseline the loss alone.
 
-    With `rmse` (squared loss, ½(s - y)²) each mean is followed by its root mean squared error.
+    With `rmse` (squared loss, ½(s - y)²) each mean is followed by its root mean squared error, with `deviance` (Poisson
+    and gamma loss) by its mean deviance.
 
     >>> compared(0.45, 0.5, 10.0)
     '0.450000, baseline 0.500000, 10.0 % better'
     >>> compared(2.0, 8.0, 75.0, rmse=True)
     '2.000000 (RMSE 2), baseline 8.000000 (RMSE 4), 75.0 % better'
+    >>> compared(-3.0, -2.5, 50.0, deviance=True)
+    '-3.000000 (deviance 1), baseline -2.500000 (deviance 2), 50.0 % better'
     """
-    text = _mean(loss, rmse)
+    beside = deviances(loss, baseline, improvement) if deviance else None
+    text = _mean(loss, rmse, None if beside is None else beside[0])
     if baseline is None or not math.isfinite(baseline):
         return text
-    text += f", baseline {_mean(baseline, rmse)}"
+    text += f", baseline {_mean(baseline, rmse, None if beside is None else beside[1])}"
     return text if improvement is None or not math.isfinite(improvement) else f"{text}, {better(improvement)}"
 
 
@@ -53,6 +61,24 @@ def root_mean_square(loss: float) -> float:
     return math.sqrt(2.0 * loss) if loss >= 0.0 else math.nan
 
 
+def deviances(loss: float, baseline: float | None, improvement: float | None) -> tuple[float, float] | None:
+    """The mean deviance of a model with Poisson or gamma loss, and of its baseline; None where they are not known.
+
+    A deviance is twice the loss above the least one that any predictions could have. The improvement is in percent of
+    what can be gained at all, so the three numbers have the least loss in them, unless the improvement is 0.
+
+    >>> deviances(-3.0, -2.5, 50.0)
+    (1.0, 2.0)
+    """
+    if baseline is None or improvement is None or not math.isfinite(baseline) or not math.isfinite(improvement):
+        return None
+    if abs(improvement) < _LEAST_IMPROVEMENT:
+        return None
+    gained = baseline - loss
+    possible = 100.0 * gained / improvement
+    return 2.0 * (possible - gained), 2.0 * possible
+
+
 def digits(loss: float) -> str:
     """A mean loss in at most ten characters.
 
@@ -63,5 +89,7 @@ def digits(loss: float) -> str:
     return f"{loss:.6f}" if size < 1e2 else f"{loss:.7g}" if size < 1e7 else f"{loss:.4g}"
 
 
-def _mean(loss: float, rmse: bool) -> str:
+def _mean(loss: float, rmse: bool, deviance: float | None) -> str:
+    if deviance is not None:
+        return f"{digits(loss)} (deviance {deviance:.6g})"
     return f"{digits(loss)} (RMSE {root_mean_square(loss):.6g})" if rmse else digits(loss)

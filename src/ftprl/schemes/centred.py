@@ -24,13 +24,16 @@ _FACTOR = 2.0**0.25  # what makes both terms of the bound equal
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CentredState(SchemeState):
-    """`G` = sum g_i², the limits squared, P_{t-1}, by which round t is paid for, and N0 of the last two totals."""
+    """`G` = sum g_i², the limits squared, P_{t-1}, which bounds the loss of round t; N0 of the last two totals.
+
+    N0(P) is the largest ½ y'Py over half of the symmetric difference of F: the penalty of a sum that has one centre.
+    """
 
     G: Vector
     squares: Vector
     before: PSD
-    paid: float
-    owed: float
+    previous: float
+    present: float
     value: float
 
 
@@ -94,8 +97,8 @@ class CentredBestBound(Scheme):
         total, value = _weights(state.feasible, G + state.squares)
         total = np.maximum(total, old)
         before = old if old.any() else state.before
-        owed = state.feasible.sq_diameter(total) / 8  # N0: F lies within half of Fsym around its centre
-        return total - old, CentredState(state.feasible, total, G, state.squares, before, state.owed, owed, value)
+        present = state.feasible.sq_diameter(total) / 8  # N0: F lies within half of Fsym around its centre
+        return total - old, CentredState(state.feasible, total, G, state.squares, before, state.present, present, value)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
         """g without the coordinates that cannot move."""
@@ -105,7 +108,7 @@ class CentredBestBound(Scheme):
     def penalty(self, state: SchemeState, Q: psd.Matrix) -> float:
         """N0(P_t) - N0(P_{t-1}): centred at one point, penalties add up to that of the sum."""
         assert isinstance(state, CentredState)
-        return state.owed - state.paid
+        return state.present - state.previous
 
     def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
         """gᵀ P_{t-1}⁻¹ g: the weights from before the round."""

@@ -54,10 +54,10 @@ class CoordinateConstant(Scheme):
 
     def init(self, feasible: ConvexSet) -> ConstantState:
         """Q_{1:0} = 0."""
-        D = finite_diameter(feasible, "CoordinateConstant") if self.diameter is None else self._given(feasible)
+        D = finite_diameter(feasible, "CoordinateConstant") if self.diameter is None else self._own_diameter(feasible)
         return ConstantState(feasible, np.zeros(()), 0.0, D)
 
-    def _given(self, feasible: ConvexSet) -> float:
+    def _own_diameter(self, feasible: ConvexSet) -> float:
         """The user's diameter, refused where it is certainly too small."""
         assert self.diameter is not None
         widths = feasible.widths()

@@ -123,10 +123,10 @@ class Box(MixedSet):
 
     def _between(self, full: PSD, H: psd.Matrix, z: Vector, near: Vector) -> Solution:
         """`minimise` for the matrix `full`, of which H is another form."""
-        found = minimise_between(full, z, self.lower, self.upper, near) if self._bounded else None
-        if found is None:
+        solution = minimise_between(full, z, self.lower, self.upper, near) if self._bounded else None
+        if solution is None:
             return super().minimise(full, z, near)
-        x, gap = found
+        x, gap = solution
         if isinstance(H, psd.LowRank) or not is_definite(full):
             kept = keep_near(self, H, z, x, near)
             x, gap = (x, gap) if kept is x else (kept, self.gap(full, z, kept))

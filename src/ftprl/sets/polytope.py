@@ -313,12 +313,12 @@ class Polytope(Frozen, ConvexSet):
         C, d = self.C @ basis, self.d - self.C @ self._center
         keep = np.linalg.norm(C, axis=1) > 1e-12
         try:
-            found = HalfspaceIntersection(np.hstack((C[keep], -d[keep, None])), np.zeros(k))
+            halfspaces = HalfspaceIntersection(np.hstack((C[keep], -d[keep, None])), np.zeros(k))
         except QhullError:
             raise Unsupported(
                 "the vertices need a Polytope with interior; write its flat rows as A_eq, b_eq."
             ) from None
-        points = found.intersections[np.isfinite(found.intersections).all(axis=1)]
+        points = halfspaces.intersections[np.isfinite(halfspaces.intersections).all(axis=1)]
         corners = self._center + points @ basis.T
         unit = np.where(self.widths() > 0, self.widths(), 1.0)
         _, first = np.unique(np.round((corners - self._center) / unit, 10), axis=0, return_index=True)

@@ -32,10 +32,10 @@ def minimise_between(H: Vector, z: Vector, low: Vector, high: Vector, near: Vect
     best: tuple[float, Vector] | None = None
     solver = _Pivots(P, q, end, _TIE * top)
     for _ in range(_PASSES):
-        found = solver.run(y, side)
-        if found is None:
+        pivoted = solver.run(y, side)
+        if pivoted is None:
             break
-        y, side = found
+        y, side = pivoted
         gap = _gap(P @ y + q, y, end)
         if best is not None and not gap < best[0]:
             break

@@ -23,6 +23,7 @@ from ftprl.training.setup import check_mixture_options, model_options, new_model
 
 # All else is imported once the parsers have begun to read ahead: they need no Python, and the time is theirs.
 if TYPE_CHECKING:
+    from ftprl.linear.model import Model
     from ftprl.runlog.events import Listener
     from ftprl.training.event_log import EventLog
     from ftprl.training.options import RunOptions
@@ -116,6 +117,7 @@ def train(
     servers: int | None = None,
     names: str | int | None = None,
     output: Path | None = None,
+    compact: bool | None = None,
     predictions: Path | None = None,
     events: Path | None = None,
     listener: Listener | None = None,
@@ -243,6 +245,8 @@ def train(
     Output options:
 
     - `output`: File to save the model to
+    - `compact`: Whether to keep only what predictions need, for a smaller model file, above all with `l1`; such a model
+      predicts the same and cannot be trained further or certified [default: False]
     - `predictions`: File for the progressive predictions, each made before its row is learned, one per line; compressed
       if it ends in .gz or .zst, - for stdout; with several passes those of the first [default: none]
     - `events`: File for the log of the run, in JSON lines, which `report` and `watch` read [default: none]
@@ -301,6 +305,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
 
         check_mixture_options(model.engine.spec, arguments)
         set_admission(model, admit, is_new=old is None)
+        _check_compact(arguments, receipt=model.engine.receipt)
         if where.servers is not None:
             from ftprl.training.servers import check_servers
 
@@ -339,13 +344,13 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         run = trainer.run
         log.progressive = lambda: run.progressive
         log.reading = None if cluster is None else cluster.summary
-        _run(trainer, log, output, is_replaced=may_restart(arguments))
+        saved_model = _run(trainer, log, output, compact=bool(arguments["compact"]), is_replaced=may_restart(arguments))
         model.engine = model.engine.gathered()
     state = run.state
     is_binary = model.engine.spec.scalar_loss().binary
     only_class = state.only_class if is_binary else None
     return Run(
-        model=model,
+        model=saved_model,
         events=tuple(log.events),
         progressive=run.progressive,
         holdout=run.holdout if run_options.holdout else None,
@@ -405,7 +410,7 @@ def may_restart(arguments: Mapping[str, Any]) -> bool:
     return are_paths and not has_vectors and is_apart
 
 
-def _run(trainer: Trainer, log: EventLog, output: Path | None, *, is_replaced: bool) -> None:
+def _run(trainer: Trainer, log: EventLog, output: Path | None, *, compact: bool, is_replaced: bool) -> Model:
     """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end.
 
     Where a cluster has lost something and another process goes on, nothing went wrong.
@@ -414,7 +419,7 @@ def _run(trainer: Trainer, log: EventLog, output: Path | None, *, is_replaced: b
         trainer.signals.hold()  # once the log exists, an interrupt is that of a run, which says what it keeps
         log.open(append=trainer.run.state.rows > 0)
         try:
-            _train_and_save(trainer, output)
+            return _train_and_save(trainer, output, compact=compact)
         except (FtprlError, OSError) as wrong:
             if is_replaced and isinstance(wrong, ClusterFault):
                 raise
@@ -424,15 +429,18 @@ def _run(trainer: Trainer, log: EventLog, output: Path | None, *, is_replaced: b
             log.close()
 
 
-def _train_and_save(trainer: Trainer, output: Path | None) -> None:
+def _train_and_save(trainer: Trainer, output: Path | None, *, compact: bool) -> Model:
+    """Train; returns the model that was saved, which is that of the run or what predictions need of it."""
     try:
         trainer.learn()
+        model = trainer.run.model.compact() if compact else trainer.run.model
         if output is not None:
-            trainer.run.model.save(output)
+            model.save(output)
         if trainer.predictions is not None:
             trainer.predictions.complete()
         trainer.end()
         trainer.signals.deliver()
+        return model
     except KeyboardInterrupt as interrupt:
         raise (_complete(trainer, output, interrupt) if trainer.has_ended else trainer.interrupted(interrupt)) from None
 
@@ -512,6 +520,33 @@ def _check_delay(options: RunOptions, source: readers.Source, spec: Spec, *, rec
     if options.passes > 1:
         raise InvalidInput(
             f"{name}= is for one pass over a stream, got passes={options.passes}; drop one.", option=(name, "passes")
+        )
+
+
+def _check_compact(arguments: Mapping[str, Any], *, receipt: bool) -> None:
+    """Refuse a compact model where what it leaves out is asked for, or where its cells are not in this process."""
+    compact, output, checkpoint = (arguments[name] for name in ("compact", "output", "checkpoint"))
+    if compact not in (None, False, True):
+        raise InvalidInput(f"compact= needs True or False, got {compact!r}; pass one.", option="compact")
+    if not compact:
+        return
+    if receipt:
+        raise InvalidInput(
+            "compact= leaves out what certify needs, got a receipt as well; drop one, or make a compact copy of the"
+            " model with ftprl compact.",
+            option=("compact", "receipt"),
+        )
+    if arguments["servers"] is not None:
+        raise InvalidInput(
+            f"compact= needs the table in one process, got servers={arguments['servers']}; train without it, and make"
+            " a compact copy of the model with ftprl compact.",
+            option=("compact", "servers"),
+        )
+    if None not in (output, checkpoint) and os.path.realpath(output) == os.path.realpath(checkpoint):
+        raise InvalidInput(
+            "compact= saves a model that cannot be resumed, got the same file for output= and checkpoint=; name two"
+            " files.",
+            option=("compact", "output", "checkpoint"),
         )
 
 

@@ -134,10 +134,10 @@ class Checkpoints:
             "passes": options.passes,
             "retire": options.retire,
             "delay": options.delay,
-            "marks": self._fingerprint,
+            "fingerprint": self._fingerprint,
             "on_bad_row": "skip" if self._source.skips_bad_rows else "raise",
             "predictions": None if predictions is None else dict(predictions),
-            "standing": state.to_dict(),
+            "state": state.to_dict(),
         }
         model.waiting = {} if waiting is None else waiting.tensors()
         try:
@@ -167,11 +167,11 @@ class Checkpoints:
                 f" {'name the same file again' if had == 'with' else 'drop it'}.",
                 option="predictions",
             )
-        self._source.check_unchanged(saved["marks"])
+        self._source.check_unchanged(saved["fingerprint"])
         try:
-            state = RunState.from_dict(saved["standing"], self._source, monitor)
+            state = RunState.from_dict(saved["state"], self._source, monitor)
         except (KeyError, TypeError, ValueError) as wrong:
-            raise BadModel(f"a checkpoint needs a place in the data, got {wrong}; start anew.") from None
+            raise BadModel(f"a checkpoint needs a position in the data, got {wrong}; start anew.") from None
         self._source.check_before(state.position)
         self.saved_rows = state.rows
         return state

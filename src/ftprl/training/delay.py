@@ -19,7 +19,8 @@ from ftprl.training.passes import rows_of
 
 MEMORY = 1_000_000_000  # bytes of rows that wait, unless another limit is asked for
 PREFIX = "waiting."  # of the tensors of a checkpoint
-_PARTS = ("entries", "indices", "values", "y", "weight", "row", "due", "said")  # "said": the scores of the experts
+_PARTS = ("entries", "indices", "values", "y", "weight", "row", "due", "expert_scores")
+_EARLIER_SCORES = PREFIX + "said"  # what earlier versions called "waiting.expert_scores"
 _SMALL = 4096  # rows: a smaller group is put together with the next
 _AT_ONCE = 1 << 16  # rows that are learned at once at the end of the data
 
@@ -194,6 +195,8 @@ class Waiting:
         """Take back what `tensors` gave, `rows` rows after the start of the data; refuses anything else."""
         if not tensors:
             return
+        if _EARLIER_SCORES in tensors:
+            tensors = {PREFIX + "expert_scores": tensors[_EARLIER_SCORES], **tensors}
         try:
             entries, indices, values, y, weight, row, due, scores = (tensors[PREFIX + part] for part in _PARTS)
             indptr = np.concatenate(([0], np.cumsum(entries, dtype=np.int64)))

@@ -52,8 +52,8 @@ def check_chosen(chosen: ExpertWeights | None, engine: Engine) -> None:
     if chosen is None:
         return
     own = [len(numbers) for numbers in engine.expert_weights]
-    found = [len(numbers) for numbers in chosen]
-    if found != own or min(chosen[0]) < 0.0 or abs(math.fsum(chosen[0]) - 1.0) > 1e-6:
+    lengths = [len(numbers) for numbers in chosen]
+    if lengths != own or min(chosen[0]) < 0.0 or abs(math.fsum(chosen[0]) - 1.0) > 1e-6:
         raise BadModel(f"a checkpoint needs weights of {own[0]} experts, got {chosen[0]!r:.80}; start anew.")
 
 

@@ -19,19 +19,20 @@ def around_refused(
 ) -> Iterator[T]:
     """`work` on all rows of a batch but those it refuses; without `on_refusal` the first of those is an error.
 
-    `pass_over` gets each row that is refused, in its turn.
+    `pass_over` gets each row that is refused, in its turn. A refusal need not name the first bad row: `work` may check
+    one thing in all rows (labels that are classes) before another (values), so rows before it can be refused as well.
     """
     while len(batch):
         try:
             yield work(batch)
             return
-        except RowRefused as refusal:
+        except RowRefused as error:
             if on_refusal is None:
                 raise
-            on_refusal(refusal)
-            at = refusal.row - batch.first_row
-        if at:
-            yield work(batch[:at])
+            refusal = error
+        at = refusal.row - batch.first_row
+        yield from around_refused(batch[:at], work, on_refusal, pass_over)
+        on_refusal(refusal)
         if pass_over is not None:
             pass_over(batch[at : at + 1])
         batch = batch[at + 1 :]

@@ -93,6 +93,13 @@ class Run:
         """The root mean squared error of the first pass, each row before it was learned; None but for squared loss."""
         return root_mean_square(self.progressive_loss) if self.model.engine.spec.scalar_loss().rmse else None
 
+    @property
+    def deviance(self) -> float | None:
+        """The mean deviance of the first pass, each row before it was learned; None but for Poisson and gamma loss."""
+        totals = self.progressive
+        has_deviance = self.model.engine.spec.scalar_loss().has_deviance and totals.weight > 0.0
+        return 2.0 * (totals.loss - totals.least) / totals.weight if has_deviance else None
+
     def plot(self) -> Figure:
         """The progressive loss and, where a receipt was kept, the regret under its bounds, as a Matplotlib figure."""
         from ftprl import draw
@@ -140,8 +147,9 @@ class Run:
         return f"all rows learned in {self.best_pass} {how}, the best of {len(self.reviews)} by its held-out loss"
 
     def _compared(self, totals: LossTotals) -> str:
-        rmse = self.model.engine.spec.scalar_loss().rmse
-        return compared(totals.mean, totals.baseline_mean, totals.improvement, rmse=rmse)
+        loss = self.model.engine.spec.scalar_loss()
+        means = totals.mean, totals.baseline_mean, totals.improvement
+        return compared(*means, rmse=loss.rmse, deviance=loss.has_deviance)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -152,6 +160,7 @@ class Run:
             "baseline": self.baseline,
             "improvement": self.improvement,
             "rmse": self.rmse,
+            "deviance": self.deviance,
             "weight": self.progressive.weight,
             "holdout_loss": None if self.holdout is None else self.holdout.mean,
             "holdout_baseline": None if self.holdout is None else self.holdout.baseline_mean,

@@ -22,6 +22,9 @@ from ftprl.linear.sharded_engine import ShardedEngine, faults_of
 from ftprl.linear.shards import TableShards, shards_of
 from ftprl.linear.spec import Spec
 
+# What an actor asks for: no processor, which those that parse need, but a byte of memory. Ray puts actors that ask for
+# nothing on any machine, whatever it is told; all servers may then be on one of them.
+_SMALL = {"num_cpus": 0, "memory": 1}
 _RETRIES = 5  # of what a reader does, if it dies: it depends on nothing but its arguments
 
 
@@ -88,16 +91,28 @@ class RayPlaces:
 
     def open(self, spec: Spec, *, receipt: bool) -> None:
         """Start servers, whose tables are empty, and readers if there are none yet."""
-        spread = {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
         for server in self._servers:
             self._ray.kill(server)
-        make = self._ray.remote(**spread, max_restarts=0)(_Server)
-        self._servers = [make.remote(spec, receipt) for _ in range(self.servers)]
+        make = self._ray.remote(**_SMALL, max_restarts=0)(_Server)
+        places = self._spread(self.servers)
+        self._servers = [make.options(scheduling_strategy=place).remote(spec, receipt) for place in places]
         if not self._readers:
-            again = {"max_restarts": -1, "max_task_retries": _RETRIES}
-            reader = self._ray.remote(**spread, **again)(_Reader)
-            self._readers = [reader.remote() for _ in range(self._readers_wanted)]
+            reader = self._ray.remote(**_SMALL, max_restarts=-1, max_task_retries=_RETRIES)(_Reader)
+            places = self._spread(self._readers_wanted)
+            self._readers = [reader.options(scheduling_strategy=place).remote() for place in places]
             self._nodes = self.get([reader.node.remote() for reader in self._readers])
+
+    def _spread(self, count: int) -> list[Any]:
+        """A machine for each of so many: all that have processors in turn, that of this process last.
+
+        A machine that has rows should have a reader, or its rows are moved. If a machine is lost, another one does.
+        """
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+
+        alive = [node for node in self._ray.nodes() if node["Alive"]]
+        some = [node["NodeID"] for node in alive if node["Resources"].get("CPU", 0.0) >= 1.0]
+        nodes = sorted(some or [node["NodeID"] for node in alive], key=lambda node: (node == self.node, node))
+        return [On(nodes[number % len(nodes)], soft=True) for number in range(count)]
 
     def close(self) -> None:
         """End all of them."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.linear.compact import count_nonzero, idle_weight
 from ftprl.linear.explain import WeightRow, Weights, names_of, weight_rows, weights_of
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -29,15 +30,9 @@ def summary(path: str | os.PathLike[str], top: int = 10, match: str | None = Non
 def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str, Any]:
     """The same of a model that was loaded."""
     spec, occupied = model.engine.spec, model.engine.touched()
-    idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper  # the weight of a cell that nothing was learned in
-    cells = np.union1d(occupied, _free_cells(occupied, spec.dim, top)) if idle else occupied
+    cells = np.union1d(occupied, _free_cells(occupied, spec.dim, top)) if idle_weight(model.engine) else occupied
     weights = weights_of(model.engine, cells)  # of these alone: the table may be much larger
     largest = _largest(model, weights, top, match)
-    # A weight that is 0 in one scale counts in the prediction if it is not 0 in another.
-    used = np.zeros(len(cells), np.bool_)
-    for k in range(len(spec.scales)):
-        used |= (model.engine.weights_at(cells, k) != 0.0).reshape(-1, len(cells)).any(axis=0)
-    nonzero = np.count_nonzero(used) + (spec.dim - len(cells) if idle else 0)
     saved, history = model.checkpoint, TrainingHistory.from_dict(model.history)
     mixed = _mixture_totals(model, history)
     return {
@@ -49,13 +44,13 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "history": model.history,
         "progressive": loss_fields(history.progressive),
         "holdout": loss_fields(history.holdout) if history.holdout.rows else None,
-        "unfinished": None if saved is None else {"rows": saved["standing"]["rows"], "passes": saved["passes"]},
+        "unfinished": None if saved is None else {"rows": saved["state"]["rows"], "passes": saved["passes"]},
         "weight": model.engine.progress.weight,
         "mixture_weight": mixed.weight,
         "baseline_loss": mixed.baseline,
         "compact": model.is_compact,
         "occupied": len(occupied),
-        "nonzero": int(nonzero),
+        "nonzero": count_nonzero(model.engine, cells),
         "intercept": _intercept(model),
         "classes": None if model.classes is None else list(model.classes),
         "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
@@ -110,7 +105,7 @@ def _mixture_totals(model: Model, history: TrainingHistory) -> LossTotals:
         return model.engine.progress
     if model.checkpoint is None:
         return history.progressive
-    state = model.checkpoint["standing"]
+    state = model.checkpoint["state"]
     known = state["progressive"] or state.get("arrived")
     return model.engine.progress if known is None else totals_of(known)
 

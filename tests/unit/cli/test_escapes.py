@@ -35,11 +35,11 @@ def column(content: dict[str, Any]) -> None:
 
 
 def refusal(content: dict[str, Any]) -> None:
-    content["run"]["standing"] |= {"refused": 3, "refusal": ESCAPE}
+    content["run"]["state"] |= {"refused": 3, "refusal": ESCAPE}
 
 
 def first_bad(content: dict[str, Any]) -> None:
-    content["run"]["standing"]["place"] |= {"bad": 1, "first_bad": [0, 5, ESCAPE]}
+    content["run"]["state"]["position"] |= {"bad": 1, "first_bad": [0, 5, ESCAPE]}
 
 
 @pytest.mark.parametrize("change", [positive, column, refusal, first_bad])

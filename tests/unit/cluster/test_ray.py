@@ -19,21 +19,12 @@ from ftprl.errors import BadFormat, FtprlError, InvalidInput, Unsupported
 from ftprl.losses import CLASS_LOSSES, LOSSES
 from ftprl.training.predict_files import predict_files
 
-os.environ.setdefault("RAY_worker_niceness", "0")  # before Ray reads it: tests run beside others
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ftprl[ray]'")
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 pytestmark = [
     pytest.mark.xdist_group("ray"),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    started = {"num_cpus": 3, "object_store_memory": 200_000_000, "include_dashboard": False}
-    ray.init("local", log_to_driver=False, configure_logging=False, **started)
-    yield
-    ray.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -292,9 +283,8 @@ def test_what_cannot_be_read_by_workers(cluster: None) -> None:
         ftprl.train([{"a": 1.0}], [1], engine="ray")
 
 
-def test_an_address_at_which_nobody_answers(clicks: Path) -> None:
-    if ray.is_initialized():
-        ray.shutdown()
+def test_an_address_at_which_nobody_answers(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)  # the cluster of other tests is not asked
     with pytest.raises(InvalidInput, match=r"address= needs a Ray cluster, got none at '127\.0\.0\.1:9'"):
         ftprl.train(clicks, label="click", engine="ray", address="127.0.0.1:9")
 
@@ -339,8 +329,6 @@ def test_a_job_whose_workers_always_die(tmp_path: Path, cluster: None) -> None:
         def describe(self, job: int, /) -> str:
             return f"job {job}"
 
-    if not ray.is_initialized():
-        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
     totals = ReadingTotals()
     results = OrderedResults(ray, Deadly(), 2, totals).results(iter([0, 1, 2]))
     assert next(results) == 0

@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 
 import ftprl
+from ftprl.cli.app import run
+from ftprl.cluster.connection import Cluster as Connection
 from ftprl.errors import FtprlError, InvalidInput
-from ftprl.linear import Model
+from ftprl.linear import Model, Spec
+from ftprl.training.servers import RayPlaces
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ftprl[ray]'")
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -22,17 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 PROC = pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds processes in /proc")
-ROWS, ROUND = 1_400, 16  # the first 1,024 rows are learned by one process
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    if ray.is_initialized():
-        ray.shutdown()
-    started = {"num_cpus": 3, "object_store_memory": 200_000_000, "include_dashboard": False}
-    ray.init("local", log_to_driver=False, configure_logging=False, **started)
-    yield
-    ray.shutdown()
+ROWS, ROUND = 1_260, 16  # the first 1,024 rows are learned by one process
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +60,12 @@ def trained(data: Any, path: Path, **options: Any) -> bytes:
     return path.read_bytes()
 
 
-def apart(data: Any, path: Path, *, servers: int = 2, workers: int = 2, **options: Any) -> bytes:
+def apart(data: Any, path: Path, *, servers: int = 2, workers: int = 1, **options: Any) -> bytes:
+    """Each server and each worker is a process that has to start: some seconds for a test with many of them."""
     return trained(data, path, engine="ray", servers=servers, workers=workers, **options)
 
 
-@pytest.mark.parametrize(("workers", "servers"), [(1, 1), (2, 2)])
+@pytest.mark.parametrize(("workers", "servers"), [(2, 2), pytest.param(1, 1, marks=pytest.mark.slow)])
 def test_models_are_those_of_rounds_on_one_machine(
     workers: int, servers: int, clicks: Path, tmp_path: Path, cluster: None
 ) -> None:
@@ -98,19 +92,31 @@ def test_weights_missing_labels_and_other_options(
     assert lines[0].read_bytes() == lines[1].read_bytes()
 
 
-def test_bad_rows_are_left_out_or_named_as_at_home(log: Path, tmp_path: Path, cluster: None) -> None:
+def test_bad_rows_are_left_out(log: Path, tmp_path: Path, cluster: None) -> None:
     bad, lines = tmp_path / "bad.vw", log.read_text().splitlines(keepends=True)
-    bad.write_text("".join([*lines[:1_200], "7 |all w1\n", *lines[1_200:1_300], "1 |all w:x\n", *lines[1_300:]]))
+    bad.write_text("".join([*lines[:1_100], "7 |all w1\n", *lines[1_100:1_200], "1 |all w:x\n", *lines[1_200:]]))
     local = trained(bad, tmp_path / "local", on_bad_row="skip")
     assert apart(bad, tmp_path / "far", on_bad_row="skip") == local
-    messages = []
-    for options in ({}, {"engine": "ray", "servers": 2, "workers": 2}):
-        with pytest.raises(FtprlError) as raised:
-            trained(bad, tmp_path / "no", **options)
-        messages.append(str(raised.value))
-    assert messages[0] == messages[1]
-    assert "bad.vw:1201" in messages[0]
-    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("line", ["7 |all w1", "1 |all w:x"])  # found when it is learned, and when it is parsed
+def test_bad_rows_are_named_as_at_home(
+    line: str, log: Path, tmp_path: Path, cluster: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the second of two files, which another worker may have read."""
+    lines = log.read_text().splitlines(keepends=True)
+    (tmp_path / "a.vw").write_text("".join(lines[:700]))
+    (tmp_path / "b.vw").write_text("".join([*lines[700:1_100], line + "\n", *lines[1_100:]]))
+    files = [str(tmp_path / name) for name in ("a.vw", "b.vw")]
+    said = []
+    for options in ("", "--engine ray --workers 2", "--engine ray --workers 2 --servers 1"):
+        words = ["train", *files, "-q", "--bits", "16", "--round-rows", str(ROUND), "-o", str(tmp_path / "no")]
+        assert run([*words, *options.split()]) == 2
+        said.append(capsys.readouterr().err)
+        assert not (tmp_path / "no").exists()
+    assert said[0] == said[1] == said[2]
+    assert said[0].count("\n") == 1
+    assert said[0].startswith(f"ftprl: {files[1]}:401: ")
 
 
 def test_events_count_the_bytes_that_were_moved(clicks: Path, tmp_path: Path, cluster: None) -> None:
@@ -156,12 +162,12 @@ def test_a_run_goes_on_anywhere(folder: str, clicks: Path, tmp_path: Path, clust
     """Begun by one process, gone on by servers, then by other ones, and ended by one process."""
     data, checkpoint = clicks / "parts", folder.format(tmp_path)
     whole = trained(data, tmp_path / "whole", label="click", receipt=True)
-    saved: dict[str, Any] = {"checkpoint": checkpoint, "every": 50}
+    saved: dict[str, Any] = {"checkpoint": checkpoint, "every": 25}
     first = {"label": "click", "receipt": True, "round_rows": ROUND, "bits": 16}
     steps: list[tuple[int, dict[str, Any]]] = [
         (1_080, {**first}),
-        (1_180, {"engine": "ray", "servers": 3, "workers": 1, "resume": checkpoint}),
-        (1_300, {"engine": "ray", "servers": 1, "workers": 2, "resume": checkpoint}),
+        (1_130, {"engine": "ray", "servers": 2, "workers": 1, "resume": checkpoint}),
+        (1_180, {"engine": "ray", "servers": 1, "workers": 2, "resume": checkpoint}),
     ]
     for rows, options in steps:
         with pytest.raises(Enough):
@@ -220,8 +226,8 @@ def test_killed_servers_readers_and_learners_change_nothing(clicks: Path, tmp_pa
                     os.kill(one[0], signal.SIGKILL)
                 killed.append(wanted[len(killed)])
 
-    options: dict[str, Any] = {"checkpoint": f"file://{tmp_path}/run", "every": 80, "listener": kill}
-    far = apart(clicks / "parts", tmp_path / "far", workers=1, label="click", receipt=True, **options)
+    options: dict[str, Any] = {"checkpoint": f"file://{tmp_path}/run", "every": 40, "listener": kill}
+    far = apart(clicks / "parts", tmp_path / "far", label="click", receipt=True, **options)
     assert killed == wanted
     assert far == local
 
@@ -236,7 +242,7 @@ def test_a_server_that_dies_without_a_checkpoint_ends_the_run(clicks: Path, tmp_
     with pytest.raises(
         FtprlError, match="servers= needs servers and machines that stay, got one that was lost"
     ) as raised:
-        apart(clicks / "parts", tmp_path / "far", label="click", workers=1, listener=kill)
+        apart(clicks / "parts", tmp_path / "far", label="click", servers=1, listener=kill)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "far").exists()
 
@@ -251,17 +257,71 @@ def test_a_server_that_dies_without_a_checkpoint_ends_the_run(clicks: Path, tmp_
         ({"admit": "count:1"}, "servers= does not support admit= yet"),
         ({"loss": "squared"}, "round_rows= above 1 needs loss=logistic"),
         ({"checkpoint": "file:///no/such/path/run"}, "checkpoint= needs a shared path that exists"),
-        ({"address": "127.0.0.1:9"}, "address= needs a Ray cluster, got none at"),
     ],
 )
 def test_what_is_refused_in_one_line(options: dict[str, Any], named: str, log: Path, tmp_path: Path) -> None:
-    if "address" in options and ray.is_initialized():
-        ray.shutdown()
     every: dict[str, Any] = {"round_rows": ROUND, "engine": "ray", "servers": 2, "output": tmp_path / "no"}
     with pytest.raises(InvalidInput, match=named) as raised:
         ftprl.train(log, **{**every, **options})
     assert "\n" not in str(raised.value)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ("", "--engine ray needs ftprl 9.9 on every node, got version {version} on {host}; install it there."),
+        ("--address 127.0.0.1:9", "--address needs a Ray cluster, got none at '127.0.0.1:9' ("),
+        ("--checkpoint file:///no/such/path/run", "--checkpoint needs a shared path that exists, got 'file:///no/such"),
+    ],
+)
+def test_what_the_command_line_refuses(
+    options: str,
+    line: str,
+    log: Path,
+    tmp_path: Path,
+    cluster: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Another version on the workers, an address at which nobody answers, a shared path that is not there."""
+    monkeypatch.setattr("ftprl.cluster.connection.__version__", "9.9")
+    if "--address" in options:
+        monkeypatch.setattr(ray, "is_initialized", lambda: False)  # the cluster of other tests is not asked
+    words = ["train", str(log), "-q", "-o", str(tmp_path / "no"), "--round-rows", str(ROUND), "--engine", "ray"]
+    assert run([*words, "--servers", "2", *options.split()]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "ftprl: " + line.format(version=ftprl.__version__, host=ray.nodes()[0]["NodeManagerHostname"])
+    )
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@PROC
+def test_every_machine_has_a_server_and_a_reader(tmp_path: Path) -> None:
+    """A table that does not fit into the memory of one machine is on several, and rows are read where they are."""
+    from ray.cluster_utils import Cluster
+
+    if ray.is_initialized():
+        ray.shutdown()
+    store = {"num_cpus": 1, "object_store_memory": 100_000_000}
+    nodes = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **store})
+    try:
+        for _ in range(2):
+            nodes.add_node(**store)
+        ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
+        places = RayPlaces(Connection(ray, 3), 3)
+        places.open(Spec(dim=64, round_rows=16), receipt=False)
+        places.get([places.on_server(number, "touched") for number in range(3)])  # they have started
+        for kind in ("server", "reader"):
+            assert len({next(ancestors(process)) for process in own(KINDS[kind])}) == 3  # processes of three nodes
+        assert len({places.node_of(number) for number in range(3)}) == 3
+        places.close()
+    finally:
+        ray.shutdown()
+        nodes.shutdown()
 
 
 @pytest.mark.slow

@@ -307,7 +307,7 @@ def test_rows_before_a_damaged_row_group_are_kept(tmp_path: Path) -> None:
     path.write_bytes(body)
     with pytest.raises(BadFormat, match=r"a.parquet: row group 3: expected a Parquet file, got other bytes \("):
         ftprl.train(path, **OPTIONS, checkpoint=tmp_path / "c", every=100)
-    assert ftprl.load(tmp_path / "c").checkpoint["standing"]["rows"] == 300  # type: ignore[index]
+    assert ftprl.load(tmp_path / "c").checkpoint["state"]["rows"] == 300  # type: ignore[index]
 
 
 def test_text_that_is_no_utf8(tmp_path: Path) -> None:

@@ -99,6 +99,80 @@ def test_the_file_shrinks_with_l1_and_cannot_be_used_further(
         assert not Path("x").exists()
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--l1", "1"),
+        ("--l1", "1", "--scale", "0.3"),
+        ("--l1", "1", "--passes", "2"),
+        ("--l1", "0.5", "--classes", "2", "--loss", "softmax"),
+        ("--calibrate", "platt"),
+        ("--delay", "7"),
+        (),
+    ],
+)
+def test_train_saves_it_in_the_first_place(
+    more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["generate", "clicks", "--rows", "600", "-o", "d.vw"]) == 0
+    common = ["train", "d.vw", "--bits", "14", *more]
+    capsys.readouterr()
+    assert run([*common, "-o", "whole"]) == 0
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert run(["compact", "whole", "-o", "small", "-q"]) == 0
+    assert run([*common, "-o", "direct", "--compact", "--checkpoint", "c", "--every", "100"]) == 0
+    own = capsys.readouterr().err.splitlines()[-1]
+    assert Path("direct").read_bytes() == Path("small").read_bytes()
+    assert not Model.load("c").is_compact
+    weights, whole, small = Model.load("small").occupied, *(Path(p).stat().st_size for p in ("whole", "small"))
+    if "--l1" in more:
+        occupied = Model.load("whole").occupied
+        assert last == f"{weights} of {occupied} weights are not 0; {whole} bytes, or {small} with --compact"
+        assert own == f"{weights} weights are not 0; the compact model has {small} bytes"
+    else:
+        assert "wrote whole" in last
+        assert "wrote direct" in own
+    for name in ("whole", "direct"):
+        assert run(["predict", name, "d.vw", "-o", f"{name}.txt"]) == 0
+        assert run(["evaluate", name, "d.vw", "--json"]) == 0
+        assert run(["inspect", name]) == 0
+        assert run(["export", name, "--python", f"{name}.py"]) == 0
+    assert Path("whole.txt").read_bytes() == Path("direct.txt").read_bytes()
+    capsys.readouterr()
+    for command in (["certify", "direct"], ["train", "d.vw", "--resume", "direct", "-o", "x"]):
+        assert run(command) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_it_cannot_be_saved_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.vw").write_text("1 | a\n-1 | b\n")
+    for more, words in (
+        (["--receipt"], "--compact leaves out what certify needs, got a receipt as well"),
+        (["--checkpoint", "m"], "got the same file for --output and --checkpoint; name two files."),
+        (["--engine", "ray", "--servers", "2", "--round-rows", "4"], "--compact needs the table in one process"),
+    ):
+        assert run(["train", "d.vw", "-o", "m", "--compact", *more]) == 2
+        told = capsys.readouterr().err
+        assert words in told
+        assert told.count("\n") == 1
+        assert not Path("m").exists()
+    with pytest.raises(InvalidInput, match=r"compact= needs True or False, got 3"):
+        ftprl.train("d.vw", compact=3)  # type: ignore[arg-type]
+
+
+def test_python_gets_the_compact_model() -> None:
+    data = [{"a": 1.0}, {"b": 2.0}, {"a": 1.0, "c": 1.0}], [1, -1, 1]
+    whole, small = ftprl.train(*data, l1=0.4).model, ftprl.train(*data, l1=0.4, compact=True).model
+    assert small.is_compact
+    assert small.to_bytes() == whole.compact().to_bytes()
+    assert small.size_in_bytes() == len(small.to_bytes())
+    assert whole.size_in_bytes() == len(whole.to_bytes())
+
+
 def test_python_refuses_it_too(tmp_path: Path) -> None:
     data = [{"a": 1.0}, {"b": 2.0}], [1, -1]
     small = ftprl.train(*data, l1=1.0).model.compact()

@@ -344,3 +344,15 @@ def test_with_a_last_score_no_row_is_learned_if_one_is_refused() -> None:
             engine.learn(batch().replaced(y=np.array(labels, float)), last_score=last)
         assert refused.value.row == row
         assert engine.progress.rows == 0
+
+
+@pytest.mark.parametrize("values", [np.float32, np.float64])
+def test_the_first_bad_row_is_named_whatever_is_wrong_with_it(values: Any) -> None:
+    """A bad label before a bad value, and a bad value before a bad label."""
+    for bad_label, bad_value in ((2, 5), (5, 2), (3, 3)):
+        y, numbers = np.ones(8), np.ones(8, values)
+        y[bad_label], numbers[bad_value] = -1.0, 3e31
+        rows = Batch.from_rows([{0: 1.0}] * 8, y=y).replaced(values=numbers, first_row=10)
+        with pytest.raises(RowRefused) as caught:
+            Engine(Spec(dim=8, loss="gamma")).check_rows(rows)
+        assert caught.value.row == 10 + min(bad_label, bad_value)

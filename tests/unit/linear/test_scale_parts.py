@@ -2,6 +2,10 @@
 
 import itertools
 import os
+import resource
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +172,53 @@ def test_parts_are_used() -> None:
     assert tasks() == before + 1
     engine.threads = 1
     assert tasks() == before
+
+
+WITHOUT_THREADS = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from ftprl.data import Batch
+from ftprl.linear import Engine, Spec
+
+rng = np.random.default_rng(0)
+count = 3000
+indices = rng.integers(0, 512, 4 * count).astype(np.uint32)
+y = np.where(rng.random(count) < 0.4, 1.0, -1.0)
+batch = Batch(np.arange(0, 4 * count + 1, 4), indices, np.ones(4 * count), y, np.ones(count))
+one = Engine(Spec(dim=512, scale="auto"), retire=False)
+one.learn(batch)
+other = Engine(Spec(dim=512, scale="auto"), retire=False)
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+if sys.argv[1] == "limited":  # less than the stack of a thread, far more than anything else needs
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 30), resource.RLIM_INFINITY))
+before = len(list(Path("/proc/self/task").iterdir()))
+other.threads = 2
+other.learn(batch)
+print(len(list(Path("/proc/self/task").iterdir())) - before)
+other.threads = 1
+slots = one.touched()
+assert (one.take(slots) == other.take(slots)).all()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS, and stacks of threads as glibc makes them")
+@pytest.mark.parametrize(("limit", "more"), [("limited", 0), ("free", 1)])
+def test_one_thread_learns_where_no_other_can_be_started(limit: str, more: int) -> None:
+    """A stack of 2 GB for each thread that is started, and 1 GB left: nothing else is refused."""
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    if stack not in (resource.RLIM_INFINITY,) and stack < 1 << 31:
+        pytest.skip("needs stacks of 2 GB")
+    code = [sys.executable, "-c", WITHOUT_THREADS, limit]
+    large = f"ulimit -S -s {(1 << 31) // 1024} && exec " + shlex.join(code)
+    done = subprocess.run(
+        ["sh", "-c", large],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, str(more)), done.stderr
 
 
 def tasks() -> int:

@@ -12,9 +12,10 @@ import pytest
 
 import ftprl
 from ftprl import data
+from ftprl.cli.app import run as command
 from ftprl.linear import Spec, model_file
 from ftprl.linear.model import Model
-from ftprl.runlog.yardstick import compared
+from ftprl.runlog.yardstick import compared, deviances
 from ftprl.training import train
 from ftprl.training.summary import summary
 from oracles.baseline_twin import BaselineTwin
@@ -139,6 +140,30 @@ def test_squared_loss_has_its_rmse(log: Path, loss: str) -> None:
     rmse, other = math.sqrt(2.0 * run.progressive_loss), math.sqrt(2.0 * run.baseline)
     assert run.rmse == rmse
     assert f"(RMSE {rmse:.6g}), baseline {run.baseline:.6f} (RMSE {other:.6g})" in str(run)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma"], indirect=True)
+def test_counts_and_amounts_have_their_deviance(log: Path, loss: str, tmp_path: Path, capfd: Any) -> None:
+    """As scikit-learn computes it, from the predictions of each row before it was learned."""
+    metrics = pytest.importorskip("sklearn.metrics")
+    run = trained(log, loss, predictions=tmp_path / "p.txt", output=tmp_path / "m")
+    predicted = np.loadtxt(tmp_path / "p.txt")
+    batches = list(data.open(log, dim=64, loss=loss).batches())
+    y, weight = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("y", "weight"))
+    mean_deviance = metrics.mean_poisson_deviance if loss == "poisson" else metrics.mean_gamma_deviance
+    deviance = mean_deviance(y, predicted, sample_weight=weight)
+    assert run.deviance == pytest.approx(deviance, rel=1e-5)
+    assert f"(deviance {run.deviance:.6g}), baseline" in str(run)
+    assert run.to_dict()["deviance"] == run.deviance
+    own, baseline = deviances(run.progressive_loss, run.baseline, run.improvement) or (0.0, 0.0)
+    assert own == pytest.approx(run.deviance, rel=1e-9)
+    assert 1.0 - own / baseline == pytest.approx(run.improvement / 100.0, rel=1e-9)
+    assert command(["inspect", str(tmp_path / "m")]) == 0
+    assert f"(deviance {run.deviance:.6g})" in capfd.readouterr().out
+    assert command(["train", str(log), "--loss", loss, "--bits", "6", "-o", str(tmp_path / "n")]) == 0
+    printed = capfd.readouterr()
+    assert "deviance" in printed.err.split("predicted")[0]
+    assert f"{run.deviance:.6g}" in printed.out + printed.err
 
 
 @pytest.mark.parametrize("loss", ["logistic"], indirect=True)

@@ -223,17 +223,32 @@ def test_a_checkpoint_does_not_depend_on_the_cut(data: Path, tmp_path: Path) -> 
     assert kept[0] == kept[1]
 
 
-@pytest.mark.parametrize("part", ["row", "due", "indices", "said", "weight"])
+@pytest.mark.parametrize("part", ["row", "due", "indices", "expert_scores", "weight"])
 def test_a_forged_checkpoint_is_refused(data: Path, tmp_path: Path, part: str) -> None:
     train(data, checkpoint=tmp_path / "c", every=1000, **BY_COLUMN)
     model = Model.load(tmp_path / "c")
     name = f"waiting.{part}"
-    model.waiting[name] = model.waiting[name][:-1] if part == "said" else model.waiting[name] * 0 - (part != "indices")
+    old = model.waiting[name]
+    model.waiting[name] = old[:-1] if part == "expert_scores" else old * 0 - (part != "indices")
     if part == "indices":
         model.waiting[name] = np.full_like(model.waiting[name], DIM)
     model.save(tmp_path / "c")
     with pytest.raises(BadModel, match="rows that wait"):
         train(data, resume=tmp_path / "c")
+
+
+def test_a_checkpoint_with_the_names_of_earlier_versions_is_resumed(data: Path, tmp_path: Path) -> None:
+    """They wrote `waiting.said`, `standing`, `place` and `marks`."""
+    train(data, checkpoint=tmp_path / "c", every=1000, output=tmp_path / "whole", **BY_COLUMN)
+    model = Model.load(tmp_path / "c")
+    model.waiting["waiting.said"] = model.waiting.pop("waiting.expert_scores")
+    saved = dict(model.checkpoint or {})
+    saved["standing"], saved["marks"] = dict(saved.pop("state")), saved.pop("fingerprint")
+    saved["standing"]["place"] = saved["standing"].pop("position")
+    model.checkpoint = saved
+    model.save(tmp_path / "c")
+    train(data, resume=tmp_path / "c", output=tmp_path / "resumed", **BY_COLUMN)
+    assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def test_rows_that_are_held_out_or_have_no_label_are_never_learned(tmp_path: Path) -> None:

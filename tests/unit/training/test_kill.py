@@ -98,7 +98,7 @@ class Runs:
         if self.checkpoint.exists():
             run = Model.load(self.checkpoint).checkpoint
             assert run is not None
-            kept = run["standing"]["rows"]
+            kept = run["state"]["rows"]
         events = read_events(self.events) if self.events.exists() else []
         if number == signal.SIGKILL:
             assert code == -signal.SIGKILL

@@ -64,3 +64,20 @@ def test_refused_rows_are_left_out_and_counted() -> None:
     assert refused == sorted(bad)
     with pytest.raises(RowRefused, match="row 0"):
         list(around_refused(batch, work, None))
+
+
+def test_rows_before_a_refused_one_may_be_refused_as_well() -> None:
+    """Some checks look at all rows before others do, and then the first refusal is not of the first bad row."""
+    bad_labels, bad_values = [2, 8], [0, 5]
+
+    def work(batch: Batch) -> list[int]:
+        rows = list(range(batch.first_row, batch.first_row + len(batch)))
+        for row in (*bad_values, *bad_labels):
+            if row in rows:
+                raise RowRefused(f"row {row}", "it is odd", row)
+        return rows
+
+    batch, refused, passed = Batch.from_rows([()] * 10), [], []
+    parts = around_refused(batch, work, lambda e: refused.append(e.row), lambda rows: passed.append(rows.first_row))
+    assert list(parts) == [[1], [3, 4], [6, 7], [9]]
+    assert refused == passed == [0, 2, 5, 8]

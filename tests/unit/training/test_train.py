@@ -452,3 +452,24 @@ def test_options_of_the_mixture_need_several_scales(tmp_path: Path, option: dict
     with pytest.raises(InvalidInput, match=f"^{name}= needs"):
         train(path, resume=tmp_path / "m", **option)
     train(path, scale=(0.1, 1.0), bits=8, **option)
+
+
+@pytest.mark.parametrize("order", [(130, 150), (150, 130)])
+def test_bad_labels_and_bad_values_of_one_batch_are_skipped_in_any_order(order: tuple[int, int]) -> None:
+    X, y = np.ones((300, 2)), np.ones(300)
+    bad_label, bad_value = order
+    y[bad_label], X[bad_value, 0] = -1.0, 3e31
+    run = train(X, y, loss="gamma", bits=8, on_bad_row="skip")
+    assert (run.model.engine.progress.rows, run.bad_rows) == (298, 2)
+    assert f": row {min(order)}: " in str(run.first_bad)
+    good = np.setdiff1d(np.arange(300), order)
+    expected = train(X[good], y[good], loss="gamma", bits=8)
+    assert run.model.engine.progress == expected.model.engine.progress
+
+
+def test_a_class_too_many_behind_a_bad_value_is_skipped_as_well() -> None:
+    X, y = np.ones((300, 2)), ["abc"[row % 3] for row in range(300)]
+    X[130, 0], y[150] = 3e31, "z"
+    run = train(X, y, loss="softmax", classes=["a", "b", "c"], bits=8, on_bad_row="skip")
+    assert (run.model.engine.progress.rows, run.bad_rows) == (298, 2)
+    assert ": row 130: " in str(run.first_bad)
