@@ -1,11 +1,12 @@
 """What the confidence sequences, the drift alarm and the bins of residuals of a run cost, beside learning its rows.
 
-Rows are in memory. Each batch is learned as training does it by two engines in turn, one with the call of the monitor
-and one without it (and without the scores that the monitor needs with some losses), so that both see the same machine.
-Each is first in every second repeat, since the other finds the batch in the cache. Of each batch the shortest of the
-repeats counts. The time of the call alone is printed as well. The numbers are in docs/evaluate.md.
+Rows are in memory. One engine learns every batch as training does it, with the call of the monitor for every second
+batch and without it for the others (and, with several scales, without the scores that the monitor needs with some
+losses; with one scale training always has them). In the next repeat it is the other way round. Of each batch the
+shortest time with and the shortest time without the monitor count: both are of the same table in the same memory. The
+time of the call alone is printed as well. The numbers are in docs/guide-measurements.md.
 
-    python benchmarks/monitor.py [--rows 65536] [--features 39] [--repeats 7]
+    python benchmarks/monitor.py [--rows 65536] [--features 39] [--repeats 20]
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ def learn(engine: Engine, monitor: RunMonitor | None, batch: Batch) -> tuple[flo
     """Seconds for one batch, and for the call of the monitor alone."""
     losses, baselines = np.empty(len(batch)), np.empty((len(batch), 2))
     needs_scores = monitor is not None and monitor.needs_scores
-    scores = np.empty(len(batch) if needs_scores else 1)
+    has_scores = needs_scores or not engine.spec.several
+    scores = np.empty(len(batch) if has_scores else 1)
     start = perf_counter()
     engine.learn(
         batch,
-        scores=scores if needs_scores else None,
-        last_score=None if needs_scores else scores,
+        scores=scores if has_scores else None,
+        last_score=None if has_scores else scores,
         losses=losses,
         baselines=baselines,
     )
@@ -65,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=65_536)
     parser.add_argument("--features", type=int, default=39)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
     for loss in ("logistic", "squared"):
         rows = batches(loss, options.rows, options.features)
@@ -73,12 +75,12 @@ def main() -> None:
             least, alone = np.full((2, len(rows)), np.inf), np.full(len(rows), np.inf)
             for repeat in range(options.repeats):
                 spec = Spec(dim=1 << BITS, loss=loss, scale=scales if len(scales) > 1 else scales[0])
-                engines, monitor = (Engine(spec), Engine(spec)), RunMonitor(loss)
+                engine, monitor = Engine(spec), RunMonitor(loss)
                 for k, batch in enumerate(rows):
-                    for with_monitor in (0, 1) if repeat % 2 else (1, 0):
-                        seconds, own = learn(engines[with_monitor], monitor if with_monitor else None, batch)
-                        least[with_monitor, k] = min(least[with_monitor, k], seconds)
-                        alone[k] = min(alone[k], own) if with_monitor else alone[k]
+                    with_monitor = (repeat + k) % 2
+                    seconds, own = learn(engine, monitor if with_monitor else None, batch)
+                    least[with_monitor, k] = min(least[with_monitor, k], seconds)
+                    alone[k] = min(alone[k], own) if with_monitor else alone[k]
             without, whole, call = np.array([*least.sum(axis=1), alone.sum()]) * 1e9 / (len(rows) * BATCH)
             print(
                 f"{loss:<8}  {len(scales)} scale(s)  without {without:7.1f} ns per row, with {whole:7.1f}:"

@@ -7,10 +7,6 @@
 
 #include "support/dispatch.hpp"
 
-#if defined(FTPRL_X86)
-#include <immintrin.h>
-#endif
-
 namespace ftprl {
 namespace {
 
@@ -81,90 +77,10 @@ Wealth wealth_at(double s, double v, int doublings) {
     return {largest + std::log(sum), moment / sum};
 }
 
-// Rows of four sequences; no weight above `heaviest` and no number beyond its limits is usual.
-struct Rows {
-    const double* x[TOGETHER];
-    const double* weight;
-    std::int64_t count;
-    double heaviest;
-    double low[TOGETHER], high[TOGETHER];
-};
-
-struct Sums {
-    double guess[TOGETHER], sum[TOGETHER], squares[TOGETHER], weight[TOGETHER];
-};
-
-bool is_usual(const Rows& rows, std::int64_t r) {
-    bool usual = rows.weight[r] <= rows.heaviest;
-    for (int k = 0; k < TOGETHER; ++k) usual = usual && rows.x[k][r] >= rows.low[k] && rows.x[k][r] <= rows.high[k];
-    return usual;
-}
-
-// How many rows come before the first one that is not usual: some at a time, without a branch for each.
-FTPRL_INSIDE std::int64_t usual_rows(const Rows& rows) {
-    constexpr std::int64_t STEP = 32;
-    std::int64_t r = 0;
-    for (; r + STEP <= rows.count; r += STEP) {
-        std::int64_t unusual = 0;
-        for (std::int64_t i = r; i < r + STEP; ++i) unusual += !(rows.weight[i] <= rows.heaviest);
-        for (int k = 0; k < TOGETHER; ++k) {
-            const double *x = rows.x[k], low = rows.low[k], high = rows.high[k];
-            for (std::int64_t i = r; i < r + STEP; ++i) unusual += !(x[i] >= low) | !(x[i] <= high);
-        }
-        if (unusual != 0) break;
-    }
-    while (r < rows.count && is_usual(rows, r)) ++r;
-    return r;
-}
-
-std::int64_t add_usual_portable(const Rows& rows, Sums& sums) {
-    const std::int64_t count = usual_rows(rows);
-    for (int k = 0; k < TOGETHER; ++k) {
-        const double *x = rows.x[k], guess = sums.guess[k];
-        double sum = sums.sum[k], squares = sums.squares[k], total = sums.weight[k];
-        for (std::int64_t r = 0; r < count; ++r) {
-            const double w = rows.weight[r], deviation = w * (x[r] - guess);
-            sum += w * x[r];
-            squares += deviation * deviation;
-            total += w;
-        }
-        sums.sum[k] = sum;
-        sums.squares[k] = squares;
-        sums.weight[k] = total;
-    }
-    return count;
-}
-
-#if defined(FTPRL_X86)
-
-FTPRL_AVX2 std::int64_t add_usual_avx2(const Rows& rows, Sums& sums) {
-    static_assert(TOGETHER == 4, "one lane for each sequence");
-    const std::int64_t count = usual_rows(rows);
-    const double *a = rows.x[0], *b = rows.x[1], *c = rows.x[2], *d = rows.x[3];
-    const __m256d guess = _mm256_loadu_pd(sums.guess);
-    __m256d sum = _mm256_loadu_pd(sums.sum), squares = _mm256_loadu_pd(sums.squares);
-    __m256d total = _mm256_loadu_pd(sums.weight);
-    for (std::int64_t r = 0; r < count; ++r) {
-        const __m256d x = _mm256_set_pd(d[r], c[r], b[r], a[r]), w = _mm256_broadcast_sd(rows.weight + r);
-        const __m256d deviation = _mm256_mul_pd(w, _mm256_sub_pd(x, guess));
-        sum = _mm256_add_pd(sum, _mm256_mul_pd(w, x));
-        squares = _mm256_add_pd(squares, _mm256_mul_pd(deviation, deviation));
-        total = _mm256_add_pd(total, w);
-    }
-    _mm256_storeu_pd(sums.sum, sum);
-    _mm256_storeu_pd(sums.squares, squares);
-    _mm256_storeu_pd(sums.weight, total);
-    return count;
-}
-
-#endif
-
-// Adds the rows before the first one that is not usual; returns how many.
-std::int64_t add_usual(const Rows& rows, Sums& sums) {
-#if defined(FTPRL_X86)
-    if (instruction_set() == InstructionSet::avx2) return add_usual_avx2(rows, sums);
-#endif
-    return add_usual_portable(rows, sums);
+// Sums of whole numbers below are exact in any order.
+bool is_whole(double weight) {
+    constexpr double most = 0x1p52;
+    return weight >= 0.0 && weight < most && weight == std::floor(weight);
 }
 
 }  // namespace
@@ -217,9 +133,10 @@ int MeanSequence::doublings() const {
 // The next row number at which something depends on the rows so far: a power of two at first, then every 256 rows.
 std::int64_t MeanSequence::next_stop() const {
     const std::int64_t n = whole(state_.epoch_rows);
+    if (n >= STOP_ROWS) return n - n % STOP_ROWS + STOP_ROWS;
     std::int64_t stop = 1;
-    while (stop <= n && stop < STOP_ROWS) stop *= 2;
-    return n < STOP_ROWS ? stop : n - n % STOP_ROWS + STOP_ROWS;
+    while (stop <= n) stop *= 2;
+    return stop;
 }
 
 std::int64_t MeanSequence::add(const double* x, const double* weight, std::int64_t count) {
@@ -250,37 +167,55 @@ Together::Together(MeanSequence* const (&sequences)[TOGETHER]) {
     std::copy(std::begin(sequences), std::end(sequences), sequences_);
 }
 
-std::int64_t Together::add(const double* const (&x)[TOGETHER], const double* weight, std::int64_t first,
-                           std::int64_t count) {
-    Rows rows{{}, weight + first, count, std::numeric_limits<double>::infinity(), {}, {}};
-    Sums sums{};
+UsualLimits Together::limits() const {
+    constexpr double INFINITE = std::numeric_limits<double>::infinity();
+    UsualLimits limits{{}, {}, INFINITE};
     for (int k = 0; k < TOGETHER; ++k) {
+        const MeanSequence* one = sequences_[k];
+        limits.low[k] = one == nullptr ? -INFINITE : one->lowest();
+        limits.high[k] = one == nullptr ? INFINITE : one->state_.bound;
+        if (one != nullptr) limits.heaviest = std::min(limits.heaviest, one->state_.heaviest);
+    }
+    return limits;
+}
+
+std::int64_t Together::rows_to_stop() const {
+    std::int64_t rows = STOP_ROWS;
+    for (const MeanSequence* one : sequences_) {
+        if (one != nullptr) rows = std::min(rows, one->next_stop() - whole(one->state_.epoch_rows));
+    }
+    return rows;
+}
+
+bool Together::add_usual(const WatchKernel& kernel, const WatchedBlock& rows) {
+    SequenceSums sums{};
+    constexpr std::int64_t TRIED = 8;
+    bool are_unit =
+        std::all_of(rows.weight, rows.weight + std::min(rows.count, TRIED), [](double w) { return w == 1.0; });
+    for (int k = 0; k < TOGETHER; ++k) {
+        if (sequences_[k] == nullptr) continue;
         const MeanState& s = sequences_[k]->state_;
-        rows.x[k] = x[k] + first;
-        rows.count = std::min(rows.count, sequences_[k]->next_stop() - whole(s.epoch_rows));
-        rows.heaviest = std::min(rows.heaviest, s.heaviest);
-        rows.low[k] = sequences_[k]->lowest();
-        rows.high[k] = s.bound;
         sums.guess[k] = s.guess;
         sums.sum[k] = s.sum;
         sums.squares[k] = s.squares;
         sums.weight[k] = s.epoch_weight;
+        are_unit = are_unit && is_whole(s.epoch_weight);
     }
-    rows.count = add_usual(rows, sums);
-    if (rows.count == 0) {
-        for (int k = 0; k < TOGETHER; ++k) sequences_[k]->add(rows.x[k], rows.weight, 1);
-        return 1;
-    }
+    const UsualLimits usual = limits();
+    are_unit = are_unit && kernel.add_usual[0](rows, usual, sums);
+    if (!are_unit && !kernel.add_usual[1](rows, usual, sums)) return false;
     for (int k = 0; k < TOGETHER; ++k) {
+        if (sequences_[k] == nullptr) continue;
         MeanState& s = sequences_[k]->state_;
+        const auto count = static_cast<double>(rows.count);
         s.sum = sums.sum[k];
         s.squares = sums.squares[k];
-        s.epoch_weight = sums.weight[k];
-        s.epoch_rows += static_cast<double>(rows.count);
-        s.rows += static_cast<double>(rows.count);
+        s.epoch_weight = are_unit ? s.epoch_weight + count : sums.weight[k];
+        s.epoch_rows += count;
+        s.rows += count;
         sequences_[k]->look_back();
     }
-    return rows.count;
+    return true;
 }
 
 // A row that is cut, or heavier than all before; one without a number is passed over.
@@ -363,6 +298,19 @@ bool MeanSequence::is_decided() const {
     return log_wealth(far, v, doublings()) > enough;
 }
 
+const MonitorKernels& monitor_kernels() noexcept {
+    switch (instruction_set()) {
+#if defined(FTPRL_X86)
+        case InstructionSet::avx2:
+            return monitor_avx2;
+        case InstructionSet::sse2:
+            return monitor_sse2;
+#endif
+        default:
+            return monitor_portable;
+    }
+}
+
 DriftAlarm::DriftAlarm(double error_probability) : error_probability_(error_probability) {}
 
 void DriftAlarm::look(const MeanSequence& losses) {
@@ -394,11 +342,12 @@ void DriftAlarm::test(const MeanSequence& losses) {
     const double c = losses.unit();
     if (!(c > 0.0)) return;
     const double excess = (now.sum - state_.sum - state_.reference * (now.epoch_weight - state_.weight)) / c;
+    if (!(excess > 0.0)) return;
     const double needed =
         -std::log(0.5 * error_probability_) + std::log(state_.segments) + std::log(state_.segments + 1.0);
-    if (excess > 0.0 && log_wealth(excess, (now.squares - state_.squares) / (c * c), losses.doublings()) >= needed) {
-        state_.alarm_row = now.rows;
-    }
+    const double v = (now.squares - state_.squares) / (c * c);
+    if (excess * excess < 2.0 * v * needed) return;  // no bet can have won enough
+    if (log_wealth(excess, v, losses.doublings()) >= needed) state_.alarm_row = now.rows;
 }
 
 }  // namespace ftprl

@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "learners/monitor_rows.hpp"
+
 namespace ftprl {
 
 // When a larger weight comes, W is doubled until it is large enough. A bet on the sum of w (x - mean) is then twice as
@@ -90,18 +92,20 @@ private:
     MeanState state_ = {};
 };
 
-constexpr int TOGETHER = 4;
-
 // Four sequences of the same rows. A sum has to wait for the sum before it: those of four sequences wait together. Each
 // number is the same as if the rows were added to one sequence after the other.
 class Together {
 public:
-    explicit Together(MeanSequence* const (&sequences)[TOGETHER]);
+    explicit Together(MeanSequence* const (&sequences)[TOGETHER]);  // null for one that there is not
 
-    // As `MeanSequence::add`, with the numbers of each sequence from x[k] + first on.
-    std::int64_t add(const double* const (&x)[TOGETHER], const double* weight, std::int64_t first, std::int64_t count);
+    std::int64_t rows_to_stop() const;  // before something depends on the rows so far
+
+    // Adds rows if all of them are usual and returns whether they are; at most `rows_to_stop`.
+    bool add_usual(const WatchKernel& kernel, const WatchedBlock& rows);
 
 private:
+    UsualLimits limits() const;
+
     MeanSequence* sequences_[TOGETHER];
 };
 

@@ -102,6 +102,44 @@ def test_sequences_added_together_are_those_of_one_alone_to_the_bit(loss: str) -
         assert numbers[0][3 : 3 + len(alone.numbers)] == list(alone.numbers)
 
 
+@pytest.mark.parametrize("kind", ["usual", "weights", "holdout", "tails", "heavier"])
+@pytest.mark.parametrize("instructions", ["avx2", "sse2", "portable"])
+def test_rows_added_in_blocks_are_those_added_one_by_one_to_the_bit(kind: str, instructions: str) -> None:
+    """Blocks without a row that is cut, heavier than those before or without a label are added in one loop."""
+    rng, n = np.random.default_rng(5), 2500
+    losses, y = rng.exponential(0.5, n), rng.choice([-1.0, 1.0], n)
+    baselines = np.column_stack([rng.exponential(0.6, n), np.zeros(n)])
+    weight = np.ones(n)
+    if kind == "weights":
+        weight = rng.choice([0.3, 1.0, 2.0], n)
+    elif kind == "holdout":
+        weight[::10], y[5::77] = 0.0, np.nan
+    elif kind == "tails":
+        losses *= np.where(rng.random(n) < 0.01, 3000.0, 1.0)  # also above 700, where e^-loss is next to 0
+    elif kind == "heavier":
+        weight[1700:] = 4.5
+    monitor, start = RunMonitor("logistic"), 0
+    if not use_instruction_set(instructions):
+        pytest.skip("the processor lacks it")
+    try:
+        while start < n:
+            part = slice(start, start := start + int(rng.integers(1, 900)))
+            monitor.add(losses[part], baselines[part], None, y[part], weight[part])
+    finally:
+        use_instruction_set("")
+    known = (weight > 0) & (y == y)
+    residual = y * (np.exp(-losses) - 1.0)
+    for number, x in enumerate((losses, baselines[:, 0] - losses, residual, (losses > math.log(2)).astype(float))):
+        alone = MeanSequence(*((10.0, bool(number), True) if number < 2 else (1.0, number == 2, False)), 0.05)
+        alone.add(np.ascontiguousarray(x[known]), weight[known])
+        size = len(alone.numbers)
+        found = monitor.numbers[3 + number * size : 3 + (number + 1) * size]
+        if number == 2:  # e^-loss has 13 digits
+            np.testing.assert_allclose(found, alone.numbers, rtol=1e-9, atol=1e-11)
+        else:
+            assert found == list(alone.numbers)
+
+
 def test_a_run_has_the_loss_of_its_rows(tmp_path: Path) -> None:
     run = ftprl.train(clicks(tmp_path / "c.csv"), label="click", bits=12, output=tmp_path / "m")
     known = run.confidence
