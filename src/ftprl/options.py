@@ -75,7 +75,7 @@ _TABLE = (
         "Label of the positive class; all others are negative",
         "1 (against 0 or -1), yes, true, y or t",
     ),
-    Option("weight", "data", "open", "COL", "Column with the weight of the row", "every weight is 1"),
+    Option("weight", "data", "open", "COL", "Column with the weight of the row in the loss", "every weight is 1"),
     Option(
         "delay_column",
         "data",
@@ -177,7 +177,7 @@ _TABLE = (
         "model",
         "train",
         "N",
-        "Classes of the losses softmax and ovr: their largest number, or their labels separated by commas",
+        "Classes of the losses softmax and ovr: how many there may be, or their labels separated by commas",
         "the labels of data in memory; otherwise up to 100, learned from the data",
     ),
     Option(
@@ -305,7 +305,7 @@ _TABLE = (
         " penalties or bounds",
         "True",
         switch="--no-coin",
-        switch_help="Mix without the coin-betting expert, which helps on data with many irrelevant features",
+        switch_help="Leave out the coin-betting expert (it helps on data with many irrelevant features)",
     ),
     Option(
         "dense",
@@ -315,7 +315,7 @@ _TABLE = (
         "Whether the stack also uses the numeric columns that most rows have; not with penalties or bounds",
         "True",
         switch="--no-dense",
-        switch_help="Keep the numeric columns that most rows have out of the stack",
+        switch_help="Leave the dense columns (numeric, in most rows) out of the stack",
     ),
     Option(
         "calibrate",
@@ -363,7 +363,7 @@ _TABLE = (
         "train",
         "INT",
         "Number of passes over the data; above 1 the largest number to try: the best one on held-out rows is chosen,"
-        " and then all rows are learned in so many passes",
+        " and then all rows are learned in that many passes",
         "1",
     ),
     Option(
@@ -397,10 +397,11 @@ _TABLE = (
         "run",
         "train",
         "",
-        "Whether to store what `certify` needs to bound the regret; in one pass the model is the same",
+        "Whether to store what `certify` needs to bound the regret; a run of one pass gives the same model without it",
         "False",
         switch="--receipt/--no-receipt",
-        switch_help="Store what certify needs to bound the regret; in one pass the model is the same [default: off]",
+        switch_help="Store what certify needs to bound the regret; a run of one pass gives the same model without it"
+        " [default: off]",
     ),
     Option(
         "checkpoint",
@@ -468,7 +469,7 @@ _TABLE = (
         "train",
         "INT",
         "With {engine} ray: number of files, or parts of files, that are read at the same time",
-        "the processors of the cluster, one of them left out",
+        "all processors of the cluster but one",
     ),
     Option(
         "servers",

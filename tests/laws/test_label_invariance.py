@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ftprl._core import use_instruction_set
+from ftprl.cli.app import run
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
@@ -271,6 +273,27 @@ def test_weights_of_zero_teach_nothing(loss: str, scale: Any) -> None:
     assert not scores.any()
     assert not engine.cells.any()
     assert engine.progress.rows == 0
+
+
+@pytest.mark.parametrize("scale", [0.3, "auto"])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile", "huber", "poisson", "gamma"])
+def test_a_run_on_the_smallest_labels_is_saved_and_confirmed(
+    loss: str, scale: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Labels of 1e-150, after labels of 0 where these are allowed."""
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((1100, 2)).round(3)
+    y = 1e-150 * np.exp(0.3 * x.sum(axis=1)) * (np.ones(1100) if loss == "gamma" else np.arange(1100) >= 20)
+    lines = [f"{label:.9g} | a:{a} b:{b}\n" for label, (a, b) in zip(y.tolist(), x.tolist(), strict=True)]
+    data, model, receipt = (str(tmp_path / name) for name in ("d.vw", "m", "r"))
+    Path(data).write_text("".join(lines))
+    options = ["--loss", loss, "--bits", "6", "--receipt", "-q", "--scale", str(scale)]
+    assert run(["train", data, "-o", model, *options]) == 0
+    assert run(["certify", model, "-o", receipt]) == 0
+    assert run(["verify", receipt, data, "--model", model, "-q"]) == 0
+    assert run(["predict", model, data, "-o", str(tmp_path / "p")]) == 0
+    assert np.isfinite(np.loadtxt(tmp_path / "p")).all()
+    capsys.readouterr()
 
 
 def test_labels_beyond_the_limit_are_refused_in_one_line() -> None:

@@ -18,8 +18,12 @@ MOST, DEVIATIONS, PART, FIRST = 64, 8.0, 0.625, 8
 
 @dataclass
 class Coin:
-    """Per coordinate: theta, the sizes of the gradients, what was won, the largest value; None is the intercept."""
+    """Per coordinate: theta, the sizes of the gradients, what was won, the largest value; None is the intercept.
 
+    `labels` are the weights of negative and positive ones; with the log loss scores are counted from their log odds.
+    """
+
+    labels: list[float] = field(default_factory=lambda: [0.0, 0.0])
     cells: dict[int | None, list[float]] = field(default_factory=lambda: {None: [0.0, 0.0, 0.0, 1.0]})
     bound: float = 1.0
 
@@ -34,6 +38,11 @@ class Coin:
             cell[3] = max(cell[3], abs(v))
         self.row = [(i, v, self._weight(i)) for i, v in [*zip(slots, values.tolist(), strict=True), (None, 1.0)]]
         return sum(x * v for _, v, x in self.row)
+
+    def base_rate(self) -> float:
+        """The log odds of a positive label, as if half a row of each class had come first."""
+        negative, positive = (weight + self.bound / 2 for weight in self.labels)
+        return math.log(positive / negative)
 
     def learn(self, row_slope: float) -> None:
         a = cut(row_slope, -self.bound, self.bound)
@@ -119,6 +128,9 @@ class LogLoss:
         self.u, self.P = np.full(self.K, 1 / self.K), np.eye(self.K) / RIDGE
         self.n = self.K + 1 + coin
         self.w = np.full(self.n, 1 / self.n)
+        if coin:  # more for scales near 0.2
+            self.w[: self.K], self.w[self.K :] = 2 / (1 + (np.log(self.h / 0.2) / 1.5) ** 2), 1.0
+            self.w /= self.w.sum()
         self.rows, self.largest = 0, 1.0
 
     def learn(self, slots: list[int], values: Vector, y: float, c: float = 1.0) -> float:
@@ -126,7 +138,7 @@ class LogLoss:
         x = np.array([self._play(i, abs(v)) for i, v in zip(slots, values.tolist(), strict=True)]).reshape(-1, self.K)
         x0 = self._play(None, 1.0)
         scores = values @ x + x0
-        own = [] if self.coin is None else [self.coin.score(slots, values)]
+        own = [] if self.coin is None else [self.coin.score(slots, values) + self.coin.base_rate()]
         dense = np.zeros(0) if self.columns is None else self.columns.read(slots, values)
         v = np.append(np.clip(scores, -8, 8), dense if self.started else [])
         f = float(self.u @ v)
@@ -145,6 +157,7 @@ class LogLoss:
             self.step_scales(i, slopes[: self.K] * value_, play)
         if self.coin is not None:
             self.coin.learn(float(slopes[-1]))
+            self.coin.labels[int(y > 0)] += c
         if self.columns is not None:
             stay, joined = self.columns.review()
             self.u, self.P = regrown(self.u, self.P, self.K, stay, joined, self.started)

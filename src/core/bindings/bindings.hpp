@@ -24,6 +24,7 @@ void bind_replay(nanobind::module_& m);
 void bind_frames(nanobind::module_& m);
 void bind_readers(nanobind::module_& m);
 void bind_learner(nanobind::module_& m);
+void bind_losses(nanobind::module_& m);
 void bind_lock(nanobind::module_& m);
 void bind_matrix(nanobind::module_& m);
 void bind_names(nanobind::module_& m);

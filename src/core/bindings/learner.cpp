@@ -1,4 +1,5 @@
-// The learner as Python sees it.
+// The learner as Python sees it: how it is made, and its rows. learner_cells.cpp has its cells, learner_state.cpp its
+// sums.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -19,6 +20,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/learner.hpp"
 #include "learners/baseline.hpp"
 #include "learners/classes.hpp"
 #include "learners/learner.hpp"
@@ -30,14 +32,11 @@ namespace nb = nanobind;
 namespace {
 
 using ftprl::Learner;
-using ftprl::NamedArray;
 using ftprl::bindings::check_length;
 using ftprl::bindings::check_pairs;
 using ftprl::bindings::Column;
 using ftprl::bindings::Target;
 using ftprl::bindings::Values;
-
-using Slots = nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // ---- options ----
 
@@ -287,243 +286,6 @@ double touch(Learner& learner, const Column<std::int64_t>& indptr, const Column<
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
-void use_threads(Learner& learner, int threads) {
-    if (threads < 1) throw nb::value_error("threads needs at least 1");
-    const nb::gil_scoped_release free;
-    learner.use_threads(threads);
-}
-
-// ---- weights and cells ----
-
-void check_scale(const Learner& learner, int scale) {
-    if (scale < 0 || scale >= learner.scales())
-        throw nb::value_error("a scale needs a number below that of the scales");
-}
-
-void weights(const Learner& learner, const Target<2>& out, int scale) {
-    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != learner.dim())
-        throw nb::value_error("out needs a number for each output and cell");
-    check_scale(learner, scale);
-    const nb::gil_scoped_release free;
-    learner.weights(scale, out.data());
-}
-
-void intercept(const Learner& learner, const Target<3>& out) {
-    if (out.shape(0) != static_cast<std::size_t>(learner.outputs()) || out.shape(1) != 4 ||
-        out.shape(2) != static_cast<std::size_t>(learner.scales()))
-        throw nb::value_error("out needs z, R, S and kappa of each output and scale");
-    learner.intercept(out.data());
-}
-
-std::size_t touched(const Learner& learner, const Slots& out) {
-    if (out.size() != learner.dim()) throw nb::value_error("out needs a number for each cell");
-    const nb::gil_scoped_release free;
-    return learner.touched(out.data());
-}
-
-// Whether `cells` has space for so many whole cells of a learner, and all slots are below its dim.
-template <class Array>
-void check_cells(const Learner& learner, const Column<std::uint32_t>& slots, const Array& cells) {
-    const std::size_t size = learner.wide_cells() ? 8 : 4;
-    const auto kind = learner.wide_cells() ? nb::dtype<double>() : nb::dtype<float>();
-    if (cells.dtype() != kind || cells.shape(0) != slots.size() || cells.shape(1) * size != learner.cell_bytes()) {
-        throw nb::value_error("cells needs a row for each slot");
-    }
-    const std::uint32_t *slot = slots.data(), *end = slot + slots.size();
-    std::uint32_t largest = 0;
-    for (; slot != end; ++slot) largest = std::max(largest, *slot);
-    if (slots.size() > 0 && largest >= learner.dim()) throw nb::value_error("a slot is outside the table");
-}
-
-void take(const Learner& learner, const Column<std::uint32_t>& slots,
-          const nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
-    check_cells(learner, slots, out);
-    const nb::gil_scoped_release free;
-    learner.take(slots.data(), slots.size(), out.data());
-}
-
-void put(Learner& learner, const Column<std::uint32_t>& slots,
-         const nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>& cells) {
-    check_cells(learner, slots, cells);
-    const nb::gil_scoped_release free;
-    learner.put(slots.data(), slots.size(), cells.data());
-}
-
-// Whether `gradients` has a row for each slot and a number for each scale, and all slots are below a learner's dim.
-template <class Array>
-void check_gradients(const Learner& learner, const Column<std::uint32_t>& slots, const Array& gradients) {
-    if (!learner.receipt()) throw nb::value_error("sums of gradients need a learner with a receipt");
-    if (gradients.shape(0) != slots.size() || gradients.shape(1) != static_cast<std::size_t>(learner.gradient_width()))
-        throw nb::value_error("gradients needs a row for each slot and a column for each scale of each class");
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-        if (slots.data()[i] >= learner.dim()) throw nb::value_error("a slot is outside the table");
-    }
-}
-
-void take_gradients(const Learner& learner, const Column<std::uint32_t>& slots, const Target<2>& out) {
-    check_gradients(learner, slots, out);
-    const nb::gil_scoped_release free;
-    learner.take_gradients(slots.data(), slots.size(), out.data());
-}
-
-void put_gradients(Learner& learner, const Column<std::uint32_t>& slots,
-                   const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& gradients) {
-    check_gradients(learner, slots, gradients);
-    const nb::gil_scoped_release free;
-    learner.put_gradients(slots.data(), slots.size(), gradients.data());
-}
-
-// Whether `ends` has a pair for each slot, all slots are below a learner's dim, and weights may have bounds of their
-// own.
-template <class Array>
-void check_boxes(const Learner& learner, const Column<std::uint32_t>& slots, const Array& ends) {
-    if (!learner.boxed()) throw nb::value_error("bounds of single weights need a learner that is boxed");
-    if (ends.shape(0) != slots.size() || ends.shape(1) != 2) throw nb::value_error("ends needs a pair for each slot");
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-        if (slots.data()[i] >= learner.dim()) throw nb::value_error("a slot is outside the table");
-    }
-}
-
-bool put_boxes(Learner& learner, const Column<std::uint32_t>& slots,
-               const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& ends) {
-    check_boxes(learner, slots, ends);
-    return learner.put_boxes(slots.data(), slots.size(), ends.data());
-}
-
-void take_boxes(const Learner& learner, const Column<std::uint32_t>& slots, const Target<2>& ends) {
-    check_boxes(learner, slots, ends);
-    learner.take_boxes(slots.data(), slots.size(), ends.data());
-}
-
-void expect_columns(Learner& learner, int columns, int inputs) {
-    const int most_inputs = ftprl::DENSE_INPUTS - ftprl::MOST_DENSE + columns;
-    if (columns < 0 || columns > ftprl::MOST_DENSE || inputs < 0 || inputs > most_inputs)
-        throw nb::value_error("a stack has at most 64 dense columns");
-    learner.expect_columns(columns, inputs);
-}
-
-void keep_scales(Learner& learner, int first, int count) {
-    if (first < 0 || count < 2 || first + count > learner.scales())
-        throw nb::value_error("at least two of the scales need to stay");
-    const nb::gil_scoped_release free;
-    learner.keep_scales(first, count);
-}
-
-void know_classes(Learner& learner, int classes) {
-    if (!learner.has_classes() || classes < learner.outputs() || classes > learner.most_classes())
-        throw nb::value_error("classes need to be those known so far, or more, up to the most there may be");
-    const nb::gil_scoped_release free;
-    learner.know_classes(classes);
-}
-
-nb::dict dict_of(const std::vector<ftprl::Columns>& columns) {
-    nb::dict out;
-    for (const ftprl::Columns& part : columns) out[part.name] = nb::make_tuple(part.first, part.count);
-    return out;
-}
-
-// ---- receipts ----
-
-void ledger(const Learner& learner, const Target<3>& out, int leader,
-            const std::optional<Column<std::int64_t>>& slots) {
-    if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
-    check_scale(learner, leader);
-    const auto count = static_cast<std::size_t>(learner.scales());
-    if (out.shape(0) != 1 || out.shape(1) != ftprl::LEDGER_SUMS || out.shape(2) != count) {
-        throw nb::value_error("out needs ten sums for each output and scale");
-    }
-    const std::int64_t* at = slots ? slots->data() : nullptr;
-    const auto size = static_cast<std::int64_t>(slots ? slots->size() : 0);
-    for (std::int64_t i = 0; i < size; ++i) {
-        if (at[i] < 0 || static_cast<std::uint64_t>(at[i]) >= learner.dim())
-            throw nb::value_error("a slot is outside the table");
-    }
-    const nb::gil_scoped_release free;
-    const ftprl::LedgerSums ledger = learner.ledger(leader, at, size);
-    for (std::size_t j = 0; j < ftprl::LEDGER_SUMS; ++j) {
-        std::copy(ledger.sums[j], ledger.sums[j] + count, out.data() + j * count);
-    }
-}
-
-void groups(const Learner& learner, const Target<3>& out, int leader, int scale) {
-    if (!learner.receipt()) throw nb::value_error("a ledger needs a learner with a receipt");
-    check_scale(learner, leader);
-    check_scale(learner, scale);
-    if (out.shape(0) != 1 || out.shape(1) != ftprl::GROUPS || out.shape(2) != 4) {
-        throw nb::value_error("out needs 128 groups of four numbers for each output");
-    }
-    const nb::gil_scoped_release free;
-    const ftprl::LedgerGroups groups = learner.groups(leader, scale);
-    std::copy(&groups.sums[0][0], &groups.sums[0][0] + ftprl::GROUPS * 4, out.data());
-}
-
-// ---- views of the learner's own memory, which they keep alive ----
-
-// With `outputs` a first dimension, of length 1: all outputs have one mixture.
-nb::object view_of(nb::handle self, const NamedArray& array, bool outputs) {
-    std::vector<std::size_t> shape;
-    std::vector<std::int64_t> strides;
-    if (outputs) {
-        shape.push_back(1);
-        strides.push_back(array.rows == 0 ? array.columns : std::int64_t{array.rows} * array.stride);
-    }
-    if (array.rows != 0) {
-        shape.push_back(static_cast<std::size_t>(array.rows));
-        strides.push_back(array.stride);
-    }
-    shape.push_back(static_cast<std::size_t>(array.columns));
-    strides.push_back(1);
-    return nb::cast(nb::ndarray<nb::numpy, double>(array.data, shape.size(), shape.data(), self, strides.data()));
-}
-
-nb::dict views_of(nb::handle self, const std::vector<NamedArray>& arrays, bool outputs) {
-    nb::dict out;
-    for (const NamedArray& array : arrays) out[array.name] = view_of(self, array, outputs);
-    return out;
-}
-
-// ---- losses and values ----
-
-constexpr const char* LABELS[] = {"signs", "nonnegative", "positive", "numbers", "classes"};
-// As in the order of LabelRule.
-constexpr const char* RULES[] = {"none", "classes", "mean", "quantile", "median_of_unit", "log_mean", "log_ratio"};
-
-nb::dict losses() {
-    nb::dict all;
-    for (std::size_t i = 0; i < ftprl::LOSS_COUNT; ++i) {
-        const ftprl::Loss& loss = ftprl::LOSSES[i];
-        all[loss.name] = nb::make_tuple(LABELS[static_cast<int>(loss.labels)], RULES[static_cast<int>(loss.rule)],
-                                        ftprl::name_of(loss.baseline));
-    }
-    return all;
-}
-
-nb::tuple loss_at(const char* name, double score, double y, double tau) {
-    const ftprl::Loss* loss = ftprl::loss_named(name);
-    if (loss == nullptr) throw nb::value_error((std::string("loss is not known: ") + name).c_str());
-    double tail = 0.0;
-    const ftprl::LossAtScore at = loss->at(score, y, tau, tail);
-    return nb::make_tuple(ftprl::total_loss(at.value, tail), at.slope);
-}
-
-template <class T>
-bool are_units(const T* values, std::size_t size) {
-    constexpr std::size_t together = 4096;  // without a branch on each, and not much further than the first other one
-    for (std::size_t from = 0; from < size; from += together) {
-        const std::size_t to = std::min(from + together, size);
-        unsigned odd = 0;
-        for (std::size_t i = from; i < to; ++i) odd |= (std::fabs(values[i]) != T(1)) & (values[i] != T(0));
-        if (odd != 0) return false;
-    }
-    return true;
-}
-
-bool has_units(const Values& values) {
-    if (values.dtype() == nb::dtype<float>()) return are_units(static_cast<const float*>(values.data()), values.size());
-    if (values.dtype() != nb::dtype<double>()) throw nb::type_error("values must be float32 or float64");
-    return are_units(static_cast<const double*>(values.data()), values.size());
-}
-
 // ---- the module's part ----
 
 void bind_rows(nb::class_<Learner>& learner) {
@@ -554,88 +316,6 @@ void bind_rows(nb::class_<Learner>& learner) {
         .def("touch", &touch, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(),
              "The seconds it takes to read and write back every cell of the rows: the floor of a benchmark.");
-}
-
-void bind_cells(nb::class_<Learner>& learner) {
-    learner
-        .def("weights", &weights, nb::arg("out").noconvert(), nb::arg("scale"),
-             "The weight of each output and cell in one scale.")
-        .def("intercept", &intercept, nb::arg("out").noconvert(),
-             "z, R and S of the intercept, of each output and scale.")
-        .def("touched", &touched, nb::arg("out").noconvert(),
-             "Write the slots that have been learned, in order, into space for all; returns how many there are.")
-        .def("use_small_pages", &Learner::use_small_pages,
-             "Before the first cell is put: few of the cells of a large table will be used.")
-        .def("take", &take, nb::arg("slots").noconvert(), nb::arg("out").noconvert(), "Copy whole cells, a row each.")
-        .def("put", &put, nb::arg("slots").noconvert(), nb::arg("cells").noconvert(),
-             "Overwrite whole cells, a row each.")
-        .def("take_gradients", &take_gradients, nb::arg("slots").noconvert(), nb::arg("out").noconvert(),
-             "Copy the sums of the gradients of cells, a row each and a column for each scale; with a receipt.")
-        .def("put_gradients", &put_gradients, nb::arg("slots").noconvert(), nb::arg("gradients").noconvert(),
-             "Overwrite the sums of the gradients of cells that are there.")
-        .def("put_boxes", &put_boxes, nb::arg("slots").noconvert(), nb::arg("ends").noconvert(),
-             "Set the lower and the upper bound of the weights of cells; False when too many pairs differ.")
-        .def("take_boxes", &take_boxes, nb::arg("slots").noconvert(), nb::arg("ends").noconvert(),
-             "Copy the bounds of the weights of cells, a pair each.")
-        .def("expect_columns", &expect_columns, nb::arg("columns"), nb::arg("inputs"),
-             "Before a file's arrays are put: the dense columns that its stack knows, and its inputs.")
-        .def("know_classes", &know_classes, nb::arg("classes"),
-             "Of several classes: make so many known, at least those that are.")
-        .def_prop_ro("outputs", &Learner::outputs, "Scores of a row: 1, or the number of classes known so far.")
-        .def("keep_scales", &keep_scales, nb::arg("first"), nb::arg("count"),
-             "Drop all scales but `count` neighbours from number `first` on.")
-        .def("drop_coin", &Learner::drop_coin, nb::call_guard<nb::gil_scoped_release>(),
-             "Drop the coin-betting expert, if there is one.")
-        .def(
-            "use_threads", &use_threads, nb::arg("threads"),
-            "So many threads may learn the scales from now on, the caller's included; the model does not depend on it.")
-        .def_prop_ro(
-            "width", [](const Learner& self) { return self.cell_bytes() / (self.wide_cells() ? 8 : 4); },
-            "How many numbers a cell has, those that fill it up included.")
-        .def_prop_ro("slot_bytes", &Learner::slot_bytes, "The memory that each slot of the table may take up.")
-        .def_prop_ro(
-            "columns", [](const Learner& self) { return dict_of(self.columns()); },
-            "Parts of a cell by name: the first number, and how many; 0 for a single one.")
-        .def_prop_ro(
-            "saved_columns", [](const Learner& self) { return dict_of(self.saved_columns()); },
-            "Parts of a cell as a model file names them.");
-}
-
-void bind_state(nb::class_<Learner>& learner) {
-    learner
-        .def("ledger", &ledger, nb::arg("out").noconvert(), nb::arg("leader"),
-             nb::arg("slots").noconvert().none() = nb::none(),
-             "The sums of a receipt against one scale's weights as they are, over the cells at `slots` or all.")
-        .def("groups", &groups, nb::arg("out").noconvert(), nb::arg("leader"), nb::arg("scale"),
-             "Number, -S.u, penalty and D.R of the cells, by powers of two of how often they were seen.")
-        .def_prop_ro(
-            "tallies",
-            [](nb::handle self) {
-                double* data = nb::cast<Learner&>(self).tallies();
-                return view_of(self, {"tallies", data, 0, ftprl::TALLIES, 0}, false);
-            },
-            "What was added up since the first row. A view.")
-        .def_prop_ro(
-            "calibration",
-            [](nb::handle self) -> nb::object {
-                auto& own = nb::cast<Learner&>(self);
-                if (!own.calibrates()) return nb::none();
-                return view_of(self, {"calibration", &own.calibration().bins[0][0], ftprl::BINS, 3, 3}, false);
-            },
-            "Weight, probabilities and positives of each twentieth of [0, 1]: log loss with a receipt. A view.")
-        .def_prop_ro(
-            "rounding", [](nb::handle self) { return view_of(self, nb::cast<Learner&>(self).rounding(), false); },
-            "The sums that bound the rounding of a receipt: four rows, a column for each scale. A view.")
-        .def_prop_ro(
-            "row_sums", [](nb::handle self) { return view_of(self, nb::cast<Learner&>(self).row_sums(), false); },
-            "The sums over rows of a receipt when labels are in any unit: five rows, a column for each scale. A view.")
-        .def_prop_ro(
-            "mixture", [](nb::handle self) { return views_of(self, nb::cast<Learner&>(self).mixture(), true); },
-            "The state of the mixture by name, of each output. Views.")
-        .def_prop_ro(
-            "saved_arrays",
-            [](nb::handle self) { return views_of(self, nb::cast<Learner&>(self).saved_arrays(), false); },
-            "The arrays of a model file besides the cells, by name. Views.");
 }
 
 }  // namespace
@@ -690,16 +370,11 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
                 nb::arg("classes") = 0, nb::arg("calibrate") = "none", nb::arg("round_rows") = 1);
     learner.def("copy", &Learner::copy);
     bind_rows(learner);
-    bind_cells(learner);
-    bind_state(learner);
+    bind_learner_cells(learner);
+    bind_learner_state(learner);
     m.def("use_instruction_set", &use_instruction_set, nb::arg("name"),
           "Use what was compiled for an instruction set in learners and parsers made from now on ('avx2', 'sse2', "
           "'portable', '' for the best). False when the processor lacks it.");
-    m.def("losses", &losses,
-          "Each loss by name: its labels, how scales are mixed, within which scores, and its baseline.");
-    m.def("loss_at", &loss_at, nb::arg("name"), nb::arg("score"), nb::arg("y"), nb::arg("tau") = 0.5,
-          "The loss of a score and its slope.");
-    m.def("has_units", &has_units, nb::arg("values").noconvert(), "Whether every value is 1, -1 or 0.");
     m.def("prefault", &prefault, nb::arg("dim"), nb::kw_only(), nb::arg("scales"), nb::arg("float64"),
           nb::arg("receipt"), "Have a thread touch the memory of the next learner of this kind.");
 }

@@ -111,6 +111,7 @@ NB_MODULE(_core, m) {
                   "numpy.typing.NDArray[numpy.uint64]"),
           "The 64-bit hash of each name, as a NumPy array.");
     ftprl::bindings::bind_learner(m);
+    ftprl::bindings::bind_losses(m);
     ftprl::bindings::bind_lock(m);
     ftprl::bindings::bind_admission(m);
     ftprl::bindings::bind_baseline(m);

@@ -113,7 +113,7 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
     }
     CoinState coin{};
     ColumnState columns{};
-    if (s.coin) coin = {cells("coin", 4 * places), needed(arrays, "coin_base", 5)};
+    if (s.coin) coin = {cells("coin", 4 * places), needed(arrays, "coin_base", 7)};
     if (s.dense) {
         columns = {needed(arrays, "columns", MOST_COLUMNS * COLUMN_FACTS),
                    needed(arrays, "column_counts", COLUMN_COUNTS), needed(arrays, "dense_u", STACK_INPUTS),

@@ -21,6 +21,7 @@ constexpr int NEWTON_STEPS = 100;
 constexpr double DOUBLING = 1.0 / 64.0;  // of the largest weight, in the number of epochs
 constexpr int MOST_DOUBLINGS = LIKELY;   // in one epoch: enough bets are left then for 10 billion rows
 constexpr std::int64_t STOP_ROWS = 256, FIRST_SEGMENT = 1024;
+constexpr double LEAST_UNIT = 0x1p-440;
 
 struct Bets {
     double size[GRID], cost[GRID], log_prior[GRID];
@@ -53,6 +54,10 @@ bool is_stop(double epoch_rows) {
     const std::int64_t n = whole(epoch_rows);
     return n > 0 && (n % STOP_ROWS == 0 || (n < STOP_ROWS && is_power_of_two(n)));
 }
+
+// A sum of squared deviations in units of c. Where squares of so small numbers are lost (losses of labels below 1e-70)
+// it is the most that so many rows can make, which is 1 each: intervals are then wider, and hold as well.
+double in_units(double squares, double c, double rows) { return c >= LEAST_UNIT ? squares / (c * c) : rows; }
 
 double cut(double x, double low, double high) { return x < low ? low : (x > high ? high : x); }
 
@@ -278,7 +283,7 @@ Range MeanSequence::sums() const {
     const MeanState& s = state_;
     const double c = unit();
     if (!(c > 0.0)) return {s.sum, s.sum};
-    const double far = c * largest_deviation(s.squares / (c * c), threshold(0.5 * error_probability_), doublings());
+    const double far = c * largest_deviation(in_units(s.squares, c, s.epoch_rows), threshold(0.5 * error_probability_), doublings());
     return {std::max(s.sum - far, lowest() * s.epoch_weight), std::min(s.sum + far, s.bound * s.epoch_weight)};
 }
 
@@ -292,7 +297,7 @@ bool MeanSequence::is_decided() const {
     const MeanState& s = state_;
     const double c = unit(), enough = threshold(0.5 * error_probability_);
     if (!(c > 0.0)) return false;
-    const double above = (s.sum + s.lower) / c, below = -(s.sum + s.upper) / c, v = s.squares / (c * c);
+    const double above = (s.sum + s.lower) / c, below = -(s.sum + s.upper) / c, v = in_units(s.squares, c, s.epoch_rows);
     const double far = std::max(above, below);
     if (!(far > 0.0) || far * far < 2.0 * v * enough) return false;  // no bet can have won enough
     return log_wealth(far, v, doublings()) > enough;
@@ -328,7 +333,7 @@ void DriftAlarm::look(const MeanSequence& losses) {
 void DriftAlarm::start_segment(const MeanSequence& losses) {
     const MeanState& now = losses.state();
     const double c = losses.unit(), enough = losses.threshold(0.5 * error_probability_);
-    const double far = c > 0.0 ? c * largest_deviation(now.squares / (c * c), enough, losses.doublings()) : 0.0;
+    const double far = c > 0.0 ? c * largest_deviation(in_units(now.squares, c, now.epoch_rows), enough, losses.doublings()) : 0.0;
     state_.reference = (now.sum + far) / now.epoch_weight;
     state_.segments += 1.0;
     state_.is_testing = 1.0;
@@ -345,7 +350,7 @@ void DriftAlarm::test(const MeanSequence& losses) {
     if (!(excess > 0.0)) return;
     const double needed =
         -std::log(0.5 * error_probability_) + std::log(state_.segments) + std::log(state_.segments + 1.0);
-    const double v = (now.squares - state_.squares) / (c * c);
+    const double v = in_units(now.squares - state_.squares, c, now.epoch_rows);
     if (excess * excess < 2.0 * v * needed) return;  // no bet can have won enough
     if (log_wealth(excess, v, losses.doublings()) >= needed) state_.alarm_row = now.rows;
 }

@@ -18,6 +18,8 @@ constexpr int ROW_INPUTS = DENSE_AT + 4 + MOST_DENSE;  // a 1, the values of the
 // theta, minus the sum of the gradients; the sum of their sizes; what was won so far; the largest |value|. The weight
 // is (COIN_WEALTH + won) theta / (L (L + sizes)), L the largest |value| times the largest weighted slope.
 enum CoinFact { THETA, SIZES, WON, LARGEST_VALUE, COIN_FACTS };
+// Of the intercept also the largest weighted slope and, with the log loss, the weights of the labels of each class.
+enum CoinTotal { COIN_BOUND = COIN_FACTS, NEGATIVE_WEIGHT, POSITIVE_WEIGHT, COIN_NUMBERS };
 constexpr double COIN_WEALTH = 0.3;
 
 // ---- the stack with dense columns ----
@@ -58,7 +60,7 @@ struct ColumnIndex {
 // What the kernels get of the two additions; null where they are off.
 struct ExpertState {
     void* coin;              // four numbers for each cell
-    double* coin_intercept;  // the same of the intercept, in float64, and then the largest weighted slope
+    double* coin_intercept;  // the same of the intercept, in float64, and the totals behind them
     double* coin_scratch;    // SCRATCH doubles for each coordinate of the longest row, as for one scale
     DenseBlock* dense;
     const std::uint32_t* slots;  // of the entries of the batch, whose indices are cells

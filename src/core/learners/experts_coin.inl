@@ -53,19 +53,32 @@ constexpr double MOST_WON = 0x1p400;
 
 // The weight of the intercept, a coordinate of value 1.
 inline double intercept_bet(const double* own) {
-    const double bound = own[COIN_FACTS];
+    const double bound = own[COIN_BOUND];
     return (COIN_WEALTH + own[WON]) * own[THETA] / (bound * (bound + own[SIZES]));
 }
 
-// The coin's score of entries [from, to), with the intercept.
+// The log odds of the labels so far, as if there had been half a row of each class before them (Krichevsky and
+// Trofimov 1981), of the largest weight that a slope has shown.
+inline double label_odds(const double* own) {
+    const double half = 0.5 * own[COIN_BOUND];
+    return log((own[POSITIVE_WEIGHT] + half) / (own[NEGATIVE_WEIGHT] + half));
+}
+
+// What the score of every row has: the bet of the intercept and, with the log loss, the base rate it is counted from.
+inline double coin_constant(const ScaleConstants& c, const double* own) {
+    if (!c.base.intercept) return 0.0;
+    return c.base.loss->rule != LabelRule::none ? intercept_bet(own) : intercept_bet(own) + label_odds(own);
+}
+
+// The coin's score of entries [from, to).
 template <class T, bool raise>
-double coin_score(const Rows& rows, bool wide_values, const ExpertState& state, bool intercept, std::int64_t from,
+double coin_score(const Rows& rows, bool wide_values, const ExpertState& state, double constant, std::int64_t from,
                   std::int64_t to, std::int64_t end) {
     const auto* cells = static_cast<const Cell<T>*>(state.coin);
     auto* kept = reinterpret_cast<Bet<T>*>(state.coin_scratch);
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
-    const D bound = all(state.coin_intercept[COIN_FACTS]);
+    const D bound = all(state.coin_intercept[COIN_BOUND]);
     D total = all(0.0);
     const Cell<T>* at[4];
     for (std::int64_t p = from; p < to; p += 4) {
@@ -75,7 +88,7 @@ double coin_score(const Rows& rows, bool wide_values, const ExpertState& state, 
         total += bet_block<T, raise>(at, values_of(rows, wide_values, p, count, end), bound, count,
                                      raise ? kept++ : nullptr);
     }
-    return sum(total) + (intercept ? intercept_bet(state.coin_intercept) : 0.0);
+    return sum(total) + constant;
 }
 
 // The gradients of a block, and what its coordinates become.
@@ -95,7 +108,7 @@ void learn_coin(const Rows& rows, const ExpertState& state, bool intercept, std:
     auto* cells = static_cast<Cell<T>*>(state.coin);
     const auto* kept = reinterpret_cast<const Bet<T>*>(state.coin_scratch);
     double* own = state.coin_intercept;
-    const double g = within(row_slope, own[COIN_FACTS]);
+    const double g = within(row_slope, own[COIN_BOUND]);
     const D slope = all(g);
     Cell<T>* at[4];
     Cell<T> none;
@@ -111,27 +124,35 @@ void learn_coin(const Rows& rows, const ExpertState& state, bool intercept, std:
         own[THETA] -= g;
         own[SIZES] += fabs(g);
     }
-    own[COIN_FACTS] = most(own[COIN_FACTS], fabs(row_slope));
+    own[COIN_BOUND] = most(own[COIN_BOUND], fabs(row_slope));
 }
 
 // ---- both additions, before and after a row is learned ----
 
-// The coin's score, counted from the offset of the labels and in their unit, and the columns of the stack.
+// The coin's score, counted from the base rate or the offset of the labels and in their unit, and the columns of the
+// stack.
 template <class T>
 inline void read_experts(const Rows& rows, bool wide_values, const ScaleConstants& c, const ScaleState& state,
                          const ColumnIndex& index, std::int64_t from, std::int64_t to, std::int64_t end, bool learns,
                          double* scores) {
     const Mixture& m = *state.mixture;
     if (c.coin) {
-        const double bet =
-            learns ? coin_score<T, true>(rows, wide_values, state.experts, c.base.intercept, from, to, end)
-                   : coin_score<T, false>(rows, wide_values, state.experts, c.base.intercept, from, to, end);
+        const double constant = coin_constant(c, state.experts.coin_intercept);
+        const double bet = learns ? coin_score<T, true>(rows, wide_values, state.experts, constant, from, to, end)
+                                  : coin_score<T, false>(rows, wide_values, state.experts, constant, from, to, end);
         const bool labelled = c.base.loss->rule != LabelRule::none;
         scores[c.count] = labelled ? m.labels.offset + stack_unit(c, m.labels) * bet : bet;
     }
     if (c.dense) {
         const bool counts = learns && !c.frozen;  // rows that were learned before do not count again
         read_columns(rows, wide_values, from, to, index, *state.experts.dense, counts, scores + DENSE_AT);
+    }
+}
+
+// The label of a row that is learned with the log loss, for the base rate of the coin.
+inline void count_label(const ScaleConstants& c, const ScaleState& state, double y, double weight) {
+    if (c.coin && c.base.intercept) {
+        state.experts.coin_intercept[y > 0.0 ? POSITIVE_WEIGHT : NEGATIVE_WEIGHT] += weight;
     }
 }
 

@@ -1,6 +1,7 @@
 #include "learners/multi_scale.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace ftprl {
@@ -15,6 +16,7 @@ const ScaleSet& set_of(const Kernels& kernels, const LearnerOptions& options) {
 
 constexpr std::size_t LONGEST_CELL = 512;
 constexpr std::size_t AHEAD = 64;           // cells fetched ahead
+constexpr double USUAL_SCALE = 0.2, USUAL_WIDTH = 1.5;  // of the weights at the start, in the logarithm of the scale
 constexpr std::int64_t LEAST_SPLIT = 8192;  // entries of a batch for which the cells are split
 
 // The lanes [first, first + count) of all `cells` cells, put where cells of fewer lanes go: from the front on, since
@@ -65,10 +67,25 @@ MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
     const bool classes = loss().rule == LabelRule::classes;
     const double part = classes ? 1.0 / (1.0 + CAUTION) : 1.0;
     for (int j = 0; j < experts(); ++j) mixture_.w[j] = part * (1.0 / experts());
+    favour_usual_scales();
     if (classes) mixture_.w[K + (options_.constants.stack ? 1 : 0)] += 1.0 - part;
     if (!options_.constants.stack) return;
     for (int k = 0; k < K; ++k) mixture_.u[k] = 1.0 / K;
     for (int k = 0; k < stack_columns(); ++k) mixture_.P[k][k] = 1.0 / STACK_RIDGE;
+}
+
+// With the log loss and the coin the scales that are best on most streams begin with more of the weights. Those of
+// share 0 follow from the losses alone. docs/scales-reference.md.
+void MultiScaleLearner::favour_usual_scales() {
+    const ScaleConstants& c = options_.constants;
+    if (labelled() || !c.coin || (c.sharing == Share::fixed && c.share == 0.0)) return;
+    double total = 0.0;
+    for (int j = 0; j < experts(); ++j) {
+        const double away = j < scales() ? std::log(c.h[j] / USUAL_SCALE) / USUAL_WIDTH : 0.0;
+        mixture_.w[j] = j < scales() ? 2.0 / (1.0 + away * away) : 1.0;
+        total += mixture_.w[j];
+    }
+    for (int j = 0; j < experts(); ++j) mixture_.w[j] /= total;
 }
 
 void MultiScaleLearner::prefault(const LearnerOptions& options, const Kernels& kernels) {
@@ -96,7 +113,7 @@ MultiScaleLearner::MultiScaleLearner(const MultiScaleLearner& other)
 }
 
 void MultiScaleLearner::make_experts() {
-    coin_intercept_[COIN_FACTS] = 1.0;
+    coin_intercept_[COIN_BOUND] = 1.0;
     if (options_.constants.coin) coin_ = std::make_unique<Memory>((dim() + 1) * coin_bytes());
     if (options_.constants.dense) dense_ = std::make_unique<DenseBlock>();
     mixture_.dense = dense_.get();
@@ -418,7 +435,8 @@ std::vector<NamedArray> MultiScaleLearner::saved_arrays() {
 }
 
 void MultiScaleLearner::add_expert_arrays(std::vector<NamedArray>& arrays) {
-    if (coin_ != nullptr) arrays.push_back({"coin.intercept", coin_intercept_, 0, COIN_FACTS + 1, 0});
+    const int numbers = labelled() ? COIN_BOUND + 1 : COIN_NUMBERS;  // the others count no labels
+    if (coin_ != nullptr) arrays.push_back({"coin.intercept", coin_intercept_, 0, numbers, 0});
     if (dense_ == nullptr) return;
     DenseBlock& b = *dense_;
     arrays.push_back({"dense.rows", &b.rows, 0, 1, 0});

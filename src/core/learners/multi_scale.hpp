@@ -72,6 +72,7 @@ private:
     void split();
     WholeCells whole() const;
     void make_experts();
+    void favour_usual_scales();
     void add_expert_arrays(std::vector<NamedArray>& arrays);
     void link_columns();
     const ScaleSet& set() const;
@@ -91,7 +92,7 @@ private:
     Mixture mixture_ = {};
     std::unique_ptr<Memory> coin_;          // the numbers of the coin by the number of a cell
     std::unique_ptr<Memory> coin_scratch_;  // grows with the longest row
-    double coin_intercept_[COIN_FACTS + 1] = {};
+    double coin_intercept_[COIN_NUMBERS] = {};
     std::unique_ptr<DenseBlock> dense_;
     int threads_ = 1;                    // that may learn
     std::unique_ptr<ScaleParts> parts_;  // where cells and S are while several threads learn; otherwise null

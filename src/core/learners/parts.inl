@@ -189,6 +189,7 @@ void mix_log_loss(const MixedRows& mixed, const ScaleConstants& constants, const
         if (out.scores != nullptr) out.scores[r] = prediction.score;
         if (out.losses != nullptr) out.losses[r] = prediction.loss;
         count_row(weight, prediction.loss, state.tallies, *mixed.totals);
+        count_label(constants, state, y, weight);
         learn_experts<T>(rows, job.wide, constants, state, units, *mixed.index, from, last, state.tallies[ROWS],
                          slopes[constants.count]);
     }

@@ -269,6 +269,7 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
                                                 sums);
         if (constants.base.intercept) learn_intercept<L, receipt>(c, state.intercept, slope, own);
         if constexpr (receipt) add_sums<L>(sums, own, slope, state.mixture->sums, state.receipt.rounding);
+        count_label(constants, state, y, weight);
         learn_experts<T>(rows, wide, constants, state, cells, index, from, to, tallies[ROWS], slopes[constants.count]);
     }
     return batch;

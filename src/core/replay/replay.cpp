@@ -15,6 +15,12 @@ constexpr std::int64_t FIRST_WATCHED = 8;
 // The bet of the coin's intercept, a coordinate of value 1.
 double own_bet(const double* base) { return (WEALTH + base[2]) * base[0] / (base[4] * (base[4] + base[1])); }
 
+// The log odds of the labels so far, with half a row of each class before them: 0 unless labels are counted.
+double label_odds(const double* base) {
+    const double half = 0.5 * base[4];
+    return std::log((base[6] + half) / (base[5] + half));
+}
+
 template <class T>
 constexpr double most_of() {
     return sizeof(T) == sizeof(float) ? LARGEST_FLOAT : LARGEST;
@@ -284,7 +290,7 @@ double Learner::coin_score(const Row& row) {
         terms_[i] = bets_[i] * row.value[i];
     }
     const double total = in_fours(terms_.data(), row.size);
-    return s_.intercept ? total + own_bet(coin_.base) : total;
+    return s_.intercept ? total + (own_bet(coin_.base) + label_odds(coin_.base)) : total;
 }
 
 template <class T>
@@ -360,6 +366,7 @@ double Learner::learn(const Row& row, double& prediction) {
         value = several_ ? learn_mixture(s_, mixture_, scores, x, row.y, row.weight, totals_.tallies[2])
                          : loss_value(s_, scores[0], row.y);
         for (int k = 0; k < s_.count(); ++k) slopes[k] = log_slope(scores[k], row.y);
+        if (coin && s_.intercept) coin_.base[row.y > 0.0 ? 6 : 5] += row.weight;
     }
     if (teaches) {
         for (int k = 0; k < s_.count(); ++k) slopes[k] *= row.weight;

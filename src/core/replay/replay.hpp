@@ -59,7 +59,8 @@ struct MixtureState {
     double *P, *u, *w, *totals, *seen, *facts, *hedge, *block, *windows;
 };
 
-// The coin: four numbers of each place, float or double; the intercept's, and the largest weighted slope. Null without.
+// The coin: four numbers of each place, float or double; those of the intercept, the largest weighted slope, and
+// the weights of negative and positive labels, which only the log loss counts. Null without.
 struct CoinState {
     void* cells;
     double* base;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -60,8 +61,13 @@ def _intercepts(engine: Engine) -> list[float]:
         own = np.zeros(len(h))
     if not spec.coin:
         return [float(x) for x in own]
-    theta, sizes, won, _, bound = engine.saved_arrays["coin.intercept"].tolist()
-    bet = (_WEALTH + won) * theta / (bound * (bound + sizes)) if spec.intercept else 0.0
+    theta, sizes, won, _, bound, *labels = engine.saved_arrays["coin.intercept"].tolist()
+    if not spec.intercept:
+        return [*(float(x) for x in own), 0.0]
+    bet = (_WEALTH + won) * theta / (bound * (bound + sizes))
+    if labels:  # the log odds of the base rate, with half a row of each class
+        negative, positive = labels
+        bet += math.log((positive + 0.5 * bound) / (negative + 0.5 * bound))
     return [*(float(x) for x in own), bet]
 
 

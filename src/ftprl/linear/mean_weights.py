@@ -112,10 +112,14 @@ def _of_coin(engine: Engine, slots: NDArray[Any], part: float) -> MeanWeights:
         return MeanWeights(np.zeros(len(slots)), 0.0)
     theta, sizes, won, largest = engine.parts_at(slots)["coin"].astype(float).T
     own = engine.saved_arrays["coin.intercept"]
-    bound = own[-1]  # the largest weighted slope
+    bound, labels = own[4], own[5:]  # the largest weighted slope; the weights of both classes with the log loss
     bets = _bets(theta, sizes, won, largest * bound)
-    bias = _bets(own[:1], own[1:2], own[2:3], own[-1:]) if engine.spec.intercept else np.zeros(1)
-    return MeanWeights(part * bets, float(part * bias[0]))
+    bias = 0.0
+    if engine.spec.intercept:
+        bias = float(_bets(own[:1], own[1:2], own[2:3], own[4:5])[0])
+        if labels.size:  # counted from the base rate, with half a row of each class
+            bias += float(np.log((labels[1] + 0.5 * bound) / (labels[0] + 0.5 * bound)))
+    return MeanWeights(part * bets, part * bias)
 
 
 def _bets(theta: Vector, sizes: Vector, won: Vector, most_lost: Vector) -> Vector:

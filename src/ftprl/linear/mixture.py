@@ -22,6 +22,7 @@ TOLERANCE = 1.001
 FIRST_COIN_ROW = 2**14
 COIN_TOLERANCE = 0.01
 _LARGEST_GAP = 1  # of `hedge`
+_USUAL_SCALE, _USUAL_WIDTH = 0.2, 1.5  # of the weights at the start: src/core/learners/multi_scale.cpp
 _FIRST_MIXTURE = 0.5  # of the weight with which held-out rows start, that of the mixture of the first pass
 LATEST = 2  # the row of `windows` with the sums at the last power of two
 
@@ -82,17 +83,30 @@ def rates_of(state: State, spec: Spec, progress: LossTotals) -> dict[str, Any] |
         return None
     k = leader_of(state, len(spec.scales))
     own = {"scale": spec.scales[k], "loss": float(state["totals"][k]), "mixture": progress.loss}
-    return own | {"guaranteed": _guaranteed(state, spec, progress.rows)}
+    return own | {"guaranteed": _guaranteed(state, spec, progress.rows, spec.scales[k])}
 
 
-def _guaranteed(state: State, spec: Spec, rows: int) -> float | None:
-    """The proved excess of the mixture over its best expert, with the log loss."""
+def _guaranteed(state: State, spec: Spec, rows: int, scale: float) -> float | None:
+    """The proved excess of the mixture over a scale, with the log loss."""
     if spec.scalar_loss().has_units:
         return None
     shared = {"capped": 1.0 + math.log(max(1.0, rows / 1024)), "auto": math.log(rows + 1.0)}
     handed = shared[spec.share] if isinstance(spec.share, str) else -rows * math.log1p(-spec.share)
     experts = len(experts_of(spec)) + len(spec.retired) + spec.coin_retired
-    return float(state["facts"][0]) * (math.log(experts) + handed)
+    # A row that weighs more than all before it makes the weights more equal, as if they had begun so.
+    largest, first = float(state["facts"][0]), _first_weight(spec, scale)
+    return -math.log(first) + (largest - 1.0) * math.log(experts) + largest * handed
+
+
+def _first_weight(spec: Spec, scale: float) -> float:
+    """The weight that a scale had before the first row: docs/scales-reference.md."""
+    scales = [*spec.scales, *spec.retired]
+    has_coin = spec.coin or spec.coin_retired
+    others = float(spec.stacked + has_coin)
+    if not has_coin or spec.share == 0.0:
+        return 1.0 / (len(scales) + others)
+    weights = {h: 2.0 / (1.0 + (math.log(h / _USUAL_SCALE) / _USUAL_WIDTH) ** 2) for h in scales}
+    return weights[scale] / (math.fsum(weights.values()) + others)
 
 
 def restart(state: State, experts: int, part: float, *, is_log_loss: bool, is_bayes: bool) -> None:

@@ -23,9 +23,9 @@ HOT = "rounds.hot"  # of a model that learns in rounds of several rows
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
-_LARGEST_STACK = 1e30  # no weight of a stack gets near it
+_LARGEST_STACK = 1e30  # no weight of a stack with the log loss gets near it
 _LENT = 0.3  # to each coordinate of the coin
-_EARLIER = {LABELS: 16, "mixture.hedge": 7}  # how many numbers these had in earlier versions
+_EARLIER = {LABELS: 16, "mixture.hedge": 7, "coin.intercept": 5}  # how many numbers these had in earlier versions
 _LEAD, _SURE_LEAD = 10, 1e3  # the lead of a mixture with hinge loss, and one that leaves nothing to the majority
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
@@ -115,7 +115,7 @@ def restore(engine: Engine, tensors: Tensors) -> None:
 
 
 def _completed(tensors: Tensors, arrays: Mapping[str, NDArray[Any]]) -> Tensors:
-    """The tensors with numbers at 0 behind those of an earlier version, which did not cut labels and had no lead."""
+    """The tensors with numbers at 0 behind those of an earlier version: no label was cut, no lead, no base rate."""
     longer = {}
     for name, size in _EARLIER.items():
         if name in arrays and name in tensors and tensors[name].shape == (size,):
@@ -233,6 +233,11 @@ def _is_stack(P: NDArray[Any]) -> bool:
     return bool((P == P.T).all() and (np.diag(P) > 0).all() and (np.abs(P) <= _LARGEST_P).all())
 
 
+def _is_stack_weights(t: Tensors, name: str) -> bool:
+    """The weights of a stack. Counts of 0 and then of 1e-150 make them any size: a slope is in units of the labels."""
+    return bool((np.abs(t[name]) <= (_LARGEST if LABELS in t else _LARGEST_STACK)).all())
+
+
 def _is_labels(numbers: NDArray[Any]) -> bool:
     """Finite numbers; weights, counts and units of at least 0; a range that is one."""
     names = dict(zip(LABEL_NUMBERS, numbers.tolist(), strict=True))
@@ -281,6 +286,11 @@ def _is_coin(coins: NDArray[Any]) -> bool:
     return _is_moderate(coins) and within and bool((won >= -_LENT * 1.01).all() and (largest >= 0).all())
 
 
+def _is_own_coin(own: NDArray[Any]) -> bool:
+    """The same of the intercept, a largest slope of at least 1, and the weights of labels of both classes."""
+    return _is_coin(own[np.newaxis, :4]) and bool(own[4] >= 1.0) and _is_positive(own[5:])
+
+
 def _are_columns(t: Tensors) -> bool:
     """Dense columns: slots that were learned, each once; the first ones, which the stack sees, have a deviation."""
     columns, N = t["dense.columns"], t["N"]
@@ -317,15 +327,15 @@ _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "mixture.seen": lambda t: _is_moderate(t["mixture.seen"]),
     "mixture.facts": lambda t: _is_finite(t["mixture.facts"]) and bool((t["mixture.facts"] >= (1.0, 0.0, 0.0)).all()),
     "mixture.P": lambda t: _is_stack(t["mixture.P"]),
-    "mixture.u": lambda t: bool((np.abs(t["mixture.u"]) <= _LARGEST_STACK).all()),
+    "mixture.u": lambda t: _is_stack_weights(t, "mixture.u"),
     "coin": lambda t: _is_coin(t["coin"]),
-    "coin.intercept": lambda t: _is_coin(t["coin.intercept"][np.newaxis, :4]) and bool(t["coin.intercept"][4] >= 1.0),
+    "coin.intercept": lambda t: _is_own_coin(t["coin.intercept"]),
     "dense.rows": lambda t: _is_positive(t["dense.rows"]),
     "dense.columns": _are_columns,
     "dense.P": lambda t: _is_stack(t["dense.P"]),
     "dense.class_P": lambda t: all(map(_is_stack, np.split(t["dense.class_P"], len(t["dense.class_u"])))),
     "dense.class_u": lambda t: bool((np.abs(t["dense.class_u"]) <= _LARGEST_STACK).all()),
-    "dense.u": lambda t: bool((np.abs(t["dense.u"]) <= _LARGEST_STACK).all()),
+    "dense.u": lambda t: _is_stack_weights(t, "dense.u"),
     "calibrator.u": lambda t: _is_platt(t["calibrator.u"]),
     "calibrator.P": lambda t: _is_stack(t["calibrator.P"]),
     "calibrator.bins": lambda t: _is_bins(t["calibrator.bins"]),

@@ -84,13 +84,18 @@ def audited_rates(replay: Replayed) -> dict[str, Any] | None:
     totals = state["totals"].tolist()[: len(spec.scales)]
     k, T, promised = totals.index(min(totals)), float(replay.tallies[2]), None
     if not spec.scalar_loss().has_units:
-        experts = len(spec.scales) + len(spec.retired) + spec.stacked + (spec.coin or spec.coin_retired)
-        promised = math.log(experts)
+        all_scales, coin = list(spec.scales) + list(spec.retired), spec.coin or spec.coin_retired
+        experts, heaviest = len(all_scales) + spec.stacked + coin, float(state["facts"][0])
+        started = 1.0 / experts  # the weight of the best scale before the first row
+        if coin and spec.share != 0.0:
+            parts = [2.0 / (1.0 + (math.log(h / 0.2) / 1.5) ** 2) for h in all_scales]
+            started = parts[k] / (sum(parts) + spec.stacked + coin)
+        promised = 0.0
         if spec.share == "capped":
             promised += 1.0 + (math.log(T / 1024) if T > 1024 else 0.0)
         elif spec.share == "auto":
             promised += math.log(T + 1.0)
         else:
             promised += T * math.log(1.0 / (1.0 - float(spec.share)))
-        promised *= float(state["facts"][0])
+        promised = heaviest * promised + math.log(1.0 / started) + (heaviest - 1.0) * math.log(experts)
     return {"scale": spec.scales[k], "loss": totals[k], "mixture": float(replay.tallies[0]), "guaranteed": promised}

@@ -27,6 +27,7 @@ COSTS = -np.log1p(-BETS) - BETS
 _PRIOR = 1.0 / (1.0 + np.maximum(np.arange(24) - 8, 0)) ** 2
 LOG_PRIOR = np.log(_PRIOR / _PRIOR.sum())
 EVERY = 256  # rows after which a guess is brought up to date, and the alarm is looked at
+LEAST_UNIT = 2.0**-440
 FIRST_SEGMENT = 1024
 MOST_DOUBLINGS = 8  # of the largest weight, before a new epoch
 FIRST_ROWS, PASSED_OVER, UNITS = 32, 16, 16.0  # settle the unit of losses that have one
@@ -150,7 +151,7 @@ class MeanReplay:
         now, c = self.now, self.unit
         if not c > 0.0:
             return now.sum, now.sum
-        far = c * farthest(_over(now.squares, c), self.threshold(0.5 * (1.0 - LEVEL)), now.doublings)
+        far = c * farthest(_over(now.squares, c, now.rows), self.threshold(0.5 * (1.0 - LEVEL)), now.doublings)
         return max(now.sum - far, self.low * now.weight), min(now.sum + far, self.bound * now.weight)
 
     def to_dict(self) -> dict[str, Any] | None:
@@ -192,7 +193,7 @@ class DriftReplay:
         if now.rows >= FIRST_SEGMENT and now.rows & (now.rows - 1) == 0 and self.row is None:
             c = losses.unit
             enough = losses.threshold(0.5 * FALSE_ALARM)
-            far = c * farthest(_over(now.squares, c), enough, now.doublings) if c > 0.0 else 0.0
+            far = c * farthest(_over(now.squares, c, now.rows), enough, now.doublings) if c > 0.0 else 0.0
             self._start = ((now.sum + far) / now.weight, now.weight, now.sum, now.squares)
             self._segments += 1
 
@@ -202,7 +203,7 @@ class DriftReplay:
             return
         excess = (now.sum - total - reference * (now.weight - weight)) / c
         needed = math.log(self._segments) + math.log(self._segments + 1.0) - math.log(0.5 * FALSE_ALARM)
-        if excess > 0.0 and wealth(excess, _over(now.squares - squares, c), now.doublings) >= needed:
+        if excess > 0.0 and wealth(excess, _over(now.squares - squares, c, now.rows), now.doublings) >= needed:
             self.row = losses.rows
 
 
@@ -266,9 +267,9 @@ class ConfidenceReplay:
         return {**{name: entry for name, entry in known.items() if entry is not None}, "drift": drift}
 
 
-def _over(squares: float, c: float) -> float:
-    """A sum of squares in units of c; infinite where weights are so small that nothing is known of them."""
-    return squares / (c * c) if c * c > 0.0 else math.inf
+def _over(squares: float, c: float, rows: int) -> float:
+    """A sum of squared deviations in units of c; where squares are lost, the most that so many rows can make."""
+    return squares / (c * c) if c >= LEAST_UNIT else float(rows)
 
 
 def _added(start: float, terms: Vector) -> float:

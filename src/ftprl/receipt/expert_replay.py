@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -24,7 +25,8 @@ FACTS = 8
 # were others.
 PLACE, CENTRE, DEVIATION, MET, MEAN, SQUARES, ONE_VALUE, DIFFERS = range(FACTS)
 ACTIVE, WATCHED, OWN, ROWS = range(4)  # of counts; OWN: inputs before the columns, 0 before there were any
-THETA, SIZES, WON, LARGEST, BOUND = range(5)  # of a coordinate of the coin; BOUND only of the intercept
+# Of a coordinate of the coin; the last three of the intercept alone, and labels are only counted with the log loss.
+THETA, SIZES, WON, LARGEST, BOUND, NEGATIVE, POSITIVE = range(7)
 _CUT = {np.float32: 2.0**96, np.float64: 2.0**400}
 
 
@@ -38,12 +40,12 @@ def in_fours(terms: Vector) -> float:
 
 @final
 class CoinReplay:
-    """Bets of every coordinate; `base` is the intercept, and the largest weighted slope so far."""
+    """Bets of every coordinate; `base` is the intercept, the largest weighted slope so far, and the labels so far."""
 
     def __init__(self, kind: type[np.floating[Any]], cells: int, intercept: bool) -> None:
         self.kind, self.intercept = kind, intercept
         self.cells = np.zeros((cells, 4), kind)
-        self.base = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
+        self.base = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
 
     def score(self, at: NDArray[np.int32], v: Vector) -> float:
         """The score of a row, with the intercept; the row counts for the largest values."""
@@ -54,10 +56,20 @@ class CoinReplay:
             held = most_lost * (most_lost + sizes)
         self._x = np.divide((WEALTH + won) * theta, held, out=np.zeros(len(v)), where=held > 0)
         total = in_fours(self._x * v)
-        return total + self._own_bet() if self.intercept else total
+        return total + (self._own_bet() + self._label_odds()) if self.intercept else total
+
+    def count(self, y: float, weight: float) -> None:
+        """The label of a row, for the base rate that scores are counted from."""
+        if self.intercept:
+            self.base[POSITIVE if y > 0 else NEGATIVE] += weight
+
+    def _label_odds(self) -> float:
+        """The log odds of the labels so far, with half a row of each class before them; 0 where none are counted."""
+        half = 0.5 * float(self.base[BOUND])
+        return math.log((float(self.base[POSITIVE]) + half) / (float(self.base[NEGATIVE]) + half))
 
     def _own_bet(self) -> float:
-        theta, sizes, won, _, bound = self.base.tolist()
+        theta, sizes, won, _, bound = self.base[: BOUND + 1].tolist()
         return float((WEALTH + won) * theta / (bound * (bound + sizes)))
 
     def learn(self, at: NDArray[np.int32], v: Vector, row_slope: float) -> None:

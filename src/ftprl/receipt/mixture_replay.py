@@ -20,6 +20,7 @@ CUT = 8.0  # the stack sees scores cut to this
 CURVE = 2.0**-13  # and takes no row for flatter
 HEAVY = 2.0**10  # nor for heavier
 SHARE = 2.0**-10  # the largest share when it is capped
+USUAL_SCALE, USUAL_WIDTH = 0.2, 1.5  # scales near it begin with more weight; the width is in the logarithm of a scale
 LEAST_CHANCE = 2.0**-900  # a mixture that gave the label less works with logarithms
 BLOCK = 1024
 BEFORE, CURRENT, LATEST = 0, 1, 2  # the rows of windows
@@ -103,6 +104,16 @@ def newton(P: Vector, u: Vector, v: Floats, slope: float, b: float, weight: floa
         P[...] = np.eye(len(P)) / RIDGE
 
 
+def first_weights(spec: Spec) -> Vector:
+    """The weights of the experts before the first row, with the log loss: more for scales near 0.2 beside a coin."""
+    n = len(spec.scales) + spec.stacked + spec.coin
+    if not spec.coin or spec.share == 0.0:
+        return np.full(n, 1.0 / n)
+    away = [math.log(h / USUAL_SCALE) / USUAL_WIDTH for h in spec.scales]
+    own = [2.0 / (1.0 + a * a) for a in away] + [1.0] * (n - len(away))
+    return np.array(own) / added(own)
+
+
 def share_after(spec: Spec, t: int) -> float:
     """The part of the weights that is shared out after row t."""
     falling = 1.0 / (t + 1.0)
@@ -130,7 +141,7 @@ class Mixing:
         self.state: dict[str, Vector] = {
             "P": np.eye(K) / RIDGE * spec.stacked,
             "u": np.full(K, spec.stacked / K),
-            "w": np.full(self.n, 1.0 / self.n),
+            "w": first_weights(spec),
             "totals": np.zeros(self.n),
             "seen": np.zeros(self.n),
             "facts": np.array([1.0, 0.0, 0.0]),
@@ -205,6 +216,8 @@ class Mixing:
             self._newton(scores, experts[self.K], y, weight)
         if self.additions.bet is not None:
             self.additions.slope = weight * self.loss.slope(self.additions.bet, y)
+            if self.additions.coin is not None:
+                self.additions.coin.count(y, weight)
         state["totals"] += [weight * a for a in losses]
         self.blocks.add([weight * a for a in losses[: self.K]], t)
         return prediction

@@ -185,7 +185,7 @@ def _table(c: StreamCertificate) -> list[Row]:
         ),
         ("bound", _unless_vacuous(c, c.bound), True, "proved from sums of this run: the regret cannot be larger"),
         ("theorem's bound", _unless_vacuous(c, c.theorem), True, "the larger bound that the paper states"),
-        (name, c.excess or None, True, f"{what}; included in the lines above"),
+        (name, c.excess or None, True, f"{what}; included in regret and bounds"),
         (
             "worst case",
             _unless_vacuous(c, c.worst_case),

@@ -216,10 +216,9 @@ def _mixed(model: Model, replay: Replay) -> dict[str, tuple[Vector, Vector]]:
         slots = replay.touched()
         theirs = engine.parts_at(slots)["coin"].astype(float) if engine.spec.coin else none
         pairs["coin"] = theirs, replay.parts_at(slots)["coin"].astype(float) if replay.spec.coin else none
-        pairs["coin's intercept"] = (
-            np.asarray(arrays.get("coin.intercept", none)),
-            np.asarray(own.get("coin_base", none), float),
-        )
+        base = np.asarray(arrays.get("coin.intercept", none))
+        size = 5 if replay.spec.scalar_loss().has_units else 7  # these count no labels
+        pairs["coin's intercept"] = base, np.asarray(own.get("coin_base", none), float)[:size]
     return pairs
 
 

@@ -18,7 +18,7 @@ from ftprl.data.files import STDIN, STDOUT, is_uri
 from ftprl.data.ngrams import GramsOption
 from ftprl.data.text import TextSource
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
-from ftprl.linear.spec import Spec
+from ftprl.training.run_options import check_calibrate, check_compact, options_of_run
 from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model, set_admission
 
 # All else is imported once the parsers have begun to read ahead: they need no Python, and the time is theirs.
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from ftprl.linear.model import Model
     from ftprl.runlog.events import Listener
     from ftprl.training.event_log import EventLog
-    from ftprl.training.options import RunOptions
     from ftprl.training.run import Run
     from ftprl.training.trainer import Trainer
 
 Path = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
 
-_KEPT = ("passes", "holdout", "retire", "delay")  # options of a run that its checkpoint has
 _NAMED_HERE = (
     *("data", "resume", "receipt", "classes", "names", "admit", "threads", "cache", "events"),
     *("output", "checkpoint", "predictions"),
@@ -138,7 +136,7 @@ def train(
       the file extension]
     - `label`: Column with the label; csv and tsv files need one
     - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t]
-    - `weight`: Column with the weight of the row [default: every weight is 1]
+    - `weight`: Column with the weight of the row in the loss [default: every weight is 1]
     - `delay_column`: Column with the number of rows after which the label of the row arrives, instead of `delay`
     - `ignore`: Columns to leave out
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
@@ -167,7 +165,7 @@ def train(
     Model options:
 
     - `loss`: Loss function: a name in `ftprl.losses.LOSSES` [default: logistic]
-    - `classes`: Classes of the losses softmax and ovr: their largest number, or their labels separated by commas
+    - `classes`: Classes of the losses softmax and ovr: how many there may be, or their labels separated by commas
       [default: the labels of data in memory; otherwise up to 100, learned from the data]
     - `tau`: Quantile to estimate with the quantile loss, from 0 to 1; for no other loss [default: 0.5]
     - `bits`: Size of the weight table: 2^bits cells; features whose hashes collide share a cell [default: 22]
@@ -214,15 +212,15 @@ def train(
     Run options:
 
     - `passes`: Number of passes over the data; above 1 the largest number to try: the best one on held-out rows is
-      chosen, and then all rows are learned in so many passes [default: 1]
+      chosen, and then all rows are learned in that many passes [default: 1]
     - `holdout`: Hold out every N-th row: predict it without learning it, and report its loss separately; 0 for none.
       With several passes all rows are learned in the end [default: none; 20 with several passes, unless a receipt is
       kept]
     - `delay`: Number of rows after which a label arrives: a row is predicted at once and learned when its label is
       there; not with several passes or a receipt [default: 0]
     - `delay_memory`: Memory for rows that wait for their labels, such as 4GB [default: 1GB]
-    - `receipt`: Whether to store what `certify` needs to bound the regret; in one pass the model is the same [default:
-      False]
+    - `receipt`: Whether to store what `certify` needs to bound the regret; a run of one pass gives the same model
+      without it [default: False]
     - `checkpoint`: File to save the run to at intervals, so that it can be resumed; or a URI such as s3://bucket/run,
       which becomes a folder. On a cluster a learner that dies is restarted from it [default: none]
     - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
@@ -235,8 +233,8 @@ def train(
       the paths of the files); the result does not depend on it [default: local]
     - `address`: With `engine` ray: address of the cluster, such as auto or 10.0.0.1:6379 [default: a cluster on this
       machine, started for the run]
-    - `workers`: With `engine` ray: number of files, or parts of files, that are read at the same time [default: the
-      processors of the cluster, one of them left out]
+    - `workers`: With `engine` ray: number of files, or parts of files, that are read at the same time [default: all
+      processors of the cluster but one]
     - `servers`: With `engine` ray and `round_rows`: number of servers that share the table, for one that is larger than
       the memory of a machine, or for more rows per second than one process learns; the result is that of `round_rows`
       [default: none, one process has the table]
@@ -305,7 +303,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
 
         check_mixture_options(model.engine.spec, arguments)
         set_admission(model, admit, is_new=old is None)
-        _check_compact(arguments, receipt=model.engine.receipt)
+        check_compact(arguments, receipt=model.engine.receipt)
         if where.servers is not None:
             from ftprl.training.servers import check_servers
 
@@ -336,8 +334,8 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
             saved_cells = None if version is None else (os.fspath(resume), version)
             model.engine = connections.enter_context(spread_over(cluster, where.servers, model.engine, saved_cells))
         saved = None if old is None else old.checkpoint
-        run_options = _run_options(arguments, saved, source, model.engine.spec, receipt=model.engine.receipt)
-        _check_calibrate(run_options, source, model.engine.spec.calibrate)
+        run_options = options_of_run(arguments, saved, source, model.engine.spec, receipt=model.engine.receipt)
+        check_calibrate(run_options, source, model.engine.spec.calibrate)
         model.check_size()
         log = EventLog(events, arguments["listener"], settings(model, source, run_options))
         trainer = Trainer(model, source, run_options, log.add)
@@ -450,124 +448,3 @@ def _complete(trainer: Trainer, output: Path | None, interrupt: KeyboardInterrup
     path = "" if output is None else f"; the model is complete: {os.fspath(output)}"
     number = getattr(interrupt, "signal", None) or trainer.signals.received or 2
     return Interrupted(f"interrupted after the last row{path}", signal=number, rows=trainer.run.state.rows)
-
-
-def _run_options(
-    arguments: Mapping[str, Any],
-    checkpoint: Mapping[str, Any] | None,
-    source: readers.Source,
-    spec: Spec,
-    *,
-    receipt: bool,
-) -> RunOptions:
-    """The options of this run; those that were not passed again are as in the checkpoint it resumes."""
-    from ftprl.training.delay import parse_memory
-    from ftprl.training.options import RUN, CheckpointInterval, RunOptions
-    from ftprl.training.passes import HOLDOUT
-
-    passed = {name: arguments[name] for name in RUN if arguments[name] is not None}
-    if "every" in passed:
-        if "checkpoint" not in passed:
-            raise InvalidInput(
-                f"every= is the checkpoint interval, got every={passed['every']!r} without a checkpoint;"
-                " pass checkpoint= as well.",
-                option=("every", "checkpoint"),
-            )
-        passed["every"] = CheckpointInterval.parse(passed["every"])
-    passed |= {name: os.fspath(passed[name]) for name in ("checkpoint", "predictions") if name in passed}
-    kept = {} if checkpoint is None else {name: checkpoint.get(name) for name in _KEPT}
-    if not (kept or receipt) and passed.get("passes") not in (None, 1):
-        kept = {"holdout": HOLDOUT}  # to choose the best pass by
-    if "delay_memory" in passed:
-        passed["delay_memory"] = parse_memory(passed["delay_memory"])
-    options = RunOptions(**{**kept, **passed})
-    options.check()
-    _check_delay(options, source, spec, receipt=receipt)
-    if options.holdout == 0:
-        options = options._replace(holdout=None)
-    if not source.can_be_read_again and (options.passes != 1 or checkpoint is not None):
-        what = f"passes={options.passes}" if checkpoint is None else "resume="
-        raise InvalidInput(
-            f"{what} needs data that can be read again, got {_what_is_read_once(source)} and train on that.",
-            option=("passes", "resume"),
-        )
-    return options
-
-
-def _check_delay(options: RunOptions, source: readers.Source, spec: Spec, *, receipt: bool) -> None:
-    """Refuse late labels where rows are learned several times, or where a receipt counts each at its prediction."""
-    from ftprl.training.delay import has_delay_column
-
-    name = "delay_column" if has_delay_column(source) else "delay"
-    if options.delay is None and name == "delay":
-        return
-    if receipt:
-        raise InvalidInput(
-            f"{name}= learns rows later than they are predicted, which no receipt covers, got it with a receipt;"
-            " drop one.",
-            option=(name, "receipt"),
-        )
-    bounds, round_rows = spec.bounds, spec.round_rows
-    if bounds:  # they hold from the row of a name on, and rows would be learned in another order
-        raise InvalidInput(
-            f"{name}= learns rows in another order than bounds= expects, got both; drop one.", option=(name, "bounds")
-        )
-    if round_rows > 1:
-        raise InvalidInput(
-            f"{name}= does not support rounds of several rows, got round_rows={round_rows}; drop one.",
-            option=(name, "round_rows"),
-        )
-    if options.passes > 1:
-        raise InvalidInput(
-            f"{name}= is for one pass over a stream, got passes={options.passes}; drop one.", option=(name, "passes")
-        )
-
-
-def _check_compact(arguments: Mapping[str, Any], *, receipt: bool) -> None:
-    """Refuse a compact model where what it leaves out is asked for, or where its cells are not in this process."""
-    compact, output, checkpoint = (arguments[name] for name in ("compact", "output", "checkpoint"))
-    if compact not in (None, False, True):
-        raise InvalidInput(f"compact= needs True or False, got {compact!r}; pass one.", option="compact")
-    if not compact:
-        return
-    if receipt:
-        raise InvalidInput(
-            "compact= leaves out what certify needs, got a receipt as well; drop one, or make a compact copy of the"
-            " model with ftprl compact.",
-            option=("compact", "receipt"),
-        )
-    if arguments["servers"] is not None:
-        raise InvalidInput(
-            f"compact= needs the table in one process, got servers={arguments['servers']}; train without it, and make"
-            " a compact copy of the model with ftprl compact.",
-            option=("compact", "servers"),
-        )
-    if None not in (output, checkpoint) and os.path.realpath(output) == os.path.realpath(checkpoint):
-        raise InvalidInput(
-            "compact= saves a model that cannot be resumed, got the same file for output= and checkpoint=; name two"
-            " files.",
-            option=("compact", "output", "checkpoint"),
-        )
-
-
-def _check_calibrate(options: RunOptions, source: readers.Source, calibrate: str) -> None:
-    """Refuse calibration where a prediction is of a row that was learned before, or where its label arrives later."""
-    if calibrate == "none":
-        return
-    if options.passes > 1:
-        raise InvalidInput(
-            f"calibrate= learns from predictions of rows that are new, got passes={options.passes}; drop one.",
-            option=("calibrate", "passes"),
-        )
-    from ftprl.training.delay import has_delay_column
-
-    name = "delay_column" if has_delay_column(source) else "delay"
-    if options.delay or name == "delay_column":
-        raise InvalidInput(
-            f"calibrate= does not support labels that arrive late yet, got {name}=; drop one.",
-            option=("calibrate", name),
-        )
-
-
-def _what_is_read_once(source: readers.Source) -> str:
-    return "standard input or a pipe; save it to a file" if source.files else "an iterator; put its data into a list"

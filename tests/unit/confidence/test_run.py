@@ -276,3 +276,16 @@ def test_infinite_losses_are_cut() -> None:
     assert known is not None
     assert isinstance(known.loss, MeanInterval)
     assert (known.loss.cut_rows, known.loss.bound) == (1, 10.0)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-155, 1e-140, 1e-120, 1e100])
+def test_losses_of_any_size_have_an_interval(size: float) -> None:
+    """Squares of the smallest are lost: their interval is wider, and finite."""
+    losses = size * np.random.default_rng(4).uniform(0.5, 1.5, 3000)
+    monitor, ones = RunMonitor("squared"), np.ones(3000)
+    scores, zeros = np.full(3000, math.sqrt(size)), np.zeros(3000)
+    monitor.add(losses, np.column_stack([2.0 * losses, losses]), scores, zeros, ones)
+    known = monitor.confidence()
+    assert known is not None
+    assert 0.0 <= known.loss.lower <= losses.mean() <= known.loss.upper < 1e3 * size
+    assert np.isfinite(monitor.numbers).all()

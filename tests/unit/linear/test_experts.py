@@ -17,6 +17,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
 from ftprl.linear.model import Model
 from ftprl.linear.spec import AUTO
+from ftprl.linear.tensors import restore, tensors_of
 from oracles.experts_twin import WEALTH, AnyLabelWith, LogLoss
 
 NUMBERS, NAMES = 5, 12
@@ -262,3 +263,49 @@ def test_off_leaves_no_trace() -> None:
     engine = Engine(Spec(scale=AUTO, dim=64))
     engine.learn(rows_of(50))
     assert not [name for name in engine.saved_arrays if name.startswith(("coin", "dense"))]
+
+
+def test_a_rare_class_costs_little_from_the_first_rows() -> None:
+    """The base rate, 0.3 for each of two features and the intercept, and the weight of the coin at the start."""
+    rng = np.random.default_rng(3)
+    y = np.full(1000, -1.0)
+    y[[300, 740]] = 1.0
+    batch = Batch.from_rows([{0: float(a), 1: float(b)} for a, b in rng.normal(size=(1000, 2))], y.tolist())
+    engine = Engine(spec_of(dense=False))
+    start = float(engine.saved_arrays["mixture.w"][-1])
+    engine.learn(batch)
+    positive = np.cumsum(y > 0) - (y > 0)
+    p = (positive + 0.5) / (np.arange(1000) + 1.0)
+    base = -np.log(np.where(y > 0, p, 1.0 - p)).sum()
+    shared = -sum(np.log1p(-min(2.0**-10, 1.0 / (t + 1.0))) for t in range(1, 1000))
+    assert engine.progress.loss <= base + 3 * WEALTH - np.log(start) + shared
+
+
+def test_weights_begin_near_the_usual_scales_and_sum_to_one() -> None:
+    def first(**more: Any) -> NDArray[np.float64]:
+        return np.array(Engine(spec_of(**more)).saved_arrays["mixture.w"])
+
+    usual = first()
+    assert usual.sum() == pytest.approx(1.0)
+    assert usual[:8].argmax() == 2
+    assert usual[8] == usual[9]
+    assert usual[8] / usual[7] == pytest.approx((1.0 + (np.log(29.0 / 0.2) / 1.5) ** 2) / 2.0)
+    for equal in (first(coin=False), first(share=0.0), first(loss="squared")):
+        np.testing.assert_allclose(equal, 1.0 / len(equal))
+
+
+def test_a_model_of_an_earlier_version_has_a_coin_without_a_base_rate() -> None:
+    batch, new = rows_of(200), rows_of(50, seed=9)
+    engine = Engine(spec_of())
+    engine.learn(batch)
+    saved = {name: np.array(tensor[:]) for name, tensor in tensors_of(engine).items()}
+    assert saved["coin.intercept"].shape == (7,)
+    assert saved["coin.intercept"][5:].sum() == pytest.approx(batch.weight.sum())
+    earlier = Engine(spec_of())
+    restore(earlier, {**saved, "coin.intercept": saved["coin.intercept"][:5]})
+    without = Engine(spec_of())
+    restore(without, {**saved, "coin.intercept": np.append(saved["coin.intercept"][:5], [0.0, 0.0])})
+    np.testing.assert_array_equal(earlier.score(new), without.score(new))
+    assert (earlier.score(new) != engine.score(new)).any()
+    with pytest.raises(InvalidInput, match=r"coin\.intercept that no learning makes"):
+        restore(Engine(spec_of()), {**saved, "coin.intercept": np.append(saved["coin.intercept"][:5], [-1.0, 0.0])})
