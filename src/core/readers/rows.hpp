@@ -107,7 +107,10 @@ public:
     }
     // A feature by its hash, with its group and its text: see features.hpp. The text has to last as long as the row.
     void add(std::uint64_t hash, double value, std::uint32_t group, const Byte* text, std::size_t size) noexcept {
-        if (log.is_on()) log.features()[size_] = Feature{hash, text, static_cast<std::uint32_t>(size), group};
+        if (log.is_on()) {
+            log.features()[size_] = Feature{hash, text, static_cast<std::uint32_t>(size), group};
+            log.fetch(hash);
+        }
         add(slots_(hash), value);
     }
     // The same by the caller itself, who writes up to as many features as there is capacity and sets the size.
